@@ -1,0 +1,70 @@
+//! Parameters of an EDM network, the same for hosts and switch.
+
+use ethermem_units::{Bytes, Ps};
+
+/// What an EDM network is built from. Defaults are those of the paper, section 4.3.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EdmConfig {
+    /// Most data bytes one grant allows: a multiple of 64, 64 to 1024. Default 256.
+    pub chunk: Bytes,
+    /// Active notifications a host may have for one destination (X): 1 to 8. Default 3.
+    pub notifications_max: u8,
+    /// Who goes first. Default [`Policy::Srpt`].
+    pub policy: Policy,
+    /// What order the network keeps. Default [`Order::Pair`].
+    pub order: Order,
+    /// How memory and Ethernet blocks share a transmitter. Default [`Arbitration::Fair`].
+    pub arbitration: Arbitration,
+    /// Small writes of one pair that wait for a notification share one. Default true.
+    pub batching: bool,
+    /// A read without its response for so long completes with a NULL response. Default 1 ms.
+    pub read_timeout: Ps,
+    /// Period of the scheduler's clock; `None`: the PCS clock.
+    pub scheduler_clock: Option<Ps>,
+}
+
+/// Priority of the grant scheduler (section 3.1.1, property 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// First come, first served: the earliest notification.
+    Fcfs,
+    /// Fewest remaining bytes, with a hold for what is much shorter than its rival.
+    Srpt,
+    /// Fewest remaining bytes exactly as published: greedy, no hold.
+    SrptPublished,
+    /// FCFS or SRPT by the tail of the sizes seen so far.
+    Auto,
+}
+
+/// What order messages keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// All messages between a compute node and a memory node arrive as they were submitted.
+    Pair,
+    /// Independent messages may overtake each other; a fence orders what follows it.
+    Relaxed,
+}
+
+/// How a transmitter shares its slots between memory and Ethernet (section 3.2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arbitration {
+    /// Slots alternate while both wait, in units no memory chunk is cut by.
+    Fair,
+    /// Memory first.
+    Strict,
+}
+
+impl Default for EdmConfig {
+    fn default() -> EdmConfig {
+        EdmConfig {
+            chunk: Bytes(256),
+            notifications_max: 3,
+            policy: Policy::Srpt,
+            order: Order::Pair,
+            arbitration: Arbitration::Fair,
+            batching: true,
+            read_timeout: Ps::from_ns(1_000_000),
+            scheduler_clock: None,
+        }
+    }
+}

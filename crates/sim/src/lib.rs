@@ -1,0 +1,7 @@
+//! The simulator: one engine, one topology, one workload, one normaliser, and fabrics plugged in.
+
+mod config;
+mod message;
+
+pub use config::{Background, FabricConfig};
+pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};

@@ -1,0 +1,93 @@
+//! One remote memory access, as a workload asks for it.
+
+use ethermem_units::{Bytes, Ps};
+
+/// A port of the switch, and the node behind it: 0 to `nodes - 1`.
+pub type NodeIndex = u16;
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// The compute node gets `bytes` from the memory node.
+    Read,
+    /// The compute node puts `bytes` into the memory node.
+    Write,
+    /// An atomic at the memory node; `bytes` is the size of its result.
+    ReadModifyWrite,
+}
+
+impl Kind {
+    /// Every kind, in the order of reports.
+    pub const ALL: [Kind; 3] = [Kind::Read, Kind::Write, Kind::ReadModifyWrite];
+
+    /// The name in scenarios, traces and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Write => "write",
+            Kind::ReadModifyWrite => "rmw",
+        }
+    }
+}
+
+/// One access of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Position in the workload, from 0; arrivals never run back in time with it.
+    pub index: u64,
+    /// When the application hands it to its host.
+    pub arrival: Ps,
+    /// What it does.
+    pub kind: Kind,
+    /// The node that asks.
+    pub compute: NodeIndex,
+    /// The node that holds the memory; never `compute`.
+    pub memory: NodeIndex,
+    /// Data bytes moved: read result, written data, or atomic result. At least 1.
+    pub bytes: Bytes,
+}
+
+impl Message {
+    /// The node whose uplink carries the data.
+    #[must_use]
+    pub fn data_source(&self) -> NodeIndex {
+        match self.kind {
+            Kind::Write => self.compute,
+            Kind::Read | Kind::ReadModifyWrite => self.memory,
+        }
+    }
+
+    /// The node whose downlink carries the data.
+    #[must_use]
+    pub fn data_destination(&self) -> NodeIndex {
+        match self.kind {
+            Kind::Write => self.memory,
+            Kind::Read | Kind::ReadModifyWrite => self.compute,
+        }
+    }
+}
+
+/// Where a run's messages come from: drawn one at a time, so ten million need no memory.
+pub trait MessageSource {
+    /// The next message in arrival order, `None` at the end.
+    ///
+    /// # Errors
+    /// A [`SourceError`] that names the file and line of a trace row that cannot be used.
+    fn next_message(&mut self) -> Result<Option<Message>, SourceError>;
+
+    /// How many messages there will be, where that is known: for progress and for cutting warm-up.
+    fn messages_total(&self) -> Option<u64>;
+}
+
+/// A workload that could not go on: one line for the person who wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceError(pub String);
+
+impl std::fmt::Display for SourceError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SourceError {}
