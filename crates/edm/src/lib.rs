@@ -1,5 +1,6 @@
 //! EDM as pure state machines: host, switch and grant scheduler, given the time, doing no I/O.
 
+pub mod budget;
 mod config;
 mod sched;
 

@@ -11,6 +11,8 @@ mod event;
 mod queues;
 mod rule;
 
+pub(crate) use rule::CYCLES_PER_ITERATION;
+
 pub use cycle::{CycleGrant, CycleScheduler};
 pub use event::{Scheduler, SchedulerStats};
 pub use rule::{Demand, Flow, Grant, NotifyError, SchedulerConfig};
