@@ -2,6 +2,8 @@
 
 mod config;
 mod message;
+pub mod scenario;
+pub mod workload;
 
 pub use config::{Background, FabricConfig};
 pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};
