@@ -2,6 +2,7 @@
 
 mod config;
 mod message;
+pub mod metrics;
 
 pub use config::{Background, FabricConfig};
 pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};
