@@ -4,6 +4,7 @@ mod config;
 mod message;
 pub mod scenario;
 pub mod workload;
+pub mod metrics;
 
 pub use config::{Background, FabricConfig};
 pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};
