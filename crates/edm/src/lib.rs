@@ -1,5 +1,15 @@
 //! EDM as pure state machines: host, switch and grant scheduler, given the time, doing no I/O.
 
 mod config;
+mod host;
+mod memory;
+mod message;
 
 pub use config::{Arbitration, EdmConfig, Order, Policy};
+pub use host::{Counters, Host, HostConfig};
+pub use memory::{Memory, MemoryError, Modified};
+pub use message::{
+    Ack, Action, Address, Chunk, ChunkKind, Event, FailReason, Grant, MESSAGE_BYTES_MAX,
+    MemoryRequest, MessageId, Modify, NodeId, Notification, Op, Outbound, RMW_BYTES, Request,
+    RmwOpcode, Status, StatusCode, SubmitError, Token,
+};
