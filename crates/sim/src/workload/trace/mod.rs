@@ -26,11 +26,8 @@ pub enum TraceFormat {
 
 impl TraceFormat {
     /// Every format.
-    pub const ALL: [TraceFormat; 3] = [
-        TraceFormat::Csv,
-        TraceFormat::Parquet,
-        TraceFormat::EdmArtifact,
-    ];
+    pub const ALL: [TraceFormat; 3] =
+        [TraceFormat::Csv, TraceFormat::Parquet, TraceFormat::EdmArtifact];
 
     /// The name in scenarios and on the command line.
     #[must_use]
