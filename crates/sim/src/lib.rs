@@ -3,6 +3,7 @@
 mod config;
 mod message;
 pub mod metrics;
+pub mod output;
 
 pub use config::{Background, FabricConfig};
 pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};
