@@ -9,6 +9,7 @@ pub mod metrics;
 pub mod scenario;
 pub mod topology;
 pub mod workload;
+pub mod output;
 
 pub use config::{Background, FabricConfig};
 pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};
