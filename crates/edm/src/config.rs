@@ -21,6 +21,11 @@ pub struct EdmConfig {
     pub read_timeout: Ps,
     /// Period of the scheduler's clock; `None`: the PCS clock.
     pub scheduler_clock: Option<Ps>,
+    /// Iterations before its release at which a port is matched again: 1 to 8. Default 2.
+    pub lookahead_iterations: u8,
+    /// Blocks that a destination may still have to come when it is granted again, met in the
+    /// egress buffer: 0 to 256. Default 16.
+    pub ahead_blocks: u32,
 }
 
 /// Priority of the grant scheduler (section 3.1.1, property 4).
@@ -65,6 +70,8 @@ impl Default for EdmConfig {
             batching: true,
             read_timeout: Ps::from_ns(1_000_000),
             scheduler_clock: None,
+            lookahead_iterations: 2,
+            ahead_blocks: 16,
         }
     }
 }

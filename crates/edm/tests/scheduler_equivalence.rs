@@ -20,7 +20,13 @@ struct Case {
     demands: Vec<(u64, Demand)>,
 }
 
-fn config(ports: u16, policy: Policy, order: Order, lookahead: u8, slot: u64) -> SchedulerConfig {
+fn config(
+    ports: u16,
+    policy: Policy,
+    order: Order,
+    (lookahead, ahead): (u8, u32),
+    slot: u64,
+) -> SchedulerConfig {
     let edm = EdmConfig {
         chunk: Bytes(128),
         notifications_max: 3,
@@ -30,6 +36,7 @@ fn config(ports: u16, policy: Policy, order: Order, lookahead: u8, slot: u64) ->
     };
     SchedulerConfig {
         lookahead_iterations: lookahead,
+        ahead_blocks: ahead,
         ..SchedulerConfig::new(ports, &edm, CYCLE, CYCLE * slot)
     }
 }
@@ -44,8 +51,8 @@ fn cases() -> impl Strategy<Value = Case> {
     let orders = prop_oneof![Just(Order::Pair), Just(Order::Relaxed)];
     let sizes = prop_oneof![3 => 1..=64u32, 2 => 65..=600u32, 1 => 1_000..=4_000u32];
     let demand = (0..40u64, any::<(u16, u16, bool)>(), sizes);
-    (2..9u16, policies, orders, 1..4u8, 1..3u64, prop::collection::vec(demand, 1..120)).prop_map(
-        |(ports, policy, order, lookahead, slot, drawn)| {
+    (2..9u16, policies, orders, (1..4u8, 0..25u32), 1..3u64, prop::collection::vec(demand, 1..120))
+        .prop_map(|(ports, policy, order, lookahead, slot, drawn)| {
             let mut cycle = 0;
             let demands = drawn
                 .into_iter()
@@ -60,8 +67,7 @@ fn cases() -> impl Strategy<Value = Case> {
                 })
                 .collect();
             Case { config: config(ports, policy, order, lookahead, slot), demands }
-        },
-    )
+        })
 }
 
 /// Runs the clocked form; gives what was accepted, and the grants.
@@ -134,9 +140,12 @@ fn check_schedule(case: &Case, accepted: &[bool], grants: &[CycleGrant]) {
     let mut finished: BTreeMap<(u16, u16, bool), u32> = BTreeMap::new();
     for grant in grants {
         let busy = case.config.busy_time(grant.bytes).0 / CYCLE.0;
-        for end in [(false, grant.source), (true, grant.destination)] {
-            let from = free.insert(end, grant.at_cycle + busy).unwrap_or(0);
-            assert!(grant.at_cycle >= from, "port {end:?} granted twice at once: {grant:?}");
+        // A source is never granted twice at once; a destination is at most its buffer ahead.
+        let ahead = case.config.ahead().0 / CYCLE.0;
+        for (end, ahead) in [((false, grant.source), 0), ((true, grant.destination), ahead)] {
+            let from = free.get(&end).copied().unwrap_or(0);
+            assert!(grant.at_cycle + ahead >= from, "port {end:?} granted too early: {grant:?}");
+            free.insert(end, grant.at_cycle.max(from) + busy);
         }
         let demand = case.demands[grant.tag as usize].1;
         let rest = left.get_mut(&grant.tag).expect("granted only while queued");
@@ -169,7 +178,7 @@ proptest! {
 #[test]
 fn a_lone_message_is_granted_an_iteration_after_its_notification_and_then_back_to_back() {
     let case = Case {
-        config: config(2, Policy::Srpt, Order::Pair, 1, 1),
+        config: config(2, Policy::Srpt, Order::Pair, (1, 0), 1),
         demands: vec![(
             7,
             Demand { source: 0, destination: 1, flow: Flow::WriteRequest, bytes: 300, tag: 0 },
@@ -190,7 +199,7 @@ fn a_write_waits_for_the_release_of_the_read_before_it() {
     let long = Demand { source: 2, destination: 0, flow: Flow::WriteRequest, bytes: 128, tag: 0 };
     for (order, first_of_pair) in [(Order::Pair, 1), (Order::Relaxed, 2)] {
         let case = Case {
-            config: config(3, Policy::Fcfs, order, 1, 1),
+            config: config(3, Policy::Fcfs, order, (1, 0), 1),
             demands: vec![(0, long), (4, read), (4, write)],
         };
         let (_, grants) = run_cycles(&case);

@@ -6,10 +6,11 @@ pub mod engine;
 pub mod fabrics;
 mod message;
 pub mod metrics;
+pub mod output;
+pub mod run;
 pub mod scenario;
 pub mod topology;
 pub mod workload;
-pub mod output;
 
 pub use config::{Background, FabricConfig};
 pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};

@@ -173,8 +173,16 @@ impl CycleScheduler {
         self.config.lookahead().0 / self.config.cycle.0
     }
 
-    fn ready(&self, timer: u64) -> bool {
-        timer <= self.window()
+    fn source_ready(&self, port: usize) -> bool {
+        self.source_timers[port] <= self.window()
+    }
+
+    fn destination_ready(&self, port: usize) -> bool {
+        self.destination_timers[port] <= self.window() + self.ahead()
+    }
+
+    fn ahead(&self) -> u64 {
+        self.config.ahead().0 / self.config.cycle.0
     }
 
     /// The class below which a free port takes messages: see the event-driven form.
@@ -201,10 +209,10 @@ impl CycleScheduler {
             if destination_heads[d] != Some((rank, demand)) {
                 continue;
             }
-            if !self.ready(self.destination_timers[d]) {
+            if !self.destination_ready(d) {
                 sources[s] = hold_threshold(rank);
             }
-            if !self.ready(self.source_timers[s]) {
+            if !self.source_ready(s) {
                 destinations[d] = hold_threshold(rank);
             }
         }
@@ -219,8 +227,8 @@ impl CycleScheduler {
             let d = usize::from(waiting.demand.destination);
             let rank = self.rank(waiting);
             let limit = source_limits[s].min(destination_limits[d]);
-            let eligible = self.ready(self.source_timers[s])
-                && self.ready(self.destination_timers[d])
+            let eligible = self.source_ready(s)
+                && self.destination_ready(d)
                 && (limit == OPEN || class(rank) < limit);
             if eligible && best[d].is_none_or(|(least, _)| rank < least) {
                 best[d] = Some((rank, waiting.sequence));
@@ -258,11 +266,13 @@ impl CycleScheduler {
         if last {
             queue.remove(at);
         }
-        // The grant leaves in the next cycle, or when the later of the two ports comes free.
-        let wait = self.source_timers[s].max(self.destination_timers[d]).max(1);
-        let busy = wait + self.config.busy_time(bytes).0.div_ceil(self.config.cycle.0);
-        self.source_timers[s] = busy;
-        self.destination_timers[d] = busy;
+        // The grant leaves in the next cycle, or when the source comes free and the destination is
+        // no more than its egress buffer away from it.
+        let earliest = self.destination_timers[d].saturating_sub(self.ahead());
+        let wait = self.source_timers[s].max(earliest).max(1);
+        let busy = self.config.busy_time(bytes).0.div_ceil(self.config.cycle.0);
+        self.source_timers[s] = wait + busy;
+        self.destination_timers[d] = wait.max(self.destination_timers[d]) + busy;
         CycleGrant {
             at_cycle: self.cycle + wait,
             source: demand.source,

@@ -52,6 +52,7 @@ const FREE: End = End { free: Ps::ZERO, armed: false, failed: false };
 pub struct Scheduler {
     config: SchedulerConfig,
     lookahead: Ps,
+    ahead: Ps,
     queues: Queues,
     tail: Option<TailEstimate>,
     holds: bool,
@@ -90,6 +91,7 @@ impl Scheduler {
         };
         Scheduler {
             lookahead: config.lookahead(),
+            ahead: config.ahead(),
             queues: Queues::new(config.ports, config.order, config.notifications_max, ranking),
             tail: (config.policy == Policy::Auto).then(TailEstimate::new),
             holds: matches!(config.policy, Policy::Srpt | Policy::Auto),
@@ -264,7 +266,7 @@ impl Scheduler {
     fn arm_destination(&mut self, port: u16) {
         let end = &mut self.destinations[usize::from(port)];
         if !std::mem::replace(&mut end.armed, true) {
-            let release = end.free.saturating_sub(self.lookahead);
+            let release = end.free.saturating_sub(self.lookahead + self.ahead);
             self.releases.push(Reverse((release, port + self.config.ports)));
         }
     }
@@ -294,7 +296,7 @@ impl Scheduler {
         if self.queues.candidates(destination).is_empty() {
             return Asked::Nothing;
         }
-        if self.destinations[usize::from(destination)].free > window {
+        if self.destinations[usize::from(destination)].free > window + self.ahead {
             self.arm_destination(destination);
             return Asked::Nothing;
         }
@@ -355,7 +357,7 @@ impl Scheduler {
         }
         let head = self.queues.source_head(source);
         let destination = usize::from(head.peer);
-        let waits = self.destinations[destination].free > window
+        let waits = self.destinations[destination].free > window + self.ahead
             && self.queues.destination_head(head.peer).peer == source;
         if !waits {
             return OPEN;
@@ -370,10 +372,11 @@ impl Scheduler {
         let entry = *self.queues.entry(candidate.entry);
         let bytes = entry.remaining.min(self.config.chunk.0 as u32);
         let (from, to) = (usize::from(source), usize::from(destination));
-        let at = self.iteration_end.max(self.sources[from].free).max(self.destinations[to].free);
-        let free = at + self.config.busy_time(bytes);
-        self.sources[from].free = free;
-        self.destinations[to].free = free;
+        let busy = self.config.busy_time(bytes);
+        let earliest = self.destinations[to].free.saturating_sub(self.ahead);
+        let at = self.iteration_end.max(self.sources[from].free).max(earliest);
+        self.sources[from].free = at + busy;
+        self.destinations[to].free = at.max(self.destinations[to].free) + busy;
         let last = self.queues.take(source, destination, candidate.entry, bytes);
         if entry.flow == super::Flow::ReadResponse && !entry.started {
             // Writes of the same compute-memory pair may have become eligible.

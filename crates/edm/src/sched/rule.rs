@@ -98,6 +98,10 @@ pub struct SchedulerConfig {
     /// A port takes part in the matching this many iterations before it comes free, so that it
     /// does not idle while it is matched. At least 1.
     pub lookahead_iterations: u8,
+    /// A destination is granted to a next source while at most this many blocks of its last one
+    /// are still to come: they meet in the egress buffer, which so makes up for ports that come
+    /// free at different instants. 0: as published, no buffer.
+    pub ahead_blocks: u32,
 }
 
 impl SchedulerConfig {
@@ -113,7 +117,8 @@ impl SchedulerConfig {
             notifications_max: edm.notifications_max,
             policy: edm.policy,
             order: edm.order,
-            lookahead_iterations: 2,
+            lookahead_iterations: edm.lookahead_iterations,
+            ahead_blocks: edm.ahead_blocks,
         }
     }
 
@@ -127,6 +132,12 @@ impl SchedulerConfig {
     #[must_use]
     pub fn lookahead(&self) -> Ps {
         self.iteration() * u64::from(self.lookahead_iterations)
+    }
+
+    /// How long before its last granted block a destination is granted again.
+    #[must_use]
+    pub fn ahead(&self) -> Ps {
+        self.slot * u64::from(self.ahead_blocks)
     }
 
     /// How long a chunk of `bytes` keeps both its ports: l/B with its framing.

@@ -1,6 +1,56 @@
-//! The fabrics, one file or folder each.
+//! The fabrics, one file or folder each, and their registry.
 
 pub mod edm;
 pub mod ideal;
 pub mod output_queued;
 pub mod raw_ethernet;
+
+use ethermem_units::Bytes;
+
+use crate::FabricConfig;
+use crate::engine::Fabric;
+use crate::message::Kind;
+use crate::metrics::RunResult;
+use crate::run::{RunFailure, RunOptions, run_on};
+use crate::scenario::Scenario;
+use crate::workload::LinkBlocks;
+
+/// A fabric as scenarios and commands know it.
+pub struct FabricEntry {
+    /// `fabric.kind` of a scenario.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// See [`Fabric::blocks`].
+    pub blocks: fn(&FabricConfig, Kind, Bytes) -> LinkBlocks,
+    pub(crate) run: fn(&Scenario, RunOptions<'_>) -> Result<RunResult, RunFailure>,
+}
+
+const fn entry<F: Fabric>(name: &'static str, summary: &'static str) -> FabricEntry {
+    FabricEntry { name, summary, blocks: F::blocks, run: run_on::<F> }
+}
+
+/// Every fabric, the default first.
+pub const FABRICS: &[FabricEntry] = &[
+    entry::<edm::Edm>("edm", "memory in the PHY, grants from a scheduler in the switch"),
+    entry::<raw_ethernet::RawEthernet>("raw-ethernet", "MAC frames, store-and-forward L2 switch"),
+    entry::<output_queued::OutputQueued>("output-queued", "bound: EDM's path, nobody schedules"),
+    entry::<ideal::Ideal>("ideal", "bound: every message alone on its path"),
+];
+
+/// The names of all fabrics, the default first.
+pub const FABRIC_NAMES: &[&str] = &{
+    let mut names = [""; FABRICS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = FABRICS[at].name;
+        at += 1;
+    }
+    names
+};
+
+/// The fabric of a name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static FabricEntry> {
+    FABRICS.iter().find(|fabric| fabric.name == name)
+}

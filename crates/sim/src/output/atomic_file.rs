@@ -48,11 +48,8 @@ impl AtomicFile {
     }
 
     fn open(path: &Path) -> io::Result<AtomicFile> {
-        let direct = |file| AtomicFile {
-            path: path.to_owned(),
-            file: BufWriter::new(file),
-            part: None,
-        };
+        let direct =
+            |file| AtomicFile { path: path.to_owned(), file: BufWriter::new(file), part: None };
         // Through a link, so that the link stays and its target is replaced.
         let target = match path.canonicalize() {
             Ok(target) => target,
@@ -67,22 +64,13 @@ impl AtomicFile {
             _ => {}
         }
         let Some(name) = target.file_name() else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "not a file name",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file name"));
         };
         let name = format!(".{}.{}.part", name.to_string_lossy(), std::process::id());
         let name = target.with_file_name(name);
         let file = File::create_new(&name)?;
-        let part = Part {
-            name: TempPath::try_from_path(name)?,
-            target,
-        };
-        Ok(AtomicFile {
-            part: Some(part),
-            ..direct(file)
-        })
+        let part = Part { name: TempPath::try_from_path(name)?, target };
+        Ok(AtomicFile { part: Some(part), ..direct(file) })
     }
 
     fn finish(file: BufWriter<File>, part: Option<Part>) -> io::Result<()> {
@@ -93,9 +81,7 @@ impl AtomicFile {
         // A full disk may show only now.
         file.sync_all()?;
         drop(file);
-        part.name
-            .persist(part.target)
-            .map_err(|failed| failed.error)
+        part.name.persist(part.target).map_err(|failed| failed.error)
     }
 }
 
@@ -118,9 +104,7 @@ mod tests {
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect()
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     #[test]
@@ -152,10 +136,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("missing").join("result.json");
         let line = AtomicFile::create(&path).unwrap_err().to_string();
-        assert!(
-            line.starts_with(&format!("cannot write {}: ", path.display())),
-            "{line}"
-        );
+        assert!(line.starts_with(&format!("cannot write {}: ", path.display())), "{line}");
         assert!(line.contains("No such file or directory"), "{line}");
         assert_eq!(line.lines().count(), 1);
     }
@@ -172,13 +153,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_one_line_with_the_file_and_the_reason() {
-        let line = write_file(Path::new("/dev/full"), b"x")
-            .unwrap_err()
-            .to_string();
-        assert_eq!(
-            line,
-            "cannot write /dev/full: No space left on device (os error 28)"
-        );
+        let line = write_file(Path::new("/dev/full"), b"x").unwrap_err().to_string();
+        assert_eq!(line, "cannot write /dev/full: No space left on device (os error 28)");
         assert!(!Path::new("/dev/full").is_file(), "still a device");
     }
 

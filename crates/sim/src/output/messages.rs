@@ -105,10 +105,7 @@ impl MessageWriter {
         finished: Ps,
         alone: Ps,
     ) -> Result<(), OutputError> {
-        self.push(Row {
-            message: *message,
-            ended: Some(Ended { finished, alone }),
-        })
+        self.push(Row { message: *message, ended: Some(Ended { finished, alone }) })
     }
 
     /// `message` will never end.
@@ -119,10 +116,7 @@ impl MessageWriter {
     /// # Panics
     /// When a message of this index ended before.
     pub fn lost(&mut self, message: &Message) -> Result<(), OutputError> {
-        self.push(Row {
-            message: *message,
-            ended: None,
-        })
+        self.push(Row { message: *message, ended: None })
     }
 
     /// Writes what waits and gives the file its name. Messages that never ended, in a run that was
@@ -136,24 +130,16 @@ impl MessageWriter {
         }
         self.write_row_group()?;
         let file = self.parquet.into_inner();
-        file.map_err(|error| OutputError::new(&self.path, reason(error)))?
-            .commit()
+        file.map_err(|error| OutputError::new(&self.path, reason(error)))?.commit()
     }
 
     fn push(&mut self, row: Row) -> Result<(), OutputError> {
-        let ahead = row
-            .message
-            .index
-            .checked_sub(self.next_index)
-            .expect("a message ends once");
+        let ahead = row.message.index.checked_sub(self.next_index).expect("a message ends once");
         let ahead = usize::try_from(ahead).expect("an index that memory can hold");
         if ahead >= self.waiting.len() {
             self.waiting.resize(ahead + 1, None);
         }
-        assert!(
-            self.waiting[ahead].replace(row).is_none(),
-            "a message ends once"
-        );
+        assert!(self.waiting[ahead].replace(row).is_none(), "a message ends once");
         while let Some(Some(row)) = self.waiting.front().copied() {
             self.waiting.pop_front();
             self.next_index += 1;
@@ -164,21 +150,14 @@ impl MessageWriter {
 
     fn buffer(&mut self, row: Row) -> Result<(), OutputError> {
         self.rows.push(row);
-        if self.rows.len() == ROW_GROUP_ROWS {
-            self.write_row_group()
-        } else {
-            Ok(())
-        }
+        if self.rows.len() == ROW_GROUP_ROWS { self.write_row_group() } else { Ok(()) }
     }
 
     fn write_row_group(&mut self) -> Result<(), OutputError> {
         if self.rows.is_empty() {
             return Ok(());
         }
-        let written = self
-            .parquet
-            .next_row_group()
-            .and_then(|group| write_rows(group, &self.rows));
+        let written = self.parquet.next_row_group().and_then(|group| write_rows(group, &self.rows));
         self.rows.clear();
         written.map_err(|error| OutputError::new(&self.path, reason(error)))
     }
@@ -189,36 +168,20 @@ fn write_rows(
     rows: &[Row],
 ) -> Result<(), ParquetError> {
     let required = |value: fn(&Message) -> u64| {
-        rows.iter()
-            .map(|row| value(&row.message).cast_signed())
-            .collect::<Vec<i64>>()
+        rows.iter().map(|row| value(&row.message).cast_signed()).collect::<Vec<i64>>()
     };
     let nodes = |value: fn(&Message) -> u16| {
-        rows.iter()
-            .map(|row| i32::from(value(&row.message)))
-            .collect::<Vec<i32>>()
+        rows.iter().map(|row| i32::from(value(&row.message))).collect::<Vec<i32>>()
     };
-    let ended = || {
-        rows.iter()
-            .filter_map(|row| row.ended.map(|ended| (&row.message, ended)))
-    };
-    let kinds: Vec<ByteArray> = rows
-        .iter()
-        .map(|row| ByteArray::from(row.message.kind.name()))
-        .collect();
-    let finished_ps: Vec<i64> = ended()
-        .map(|(_, ended)| ended.finished.0.cast_signed())
-        .collect();
-    let alone_ps: Vec<i64> = ended()
-        .map(|(_, ended)| ended.alone.0.cast_signed())
-        .collect();
+    let ended = || rows.iter().filter_map(|row| row.ended.map(|ended| (&row.message, ended)));
+    let kinds: Vec<ByteArray> =
+        rows.iter().map(|row| ByteArray::from(row.message.kind.name())).collect();
+    let finished_ps: Vec<i64> = ended().map(|(_, ended)| ended.finished.0.cast_signed()).collect();
+    let alone_ps: Vec<i64> = ended().map(|(_, ended)| ended.alone.0.cast_signed()).collect();
     let slowdowns: Vec<f64> = ended()
         .map(|(message, ended)| (ended.finished - message.arrival).0 as f64 / ended.alone.0 as f64)
         .collect();
-    let present: Vec<i16> = rows
-        .iter()
-        .map(|row| i16::from(row.ended.is_some()))
-        .collect();
+    let present: Vec<i16> = rows.iter().map(|row| i16::from(row.ended.is_some())).collect();
 
     write_column::<Int64Type>(&mut group, &required(|message| message.index), None)?;
     write_column::<Int64Type>(&mut group, &required(|message| message.arrival.0), None)?;
@@ -238,9 +201,8 @@ fn write_column<T: DataType>(
     values: &[T::T],
     present: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
-    let mut column: SerializedColumnWriter<'_> = group
-        .next_column()?
-        .expect("as many columns as the schema has");
+    let mut column: SerializedColumnWriter<'_> =
+        group.next_column()?.expect("as many columns as the schema has");
     column.typed::<T>().write_batch(values, present, None)?;
     column.close()
 }
@@ -285,20 +247,14 @@ mod tests {
         let mut writer = MessageWriter::create(&path).unwrap();
         for index in [2, 0, 3] {
             let message = message(index);
-            writer
-                .finished(&message, message.arrival + Ps(450), Ps(300))
-                .unwrap();
+            writer.finished(&message, message.arrival + Ps(450), Ps(300)).unwrap();
         }
         writer.lost(&message(1)).unwrap();
         assert!(!path.exists());
         writer.close().unwrap();
 
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
-        let rows: Vec<_> = reader
-            .get_row_iter(None)
-            .unwrap()
-            .map(Result::unwrap)
-            .collect();
+        let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 4);
         for (index, row) in (0_u64..).zip(&rows) {
             let expected = message(index);
@@ -313,20 +269,11 @@ mod tests {
                 assert_eq!(optional, [&Field::Null, &Field::Null, &Field::Null]);
             } else {
                 let finished = Field::ULong(1_000 * index + 450);
-                assert_eq!(
-                    optional,
-                    [&finished, &Field::ULong(300), &Field::Double(1.5)]
-                );
+                assert_eq!(optional, [&finished, &Field::ULong(300), &Field::Double(1.5)]);
             }
         }
-        let names: Vec<&str> = rows[0]
-            .get_column_iter()
-            .map(|(name, _)| name.as_str())
-            .collect();
-        assert_eq!(
-            names[..6],
-            ["index", "arrival_ps", "kind", "compute", "memory", "bytes"]
-        );
+        let names: Vec<&str> = rows[0].get_column_iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names[..6], ["index", "arrival_ps", "kind", "compute", "memory", "bytes"]);
         assert_eq!(names[6..], ["finished_ps", "alone_ps", "slowdown"]);
     }
 
@@ -338,9 +285,7 @@ mod tests {
             let mut writer = MessageWriter::create(&path).unwrap();
             for index in 0..ROW_GROUP_ROWS as u64 + 1 {
                 let message = message(index);
-                writer
-                    .finished(&message, message.arrival + Ps(300), Ps(300))
-                    .unwrap();
+                writer.finished(&message, message.arrival + Ps(300), Ps(300)).unwrap();
             }
             writer.close().unwrap();
             std::fs::read(&path).unwrap()
@@ -350,10 +295,7 @@ mod tests {
         let file = File::open(folder.path().join("a.parquet")).unwrap();
         let reader = SerializedFileReader::new(file).unwrap();
         assert_eq!(reader.num_row_groups(), 2);
-        assert_eq!(
-            reader.metadata().file_metadata().num_rows(),
-            ROW_GROUP_ROWS as i64 + 1
-        );
+        assert_eq!(reader.metadata().file_metadata().num_rows(), ROW_GROUP_ROWS as i64 + 1);
     }
 
     #[test]
@@ -364,11 +306,7 @@ mod tests {
         writer.finished(&message(5), Ps(9_000), Ps(300)).unwrap();
         writer.close().unwrap();
         let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
-        let rows: Vec<_> = reader
-            .get_row_iter(None)
-            .unwrap()
-            .map(Result::unwrap)
-            .collect();
+        let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0].get_ulong(0).unwrap(), 5);
     }
@@ -379,9 +317,6 @@ mod tests {
         let mut writer = MessageWriter::create(Path::new("/dev/full")).unwrap();
         writer.lost(&message(0)).unwrap();
         let line = writer.close().unwrap_err().to_string();
-        assert_eq!(
-            line,
-            "cannot write /dev/full: No space left on device (os error 28)"
-        );
+        assert_eq!(line, "cannot write /dev/full: No space left on device (os error 28)");
     }
 }

@@ -29,10 +29,7 @@ pub struct OutputError {
 
 impl OutputError {
     pub(crate) fn new(path: &Path, reason: std::io::Error) -> OutputError {
-        OutputError {
-            path: path.to_owned(),
-            reason,
-        }
+        OutputError { path: path.to_owned(), reason }
     }
 }
 

@@ -17,11 +17,7 @@ impl TableStyle {
     /// Ruled when the standard output is a terminal.
     #[must_use]
     pub fn for_stdout() -> TableStyle {
-        if std::io::stdout().is_terminal() {
-            TableStyle::Ruled
-        } else {
-            TableStyle::Plain
-        }
+        if std::io::stdout().is_terminal() { TableStyle::Ruled } else { TableStyle::Plain }
     }
 
     pub(crate) fn table(self, header: &[&str], text_columns: usize) -> Table {
@@ -40,10 +36,8 @@ impl TableStyle {
 }
 
 const RULE: LineStyle = LineStyle::new('─', '─', '─', '─');
-const RULED: comfy_table::TableStyle = comfy_table::TableStyle::new()
-    .top_border(RULE)
-    .header_separator(RULE)
-    .bottom_border(RULE);
+const RULED: comfy_table::TableStyle =
+    comfy_table::TableStyle::new().top_border(RULE).header_separator(RULE).bottom_border(RULE);
 
 /// What fits a terminal of 120 columns; JSON has the rest.
 const HEADER: [&str; 12] = [
@@ -86,17 +80,12 @@ pub fn runs_table(runs: &[RunResult], style: TableStyle) -> String {
             }
         }
     }
-    let mut text: String = table
-        .lines()
-        .flat_map(|line| [line.trim_end().to_owned(), "\n".to_owned()])
-        .collect();
+    let mut text: String =
+        table.lines().flat_map(|line| [line.trim_end().to_owned(), "\n".to_owned()]).collect();
     for run in runs {
         if run.messages_lost > 0 {
             let (lost, started) = (run.messages_lost, run.messages_started);
-            text.push_str(&format!(
-                "{}: {lost} of {started} messages lost\n",
-                run.label
-            ));
+            text.push_str(&format!("{}: {lost} of {started} messages lost\n", run.label));
         }
         for notice in &run.notices {
             text.push_str(&format!("{}: {notice}\n", run.label));
@@ -167,35 +156,21 @@ mod tests {
     #[test]
     fn a_row_for_every_kind_there_was_then_what_must_be_said() {
         let table = runs_table(&[run()], TableStyle::Plain);
-        let rows: Vec<Vec<&str>> = table
-            .lines()
-            .map(|line| line.split_whitespace().collect())
-            .collect();
+        let rows: Vec<Vec<&str>> =
+            table.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[1][..6], ["edm", "edm", "srpt", "0.90", "read", "1"]);
         assert_eq!(rows[2][..3], ["rmw", "1", "2.000"]);
         assert_eq!(rows[3][..3], ["all", "2", "1.500"]);
         assert_eq!(rows[3][5..8], ["450.00", "300.01", "600.00"]);
         let said: Vec<&str> = table.lines().skip(4).collect();
-        assert_eq!(
-            said,
-            [
-                "edm srpt: 1 of 3 messages lost",
-                "edm srpt: something fell back"
-            ]
-        );
+        assert_eq!(said, ["edm srpt: 1 of 3 messages lost", "edm srpt: something fell back"]);
     }
 
     #[test]
     fn a_plain_table_has_no_lines_and_a_ruled_one_fits_a_terminal() {
         assert!(runs_table(&[run()], TableStyle::Plain).is_ascii());
         let ruled = runs_table(&[run()], TableStyle::Ruled);
-        assert_eq!(
-            ruled.lines().filter(|line| line.starts_with('─')).count(),
-            3
-        );
-        assert!(
-            ruled.lines().all(|line| line.chars().count() <= 120),
-            "{ruled}"
-        );
+        assert_eq!(ruled.lines().filter(|line| line.starts_with('─')).count(), 3);
+        assert!(ruled.lines().all(|line| line.chars().count() <= 120), "{ruled}");
     }
 }

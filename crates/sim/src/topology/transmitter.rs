@@ -1,5 +1,7 @@
 //! One direction of a link: block slots handed out in the order of asking.
 
+use std::collections::VecDeque;
+
 use ethermem_edm::Arbitration;
 use ethermem_units::{Blocks, Ps};
 
@@ -15,8 +17,9 @@ pub struct Slots {
     pub data: Blocks,
 }
 
-/// A transmitter. What it is asked to send leaves in the order of asking, each item's blocks back
-/// to back, so no queue need be kept: the time the last one ends is the whole state.
+/// A transmitter. Items of a class leave in the order of asking, each item's blocks back to back.
+/// The time an item starts is known when it is handed over, so no queue of items need be kept; an
+/// urgent item goes before the others that have not started, and moves them.
 ///
 /// Ethernet frames that share the link are kept as a backlog of blocks that is brought up to date
 /// when memory asks (section 3.2.3): memory may cut a frame at any block, a frame may come between
@@ -31,6 +34,8 @@ pub struct Transmitter {
     /// Sum over items of blocks times picoseconds waited.
     waited_block_ps: u128,
     frames: Option<Frames>,
+    /// Items that wait, by name, with their starts: the first starts when the link is next free.
+    waiting: VecDeque<(u32, Ps)>,
 }
 
 impl Transmitter {
@@ -50,6 +55,7 @@ impl Transmitter {
             queued_max: 0,
             waited_block_ps: 0,
             frames,
+            waiting: VecDeque::new(),
         }
     }
 
@@ -64,14 +70,55 @@ impl Transmitter {
             start = frames.admit(ready, self.free, blocks);
         }
         if start > ready {
-            let waited = start - ready;
-            self.queued_max = self.queued_max.max(waited.0.div_ceil(self.slot.0));
-            self.waited_block_ps += u128::from(waited.0) * u128::from(blocks.0);
+            self.count_wait(start - ready, blocks);
         }
         self.free = start + self.slot * blocks.0;
         self.slots.total += blocks;
         self.slots.data += data;
         start
+    }
+
+    /// As [`Transmitter::send`], for an item that an urgent one may delay: it is then told to
+    /// `moved` by this `name`.
+    #[inline]
+    pub fn send_named(&mut self, ready: Ps, blocks: Blocks, data: Blocks, name: u32) -> Ps {
+        self.forget_started(ready);
+        let start = self.send(ready, blocks, data);
+        if start > ready {
+            self.waiting.push_back((name, start));
+        }
+        start
+    }
+
+    /// Sends an item without data before all that wait; says who starts how much later.
+    #[inline]
+    pub fn send_urgent(&mut self, ready: Ps, blocks: Blocks, mut moved: impl FnMut(u32, Ps)) -> Ps {
+        self.forget_started(ready);
+        let Some(&(_, start)) = self.waiting.front() else {
+            return self.send(ready, blocks, Blocks(0));
+        };
+        let delay = self.slot * blocks.0;
+        for (name, start) in &mut self.waiting {
+            *start += delay;
+            moved(*name, delay);
+        }
+        self.count_wait(start - ready, blocks);
+        self.free += delay;
+        self.slots.total += blocks;
+        start
+    }
+
+    #[inline]
+    fn forget_started(&mut self, now: Ps) {
+        while self.waiting.front().is_some_and(|&(_, start)| start <= now) {
+            self.waiting.pop_front();
+        }
+    }
+
+    #[inline]
+    fn count_wait(&mut self, waited: Ps, blocks: Blocks) {
+        self.queued_max = self.queued_max.max(waited.0.div_ceil(self.slot.0));
+        self.waited_block_ps += u128::from(waited.0) * u128::from(blocks.0);
     }
 
     /// From the start of an item to its last block's: what serialisation adds.

@@ -27,10 +27,7 @@ impl AtomicFile {
     /// [`InputError`] that names `path` and why it cannot be written there.
     pub fn create(path: &Path) -> Result<AtomicFile, InputError> {
         let output = Output::create(path).map_err(|error| unwritable(path, &error))?;
-        Ok(AtomicFile {
-            path: path.to_owned(),
-            output: BufWriter::new(output),
-        })
+        Ok(AtomicFile { path: path.to_owned(), output: BufWriter::new(output) })
     }
 
     /// Moves the file to its place, over any that is there.
@@ -38,16 +35,11 @@ impl AtomicFile {
     /// # Errors
     /// [`InputError`] when what is left could not be written; the file is then not there.
     pub fn finish(self) -> Result<(), InputError> {
-        let output = self
-            .output
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error);
+        let output = self.output.into_inner().map_err(io::IntoInnerError::into_error);
         let finished = output.and_then(|output| match output {
             Output::Beside(file) => {
                 file.as_file().sync_all()?;
-                file.persist(&self.path)
-                    .map(drop)
-                    .map_err(|error| error.error)
+                file.persist(&self.path).map(drop).map_err(|error| error.error)
             }
             Output::Direct(mut file) => file.flush(),
         });
@@ -68,10 +60,7 @@ impl Write for AtomicFile {
 impl Output {
     fn create(path: &Path) -> io::Result<Output> {
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            return OpenOptions::new()
-                .write(true)
-                .open(path)
-                .map(Output::Direct);
+            return OpenOptions::new().write(true).open(path).map(Output::Direct);
         }
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -86,8 +75,7 @@ impl Output {
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
         let file = builder.tempfile_in(folder);
-        file.map(Output::Beside)
-            .map_err(|error| system_error(&error).unwrap_or(error))
+        file.map(Output::Beside).map_err(|error| system_error(&error).unwrap_or(error))
     }
 }
 
@@ -123,14 +111,7 @@ mod tests {
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(folder).expect("a folder");
-        entries
-            .map(|e| {
-                e.expect("an entry")
-                    .file_name()
-                    .into_string()
-                    .expect("text")
-            })
-            .collect()
+        entries.map(|e| e.expect("an entry").file_name().into_string().expect("text")).collect()
     }
 
     #[test]
@@ -158,9 +139,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_named_by_the_file() {
-        let error = AtomicFile::create(Path::new("no/such/a.csv"))
-            .err()
-            .expect("no folder");
+        let error = AtomicFile::create(Path::new("no/such/a.csv")).err().expect("no folder");
         let expected = "no/such/a.csv: cannot be written: No such file or directory";
         assert_eq!(error.to_string(), expected);
     }

@@ -4,7 +4,7 @@ use ethermem_edm::{
     Ack, Chunk, ChunkKind as EdmChunk, Grant, MemoryRequest, NodeId, Notification, Outbound,
     Status, Token,
 };
-use ethermem_units::Blocks;
+use ethermem_units::{Blocks, Ps};
 use ethermem_wire::{
     AddressWidth, ChunkKind, GRANT_BLOCKS, NOTIFICATION_BLOCKS, RmwKind, STATUS_BLOCKS,
 };
@@ -31,6 +31,8 @@ pub(super) struct Item {
     pub(super) blocks: u16,
     /// Blocks of data among them.
     pub(super) data: u16,
+    /// When its next event is due; an urgent item on the same link may have put it off.
+    pub(super) due: Ps,
     pub(super) payload: Payload,
 }
 
@@ -60,20 +62,27 @@ impl Item {
                 (blocks, chunk.bytes.to_blocks(), Payload::Chunk(received, token))
             }
         };
-        Item { from, to, blocks: blocks.0 as u16, data: data.0 as u16, payload }
+        Item { from, to, blocks: blocks.0 as u16, data: data.0 as u16, due: Ps::ZERO, payload }
     }
 
     /// A /G/ from the switch.
     pub(super) fn grant(to: NodeId, grant: Grant) -> Item {
         let payload = Payload::Grant(grant);
-        Item { from: grant.peer.0, to: to.0, blocks: GRANT_BLOCKS.0 as u16, data: 0, payload }
+        Item {
+            from: grant.peer.0,
+            to: to.0,
+            blocks: GRANT_BLOCKS.0 as u16,
+            data: 0,
+            due: Ps::ZERO,
+            payload,
+        }
     }
 
     /// A request that the switch releases.
     pub(super) fn release(to: NodeId, request: MemoryRequest) -> Item {
         let blocks = request_blocks(request.modify.is_some()).0 as u16;
         let payload = Payload::Request(request);
-        Item { from: request.peer.0, to: to.0, blocks, data: 0, payload }
+        Item { from: request.peer.0, to: to.0, blocks, data: 0, due: Ps::ZERO, payload }
     }
 }
 
@@ -111,6 +120,11 @@ impl Flights {
     #[inline]
     pub(super) fn get(&self, index: u32) -> &Item {
         &self.items[index as usize]
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, index: u32) -> &mut Item {
+        &mut self.items[index as usize]
     }
 
     /// Takes an item out; its index names another from now on.

@@ -111,16 +111,21 @@ impl Edm {
         let now = sim.now();
         while let Some(outbound) = self.hosts[usize::from(node)].poll_outbound(now) {
             let item = Item::from_host(node, outbound);
-            let link = self.links.up(node);
-            let blocks = Blocks(item.blocks.into());
-            let start = link.send(now, blocks, Blocks(item.data.into()));
-            let first = start + self.delays.hop;
-            let whole = first + link.tail(blocks);
+            let (blocks, data) = (Blocks(item.blocks.into()), Blocks(item.data.into()));
             let flight = self.flights.insert(item);
+            let Edm { links, flights, delays, .. } = self;
+            let link = links.up(node);
             if item.data > 0 {
-                sim.at(first + self.delays.forward, Event::AtEgress(flight));
+                let start = link.send_named(now, blocks, data, flight);
+                let due = start + delays.hop + delays.forward;
+                flights.get_mut(flight).due = due;
+                sim.at(due, Event::AtEgress(flight));
             } else {
-                sim.at(whole + self.delays.insert, Event::AtSwitch(flight));
+                let start = link.send_urgent(now, blocks, |name, delay| {
+                    flights.get_mut(name).due += delay;
+                });
+                let whole = start + link.tail(blocks) + delays.hop;
+                sim.at(whole + delays.insert, Event::AtSwitch(flight));
             }
         }
         self.settle(sim, node);
@@ -223,6 +228,10 @@ impl Edm {
     fn at_egress(&mut self, sim: &mut Sim<Event>, flight: u32) {
         let now = sim.now();
         let item = *self.flights.get(flight);
+        if item.data > 0 && item.due > now {
+            sim.at(item.due, Event::AtEgress(flight));
+            return;
+        }
         if let Payload::Chunk(chunk, _) = item.payload {
             // The circuit of the oldest grant must lead where the chunk is meant to go.
             let port = self.switch.on_chunk(NodeId(item.from), chunk.bytes);
@@ -232,26 +241,39 @@ impl Edm {
         } else {
             self.switch.on_emitted(now, NodeId(item.to), item.blocks.into());
         }
-        let link = self.links.down(item.to);
-        let blocks = Blocks(item.blocks.into());
-        let start = link.send(now, blocks, Blocks(item.data.into()));
-        let whole = start + link.tail(blocks) + self.delays.hop;
-        let granted = match item.payload {
-            Payload::Grant(_) => whole + self.delays.grant_to_data,
-            Payload::Request(_) => whole + self.delays.request_to_data,
+        let Edm { links, flights, delays, nodes, .. } = self;
+        let link = links.down(item.to);
+        let (blocks, data) = (Blocks(item.blocks.into()), Blocks(item.data.into()));
+        let start = if item.data > 0 {
+            link.send_named(now, blocks, data, flight)
+        } else {
+            link.send_urgent(now, blocks, |name, delay| flights.get_mut(name).due += delay)
+        };
+        let whole = start + link.tail(blocks) + delays.hop;
+        let queue = &mut nodes[usize::from(item.to)].grants_until;
+        let mut granted = |processed: Ps| {
+            *queue = processed.max(*queue);
+            *queue
+        };
+        let due = match item.payload {
+            Payload::Grant(_) => granted(whole + delays.grant_to_data),
+            Payload::Request(_) => granted(whole + delays.request_to_data),
             Payload::Chunk(..) | Payload::Notify(_) | Payload::Status(_) => {
-                sim.at(whole + self.delays.receive_data, Event::AtHost(flight));
-                return;
+                whole + delays.receive_data
             }
         };
-        let queue = &mut self.nodes[usize::from(item.to)].grants_until;
-        *queue = granted.max(*queue);
-        sim.at(*queue, Event::AtHost(flight));
+        flights.get_mut(flight).due = due;
+        sim.at(due, Event::AtHost(flight));
     }
 
     fn at_host(&mut self, sim: &mut Sim<Event>, flight: u32) {
-        let item = self.flights.remove(flight);
         let now = sim.now();
+        let due = self.flights.get(flight).due;
+        if due > now {
+            sim.at(due, Event::AtHost(flight));
+            return;
+        }
+        let item = self.flights.remove(flight);
         let host = &mut self.hosts[usize::from(item.to)];
         match item.payload {
             Payload::Chunk(chunk, token) => {

@@ -31,19 +31,14 @@ pub(super) fn encode(timeline: &Timeline) -> Vec<u8> {
         append(&mut bytes, descriptor_packet(track));
     }
     for step in &steps {
-        append(
-            &mut bytes,
-            event_packet(timeline, step, lane_uuid(step.lane)),
-        );
+        append(&mut bytes, event_packet(timeline, step, lane_uuid(step.lane)));
     }
     bytes
 }
 
 fn append(bytes: &mut Vec<u8>, packet: TracePacket) {
     // Traces concatenate, so that packets need not all be in memory as values.
-    let trace = Trace {
-        packet: vec![packet],
-    };
+    let trace = Trace { packet: vec![packet] };
     trace.encode(bytes).expect("a vector grows");
 }
 
@@ -89,19 +84,14 @@ fn lane_track(timeline: &Timeline, lane: Lane, uuid: u64) -> TrackDescriptor {
         uuid: Some(uuid),
         name: Some(track.name.clone()),
         parent_uuid: Some(group_uuid(track.group)),
-        counter: track.unit.map(|unit| CounterDescriptor {
-            unit_name: Some(unit.to_owned()),
-        }),
+        counter: track.unit.map(|unit| CounterDescriptor { unit_name: Some(unit.to_owned()) }),
         sibling_order_rank: i32::try_from(lane.track.0).ok(),
         ..TrackDescriptor::default()
     }
 }
 
 fn event_packet(timeline: &Timeline, step: &Step, uuid: u64) -> TracePacket {
-    let mut track_event = TrackEvent {
-        track_uuid: Some(uuid),
-        ..TrackEvent::default()
-    };
+    let mut track_event = TrackEvent { track_uuid: Some(uuid), ..TrackEvent::default() };
     match step.what {
         StepKind::SliceEnd => track_event.r#type = Some(EventType::SliceEnd.into()),
         StepKind::Event(index) => {

@@ -127,10 +127,7 @@ impl Timeline {
     /// When it ends before it starts.
     #[inline]
     pub fn slice(&mut self, track: TrackId, name: &'static str, start: Ps, end: Ps, args: &[Arg]) {
-        assert!(
-            start <= end,
-            "slice {name} ends at {end}, before its start {start}"
-        );
+        assert!(start <= end, "slice {name} ends at {end}, before its start {start}");
         self.push(track, name, start, What::Slice { end }, args);
     }
 
@@ -178,11 +175,7 @@ impl Timeline {
             self.groups.len() - 1
         });
         let id = u32::try_from(self.tracks.len()).expect("fewer than 2^32 tracks");
-        self.tracks.push(Track {
-            group,
-            name: name.to_owned(),
-            unit,
-        });
+        self.tracks.push(Track { group, name: name.to_owned(), unit });
         TrackId(id)
     }
 
@@ -195,14 +188,7 @@ impl Timeline {
         }
         let args_first = self.args.len();
         self.args.extend_from_slice(args);
-        self.events.push(Event {
-            at,
-            track,
-            name,
-            what,
-            args_first,
-            args_count: args.len(),
-        });
+        self.events.push(Event { at, track, name, what, args_first, args_count: args.len() });
     }
 }
 

@@ -53,11 +53,7 @@ pub(super) fn schedule(events: &[Event], tracks: usize) -> (Vec<Step>, Vec<Lane>
                 What::Instant | What::Counter { .. } => 0,
             };
             let what = StepKind::Event(index);
-            steps.push(Step {
-                at: event.at,
-                lane: first_lane + lane,
-                what,
-            });
+            steps.push(Step { at: event.at, lane: first_lane + lane, what });
         }
         for (lane, open) in (first_lane..).zip(&mut open) {
             close(open, lane, Ps::MAX, &mut steps);
@@ -91,11 +87,7 @@ fn place(
 /// Ends the slices of a lane that end until `now`.
 fn close(open: &mut Vec<Ps>, lane: usize, now: Ps, steps: &mut Vec<Step>) {
     while let Some(at) = open.pop_if(|end| *end <= now) {
-        steps.push(Step {
-            at,
-            lane,
-            what: StepKind::SliceEnd,
-        });
+        steps.push(Step { at, lane, what: StepKind::SliceEnd });
     }
 }
 

@@ -9,18 +9,12 @@ use super::perfetto::{EventType, Trace, TracePacket};
 use super::*;
 
 fn packets(path: &Path) -> Vec<TracePacket> {
-    Trace::decode(fs::read(path).unwrap().as_slice())
-        .unwrap()
-        .packet
+    Trace::decode(fs::read(path).unwrap().as_slice()).unwrap().packet
 }
 
 fn names(packets: &[TracePacket]) -> BTreeMap<u64, String> {
-    let tracks = packets
-        .iter()
-        .filter_map(|packet| packet.track_descriptor.as_ref());
-    tracks
-        .map(|track| (track.uuid.unwrap(), track.name.clone().unwrap_or_default()))
-        .collect()
+    let tracks = packets.iter().filter_map(|packet| packet.track_descriptor.as_ref());
+    tracks.map(|track| (track.uuid.unwrap(), track.name.clone().unwrap_or_default())).collect()
 }
 
 /// Every begin with the time of its end, by lane; fails on an end without a begin, on a begin
@@ -40,10 +34,7 @@ fn slices(packets: &[TracePacket]) -> Vec<(u64, u64, u64)> {
         if event.r#type == Some(EventType::SliceBegin.into()) {
             open.entry(lane).or_default().push(at);
         } else if event.r#type == Some(EventType::SliceEnd.into()) {
-            let start = open
-                .get_mut(&lane)
-                .and_then(Vec::pop)
-                .expect("an open slice");
+            let start = open.get_mut(&lane).and_then(Vec::pop).expect("an open slice");
             slices.push((lane, start, at));
         }
     }
@@ -59,51 +50,22 @@ fn tracks_slices_instants_and_counters_come_back() {
     let uplink = timeline.track("port 0", "uplink");
     let queue = timeline.counter_track("port 0", "egress queue", "blocks");
     let grants = timeline.track("scheduler", "grants");
-    timeline.slice(
-        uplink,
-        "chunk",
-        Ps(640),
-        Ps(7_040),
-        &[("message", 7), ("bytes", 64)],
-    );
+    timeline.slice(uplink, "chunk", Ps(640), Ps(7_040), &[("message", 7), ("bytes", 64)]);
     timeline.instant(grants, "grant", Ps(100), &[]);
     timeline.counter(queue, Ps(200), 3);
     assert!(!path.exists());
     let summary = timeline.close().unwrap();
-    assert_eq!(
-        summary,
-        TimelineSummary {
-            events: 3,
-            events_refused: 0,
-            complete_until: None
-        }
-    );
+    assert_eq!(summary, TimelineSummary { events: 3, events_refused: 0, complete_until: None });
     assert_eq!(summary.notice(), None);
 
     let packets = packets(&path);
     let names = names(&packets);
     assert_eq!(
         names.values().map(String::as_str).collect::<Vec<_>>(),
-        [
-            "",
-            "port 0",
-            "scheduler",
-            "uplink",
-            "egress queue",
-            "grants"
-        ]
+        ["", "port 0", "scheduler", "uplink", "egress queue", "grants"]
     );
-    let root = packets[0]
-        .track_descriptor
-        .as_ref()
-        .unwrap()
-        .process
-        .as_ref()
-        .unwrap();
-    assert_eq!(
-        root.process_name.as_deref(),
-        Some("edm (1 µs shown = 1 ns simulated)")
-    );
+    let root = packets[0].track_descriptor.as_ref().unwrap().process.as_ref().unwrap();
+    assert_eq!(root.process_name.as_deref(), Some("edm (1 µs shown = 1 ns simulated)"));
     let events: Vec<_> = packets
         .iter()
         .filter_map(|packet| Some((packet.timestamp?, packet.track_event.clone()?)))
@@ -134,14 +96,7 @@ fn a_full_timeline_says_where_it_ends() {
     assert!(timeline.is_full());
     let summary = timeline.close().unwrap();
     let complete_until = Some(Ps(20));
-    assert_eq!(
-        summary,
-        TimelineSummary {
-            events: 2,
-            events_refused: 2,
-            complete_until
-        }
-    );
+    assert_eq!(summary, TimelineSummary { events: 2, events_refused: 2, complete_until });
     assert_eq!(
         summary.notice().unwrap(),
         "the timeline holds 2 events and is complete until 0.020 ns; 2 events are not in it"
@@ -167,11 +122,8 @@ fn back_to_back_slices_share_a_line_and_overlapping_ones_do_not() {
     let next = lane + 1;
     let expected = [(0, 10), (10, 20), (12, 14), (14, 14), (15, 25)];
     let lanes = [lane, lane, lane, lane, next];
-    let expected: Vec<_> = lanes
-        .iter()
-        .zip(expected)
-        .map(|(lane, (start, end))| (*lane, start, end))
-        .collect();
+    let expected: Vec<_> =
+        lanes.iter().zip(expected).map(|(lane, (start, end))| (*lane, start, end)).collect();
     assert_eq!(slices, expected);
     assert_eq!(names(&packets)[&next], "reads");
 }

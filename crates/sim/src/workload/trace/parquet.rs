@@ -74,19 +74,11 @@ impl ParquetTrace {
         let file = File::open(path).map_err(|error| InputError::io(path, "be read", &error))?;
         let reader = SerializedFileReader::new(file).map_err(|error| unreadable(path, &error))?;
         if reader.metadata().file_metadata().num_rows() <= 0 {
-            return Err(InputError::file(
-                path,
-                "no message: allowed are one or more rows",
-            ));
+            return Err(InputError::file(path, "no message: allowed are one or more rows"));
         }
         let arrival_in_ns = column(&reader, path, "arrival_ps", &INTEGERS)?.is_none();
         let arrival = if arrival_in_ns {
-            required(
-                &reader,
-                path,
-                "arrival_ns",
-                &[Type::INT32, Type::INT64, Type::DOUBLE],
-            )?
+            required(&reader, path, "arrival_ns", &[Type::INT32, Type::INT64, Type::DOUBLE])?
         } else {
             required(&reader, path, "arrival_ps", &INTEGERS)?
         };
@@ -230,12 +222,8 @@ impl Columns {
             bytes: read_integers("bytes", &mut self.bytes)?,
         };
         let rows = batch.kinds.len();
-        let lengths = [
-            batch.arrivals.len(),
-            batch.compute.len(),
-            batch.memory.len(),
-            batch.bytes.len(),
-        ];
+        let lengths =
+            [batch.arrivals.len(), batch.compute.len(), batch.memory.len(), batch.bytes.len()];
         if lengths != [rows; 4] {
             let problem = "columns of different lengths: allowed is one value of each".to_owned();
             return Err(BatchError { offset: 0, problem });
@@ -276,9 +264,7 @@ impl Arrivals {
         let (time, found): (_, &dyn std::fmt::Display) = match self {
             Arrivals::Ps(times) => return unsigned("arrival_ps", times[index]).map(Ps),
             Arrivals::Ns(times) => {
-                let ps = u64::try_from(times[index])
-                    .ok()
-                    .and_then(|ns| ns.checked_mul(1_000));
+                let ps = u64::try_from(times[index]).ok().and_then(|ns| ns.checked_mul(1_000));
                 (ps.map(Ps), &times[index])
             }
             Arrivals::FloatNs(times) => (Ps::from_ns_f64(times[index]), &times[index]),
@@ -293,10 +279,9 @@ fn unsigned(name: &str, value: i64) -> Result<u64, String> {
 
 fn read_integers(name: &str, column: &mut ColumnReader) -> Result<Vec<i64>, BatchError> {
     match column {
-        ColumnReader::Int32ColumnReader(reader) => Ok(read_values(name, reader)?
-            .into_iter()
-            .map(i64::from)
-            .collect()),
+        ColumnReader::Int32ColumnReader(reader) => {
+            Ok(read_values(name, reader)?.into_iter().map(i64::from).collect())
+        }
         ColumnReader::Int64ColumnReader(reader) => read_values(name, reader),
         _ => unreachable!("the column's type was checked when the file was opened"),
     }
@@ -307,18 +292,14 @@ fn read_values<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
 ) -> Result<Vec<T::T>, BatchError> {
     let (mut values, mut levels) = (Vec::with_capacity(BATCH_ROWS), Vec::new());
-    let (records, count, _) = reader
-        .read_records(BATCH_ROWS, Some(&mut levels), None, &mut values)
-        .map_err(|error| {
+    let (records, count, _) =
+        reader.read_records(BATCH_ROWS, Some(&mut levels), None, &mut values).map_err(|error| {
             let problem = format!("column {name}: {}", reason(&error));
             BatchError { offset: 0, problem }
         })?;
     if count < records {
         let full = levels.iter().max().copied();
-        let offset = levels
-            .iter()
-            .position(|&level| Some(level) != full)
-            .unwrap_or(0);
+        let offset = levels.iter().position(|&level| Some(level) != full).unwrap_or(0);
         let problem = format!("column {name} without a value: allowed is one in every row");
         return Err(BatchError { offset, problem });
     }

@@ -28,11 +28,7 @@ pub(super) struct RowChecker {
 
 impl RowChecker {
     pub(super) fn new(nodes: u16) -> RowChecker {
-        RowChecker {
-            nodes,
-            last_arrival: Ps::ZERO,
-            next_index: 0,
-        }
+        RowChecker { nodes, last_arrival: Ps::ZERO, next_index: 0 }
     }
 
     /// How many rows became messages.
@@ -45,9 +41,7 @@ impl RowChecker {
         let compute = self.node("compute", row.compute)?;
         let memory = self.node("memory", row.memory)?;
         if compute == memory {
-            return Err(format!(
-                "compute = memory = {compute}: allowed are two different nodes"
-            ));
+            return Err(format!("compute = memory = {compute}: allowed are two different nodes"));
         }
         let bytes_max = match row.kind {
             Kind::Read | Kind::Write => MESSAGE_BYTES_MAX,
@@ -55,15 +49,11 @@ impl RowChecker {
         };
         if !(1..=bytes_max).contains(&row.bytes) {
             let (bytes, kind) = (row.bytes, row.kind.name());
-            return Err(format!(
-                "bytes = {bytes} of a {kind}: allowed are 1 to {bytes_max}"
-            ));
+            return Err(format!("bytes = {bytes} of a {kind}: allowed are 1 to {bytes_max}"));
         }
         if row.arrival < self.last_arrival {
             let (arrival, last) = (row.arrival, self.last_arrival);
-            return Err(format!(
-                "arrival {arrival} after {last}: allowed is none earlier"
-            ));
+            return Err(format!("arrival {arrival} after {last}: allowed is none earlier"));
         }
         if row.arrival.0 > ARRIVAL_PS_MAX {
             let (arrival, last) = (row.arrival, Ps(ARRIVAL_PS_MAX));
@@ -73,40 +63,26 @@ impl RowChecker {
         let index = self.next_index;
         self.next_index += 1;
         let (arrival, kind, bytes) = (row.arrival, row.kind, Bytes(row.bytes));
-        Ok(Message {
-            index,
-            arrival,
-            kind,
-            compute,
-            memory,
-            bytes,
-        })
+        Ok(Message { index, arrival, kind, compute, memory, bytes })
     }
 
     fn node(&self, name: &str, node: u64) -> Result<NodeIndex, String> {
         match NodeIndex::try_from(node) {
             Ok(node) if node < self.nodes => Ok(node),
-            _ => Err(format!(
-                "{name} = {node}: allowed are 0 to {}",
-                self.nodes - 1
-            )),
+            _ => Err(format!("{name} = {node}: allowed are 0 to {}", self.nodes - 1)),
         }
     }
 }
 
 pub(super) fn parse_integer(name: &str, text: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| format!("{name} = {}: allowed are whole numbers", found(text)))
+    text.parse().map_err(|_| format!("{name} = {}: allowed are whole numbers", found(text)))
 }
 
 pub(super) fn parse_kind(text: &str) -> Result<Kind, String> {
-    Kind::ALL
-        .into_iter()
-        .find(|kind| kind.name() == text)
-        .ok_or_else(|| {
-            let names = Kind::ALL.map(Kind::name).join(", ");
-            format!("kind = {}: allowed are {names}", found(text))
-        })
+    Kind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
+        let names = Kind::ALL.map(Kind::name).join(", ");
+        format!("kind = {}: allowed are {names}", found(text))
+    })
 }
 
 /// A time in nanoseconds, to the nearest picosecond; exact with up to three decimals.
@@ -124,11 +100,7 @@ fn decimal_ns(text: &str) -> Option<Ps> {
     }
     let ps = whole.parse::<u64>().ok()?.checked_mul(1_000)?;
     let scale = [0, 100, 10, 1][decimals.len()];
-    let rest = if decimals.is_empty() {
-        0
-    } else {
-        decimals.parse::<u64>().ok()? * scale
-    };
+    let rest = if decimals.is_empty() { 0 } else { decimals.parse::<u64>().ok()? * scale };
     ps.checked_add(rest).map(Ps)
 }
 
@@ -136,23 +108,14 @@ fn decimal_ns(text: &str) -> Option<Ps> {
 mod tests {
     use super::*;
 
-    const ROW: Row = Row {
-        arrival: Ps(5_000),
-        kind: Kind::Read,
-        compute: 0,
-        memory: 7,
-        bytes: 64,
-    };
+    const ROW: Row = Row { arrival: Ps(5_000), kind: Kind::Read, compute: 0, memory: 7, bytes: 64 };
 
     #[test]
     fn rows_become_messages_in_order() {
         let mut checker = RowChecker::new(8);
         for index in 0..3 {
             let message = checker.check(ROW).expect("a good row");
-            assert_eq!(
-                (message.index, message.memory, message.bytes),
-                (index, 7, Bytes(64))
-            );
+            assert_eq!((message.index, message.memory, message.bytes), (index, 7, Bytes(64)));
         }
         assert_eq!(checker.messages(), 3);
     }
@@ -161,48 +124,23 @@ mod tests {
     fn rows_that_no_network_can_carry_are_refused() {
         let cases = [
             (Row { compute: 8, ..ROW }, "compute = 8: allowed are 0 to 7"),
+            (Row { memory: 65_536, ..ROW }, "memory = 65536: allowed are 0 to 7"),
+            (Row { compute: 7, ..ROW }, "compute = memory = 7: allowed are two different nodes"),
+            (Row { bytes: 0, ..ROW }, "bytes = 0 of a read: allowed are 1 to 4194240"),
             (
-                Row {
-                    memory: 65_536,
-                    ..ROW
-                },
-                "memory = 65536: allowed are 0 to 7",
-            ),
-            (
-                Row { compute: 7, ..ROW },
-                "compute = memory = 7: allowed are two different nodes",
-            ),
-            (
-                Row { bytes: 0, ..ROW },
-                "bytes = 0 of a read: allowed are 1 to 4194240",
-            ),
-            (
-                Row {
-                    bytes: 4_194_241,
-                    ..ROW
-                },
+                Row { bytes: 4_194_241, ..ROW },
                 "bytes = 4194241 of a read: allowed are 1 to 4194240",
             ),
             (
-                Row {
-                    bytes: 9,
-                    kind: Kind::ReadModifyWrite,
-                    ..ROW
-                },
+                Row { bytes: 9, kind: Kind::ReadModifyWrite, ..ROW },
                 "bytes = 9 of a rmw: allowed are 1 to 8",
             ),
             (
-                Row {
-                    arrival: Ps(4_999),
-                    ..ROW
-                },
+                Row { arrival: Ps(4_999), ..ROW },
                 "arrival 4.999 ns after 5.000 ns: allowed is none earlier",
             ),
             (
-                Row {
-                    arrival: Ps((1 << 62) + 1),
-                    ..ROW
-                },
+                Row { arrival: Ps((1 << 62) + 1), ..ROW },
                 "arrival 4611686018427387.905 ns: allowed are 0 to 4611686018427387.904 ns",
             ),
         ];
@@ -231,17 +169,7 @@ mod tests {
         for (text, ps) in cases {
             assert_eq!(parse_ns("arrival_ns", text), Ok(Ps(ps)), "{text}");
         }
-        for bad in [
-            "",
-            "x",
-            "-1",
-            ".",
-            "1.2.3",
-            "nan",
-            "inf",
-            "+",
-            "99999999999999999999",
-        ] {
+        for bad in ["", "x", "-1", ".", "1.2.3", "nan", "inf", "+", "99999999999999999999"] {
             let expected = format!("arrival_ns = {bad}: allowed are numbers from 0");
             assert_eq!(parse_ns("arrival_ns", bad), Err(expected));
         }

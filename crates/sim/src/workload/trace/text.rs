@@ -90,12 +90,7 @@ impl<R: BufRead> TextTrace<R> {
             TraceFormat::Parquet => panic!("Parquet is read by ParquetTrace"),
         };
         let checker = RowChecker::new(nodes);
-        Ok(TextTrace {
-            lines,
-            layout,
-            checker,
-            messages_total: None,
-        })
+        Ok(TextTrace { lines, layout, checker, messages_total: None })
     }
 
     fn next_row(&mut self) -> Result<Option<Message>, InputError> {
@@ -112,9 +107,7 @@ impl<R: BufRead> TextTrace<R> {
             Layout::Columns(columns) => columns.parse(text),
         };
         let message = row.and_then(|row| self.checker.check(row));
-        message
-            .map(Some)
-            .map_err(|problem| self.lines.error(problem))
+        message.map(Some).map_err(|problem| self.lines.error(problem))
     }
 }
 
@@ -167,9 +160,7 @@ impl Columns {
         }
         if count != self.count {
             let (row, allowed) = (found(text), self.count);
-            return Err(format!(
-                "{row}: {count} fields: allowed are {allowed}, as in the header"
-            ));
+            return Err(format!("{row}: {count} fields: allowed are {allowed}, as in the header"));
         }
         let arrival = if self.arrival_in_ns {
             parse_ns("arrival_ns", arrival)?

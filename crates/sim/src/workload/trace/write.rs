@@ -86,51 +86,26 @@ pub fn write_trace(
 fn write_csv(source: &mut dyn MessageSource, path: &Path) -> Result<u64, WriteTraceError> {
     let header = "arrival_ps,kind,compute,memory,bytes\n";
     write_text(source, path, header, |file, message| {
-        let Message {
-            arrival,
-            kind,
-            compute,
-            memory,
-            bytes,
-            ..
-        } = message;
-        writeln!(
-            file,
-            "{},{},{compute},{memory},{}",
-            arrival.0,
-            kind.name(),
-            bytes.0
-        )
-        .map_err(|error| unwritable(path, &error))
+        let Message { arrival, kind, compute, memory, bytes, .. } = message;
+        writeln!(file, "{},{},{compute},{memory},{}", arrival.0, kind.name(), bytes.0)
+            .map_err(|error| unwritable(path, &error))
     })
 }
 
 fn write_edm_artifact(source: &mut dyn MessageSource, path: &Path) -> Result<u64, WriteTraceError> {
     write_text(source, path, "", |file, message| {
-        let Message {
-            index,
-            arrival,
-            kind,
-            compute,
-            memory,
-            bytes,
-        } = message;
+        let Message { index, arrival, kind, compute, memory, bytes } = message;
         let (kind, bytes, reply_bytes) = match kind {
             Kind::Read => (1, EDM_ARTIFACT_REQUEST_BYTES, bytes.0),
             Kind::Write => (3, bytes.0, 0),
             Kind::ReadModifyWrite => {
                 let problem = "a message of kind rmw: allowed in this format are read, write";
-                return Err(WriteTraceError::NotInFormat(InputError::file(
-                    path, problem,
-                )));
+                return Err(WriteTraceError::NotInFormat(InputError::file(path, problem)));
             }
         };
         let slot = arrival.0 / EDM_ARTIFACT_SLOT.0;
-        writeln!(
-            file,
-            "{index},{kind},{compute},{memory},{bytes},{reply_bytes},{slot}"
-        )
-        .map_err(|error| unwritable(path, &error))
+        writeln!(file, "{index},{kind},{compute},{memory},{bytes},{reply_bytes},{slot}")
+            .map_err(|error| unwritable(path, &error))
     })
 }
 
@@ -141,8 +116,7 @@ fn write_text(
     row: impl Fn(&mut AtomicFile, Message) -> Result<(), WriteTraceError>,
 ) -> Result<u64, WriteTraceError> {
     let mut file = AtomicFile::create(path)?;
-    file.write_all(header.as_bytes())
-        .map_err(|error| unwritable(path, &error))?;
+    file.write_all(header.as_bytes()).map_err(|error| unwritable(path, &error))?;
     let mut messages = 0;
     while let Some(message) = source.next_message()? {
         row(&mut file, message)?;
@@ -155,9 +129,7 @@ fn write_text(
 fn write_parquet(source: &mut dyn MessageSource, path: &Path) -> Result<u64, WriteTraceError> {
     let failed = |error: ParquetError| parquet_error(path, error);
     let schema = parse_message_type(SCHEMA).expect("the schema is valid");
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .build();
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let mut file = AtomicFile::create(path)?;
     let mut writer = SerializedFileWriter::new(&mut file, Arc::new(schema), Arc::new(properties))
         .map_err(failed)?;
@@ -201,9 +173,7 @@ fn write_column<T: DataType, W: Write + Send>(
     value: impl Fn(&Message) -> T::T,
 ) -> Result<(), ParquetError> {
     let values: Vec<T::T> = rows.iter().map(value).collect();
-    let mut column = group
-        .next_column()?
-        .expect("one call for every column of the schema");
+    let mut column = group.next_column()?.expect("one call for every column of the schema");
     column.typed::<T>().write_batch(&values, None, None)?;
     column.close()
 }

@@ -1,0 +1,179 @@
+//! A run: one scenario on one fabric, to its end, as one result.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use ethermem_units::{Bytes, Ps};
+
+use crate::FabricConfig;
+use crate::engine::{Alone, Engine, Fabric, Loss, Observer, RunError};
+use crate::fabrics::FabricEntry;
+use crate::message::{Kind, Message};
+use crate::metrics::{Recorder, RunFacts, RunResult, Window};
+use crate::output::{MessageWriter, OutputError};
+use crate::scenario::Scenario;
+use crate::workload::{LinkBlocks, WorkloadConfig};
+
+/// What a run is told beside its scenario.
+pub struct RunOptions<'a> {
+    /// The fabric it runs on.
+    pub fabric: &'a FabricEntry,
+    /// What tells it from other runs of the fabric.
+    pub label: String,
+    /// The scenario or trace, as the person named it.
+    pub scenario_name: String,
+    /// Commit of the program, where known.
+    pub commit: Option<String>,
+    /// Set from outside to end the run early.
+    pub interrupt: &'a AtomicBool,
+    /// Hears how many messages have ended, now and then.
+    pub progress: &'a (dyn Fn(u64) + Sync),
+    /// Where every message is written, if anywhere.
+    pub messages: Option<MessageWriter>,
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub enum RunFailure {
+    /// The workload, or a broken invariant.
+    Run(RunError),
+    /// A file of results could not be written.
+    Output(OutputError),
+    /// Ended from outside after this many messages.
+    Interrupted(u64),
+}
+
+impl std::fmt::Display for RunFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RunFailure::Run(error) => error.fmt(f),
+            RunFailure::Output(error) => error.fmt(f),
+            RunFailure::Interrupted(ended) => write!(f, "interrupted after {ended} messages"),
+        }
+    }
+}
+
+impl std::error::Error for RunFailure {}
+
+/// Runs a scenario on a fabric.
+///
+/// The load is the one the scenario's own fabric would have, so that every fabric of a comparison
+/// gets the same messages at the same times.
+///
+/// # Errors
+/// [`RunFailure`]; no partial result is given.
+pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, RunFailure> {
+    (options.fabric.run)(scenario, options)
+}
+
+pub(crate) fn run_on<F: Fabric>(
+    scenario: &Scenario,
+    mut options: RunOptions<'_>,
+) -> Result<RunResult, RunFailure> {
+    let config = &scenario.fabric;
+    let seed = scenario.run.seed;
+    let blocks = reference_blocks(scenario);
+    let mut source = scenario
+        .workload
+        .open(config.nodes, config.link, seed, &|kind, bytes| blocks(config, kind, bytes))
+        .map_err(|error| RunFailure::Run(RunError::Source(error)))?;
+    let mut watch = Watch::<F> {
+        recorder: Recorder::new(window(scenario, source.messages_total())),
+        alone: Alone::new(config),
+        writer: options.messages.take(),
+        failure: None,
+        forgotten: 0,
+    };
+    let started = Instant::now();
+    let engine = Engine::new(F::build(config, seed));
+    let end = engine
+        .run(source.as_mut(), &mut watch, options.interrupt, options.progress)
+        .map_err(RunFailure::Run)?;
+    let wall_s = started.elapsed().as_secs_f64();
+    if end.interrupted {
+        return Err(RunFailure::Interrupted(watch.recorder.messages_finished()));
+    }
+    if let Some(error) = watch.failure {
+        return Err(RunFailure::Output(error));
+    }
+    if let Some(writer) = watch.writer {
+        writer.close().map_err(RunFailure::Output)?;
+    }
+    let load_requested = match &scenario.workload {
+        WorkloadConfig::Poisson(poisson) => Some(poisson.load),
+        WorkloadConfig::Trace(_) => None,
+    };
+    let mut notices = Vec::new();
+    if watch.forgotten > 0 {
+        notices.push(format!("{} messages were never answered", watch.forgotten));
+    }
+    let facts = RunFacts {
+        fabric: options.fabric.name.to_owned(),
+        label: options.label,
+        scenario: options.scenario_name,
+        seed,
+        commit: options.commit,
+        nodes: config.nodes,
+        load_requested,
+        messages_started: end.started,
+        simulated: end.ended,
+        events: end.events,
+        wall_s,
+        notices,
+    };
+    Ok(watch.recorder.finish(facts, end.stats))
+}
+
+type Blocks = fn(&FabricConfig, Kind, Bytes) -> LinkBlocks;
+
+fn reference_blocks(scenario: &Scenario) -> Blocks {
+    crate::fabrics::find(&scenario.fabric_kind).expect("a parsed scenario names a fabric").blocks
+}
+
+fn window(scenario: &Scenario, messages_total: Option<u64>) -> Window {
+    let Some(total) = messages_total else { return Window::ALL };
+    let share = |fraction: f64| (total as f64 * fraction) as u64;
+    Window::cut(total, share(scenario.run.warmup_fraction), share(scenario.run.cooldown_fraction))
+}
+
+/// Takes the outcomes of a run: to the statistics, and to the file of messages.
+struct Watch<F: Fabric> {
+    recorder: Recorder,
+    alone: Alone<F>,
+    writer: Option<MessageWriter>,
+    failure: Option<OutputError>,
+    forgotten: u64,
+}
+
+impl<F: Fabric> Watch<F> {
+    fn write(&mut self, message: &Message, ended: Option<(Ps, Ps)>) {
+        if let Some(writer) = &mut self.writer {
+            let written = match ended {
+                Some((finished, alone)) => writer.finished(message, finished, alone),
+                None => writer.lost(message),
+            };
+            if let Err(error) = written {
+                self.failure = Some(error);
+                self.writer = None;
+            }
+        }
+    }
+}
+
+impl<F: Fabric> Observer for Watch<F> {
+    #[inline]
+    fn outcome(&mut self, message: &Message, outcome: Result<Ps, Loss>) {
+        match outcome {
+            Ok(finished) => {
+                let alone = self.alone.time(message.kind, message.bytes);
+                self.recorder.record(message, finished, alone);
+                self.write(message, Some((finished, alone)));
+            }
+            Err(loss) => {
+                self.forgotten += u64::from(loss == Loss::Forgotten);
+                self.recorder.lost(message);
+                self.write(message, None);
+            }
+        }
+    }
+}
