@@ -96,7 +96,7 @@ fn the_chosen_polynomial_is_the_best() {
     candidates.sort_unstable();
     assert_eq!(
         candidates.len(),
-        41,
+        47,
         "polynomials that see all errors of two line bits"
     );
     assert_eq!(
