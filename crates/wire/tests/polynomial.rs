@@ -107,6 +107,22 @@ fn the_chosen_polynomial_is_the_best() {
 }
 
 #[test]
+fn a_burst_of_three_is_no_missed_three() {
+    let syndromes = syndromes(CHOSEN);
+    for burst in [0b1_u128, 0b11, 0b101, 0b111] {
+        // From the payload before, its bits 0..64, into the block's own, bits 64..128.
+        for at in 0..128 - (burst.ilog2()) {
+            let line = burst << at;
+            let error = ((line ^ (line << 39) ^ (line << 58)) >> 64) as u64;
+            assert!(
+                error == 0 || sum(&syndromes, error) != 0,
+                "{burst:#b} at {at}"
+            );
+        }
+    }
+}
+
+#[test]
 fn the_model_is_the_code() {
     // A block's checks are affine: what one bit of content changes in the CRC is the same for all
     // contents, and is the bit's syndrome.
