@@ -233,18 +233,71 @@ fn receivers_refuse_what_senders_do_not_send() {
     );
 }
 
-#[test]
-fn padding_and_reserved_bits_must_be_zero() {
-    // Instructions with right CRCs around an otherwise valid response of one byte.
-    let response = 2_u64 | 1 << 21;
-    let passes = |ms: u64, word: u64| {
-        let mut input = vec![4 | 1 << 3];
-        input.extend(ms.to_le_bytes());
+/// Whether contents with right CRCs, the tail above the 40 bits of `ms`, make a message.
+fn passes(wide: bool, ms: u64, words: &[u64]) -> bool {
+    let operation = if wide { 4 } else { 5 };
+    let mut input = vec![operation | (words.len() as u8) << 3];
+    input.extend(ms.to_le_bytes());
+    for word in words {
         input.push(0);
         input.extend(word.to_le_bytes());
-        invariants::check(&input) == 1
-    };
-    assert!(passes(response, 0xff));
-    assert!(!passes(response, 0x100), "padding");
-    assert!(!passes(response | 1 << 40, 0xff), "reserved octet of /MT/");
+    }
+    invariants::check(&input) == 1
+}
+
+#[test]
+fn reserved_bits_must_be_zero() {
+    let tail = 40;
+    let cases = [
+        (
+            "read, 64-bit",
+            true,
+            1 | 64 << 21,
+            vec![7],
+            vec![38, 39, tail + 6, tail + 7],
+        ),
+        ("add, 64-bit", true, 9, vec![7, 1], (21..tail + 8).collect()),
+        ("add, 40-bit", false, 9, vec![1], vec![21, 22, 23]),
+        (
+            "response",
+            true,
+            2 | 1 << 21,
+            vec![0xff],
+            (tail..tail + 8).collect(),
+        ),
+        ("posted write", true, 3 | 1 << 4, vec![0xff], vec![7]),
+        (
+            "acknowledged write",
+            true,
+            4 | 1 << 4,
+            vec![0, 0xff],
+            vec![],
+        ),
+    ];
+    for (name, wide, ms, words, reserved) in cases {
+        assert!(passes(wide, ms, &words), "{name}");
+        for bit in reserved {
+            assert!(!passes(wide, ms ^ (1 << bit), &words), "{name}, bit {bit}");
+        }
+    }
+    for bit in (0..4).chain(21..25) {
+        assert!(
+            !passes(true, 4 | 1 << 4, &[1 << bit, 0xff]),
+            "acknowledged write, bit {bit}"
+        );
+    }
+}
+
+#[test]
+fn padding_must_be_zero() {
+    for bit in 8..64 {
+        assert!(
+            !passes(true, 2 | 1 << 21, &[0xff | 1 << bit]),
+            "response, bit {bit}"
+        );
+        assert!(
+            passes(true, 2, &[0xff | 1 << bit]),
+            "all eight octets are data"
+        );
+    }
 }
