@@ -44,7 +44,7 @@ pub enum DeframeError {
     #[error("data block outside of message and frame")]
     StrayData,
     /// A block that cannot be in a frame, or one that must be in one.
-    #[error("block of type {found:?} {}", if *.in_frame { "inside a frame" } else { "outside of a frame" })]
+    #[error("block of type {found:?} {} a frame", if *.in_frame { "inside" } else { "outside of" })]
     FrameSequence {
         /// The block.
         found: BlockType,

@@ -59,8 +59,8 @@ impl NodeId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u8);
 
-/// A demand: 16 bits and a unit bit, so 1 B to 65,535 B to the byte, and up to 4 MiB - 64 B in units
-/// of 64 B.
+/// A demand: 16 bits and a unit bit. 1 B to 65,535 B go to the byte, up to 4 MiB - 64 B in units of
+/// 64 B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Length(u32);
 

@@ -7,6 +7,28 @@
 //! `docs/internals/wire.md`. A value of any type here is valid: parsing is where it is checked, and
 //! parsing never panics. What this crate does not do: I/O, allocation, clocks, and the decision
 //! what to send when.
+//!
+//! ```
+//! use ethermem_units::Bytes;
+//! use ethermem_wire::{
+//!     Address, Address40, Deframer, Event, Message, MessageId, NodeId, ReadRequest,
+//! };
+//!
+//! let address = Address::Short(Address40::new(0x1000)?);
+//! let read = ReadRequest::new(NodeId::new(7)?, MessageId(0), address, Bytes(64))?;
+//! let sent = Message::ReadRequest(read);
+//!
+//! let mut receiver = Deframer::<8>::new();
+//! let mut received = 0;
+//! for block in sent.blocks() {
+//!     if let Some(event) = receiver.push(block)? {
+//!         assert_eq!(event, Event::Message(sent));
+//!         received += 1;
+//!     }
+//! }
+//! assert_eq!(received, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![cfg_attr(not(test), no_std)]
 
 mod block;

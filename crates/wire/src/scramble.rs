@@ -76,7 +76,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_and_bits_agree(start: u64, payloads in prop::collection::vec(any::<u64>(), 1..20)) {
+        fn words_and_bits_agree(
+            start: u64, payloads in prop::collection::vec(any::<u64>(), 1..20),
+        ) {
             let mut scrambler = Scrambler::new(start);
             let mut state = start.reverse_bits();
             for payload in payloads {

@@ -110,7 +110,7 @@ impl<'a> MessageBlocks<'a> {
         MessageBlocks { parts, next: 0 }
     }
 
-    fn count(&self) -> usize {
+    fn total(&self) -> usize {
         match &self.parts {
             Parts::Single(_) => 1,
             Parts::Framed(frame) => frame.md_count() + 2,
@@ -122,8 +122,8 @@ impl Iterator for MessageBlocks<'_> {
     type Item = Block;
 
     fn next(&mut self) -> Option<Block> {
-        let (index, count) = (self.next, self.count());
-        if index == count {
+        let (index, total) = (self.next, self.total());
+        if index == total {
             return None;
         }
         self.next += 1;
@@ -132,7 +132,7 @@ impl Iterator for MessageBlocks<'_> {
             Parts::Framed(frame) if index == 0 => {
                 EdmControl::new(SubType::Start, frame.ms).encode()
             }
-            Parts::Framed(frame) if index == count - 1 => {
+            Parts::Framed(frame) if index == total - 1 => {
                 EdmControl::new(SubType::Terminate, frame.mt).encode()
             }
             Parts::Framed(frame) => Block::data(u64::from_le_bytes(frame.md(index - 1))),
@@ -140,7 +140,7 @@ impl Iterator for MessageBlocks<'_> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.count() - self.next;
+        let left = self.total() - self.next;
         (left, Some(left))
     }
 }

@@ -1,0 +1,130 @@
+//! What holds for every sequence of blocks: the fuzz target and a property test share this file.
+
+use crc::{CRC_16_IBM_SDLC, CRC_32_ISCSI, Crc};
+use ethermem_wire::{
+    Block, Deframer, EdmControl, Event, FrameAssembler, Message, Opcode, OpcodeBits, SubType,
+};
+
+static CRC32: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
+static CRC16: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_SDLC);
+
+const MD_BLOCKS: usize = 20;
+const NODE_BITS: u64 = 0x1ff << 4;
+
+/// A receiver and, beside it, the blocks of the message in progress.
+#[derive(Default)]
+struct Link {
+    deframer: Deframer<MD_BLOCKS>,
+    assembler: FrameAssembler<96>,
+    blocks: Vec<Block>,
+    messages: usize,
+}
+
+/// Reads `input` as instructions for blocks, sends these to a receiver and checks that it neither
+/// panics nor takes for a message what that message would not be sent as. Returns how many
+/// messages came out.
+///
+/// An instruction is nine bytes: what to make, and 64 bits to make it of. Bits alone would hardly
+/// ever pass a CRC, so most instructions compute it.
+pub(crate) fn check(input: &[u8]) -> usize {
+    let mut link = Link::default();
+    let mut instructions = input.chunks_exact(9);
+    while let Some(&[operation, ref word @ ..]) = instructions.next() {
+        let word = u64::from_le_bytes(word.try_into().expect("eight bytes are left"));
+        let argument = operation >> 3;
+        match operation & 7 {
+            0 | 1 => link.push(argument & 3, word),
+            2 | 3 => {
+                let sub_type = SubType::ALL[usize::from(argument) % SubType::ALL.len()];
+                link.push_block(EdmControl::new(sub_type, word).encode());
+            }
+            kind => {
+                let count = usize::from(argument) % (MD_BLOCKS + 2);
+                let words: Vec<u64> = instructions
+                    .by_ref()
+                    .take(count)
+                    .map(|bytes| u64::from_le_bytes(bytes[1..].try_into().expect("eight bytes")))
+                    .collect();
+                sealed(word, &words, kind & 1 == 0).for_each(|block| link.push_block(block));
+            }
+        }
+    }
+    link.messages
+}
+
+/// A message with right CRCs around any content.
+fn sealed(ms: u64, words: &[u64], wide: bool) -> impl Iterator<Item = Block> {
+    let opcode = Opcode::try_from(OpcodeBits::from_low_bits(ms as u8));
+    let end_to_end = match opcode {
+        Ok(Opcode::ReadResponse | Opcode::PostedWrite | Opcode::AcknowledgedWrite) => ms,
+        _ => ms & !NODE_BITS,
+    };
+    // The bits of /MS/ that do not fit its content serve as the tail.
+    let tail = ms >> 40;
+    let mut covered = end_to_end.to_le_bytes()[..5].to_vec();
+    covered.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    let mt = if wide {
+        covered.push(tail as u8);
+        (tail & 0xff) | (u64::from(CRC32.checksum(&covered)) << 8)
+    } else {
+        covered.extend(&tail.to_le_bytes()[..3]);
+        tail | (u64::from(CRC16.checksum(&covered)) << 24)
+    };
+    let start = EdmControl::new(SubType::Start, ms).encode();
+    let end = EdmControl::new(SubType::Terminate, mt).encode();
+    let data = words
+        .iter()
+        .map(|&word| Block::data(word))
+        .collect::<Vec<_>>();
+    core::iter::once(start).chain(data).chain([end])
+}
+
+impl Link {
+    fn push_block(&mut self, block: Block) {
+        self.push(block.sync() as u8, block.payload());
+    }
+
+    fn push(&mut self, sync: u8, payload: u64) {
+        let event = self.deframer.push_line(sync, payload);
+        let Ok(block) = Block::from_line(sync, payload) else {
+            assert!(event.is_err(), "an invalid sync header passed");
+            return;
+        };
+        if EdmControl::decode(block).is_ok_and(|control| control.sub_type() != SubType::Terminate) {
+            self.blocks.clear();
+        }
+        self.blocks.push(block);
+        match event {
+            Ok(Some(Event::Message(message))) => {
+                assert!(
+                    message.blocks().eq(self.blocks.iter().copied()),
+                    "{message:?}"
+                );
+                decodes_to_itself(&message);
+                self.messages += 1;
+            }
+            Ok(Some(Event::Ethernet(passed))) => {
+                assert_eq!(passed, block);
+                let decoded = EdmControl::decode(block);
+                assert!(decoded.is_err(), "an EDM block went to Ethernet");
+                let _ = self.assembler.push(block);
+            }
+            Ok(None) | Err(_) => {}
+        }
+    }
+}
+
+/// Whether a fresh receiver makes the same message of a message's blocks.
+pub(crate) fn decodes_to_itself(message: &Message<'_>) {
+    let mut deframer = Deframer::<{ ethermem_wire::MD_BLOCKS_MAX }>::new();
+    let mut left = message.blocks().len();
+    for block in message.blocks() {
+        left -= 1;
+        let event = deframer.push(block);
+        if left == 0 {
+            assert_eq!(event, Ok(Some(Event::Message(*message))));
+        } else {
+            assert_eq!(event, Ok(None), "{message:?} is over too early");
+        }
+    }
+}
