@@ -8,7 +8,7 @@ use parquet::basic::Type;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 
 use super::row::{Row, RowChecker, parse_kind};
 use crate::message::{Message, MessageSource, SourceError};
@@ -18,9 +18,9 @@ use crate::workload::InputError;
 const BATCH_ROWS: usize = 8_192;
 
 /// The rows of a Parquet file as messages.
-pub(super) struct ParquetTrace {
+pub(super) struct ParquetTrace<R: ChunkReader> {
     path: PathBuf,
-    reader: SerializedFileReader<File>,
+    reader: SerializedFileReader<R>,
     indices: Indices,
     arrival_in_ns: bool,
     next_row_group: usize,
@@ -69,10 +69,17 @@ struct Columns {
     bytes: ColumnReader,
 }
 
-impl ParquetTrace {
-    pub(super) fn open(path: &Path, nodes: u16) -> Result<ParquetTrace, InputError> {
+impl ParquetTrace<File> {
+    pub(super) fn open(path: &Path, nodes: u16) -> Result<ParquetTrace<File>, InputError> {
         let file = File::open(path).map_err(|error| InputError::io(path, "be read", &error))?;
-        let reader = SerializedFileReader::new(file).map_err(|error| unreadable(path, &error))?;
+        ParquetTrace::new(file, path, nodes)
+    }
+}
+
+impl<R: ChunkReader + 'static> ParquetTrace<R> {
+    /// Reads from any reader; `path` is what errors call it.
+    pub(super) fn new(reader: R, path: &Path, nodes: u16) -> Result<ParquetTrace<R>, InputError> {
+        let reader = SerializedFileReader::new(reader).map_err(|error| unreadable(path, &error))?;
         if reader.metadata().file_metadata().num_rows() <= 0 {
             return Err(InputError::file(
                 path,
@@ -159,7 +166,7 @@ impl ParquetTrace {
     }
 }
 
-impl MessageSource for ParquetTrace {
+impl<R: ChunkReader + 'static> MessageSource for ParquetTrace<R> {
     fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
         Ok(self.next_row()?)
     }
@@ -172,8 +179,8 @@ impl MessageSource for ParquetTrace {
 const INTEGERS: [Type; 2] = [Type::INT32, Type::INT64];
 
 /// Where the column `name` is, when there is one.
-fn column(
-    reader: &SerializedFileReader<File>,
+fn column<R: ChunkReader + 'static>(
+    reader: &SerializedFileReader<R>,
     path: &Path,
     name: &str,
     allowed: &[Type],
@@ -193,8 +200,8 @@ fn column(
     Ok(Some(index))
 }
 
-fn required(
-    reader: &SerializedFileReader<File>,
+fn required<R: ChunkReader + 'static>(
+    reader: &SerializedFileReader<R>,
     path: &Path,
     name: &str,
     allowed: &[Type],

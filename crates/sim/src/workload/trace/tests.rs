@@ -95,6 +95,19 @@ fn synthetic(messages: u64, rmw_fraction: f64) -> Vec<Message> {
     read_all(&mut source).expect("synthetic messages never fail")
 }
 
+/// A Parquet trace of a few hundred messages.
+fn parquet_bytes() -> Vec<u8> {
+    static BYTES: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+    let write = || {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t");
+        let mut source = Recorded::new(&synthetic(500, 0.1));
+        write_trace(&mut source, &path, TraceFormat::Parquet).expect("written");
+        fs::read(path).expect("read")
+    };
+    BYTES.get_or_init(write).clone()
+}
+
 fn round_trip(messages: &[Message], format: TraceFormat) -> Vec<Message> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("trace");
@@ -269,13 +282,7 @@ fn bad_parquet_is_refused_with_its_row() {
 
 #[test]
 fn what_is_no_parquet_is_refused() {
-    let whole = {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("t");
-        let mut source = Recorded::new(&synthetic(1_000, 0.1));
-        write_trace(&mut source, &path, TraceFormat::Parquet).expect("written");
-        fs::read(path).expect("read")
-    };
+    let whole = parquet_bytes();
     for bytes in [
         &[][..],
         b"PAR1",
@@ -313,7 +320,7 @@ fn csv_and_parquet_keep_every_message() {
 
 #[test]
 fn parquet_keeps_every_row_group() {
-    let messages = synthetic(300_000, 0.2);
+    let messages = synthetic(70_000, 0.2);
     assert!(
         round_trip(&messages, TraceFormat::Parquet) == messages,
         "a message changed"
@@ -376,5 +383,45 @@ proptest! {
         }
         prop_assert_eq!(&round_trip(&messages, TraceFormat::Csv), &messages);
         prop_assert_eq!(&round_trip(&messages, TraceFormat::Parquet), &messages);
+    }
+
+    #[test]
+    fn no_text_is_a_trace_that_no_network_can_carry(
+        rows in prop::collection::vec(
+            prop::sample::select(&[
+                "arrival_ps", "kind", "compute", "memory", "bytes", "read", "write", "rmw", "0",
+                "1", "3", "15", "16", "64", "1.5", "1e9", "-1", "18446744073709551615", "", "\"",
+                "\n", "\n", "\r\n", "#", "\0", "\u{2028}",
+            ][..]),
+            0..80)
+    ) {
+        let text = format!("arrival_ns,kind,compute,memory,bytes\n{}", rows.join(","));
+        check_trace(text.as_bytes(), TraceFormat::Csv);
+        check_trace(rows.join(",").as_bytes(), TraceFormat::Csv);
+        check_trace(rows.join(",").as_bytes(), TraceFormat::EdmArtifact);
+    }
+
+    #[test]
+    fn no_bytes_are_a_trace_that_no_network_can_carry(bytes: Vec<u8>) {
+        for format in TraceFormat::ALL {
+            check_trace(&bytes, format);
+        }
+    }
+
+    #[test]
+    fn a_damaged_parquet_file_does_no_harm(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        length: prop::sample::Index,
+        cut: bool,
+    ) {
+        let mut bytes = parquet_bytes();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if cut {
+            bytes.truncate(length.index(bytes.len()));
+        }
+        check_trace(&bytes, TraceFormat::Parquet);
     }
 }
