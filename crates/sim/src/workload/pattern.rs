@@ -96,11 +96,11 @@ impl EndsSampler {
         match self.pattern {
             Pattern::AllToAll => self.any_pair(rng),
             Pattern::Incast { fan_in, receiver } => {
-                let step = 1 + below(rng.next_u64(), u32::from(fan_in)) as u16;
-                data_ends(kind, (receiver + step) % self.nodes, receiver)
+                let step = 1 + below(rng.next_u64(), fan_in);
+                data_ends(kind, self.after(receiver, step), receiver)
             }
             Pattern::Permutation => {
-                let source = below(rng.next_u64(), u32::from(self.nodes)) as u16;
+                let source = below(rng.next_u64(), self.nodes);
                 data_ends(kind, source, self.data_destination[usize::from(source)])
             }
             Pattern::HotSpot { fraction, node } => {
@@ -130,7 +130,7 @@ impl EndsSampler {
                 memory: uniform,
             },
             Pattern::Incast { fan_in, receiver } => {
-                let step = (self.nodes + node - receiver) % self.nodes;
+                let step = self.after(node, self.nodes - receiver);
                 let sends = (1..=fan_in).contains(&step);
                 let source = if sends { 1.0 / f64::from(fan_in) } else { 0.0 };
                 let destination = if node == receiver { 1.0 } else { 0.0 };
@@ -164,12 +164,24 @@ impl EndsSampler {
 
     #[inline]
     fn any_pair(&self, rng: &mut Xoshiro256PlusPlus) -> Ends {
-        let others = u32::from(self.nodes) - 1;
-        let pair = below(rng.next_u64(), u32::from(self.nodes) * others);
-        let (compute, other) = ((pair / others) as u16, (pair % others) as u16);
+        // The fraction that the first choice leaves of the draw decides the second: no division.
+        let scaled = u128::from(rng.next_u64()) * u128::from(self.nodes);
+        let compute = (scaled >> 64) as u16;
+        let other = below(scaled as u64, self.nodes - 1);
         Ends {
             compute,
             memory: other + u16::from(other >= compute),
+        }
+    }
+
+    /// The node `step` after `node`, around the end.
+    #[inline]
+    fn after(&self, node: NodeIndex, step: u16) -> NodeIndex {
+        let next = node + step;
+        if next < self.nodes {
+            next
+        } else {
+            next - self.nodes
         }
     }
 }
@@ -192,16 +204,16 @@ fn data_ends(kind: Kind, source: NodeIndex, destination: NodeIndex) -> Ends {
 fn cyclic_permutation(nodes: u16, rng: &mut Xoshiro256PlusPlus) -> Vec<NodeIndex> {
     let mut permutation: Vec<NodeIndex> = (0..nodes).collect();
     for last in (1..nodes).rev() {
-        let other = below(rng.next_u64(), u32::from(last));
-        permutation.swap(usize::from(last), other as usize);
+        let other = below(rng.next_u64(), last);
+        permutation.swap(usize::from(last), usize::from(other));
     }
     permutation
 }
 
-/// A number below `bound` from a uniform draw; its bias is under 2^-32.
+/// A number below `bound` from a uniform draw; its bias is under 2^-46.
 #[inline]
-fn below(draw: u64, bound: u32) -> u32 {
-    ((u128::from(draw) * u128::from(bound)) >> 64) as u32
+fn below(draw: u64, bound: u16) -> u16 {
+    ((u128::from(draw) * u128::from(bound)) >> 64) as u16
 }
 
 /// A uniform draw as a number in the open interval (0, 1).

@@ -15,6 +15,8 @@ pub struct SizeDistribution {
     segments: Vec<Segment>,
     /// `ends[i]`: the first draw past segment `i`, the unit interval being scaled to 2^64.
     ends: Vec<u64>,
+    /// Sizes of segment `i` over the draws that fall into it.
+    sizes_per_draw: Vec<f64>,
 }
 
 /// Whole sizes above `low` up to `high`, all as likely; of one size only when `low + 1 == high`.
@@ -83,9 +85,19 @@ impl SizeDistribution {
             let problem = format!("the last probability is {cumulative}: allowed is 1");
             return Err(PointError { index, problem });
         }
+        let ends = ends(&segments);
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let sizes_per_draw = segments
+            .iter()
+            .zip(starts.zip(&ends))
+            .map(|(segment, (start, end))| {
+                (segment.high - segment.low) as f64 / (end - start) as f64
+            })
+            .collect();
         Ok(SizeDistribution {
-            ends: ends(&segments),
             segments,
+            ends,
+            sizes_per_draw,
         })
     }
 
@@ -104,8 +116,8 @@ impl SizeDistribution {
             return Bytes(high);
         }
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        let share = (draw - start) as f64 / (self.ends[index] - start) as f64;
-        Bytes(low + 1 + ((share * width as f64) as u64).min(width - 1))
+        let step = (draw - start) as f64 * self.sizes_per_draw[index];
+        Bytes(low + 1 + (step as u64).min(width - 1))
     }
 
     /// The smallest size at or below which a share of at least `probability` lies.

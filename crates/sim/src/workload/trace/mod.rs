@@ -1,6 +1,7 @@
 //! Recorded messages: what a row says, and the formats it is written in.
 
 mod check;
+mod contain;
 mod parquet;
 mod row;
 mod text;

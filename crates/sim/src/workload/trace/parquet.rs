@@ -10,6 +10,7 @@ use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 
+use super::contain::contain;
 use super::row::{Row, RowChecker, parse_kind};
 use crate::message::{Message, MessageSource, SourceError};
 use crate::workload::InputError;
@@ -79,7 +80,9 @@ impl ParquetTrace<File> {
 impl<R: ChunkReader + 'static> ParquetTrace<R> {
     /// Reads from any reader; `path` is what errors call it.
     pub(super) fn new(reader: R, path: &Path, nodes: u16) -> Result<ParquetTrace<R>, InputError> {
-        let reader = SerializedFileReader::new(reader).map_err(|error| unreadable(path, &error))?;
+        let reader = contain(|| SerializedFileReader::new(reader));
+        let reader = reader.ok_or_else(|| damaged(path))?;
+        let reader = reader.map_err(|error| unreadable(path, &error))?;
         if reader.metadata().file_metadata().num_rows() <= 0 {
             return Err(InputError::file(
                 path,
@@ -123,14 +126,16 @@ impl<R: ChunkReader + 'static> ParquetTrace<R> {
                 return message.map(Some).map_err(|problem| self.error(0, &problem));
             }
             if let Some(columns) = &mut self.columns {
-                let batch = columns.read(self.arrival_in_ns);
+                let batch = contain(|| columns.read(self.arrival_in_ns));
+                let batch = batch.ok_or_else(|| damaged(&self.path))?;
                 let batch = batch.map_err(|error| self.error(error.offset, &error.problem))?;
                 if batch.kinds.is_empty() {
                     self.columns = None;
                 }
                 self.batch = Some(batch);
             } else if self.next_row_group < self.reader.num_row_groups() {
-                let columns = self.row_group(self.next_row_group);
+                let columns = contain(|| self.row_group(self.next_row_group));
+                let columns = columns.ok_or_else(|| damaged(&self.path))?;
                 self.columns = Some(columns.map_err(|error| unreadable(&self.path, &error))?);
                 self.next_row_group += 1;
             } else {
@@ -330,6 +335,10 @@ fn read_values<T: DataType>(
         return Err(BatchError { offset, problem });
     }
     Ok(values)
+}
+
+fn damaged(path: &Path) -> InputError {
+    InputError::file(path, "not readable as Parquet: damaged")
 }
 
 fn unreadable(path: &Path, error: &ParquetError) -> InputError {

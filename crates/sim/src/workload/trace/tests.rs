@@ -367,6 +367,9 @@ fn a_full_disk_is_reported_in_every_format() {
 }
 
 proptest! {
+    // Every case writes, syncs and reads four files.
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
     #[test]
     fn any_messages_survive_csv_and_parquet(
         rows in prop::collection::vec(
@@ -384,7 +387,9 @@ proptest! {
         prop_assert_eq!(&round_trip(&messages, TraceFormat::Csv), &messages);
         prop_assert_eq!(&round_trip(&messages, TraceFormat::Parquet), &messages);
     }
+}
 
+proptest! {
     #[test]
     fn no_text_is_a_trace_that_no_network_can_carry(
         rows in prop::collection::vec(
@@ -408,6 +413,7 @@ proptest! {
         }
     }
 
+    // A file that a kill left half written, or a disk that flipped bytes.
     #[test]
     fn a_damaged_parquet_file_does_no_harm(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
