@@ -46,15 +46,6 @@ fn edm(table: Table<'_>) -> Result<EdmConfig, InputError> {
         &format!("multiples of 64 from {} to {}", CHUNK_BYTES.start(), CHUNK_BYTES.end()),
         |value| as_integer(value).filter(|b| CHUNK_BYTES.contains(b) && b.is_multiple_of(64)),
     )?;
-    let read_timeout = table.read(
-        "read_timeout_us",
-        default.read_timeout.as_ns_f64() / 1e3,
-        "0.001 to 1000000",
-        |value| {
-            let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
-            Ps::from_ns_f64(us * 1e3)
-        },
-    )?;
     let config = EdmConfig {
         chunk: chunk.map_or(default.chunk, Bytes),
         notifications_max: table.integer(
@@ -77,11 +68,27 @@ fn edm(table: Table<'_>) -> Result<EdmConfig, InputError> {
             &[("fair", Arbitration::Fair), ("strict", Arbitration::Strict)],
         )?,
         batching: table.flag("batching", default.batching)?,
-        read_timeout: read_timeout.unwrap_or(default.read_timeout),
+        read_timeout: read_timeout(&table, default.read_timeout)?,
         scheduler_clock: clock_ns(&table, "scheduler_clock_ns", "fabric.pcs_clock_ns")?,
+        lookahead_iterations: table.integer(
+            "lookahead_iterations",
+            u64::from(default.lookahead_iterations),
+            1..=8,
+        )? as u8,
+        ahead_blocks: table.integer("ahead_blocks", u64::from(default.ahead_blocks), 0..=256)?
+            as u32,
     };
     table.finish()?;
     Ok(config)
+}
+
+fn read_timeout(table: &Table<'_>, default: Ps) -> Result<Ps, InputError> {
+    let default_us = default.as_ns_f64() / 1e3;
+    let timeout = table.read("read_timeout_us", default_us, "0.001 to 1000000", |value| {
+        let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
+        Ps::from_ns_f64(us * 1e3)
+    })?;
+    Ok(timeout.unwrap_or(default))
 }
 
 fn background(table: Table<'_>) -> Result<Background, InputError> {

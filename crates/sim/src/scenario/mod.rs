@@ -3,6 +3,7 @@
 //! The keys are read by hand from spanned values, not derived: an error then names line, key, what
 //! was found and what is allowed, and the reference page can be held to exactly the keys known.
 
+mod check;
 mod fabric;
 mod table;
 mod workload;
@@ -15,6 +16,8 @@ use toml::de::DeTable;
 
 use crate::config::FabricConfig;
 use crate::workload::{InputError, WorkloadConfig};
+#[doc(hidden)]
+pub use check::check_scenario;
 pub use table::Key;
 use table::Source;
 

@@ -14,7 +14,7 @@ macro_rules! built_in {
     };
 }
 
-/// The application workloads of EDM's evaluation (section 4.3), by name.
+/// The application workloads of EDM's evaluation (section 4.3.2), by name.
 const BUILT_IN: [(&str, &str); 5] =
     built_in!["hadoop", "spark", "sparksql", "graphlab", "memcached"];
 

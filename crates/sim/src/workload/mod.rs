@@ -16,6 +16,8 @@ pub(crate) use error::found;
 pub use pattern::Pattern;
 pub use poisson::{ATOMIC_BYTES, LinkBlocks, Offered, Poisson, PoissonConfig};
 pub use sizes::{MESSAGE_BYTES_MAX, PointError, SizeDistribution};
+#[doc(hidden)]
+pub use trace::check_trace;
 pub use trace::{TextTrace, TraceConfig, TraceFormat, WriteTraceError, write_trace};
 
 use ethermem_units::{BitsPerSecond, Bytes};

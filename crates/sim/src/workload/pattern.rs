@@ -71,7 +71,10 @@ impl EndsSampler {
         assert!(nodes >= 2, "a message has two ends");
         match pattern {
             Pattern::Incast { fan_in, receiver } => {
-                assert!((1..nodes).contains(&fan_in), "{fan_in} senders among {nodes} nodes");
+                assert!(
+                    (1..nodes).contains(&fan_in),
+                    "{fan_in} senders among {nodes} nodes"
+                );
                 assert!(receiver < nodes, "receiver {receiver} of {nodes} nodes");
             }
             Pattern::HotSpot { node, .. } => assert!(node < nodes, "node {node} of {nodes}"),
@@ -81,7 +84,11 @@ impl EndsSampler {
             Pattern::Permutation => cyclic_permutation(nodes, rng),
             _ => Vec::new(),
         };
-        EndsSampler { pattern, nodes, data_destination }
+        EndsSampler {
+            pattern,
+            nodes,
+            data_destination,
+        }
     }
 
     #[inline]
@@ -89,11 +96,11 @@ impl EndsSampler {
         match self.pattern {
             Pattern::AllToAll => self.any_pair(rng),
             Pattern::Incast { fan_in, receiver } => {
-                let step = 1 + below(rng.next_u64(), u32::from(fan_in)) as u16;
-                data_ends(kind, (receiver + step) % self.nodes, receiver)
+                let step = 1 + below(rng.next_u64(), fan_in);
+                data_ends(kind, self.after(receiver, step), receiver)
             }
             Pattern::Permutation => {
-                let source = below(rng.next_u64(), u32::from(self.nodes)) as u16;
+                let source = below(rng.next_u64(), self.nodes);
                 data_ends(kind, source, self.data_destination[usize::from(source)])
             }
             Pattern::HotSpot { fraction, node } => {
@@ -105,7 +112,10 @@ impl EndsSampler {
                 // The pair's first node is uniform; its distance to the second is uniform too,
                 // so that the compute node is uniform over all but the hot one.
                 let step = (self.nodes + pair.memory - pair.compute) % self.nodes;
-                Ends { compute: (node + step) % self.nodes, memory: node }
+                Ends {
+                    compute: (node + step) % self.nodes,
+                    memory: node,
+                }
             }
         }
     }
@@ -115,24 +125,35 @@ impl EndsSampler {
     pub(super) fn shares(&self, kind: Kind, node: NodeIndex) -> EndShares {
         let uniform = 1.0 / f64::from(self.nodes);
         match self.pattern {
-            Pattern::AllToAll | Pattern::Permutation => {
-                EndShares { compute: uniform, memory: uniform }
-            }
+            Pattern::AllToAll | Pattern::Permutation => EndShares {
+                compute: uniform,
+                memory: uniform,
+            },
             Pattern::Incast { fan_in, receiver } => {
-                let step = (self.nodes + node - receiver) % self.nodes;
+                let step = self.after(node, self.nodes - receiver);
                 let sends = (1..=fan_in).contains(&step);
                 let source = if sends { 1.0 / f64::from(fan_in) } else { 0.0 };
                 let destination = if node == receiver { 1.0 } else { 0.0 };
                 match kind {
-                    Kind::Write => EndShares { compute: source, memory: destination },
-                    Kind::Read | Kind::ReadModifyWrite => {
-                        EndShares { compute: destination, memory: source }
-                    }
+                    Kind::Write => EndShares {
+                        compute: source,
+                        memory: destination,
+                    },
+                    Kind::Read | Kind::ReadModifyWrite => EndShares {
+                        compute: destination,
+                        memory: source,
+                    },
                 }
             }
-            Pattern::HotSpot { fraction, node: hot } => {
-                let (compute, memory) =
-                    if node == hot { (0.0, 1.0) } else { (1.0 / f64::from(self.nodes - 1), 0.0) };
+            Pattern::HotSpot {
+                fraction,
+                node: hot,
+            } => {
+                let (compute, memory) = if node == hot {
+                    (0.0, 1.0)
+                } else {
+                    (1.0 / f64::from(self.nodes - 1), 0.0)
+                };
                 EndShares {
                     compute: fraction * compute + (1.0 - fraction) * uniform,
                     memory: fraction * memory + (1.0 - fraction) * uniform,
@@ -143,18 +164,39 @@ impl EndsSampler {
 
     #[inline]
     fn any_pair(&self, rng: &mut Xoshiro256PlusPlus) -> Ends {
-        let others = u32::from(self.nodes) - 1;
-        let pair = below(rng.next_u64(), u32::from(self.nodes) * others);
-        let (compute, other) = ((pair / others) as u16, (pair % others) as u16);
-        Ends { compute, memory: other + u16::from(other >= compute) }
+        // The fraction that the first choice leaves of the draw decides the second: no division.
+        let scaled = u128::from(rng.next_u64()) * u128::from(self.nodes);
+        let compute = (scaled >> 64) as u16;
+        let other = below(scaled as u64, self.nodes - 1);
+        Ends {
+            compute,
+            memory: other + u16::from(other >= compute),
+        }
+    }
+
+    /// The node `step` after `node`, around the end.
+    #[inline]
+    fn after(&self, node: NodeIndex, step: u16) -> NodeIndex {
+        let next = node + step;
+        if next < self.nodes {
+            next
+        } else {
+            next - self.nodes
+        }
     }
 }
 
 /// Who asks and who holds the memory when data of `kind` goes from `source` to `destination`.
 fn data_ends(kind: Kind, source: NodeIndex, destination: NodeIndex) -> Ends {
     match kind {
-        Kind::Write => Ends { compute: source, memory: destination },
-        Kind::Read | Kind::ReadModifyWrite => Ends { compute: destination, memory: source },
+        Kind::Write => Ends {
+            compute: source,
+            memory: destination,
+        },
+        Kind::Read | Kind::ReadModifyWrite => Ends {
+            compute: destination,
+            memory: source,
+        },
     }
 }
 
@@ -162,16 +204,16 @@ fn data_ends(kind: Kind, source: NodeIndex, destination: NodeIndex) -> Ends {
 fn cyclic_permutation(nodes: u16, rng: &mut Xoshiro256PlusPlus) -> Vec<NodeIndex> {
     let mut permutation: Vec<NodeIndex> = (0..nodes).collect();
     for last in (1..nodes).rev() {
-        let other = below(rng.next_u64(), u32::from(last));
-        permutation.swap(usize::from(last), other as usize);
+        let other = below(rng.next_u64(), last);
+        permutation.swap(usize::from(last), usize::from(other));
     }
     permutation
 }
 
-/// A number below `bound` from a uniform draw; its bias is under 2^-32.
+/// A number below `bound` from a uniform draw; its bias is under 2^-46.
 #[inline]
-fn below(draw: u64, bound: u32) -> u32 {
-    ((u128::from(draw) * u128::from(bound)) >> 64) as u32
+fn below(draw: u64, bound: u16) -> u16 {
+    ((u128::from(draw) * u128::from(bound)) >> 64) as u16
 }
 
 /// A uniform draw as a number in the open interval (0, 1).
@@ -195,10 +237,19 @@ mod tests {
     fn patterns() -> [Pattern; 5] {
         [
             Pattern::AllToAll,
-            Pattern::Incast { fan_in: 3, receiver: 6 },
+            Pattern::Incast {
+                fan_in: 3,
+                receiver: 6,
+            },
             Pattern::Permutation,
-            Pattern::HotSpot { fraction: 0.4, node: 5 },
-            Pattern::HotSpot { fraction: 1.0, node: 0 },
+            Pattern::HotSpot {
+                fraction: 0.4,
+                node: 5,
+            },
+            Pattern::HotSpot {
+                fraction: 1.0,
+                node: 0,
+            },
         ]
     }
 
@@ -221,7 +272,10 @@ mod tests {
                         let drawn = f64::from(count[usize::from(node)]) / f64::from(DRAWS);
                         // Five standard deviations of a share of 1/2.
                         let close = (drawn - share).abs() < 0.0056;
-                        assert!(close, "{pattern:?} {kind:?} node {node}: {drawn}, not {share}");
+                        assert!(
+                            close,
+                            "{pattern:?} {kind:?} node {node}: {drawn}, not {share}"
+                        );
                     }
                 }
             }
@@ -242,7 +296,10 @@ mod tests {
 
     #[test]
     fn incast_data_goes_to_the_receiver_alone() {
-        let pattern = Pattern::Incast { fan_in: 3, receiver: 6 };
+        let pattern = Pattern::Incast {
+            fan_in: 3,
+            receiver: 6,
+        };
         let mut rng = rng();
         let sampler = EndsSampler::new(pattern, 8, &mut rng);
         for _ in 0..1_000 {
@@ -266,6 +323,9 @@ mod tests {
         }
         assert_eq!(seen.len(), 20);
         // 1,000 expected of each; five standard deviations are 154.
-        assert!(seen.values().all(|&count| count.abs_diff(1_000) < 154), "{seen:?}");
+        assert!(
+            seen.values().all(|&count| count.abs_diff(1_000) < 154),
+            "{seen:?}"
+        );
     }
 }

@@ -136,9 +136,9 @@ impl Poisson {
     fn advance(&mut self) -> Ps {
         // libm's logarithm has the same bits on every platform; the standard library's need not.
         let gap = -libm::log(unit(self.rng.next_u64())) * self.gap_ps_mean + self.now_ps_fraction;
-        let whole = gap.floor();
-        self.now_ps_fraction = gap - whole;
-        self.now += Ps(whole as u64);
+        let whole = gap as u64;
+        self.now_ps_fraction = gap - whole as f64;
+        self.now += Ps(whole);
         self.now
     }
 

@@ -1,5 +1,7 @@
 //! Recorded messages: what a row says, and the formats it is written in.
 
+mod check;
+mod contain;
 mod parquet;
 mod row;
 mod text;
@@ -12,6 +14,8 @@ use ethermem_units::Ps;
 use self::parquet::ParquetTrace;
 use crate::message::MessageSource;
 use crate::workload::InputError;
+#[doc(hidden)]
+pub use check::check_trace;
 pub use text::TextTrace;
 pub use write::{WriteTraceError, write_trace};
 

@@ -8,8 +8,9 @@ use parquet::basic::Type;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 
+use super::contain::contain;
 use super::row::{Row, RowChecker, parse_kind};
 use crate::message::{Message, MessageSource, SourceError};
 use crate::workload::InputError;
@@ -18,9 +19,9 @@ use crate::workload::InputError;
 const BATCH_ROWS: usize = 8_192;
 
 /// The rows of a Parquet file as messages.
-pub(super) struct ParquetTrace {
+pub(super) struct ParquetTrace<R: ChunkReader> {
     path: PathBuf,
-    reader: SerializedFileReader<File>,
+    reader: SerializedFileReader<R>,
     indices: Indices,
     arrival_in_ns: bool,
     next_row_group: usize,
@@ -69,10 +70,19 @@ struct Columns {
     bytes: ColumnReader,
 }
 
-impl ParquetTrace {
-    pub(super) fn open(path: &Path, nodes: u16) -> Result<ParquetTrace, InputError> {
+impl ParquetTrace<File> {
+    pub(super) fn open(path: &Path, nodes: u16) -> Result<ParquetTrace<File>, InputError> {
         let file = File::open(path).map_err(|error| InputError::io(path, "be read", &error))?;
-        let reader = SerializedFileReader::new(file).map_err(|error| unreadable(path, &error))?;
+        ParquetTrace::new(file, path, nodes)
+    }
+}
+
+impl<R: ChunkReader + 'static> ParquetTrace<R> {
+    /// Reads from any reader; `path` is what errors call it.
+    pub(super) fn new(reader: R, path: &Path, nodes: u16) -> Result<ParquetTrace<R>, InputError> {
+        let reader = contain(|| SerializedFileReader::new(reader));
+        let reader = reader.ok_or_else(|| damaged(path))?;
+        let reader = reader.map_err(|error| unreadable(path, &error))?;
         if reader.metadata().file_metadata().num_rows() <= 0 {
             return Err(InputError::file(path, "no message: allowed are one or more rows"));
         }
@@ -108,14 +118,16 @@ impl ParquetTrace {
                 return message.map(Some).map_err(|problem| self.error(0, &problem));
             }
             if let Some(columns) = &mut self.columns {
-                let batch = columns.read(self.arrival_in_ns);
+                let batch = contain(|| columns.read(self.arrival_in_ns));
+                let batch = batch.ok_or_else(|| damaged(&self.path))?;
                 let batch = batch.map_err(|error| self.error(error.offset, &error.problem))?;
                 if batch.kinds.is_empty() {
                     self.columns = None;
                 }
                 self.batch = Some(batch);
             } else if self.next_row_group < self.reader.num_row_groups() {
-                let columns = self.row_group(self.next_row_group);
+                let columns = contain(|| self.row_group(self.next_row_group));
+                let columns = columns.ok_or_else(|| damaged(&self.path))?;
                 self.columns = Some(columns.map_err(|error| unreadable(&self.path, &error))?);
                 self.next_row_group += 1;
             } else {
@@ -151,7 +163,7 @@ impl ParquetTrace {
     }
 }
 
-impl MessageSource for ParquetTrace {
+impl<R: ChunkReader + 'static> MessageSource for ParquetTrace<R> {
     fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
         Ok(self.next_row()?)
     }
@@ -164,8 +176,8 @@ impl MessageSource for ParquetTrace {
 const INTEGERS: [Type; 2] = [Type::INT32, Type::INT64];
 
 /// Where the column `name` is, when there is one.
-fn column(
-    reader: &SerializedFileReader<File>,
+fn column<R: ChunkReader + 'static>(
+    reader: &SerializedFileReader<R>,
     path: &Path,
     name: &str,
     allowed: &[Type],
@@ -185,8 +197,8 @@ fn column(
     Ok(Some(index))
 }
 
-fn required(
-    reader: &SerializedFileReader<File>,
+fn required<R: ChunkReader + 'static>(
+    reader: &SerializedFileReader<R>,
     path: &Path,
     name: &str,
     allowed: &[Type],
@@ -304,6 +316,10 @@ fn read_values<T: DataType>(
         return Err(BatchError { offset, problem });
     }
     Ok(values)
+}
+
+fn damaged(path: &Path) -> InputError {
+    InputError::file(path, "not readable as Parquet: damaged")
 }
 
 fn unreadable(path: &Path, error: &ParquetError) -> InputError {

@@ -19,7 +19,7 @@ use crate::workload::{AtomicFile, InputError};
 /// Bytes of a read's request in the EDM artifact's format: one block.
 const EDM_ARTIFACT_REQUEST_BYTES: u64 = 8;
 /// Messages of one Parquet row group, all that a write holds in memory.
-const ROW_GROUP_ROWS: usize = 1 << 17;
+const ROW_GROUP_ROWS: usize = 1 << 16;
 
 const SCHEMA: &str = "message ethermem_trace {
     required int64 arrival_ps (integer(64,false));

@@ -1,159 +1,30 @@
-use ethermem_edm::{Arbitration, EdmConfig, Order, Policy};
-use ethermem_units::{BitsPerSecond, Bytes, Ps};
-
 use super::*;
-use crate::config::Background;
-use crate::workload::{
-    Pattern, PoissonConfig, SizeDistribution, TraceConfig, TraceFormat, built_in,
-};
-
-const FABRICS: [&str; 2] = ["edm", "raw-ethernet"];
-
-fn parse(text: &str) -> Result<Scenario, String> {
-    Scenario::parse(text, Path::new("s.toml"), &FABRICS).map_err(|error| error.to_string())
-}
-
-fn poisson(scenario: &Scenario) -> &PoissonConfig {
-    match &scenario.workload {
-        WorkloadConfig::Poisson(poisson) => poisson,
-        WorkloadConfig::Trace(_) => panic!("a synthetic workload"),
-    }
-}
-
-#[test]
-fn everything_has_a_default() {
-    let expected = Scenario {
-        fabric_kind: "edm".into(),
-        fabric: FabricConfig {
-            nodes: 144,
-            link: BitsPerSecond::from_gbps(100).expect("an Ethernet rate"),
-            propagation: Ps(10_000),
-            transceiver: Ps(19_000),
-            memory_access: Ps(0),
-            pcs_clock: Ps(640),
-            edm: EdmConfig::default(),
-            background: Background { load: 0.0, frame_bytes: 1518 },
-        },
-        workload: WorkloadConfig::Poisson(PoissonConfig {
-            pattern: Pattern::AllToAll,
-            load: 0.8,
-            sizes: SizeDistribution::fixed(Bytes(64)),
-            read_fraction: 0.5,
-            rmw_fraction: 0.0,
-            messages: 100_000,
-        }),
-        run: RunConfig { seed: 1, warmup_fraction: 0.05, cooldown_fraction: 0.05 },
-    };
-    assert_eq!(parse("[fabric]\n"), Ok(expected));
-}
-
-#[test]
-fn every_key_is_read() {
-    let text = r#"
-        [fabric]
-        kind = "raw-ethernet"
-        nodes = 16
-        link_gbps = 25
-        propagation_ns = 12.5
-        transceiver_ns = 20
-        memory_access_ns = 82
-        pcs_clock_ns = 1.28
-        [fabric.edm]
-        chunk_bytes = 128
-        notifications_max = 8
-        policy = "auto"
-        order = "relaxed"
-        arbitration = "strict"
-        batching = false
-        read_timeout_us = 2.5
-        scheduler_clock_ns = 0.333
-        [background]
-        load = 0.25
-        frame_bytes = 9018
-        [workload]
-        kind = "poisson"
-        pattern = "incast"
-        incast_fan_in = 7
-        incast_receiver = 15
-        load = 0.75
-        size_cdf = "workloads/memcached.csv"
-        read_fraction = 0.6
-        rmw_fraction = 0.4
-        messages = 5
-        [run]
-        seed = 18446744073709551615
-        warmup_fraction = 0
-        cooldown_fraction = 0.5
-    "#;
-    let scenario = parse(text).expect("a scenario");
-    let edm = EdmConfig {
-        chunk: Bytes(128),
-        notifications_max: 8,
-        policy: Policy::Auto,
-        order: Order::Relaxed,
-        arbitration: Arbitration::Strict,
-        batching: false,
-        read_timeout: Ps(2_500_000),
-        scheduler_clock: Some(Ps(333)),
-    };
-    let fabric = FabricConfig {
-        nodes: 16,
-        link: BitsPerSecond::from_gbps(25).expect("an Ethernet rate"),
-        propagation: Ps(12_500),
-        transceiver: Ps(20_000),
-        memory_access: Ps(82_000),
-        pcs_clock: Ps(1_280),
-        edm,
-        background: Background { load: 0.25, frame_bytes: 9018 },
-    };
-    let workload = WorkloadConfig::Poisson(PoissonConfig {
-        pattern: Pattern::Incast { fan_in: 7, receiver: 15 },
-        load: 0.75,
-        sizes: built_in("memcached").expect("built in"),
-        read_fraction: 0.6,
-        rmw_fraction: 0.4,
-        messages: 5,
-    });
-    let run = RunConfig { seed: u64::MAX, warmup_fraction: 0.0, cooldown_fraction: 0.5 };
-    let expected = Scenario { fabric_kind: "raw-ethernet".into(), fabric, workload, run };
-    assert_eq!(scenario, expected);
-}
-
-#[test]
-fn patterns_have_defaults_that_fit_the_network() {
-    let pattern = |text: &str| poisson(&parse(text).expect(text)).pattern;
-    assert_eq!(
-        pattern("[fabric]\nnodes = 9\n[workload]\npattern = \"incast\"\n"),
-        Pattern::Incast { fan_in: 8, receiver: 0 }
-    );
-    assert_eq!(
-        pattern("[workload]\npattern = \"hot-spot\"\nhot_spot_node = 143\n"),
-        Pattern::HotSpot { fraction: 0.2, node: 143 }
-    );
-    assert_eq!(pattern("[workload]\npattern = \"permutation\"\n"), Pattern::Permutation);
-}
-
-#[test]
-fn a_trace_is_measured_whole_and_looked_up_from_the_scenario() {
-    let text = "[workload]\nkind = \"trace\"\ntrace = \"t.parquet\"\n";
-    let scenario = Scenario::parse(text, Path::new("dir/s.toml"), &FABRICS).expect("a scenario");
-    let trace = TraceConfig { path: "dir/t.parquet".into(), format: TraceFormat::Parquet };
-    assert_eq!(scenario.workload, WorkloadConfig::Trace(trace));
-    assert_eq!(scenario.run.warmup_fraction, 0.0);
-    assert_eq!(scenario.run.cooldown_fraction, 0.0);
-    let text = "[workload]\nkind=\"trace\"\ntrace = \"t.txt\"\ntrace_format = \"edm-artifact\"\n";
-    let trace = TraceConfig { path: "t.txt".into(), format: TraceFormat::EdmArtifact };
-    assert_eq!(parse(text).expect("a scenario").workload, WorkloadConfig::Trace(trace));
-}
+use crate::scenario::check_scenario;
+use proptest::prelude::*;
 
 #[test]
 fn bad_values_are_refused_with_line_key_found_and_allowed() {
     let cases = [
-        ("[fabric]\nnodes = 1\n", "s.toml:2: fabric.nodes = 1: allowed are 2 to 512"),
-        ("[fabric]\nnodes = 513\n", "s.toml:2: fabric.nodes = 513: allowed are 2 to 512"),
-        ("[fabric]\nnodes = -1\n", "s.toml:2: fabric.nodes = -1: allowed are 2 to 512"),
-        ("[fabric]\nnodes = 9.0\n", "s.toml:2: fabric.nodes = 9.0: allowed are 2 to 512"),
-        ("[fabric]\nnodes = \"9\"\n", "s.toml:2: fabric.nodes = \"9\": allowed are 2 to 512"),
+        (
+            "[fabric]\nnodes = 1\n",
+            "s.toml:2: fabric.nodes = 1: allowed are 2 to 512",
+        ),
+        (
+            "[fabric]\nnodes = 513\n",
+            "s.toml:2: fabric.nodes = 513: allowed are 2 to 512",
+        ),
+        (
+            "[fabric]\nnodes = -1\n",
+            "s.toml:2: fabric.nodes = -1: allowed are 2 to 512",
+        ),
+        (
+            "[fabric]\nnodes = 9.0\n",
+            "s.toml:2: fabric.nodes = 9.0: allowed are 2 to 512",
+        ),
+        (
+            "[fabric]\nnodes = \"9\"\n",
+            "s.toml:2: fabric.nodes = \"9\": allowed are 2 to 512",
+        ),
         (
             "[fabric]\nlink_gbps = 30\n",
             "s.toml:2: fabric.link_gbps = 30: allowed are 10, 25, 40, 100, 200, 400",
@@ -170,7 +41,10 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
             "[fabric]\npcs_clock_ns = 0\n",
             "s.toml:2: fabric.pcs_clock_ns = 0: allowed are 0.001 to 1000",
         ),
-        ("fabric = 3\n", "s.toml:1: fabric = 3: allowed are a table [fabric]"),
+        (
+            "fabric = 3\n",
+            "s.toml:1: fabric = 3: allowed are a table [fabric]",
+        ),
         (
             "\n# c\n[fabric.edm]\n\n\n\nchunk_bytes = 32\n",
             "s.toml:7: fabric.edm.chunk_bytes = 32: allowed are multiples of 64 from 64 to 1024",
@@ -196,10 +70,22 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
             "[background]\nframe_bytes = 63\n",
             "s.toml:2: background.frame_bytes = 63: allowed are 64 to 9018",
         ),
-        ("[workload]\nload = 1.01\n", "s.toml:2: workload.load = 1.01: allowed are over 0 to 1"),
-        ("[workload]\nload = 0\n", "s.toml:2: workload.load = 0: allowed are over 0 to 1"),
-        ("[workload]\nload = nan\n", "s.toml:2: workload.load = nan: allowed are over 0 to 1"),
-        ("[workload]\nload = inf\n", "s.toml:2: workload.load = inf: allowed are over 0 to 1"),
+        (
+            "[workload]\nload = 1.01\n",
+            "s.toml:2: workload.load = 1.01: allowed are over 0 to 1",
+        ),
+        (
+            "[workload]\nload = 0\n",
+            "s.toml:2: workload.load = 0: allowed are over 0 to 1",
+        ),
+        (
+            "[workload]\nload = nan\n",
+            "s.toml:2: workload.load = nan: allowed are over 0 to 1",
+        ),
+        (
+            "[workload]\nload = inf\n",
+            "s.toml:2: workload.load = inf: allowed are over 0 to 1",
+        ),
         (
             "[workload]\nmessage_bytes = 0\n",
             "s.toml:2: workload.message_bytes = 0: allowed are 1 to 4194240",
@@ -212,7 +98,10 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
             "[run]\nwarmup_fraction = 1\n",
             "s.toml:2: run.warmup_fraction = 1: allowed are 0 to under 1",
         ),
-        ("[run]\nseed = -1\n", "s.toml:2: run.seed = -1: allowed are 0 to 18446744073709551615"),
+        (
+            "[run]\nseed = -1\n",
+            "s.toml:2: run.seed = -1: allowed are 0 to 18446744073709551615",
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(parse(text), Err(expected.to_owned()), "{text}");
@@ -318,13 +207,105 @@ fn unknown_keys_are_refused_with_those_allowed() {
 
 #[test]
 fn what_is_not_toml_is_refused_with_its_line() {
-    for (text, line) in [("[fabric]\nnodes = = 3\n", 2), ("[fabric\n", 1), ("a = 1\na = 2\n", 2)] {
+    for (text, line) in [
+        ("[fabric]\nnodes = = 3\n", 2),
+        ("[fabric\n", 1),
+        ("a = 1\na = 2\n", 2),
+    ] {
         let error = parse(text).expect_err(text);
-        assert!(error.starts_with(&format!("s.toml:{line}: not TOML: ")), "{error}");
+        assert!(
+            error.starts_with(&format!("s.toml:{line}: not TOML: ")),
+            "{error}"
+        );
         assert_eq!(error.lines().count(), 1, "{error}");
     }
     for empty in ["", " \n\n", "# nothing\n"] {
         let expected = "s.toml: empty: a scenario has at least one key, such as fabric.kind";
         assert_eq!(parse(empty), Err(expected.to_owned()));
+    }
+}
+
+#[test]
+fn files_that_are_no_scenario_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let load = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("written");
+        let error = Scenario::load(&path, &FABRICS).expect_err(name).to_string();
+        let prefix = format!("{}/", folder.path().display());
+        error
+            .strip_prefix(&prefix)
+            .expect("the file's name first")
+            .to_owned()
+    };
+    let empty = "e.toml: empty: a scenario has at least one key, such as fabric.kind";
+    assert_eq!(load("e.toml", b""), empty);
+    let expected = "b.toml:2: not UTF-8 text: a scenario is TOML";
+    assert_eq!(load("b.toml", b"[fabric]\n\xff"), expected);
+    let expected = "l.toml: longer than 1048576 B: no scenario";
+    assert_eq!(load("l.toml", &vec![b' '; (1 << 20) + 1]), expected);
+    let error = Scenario::load(Path::new("no/s.toml"), &FABRICS).expect_err("no file");
+    let expected = "no/s.toml: cannot be read: No such file or directory";
+    assert_eq!(error.to_string(), expected);
+    let error = Scenario::load(folder.path(), &FABRICS)
+        .expect_err("a folder")
+        .to_string();
+    assert!(
+        error.ends_with(": cannot be read: Is a directory"),
+        "{error}"
+    );
+}
+
+/// Words that a scenario is made of, and some that it is not.
+fn scenario_words() -> impl Strategy<Value = String> {
+    let keys: Vec<String> = Scenario::keys(&FABRICS)
+        .into_iter()
+        .map(|key| key.name)
+        .collect();
+    const VALUES: &[&str] = &[
+        "0",
+        "1",
+        "2",
+        "64",
+        "144",
+        "0.5",
+        "1.0",
+        "-1",
+        "1e308",
+        "nan",
+        "inf",
+        "true",
+        "\"edm\"",
+        "\"trace\"",
+        "\"incast\"",
+        "\"hot-spot\"",
+        "\"permutation\"",
+        "\"hadoop\"",
+        "[1]",
+        "{}",
+        "0xff",
+        "18446744073709551616",
+        "1979-05-27",
+        "\"\"\"\n\"\"\"",
+        "=",
+        "[",
+        "\u{2028}",
+    ];
+    let line = (prop::sample::select(keys), prop::sample::select(VALUES));
+    let line = line.prop_map(|(key, value)| format!("{key} = {value}\n"));
+    prop::collection::vec(line, 1..12).prop_map(|lines| lines.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn no_scenario_panics_or_is_accepted_without_being_runnable(text in scenario_words()) {
+        check_scenario(&text);
+    }
+
+    #[test]
+    fn no_text_panics(text in "\\PC*") {
+        check_scenario(&text);
     }
 }

@@ -1,0 +1,50 @@
+//! What holds for every scenario, whatever its text: checked by the fuzz target and by proptest.
+
+use std::path::Path;
+
+use super::Scenario;
+use crate::message::{Kind, MessageSource};
+use crate::workload::{LinkBlocks, Poisson, WorkloadConfig};
+
+const FABRICS: [&str; 2] = ["edm", "raw-ethernet"];
+
+/// Reads `text` as a scenario and, where it is one of synthetic messages, draws the first of them.
+///
+/// # Panics
+/// When a scenario that is accepted cannot be run, or an error is more than one line or does not
+/// begin with the file's name.
+pub fn check_scenario(text: &str) {
+    let scenario = match Scenario::parse(text, Path::new("fuzzed"), &FABRICS) {
+        Ok(scenario) => scenario,
+        Err(error) => {
+            let error = error.to_string();
+            assert!(!error.contains(char::is_control), "{error:?}");
+            return;
+        }
+    };
+    let (nodes, link) = (scenario.fabric.nodes, scenario.fabric.link);
+    assert!((2..=512).contains(&nodes), "{nodes} nodes");
+    assert!(scenario.run.warmup_fraction + scenario.run.cooldown_fraction < 1.0);
+    let WorkloadConfig::Poisson(poisson) = &scenario.workload else {
+        return;
+    };
+    assert!(poisson.load > 0.0 && poisson.load + scenario.fabric.background.load < 1.001);
+    let blocks = |_: Kind, bytes: ethermem_units::Bytes| LinkBlocks {
+        compute_uplink: bytes.to_blocks().0 as f64,
+        ..LinkBlocks::default()
+    };
+    // Only a load that would take days is refused here: it takes the fabric to know.
+    let Ok(mut source) = Poisson::new(poisson, nodes, link, scenario.run.seed, &blocks) else {
+        return;
+    };
+    for _ in 0..100 {
+        let Ok(Some(message)) = source.next_message() else {
+            return;
+        };
+        assert!(
+            message.compute < nodes && message.memory < nodes,
+            "{message:?}"
+        );
+        assert_ne!(message.compute, message.memory);
+    }
+}
