@@ -1,4 +1,6 @@
-//! The levels of the house: which crate may use which, and which are pure.
+//! The levels of the house: which crate may use which, and which are pure; and the libraries.
+
+use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
@@ -54,25 +56,68 @@ pub fn dependencies(tree: &Tree) -> Findings {
     findings
 }
 
-/// The crates of this project that a manifest depends on, for any reason and on any target.
+/// The table of libraries in ARCHITECTURE.md has a line for every dependency, and no other line.
+#[must_use]
+pub fn libraries(tree: &Tree) -> Findings {
+    let path = "ARCHITECTURE.md";
+    let text = tree.get(path).map_or("", |file| file.text());
+    let section = text
+        .split("\n## ")
+        .find(|section| section.starts_with("Libraries\n"));
+    let rows = section
+        .unwrap_or_default()
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"));
+    let explained: BTreeSet<String> = rows
+        .filter_map(|row| row.split_once('`'))
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    let in_crates = packages(tree)
+        .into_iter()
+        .filter(|(folder, _)| folder.starts_with("crates/"));
+    let used: BTreeSet<String> = in_crates
+        .flat_map(|(_, manifest)| dependency_names(&manifest))
+        .filter(|name| !name.starts_with(PREFIX))
+        .collect();
+    let mut findings = Findings::default();
+    for name in used.difference(&explained) {
+        findings.file(
+            path,
+            format!("`{name}` is a dependency: say why under \"Libraries\""),
+        );
+    }
+    for name in explained.difference(&used) {
+        findings.file(path, format!("`{name}` is no dependency: drop its row"));
+    }
+    findings
+}
+
+/// The crates of this project that a manifest depends on.
 fn used_crates(manifest: &Table) -> Vec<String> {
+    let names = dependency_names(manifest).into_iter();
+    names
+        .filter_map(|name| name.strip_prefix(PREFIX).map(str::to_owned))
+        .collect()
+}
+
+/// The packages that a manifest depends on, for any reason and on any target.
+fn dependency_names(manifest: &Table) -> Vec<String> {
     let on_targets = manifest.get("target").and_then(Value::as_table);
     let on_targets = on_targets
         .into_iter()
         .flat_map(Table::values)
         .filter_map(Value::as_table);
-    let mut used = Vec::new();
+    let mut names = Vec::new();
     for table in on_targets.chain([manifest]) {
         for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
             let dependencies = table.get(kind).and_then(Value::as_table);
             for (key, dependency) in dependencies.into_iter().flatten() {
                 let renamed = dependency.get("package").and_then(Value::as_str);
-                let name = renamed.unwrap_or(key).strip_prefix(PREFIX);
-                used.extend(name.map(str::to_owned));
+                names.push(renamed.unwrap_or(key).to_owned());
             }
         }
     }
-    used
+    names
 }
 
 #[cfg(test)]
@@ -129,5 +174,32 @@ mod tests {
         assert_eq!(check("telepathy", ""), ["crates/telepathy/Cargo.toml"]);
         let tree = Tree::from_files([("crates/edm/Cargo.toml", "[package]\nname = \"edm\"\n")]);
         assert_eq!(dependencies(&tree).places(), ["crates/edm/Cargo.toml"]);
+    }
+
+    #[test]
+    fn a_library_without_a_reason_and_a_reason_without_a_library_fail() {
+        let tree = Tree::from_files([
+            (
+                "ARCHITECTURE.md",
+                "# A\n\n## Libraries\n\n| `syn` | why |\n| `gone` | why |\n",
+            ),
+            (
+                "crates/edm/Cargo.toml",
+                "[package]\nname = \"e\"\n[dependencies]\nsyn = \"3\"\nserde = \"1\"\n\
+                 ethermem-wire = \"1\"\n",
+            ),
+            (
+                "fuzz/Cargo.toml",
+                "[package]\nname = \"f\"\n[dependencies]\nother = \"1\"\n",
+            ),
+        ]);
+        let findings = libraries(&tree);
+        let messages: Vec<_> = findings
+            .violations
+            .iter()
+            .map(|found| &found.message)
+            .collect();
+        assert_eq!(messages.len(), 2);
+        assert!(messages[0].starts_with("`serde`") && messages[1].starts_with("`gone`"));
     }
 }

@@ -64,6 +64,7 @@ rules! {
     modules_are_named_by_content: ethermem_tidy::modules::names;
     no_dead_file: ethermem_tidy::modules::dead_files;
     crates_keep_their_level: ethermem_tidy::levels::dependencies;
+    libraries_are_explained: ethermem_tidy::levels::libraries;
     crates_say_what_they_are: ethermem_tidy::layout::crate_docs;
     rust_parses: ethermem_tidy::layout::rust_parses;
     files_are_small: ethermem_tidy::layout::large_files;
