@@ -94,10 +94,15 @@ lint-fuzz:
 
 .PHONY: lint-deny
 lint-deny:
-	@if $(CARGO) deny --version > /dev/null 2>&1; then \
-	    set -x; $(CARGO) deny --locked check; \
-	else \
+	@if ! $(CARGO) deny --version > /dev/null 2>&1; then \
 	    echo "SKIPPED: licences and advisories: cargo-deny is not installed"; \
+	    exit; \
+	fi; \
+	(set -x; $(CARGO) deny --locked check bans licenses sources); \
+	if $(CARGO) deny fetch db; then \
+	    (set -x; $(CARGO) deny --locked check advisories); \
+	else \
+	    echo "SKIPPED: advisories: their database cannot be fetched"; \
 	fi
 
 .PHONY: soak

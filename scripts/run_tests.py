@@ -99,7 +99,7 @@ class UnittestOutput:
 SUITES = [
     (["cargo", "test", "--workspace", "--locked", "--no-fail-fast"], CargoOutput),
     (
-        [sys.executable, "-m", "unittest", "discover", "-s", "scripts", "-p", "test_*.py"],
+        [sys.executable, "-B", "-m", "unittest", "discover", "-s", "scripts", "-p", "test_*.py"],
         UnittestOutput,
     ),
 ]
