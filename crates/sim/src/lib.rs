@@ -2,6 +2,9 @@
 
 mod config;
 mod message;
+pub mod scenario;
+pub mod workload;
+pub mod metrics;
 
 pub use config::{Background, FabricConfig};
 pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};

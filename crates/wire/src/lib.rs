@@ -1,1 +1,41 @@
-//! placeholder
+//! Every format on the wire, defined once: the 66-bit blocks of the 64b/66b PCS, the control blocks
+//! and messages that EDM adds to them, their checks, the scrambler, and the number of blocks that
+//! each takes.
+//!
+//! [`Message::blocks`] turns a message into blocks and [`Deframer`] turns a link's blocks back into
+//! messages and typed errors; what no error on the line can do unseen is in
+//! `docs/internals/wire.md`. A value of any type here is valid: parsing is where it is checked, and
+//! parsing never panics. What this crate does not do: I/O, allocation, clocks, and the decision
+//! what to send when.
+#![cfg_attr(not(test), no_std)]
+
+mod block;
+mod control;
+mod crc;
+mod deframe;
+mod ethernet;
+mod field;
+mod layout;
+mod message;
+mod opcode;
+mod scramble;
+mod size;
+
+pub use block::{BLOCK_BITS, Block, BlockType, InvalidSync, SyncHeader, UnknownBlockType};
+pub use control::{CONTENT_BITS, ControlError, EdmControl, SubType};
+pub use deframe::{DeframeError, Deframer, Event, MD_BLOCKS_MAX};
+pub use ethernet::{FrameAssembler, FrameBlocks, FrameError, frame_check_sequence, has_valid_fcs};
+pub use field::{
+    Address, Address40, AddressWidth, ChunkData, ChunkIndex, FieldError, Length, MAX_CHUNK_BYTES,
+    MessageId, NodeId,
+};
+pub use message::{
+    AcknowledgedWrite, DecodeError, Grant, GrantKind, Message, MessageBlocks, Notification,
+    PostedWrite, ReadRequest, ReadResponse, RmwRequest, Status, StatusCode, WriteKind,
+};
+pub use opcode::{Opcode, OpcodeBits, RmwKind, RmwOperation, UnassignedOpcode};
+pub use scramble::{Descrambler, Scrambler};
+pub use size::{
+    ChunkKind, GRANT_BLOCKS, InterPacketGap, NOTIFICATION_BLOCKS, STATUS_BLOCKS, chunk_blocks,
+    frame_blocks, frame_blocks_with_gap, message_blocks, read_request_blocks, rmw_request_blocks,
+};

@@ -1,0 +1,305 @@
+//! The clocked form: the reference model of the hardware.
+//!
+//! Plain arrays and exhaustive comparisons, as registers and comparators would do it, and on
+//! purpose no structure shared with the event-driven form but the rules.
+
+use super::rule::{
+    Demand, Flow, NotifyError, OPEN, Ranking, SchedulerConfig, TailEstimate, class, hold_threshold,
+    priority,
+};
+use crate::{Order, Policy};
+
+/// A grant, by clock cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CycleGrant {
+    /// Cycle from which the /G/ or the request may leave.
+    pub at_cycle: u64,
+    /// Port that sends.
+    pub source: u16,
+    /// Port that receives.
+    pub destination: u16,
+    /// From the demand.
+    pub tag: u32,
+    /// Data bytes allowed.
+    pub bytes: u32,
+    /// The message's first grant.
+    pub first: bool,
+    /// The message's last grant.
+    pub last: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    demand: Demand,
+    remaining: u32,
+    sequence: u64,
+    started: bool,
+}
+
+/// The three clock cycles of an iteration, with what is latched between them.
+#[derive(Clone, Debug)]
+enum Phase {
+    /// Every destination chooses; stays here while none has an eligible message.
+    Request,
+    /// Every source chooses among the requests, by (priority, sequence of the message).
+    Grant(Vec<(u64, u64)>),
+    /// The matched ports become busy and the messages shrink, found by identity: others may have
+    /// been inserted since the request.
+    MarkBusy(Vec<u64>),
+}
+
+/// The grant scheduler, one call a clock cycle.
+#[derive(Clone, Debug)]
+pub struct CycleScheduler {
+    config: SchedulerConfig,
+    cycle: u64,
+    phase: Phase,
+    /// One queue a destination, in order of arrival.
+    queues: Vec<Vec<Waiting>>,
+    /// Cycles until each port has passed what it was granted.
+    source_timers: Vec<u64>,
+    destination_timers: Vec<u64>,
+    sequence: u64,
+    tail: TailEstimate,
+    ranking: Ranking,
+}
+
+impl CycleScheduler {
+    /// A scheduler with all ports free, before cycle 0.
+    #[must_use]
+    pub fn new(config: SchedulerConfig) -> CycleScheduler {
+        let n = usize::from(config.ports);
+        CycleScheduler {
+            cycle: 0,
+            phase: Phase::Request,
+            queues: vec![Vec::new(); n],
+            source_timers: vec![0; n],
+            destination_timers: vec![0; n],
+            sequence: 0,
+            tail: TailEstimate::new(),
+            ranking: match config.policy {
+                Policy::Fcfs | Policy::Auto => Ranking::Arrival,
+                Policy::Srpt | Policy::SrptPublished => Ranking::Remaining,
+            },
+            config,
+        }
+    }
+
+    /// The cycle that the next [`CycleScheduler::tick`] will be.
+    #[must_use]
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// Inserts a notification in the coming cycle.
+    ///
+    /// # Errors
+    /// [`NotifyError`] when the demand cannot be queued; nothing has changed then.
+    pub fn notify(&mut self, demand: Demand) -> Result<(), NotifyError> {
+        self.config.check(&demand)?;
+        let queue = &mut self.queues[usize::from(demand.destination)];
+        let active = queue
+            .iter()
+            .filter(|w| w.demand.source == demand.source && w.demand.flow == demand.flow)
+            .count();
+        if active >= usize::from(self.config.notifications_max) {
+            return Err(NotifyError::PairFull);
+        }
+        queue.push(Waiting {
+            demand,
+            remaining: demand.bytes,
+            sequence: self.sequence,
+            started: false,
+        });
+        self.sequence += 1;
+        if self.config.policy == Policy::Auto {
+            self.ranking = self.tail.observe(demand.bytes);
+        }
+        Ok(())
+    }
+
+    /// One clock cycle. Gives the grants that this cycle decided, by source port.
+    pub fn tick(&mut self) -> Vec<CycleGrant> {
+        let mut grants = Vec::new();
+        self.phase = match std::mem::replace(&mut self.phase, Phase::Request) {
+            Phase::Request => {
+                let requests = self.requests();
+                if requests.is_empty() {
+                    Phase::Request
+                } else {
+                    Phase::Grant(requests)
+                }
+            }
+            Phase::Grant(requests) => Phase::MarkBusy(self.accepted(&requests)),
+            Phase::MarkBusy(accepted) => {
+                grants = accepted
+                    .iter()
+                    .map(|&sequence| self.mark_busy(sequence))
+                    .collect();
+                grants.sort_by_key(|grant| grant.source);
+                Phase::Request
+            }
+        };
+        for timer in self
+            .source_timers
+            .iter_mut()
+            .chain(&mut self.destination_timers)
+        {
+            *timer = timer.saturating_sub(1);
+        }
+        self.cycle += 1;
+        grants
+    }
+
+    fn rank(&self, waiting: &Waiting) -> u64 {
+        priority(self.ranking, waiting.remaining, waiting.sequence)
+    }
+
+    /// Whether a message may be granted as far as the order of its pair goes.
+    fn in_order(&self, waiting: &Waiting) -> bool {
+        if self.config.order == Order::Relaxed {
+            return true;
+        }
+        let Demand {
+            source,
+            destination,
+            flow,
+            ..
+        } = waiting.demand;
+        let earlier = |other: &&Waiting| other.sequence < waiting.sequence;
+        let same_stream = self.queues[usize::from(destination)]
+            .iter()
+            .filter(earlier)
+            .any(|other| other.demand.source == source && other.demand.flow == flow);
+        // A write waits until the earlier requests of its compute-memory pair were released.
+        let unreleased = flow == Flow::WriteRequest
+            && self.queues[usize::from(source)]
+                .iter()
+                .filter(earlier)
+                .any(|other| {
+                    other.demand.source == destination
+                        && other.demand.flow == Flow::ReadResponse
+                        && !other.started
+                });
+        !same_stream && !unreleased
+    }
+
+    fn eligible(&self) -> impl Iterator<Item = &Waiting> {
+        self.queues
+            .iter()
+            .flatten()
+            .filter(|waiting| self.in_order(waiting))
+    }
+
+    fn window(&self) -> u64 {
+        self.config.lookahead().0 / self.config.cycle.0
+    }
+
+    fn ready(&self, timer: u64) -> bool {
+        timer <= self.window()
+    }
+
+    /// The class below which a free port takes messages: see the event-driven form.
+    fn thresholds(&self) -> (Vec<u8>, Vec<u8>) {
+        let n = usize::from(self.config.ports);
+        let (mut sources, mut destinations) = (vec![OPEN; n], vec![OPEN; n]);
+        if !matches!(self.config.policy, Policy::Srpt | Policy::Auto) {
+            return (sources, destinations);
+        }
+        let (mut source_heads, mut destination_heads) = (vec![None; n], vec![None; n]);
+        for waiting in self.eligible() {
+            let rank = self.rank(waiting);
+            for head in [
+                &mut source_heads[usize::from(waiting.demand.source)],
+                &mut destination_heads[usize::from(waiting.demand.destination)],
+            ] {
+                if head.is_none_or(|(least, _)| rank < least) {
+                    *head = Some((rank, waiting.demand));
+                }
+            }
+        }
+        for (rank, demand) in source_heads.into_iter().flatten() {
+            let (s, d) = (usize::from(demand.source), usize::from(demand.destination));
+            if destination_heads[d] != Some((rank, demand)) {
+                continue;
+            }
+            if !self.ready(self.destination_timers[d]) {
+                sources[s] = hold_threshold(rank);
+            }
+            if !self.ready(self.source_timers[s]) {
+                destinations[d] = hold_threshold(rank);
+            }
+        }
+        (sources, destinations)
+    }
+
+    fn requests(&self) -> Vec<(u64, u64)> {
+        let (source_limits, destination_limits) = self.thresholds();
+        let mut best: Vec<Option<(u64, u64)>> = vec![None; self.queues.len()];
+        for waiting in self.eligible() {
+            let s = usize::from(waiting.demand.source);
+            let d = usize::from(waiting.demand.destination);
+            let rank = self.rank(waiting);
+            let limit = source_limits[s].min(destination_limits[d]);
+            let eligible = self.ready(self.source_timers[s])
+                && self.ready(self.destination_timers[d])
+                && (limit == OPEN || class(rank) < limit);
+            if eligible && best[d].is_none_or(|(least, _)| rank < least) {
+                best[d] = Some((rank, waiting.sequence));
+            }
+        }
+        best.into_iter().flatten().collect()
+    }
+
+    fn accepted(&self, requests: &[(u64, u64)]) -> Vec<u64> {
+        let mut best: Vec<Option<(u64, u64)>> = vec![None; self.queues.len()];
+        for &(rank, sequence) in requests {
+            let s = usize::from(self.find(sequence).demand.source);
+            if best[s].is_none_or(|(least, _)| rank < least) {
+                best[s] = Some((rank, sequence));
+            }
+        }
+        best.into_iter()
+            .flatten()
+            .map(|(_, sequence)| sequence)
+            .collect()
+    }
+
+    fn find(&self, sequence: u64) -> &Waiting {
+        let mut all = self.queues.iter().flatten();
+        all.find(|waiting| waiting.sequence == sequence)
+            .expect("a latched message is queued")
+    }
+
+    fn mark_busy(&mut self, sequence: u64) -> CycleGrant {
+        let demand = self.find(sequence).demand;
+        let (s, d) = (usize::from(demand.source), usize::from(demand.destination));
+        let queue = &mut self.queues[d];
+        let at = queue
+            .iter()
+            .position(|w| w.sequence == sequence)
+            .expect("found above");
+        let waiting = &mut queue[at];
+        let bytes = waiting.remaining.min(self.config.chunk.0 as u32);
+        let first = !std::mem::replace(&mut waiting.started, true);
+        waiting.remaining -= bytes;
+        let last = waiting.remaining == 0;
+        if last {
+            queue.remove(at);
+        }
+        // The grant leaves in the next cycle, or when the later of the two ports comes free.
+        let wait = self.source_timers[s].max(self.destination_timers[d]).max(1);
+        let busy = wait + self.config.busy_time(bytes).0.div_ceil(self.config.cycle.0);
+        self.source_timers[s] = busy;
+        self.destination_timers[d] = busy;
+        CycleGrant {
+            at_cycle: self.cycle + wait,
+            source: demand.source,
+            destination: demand.destination,
+            tag: demand.tag,
+            bytes,
+            first,
+            last,
+        }
+    }
+}

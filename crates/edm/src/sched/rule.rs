@@ -1,0 +1,261 @@
+//! What both forms of the scheduler share: demands, grants, priorities, the hold.
+
+use ethermem_units::{Bytes, Ps};
+
+use crate::{EdmConfig, Order, Policy};
+
+/// Scheduler clock cycles of one matching iteration: request, grant, mark busy (section 3.1.2).
+pub(crate) const CYCLES_PER_ITERATION: u64 = 3;
+
+/// Bits of a notification's sequence number in a priority; 2^42 notifications last 10 hours at
+/// 100 million a second.
+const SEQUENCE_BITS: u32 = 42;
+/// Remaining bytes in a priority: up to 4 MiB.
+const REMAINING_MAX: u64 = (1 << (64 - SEQUENCE_BITS)) - 1;
+
+/// A destination holds for a message whose class is at least this far below its rival's.
+const HOLD_MARGIN: u8 = 1;
+/// The threshold of a port that is neither busy nor holding: above every class.
+pub(super) const OPEN: u8 = u8::MAX;
+
+/// Which of a pair's two independent streams a message belongs to. The data of both flows from
+/// `source` to `destination`, yet a response answers the destination's request and a write is the
+/// source's own, so they belong to different compute-memory pairs and owe each other no order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Flow {
+    /// RRES: the destination is the compute node; the first grant is the request itself.
+    ReadResponse = 0,
+    /// WREQ: the source is the compute node.
+    WriteRequest = 1,
+}
+
+/// A notification as the scheduler sees it: an /N/, or an RREQ/RMWREQ standing for its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Port whose uplink will carry the data.
+    pub source: u16,
+    /// Port whose downlink will carry the data.
+    pub destination: u16,
+    /// The stream it belongs to.
+    pub flow: Flow,
+    /// Data bytes wanted: 1 to 4 MiB - 1.
+    pub bytes: u32,
+    /// The caller's name for the message; comes back in every grant.
+    pub tag: u32,
+}
+
+/// Permission for one chunk: the circuit `source` to `destination` for its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// When the /G/, or the released request, may leave the scheduler.
+    pub at: Ps,
+    /// Port that sends.
+    pub source: u16,
+    /// Port that receives.
+    pub destination: u16,
+    /// The stream of the message.
+    pub flow: Flow,
+    /// From the demand.
+    pub tag: u32,
+    /// Data bytes allowed, at most a chunk.
+    pub bytes: u32,
+    /// The message's first: for a [`Flow::ReadResponse`], release the request instead of a /G/.
+    pub first: bool,
+    /// The message's last: it has left the notification queue.
+    pub last: bool,
+}
+
+/// A notification that could not be queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotifyError {
+    /// The pair has X active already in this flow: its host broke the limit. Do not retry.
+    PairFull,
+    /// A port out of range, source equal to destination, or a size of 0 or over 4 MiB - 1.
+    Invalid,
+    /// One of the two ports has failed. A retry can help once it is back.
+    PortFailed,
+}
+
+/// What a scheduler is built from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SchedulerConfig {
+    /// Switch ports: 2 to 512.
+    pub ports: u16,
+    /// One cycle of the scheduler's clock.
+    pub cycle: Ps,
+    /// One block slot of a link.
+    pub slot: Ps,
+    /// Most data bytes of a grant.
+    pub chunk: Bytes,
+    /// Slots that a chunk takes beside its data blocks (its /MS/ and /MT/).
+    pub chunk_overhead_blocks: u32,
+    /// Active notifications per pair and flow (X).
+    pub notifications_max: u8,
+    /// Priority.
+    pub policy: Policy,
+    /// Order within a pair.
+    pub order: Order,
+    /// A port takes part in the matching this many iterations before it comes free, so that it
+    /// does not idle while it is matched. At least 1.
+    pub lookahead_iterations: u8,
+}
+
+impl SchedulerConfig {
+    /// The scheduler of an EDM switch whose PCS clock is `pcs_cycle`.
+    #[must_use]
+    pub fn new(ports: u16, edm: &EdmConfig, pcs_cycle: Ps, slot: Ps) -> SchedulerConfig {
+        SchedulerConfig {
+            ports,
+            cycle: edm.scheduler_clock.unwrap_or(pcs_cycle),
+            slot,
+            chunk: edm.chunk,
+            chunk_overhead_blocks: 2,
+            notifications_max: edm.notifications_max,
+            policy: edm.policy,
+            order: edm.order,
+            lookahead_iterations: 2,
+        }
+    }
+
+    /// How long one matching iteration takes.
+    #[must_use]
+    pub fn iteration(&self) -> Ps {
+        self.cycle * CYCLES_PER_ITERATION
+    }
+
+    /// How long before it comes free a port is matched.
+    #[must_use]
+    pub fn lookahead(&self) -> Ps {
+        self.iteration() * u64::from(self.lookahead_iterations)
+    }
+
+    /// How long a chunk of `bytes` keeps both its ports: l/B with its framing.
+    #[must_use]
+    #[inline]
+    pub fn busy_time(&self, bytes: u32) -> Ps {
+        let blocks = Bytes(u64::from(bytes)).to_blocks().0 + u64::from(self.chunk_overhead_blocks);
+        self.slot * blocks
+    }
+
+    pub(super) fn check(&self, demand: &Demand) -> Result<(), NotifyError> {
+        let valid = demand.source < self.ports
+            && demand.destination < self.ports
+            && demand.source != demand.destination
+            && (1..=REMAINING_MAX).contains(&u64::from(demand.bytes));
+        valid.then_some(()).ok_or(NotifyError::Invalid)
+    }
+}
+
+/// Whether a policy ranks by remaining bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ranking {
+    Arrival,
+    Remaining,
+}
+
+/// A message's place in every order: the smaller goes first. No two are equal.
+#[inline]
+pub(super) fn priority(ranking: Ranking, remaining: u32, sequence: u64) -> u64 {
+    debug_assert!(sequence < 1 << SEQUENCE_BITS);
+    match ranking {
+        Ranking::Arrival => sequence,
+        Ranking::Remaining => u64::from(remaining) << SEQUENCE_BITS | sequence,
+    }
+}
+
+/// The size class of a priority: the logarithm of the remaining bytes. All of FCFS is one class.
+#[inline]
+pub(super) fn class(priority: u64) -> u8 {
+    let remaining = priority >> SEQUENCE_BITS;
+    (u64::BITS - remaining.leading_zeros()) as u8
+}
+
+/// What a port that could wait for a message of `priority` demands of anything else: a class
+/// below this.
+#[inline]
+pub(super) fn hold_threshold(priority: u64) -> u8 {
+    class(priority) + HOLD_MARGIN
+}
+
+/// Tells a heavy tail from a light one by the sizes of the last notifications, as `Policy::Auto`
+/// needs: E[x^2] / E[x]^2 over a window is 1 for equal sizes, 2 for exponential ones, and 5 to 30
+/// for the application workloads.
+#[derive(Clone, Debug)]
+pub(super) struct TailEstimate {
+    count: u32,
+    sum: u64,
+    sum_squares: u128,
+    ranking: Ranking,
+}
+
+/// Notifications per estimate.
+const TAIL_WINDOW: u32 = 256;
+/// E[x^2] / E[x]^2 at which SRPT begins.
+const TAIL_HEAVY_RATIO: u128 = 2;
+
+impl TailEstimate {
+    pub(super) fn new() -> TailEstimate {
+        TailEstimate {
+            count: 0,
+            sum: 0,
+            sum_squares: 0,
+            ranking: Ranking::Arrival,
+        }
+    }
+
+    /// Takes one size in; says the ranking from here on.
+    pub(super) fn observe(&mut self, bytes: u32) -> Ranking {
+        self.count += 1;
+        self.sum += u64::from(bytes);
+        self.sum_squares += u128::from(bytes) * u128::from(bytes);
+        if self.count == TAIL_WINDOW {
+            let mean_square = u128::from(self.sum) * u128::from(self.sum);
+            let heavy = self.sum_squares * u128::from(TAIL_WINDOW) > TAIL_HEAVY_RATIO * mean_square;
+            let ranking = if heavy {
+                Ranking::Remaining
+            } else {
+                Ranking::Arrival
+            };
+            *self = TailEstimate {
+                ranking,
+                ..TailEstimate::new()
+            };
+        }
+        self.ranking
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shorter_goes_first_and_equals_go_by_arrival() {
+        let rank = |remaining, sequence| priority(Ranking::Remaining, remaining, sequence);
+        assert!(rank(64, 9) < rank(65, 1));
+        assert!(rank(64, 1) < rank(64, 2));
+        assert!(priority(Ranking::Arrival, 9_999, 1) < priority(Ranking::Arrival, 64, 2));
+    }
+
+    #[test]
+    fn classes_are_powers_of_two_and_fcfs_has_one() {
+        let of = |remaining| class(priority(Ranking::Remaining, remaining, 77));
+        assert_eq!(of(64), of(127));
+        assert_eq!(of(64) + 1, of(128));
+        assert_eq!(class(priority(Ranking::Arrival, 64, 1 << 41)), 0);
+    }
+
+    #[test]
+    fn the_tail_of_equal_sizes_is_light_and_of_a_mixture_heavy() {
+        let mut tail = TailEstimate::new();
+        for _ in 0..TAIL_WINDOW {
+            tail.observe(64);
+        }
+        assert_eq!(tail.observe(64), Ranking::Arrival);
+        let mut tail = TailEstimate::new();
+        for n in 0..TAIL_WINDOW {
+            tail.observe(if n % 10 == 0 { 1_000_000 } else { 5_840 });
+        }
+        assert_eq!(tail.observe(5_840), Ranking::Remaining);
+    }
+}

@@ -1,0 +1,245 @@
+//! The switch, at the level of messages: notifications in, grants and released requests out, data
+//! forwarded along the circuit that its grant set up (section 3.2.2).
+//!
+//! It holds no data and looks at none: a granted chunk goes where the oldest unused grant of its
+//! port says. The world calls [`Switch::on_request`] and [`Switch::on_notification`] once the
+//! message is identified and inserted, and adds the latency of every stage itself.
+
+mod circuits;
+
+use ethermem_units::{Bytes, Ps};
+
+use crate::message::{Grant, MemoryRequest, MessageId, NodeId, Notification};
+use crate::sched::{Demand, Flow, NotifyError, Scheduler, SchedulerConfig};
+use circuits::Circuits;
+
+/// What the switch sends of its own accord.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emission {
+    /// A /G/ for a write, or for a chunk after the first of a response.
+    Grant {
+        /// The node that may send.
+        to: NodeId,
+        /// Its header; `peer` is the node that will receive.
+        grant: Grant,
+    },
+    /// A request that was buffered since it came, now the first grant of its response.
+    Release {
+        /// The memory node.
+        to: NodeId,
+        /// As it came, but `peer` is now the compute node.
+        request: MemoryRequest,
+    },
+}
+
+impl Emission {
+    /// The port it leaves by.
+    #[must_use]
+    pub fn to(&self) -> NodeId {
+        match *self {
+            Emission::Grant { to, .. } | Emission::Release { to, .. } => to,
+        }
+    }
+}
+
+/// A message that a failed port took out of the queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// The node that asked for it, by /N/ or by request.
+    pub compute: NodeId,
+    /// The memory node.
+    pub memory: NodeId,
+    /// The message.
+    pub id: MessageId,
+}
+
+/// Where a demand came from, by the scheduler's tag.
+#[derive(Clone, Copy, Debug)]
+struct Stored {
+    request: MemoryRequest,
+    next_free: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// An EDM switch.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    scheduler: Scheduler,
+    /// Requests from their arrival to their last grant; a write needs its id alone.
+    stored: Vec<Stored>,
+    free: u32,
+    circuits: Circuits,
+}
+
+impl Switch {
+    /// A switch with every port up and idle.
+    #[must_use]
+    pub fn new(config: SchedulerConfig) -> Switch {
+        let ports = usize::from(config.ports);
+        let requests_max = ports * ports * usize::from(config.notifications_max);
+        Switch {
+            stored: Vec::with_capacity(requests_max),
+            free: NONE,
+            circuits: Circuits::new(config.ports),
+            scheduler: Scheduler::new(config),
+        }
+    }
+
+    /// The grant scheduler.
+    #[must_use]
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// An RREQ or RMWREQ of `from` is in the notification queue; it took `blocks` of its uplink.
+    ///
+    /// # Errors
+    /// [`NotifyError`] when it cannot be queued; it is forgotten then.
+    pub fn on_request(
+        &mut self,
+        now: Ps,
+        from: NodeId,
+        request: MemoryRequest,
+        blocks: u64,
+    ) -> Result<(), NotifyError> {
+        self.scheduler.charge_source(now, from.0, blocks);
+        let tag = self.store(request);
+        let queued = self.scheduler.notify(Demand {
+            source: request.peer.0,
+            destination: from.0,
+            flow: Flow::ReadResponse,
+            bytes: demand(request.bytes),
+            tag,
+        });
+        if queued.is_err() {
+            self.forget(tag);
+        }
+        queued
+    }
+
+    /// An /N/ of `from` is in the notification queue.
+    ///
+    /// # Errors
+    /// [`NotifyError`] when it cannot be queued; it is forgotten then.
+    pub fn on_notification(
+        &mut self,
+        now: Ps,
+        from: NodeId,
+        notification: Notification,
+    ) -> Result<(), NotifyError> {
+        self.scheduler.charge_source(now, from.0, 1);
+        self.scheduler.notify(Demand {
+            source: from.0,
+            destination: notification.peer.0,
+            flow: Flow::WriteRequest,
+            bytes: demand(notification.bytes),
+            tag: u32::from(notification.id.0),
+        })
+    }
+
+    /// When to call [`Switch::step`] next; may be in the past, then at once.
+    #[must_use]
+    #[inline]
+    pub fn next_wake(&self) -> Option<Ps> {
+        self.scheduler.next_wake()
+    }
+
+    /// One matching iteration. Each emission may leave from the time given with it, once the block
+    /// is generated.
+    pub fn step(&mut self, now: Ps, mut emit: impl FnMut(Ps, Emission)) {
+        let Switch { scheduler, stored, free, circuits } = self;
+        scheduler.step(now, |grant| {
+            circuits.open(grant.source, grant.destination, grant.bytes);
+            let (to, peer) = (NodeId(grant.source), NodeId(grant.destination));
+            let bytes = Bytes(u64::from(grant.bytes));
+            let emission = match grant.flow {
+                Flow::WriteRequest => {
+                    let id = MessageId(grant.tag as u8);
+                    Emission::Grant { to, grant: Grant { peer, id, bytes } }
+                }
+                Flow::ReadResponse => {
+                    let entry = &mut stored[grant.tag as usize];
+                    let request = entry.request;
+                    if grant.last {
+                        entry.next_free = std::mem::replace(free, grant.tag);
+                    }
+                    if grant.first {
+                        Emission::Release { to, request: MemoryRequest { peer, ..request } }
+                    } else {
+                        Emission::Grant { to, grant: Grant { peer, id: request.id, bytes } }
+                    }
+                }
+            };
+            emit(grant.at, emission);
+        });
+    }
+
+    /// Charges control blocks that left by the downlink of `to` to that port's next release.
+    #[inline]
+    pub fn on_emitted(&mut self, now: Ps, to: NodeId, blocks: u64) {
+        self.scheduler.charge_destination(now, to.0, blocks);
+    }
+
+    /// A chunk of `bytes` came from `from`: the port it is forwarded to, `None` when no grant is
+    /// open for it, and then it must be dropped.
+    #[inline]
+    pub fn on_chunk(&mut self, from: NodeId, bytes: Bytes) -> Option<NodeId> {
+        self.circuits.use_up(from.0, bytes.0).map(NodeId)
+    }
+
+    /// Grants that no data has come for yet.
+    #[must_use]
+    pub fn circuits_open(&self) -> u64 {
+        self.circuits.open_total()
+    }
+
+    /// Takes a port out of service. What waited for it is dropped, each message said, so that the
+    /// node that asked can be told.
+    pub fn fail_port(&mut self, port: NodeId, mut dropped: impl FnMut(Dropped)) {
+        let Switch { scheduler, stored, free, circuits } = self;
+        circuits.clear(port.0);
+        scheduler.fail_port(port.0, |demand| {
+            let (source, destination) = (NodeId(demand.source), NodeId(demand.destination));
+            dropped(match demand.flow {
+                Flow::WriteRequest => Dropped {
+                    compute: source,
+                    memory: destination,
+                    id: MessageId(demand.tag as u8),
+                },
+                Flow::ReadResponse => {
+                    let entry = &mut stored[demand.tag as usize];
+                    entry.next_free = std::mem::replace(free, demand.tag);
+                    Dropped { compute: destination, memory: source, id: entry.request.id }
+                }
+            });
+        });
+    }
+
+    /// Puts a failed port back into service.
+    pub fn restore_port(&mut self, port: NodeId) {
+        self.scheduler.restore_port(port.0);
+    }
+
+    fn store(&mut self, request: MemoryRequest) -> u32 {
+        if self.free == NONE {
+            // A request beyond every pair's X is refused by the scheduler and forgotten at once,
+            // so at most one more than the reservation is ever stored.
+            self.stored.push(Stored { request, next_free: NONE });
+            return self.stored.len() as u32 - 1;
+        }
+        let tag = self.free;
+        self.free = self.stored[tag as usize].next_free;
+        self.stored[tag as usize].request = request;
+        tag
+    }
+
+    fn forget(&mut self, tag: u32) {
+        self.stored[tag as usize].next_free = std::mem::replace(&mut self.free, tag);
+    }
+}
+
+/// Bytes as the scheduler counts them: a size that cannot be is refused there.
+fn demand(bytes: Bytes) -> u32 {
+    u32::try_from(bytes.0).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,268 @@
+//! The clocked and the event-driven scheduler decide the same, at the same times.
+//!
+//! Method: the same notifications, at the same clock cycles, into both; the grants must be equal,
+//! cycle for cycle. Beside it, what every schedule must keep: no port granted twice at once, each
+//! message granted exactly its bytes, streams first-in-first-out, and a schedule that ends.
+
+use std::collections::BTreeMap;
+
+use ethermem_edm::{
+    CycleGrant, CycleScheduler, Demand, EdmConfig, Flow, Order, Policy, Scheduler, SchedulerConfig,
+};
+use ethermem_units::{Bytes, Ps};
+use proptest::prelude::*;
+
+const CYCLE: Ps = Ps(10);
+
+#[derive(Clone, Debug)]
+struct Case {
+    config: SchedulerConfig,
+    /// (cycle, demand), in order of cycles.
+    demands: Vec<(u64, Demand)>,
+}
+
+fn config(ports: u16, policy: Policy, order: Order, lookahead: u8, slot: u64) -> SchedulerConfig {
+    let edm = EdmConfig {
+        chunk: Bytes(128),
+        notifications_max: 3,
+        policy,
+        order,
+        ..EdmConfig::default()
+    };
+    SchedulerConfig {
+        lookahead_iterations: lookahead,
+        ..SchedulerConfig::new(ports, &edm, CYCLE, CYCLE * slot)
+    }
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let policies = prop_oneof![
+        Just(Policy::Fcfs),
+        Just(Policy::Srpt),
+        Just(Policy::SrptPublished),
+        Just(Policy::Auto)
+    ];
+    let orders = prop_oneof![Just(Order::Pair), Just(Order::Relaxed)];
+    let sizes = prop_oneof![3 => 1..=64u32, 2 => 65..=600u32, 1 => 1_000..=4_000u32];
+    let demand = (0..40u64, any::<(u16, u16, bool)>(), sizes);
+    (
+        2..9u16,
+        policies,
+        orders,
+        1..4u8,
+        1..3u64,
+        prop::collection::vec(demand, 1..120),
+    )
+        .prop_map(|(ports, policy, order, lookahead, slot, drawn)| {
+            let mut cycle = 0;
+            let demands = drawn
+                .into_iter()
+                .enumerate()
+                .map(|(tag, (gap, (a, b, read), bytes))| {
+                    // Three in four arrive in the same cycle as the one before.
+                    cycle += if gap < 30 { 0 } else { gap - 25 };
+                    let source = a % ports;
+                    let destination = (source + 1 + b % (ports - 1)) % ports;
+                    let flow = if read {
+                        Flow::ReadResponse
+                    } else {
+                        Flow::WriteRequest
+                    };
+                    (
+                        cycle,
+                        Demand {
+                            source,
+                            destination,
+                            flow,
+                            bytes,
+                            tag: tag as u32,
+                        },
+                    )
+                })
+                .collect();
+            Case {
+                config: config(ports, policy, order, lookahead, slot),
+                demands,
+            }
+        })
+}
+
+/// Runs the clocked form; gives what was accepted, and the grants.
+fn run_cycles(case: &Case) -> (Vec<bool>, Vec<CycleGrant>) {
+    let mut scheduler = CycleScheduler::new(case.config.clone());
+    let (mut accepted, mut grants) = (Vec::new(), Vec::new());
+    let mut next = 0;
+    let total: u64 = case.demands.iter().map(|(_, d)| u64::from(d.bytes)).sum();
+    let last = case.demands.last().map_or(0, |&(cycle, _)| cycle);
+    // Twice the time to send everything over one port, and every iteration of every chunk.
+    let end = last + 4 * (total / 8 + 4 * total / 128 + 4 * case.demands.len() as u64) + 100;
+    while scheduler.cycle() < end {
+        while next < case.demands.len() && case.demands[next].0 == scheduler.cycle() {
+            accepted.push(scheduler.notify(case.demands[next].1).is_ok());
+            next += 1;
+        }
+        grants.extend(scheduler.tick());
+    }
+    (accepted, grants)
+}
+
+/// Runs the event-driven form on the demands that the clocked one accepted.
+fn run_events(case: &Case, accepted: &[bool]) -> Vec<CycleGrant> {
+    let mut scheduler = Scheduler::new(SchedulerConfig {
+        // The two forms free a queue slot at different cycles of an iteration.
+        notifications_max: 200,
+        ..case.config.clone()
+    });
+    let mut grants = Vec::new();
+    let mut demands = case
+        .demands
+        .iter()
+        .zip(accepted)
+        .filter(|(_, accepted)| **accepted)
+        .peekable();
+    loop {
+        let arrival = demands.peek().map(|((cycle, _), _)| CYCLE * *cycle);
+        let wake = scheduler.next_wake();
+        let now = match (arrival, wake) {
+            (None, None) => break,
+            (Some(arrival), Some(wake)) => arrival.min(wake),
+            (Some(only), None) | (None, Some(only)) => only,
+        };
+        // A wake-up in the past means now: the time of what was just put in.
+        let now = now.max(grants.last().map_or(Ps::ZERO, |&(at, _)| at));
+        while demands
+            .peek()
+            .is_some_and(|((cycle, _), _)| CYCLE * *cycle <= now)
+        {
+            let ((_, demand), _) = demands.next().expect("peeked");
+            scheduler.notify(*demand).expect("room for all");
+        }
+        let mut batch = Vec::new();
+        scheduler.step(now, |grant| {
+            batch.push(CycleGrant {
+                at_cycle: grant.at.0 / CYCLE.0,
+                source: grant.source,
+                destination: grant.destination,
+                tag: grant.tag,
+                bytes: grant.bytes,
+                first: grant.first,
+                last: grant.last,
+            });
+        });
+        batch.sort_by_key(|grant| grant.source);
+        grants.extend(batch.into_iter().map(|grant| (now, grant)));
+    }
+    grants.into_iter().map(|(_, grant)| grant).collect()
+}
+
+fn check_schedule(case: &Case, accepted: &[bool], grants: &[CycleGrant]) {
+    let mut left: BTreeMap<u32, u32> = BTreeMap::new();
+    for ((_, demand), _) in case.demands.iter().zip(accepted).filter(|(_, a)| **a) {
+        left.insert(demand.tag, demand.bytes);
+    }
+    let mut free: BTreeMap<(bool, u16), u64> = BTreeMap::new();
+    let mut finished: BTreeMap<(u16, u16, bool), u32> = BTreeMap::new();
+    for grant in grants {
+        let busy = case.config.busy_time(grant.bytes).0 / CYCLE.0;
+        for end in [(false, grant.source), (true, grant.destination)] {
+            let from = free.insert(end, grant.at_cycle + busy).unwrap_or(0);
+            assert!(
+                grant.at_cycle >= from,
+                "port {end:?} granted twice at once: {grant:?}"
+            );
+        }
+        let demand = case.demands[grant.tag as usize].1;
+        let rest = left.get_mut(&grant.tag).expect("granted only while queued");
+        assert_eq!(grant.first, *rest == demand.bytes, "{grant:?}");
+        *rest -= grant.bytes;
+        assert_eq!(grant.last, *rest == 0, "{grant:?}");
+        if grant.last {
+            left.remove(&grant.tag);
+            let stream = (
+                grant.source,
+                grant.destination,
+                demand.flow == Flow::ReadResponse,
+            );
+            let before = finished.insert(stream, grant.tag);
+            if case.config.order == Order::Pair {
+                assert!(
+                    before.is_none_or(|b| b < grant.tag),
+                    "{stream:?} out of order"
+                );
+            }
+        }
+    }
+    assert!(left.is_empty(), "never granted: {left:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn both_forms_grant_the_same_in_the_same_cycle(case in cases()) {
+        let (accepted, by_cycle) = run_cycles(&case);
+        check_schedule(&case, &accepted, &by_cycle);
+        let by_event = run_events(&case, &accepted);
+        prop_assert_eq!(by_event, by_cycle);
+    }
+}
+
+#[test]
+fn a_lone_message_is_granted_an_iteration_after_its_notification_and_then_back_to_back() {
+    let case = Case {
+        config: config(2, Policy::Srpt, Order::Pair, 1, 1),
+        demands: vec![(
+            7,
+            Demand {
+                source: 0,
+                destination: 1,
+                flow: Flow::WriteRequest,
+                bytes: 300,
+                tag: 0,
+            },
+        )],
+    };
+    let (_, grants) = run_cycles(&case);
+    let at: Vec<_> = grants.iter().map(|g| (g.at_cycle, g.bytes)).collect();
+    // 128 B are 16 blocks and two of framing: the next chunk's first bit follows 18 slots later.
+    assert_eq!(at, [(10, 128), (28, 128), (46, 44)]);
+}
+
+#[test]
+fn a_write_waits_for_the_release_of_the_read_before_it() {
+    // Node 0 reads from 1, then writes to 1; port 0's downlink is busy with a long message, so
+    // that the read is released late and the write could overtake it.
+    let read = Demand {
+        source: 1,
+        destination: 0,
+        flow: Flow::ReadResponse,
+        bytes: 64,
+        tag: 1,
+    };
+    let write = Demand {
+        source: 0,
+        destination: 1,
+        flow: Flow::WriteRequest,
+        bytes: 64,
+        tag: 2,
+    };
+    let long = Demand {
+        source: 2,
+        destination: 0,
+        flow: Flow::WriteRequest,
+        bytes: 128,
+        tag: 0,
+    };
+    for (order, first_of_pair) in [(Order::Pair, 1), (Order::Relaxed, 2)] {
+        let case = Case {
+            config: config(3, Policy::Fcfs, order, 1, 1),
+            demands: vec![(0, long), (4, read), (4, write)],
+        };
+        let (_, grants) = run_cycles(&case);
+        let order: Vec<_> = grants
+            .iter()
+            .map(|g| g.tag)
+            .filter(|&tag| tag != 0)
+            .collect();
+        assert_eq!(order[0], first_of_pair, "{grants:?}");
+    }
+}

@@ -1,0 +1,308 @@
+//! The engine: virtual time, the event loop, and the one denominator.
+
+mod alone;
+mod queue;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ethermem_units::{Blocks, Bytes, Ps};
+
+pub use alone::Alone;
+use queue::EventQueue;
+
+use crate::message::{Kind, Message, MessageSource, SourceError};
+use crate::metrics::FabricStats;
+use crate::output::Timeline;
+
+/// The engine's name for a message in flight. A fabric may use it until it has said that the
+/// message finished or was lost; then it is given to another.
+pub type Handle = u32;
+
+/// A network under test: its own events, and nothing of workload, statistics or normalisation.
+///
+/// A fabric is given the time by [`Sim::now`] and schedules its events with [`Sim::at`]. It says
+/// every submitted message finished or lost, once. Randomness of its own comes from `seed`.
+pub trait Fabric: Sized {
+    /// What it schedules.
+    type Event: Copy;
+
+    /// The network that a configuration describes, idle.
+    fn build(config: &crate::FabricConfig, seed: u64) -> Self;
+
+    /// The application hands a message to its host, now.
+    fn submit(&mut self, sim: &mut Sim<Self::Event>, handle: Handle, message: &Message);
+
+    /// An event's time has come.
+    fn handle(&mut self, sim: &mut Sim<Self::Event>, event: Self::Event);
+
+    /// Data bytes after which the timing of a long message repeats: a chunk, a frame's payload.
+    fn period(&self) -> Bytes;
+
+    /// The blocks that a message puts on the links, control and framing included: what `load`
+    /// counts.
+    fn blocks(config: &crate::FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks;
+
+    /// The end of a run, all queues empty.
+    ///
+    /// # Errors
+    /// A [`Violation`] when an invariant does not hold: bytes not conserved, a queue not empty.
+    fn close(&self, ended: Ps) -> Result<FabricStats, Violation>;
+}
+
+/// Blocks of one message on the four links it touches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkBlocks {
+    /// From the compute node to the switch.
+    pub compute_up: Blocks,
+    /// From the switch to the compute node.
+    pub compute_down: Blocks,
+    /// From the memory node to the switch.
+    pub memory_up: Blocks,
+    /// From the switch to the memory node.
+    pub memory_down: Blocks,
+}
+
+/// A broken invariant: the run stops, its seed repeats it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation(pub String);
+
+/// Why a message did not finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// A fault on its way: completed with an error.
+    Fault,
+    /// No response in time.
+    Timeout,
+    /// The network never answered at all: events ran out.
+    Forgotten,
+}
+
+/// Virtual time and what is scheduled in it.
+pub struct Sim<E> {
+    now: Ps,
+    queue: EventQueue<E>,
+    outcomes: Vec<(Handle, Result<Ps, Loss>)>,
+    timeline: Option<Timeline>,
+    events: u64,
+}
+
+impl<E: Copy> Sim<E> {
+    fn new(timeline: Option<Timeline>) -> Sim<E> {
+        Sim { now: Ps::ZERO, queue: EventQueue::new(), outcomes: Vec::new(), timeline, events: 0 }
+    }
+
+    /// The time.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Ps {
+        self.now
+    }
+
+    /// Schedules an event.
+    ///
+    /// # Panics
+    /// When `at` is before now.
+    #[inline]
+    pub fn at(&mut self, at: Ps, event: E) {
+        assert!(at >= self.now, "an event at {at} scheduled at {}", self.now);
+        self.queue.push(at, event);
+    }
+
+    /// A message's last byte is where it belongs, at `at`, which may be later than now.
+    #[inline]
+    pub fn finish(&mut self, handle: Handle, at: Ps) {
+        self.outcomes.push((handle, Ok(at)));
+    }
+
+    /// A message will never finish.
+    pub fn lose(&mut self, handle: Handle, loss: Loss) {
+        self.outcomes.push((handle, Err(loss)));
+    }
+
+    /// The timeline, when one is written.
+    #[inline]
+    pub fn timeline(&mut self) -> Option<&mut Timeline> {
+        self.timeline.as_mut()
+    }
+}
+
+/// Hears what became of every message.
+pub trait Observer {
+    /// A message finished, or why not.
+    fn outcome(&mut self, message: &Message, outcome: Result<Ps, Loss>);
+}
+
+/// What a run came to beside its messages.
+pub struct RunEnd {
+    /// The fabric's own numbers.
+    pub stats: FabricStats,
+    /// Messages handed to the fabric.
+    pub started: u64,
+    /// Events taken from the queue.
+    pub events: u64,
+    /// The time of the last event.
+    pub ended: Ps,
+    /// The timeline, when one was written.
+    pub timeline: Option<Timeline>,
+    /// True when the run was interrupted: what was in flight is in no statistics.
+    pub interrupted: bool,
+}
+
+/// Why a run has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// The workload could not go on.
+    Source(SourceError),
+    /// An invariant did not hold.
+    Violation(Violation),
+}
+
+impl From<SourceError> for RunError {
+    fn from(error: SourceError) -> RunError {
+        RunError::Source(error)
+    }
+}
+
+impl std::fmt::Display for RunError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RunError::Source(error) => error.fmt(f),
+            RunError::Violation(Violation(what)) => write!(f, "invariant violated: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// How many events pass between two looks at the interrupt flag and the progress callback.
+const EVENTS_PER_LOOK: u64 = 1 << 14;
+
+/// A fabric with its virtual time and its messages in flight.
+pub struct Engine<F: Fabric> {
+    fabric: F,
+    sim: Sim<F::Event>,
+    in_flight: Vec<Message>,
+    free: Vec<Handle>,
+    /// Where each handle stands: set from submission to outcome.
+    live: Vec<bool>,
+    started: u64,
+    ended: u64,
+}
+
+impl<F: Fabric> Engine<F> {
+    /// An idle fabric at time zero.
+    pub fn new(fabric: F, timeline: Option<Timeline>) -> Engine<F> {
+        Engine {
+            fabric,
+            sim: Sim::new(timeline),
+            in_flight: Vec::new(),
+            free: Vec::new(),
+            live: Vec::new(),
+            started: 0,
+            ended: 0,
+        }
+    }
+
+    /// Runs a workload to the end of its last message. `progress` hears how many have ended.
+    ///
+    /// # Errors
+    /// [`RunError`] when the workload cannot go on or an invariant is broken.
+    pub fn run(
+        mut self,
+        source: &mut dyn MessageSource,
+        observer: &mut dyn Observer,
+        interrupt: &AtomicBool,
+        progress: &dyn Fn(u64),
+    ) -> Result<RunEnd, RunError> {
+        let mut arrival = source.next_message()?;
+        let mut interrupted = false;
+        let mut look = EVENTS_PER_LOOK;
+        loop {
+            let event = self.sim.queue.peek_time();
+            match (&arrival, event) {
+                (None, None) => break,
+                (Some(message), event) if event.is_none_or(|at| message.arrival <= at) => {
+                    self.sim.now = message.arrival;
+                    let message = *message;
+                    self.submit(&message);
+                    arrival = source.next_message()?;
+                }
+                _ => self.handle_next(),
+            }
+            if !self.sim.outcomes.is_empty() {
+                self.settle(observer);
+            }
+            if self.sim.events + self.started >= look {
+                look += EVENTS_PER_LOOK;
+                progress(self.ended);
+                if interrupt.load(Ordering::Relaxed) {
+                    interrupted = true;
+                    break;
+                }
+            }
+        }
+        progress(self.ended);
+        if !interrupted {
+            self.report_forgotten(observer);
+        }
+        let stats = if interrupted {
+            FabricStats::default()
+        } else {
+            self.fabric.close(self.sim.now).map_err(RunError::Violation)?
+        };
+        Ok(RunEnd {
+            stats,
+            started: self.started,
+            events: self.sim.events,
+            ended: self.sim.now,
+            timeline: self.sim.timeline,
+            interrupted,
+        })
+    }
+
+    #[inline]
+    fn submit(&mut self, message: &Message) {
+        let handle = self.free.pop().unwrap_or(self.in_flight.len() as Handle);
+        if handle as usize == self.in_flight.len() {
+            self.in_flight.push(*message);
+            self.live.push(true);
+        } else {
+            self.in_flight[handle as usize] = *message;
+            self.live[handle as usize] = true;
+        }
+        self.started += 1;
+        self.fabric.submit(&mut self.sim, handle, message);
+    }
+
+    #[inline]
+    fn handle_next(&mut self) {
+        let (at, event) = self.sim.queue.pop().expect("its time was peeked");
+        debug_assert!(at >= self.sim.now);
+        self.sim.now = at;
+        self.sim.events += 1;
+        self.fabric.handle(&mut self.sim, event);
+    }
+
+    fn settle(&mut self, observer: &mut dyn Observer) {
+        for at in 0..self.sim.outcomes.len() {
+            let (handle, outcome) = self.sim.outcomes[at];
+            assert!(
+                std::mem::replace(&mut self.live[handle as usize], false),
+                "message {handle} ended twice"
+            );
+            self.ended += 1;
+            observer.outcome(&self.in_flight[handle as usize], outcome);
+            self.free.push(handle);
+        }
+        self.sim.outcomes.clear();
+    }
+
+    /// No event is left: whatever did not end never will.
+    fn report_forgotten(&mut self, observer: &mut dyn Observer) {
+        for (message, live) in self.in_flight.iter().zip(&mut self.live) {
+            if std::mem::replace(live, false) {
+                observer.outcome(message, Err(Loss::Forgotten));
+            }
+        }
+    }
+}

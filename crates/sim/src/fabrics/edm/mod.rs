@@ -1,0 +1,439 @@
+//! EDM: the host, switch and scheduler of `ethermem-edm`, on simulated links.
+//!
+//! The state machines decide; this file gives them time. It adds the stage latencies of
+//! [`ethermem_edm::budget`], the serialisation of every item and the slots that its transmitter
+//! has free, and moves a chunk in one event a hop.
+
+mod flight;
+
+use std::collections::VecDeque;
+
+use ethermem_edm::{
+    Ack, Action, Address, Emission, Event as HostEvent, Host, HostConfig, MemoryRequest, NodeId,
+    Op, Outbound, Request, RmwOpcode, SchedulerConfig, StatusCode, SubmitError, Switch, Token,
+    budget as edm,
+};
+use ethermem_units::{Blocks, Bytes, Cycles, Ps};
+use ethermem_wire::{AddressWidth, ChunkKind, RmwKind};
+
+use crate::FabricConfig;
+use crate::budget::Timing;
+use crate::engine::{Fabric, Handle, Loss, Sim, Violation};
+use crate::message::{Kind, Message, NodeIndex};
+use crate::metrics::{FabricStats, Matching};
+use crate::topology::Star;
+use crate::workload::LinkBlocks;
+use flight::{Flights, Item};
+
+/// Requests that a host holds; further ones wait with the application.
+const HOST_MESSAGES_MAX: usize = 4_096;
+/// The simulated atomic: the cheapest, one operand.
+const RMW: RmwKind = RmwKind::FetchAndAdd;
+
+/// See the module.
+pub struct Edm {
+    delays: Delays,
+    hosts: Vec<Host>,
+    switch: Switch,
+    links: Star,
+    /// What is on a link or in a pipeline, by index.
+    flights: Flights,
+    nodes: Vec<Node>,
+    /// Requests by handle, between the application's call and the host's.
+    requests: Vec<Request>,
+    chunk: Bytes,
+    step_at: Ps,
+    granted: Bytes,
+    delivered: Bytes,
+    queue_bound: Option<u64>,
+    violation: Option<String>,
+}
+
+/// What a node has beside its host.
+#[derive(Default)]
+struct Node {
+    /// Requests that the host had no room for.
+    backlog: VecDeque<Request>,
+    /// When the last grant leaves the grant queue: they leave in order.
+    grants_until: Ps,
+    timer_set: bool,
+}
+
+/// Where an item is, or what is due.
+#[derive(Clone, Copy)]
+pub enum Event {
+    /// A request reaches the head of its host's pipeline.
+    Submit(NodeIndex, Handle),
+    /// A control message is whole, identified and inserted at the switch.
+    AtSwitch(u32),
+    /// The first block of a chunk, or a control message, is at its egress transmitter.
+    AtEgress(u32),
+    /// An item is whole at its host, and processed.
+    AtHost(u32),
+    /// A matching iteration is due.
+    Step,
+    /// A read timer may have run out.
+    Timer(NodeIndex),
+}
+
+/// Sums of the budget's stages between two events.
+struct Delays {
+    hop: Ps,
+    generate_request: Ps,
+    insert: Ps,
+    generate_grant: Ps,
+    forward: Ps,
+    grant_to_data: Ps,
+    request_to_data: Ps,
+    receive_data: Ps,
+}
+
+impl Delays {
+    fn new(config: &FabricConfig) -> Delays {
+        let timing = Timing::of(config);
+        let sum = |stages: &[Cycles]| timing.cycles(stages.iter().copied().sum());
+        Delays {
+            hop: timing.hop(edm::PCS),
+            generate_request: sum(&[edm::GENERATE_REQUEST]),
+            insert: sum(&[edm::IDENTIFY, edm::INSERT]),
+            generate_grant: sum(&[edm::GENERATE_GRANT]),
+            forward: sum(&[edm::FORWARD]),
+            grant_to_data: sum(&[edm::RECEIVE_GRANT, edm::GRANT_QUEUE, edm::GENERATE_DATA]),
+            request_to_data: sum(&[edm::RECEIVE_REQUEST, edm::GRANT_QUEUE, edm::GENERATE_DATA])
+                + config.memory_access,
+            receive_data: sum(&[edm::RECEIVE_DATA]),
+        }
+    }
+}
+
+impl Edm {
+    /// Transmits whatever a host has ready.
+    fn pump(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
+        let now = sim.now();
+        while let Some(outbound) = self.hosts[usize::from(node)].poll_outbound(now) {
+            let item = Item::from_host(node, &outbound);
+            let link = self.links.up(node);
+            let start = link.send(now, item.blocks, item.data);
+            let first = start + self.delays.hop;
+            let whole = first + link.tail(item.blocks);
+            let flight = self.flights.insert(item);
+            match outbound {
+                Outbound::Chunk { .. } => {
+                    sim.at(first + self.delays.forward, Event::AtEgress(flight));
+                }
+                Outbound::Request(_) | Outbound::Notify(_) | Outbound::Status(_) => {
+                    sim.at(whole + self.delays.insert, Event::AtSwitch(flight));
+                }
+            }
+        }
+        self.settle(sim, node);
+    }
+
+    /// Hears what ended at a host.
+    fn settle(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
+        while let Some(event) = self.hosts[usize::from(node)].poll_event() {
+            match event {
+                HostEvent::ReadDone { token }
+                | HostEvent::RmwDone { token }
+                | HostEvent::WriteApplied { token } => sim.finish(token.0, sim.now()),
+                // A posted write ends when its data is at the memory node.
+                HostEvent::WriteSent { .. } => {}
+                HostEvent::Failed { token, why } => {
+                    let timeout = why == ethermem_edm::FailReason::Timeout;
+                    sim.lose(token.0, if timeout { Loss::Timeout } else { Loss::Fault });
+                }
+            }
+            if let Some(request) = self.nodes[usize::from(node)].backlog.pop_front() {
+                self.submit_to_host(sim, node, request);
+            }
+        }
+    }
+
+    fn submit_to_host(&mut self, sim: &mut Sim<Event>, node: NodeIndex, request: Request) {
+        let host = &mut self.hosts[usize::from(node)];
+        match host.submit(sim.now(), request) {
+            Ok(()) => {
+                let node_state = &mut self.nodes[usize::from(node)];
+                if !node_state.timer_set
+                    && let Some(at) = host.next_timeout()
+                {
+                    node_state.timer_set = true;
+                    sim.at(at, Event::Timer(node));
+                }
+            }
+            Err(SubmitError::Full) => {
+                self.nodes[usize::from(node)].backlog.push_back(request);
+            }
+            Err(_) => sim.lose(request.token.0, Loss::Fault),
+        }
+    }
+
+    fn at_switch(&mut self, sim: &mut Sim<Event>, flight: u32) {
+        let item = self.flights.remove(flight);
+        let (now, from) = (sim.now(), NodeId(item.from));
+        let queued = match item.outbound {
+            Outbound::Request(request) => {
+                self.switch.on_request(now, from, request, item.blocks.0)
+            }
+            Outbound::Notify(notification) => {
+                self.switch.on_notification(now, from, notification)
+            }
+            Outbound::Status(_) => {
+                let flight = self.flights.insert(item);
+                sim.at(now + self.delays.forward, Event::AtEgress(flight));
+                return;
+            }
+            Outbound::Chunk { .. } => unreachable!("a chunk goes to its egress directly"),
+        };
+        if let Err(error) = queued {
+            self.break_off(format!("switch refused {:?}: {error:?}", item.outbound));
+        }
+        self.schedule_step(sim);
+    }
+
+    fn schedule_step(&mut self, sim: &mut Sim<Event>) {
+        if let Some(wake) = self.switch.next_wake() {
+            let at = wake.max(sim.now());
+            if at < self.step_at {
+                self.step_at = at;
+                sim.at(at, Event::Step);
+            }
+        }
+    }
+
+    fn step(&mut self, sim: &mut Sim<Event>) {
+        if sim.now() != self.step_at {
+            return;
+        }
+        self.step_at = Ps::MAX;
+        let Edm { switch, flights, delays, granted, chunk, .. } = self;
+        switch.step(sim.now(), |at, emission| {
+            let (to, item) = match emission {
+                Emission::Grant { to, grant } => {
+                    *granted += grant.bytes;
+                    (to, Item::grant(to.0, grant))
+                }
+                Emission::Release { to, request } => {
+                    *granted += Bytes(request.bytes.0.min(chunk.0));
+                    (to, Item::release(to.0, request))
+                }
+            };
+            debug_assert_eq!(to.0, item.to);
+            sim.at(at + delays.generate_grant, Event::AtEgress(flights.insert(item)));
+        });
+        self.schedule_step(sim);
+    }
+
+    fn at_egress(&mut self, sim: &mut Sim<Event>, flight: u32) {
+        let now = sim.now();
+        let item = *self.flights.get(flight);
+        if item.data.0 > 0 {
+            self.forward_chunk(&item);
+        } else {
+            self.switch.on_emitted(now, NodeId(item.to), item.blocks.0);
+        }
+        let link = self.links.down(item.to);
+        let start = link.send(now, item.blocks, item.data);
+        let whole = start + link.tail(item.blocks) + self.delays.hop;
+        let node = &mut self.nodes[usize::from(item.to)];
+        let processed = match item.outbound {
+            Outbound::Chunk { .. } | Outbound::Status(_) => whole + self.delays.receive_data,
+            Outbound::Notify(_) => whole + self.delays.grant_to_data,
+            Outbound::Request(_) => whole + self.delays.request_to_data,
+        };
+        let at = if matches!(item.outbound, Outbound::Notify(_) | Outbound::Request(_)) {
+            node.grants_until = node.grants_until.max(processed);
+            node.grants_until
+        } else {
+            processed
+        };
+        sim.at(at, Event::AtHost(flight));
+    }
+
+    /// The circuit of the oldest grant must lead where the chunk is meant to go.
+    fn forward_chunk(&mut self, item: &Item) {
+        let Outbound::Chunk { chunk, .. } = item.outbound else {
+            unreachable!("only chunks carry data");
+        };
+        let port = self.switch.on_chunk(NodeId(item.from), chunk.bytes);
+        if port != Some(NodeId(item.to)) {
+            self.break_off(format!("circuit of {} leads to {port:?}: {item:?}", item.from));
+        }
+    }
+
+    fn at_host(&mut self, sim: &mut Sim<Event>, flight: u32) {
+        let item = self.flights.remove(flight);
+        let now = sim.now();
+        let host = &mut self.hosts[usize::from(item.to)];
+        match item.received() {
+            Outbound::Chunk { chunk, .. } => {
+                self.delivered += chunk.bytes;
+                let action = host.on_chunk(now, chunk);
+                if let Some(Action::Write { .. }) = action {
+                    host.on_written(now, &chunk, StatusCode::Applied);
+                }
+                if let (Some(token), true, true) = (item.token(), chunk.last, item.is_posted()) {
+                    sim.finish(token.0, now);
+                }
+            }
+            Outbound::Request(request) => {
+                host.on_request(now, request);
+            }
+            Outbound::Status(status) => host.on_status(now, status),
+            Outbound::Notify(notification) => host.on_grant(now, Item::as_grant(&notification)),
+        }
+        self.pump(sim, item.to);
+    }
+
+    fn break_off(&mut self, what: String) {
+        self.violation.get_or_insert(what);
+    }
+}
+
+impl Fabric for Edm {
+    type Event = Event;
+
+    fn build(config: &FabricConfig, seed: u64) -> Edm {
+        let nodes = config.nodes;
+        let host = |node| {
+            Host::new(HostConfig {
+                node: NodeId(node),
+                nodes,
+                edm: &config.edm,
+                messages_max: HOST_MESSAGES_MAX,
+            })
+        };
+        let scheduler = SchedulerConfig::new(
+            nodes,
+            &config.edm,
+            config.pcs_clock,
+            config.link.block_time(),
+        );
+        Edm {
+            delays: Delays::new(config),
+            hosts: (0..nodes).map(host).collect(),
+            switch: Switch::new(scheduler),
+            links: Star::new(config, config.edm.arbitration, seed),
+            flights: Flights::default(),
+            nodes: (0..nodes).map(|_| Node::default()).collect(),
+            requests: Vec::new(),
+            chunk: config.edm.chunk,
+            step_at: Ps::MAX,
+            granted: Bytes(0),
+            delivered: Bytes(0),
+            queue_bound: None,
+            violation: None,
+        }
+    }
+
+    fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
+        let op = match message.kind {
+            Kind::Read => Op::Read { bytes: message.bytes },
+            Kind::Write => Op::Write { bytes: message.bytes, ack: Ack::Posted },
+            Kind::ReadModifyWrite => Op::ReadModifyWrite {
+                opcode: RmwOpcode::FetchAndAdd,
+                operands: [1, 0],
+            },
+        };
+        let request = Request {
+            token: Token(handle),
+            peer: NodeId(message.memory),
+            address: Address(0),
+            op,
+            fence: false,
+        };
+        let at = handle as usize;
+        if at == self.requests.len() {
+            self.requests.push(request);
+        } else {
+            self.requests[at] = request;
+        }
+        let due = sim.now() + self.delays.generate_request;
+        sim.at(due, Event::Submit(message.compute, handle));
+    }
+
+    fn handle(&mut self, sim: &mut Sim<Event>, event: Event) {
+        match event {
+            Event::Submit(node, handle) => {
+                let request = self.requests[handle as usize];
+                self.submit_to_host(sim, node, request);
+                self.pump(sim, node);
+            }
+            Event::AtSwitch(flight) => self.at_switch(sim, flight),
+            Event::AtEgress(flight) => self.at_egress(sim, flight),
+            Event::AtHost(flight) => self.at_host(sim, flight),
+            Event::Step => self.step(sim),
+            Event::Timer(node) => {
+                let host = &mut self.hosts[usize::from(node)];
+                host.on_timer(sim.now());
+                let next = host.next_timeout();
+                self.nodes[usize::from(node)].timer_set = next.is_some();
+                if let Some(at) = next {
+                    sim.at(at, Event::Timer(node));
+                }
+                self.pump(sim, node);
+            }
+        }
+    }
+
+    fn period(&self) -> Bytes {
+        self.chunk
+    }
+
+    fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
+        let chunk = config.edm.chunk;
+        let chunks = bytes.0.div_ceil(chunk.0) as f64;
+        let grant = ethermem_wire::GRANT_BLOCKS.0 as f64;
+        let data = |kind| ethermem_wire::message_blocks(kind, bytes, chunk).0 as f64;
+        match kind {
+            Kind::Write => LinkBlocks {
+                compute_uplink: ethermem_wire::NOTIFICATION_BLOCKS.0 as f64
+                    + data(ChunkKind::PostedWrite),
+                compute_downlink: grant * chunks,
+                memory_uplink: 0.0,
+                memory_downlink: data(ChunkKind::PostedWrite),
+            },
+            Kind::Read | Kind::ReadModifyWrite => {
+                let request = flight::request_blocks(kind == Kind::ReadModifyWrite).0 as f64;
+                LinkBlocks {
+                    compute_uplink: request,
+                    compute_downlink: data(ChunkKind::ReadResponse),
+                    memory_uplink: data(ChunkKind::ReadResponse),
+                    memory_downlink: request + grant * (chunks - 1.0),
+                }
+            }
+        }
+    }
+
+    fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {
+        let fail = |what: String| Err(Violation(what));
+        if let Some(what) = &self.violation {
+            return fail(what.clone());
+        }
+        if self.granted != self.delivered {
+            return fail(format!("granted {:?}, delivered {:?}", self.granted, self.delivered));
+        }
+        let (waiting, open) = (self.switch.scheduler().waiting(), self.switch.circuits_open());
+        if waiting > 0 || open > 0 || self.flights.len() > 0 {
+            return fail(format!(
+                "left behind: {waiting} notifications, {open} circuits, {} items",
+                self.flights.len()
+            ));
+        }
+        let mut stats = self.links.stats(ended);
+        let scheduler = self.switch.scheduler().stats();
+        stats.matching = Some(Matching {
+            rounds: scheduler.iterations,
+            grants: scheduler.grants,
+            iterations_mean: 1.0
+                + scheduler.requests_lost as f64 / scheduler.grants.max(1) as f64,
+            iterations_max: 0,
+            size_mean: scheduler.grants as f64 / scheduler.iterations.max(1) as f64,
+            size_max: 0,
+        });
+        if let Some(queue) = &mut stats.queue {
+            queue.egress_blocks_bound = self.queue_bound;
+        }
+        Ok(stats)
+    }
+}

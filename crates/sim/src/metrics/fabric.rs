@@ -1,0 +1,61 @@
+//! What only the fabric can count, handed over once at its end.
+
+use serde::Serialize;
+
+/// Numbers of a fabric. `None` where a fabric has no such thing: the ideal has no queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FabricStats {
+    /// Share of block slots that messages and their control blocks took on the busiest link.
+    pub load_measured: Option<f64>,
+    /// Share of the slots taken for memory traffic that carried control or framing, no data.
+    pub control_overhead: Option<f64>,
+    /// How full the links were, by direction.
+    pub utilisation: Option<Utilisation>,
+    /// Memory traffic queued at switch egress.
+    pub queue: Option<Queue>,
+    /// What the grant scheduler did.
+    pub matching: Option<Matching>,
+    /// Fallbacks, and anything else a reader of the numbers must know.
+    pub notices: Vec<String>,
+}
+
+/// Shares of block slots taken, over the simulated time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Utilisation {
+    /// Mean of all uplinks (node to switch).
+    pub uplink_mean: f64,
+    /// The busiest uplink.
+    pub uplink_max: f64,
+    /// Mean of all downlinks (switch to node).
+    pub downlink_mean: f64,
+    /// The busiest downlink.
+    pub downlink_max: f64,
+}
+
+/// Memory blocks that wait at switch egress, all ports seen alike.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Queue {
+    /// The most that any one port ever held.
+    pub egress_blocks_max: u64,
+    /// Mean over time and ports.
+    pub egress_blocks_mean: f64,
+    /// What the fabric promises `egress_blocks_max` never exceeds; `None` for no promise.
+    pub egress_blocks_bound: Option<u64>,
+}
+
+/// What the grant scheduler did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Matching {
+    /// Matchings that granted something.
+    pub rounds: u64,
+    /// Grants given.
+    pub grants: u64,
+    /// Mean of the iterations that a matching took to become maximal.
+    pub iterations_mean: f64,
+    /// The longest matching.
+    pub iterations_max: u64,
+    /// Mean of the pairs that a matching joined.
+    pub size_mean: f64,
+    /// The largest matching.
+    pub size_max: u64,
+}

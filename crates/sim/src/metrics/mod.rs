@@ -1,0 +1,12 @@
+//! What a run measured: a recorder for the hot path, the fabric's own numbers, and the result.
+
+mod cdf;
+mod fabric;
+mod kind;
+mod recorder;
+mod result;
+
+pub use cdf::CdfPoint;
+pub use fabric::{FabricStats, Matching, Queue, Utilisation};
+pub use recorder::{Recorder, Window};
+pub use result::{KindStats, Kinds, RunFacts, RunResult};

@@ -1,0 +1,138 @@
+use ethermem_units::Ps;
+use serde::Serialize;
+
+use super::{CdfPoint, Matching, Queue, Utilisation};
+
+/// What the engine knows of a run besides its messages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunFacts {
+    /// Name of the fabric, as scenarios spell it.
+    pub fabric: String,
+    /// What tells this run from others of its fabric in a table or legend.
+    pub label: String,
+    /// The scenario or trace file, as it was given.
+    pub scenario: String,
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Commit of the program, where it is known.
+    pub commit: Option<String>,
+    /// Nodes of the fabric.
+    pub nodes: u16,
+    /// Load the scenario asks for; `None` for a trace, which has the load it has.
+    pub load_requested: Option<f64>,
+    /// Messages handed to the fabric.
+    pub messages_started: u64,
+    /// The instant of the last event.
+    pub simulated: Ps,
+    /// Events the engine handled.
+    pub events: u64,
+    /// Real time of the run in seconds.
+    pub wall_s: f64,
+    /// Fallbacks, and anything else a reader of the numbers must know.
+    pub notices: Vec<String>,
+}
+
+/// The result of one run of one fabric. Serialises in the order of its fields;
+/// `docs/reference/output.md` gives each one's meaning. Everything but `wall_s` is the same for
+/// the same scenario, seed and commit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunResult {
+    /// Name of the fabric, as scenarios spell it.
+    pub fabric: String,
+    /// What tells this run from others of its fabric in a table or legend.
+    pub label: String,
+    /// The scenario or trace file, as it was given.
+    pub scenario: String,
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Commit of the program, where it is known.
+    pub commit: Option<String>,
+    /// Messages handed to the fabric: those that finished and those that were lost.
+    pub messages_started: u64,
+    /// Messages that ended well.
+    pub messages_finished: u64,
+    /// Messages that never ended.
+    pub messages_lost: u64,
+    /// Finished messages that the statistics in `kinds` cover.
+    pub messages_measured: u64,
+    /// Time of arrivals before the first measured message.
+    pub warmup_ns: f64,
+    /// Time of arrivals after the last measured message.
+    pub cooldown_ns: f64,
+    /// From the start to the last event.
+    pub simulated_ns: f64,
+    /// Load the scenario asks for; `None` for a trace.
+    pub load_requested: Option<f64>,
+    /// Share of block slots that messages and their control blocks took on the busiest link.
+    pub load_measured: Option<f64>,
+    /// Data bits of all finished messages over the simulated time, the whole fabric.
+    pub payload_goodput_gbps: f64,
+    /// The same for the mean node: to hold against the link rate.
+    pub payload_goodput_gbps_per_node: f64,
+    /// Share of the memory traffic's slots that carried control or framing.
+    pub control_overhead: Option<f64>,
+    /// Slowdown and latency of measured messages.
+    pub kinds: Kinds,
+    /// How full the links were.
+    pub utilisation: Option<Utilisation>,
+    /// Memory traffic queued at switch egress.
+    pub queue: Option<Queue>,
+    /// What the grant scheduler did.
+    pub matching: Option<Matching>,
+    /// Fallbacks, and anything else a reader of the numbers must know.
+    pub notices: Vec<String>,
+    /// Events the engine handled.
+    pub events: u64,
+    /// Real time of the run in seconds: the one field that two runs of a seed may differ in.
+    pub wall_s: f64,
+}
+
+/// Statistics by what the message does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Kinds {
+    /// Reads.
+    pub read: KindStats,
+    /// Writes.
+    pub write: KindStats,
+    /// Atomics; absent from JSON when the run has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rmw: Option<KindStats>,
+    /// All of them, each message with the same weight.
+    pub all: KindStats,
+}
+
+/// Slowdown (time over the time alone in the same fabric) and latency (arrival to end) of measured
+/// messages. `None` when there was none. Means, minima and maxima are exact; percentiles are of
+/// nearest rank, never below the exact one and at most 0.01 % (slowdown: and 0.0001) above it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KindStats {
+    /// Messages measured.
+    pub messages: u64,
+    /// Mean slowdown.
+    pub slowdown_mean: Option<f64>,
+    /// Median slowdown.
+    pub slowdown_p50: Option<f64>,
+    /// 99 % of messages have at most this slowdown.
+    pub slowdown_p99: Option<f64>,
+    /// 99.9 % of messages have at most this slowdown.
+    pub slowdown_p999: Option<f64>,
+    /// Least slowdown. Below 1 only where company helps a message, as in a shared notification.
+    pub slowdown_min: Option<f64>,
+    /// Largest slowdown.
+    pub slowdown_max: Option<f64>,
+    /// Mean latency.
+    pub latency_ns_mean: Option<f64>,
+    /// Median latency.
+    pub latency_ns_p50: Option<f64>,
+    /// 99 % of messages take at most this long.
+    pub latency_ns_p99: Option<f64>,
+    /// 99.9 % of messages take at most this long.
+    pub latency_ns_p999: Option<f64>,
+    /// Longest latency.
+    pub latency_ns_max: Option<f64>,
+    /// Data bytes of these messages.
+    pub bytes: u64,
+    /// Points of the latency's distribution, rising, at most 168: for figures, not in JSON.
+    #[serde(skip)]
+    pub latency_cdf: Vec<CdfPoint>,
+}

@@ -1,0 +1,270 @@
+//! The tables `workload` and `run`.
+
+use std::path::Path;
+
+use ethermem_units::Bytes;
+
+use super::RunConfig;
+use super::table::{Table, as_number, as_text};
+use crate::config::FabricConfig;
+use crate::message::NodeIndex;
+use crate::workload::{
+    InputError, MESSAGE_BYTES_MAX, Pattern, PoissonConfig, SizeDistribution, TraceConfig,
+    TraceFormat, WorkloadConfig, built_in, built_in_names, read_size_cdf,
+};
+
+/// Most messages of a synthetic run.
+const MESSAGES_MAX: u64 = 1_000_000_000;
+/// Two loads that are each given with some decimals may sum to a last bit more than 1.
+const LOAD_SLACK: f64 = 1e-9;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Poisson,
+    Trace,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PatternName {
+    AllToAll,
+    Incast,
+    Permutation,
+    HotSpot,
+}
+
+/// What messages there are; files are looked up from `folder`.
+pub(super) fn read(
+    root: &Table<'_>,
+    fabric: &FabricConfig,
+    folder: &Path,
+) -> Result<WorkloadConfig, InputError> {
+    let table = root.table("workload")?;
+    let kind = table.choice(
+        "kind",
+        &[("poisson", Kind::Poisson), ("trace", Kind::Trace)],
+    )?;
+    let poisson = poisson(&table, fabric, folder)?;
+    let trace = trace(&table, folder)?;
+    for key in POISSON_KEYS {
+        table.only(
+            key,
+            "with workload.kind = \"poisson\"",
+            kind == Kind::Poisson,
+        )?;
+    }
+    for key in ["trace", "trace_format"] {
+        table.only(key, "with workload.kind = \"trace\"", kind == Kind::Trace)?;
+    }
+    let workload = match (kind, trace) {
+        (Kind::Poisson, _) => WorkloadConfig::Poisson(poisson),
+        (Kind::Trace, Some(trace)) => WorkloadConfig::Trace(trace),
+        (Kind::Trace, None) => {
+            let problem = "workload.kind = \"trace\" needs a file";
+            return Err(table.error("trace", problem));
+        }
+    };
+    table.finish()?;
+    Ok(workload)
+}
+
+/// Every key that a trace makes meaningless.
+const POISSON_KEYS: [&str; 12] = [
+    "pattern",
+    "incast_fan_in",
+    "incast_receiver",
+    "hot_spot_fraction",
+    "hot_spot_node",
+    "load",
+    "message_bytes",
+    "size_cdf",
+    "size_application",
+    "read_fraction",
+    "rmw_fraction",
+    "messages",
+];
+
+fn poisson(
+    table: &Table<'_>,
+    fabric: &FabricConfig,
+    folder: &Path,
+) -> Result<PoissonConfig, InputError> {
+    let pattern = pattern(table, fabric.nodes)?;
+    let load = load(table, fabric)?;
+    let sizes = sizes(table, folder)?;
+    let read_fraction = table.number("read_fraction", 0.5, 0.0..=1.0)?;
+    let rmw_fraction = table.number("rmw_fraction", 0.0, 0.0..=1.0)?;
+    if read_fraction + rmw_fraction > 1.0 + LOAD_SLACK {
+        let problem = format!(
+            "with workload.read_fraction = {read_fraction} more than all messages: allowed is a \
+             sum of at most 1"
+        );
+        return Err(table.error("rmw_fraction", problem));
+    }
+    let messages = table.integer("messages", 100_000, 1..=MESSAGES_MAX)?;
+    Ok(PoissonConfig {
+        pattern,
+        load,
+        sizes,
+        read_fraction,
+        rmw_fraction,
+        messages,
+    })
+}
+
+fn pattern(table: &Table<'_>, nodes: u16) -> Result<Pattern, InputError> {
+    let name = table.choice(
+        "pattern",
+        &[
+            ("all-to-all", PatternName::AllToAll),
+            ("incast", PatternName::Incast),
+            ("permutation", PatternName::Permutation),
+            ("hot-spot", PatternName::HotSpot),
+        ],
+    )?;
+    let others = u64::from(nodes) - 1;
+    let fan_in = table.bounded(
+        "incast_fan_in",
+        (others, "nodes - 1"),
+        (1, others, "nodes - 1"),
+    )?;
+    let receiver = node(table, "incast_receiver", nodes)?;
+    let fraction = table
+        .read("hot_spot_fraction", 0.2, OVER_0_TO_1, over_0_to_1)?
+        .unwrap_or(0.2);
+    let hot_node = node(table, "hot_spot_node", nodes)?;
+    for key in ["incast_fan_in", "incast_receiver"] {
+        table.only(
+            key,
+            "with workload.pattern = \"incast\"",
+            name == PatternName::Incast,
+        )?;
+    }
+    for key in ["hot_spot_fraction", "hot_spot_node"] {
+        table.only(
+            key,
+            "with workload.pattern = \"hot-spot\"",
+            name == PatternName::HotSpot,
+        )?;
+    }
+    Ok(match name {
+        PatternName::AllToAll => Pattern::AllToAll,
+        PatternName::Incast => Pattern::Incast {
+            fan_in: fan_in as u16,
+            receiver,
+        },
+        PatternName::Permutation => Pattern::Permutation,
+        PatternName::HotSpot => Pattern::HotSpot {
+            fraction,
+            node: hot_node,
+        },
+    })
+}
+
+fn node(table: &Table<'_>, key: &str, nodes: u16) -> Result<NodeIndex, InputError> {
+    let last = u64::from(nodes) - 1;
+    Ok(table.bounded(key, (0, "0"), (0, last, "nodes - 1"))? as NodeIndex)
+}
+
+const OVER_0_TO_1: &str = "over 0 to 1";
+
+fn over_0_to_1(value: &toml::de::DeValue<'_>) -> Option<f64> {
+    as_number(value).filter(|&value| value > 0.0 && value <= 1.0)
+}
+
+fn load(table: &Table<'_>, fabric: &FabricConfig) -> Result<f64, InputError> {
+    let load = table
+        .read("load", 0.8, OVER_0_TO_1, over_0_to_1)?
+        .unwrap_or(0.8);
+    let background = fabric.background.load;
+    if load + background > 1.0 + LOAD_SLACK {
+        let problem = format!(
+            "with background.load = {background} more than a link carries: allowed is a sum of at \
+             most 1"
+        );
+        return Err(table.error("load", problem));
+    }
+    Ok(load)
+}
+
+fn sizes(table: &Table<'_>, folder: &Path) -> Result<SizeDistribution, InputError> {
+    let bytes = table.integer("message_bytes", 64, 1..=MESSAGE_BYTES_MAX)?;
+    let text = |value: &toml::de::DeValue<'_>| as_text(value).map(str::to_owned);
+    let path = table.read("size_cdf", "none", "a file", text)?;
+    let application = table.read("size_application", "none", "a name of the file", text)?;
+    table.only("size_application", "with workload.size_cdf", path.is_some())?;
+    let Some(path) = path else {
+        return Ok(SizeDistribution::fixed(Bytes(bytes)));
+    };
+    table.only("message_bytes", "without workload.size_cdf", false)?;
+    let file = folder.join(&path);
+    if file.exists() {
+        return read_size_cdf(&file, application.as_deref());
+    }
+    let built_in = built_in(&path).ok_or_else(|| {
+        let names = built_in_names().join(", ");
+        table.error(
+            "size_cdf",
+            format!("no such file: allowed are files and {names}"),
+        )
+    })?;
+    table.only(
+        "size_application",
+        "with a file of several applications",
+        false,
+    )?;
+    Ok(built_in)
+}
+
+fn trace(table: &Table<'_>, folder: &Path) -> Result<Option<TraceConfig>, InputError> {
+    let text = |value: &toml::de::DeValue<'_>| as_text(value).map(str::to_owned);
+    let path = table.read("trace", "none", "a file", text)?;
+    let formats = TraceFormat::ALL.map(|format| (format.name(), format));
+    let format = table.choice_or("trace_format", "by the extension of trace", &formats)?;
+    let Some(path) = path else { return Ok(None) };
+    let path = folder.join(path);
+    let format = format
+        .or_else(|| TraceFormat::of_path(&path))
+        .ok_or_else(|| {
+            let problem = "its extension names no format: allowed are .csv, .parquet, or any with \
+                       workload.trace_format";
+            table.error("trace", problem)
+        })?;
+    Ok(Some(TraceConfig { path, format }))
+}
+
+/// How the run is made; traces are by default measured whole.
+pub(super) fn read_run(
+    root: &Table<'_>,
+    workload: &WorkloadConfig,
+) -> Result<RunConfig, InputError> {
+    let table = root.table("run")?;
+    let cut = match workload {
+        WorkloadConfig::Poisson(_) => 0.05,
+        WorkloadConfig::Trace(_) => 0.0,
+    };
+    let fraction = |key: &str| {
+        let below_1 = |value: &toml::de::DeValue<'_>| {
+            as_number(value).filter(|value| (0.0..1.0).contains(value))
+        };
+        let value = table.read(key, "0.05, for traces 0", "0 to under 1", below_1)?;
+        Ok::<f64, InputError>(value.unwrap_or(cut))
+    };
+    let seed = table.integer("seed", 1, 0..=u64::MAX)?;
+    let (warmup_fraction, cooldown_fraction) =
+        (fraction("warmup_fraction")?, fraction("cooldown_fraction")?);
+    if warmup_fraction + cooldown_fraction >= 1.0 {
+        let key = if table.has("cooldown_fraction") {
+            "cooldown_fraction"
+        } else {
+            "warmup_fraction"
+        };
+        let problem = "with the other end nothing is left to measure: allowed is a sum under 1";
+        return Err(table.error(key, problem));
+    }
+    table.finish()?;
+    Ok(RunConfig {
+        seed,
+        warmup_fraction,
+        cooldown_fraction,
+    })
+}

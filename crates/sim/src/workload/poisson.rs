@@ -1,0 +1,274 @@
+//! Messages that arrive independently of each other, at a rate that gives a load.
+
+use ethermem_units::{BitsPerSecond, Bytes, Ps};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use super::pattern::{EndsSampler, Pattern, unit};
+use super::sizes::SizeDistribution;
+use crate::message::{Kind, Message, MessageSource, SourceError};
+
+/// Bytes that an atomic returns: one 64-bit word, whatever the size distribution says.
+pub const ATOMIC_BYTES: u64 = 8;
+
+/// Longest expected run. An exponential gap drawn from 53 bits is at most 37 times its mean, so
+/// that no arrival reaches 2^63 ps, half of what [`Ps`] holds.
+const RUN_PS_MAX: f64 = (1_u64 << 57) as f64;
+
+/// A synthetic workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoissonConfig {
+    /// Who talks to whom.
+    pub pattern: Pattern,
+    /// Share of the busiest link's block slots that messages and their control blocks take.
+    pub load: f64,
+    /// Bytes of reads and writes.
+    pub sizes: SizeDistribution,
+    /// Share of the messages that are reads.
+    pub read_fraction: f64,
+    /// Share of the messages that are atomics; those that are neither are writes.
+    pub rmw_fraction: f64,
+    /// How many messages.
+    pub messages: u64,
+}
+
+/// Blocks that one message puts on the links of its ends, control blocks included.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkBlocks {
+    /// From the compute node to the switch.
+    pub compute_uplink: f64,
+    /// From the switch to the compute node.
+    pub compute_downlink: f64,
+    /// From the memory node to the switch.
+    pub memory_uplink: f64,
+    /// From the switch to the memory node.
+    pub memory_downlink: f64,
+}
+
+/// What a synthetic workload asks of the network, exact expectations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Offered {
+    /// Share of the busiest link's block slots.
+    pub load: f64,
+    /// Mean blocks that a message puts on that link, over all messages of the run.
+    pub blocks_per_message: f64,
+    /// Arrivals of the whole network per second.
+    pub messages_per_s: f64,
+    /// Mean data bytes of a message.
+    pub bytes_mean: f64,
+    /// Data of the whole network.
+    pub goodput_gbps_total: f64,
+    /// Data on the link that carries most of it.
+    pub goodput_gbps_busiest: f64,
+}
+
+/// Poisson arrivals over the whole network, drawn one at a time.
+///
+/// The same seed draws the same messages whatever the load, the link rate and the blocks per
+/// message are; these only stretch the time between them.
+#[derive(Clone, Debug)]
+pub struct Poisson {
+    rng: Xoshiro256PlusPlus,
+    ends: EndsSampler,
+    sizes: SizeDistribution,
+    /// Draws below are reads; below `rmw_end`, atomics.
+    read_end: f64,
+    rmw_end: f64,
+    gap_ps_mean: f64,
+    now: Ps,
+    /// What of `now` does not fill a picosecond, so that rounding does not change the rate.
+    now_ps_fraction: f64,
+    next_index: u64,
+    messages: u64,
+    offered: Offered,
+}
+
+impl Poisson {
+    /// The workload `config` over `nodes` links of rate `link`, for a fabric in which a message
+    /// takes `link_blocks` of its links.
+    ///
+    /// # Errors
+    /// [`SourceError`] for a load so low that the run would last longer than 40 hours.
+    ///
+    /// # Panics
+    /// When `config` is not what a scenario allows, or messages take no blocks.
+    pub fn new(
+        config: &PoissonConfig,
+        nodes: u16,
+        link: BitsPerSecond,
+        seed: u64,
+        link_blocks: &dyn Fn(Kind, Bytes) -> LinkBlocks,
+    ) -> Result<Poisson, SourceError> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let ends = EndsSampler::new(config.pattern, nodes, &mut rng);
+        let offered = offered(config, &ends, nodes, link, link_blocks);
+        let gap_ps_mean = 1e12 / offered.messages_per_s;
+        let run_ps = gap_ps_mean * config.messages as f64;
+        if run_ps > RUN_PS_MAX {
+            return Err(SourceError(format!(
+                "workload.load = {}: the messages would arrive over {:.1e} h: allowed are 40 h",
+                config.load,
+                run_ps / 3.6e15
+            )));
+        }
+        Ok(Poisson {
+            rng,
+            ends,
+            sizes: config.sizes.clone(),
+            read_end: config.read_fraction,
+            rmw_end: config.read_fraction + config.rmw_fraction,
+            gap_ps_mean,
+            now: Ps::ZERO,
+            now_ps_fraction: 0.0,
+            next_index: 0,
+            messages: config.messages,
+            offered,
+        })
+    }
+
+    /// What the workload asks of the network.
+    #[must_use]
+    pub fn offered(&self) -> Offered {
+        self.offered
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Ps {
+        // libm's logarithm has the same bits on every platform; the standard library's need not.
+        let gap = -libm::log(unit(self.rng.next_u64())) * self.gap_ps_mean + self.now_ps_fraction;
+        let whole = gap.floor();
+        self.now_ps_fraction = gap - whole;
+        self.now += Ps(whole as u64);
+        self.now
+    }
+
+    #[inline]
+    fn kind(&mut self) -> Kind {
+        let draw = unit(self.rng.next_u64());
+        if draw < self.read_end {
+            Kind::Read
+        } else if draw < self.rmw_end {
+            Kind::ReadModifyWrite
+        } else {
+            Kind::Write
+        }
+    }
+}
+
+impl MessageSource for Poisson {
+    #[inline]
+    fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
+        if self.next_index == self.messages {
+            return Ok(None);
+        }
+        let arrival = self.advance();
+        let kind = self.kind();
+        let ends = self.ends.sample(kind, &mut self.rng);
+        let size = self.sizes.sample(self.rng.next_u64());
+        let bytes = if kind == Kind::ReadModifyWrite {
+            Bytes(ATOMIC_BYTES)
+        } else {
+            size
+        };
+        let index = self.next_index;
+        self.next_index += 1;
+        let (compute, memory) = (ends.compute, ends.memory);
+        Ok(Some(Message {
+            index,
+            arrival,
+            kind,
+            compute,
+            memory,
+            bytes,
+        }))
+    }
+
+    fn messages_total(&self) -> Option<u64> {
+        Some(self.messages)
+    }
+}
+
+/// The rate that gives the busiest link its load, from the exact mean of what a message puts on
+/// every link of every node.
+fn offered(
+    config: &PoissonConfig,
+    ends: &EndsSampler,
+    nodes: u16,
+    link: BitsPerSecond,
+    link_blocks: &dyn Fn(Kind, Bytes) -> LinkBlocks,
+) -> Offered {
+    let blocks = kind_means(config, |kind, bytes| {
+        let blocks = link_blocks(kind, bytes);
+        [
+            blocks.compute_uplink,
+            blocks.compute_downlink,
+            blocks.memory_uplink,
+            blocks.memory_downlink,
+        ]
+    });
+    let data = kind_means(config, |kind, bytes| {
+        let bytes = bytes.0 as f64;
+        match kind {
+            Kind::Write => [bytes, 0.0, 0.0, bytes],
+            Kind::Read | Kind::ReadModifyWrite => [0.0, bytes, bytes, 0.0],
+        }
+    });
+    let blocks_per_message = busiest_link(ends, nodes, &blocks);
+    assert!(
+        blocks_per_message > 0.0,
+        "a message takes blocks of the links it crosses"
+    );
+    let messages_per_s = config.load * 1e12 / (link.block_time().0 as f64 * blocks_per_message);
+    let bytes_mean = data
+        .iter()
+        .map(|[uplink, downlink, ..]| uplink + downlink)
+        .sum();
+    let gbps = |bytes: f64| bytes * 8.0 * messages_per_s / 1e9;
+    Offered {
+        load: config.load,
+        blocks_per_message,
+        messages_per_s,
+        bytes_mean,
+        goodput_gbps_total: gbps(bytes_mean),
+        goodput_gbps_busiest: gbps(busiest_link(ends, nodes, &data)),
+    }
+}
+
+/// For every kind its share of the messages times its mean of `value` over the sizes.
+fn kind_means(
+    config: &PoissonConfig,
+    value: impl Fn(Kind, Bytes) -> [f64; 4],
+) -> [[f64; 4]; Kind::ALL.len()] {
+    Kind::ALL.map(|kind| {
+        let (share, mean) = match kind {
+            Kind::Read => (config.read_fraction, None),
+            Kind::Write => (1.0 - config.read_fraction - config.rmw_fraction, None),
+            Kind::ReadModifyWrite => (config.rmw_fraction, Some(value(kind, Bytes(ATOMIC_BYTES)))),
+        };
+        // Rounding can leave a share of writes just below zero.
+        if share <= 1e-12 {
+            return [0.0; 4];
+        }
+        let mean = mean.unwrap_or_else(|| config.sizes.expectation(|bytes| value(kind, bytes)));
+        mean.map(|mean| share * mean)
+    })
+}
+
+/// The largest mean over all uplinks and downlinks, given what a message of each kind puts on the
+/// (compute uplink, compute downlink, memory uplink, memory downlink), weighted by its share.
+fn busiest_link(ends: &EndsSampler, nodes: u16, means: &[[f64; 4]; Kind::ALL.len()]) -> f64 {
+    let mut busiest = 0.0_f64;
+    for node in 0..nodes {
+        let (mut uplink, mut downlink) = (0.0, 0.0);
+        for (kind, mean) in Kind::ALL.into_iter().zip(means) {
+            let shares = ends.shares(kind, node);
+            uplink += shares.compute * mean[0] + shares.memory * mean[2];
+            downlink += shares.compute * mean[1] + shares.memory * mean[3];
+        }
+        busiest = busiest.max(uplink).max(downlink);
+    }
+    busiest
+}
+
+#[cfg(test)]
+mod tests;

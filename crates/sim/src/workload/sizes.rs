@@ -1,0 +1,340 @@
+//! How many bytes a message moves: fixed, or drawn from a cumulative distribution.
+
+use ethermem_units::Bytes;
+
+/// Most data bytes of one message: what a 16-bit length in units of 64 B can say.
+pub const MESSAGE_BYTES_MAX: u64 = 65_535 * 64;
+
+/// Sizes of a segment that [`SizeDistribution::expectation`] visits one by one; a longer segment is
+/// sampled at as many evenly spaced sizes.
+const EXPECTATION_SIZES_MAX: u64 = 16_384;
+
+/// A distribution of message sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SizeDistribution {
+    segments: Vec<Segment>,
+    /// `ends[i]`: the first draw past segment `i`, the unit interval being scaled to 2^64.
+    ends: Vec<u64>,
+}
+
+/// Whole sizes above `low` up to `high`, all as likely; of one size only when `low + 1 == high`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Segment {
+    low: u64,
+    high: u64,
+    probability: f64,
+}
+
+/// A point that a cumulative distribution cannot have: what was found and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PointError {
+    /// Which point, from 0.
+    pub index: usize,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl SizeDistribution {
+    /// Every message moves `bytes`.
+    ///
+    /// # Panics
+    /// When `bytes` is 0 or over [`MESSAGE_BYTES_MAX`].
+    #[must_use]
+    pub fn fixed(bytes: Bytes) -> SizeDistribution {
+        SizeDistribution::from_points(&[(bytes.0, 1.0)]).expect("1 B to 4 MiB - 64 B")
+    }
+
+    /// The distribution with P(size <= s) = F(s) at every whole s, where F goes through `points`
+    /// (size, cumulative probability) in straight lines: a size given with two probabilities has
+    /// their difference to itself, a probability given with two sizes leaves a gap between them.
+    ///
+    /// # Errors
+    /// [`PointError`] for a size out of range, a probability that is none, a point below the one
+    /// before, and a last probability other than 1.
+    pub fn from_points(points: &[(u64, f64)]) -> Result<SizeDistribution, PointError> {
+        let mut segments: Vec<Segment> = Vec::new();
+        let (mut size, mut cumulative) = (0, 0.0);
+        for (index, &(next_size, next_cumulative)) in points.iter().enumerate() {
+            check_point(index, (size, cumulative), (next_size, next_cumulative))?;
+            let probability = next_cumulative - cumulative;
+            // What lies at or below the first size is all at that size.
+            let low = if index == 0 || next_size == size {
+                next_size - 1
+            } else {
+                size
+            };
+            match segments.last_mut() {
+                Some(last) if last.high == next_size && last.low == low => {
+                    last.probability += probability;
+                }
+                _ if probability > 0.0 => {
+                    segments.push(Segment {
+                        low,
+                        high: next_size,
+                        probability,
+                    });
+                }
+                _ => {}
+            }
+            (size, cumulative) = (next_size, next_cumulative);
+        }
+        if (cumulative - 1.0).abs() > 1e-6 {
+            let index = points.len().saturating_sub(1);
+            let problem = format!("the last probability is {cumulative}: allowed is 1");
+            return Err(PointError { index, problem });
+        }
+        Ok(SizeDistribution {
+            ends: ends(&segments),
+            segments,
+        })
+    }
+
+    /// The size for a draw that is uniform over all `u64`; a larger draw never gives a smaller size.
+    #[inline]
+    #[must_use]
+    pub fn sample(&self, draw: u64) -> Bytes {
+        // A draw can reach the last end, u64::MAX, only by being it.
+        let index = self
+            .ends
+            .partition_point(|&end| end <= draw)
+            .min(self.segments.len() - 1);
+        let Segment { low, high, .. } = self.segments[index];
+        let width = high - low;
+        if width == 1 {
+            return Bytes(high);
+        }
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        let share = (draw - start) as f64 / (self.ends[index] - start) as f64;
+        Bytes(low + 1 + ((share * width as f64) as u64).min(width - 1))
+    }
+
+    /// The smallest size at or below which a share of at least `probability` lies.
+    #[must_use]
+    pub fn quantile(&self, probability: f64) -> Bytes {
+        let mut rest = probability;
+        for &Segment {
+            low,
+            high,
+            probability,
+        } in &self.segments
+        {
+            // Steps of sums of decimal probabilities can be off by a last bit.
+            let steps = ((rest / probability) * (high - low) as f64 - 1e-6).ceil();
+            if steps <= (high - low) as f64 {
+                return Bytes(low + (steps as u64).max(1));
+            }
+            rest -= probability;
+        }
+        let last = self
+            .segments
+            .last()
+            .expect("probabilities of no segment do not sum to 1");
+        Bytes(last.high)
+    }
+
+    /// Mean bytes of a message.
+    #[must_use]
+    pub fn mean_bytes(&self) -> f64 {
+        // The mean of the whole numbers low + 1 to high.
+        let mean = |s: &Segment| (s.low + 1 + s.high) as f64 / 2.0;
+        self.segments.iter().map(|s| s.probability * mean(s)).sum()
+    }
+
+    /// The only size, when there is but one.
+    #[must_use]
+    pub fn fixed_bytes(&self) -> Option<Bytes> {
+        match self.segments[..] {
+            [Segment { low, high, .. }] if low + 1 == high => Some(Bytes(high)),
+            _ => None,
+        }
+    }
+
+    /// The mean of `value` over the distribution: exact for segments up to 16,384 sizes, beyond
+    /// that an evenly spaced sample as large, half a byte off at most for what is linear.
+    pub fn expectation<const N: usize>(&self, value: impl Fn(Bytes) -> [f64; N]) -> [f64; N] {
+        let mut sums = [0.0; N];
+        for segment in &self.segments {
+            let width = segment.high - segment.low;
+            let samples = width.min(EXPECTATION_SIZES_MAX);
+            for sample in 0..samples {
+                // The middle of the sample's stride, so that what is linear stays unbiased.
+                let size = segment.low + 1 + (2 * sample + 1) * width / (2 * samples);
+                for (sum, value) in sums.iter_mut().zip(value(Bytes(size))) {
+                    *sum += value * segment.probability / samples as f64;
+                }
+            }
+        }
+        sums
+    }
+}
+
+fn check_point(index: usize, before: (u64, f64), point: (u64, f64)) -> Result<(), PointError> {
+    let (size, cumulative) = point;
+    let fail = |problem| Err(PointError { index, problem });
+    if !(1..=MESSAGE_BYTES_MAX).contains(&size) {
+        return fail(format!(
+            "size_bytes = {size}: allowed are 1 to {MESSAGE_BYTES_MAX}"
+        ));
+    }
+    if !(0.0..=1.0).contains(&cumulative) {
+        return fail(format!(
+            "cumulative_probability = {cumulative}: allowed are 0 to 1"
+        ));
+    }
+    if size < before.0 {
+        return fail(format!(
+            "size_bytes = {size} after {}: allowed is no smaller one",
+            before.0
+        ));
+    }
+    if cumulative < before.1 {
+        let before = before.1;
+        return fail(format!(
+            "cumulative_probability = {cumulative} after {before}: allowed is no smaller one"
+        ));
+    }
+    Ok(())
+}
+
+fn ends(segments: &[Segment]) -> Vec<u64> {
+    let total: f64 = segments.iter().map(|s| s.probability).sum();
+    let mut cumulative = 0.0;
+    let mut ends: Vec<u64> = segments
+        .iter()
+        .map(|segment| {
+            cumulative += segment.probability;
+            (cumulative / total * 2f64.powi(64)) as u64
+        })
+        .collect();
+    // Rounding must not leave draws past the last segment.
+    if let Some(last) = ends.last_mut() {
+        *last = u64::MAX;
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uniform_draws(count: u64) -> impl Iterator<Item = u64> {
+        (0..count).map(move |i| (u128::from(2 * i + 1) * (1 << 63) / u128::from(count)) as u64)
+    }
+
+    #[test]
+    fn the_share_at_or_below_each_size_is_the_cumulative_probability() {
+        let sizes = SizeDistribution::from_points(&[(10, 0.25), (14, 0.75), (20, 0.75), (20, 1.0)])
+            .expect("a distribution");
+        let mut count = [0_u64; 21];
+        for draw in uniform_draws(8_000) {
+            count[sizes.sample(draw).0 as usize] += 1;
+        }
+        let mut expected = [0; 21];
+        expected[10] = 2_000;
+        expected[11..=14].fill(1_000);
+        expected[20] = 2_000;
+        assert_eq!(count, expected);
+    }
+
+    #[test]
+    fn means_agree_with_the_samples() {
+        let sizes = SizeDistribution::from_points(&[(5_840, 0.7), (93_440, 0.8), (1_775_360, 1.0)])
+            .expect("a distribution");
+        // 0.7 x 5840 + 0.1 x 49640.5 + 0.2 x 934400.5
+        assert!(
+            (sizes.mean_bytes() - 195_932.15).abs() < 1e-6,
+            "{}",
+            sizes.mean_bytes()
+        );
+        let [expected] = sizes.expectation(|bytes| [bytes.0 as f64]);
+        assert!((expected - 195_932.15).abs() < 1.0, "{expected}");
+        let count = 1 << 16;
+        let sum: u64 = uniform_draws(count).map(|draw| sizes.sample(draw).0).sum();
+        assert!((sum as f64 / count as f64 - 195_932.15).abs() < 1.0);
+    }
+
+    #[test]
+    fn short_segments_are_integrated_exactly() {
+        let sizes = SizeDistribution::from_points(&[(1, 0.0), (17, 1.0)]).expect("2 to 17");
+        let [blocks] = sizes.expectation(|bytes| [bytes.to_blocks().0 as f64]);
+        // 2..=8 take one block, 9..=16 two, 17 three.
+        assert!(
+            (blocks - f64::from(7 + 8 * 2 + 3) / 16.0).abs() < 1e-12,
+            "{blocks}"
+        );
+    }
+
+    #[test]
+    fn quantiles_are_the_inverse_of_the_distribution() {
+        let sizes = SizeDistribution::from_points(&[(100, 0.5), (200, 1.0)]).expect("half at 100");
+        let quantiles = [
+            (0.0, 100),
+            (0.5, 100),
+            (0.501, 101),
+            (0.75, 150),
+            (0.999, 200),
+            (1.0, 200),
+        ];
+        for (probability, size) in quantiles {
+            assert_eq!(sizes.quantile(probability), Bytes(size), "{probability}");
+        }
+    }
+
+    #[test]
+    fn every_draw_of_a_fixed_size_is_that_size() {
+        let sizes = SizeDistribution::fixed(Bytes(64));
+        assert_eq!(sizes.fixed_bytes(), Some(Bytes(64)));
+        for draw in [0, 1, u64::MAX / 2, u64::MAX] {
+            assert_eq!(sizes.sample(draw), Bytes(64));
+        }
+    }
+
+    #[test]
+    fn points_that_make_no_distribution_are_refused() {
+        type Case = (&'static [(u64, f64)], usize, &'static str);
+        let cases: [Case; 8] = [
+            (&[], 0, "the last probability is 0: allowed is 1"),
+            (&[(0, 1.0)], 0, "size_bytes = 0: allowed are 1 to 4194240"),
+            (
+                &[(4_194_241, 1.0)],
+                0,
+                "size_bytes = 4194241: allowed are 1 to 4194240",
+            ),
+            (
+                &[(1, 1.5)],
+                0,
+                "cumulative_probability = 1.5: allowed are 0 to 1",
+            ),
+            (
+                &[(1, f64::NAN)],
+                0,
+                "cumulative_probability = NaN: allowed are 0 to 1",
+            ),
+            (
+                &[(9, 0.0), (8, 1.0)],
+                1,
+                "size_bytes = 8 after 9: allowed is no smaller one",
+            ),
+            (
+                &[(8, 0.5), (9, 0.4)],
+                1,
+                "cumulative_probability = 0.4 after 0.5: allowed is no smaller one",
+            ),
+            (
+                &[(8, 0.5), (9, 0.9)],
+                1,
+                "the last probability is 0.9: allowed is 1",
+            ),
+        ];
+        for (points, index, problem) in cases {
+            let error = SizeDistribution::from_points(points).expect_err(problem);
+            assert_eq!(
+                error,
+                PointError {
+                    index,
+                    problem: problem.to_owned()
+                }
+            );
+        }
+    }
+}

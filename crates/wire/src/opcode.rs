@@ -1,0 +1,262 @@
+//! What a message asks for or answers.
+
+use thiserror::Error;
+
+/// The operation of a memory message: four bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Opcode {
+    /// RREQ: read.
+    Read = 1,
+    /// RRES: a chunk of what was read.
+    ReadResponse = 2,
+    /// WREQ: a chunk to write; nobody waits for an answer.
+    PostedWrite = 3,
+    /// WREQ: a chunk to write, answered with a status after the last.
+    AcknowledgedWrite = 4,
+    /// RMWREQ: store the second operand if memory equals the first.
+    CompareAndSwap = 8,
+    /// RMWREQ: add, modulo 2^64.
+    FetchAndAdd = 9,
+    /// RMWREQ: store.
+    Swap = 10,
+    /// RMWREQ: bitwise and.
+    And = 11,
+    /// RMWREQ: bitwise or.
+    Or = 12,
+    /// RMWREQ: bitwise exclusive or.
+    Xor = 13,
+}
+
+/// The opcode bits as they came, assigned or not: a status names the opcode it answers, also one
+/// that nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OpcodeBits(u8);
+
+/// Four bits that are no opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("opcode {} is not assigned", .0.0)]
+pub struct UnassignedOpcode(pub OpcodeBits);
+
+impl OpcodeBits {
+    /// The low four bits of `bits`.
+    #[must_use]
+    pub const fn from_low_bits(bits: u8) -> OpcodeBits {
+        OpcodeBits(bits & 0xf)
+    }
+
+    /// The four bits.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+impl From<Opcode> for OpcodeBits {
+    fn from(opcode: Opcode) -> OpcodeBits {
+        OpcodeBits(opcode as u8)
+    }
+}
+
+impl TryFrom<OpcodeBits> for Opcode {
+    type Error = UnassignedOpcode;
+
+    fn try_from(bits: OpcodeBits) -> Result<Opcode, UnassignedOpcode> {
+        let found = Opcode::ALL
+            .into_iter()
+            .find(|&opcode| opcode as u8 == bits.0);
+        found.ok_or(UnassignedOpcode(bits))
+    }
+}
+
+impl Opcode {
+    /// All there are.
+    pub const ALL: [Opcode; 10] = [
+        Opcode::Read,
+        Opcode::ReadResponse,
+        Opcode::PostedWrite,
+        Opcode::AcknowledgedWrite,
+        Opcode::CompareAndSwap,
+        Opcode::FetchAndAdd,
+        Opcode::Swap,
+        Opcode::And,
+        Opcode::Or,
+        Opcode::Xor,
+    ];
+}
+
+/// The operations of a read-modify-write, without their operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RmwKind {
+    /// Two operands: the value expected and the value to store.
+    CompareAndSwap,
+    /// One operand, as all that follow: what to add.
+    FetchAndAdd,
+    /// What to store.
+    Swap,
+    /// What to and.
+    And,
+    /// What to or.
+    Or,
+    /// What to exclusive-or.
+    Xor,
+}
+
+impl RmwKind {
+    /// All six.
+    pub const ALL: [RmwKind; 6] = [
+        RmwKind::CompareAndSwap,
+        RmwKind::FetchAndAdd,
+        RmwKind::Swap,
+        RmwKind::And,
+        RmwKind::Or,
+        RmwKind::Xor,
+    ];
+
+    /// Its opcode.
+    #[must_use]
+    pub const fn opcode(self) -> Opcode {
+        match self {
+            RmwKind::CompareAndSwap => Opcode::CompareAndSwap,
+            RmwKind::FetchAndAdd => Opcode::FetchAndAdd,
+            RmwKind::Swap => Opcode::Swap,
+            RmwKind::And => Opcode::And,
+            RmwKind::Or => Opcode::Or,
+            RmwKind::Xor => Opcode::Xor,
+        }
+    }
+
+    /// 64-bit operands it carries.
+    #[must_use]
+    pub const fn operand_count(self) -> usize {
+        match self {
+            RmwKind::CompareAndSwap => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// A read-modify-write of a 64-bit word, with its operands. Its answer is a read response of eight
+/// bytes, the word before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RmwOperation {
+    /// Store `desired` if the word is `expected`.
+    CompareAndSwap {
+        /// What the word must be.
+        expected: u64,
+        /// What it becomes.
+        desired: u64,
+    },
+    /// Add, modulo 2^64.
+    FetchAndAdd(u64),
+    /// Store.
+    Swap(u64),
+    /// Bitwise and.
+    And(u64),
+    /// Bitwise or.
+    Or(u64),
+    /// Bitwise exclusive or.
+    Xor(u64),
+}
+
+impl RmwOperation {
+    /// Which operation.
+    #[must_use]
+    pub const fn kind(self) -> RmwKind {
+        match self {
+            RmwOperation::CompareAndSwap { .. } => RmwKind::CompareAndSwap,
+            RmwOperation::FetchAndAdd(_) => RmwKind::FetchAndAdd,
+            RmwOperation::Swap(_) => RmwKind::Swap,
+            RmwOperation::And(_) => RmwKind::And,
+            RmwOperation::Or(_) => RmwKind::Or,
+            RmwOperation::Xor(_) => RmwKind::Xor,
+        }
+    }
+
+    /// The operands in the order of their blocks; the second is zero where there is one.
+    #[must_use]
+    pub const fn operands(self) -> [u64; 2] {
+        match self {
+            RmwOperation::CompareAndSwap { expected, desired } => [expected, desired],
+            RmwOperation::FetchAndAdd(operand)
+            | RmwOperation::Swap(operand)
+            | RmwOperation::And(operand)
+            | RmwOperation::Or(operand)
+            | RmwOperation::Xor(operand) => [operand, 0],
+        }
+    }
+
+    /// `kind` with `operands`, the second ignored where there is one.
+    #[must_use]
+    pub const fn new(kind: RmwKind, operands: [u64; 2]) -> RmwOperation {
+        let [first, second] = operands;
+        match kind {
+            RmwKind::CompareAndSwap => RmwOperation::CompareAndSwap {
+                expected: first,
+                desired: second,
+            },
+            RmwKind::FetchAndAdd => RmwOperation::FetchAndAdd(first),
+            RmwKind::Swap => RmwOperation::Swap(first),
+            RmwKind::And => RmwOperation::And(first),
+            RmwKind::Or => RmwOperation::Or(first),
+            RmwKind::Xor => RmwOperation::Xor(first),
+        }
+    }
+
+    /// The word afterwards, given the word before.
+    #[must_use]
+    pub const fn apply(self, word: u64) -> u64 {
+        match self {
+            RmwOperation::CompareAndSwap { expected, desired } => {
+                if word == expected {
+                    desired
+                } else {
+                    word
+                }
+            }
+            RmwOperation::FetchAndAdd(operand) => word.wrapping_add(operand),
+            RmwOperation::Swap(operand) => operand,
+            RmwOperation::And(operand) => word & operand,
+            RmwOperation::Or(operand) => word | operand,
+            RmwOperation::Xor(operand) => word ^ operand,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_of_sixteen_opcodes_are_unassigned() {
+        let assigned = (0..16).map(OpcodeBits::from_low_bits);
+        let opcodes = assigned.filter_map(|bits| Opcode::try_from(bits).ok());
+        assert!(opcodes.eq(Opcode::ALL));
+        let bits = OpcodeBits::from_low_bits(0);
+        assert_eq!(Opcode::try_from(bits), Err(UnassignedOpcode(bits)));
+    }
+
+    #[test]
+    fn operations_survive_their_operands() {
+        for kind in RmwKind::ALL {
+            let operation = RmwOperation::new(kind, [5, 7]);
+            assert_eq!(operation.kind(), kind);
+            assert_eq!(RmwOperation::new(kind, operation.operands()), operation);
+            assert_eq!(OpcodeBits::from(kind.opcode()).bits(), kind.opcode() as u8);
+        }
+    }
+
+    #[test]
+    fn operations_do_what_they_say() {
+        let cas = RmwOperation::CompareAndSwap {
+            expected: 12,
+            desired: 9,
+        };
+        assert_eq!((cas.apply(12), cas.apply(11)), (9, 11));
+        assert_eq!(RmwOperation::FetchAndAdd(3).apply(u64::MAX), 2);
+        assert_eq!(RmwOperation::Swap(3).apply(12), 3);
+        assert_eq!(RmwOperation::And(6).apply(12), 4);
+        assert_eq!(RmwOperation::Or(6).apply(12), 14);
+        assert_eq!(RmwOperation::Xor(6).apply(12), 10);
+    }
+}
