@@ -107,7 +107,7 @@ lint-deny:
 
 .PHONY: soak
 soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
-	PROPTEST_CASES=$(PROPTEST_CASES_SOAK) $(CARGO) test --release --workspace --locked
+	PROPTEST_CASES=$(PROPTEST_CASES_SOAK) $(CARGO) test --workspace --locked
 	@if [ -z "$(FUZZ_MANIFEST)" ]; then \
 	    echo "SKIPPED: fuzzing: there are no fuzz targets"; \
 	elif ! $(CARGO) +nightly fuzz --version > /dev/null 2>&1; then \
