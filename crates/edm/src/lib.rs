@@ -2,10 +2,18 @@
 
 pub mod budget;
 mod config;
-mod sched;
+mod host;
+mod memory;
+mod message;
+pub mod sched;
+mod switch;
 
 pub use config::{Arbitration, EdmConfig, Order, Policy};
-pub use sched::{
-    CycleGrant, CycleScheduler, Demand, Flow, Grant, NotifyError, Scheduler, SchedulerConfig,
-    SchedulerStats,
+pub use host::{Counters, Host, HostConfig};
+pub use memory::{Memory, MemoryError, Modified};
+pub use message::{
+    Ack, Action, Address, Chunk, ChunkKind, Event, FailReason, Grant, MESSAGE_BYTES_MAX,
+    MemoryRequest, MessageId, Modify, NodeId, Notification, Op, Outbound, RMW_BYTES, Request,
+    RmwOpcode, Status, StatusCode, SubmitError, Token,
 };
+pub use switch::{Dropped, Emission, Switch};

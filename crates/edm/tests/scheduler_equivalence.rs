@@ -6,9 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use ethermem_edm::{
-    CycleGrant, CycleScheduler, Demand, EdmConfig, Flow, Order, Policy, Scheduler, SchedulerConfig,
-};
+use ethermem_edm::sched::{CycleGrant, CycleScheduler, Demand, Flow, Scheduler, SchedulerConfig};
+use ethermem_edm::{EdmConfig, Order, Policy};
 use ethermem_units::{Bytes, Ps};
 use proptest::prelude::*;
 
@@ -45,15 +44,8 @@ fn cases() -> impl Strategy<Value = Case> {
     let orders = prop_oneof![Just(Order::Pair), Just(Order::Relaxed)];
     let sizes = prop_oneof![3 => 1..=64u32, 2 => 65..=600u32, 1 => 1_000..=4_000u32];
     let demand = (0..40u64, any::<(u16, u16, bool)>(), sizes);
-    (
-        2..9u16,
-        policies,
-        orders,
-        1..4u8,
-        1..3u64,
-        prop::collection::vec(demand, 1..120),
-    )
-        .prop_map(|(ports, policy, order, lookahead, slot, drawn)| {
+    (2..9u16, policies, orders, 1..4u8, 1..3u64, prop::collection::vec(demand, 1..120)).prop_map(
+        |(ports, policy, order, lookahead, slot, drawn)| {
             let mut cycle = 0;
             let demands = drawn
                 .into_iter()
@@ -63,28 +55,13 @@ fn cases() -> impl Strategy<Value = Case> {
                     cycle += if gap < 30 { 0 } else { gap - 25 };
                     let source = a % ports;
                     let destination = (source + 1 + b % (ports - 1)) % ports;
-                    let flow = if read {
-                        Flow::ReadResponse
-                    } else {
-                        Flow::WriteRequest
-                    };
-                    (
-                        cycle,
-                        Demand {
-                            source,
-                            destination,
-                            flow,
-                            bytes,
-                            tag: tag as u32,
-                        },
-                    )
+                    let flow = if read { Flow::ReadResponse } else { Flow::WriteRequest };
+                    (cycle, Demand { source, destination, flow, bytes, tag: tag as u32 })
                 })
                 .collect();
-            Case {
-                config: config(ports, policy, order, lookahead, slot),
-                demands,
-            }
-        })
+            Case { config: config(ports, policy, order, lookahead, slot), demands }
+        },
+    )
 }
 
 /// Runs the clocked form; gives what was accepted, and the grants.
@@ -114,12 +91,8 @@ fn run_events(case: &Case, accepted: &[bool]) -> Vec<CycleGrant> {
         ..case.config.clone()
     });
     let mut grants = Vec::new();
-    let mut demands = case
-        .demands
-        .iter()
-        .zip(accepted)
-        .filter(|(_, accepted)| **accepted)
-        .peekable();
+    let mut demands =
+        case.demands.iter().zip(accepted).filter(|(_, accepted)| **accepted).peekable();
     loop {
         let arrival = demands.peek().map(|((cycle, _), _)| CYCLE * *cycle);
         let wake = scheduler.next_wake();
@@ -130,10 +103,7 @@ fn run_events(case: &Case, accepted: &[bool]) -> Vec<CycleGrant> {
         };
         // A wake-up in the past means now: the time of what was just put in.
         let now = now.max(grants.last().map_or(Ps::ZERO, |&(at, _)| at));
-        while demands
-            .peek()
-            .is_some_and(|((cycle, _), _)| CYCLE * *cycle <= now)
-        {
+        while demands.peek().is_some_and(|((cycle, _), _)| CYCLE * *cycle <= now) {
             let ((_, demand), _) = demands.next().expect("peeked");
             scheduler.notify(*demand).expect("room for all");
         }
@@ -166,10 +136,7 @@ fn check_schedule(case: &Case, accepted: &[bool], grants: &[CycleGrant]) {
         let busy = case.config.busy_time(grant.bytes).0 / CYCLE.0;
         for end in [(false, grant.source), (true, grant.destination)] {
             let from = free.insert(end, grant.at_cycle + busy).unwrap_or(0);
-            assert!(
-                grant.at_cycle >= from,
-                "port {end:?} granted twice at once: {grant:?}"
-            );
+            assert!(grant.at_cycle >= from, "port {end:?} granted twice at once: {grant:?}");
         }
         let demand = case.demands[grant.tag as usize].1;
         let rest = left.get_mut(&grant.tag).expect("granted only while queued");
@@ -178,17 +145,10 @@ fn check_schedule(case: &Case, accepted: &[bool], grants: &[CycleGrant]) {
         assert_eq!(grant.last, *rest == 0, "{grant:?}");
         if grant.last {
             left.remove(&grant.tag);
-            let stream = (
-                grant.source,
-                grant.destination,
-                demand.flow == Flow::ReadResponse,
-            );
+            let stream = (grant.source, grant.destination, demand.flow == Flow::ReadResponse);
             let before = finished.insert(stream, grant.tag);
             if case.config.order == Order::Pair {
-                assert!(
-                    before.is_none_or(|b| b < grant.tag),
-                    "{stream:?} out of order"
-                );
+                assert!(before.is_none_or(|b| b < grant.tag), "{stream:?} out of order");
             }
         }
     }
@@ -212,13 +172,7 @@ fn a_lone_message_is_granted_an_iteration_after_its_notification_and_then_back_t
         config: config(2, Policy::Srpt, Order::Pair, 1, 1),
         demands: vec![(
             7,
-            Demand {
-                source: 0,
-                destination: 1,
-                flow: Flow::WriteRequest,
-                bytes: 300,
-                tag: 0,
-            },
+            Demand { source: 0, destination: 1, flow: Flow::WriteRequest, bytes: 300, tag: 0 },
         )],
     };
     let (_, grants) = run_cycles(&case);
@@ -231,38 +185,16 @@ fn a_lone_message_is_granted_an_iteration_after_its_notification_and_then_back_t
 fn a_write_waits_for_the_release_of_the_read_before_it() {
     // Node 0 reads from 1, then writes to 1; port 0's downlink is busy with a long message, so
     // that the read is released late and the write could overtake it.
-    let read = Demand {
-        source: 1,
-        destination: 0,
-        flow: Flow::ReadResponse,
-        bytes: 64,
-        tag: 1,
-    };
-    let write = Demand {
-        source: 0,
-        destination: 1,
-        flow: Flow::WriteRequest,
-        bytes: 64,
-        tag: 2,
-    };
-    let long = Demand {
-        source: 2,
-        destination: 0,
-        flow: Flow::WriteRequest,
-        bytes: 128,
-        tag: 0,
-    };
+    let read = Demand { source: 1, destination: 0, flow: Flow::ReadResponse, bytes: 64, tag: 1 };
+    let write = Demand { source: 0, destination: 1, flow: Flow::WriteRequest, bytes: 64, tag: 2 };
+    let long = Demand { source: 2, destination: 0, flow: Flow::WriteRequest, bytes: 128, tag: 0 };
     for (order, first_of_pair) in [(Order::Pair, 1), (Order::Relaxed, 2)] {
         let case = Case {
             config: config(3, Policy::Fcfs, order, 1, 1),
             demands: vec![(0, long), (4, read), (4, write)],
         };
         let (_, grants) = run_cycles(&case);
-        let order: Vec<_> = grants
-            .iter()
-            .map(|g| g.tag)
-            .filter(|&tag| tag != 0)
-            .collect();
+        let order: Vec<_> = grants.iter().map(|g| g.tag).filter(|&tag| tag != 0).collect();
         assert_eq!(order[0], first_of_pair, "{grants:?}");
     }
 }

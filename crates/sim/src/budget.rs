@@ -243,12 +243,7 @@ mod tests {
     /// The testbed: 25 GbE, 19 ns transceivers, 10 ns a hop.
     fn testbed() -> Timing {
         let pcs = Clock { period: Ps(2_560) };
-        Timing {
-            pcs,
-            scheduler: pcs,
-            transceiver: Ps::from_ns(19),
-            propagation: Ps::from_ns(10),
-        }
+        Timing { pcs, scheduler: pcs, transceiver: Ps::from_ns(19), propagation: Ps::from_ns(10) }
     }
 
     /// Totals by place (compute, switch, memory, transceiver, propagation) of the published table.
@@ -314,9 +309,7 @@ mod tests {
             let logic: u64 = stages
                 .iter()
                 .map(|stage| match stage.cost {
-                    Cost::Cycles(cycles) | Cost::SchedulerCycles(cycles) => {
-                        cycles.0 * stage.passes
-                    }
+                    Cost::Cycles(cycles) | Cost::SchedulerCycles(cycles) => cycles.0 * stage.passes,
                     Cost::Fixed(_) => 0,
                 })
                 .sum();

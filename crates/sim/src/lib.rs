@@ -1,10 +1,15 @@
 //! The simulator: one engine, one topology, one workload, one normaliser, and fabrics plugged in.
 
+pub mod budget;
 mod config;
+pub mod engine;
+pub mod fabrics;
 mod message;
-pub mod scenario;
-pub mod workload;
 pub mod metrics;
+pub mod scenario;
+pub mod topology;
+pub mod workload;
+pub mod output;
 
 pub use config::{Background, FabricConfig};
 pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};

@@ -15,11 +15,7 @@ pub struct RateError(pub u64);
 
 impl fmt::Display for RateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} bit/s: a 64-bit block must take a whole number of picoseconds",
-            self.0
-        )
+        write!(f, "{} bit/s: a 64-bit block must take a whole number of picoseconds", self.0)
     }
 }
 
@@ -84,14 +80,9 @@ mod tests {
 
     #[test]
     fn block_times_of_the_ethernet_rates_are_exact() {
-        for (gbps, ps) in [
-            (10, 6_400),
-            (25, 2_560),
-            (40, 1_600),
-            (100, 640),
-            (200, 320),
-            (400, 160),
-        ] {
+        for (gbps, ps) in
+            [(10, 6_400), (25, 2_560), (40, 1_600), (100, 640), (200, 320), (400, 160)]
+        {
             let rate = BitsPerSecond::from_gbps(gbps).expect("an Ethernet rate");
             assert_eq!(rate.block_time(), Ps(ps), "{gbps} Gb/s");
             assert_eq!(rate.bytes_time(Bytes(8)), Ps(ps), "{gbps} Gb/s");

@@ -49,10 +49,7 @@ impl Add for Ps {
     type Output = Ps;
     #[inline]
     fn add(self, other: Ps) -> Ps {
-        Ps(self
-            .0
-            .checked_add(other.0)
-            .expect("time overflowed 2^64 ps"))
+        Ps(self.0.checked_add(other.0).expect("time overflowed 2^64 ps"))
     }
 }
 
@@ -67,10 +64,7 @@ impl Sub for Ps {
     type Output = Ps;
     #[inline]
     fn sub(self, other: Ps) -> Ps {
-        Ps(self
-            .0
-            .checked_sub(other.0)
-            .expect("a duration ran backwards"))
+        Ps(self.0.checked_sub(other.0).expect("a duration ran backwards"))
     }
 }
 

@@ -44,20 +44,14 @@ impl Block {
     #[inline]
     #[must_use]
     pub const fn data(payload: u64) -> Block {
-        Block {
-            sync: SyncHeader::Data,
-            payload,
-        }
+        Block { sync: SyncHeader::Data, payload }
     }
 
     /// A control block: its type and the 56 bits after it. Bits of `rest` above 55 are dropped.
     #[inline]
     #[must_use]
     pub const fn control(block_type: BlockType, rest: u64) -> Block {
-        Block {
-            sync: SyncHeader::Control,
-            payload: rest << 8 | block_type as u64,
-        }
+        Block { sync: SyncHeader::Control, payload: rest << 8 | block_type as u64 }
     }
 
     /// A block as the descrambler hands it over: the two sync bits and the payload.
@@ -67,14 +61,8 @@ impl Block {
     #[inline]
     pub const fn from_line(sync: u8, payload: u64) -> Result<Block, InvalidSync> {
         match sync {
-            0b01 => Ok(Block {
-                sync: SyncHeader::Control,
-                payload,
-            }),
-            0b10 => Ok(Block {
-                sync: SyncHeader::Data,
-                payload,
-            }),
+            0b01 => Ok(Block { sync: SyncHeader::Control, payload }),
+            0b10 => Ok(Block { sync: SyncHeader::Data, payload }),
             other => Err(InvalidSync(other)),
         }
     }
@@ -204,11 +192,7 @@ impl BlockType {
     #[must_use]
     pub const fn terminate(data_octets: usize) -> Option<BlockType> {
         const FIRST: usize = 8;
-        if data_octets < 8 {
-            Some(BlockType::ALL[FIRST + data_octets])
-        } else {
-            None
-        }
+        if data_octets < 8 { Some(BlockType::ALL[FIRST + data_octets]) } else { None }
     }
 
     /// The type of this octet.
@@ -273,19 +257,11 @@ mod tests {
         for a in BlockType::ALL {
             for b in BlockType::ALL {
                 let sum = a as u8 ^ b as u8;
-                assert!(
-                    BlockType::from_octet(sum).is_some(),
-                    "{a:?} + {b:?} leaves the code"
-                );
+                assert!(BlockType::from_octet(sum).is_some(), "{a:?} + {b:?} leaves the code");
                 assert!(a == b || sum.count_ones() >= 4, "{a:?} and {b:?}");
             }
         }
-        assert_eq!(
-            (0..=255)
-                .filter(|&octet| BlockType::from_octet(octet).is_some())
-                .count(),
-            16
-        );
+        assert_eq!((0..=255).filter(|&octet| BlockType::from_octet(octet).is_some()).count(), 16);
     }
 
     #[test]
@@ -297,10 +273,7 @@ mod tests {
             assert_eq!(Block::from_line(sync, 0), Err(InvalidSync(sync)));
         }
         for block in [Block::IDLE, Block::data(7)] {
-            assert_eq!(
-                Block::from_line(block.sync() as u8, block.payload()),
-                Ok(block)
-            );
+            assert_eq!(Block::from_line(block.sync() as u8, block.payload()), Ok(block));
         }
     }
 
@@ -323,10 +296,7 @@ mod tests {
         assert!(Block::IDLE.is_idle());
         for lane in 0..8 {
             let block = Block::control(BlockType::Control, 0x1e << (7 * lane));
-            assert!(
-                block.has_error_character() && !block.is_idle(),
-                "lane {lane}"
-            );
+            assert!(block.has_error_character() && !block.is_idle(), "lane {lane}");
         }
         assert!(
             !Block::data(Block::control(BlockType::Control, 0x1e).payload()).has_error_character()

@@ -86,10 +86,7 @@ impl EdmControl {
     #[inline]
     #[must_use]
     pub const fn new(sub_type: SubType, content: u64) -> EdmControl {
-        EdmControl {
-            sub_type,
-            content: content & CONTENT_MASK,
-        }
+        EdmControl { sub_type, content: content & CONTENT_MASK }
     }
 
     /// Which of the five.
@@ -141,24 +138,13 @@ mod tests {
     #[test]
     fn sub_types_are_codewords_at_distance_four() {
         for a in SubType::ALL {
-            assert!(
-                BlockType::from_octet(a as u8).is_some(),
-                "{a:?} is no codeword"
-            );
+            assert!(BlockType::from_octet(a as u8).is_some(), "{a:?} is no codeword");
             assert_eq!(SubType::from_octet(a as u8), Some(a));
             for b in SubType::ALL {
-                assert!(
-                    a == b || (a as u8 ^ b as u8).count_ones() >= 4,
-                    "{a:?} and {b:?}"
-                );
+                assert!(a == b || (a as u8 ^ b as u8).count_ones() >= 4, "{a:?} and {b:?}");
             }
         }
-        assert_eq!(
-            (0..=255)
-                .filter(|&octet| SubType::from_octet(octet).is_some())
-                .count(),
-            5
-        );
+        assert_eq!((0..=255).filter(|&octet| SubType::from_octet(octet).is_some()).count(), 5);
     }
 
     #[test]
@@ -180,9 +166,6 @@ mod tests {
         let zeros = Block::control(BlockType::Edm, 0);
         assert_eq!(EdmControl::decode(zeros), Err(ControlError::SubType(0)));
         assert_eq!(EdmControl::decode(Block::IDLE), Err(ControlError::NotEdm));
-        assert_eq!(
-            EdmControl::decode(Block::data(0)),
-            Err(ControlError::NotEdm)
-        );
+        assert_eq!(EdmControl::decode(Block::data(0)), Err(ControlError::NotEdm));
     }
 }

@@ -142,11 +142,7 @@ impl<const MD_BLOCKS: usize> Deframer<MD_BLOCKS> {
             self.block_count += 1;
             return Ok(None);
         }
-        if self.in_frame {
-            Ok(Some(Event::Ethernet(block)))
-        } else {
-            Err(DeframeError::StrayData)
-        }
+        if self.in_frame { Ok(Some(Event::Ethernet(block))) } else { Err(DeframeError::StrayData) }
     }
 
     fn push_edm(
@@ -180,18 +176,11 @@ impl<const MD_BLOCKS: usize> Deframer<MD_BLOCKS> {
         let in_frame = self.in_frame;
         self.in_frame = block_type.start_octets().is_some();
         let ends_frame = block_type.terminate_octets().is_some() || block.has_error_character();
-        let allowed = if in_frame {
-            ends_frame
-        } else {
-            block_type.terminate_octets().is_none()
-        };
+        let allowed = if in_frame { ends_frame } else { block_type.terminate_octets().is_none() };
         if allowed {
             Ok(Some(Event::Ethernet(block)))
         } else {
-            Err(DeframeError::FrameSequence {
-                found: block_type,
-                in_frame,
-            })
+            Err(DeframeError::FrameSequence { found: block_type, in_frame })
         }
     }
 }

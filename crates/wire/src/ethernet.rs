@@ -38,19 +38,13 @@ impl<'a> FrameBlocks<'a> {
     /// The blocks of `frame`, destination address to FCS.
     #[must_use]
     pub const fn new(frame: &'a [u8]) -> FrameBlocks<'a> {
-        FrameBlocks {
-            rest: Some(frame),
-            started: false,
-        }
+        FrameBlocks { rest: Some(frame), started: false }
     }
 }
 
 /// Up to seven octets in the low bytes of a number.
 fn pack(octets: &[u8]) -> u64 {
-    octets
-        .iter()
-        .rev()
-        .fold(0, |packed, &octet| packed << 8 | u64::from(octet))
+    octets.iter().rev().fold(0, |packed, &octet| packed << 8 | u64::from(octet))
 }
 
 impl Iterator for FrameBlocks<'_> {
@@ -72,9 +66,8 @@ impl Iterator for FrameBlocks<'_> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.rest.map_or(0, |rest| {
-            usize::from(!self.started) + rest.len() / BLOCK_BYTES + 1
-        });
+        let left =
+            self.rest.map_or(0, |rest| usize::from(!self.started) + rest.len() / BLOCK_BYTES + 1);
         (left, Some(left))
     }
 }
@@ -115,11 +108,7 @@ enum State {
 
 impl<const BYTES: usize> Default for FrameAssembler<BYTES> {
     fn default() -> Self {
-        FrameAssembler {
-            octets: [0; BYTES],
-            count: 0,
-            state: State::Between,
-        }
+        FrameAssembler { octets: [0; BYTES], count: 0, state: State::Between }
     }
 }
 
@@ -145,11 +134,7 @@ impl<const BYTES: usize> FrameAssembler<BYTES> {
             let interrupted = self.state != State::Between;
             (self.state, self.count) = (State::Open, 0);
             self.append(&octets[BLOCK_BYTES - count..]);
-            return if interrupted {
-                Err(FrameError::Aborted)
-            } else {
-                Ok(None)
-            };
+            return if interrupted { Err(FrameError::Aborted) } else { Ok(None) };
         }
         if self.state == State::Between {
             return Ok(None);

@@ -43,11 +43,7 @@ impl NodeId {
     /// # Errors
     /// [`FieldError::Node`] from [`NodeId::COUNT`] on.
     pub const fn new(number: u16) -> Result<NodeId, FieldError> {
-        if number < NodeId::COUNT {
-            Ok(NodeId(number))
-        } else {
-            Err(FieldError::Node(number))
-        }
+        if number < NodeId::COUNT { Ok(NodeId(number)) } else { Err(FieldError::Node(number)) }
     }
 
     /// Its number.
@@ -84,11 +80,7 @@ impl Length {
         }
         let exact = bytes.0 as u32;
         let unit = Length::UNIT.0 as u32;
-        Ok(Length(if exact <= 0xffff {
-            exact
-        } else {
-            exact.next_multiple_of(unit)
-        }))
+        Ok(Length(if exact <= 0xffff { exact } else { exact.next_multiple_of(unit) }))
     }
 
     /// In bytes.
@@ -109,16 +101,8 @@ impl Length {
     /// `None` for zero and for a number of units that is to be written in bytes.
     pub(crate) const fn from_bits(bits: u64) -> Option<Length> {
         let (count, in_units) = (bits as u32 & 0xffff, bits >> 16 & 1 == 1);
-        let bytes = if in_units {
-            count * Length::UNIT.0 as u32
-        } else {
-            count
-        };
-        if bytes == 0 || in_units != (bytes > 0xffff) {
-            None
-        } else {
-            Some(Length(bytes))
-        }
+        let bytes = if in_units { count * Length::UNIT.0 as u32 } else { count };
+        if bytes == 0 || in_units != (bytes > 0xffff) { None } else { Some(Length(bytes)) }
     }
 }
 
@@ -254,18 +238,11 @@ mod tests {
             (4_194_240, 4_194_240, 1 << 16 | 0xffff),
         ] {
             let found = Length::covering(Bytes(bytes)).expect("in range");
-            assert_eq!(
-                (found.bytes(), found.to_bits()),
-                (Bytes(length), bits),
-                "{bytes} B"
-            );
+            assert_eq!((found.bytes(), found.to_bits()), (Bytes(length), bits), "{bytes} B");
             assert_eq!(Length::from_bits(bits), Some(found));
         }
         for bytes in [0, 4_194_241, u64::MAX] {
-            assert_eq!(
-                Length::covering(Bytes(bytes)),
-                Err(FieldError::Length(Bytes(bytes)))
-            );
+            assert_eq!(Length::covering(Bytes(bytes)), Err(FieldError::Length(Bytes(bytes))));
         }
     }
 
@@ -286,19 +263,10 @@ mod tests {
     fn fields_refuse_what_they_cannot_hold() {
         assert_eq!(NodeId::new(511).map(NodeId::number), Ok(511));
         assert_eq!(NodeId::new(512), Err(FieldError::Node(512)));
-        assert_eq!(
-            Address40::new((1 << 40) - 1).map(Address40::number),
-            Ok((1 << 40) - 1)
-        );
+        assert_eq!(Address40::new((1 << 40) - 1).map(Address40::number), Ok((1 << 40) - 1));
         assert_eq!(Address40::new(1 << 40), Err(FieldError::Address(1 << 40)));
-        assert_eq!(
-            ChunkIndex::new(1 << 15),
-            Err(FieldError::ChunkIndex(1 << 15))
-        );
-        assert_eq!(
-            ChunkIndex::new(0x7fff).map(ChunkIndex::next),
-            ChunkIndex::new(0)
-        );
+        assert_eq!(ChunkIndex::new(1 << 15), Err(FieldError::ChunkIndex(1 << 15)));
+        assert_eq!(ChunkIndex::new(0x7fff).map(ChunkIndex::next), ChunkIndex::new(0));
         assert_eq!(ChunkData::new(&[]), Err(FieldError::Chunk(0)));
         let page = [0; MAX_CHUNK_BYTES + 1];
         assert_eq!(ChunkData::new(&page), Err(FieldError::Chunk(4097)));

@@ -62,9 +62,7 @@ impl TryFrom<OpcodeBits> for Opcode {
     type Error = UnassignedOpcode;
 
     fn try_from(bits: OpcodeBits) -> Result<Opcode, UnassignedOpcode> {
-        let found = Opcode::ALL
-            .into_iter()
-            .find(|&opcode| opcode as u8 == bits.0);
+        let found = Opcode::ALL.into_iter().find(|&opcode| opcode as u8 == bits.0);
         found.ok_or(UnassignedOpcode(bits))
     }
 }
@@ -191,10 +189,9 @@ impl RmwOperation {
     pub const fn new(kind: RmwKind, operands: [u64; 2]) -> RmwOperation {
         let [first, second] = operands;
         match kind {
-            RmwKind::CompareAndSwap => RmwOperation::CompareAndSwap {
-                expected: first,
-                desired: second,
-            },
+            RmwKind::CompareAndSwap => {
+                RmwOperation::CompareAndSwap { expected: first, desired: second }
+            }
             RmwKind::FetchAndAdd => RmwOperation::FetchAndAdd(first),
             RmwKind::Swap => RmwOperation::Swap(first),
             RmwKind::And => RmwOperation::And(first),
@@ -248,10 +245,7 @@ mod tests {
 
     #[test]
     fn operations_do_what_they_say() {
-        let cas = RmwOperation::CompareAndSwap {
-            expected: 12,
-            desired: 9,
-        };
+        let cas = RmwOperation::CompareAndSwap { expected: 12, desired: 9 };
         assert_eq!((cas.apply(12), cas.apply(11)), (9, 11));
         assert_eq!(RmwOperation::FetchAndAdd(3).apply(u64::MAX), 2);
         assert_eq!(RmwOperation::Swap(3).apply(12), 3);

@@ -103,11 +103,7 @@ mod tests {
             let (mut tx, mut rx) = (Scrambler::new(0), Descrambler::new(0));
             let first = rx.descramble(tx.scramble(0x1e) ^ 1 << bit) ^ 0x1e;
             let second = rx.descramble(tx.scramble(0x1e)) ^ 0x1e;
-            assert_eq!(
-                rx.descramble(tx.scramble(0x1e)),
-                0x1e,
-                "no error reaches a third block"
-            );
+            assert_eq!(rx.descramble(tx.scramble(0x1e)), 0x1e, "no error reaches a third block");
             let errors = u128::from(second) << 64 | u128::from(first);
             assert_eq!(errors, (1 | 1 << 39 | 1 << 58) << bit, "line bit {bit}");
         }

@@ -48,10 +48,7 @@ pub const fn rmw_request_blocks(kind: RmwKind, width: AddressWidth) -> Blocks {
 /// Unless `data` is between 1 B and [`MAX_CHUNK_BYTES`].
 #[must_use]
 pub const fn chunk_blocks(kind: ChunkKind, data: Bytes) -> Blocks {
-    assert!(
-        data.0 > 0 && data.0 <= MAX_CHUNK_BYTES as u64,
-        "chunk size out of range"
-    );
+    assert!(data.0 > 0 && data.0 <= MAX_CHUNK_BYTES as u64, "chunk size out of range");
     let head = match kind {
         ChunkKind::PostedWrite | ChunkKind::ReadResponse => 0,
         ChunkKind::AcknowledgedWrite => 1,
@@ -123,14 +120,8 @@ mod tests {
     fn sizes_by_hand() {
         assert_eq!(read_request_blocks(AddressWidth::Bits40), Blocks(2));
         assert_eq!(read_request_blocks(AddressWidth::Bits64), Blocks(3));
-        assert_eq!(
-            rmw_request_blocks(RmwKind::CompareAndSwap, AddressWidth::Bits40),
-            Blocks(4)
-        );
-        assert_eq!(
-            rmw_request_blocks(RmwKind::Xor, AddressWidth::Bits64),
-            Blocks(4)
-        );
+        assert_eq!(rmw_request_blocks(RmwKind::CompareAndSwap, AddressWidth::Bits40), Blocks(4));
+        assert_eq!(rmw_request_blocks(RmwKind::Xor, AddressWidth::Bits64), Blocks(4));
         for (kind, bytes, blocks) in [
             (ChunkKind::PostedWrite, 64, 10),
             (ChunkKind::ReadResponse, 64, 10),
@@ -139,20 +130,10 @@ mod tests {
             (ChunkKind::ReadResponse, 65, 11),
             (ChunkKind::PostedWrite, 256, 34),
         ] {
-            assert_eq!(
-                chunk_blocks(kind, Bytes(bytes)),
-                Blocks(blocks),
-                "{kind:?} {bytes} B"
-            );
+            assert_eq!(chunk_blocks(kind, Bytes(bytes)), Blocks(blocks), "{kind:?} {bytes} B");
         }
-        assert_eq!(
-            message_blocks(ChunkKind::PostedWrite, Bytes(513), Bytes(256)),
-            Blocks(71)
-        );
-        assert_eq!(
-            message_blocks(ChunkKind::PostedWrite, Bytes(512), Bytes(256)),
-            Blocks(68)
-        );
+        assert_eq!(message_blocks(ChunkKind::PostedWrite, Bytes(513), Bytes(256)), Blocks(71));
+        assert_eq!(message_blocks(ChunkKind::PostedWrite, Bytes(512), Bytes(256)), Blocks(68));
     }
 
     #[test]
@@ -168,9 +149,7 @@ mod tests {
     fn the_mean_gap_is_the_minimum() {
         for frame in 64..=128 {
             let mut gap = InterPacketGap::default();
-            let blocks: u64 = (0..8)
-                .map(|_| gap.frame_blocks_with_gap(Bytes(frame)).0)
-                .sum();
+            let blocks: u64 = (0..8).map(|_| gap.frame_blocks_with_gap(Bytes(frame)).0).sum();
             assert_eq!(blocks, frame + 20, "eight frames of {frame} B");
         }
     }

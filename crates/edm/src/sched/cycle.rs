@@ -124,27 +124,16 @@ impl CycleScheduler {
         self.phase = match std::mem::replace(&mut self.phase, Phase::Request) {
             Phase::Request => {
                 let requests = self.requests();
-                if requests.is_empty() {
-                    Phase::Request
-                } else {
-                    Phase::Grant(requests)
-                }
+                if requests.is_empty() { Phase::Request } else { Phase::Grant(requests) }
             }
             Phase::Grant(requests) => Phase::MarkBusy(self.accepted(&requests)),
             Phase::MarkBusy(accepted) => {
-                grants = accepted
-                    .iter()
-                    .map(|&sequence| self.mark_busy(sequence))
-                    .collect();
+                grants = accepted.iter().map(|&sequence| self.mark_busy(sequence)).collect();
                 grants.sort_by_key(|grant| grant.source);
                 Phase::Request
             }
         };
-        for timer in self
-            .source_timers
-            .iter_mut()
-            .chain(&mut self.destination_timers)
-        {
+        for timer in self.source_timers.iter_mut().chain(&mut self.destination_timers) {
             *timer = timer.saturating_sub(1);
         }
         self.cycle += 1;
@@ -160,12 +149,7 @@ impl CycleScheduler {
         if self.config.order == Order::Relaxed {
             return true;
         }
-        let Demand {
-            source,
-            destination,
-            flow,
-            ..
-        } = waiting.demand;
+        let Demand { source, destination, flow, .. } = waiting.demand;
         let earlier = |other: &&Waiting| other.sequence < waiting.sequence;
         let same_stream = self.queues[usize::from(destination)]
             .iter()
@@ -173,22 +157,16 @@ impl CycleScheduler {
             .any(|other| other.demand.source == source && other.demand.flow == flow);
         // A write waits until the earlier requests of its compute-memory pair were released.
         let unreleased = flow == Flow::WriteRequest
-            && self.queues[usize::from(source)]
-                .iter()
-                .filter(earlier)
-                .any(|other| {
-                    other.demand.source == destination
-                        && other.demand.flow == Flow::ReadResponse
-                        && !other.started
-                });
+            && self.queues[usize::from(source)].iter().filter(earlier).any(|other| {
+                other.demand.source == destination
+                    && other.demand.flow == Flow::ReadResponse
+                    && !other.started
+            });
         !same_stream && !unreleased
     }
 
     fn eligible(&self) -> impl Iterator<Item = &Waiting> {
-        self.queues
-            .iter()
-            .flatten()
-            .filter(|waiting| self.in_order(waiting))
+        self.queues.iter().flatten().filter(|waiting| self.in_order(waiting))
     }
 
     fn window(&self) -> u64 {
@@ -259,26 +237,19 @@ impl CycleScheduler {
                 best[s] = Some((rank, sequence));
             }
         }
-        best.into_iter()
-            .flatten()
-            .map(|(_, sequence)| sequence)
-            .collect()
+        best.into_iter().flatten().map(|(_, sequence)| sequence).collect()
     }
 
     fn find(&self, sequence: u64) -> &Waiting {
         let mut all = self.queues.iter().flatten();
-        all.find(|waiting| waiting.sequence == sequence)
-            .expect("a latched message is queued")
+        all.find(|waiting| waiting.sequence == sequence).expect("a latched message is queued")
     }
 
     fn mark_busy(&mut self, sequence: u64) -> CycleGrant {
         let demand = self.find(sequence).demand;
         let (s, d) = (usize::from(demand.source), usize::from(demand.destination));
         let queue = &mut self.queues[d];
-        let at = queue
-            .iter()
-            .position(|w| w.sequence == sequence)
-            .expect("found above");
+        let at = queue.iter().position(|w| w.sequence == sequence).expect("found above");
         let waiting = &mut queue[at];
         let bytes = waiting.remaining.min(self.config.chunk.0 as u32);
         let first = !std::mem::replace(&mut waiting.started, true);

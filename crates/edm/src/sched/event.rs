@@ -44,11 +44,7 @@ enum Asked {
     Nothing,
 }
 
-const FREE: End = End {
-    free: Ps::ZERO,
-    armed: false,
-    failed: false,
-};
+const FREE: End = End { free: Ps::ZERO, armed: false, failed: false };
 
 /// The grant scheduler, driven by events: call [`Scheduler::notify`] when a notification has been
 /// inserted, and [`Scheduler::step`] at the time [`Scheduler::next_wake`] says.
@@ -85,15 +81,8 @@ impl Scheduler {
     /// When the configuration has under 2 or over 512 ports, no lookahead or a chunk of 0.
     #[must_use]
     pub fn new(config: SchedulerConfig) -> Scheduler {
-        assert!(
-            (2..=512).contains(&config.ports),
-            "2 to 512 ports, not {}",
-            config.ports
-        );
-        assert!(
-            config.lookahead_iterations >= 1 && config.chunk.0 >= 1,
-            "no lookahead or chunk"
-        );
+        assert!((2..=512).contains(&config.ports), "2 to 512 ports, not {}", config.ports);
+        assert!(config.lookahead_iterations >= 1 && config.chunk.0 >= 1, "no lookahead or chunk");
         let n = usize::from(config.ports);
         let ranking = match config.policy {
             Policy::Fcfs | Policy::Auto => Ranking::Arrival,
@@ -101,12 +90,7 @@ impl Scheduler {
         };
         Scheduler {
             lookahead: config.lookahead(),
-            queues: Queues::new(
-                config.ports,
-                config.order,
-                config.notifications_max,
-                ranking,
-            ),
+            queues: Queues::new(config.ports, config.order, config.notifications_max, ranking),
             tail: (config.policy == Policy::Auto).then(TailEstimate::new),
             holds: matches!(config.policy, Policy::Srpt | Policy::Auto),
             sources: vec![FREE; n],
@@ -191,9 +175,7 @@ impl Scheduler {
         if !self.dirty.is_empty() || (self.held_stale && !self.held.is_empty()) {
             return Some(self.iteration_end);
         }
-        self.releases
-            .peek()
-            .map(|&Reverse((at, _))| at.max(self.iteration_end))
+        self.releases.peek().map(|&Reverse((at, _))| at.max(self.iteration_end))
     }
 
     /// One matching iteration that starts now. Does nothing while an iteration is under way.
@@ -275,8 +257,7 @@ impl Scheduler {
     fn arm_source(&mut self, port: u16) {
         let end = &mut self.sources[usize::from(port)];
         if !std::mem::replace(&mut end.armed, true) {
-            self.releases
-                .push(Reverse((end.free.saturating_sub(self.lookahead), port)));
+            self.releases.push(Reverse((end.free.saturating_sub(self.lookahead), port)));
         }
     }
 
@@ -284,8 +265,7 @@ impl Scheduler {
         let end = &mut self.destinations[usize::from(port)];
         if !std::mem::replace(&mut end.armed, true) {
             let release = end.free.saturating_sub(self.lookahead);
-            self.releases
-                .push(Reverse((release, port + self.config.ports)));
+            self.releases.push(Reverse((release, port + self.config.ports)));
         }
     }
 
@@ -364,11 +344,7 @@ impl Scheduler {
         let source = usize::from(head.peer);
         let waits = self.sources[source].free > window
             && self.queues.source_head(head.peer).peer == destination;
-        if waits {
-            hold_threshold(head.priority)
-        } else {
-            OPEN
-        }
+        if waits { hold_threshold(head.priority) } else { OPEN }
     }
 
     /// The same for a free source, whose best message is also the best of a busy destination.
@@ -394,16 +370,11 @@ impl Scheduler {
         let entry = *self.queues.entry(candidate.entry);
         let bytes = entry.remaining.min(self.config.chunk.0 as u32);
         let (from, to) = (usize::from(source), usize::from(destination));
-        let at = self
-            .iteration_end
-            .max(self.sources[from].free)
-            .max(self.destinations[to].free);
+        let at = self.iteration_end.max(self.sources[from].free).max(self.destinations[to].free);
         let free = at + self.config.busy_time(bytes);
         self.sources[from].free = free;
         self.destinations[to].free = free;
-        let last = self
-            .queues
-            .take(source, destination, candidate.entry, bytes);
+        let last = self.queues.take(source, destination, candidate.entry, bytes);
         if entry.flow == super::Flow::ReadResponse && !entry.started {
             // Writes of the same compute-memory pair may have become eligible.
             self.mark_dirty(source);

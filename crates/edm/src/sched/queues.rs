@@ -64,10 +64,7 @@ pub(super) struct Head {
 }
 
 /// The head of a port that has no candidate: behind every other.
-pub(super) const NO_HEAD: Head = Head {
-    priority: u64::MAX,
-    peer: NOWHERE,
-};
+pub(super) const NO_HEAD: Head = Head { priority: u64::MAX, peer: NOWHERE };
 
 #[derive(Clone, Debug)]
 pub(super) struct Queues {
@@ -91,11 +88,7 @@ pub(super) struct Queues {
 impl Queues {
     pub(super) fn new(ports: u16, order: Order, active_max: u8, ranking: Ranking) -> Queues {
         let n = usize::from(ports);
-        let no_candidate = Candidate {
-            priority: 0,
-            entry: NONE,
-            source: NOWHERE,
-        };
+        let no_candidate = Candidate { priority: 0, entry: NONE, source: NOWHERE };
         Queues {
             ports: n,
             order,
@@ -255,10 +248,7 @@ impl Queues {
     fn allocate(&mut self, entry: Entry) -> u32 {
         if self.free == NONE {
             // X bounds every pair, so the reservation is never outgrown.
-            assert!(
-                self.entries.len() < self.entries.capacity(),
-                "notification queue overflow"
-            );
+            assert!(self.entries.len() < self.entries.capacity(), "notification queue overflow");
             self.entries.push(entry);
             return self.entries.len() as u32 - 1;
         }
@@ -326,24 +316,12 @@ impl Queues {
             (None, false) => {}
             (None, true) => self.unlist(source, destination),
             (Some((priority, entry)), false) => {
-                self.list(
-                    source,
-                    destination,
-                    Candidate {
-                        priority,
-                        entry,
-                        source,
-                    },
-                );
+                self.list(source, destination, Candidate { priority, entry, source });
             }
             (Some((priority, entry)), true) => {
                 let slot = usize::from(destination) * self.ports
                     + usize::from(self.pairs[at].in_destination);
-                self.candidates[slot] = Candidate {
-                    priority,
-                    entry,
-                    source,
-                };
+                self.candidates[slot] = Candidate { priority, entry, source };
                 self.update_heads(source, destination, priority);
             }
         }
@@ -388,35 +366,23 @@ impl Queues {
     fn update_heads(&mut self, source: u16, destination: u16, priority: u64) {
         let head = self.destination_heads[usize::from(destination)];
         if priority < head.priority {
-            self.destination_heads[usize::from(destination)] = Head {
-                priority,
-                peer: source,
-            };
+            self.destination_heads[usize::from(destination)] = Head { priority, peer: source };
         } else if head.peer == source && priority != head.priority {
             self.destination_heads[usize::from(destination)] = self
                 .candidates(destination)
                 .iter()
-                .map(|c| Head {
-                    priority: c.priority,
-                    peer: c.source,
-                })
+                .map(|c| Head { priority: c.priority, peer: c.source })
                 .min_by_key(|head| head.priority)
                 .unwrap_or(NO_HEAD);
         }
         let head = self.source_heads[usize::from(source)];
         if priority < head.priority {
-            self.source_heads[usize::from(source)] = Head {
-                priority,
-                peer: destination,
-            };
+            self.source_heads[usize::from(source)] = Head { priority, peer: destination };
         } else if head.peer == destination && priority != head.priority {
             self.source_heads[usize::from(source)] = self
                 .peers(source)
                 .iter()
-                .map(|&peer| Head {
-                    priority: self.candidate_priority(source, peer),
-                    peer,
-                })
+                .map(|&peer| Head { priority: self.candidate_priority(source, peer), peer })
                 .min_by_key(|head| head.priority)
                 .unwrap_or(NO_HEAD);
         }

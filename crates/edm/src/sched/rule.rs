@@ -195,12 +195,7 @@ const TAIL_HEAVY_RATIO: u128 = 2;
 
 impl TailEstimate {
     pub(super) fn new() -> TailEstimate {
-        TailEstimate {
-            count: 0,
-            sum: 0,
-            sum_squares: 0,
-            ranking: Ranking::Arrival,
-        }
+        TailEstimate { count: 0, sum: 0, sum_squares: 0, ranking: Ranking::Arrival }
     }
 
     /// Takes one size in; says the ranking from here on.
@@ -211,15 +206,8 @@ impl TailEstimate {
         if self.count == TAIL_WINDOW {
             let mean_square = u128::from(self.sum) * u128::from(self.sum);
             let heavy = self.sum_squares * u128::from(TAIL_WINDOW) > TAIL_HEAVY_RATIO * mean_square;
-            let ranking = if heavy {
-                Ranking::Remaining
-            } else {
-                Ranking::Arrival
-            };
-            *self = TailEstimate {
-                ranking,
-                ..TailEstimate::new()
-            };
+            let ranking = if heavy { Ranking::Remaining } else { Ranking::Arrival };
+            *self = TailEstimate { ranking, ..TailEstimate::new() };
         }
         self.ranking
     }

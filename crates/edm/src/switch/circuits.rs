@@ -41,7 +41,8 @@ impl Circuits {
         let ring = &mut self.rings[usize::from(source)];
         assert!(usize::from(ring.len) < OPEN_MAX, "port {source} left {OPEN_MAX} grants unused");
         let at = (usize::from(ring.head) + usize::from(ring.len)) % OPEN_MAX;
-        self.slots[usize::from(source) * OPEN_MAX + at] = Circuit { destination, bytes_left: bytes };
+        self.slots[usize::from(source) * OPEN_MAX + at] =
+            Circuit { destination, bytes_left: bytes };
         ring.len += 1;
     }
 

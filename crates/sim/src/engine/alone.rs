@@ -34,7 +34,7 @@ impl<F: Fabric> Alone<F> {
         };
         let fabric = F::build(&quiet, 0);
         let period = fabric.period().0.max(1);
-        let engine = Engine::new(fabric, None);
+        let engine = Engine::new(fabric);
         Alone { engine, period, times: BTreeMap::new(), steps: BTreeMap::new() }
     }
 
@@ -51,9 +51,8 @@ impl<F: Fabric> Alone<F> {
         let steady = match self.steps.get(&(kind, rest)) {
             Some(&steady) => steady,
             None => {
-                let at = |alone: &mut Self, periods| {
-                    alone.measured(kind, periods * alone.period + rest)
-                };
+                let at =
+                    |alone: &mut Self, periods| alone.measured(kind, periods * alone.period + rest);
                 let before = at(self, PERIODS_RUN - 2);
                 let middle = at(self, PERIODS_RUN - 1);
                 let after = at(self, PERIODS_RUN);

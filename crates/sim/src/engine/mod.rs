@@ -5,14 +5,14 @@ mod queue;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ethermem_units::{Blocks, Bytes, Ps};
+use ethermem_units::{Bytes, Ps};
 
 pub use alone::Alone;
 use queue::EventQueue;
 
 use crate::message::{Kind, Message, MessageSource, SourceError};
 use crate::metrics::FabricStats;
-use crate::output::Timeline;
+use crate::workload::LinkBlocks;
 
 /// The engine's name for a message in flight. A fabric may use it until it has said that the
 /// message finished or was lost; then it is given to another.
@@ -49,19 +49,6 @@ pub trait Fabric: Sized {
     fn close(&self, ended: Ps) -> Result<FabricStats, Violation>;
 }
 
-/// Blocks of one message on the four links it touches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkBlocks {
-    /// From the compute node to the switch.
-    pub compute_up: Blocks,
-    /// From the switch to the compute node.
-    pub compute_down: Blocks,
-    /// From the memory node to the switch.
-    pub memory_up: Blocks,
-    /// From the switch to the memory node.
-    pub memory_down: Blocks,
-}
-
 /// A broken invariant: the run stops, its seed repeats it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation(pub String);
@@ -82,13 +69,12 @@ pub struct Sim<E> {
     now: Ps,
     queue: EventQueue<E>,
     outcomes: Vec<(Handle, Result<Ps, Loss>)>,
-    timeline: Option<Timeline>,
     events: u64,
 }
 
 impl<E: Copy> Sim<E> {
-    fn new(timeline: Option<Timeline>) -> Sim<E> {
-        Sim { now: Ps::ZERO, queue: EventQueue::new(), outcomes: Vec::new(), timeline, events: 0 }
+    fn new() -> Sim<E> {
+        Sim { now: Ps::ZERO, queue: EventQueue::new(), outcomes: Vec::new(), events: 0 }
     }
 
     /// The time.
@@ -118,12 +104,6 @@ impl<E: Copy> Sim<E> {
     pub fn lose(&mut self, handle: Handle, loss: Loss) {
         self.outcomes.push((handle, Err(loss)));
     }
-
-    /// The timeline, when one is written.
-    #[inline]
-    pub fn timeline(&mut self) -> Option<&mut Timeline> {
-        self.timeline.as_mut()
-    }
 }
 
 /// Hears what became of every message.
@@ -140,10 +120,8 @@ pub struct RunEnd {
     pub started: u64,
     /// Events taken from the queue.
     pub events: u64,
-    /// The time of the last event.
+    /// When the last message finished.
     pub ended: Ps,
-    /// The timeline, when one was written.
-    pub timeline: Option<Timeline>,
     /// True when the run was interrupted: what was in flight is in no statistics.
     pub interrupted: bool,
 }
@@ -187,19 +165,22 @@ pub struct Engine<F: Fabric> {
     live: Vec<bool>,
     started: u64,
     ended: u64,
+    /// When the last message finished: timers may run on.
+    finished_at: Ps,
 }
 
 impl<F: Fabric> Engine<F> {
     /// An idle fabric at time zero.
-    pub fn new(fabric: F, timeline: Option<Timeline>) -> Engine<F> {
+    pub fn new(fabric: F) -> Engine<F> {
         Engine {
             fabric,
-            sim: Sim::new(timeline),
+            sim: Sim::new(),
             in_flight: Vec::new(),
             free: Vec::new(),
             live: Vec::new(),
             started: 0,
             ended: 0,
+            finished_at: Ps::ZERO,
         }
     }
 
@@ -248,14 +229,13 @@ impl<F: Fabric> Engine<F> {
         let stats = if interrupted {
             FabricStats::default()
         } else {
-            self.fabric.close(self.sim.now).map_err(RunError::Violation)?
+            self.fabric.close(self.finished_at).map_err(RunError::Violation)?
         };
         Ok(RunEnd {
             stats,
             started: self.started,
             events: self.sim.events,
-            ended: self.sim.now,
-            timeline: self.sim.timeline,
+            ended: self.finished_at,
             interrupted,
         })
     }
@@ -291,6 +271,7 @@ impl<F: Fabric> Engine<F> {
                 "message {handle} ended twice"
             );
             self.ended += 1;
+            self.finished_at = self.finished_at.max(outcome.unwrap_or(self.sim.now));
             observer.outcome(&self.in_flight[handle as usize], outcome);
             self.free.push(handle);
         }

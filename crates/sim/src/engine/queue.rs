@@ -164,9 +164,9 @@ impl<E: Copy> EventQueue<E> {
     /// The next bucket after the current one that the wheel holds an event in.
     fn next_occupied(&self) -> Option<u64> {
         let start = (self.current_bucket + 1) as usize % BUCKETS;
-        let distance = self.scan(start, BUCKETS).or_else(|| {
-            self.scan(0, start).map(|distance| distance + BUCKETS - start)
-        })?;
+        let distance = self
+            .scan(start, BUCKETS)
+            .or_else(|| self.scan(0, start).map(|distance| distance + BUCKETS - start))?;
         Some(self.current_bucket + 1 + distance as u64)
     }
 

@@ -7,9 +7,10 @@ use ethermem_units::{Blocks, Bytes, Cycles, Ps};
 
 use crate::FabricConfig;
 use crate::budget::Timing;
-use crate::engine::{Fabric, Handle, LinkBlocks, Sim, Violation};
+use crate::engine::{Fabric, Handle, Sim, Violation};
 use crate::message::{Kind, Message};
 use crate::metrics::FabricStats;
+use crate::workload::LinkBlocks;
 
 /// See the module.
 pub struct Ideal {
@@ -56,18 +57,16 @@ impl Fabric for Ideal {
 
     fn blocks(_config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
         // A request is one block, data is nothing but data.
-        let (request, data) = (Blocks(1), bytes.to_blocks());
+        let (request, data) = (1.0, bytes.to_blocks().0 as f64);
         match kind {
-            Kind::Write => LinkBlocks {
-                compute_up: data,
-                memory_down: data,
-                ..LinkBlocks::default()
-            },
+            Kind::Write => {
+                LinkBlocks { compute_uplink: data, memory_downlink: data, ..LinkBlocks::default() }
+            }
             Kind::Read | Kind::ReadModifyWrite => LinkBlocks {
-                compute_up: request,
-                memory_down: request,
-                memory_up: data,
-                compute_down: data,
+                compute_uplink: request,
+                memory_downlink: request,
+                memory_uplink: data,
+                compute_downlink: data,
             },
         }
     }

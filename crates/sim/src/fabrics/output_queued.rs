@@ -7,17 +7,15 @@
 
 use ethermem_edm::{Arbitration, budget as edm};
 use ethermem_units::{Blocks, Bytes, Ps};
+use ethermem_wire::{AddressWidth, ChunkKind};
 
 use crate::FabricConfig;
 use crate::budget::Timing;
-use crate::engine::{Fabric, Handle, LinkBlocks, Sim, Violation};
+use crate::engine::{Fabric, Handle, Sim, Violation};
 use crate::message::{Kind, Message, NodeIndex};
 use crate::metrics::FabricStats;
 use crate::topology::Star;
-
-/// Blocks of a read request, and the /MS/ and /MT/ of a chunk.
-const REQUEST: Blocks = Blocks(2);
-const FRAMING: Blocks = Blocks(2);
+use crate::workload::LinkBlocks;
 
 /// See the module.
 pub struct OutputQueued {
@@ -57,7 +55,7 @@ impl OutputQueued {
             let chunk = left.min(self.chunk);
             left -= chunk;
             let data = Bytes(chunk).to_blocks();
-            let blocks = data + FRAMING;
+            let blocks = ethermem_wire::chunk_blocks(ChunkKind::ReadResponse, Bytes(chunk));
             let item =
                 Item { blocks: blocks.0 as u16, data: data.0 as u16, last: left == 0, ..item };
             self.transmit(sim, ready, item);
@@ -92,7 +90,7 @@ impl Fabric for OutputQueued {
             handle,
             source: message.compute,
             destination: message.memory,
-            blocks: REQUEST.0 as u16,
+            blocks: ethermem_wire::read_request_blocks(AddressWidth::Bits40).0 as u16,
             data: 0,
             last: true,
             response_bytes: 0,
@@ -146,7 +144,10 @@ impl Fabric for OutputQueued {
 
     fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {
         if self.sent != self.delivered {
-            return Err(Violation(format!("{} items sent, {} delivered", self.sent, self.delivered)));
+            return Err(Violation(format!(
+                "{} items sent, {} delivered",
+                self.sent, self.delivered
+            )));
         }
         Ok(self.links.stats(ended))
     }

@@ -8,10 +8,11 @@ use ethermem_units::{Blocks, Bytes, Ps};
 
 use crate::FabricConfig;
 use crate::budget::{L2_FORWARDING, MAC, STANDARD_PCS, Timing};
-use crate::engine::{Fabric, Handle, LinkBlocks, Sim, Violation};
+use crate::engine::{Fabric, Handle, Sim, Violation};
 use crate::message::{Kind, Message, NodeIndex};
 use crate::metrics::FabricStats;
 use crate::topology::Star;
+use crate::workload::LinkBlocks;
 
 /// Largest payload of a frame.
 const MTU_BYTES: u64 = 1_500;
@@ -164,18 +165,16 @@ impl Fabric for RawEthernet {
     }
 
     fn blocks(_config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
-        let (request, data) = (frame_blocks(0), data_blocks(bytes));
+        let (request, data) = (frame_blocks(0).0 as f64, data_blocks(bytes).0 as f64);
         match kind {
-            Kind::Write => LinkBlocks {
-                compute_up: data,
-                memory_down: data,
-                ..LinkBlocks::default()
-            },
+            Kind::Write => {
+                LinkBlocks { compute_uplink: data, memory_downlink: data, ..LinkBlocks::default() }
+            }
             Kind::Read | Kind::ReadModifyWrite => LinkBlocks {
-                compute_up: request,
-                memory_down: request,
-                memory_up: data,
-                compute_down: data,
+                compute_uplink: request,
+                memory_downlink: request,
+                memory_uplink: data,
+                compute_downlink: data,
             },
         }
     }

@@ -29,10 +29,7 @@ pub(super) fn cdf_points(latency_ps: &Histogram<u64>, max: Ps) -> Vec<CdfPoint> 
         let share = seen as f64 / total as f64;
         if points.is_empty() || seen == total || share >= wanted.share() {
             let edge = Ps(bin.value_iterated_to()).min(max);
-            points.push(CdfPoint {
-                latency_ns: edge.as_ns_f64(),
-                share,
-            });
+            points.push(CdfPoint { latency_ns: edge.as_ns_f64(), share });
             wanted.pass(share);
         }
     }
@@ -49,17 +46,12 @@ struct Wanted {
 impl Wanted {
     fn share(&self) -> f64 {
         let body = self.body as f64 / BODY_STEPS as f64;
-        TAIL_SHARES
-            .get(self.tail)
-            .map_or(body, |tail| body.min(*tail))
+        TAIL_SHARES.get(self.tail).map_or(body, |tail| body.min(*tail))
     }
 
     fn pass(&mut self, share: f64) {
         self.body = (share * BODY_STEPS as f64) as u64 + 1;
-        while TAIL_SHARES
-            .get(self.tail)
-            .is_some_and(|tail| *tail <= share)
-        {
+        while TAIL_SHARES.get(self.tail).is_some_and(|tail| *tail <= share) {
             self.tail += 1;
         }
     }
@@ -93,11 +85,7 @@ mod tests {
     #[test]
     fn many_values_are_thinned_and_every_point_is_exact() {
         let points = cdf_points(&histogram(1..=1_000_000), Ps(1_000_000));
-        assert!(
-            (150..=168).contains(&points.len()),
-            "{} points",
-            points.len()
-        );
+        assert!((150..=168).contains(&points.len()), "{} points", points.len());
         for point in &points {
             let at_most = (point.latency_ns * 1_000.0).round();
             assert!((point.share - at_most / 1e6).abs() < 1e-12, "{point:?}");

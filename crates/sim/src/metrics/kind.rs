@@ -54,12 +54,8 @@ impl KindRecorder {
         self.slowdown_min = self.slowdown_min.min(slowdown);
         self.slowdown_max = self.slowdown_max.max(slowdown);
         // The histograms clamp what they cannot hold, which a u64 of either never is.
-        self.latency_ps
-            .record(latency.0)
-            .expect("the histogram grows");
-        self.slowdown_steps
-            .record(steps(latency, alone))
-            .expect("the histogram grows");
+        self.latency_ps.record(latency.0).expect("the histogram grows");
+        self.slowdown_steps.record(steps(latency, alone)).expect("the histogram grows");
     }
 
     pub(super) fn add(&mut self, other: &KindRecorder) {
@@ -70,12 +66,8 @@ impl KindRecorder {
         self.slowdown_sum += other.slowdown_sum;
         self.slowdown_min = self.slowdown_min.min(other.slowdown_min);
         self.slowdown_max = self.slowdown_max.max(other.slowdown_max);
-        self.latency_ps
-            .add(&other.latency_ps)
-            .expect("the histogram grows");
-        self.slowdown_steps
-            .add(&other.slowdown_steps)
-            .expect("the histogram grows");
+        self.latency_ps.add(&other.latency_ps).expect("the histogram grows");
+        self.slowdown_steps.add(&other.slowdown_steps).expect("the histogram grows");
     }
 
     pub(super) fn stats(&self) -> KindStats {

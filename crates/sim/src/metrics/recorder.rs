@@ -15,17 +15,13 @@ pub struct Window {
 
 impl Window {
     /// Every message.
-    pub const ALL: Window = Window {
-        measured: 0..u64::MAX,
-    };
+    pub const ALL: Window = Window { measured: 0..u64::MAX };
 
     /// All of `messages_total` but the first `warmup` and the last `cooldown`. Cuts that leave
     /// nothing measure nothing, and the result says so.
     #[must_use]
     pub fn cut(messages_total: u64, warmup: u64, cooldown: u64) -> Window {
-        Window {
-            measured: warmup..messages_total.saturating_sub(cooldown),
-        }
+        Window { measured: warmup..messages_total.saturating_sub(cooldown) }
     }
 
     /// Whether the message of this index is measured.
@@ -171,10 +167,7 @@ struct Span {
 }
 
 impl Span {
-    const EMPTY: Span = Span {
-        first: Ps::MAX,
-        last: Ps::ZERO,
-    };
+    const EMPTY: Span = Span { first: Ps::MAX, last: Ps::ZERO };
 
     #[inline]
     fn include(&mut self, at: Ps) {
@@ -184,20 +177,12 @@ impl Span {
 
     /// How much of this span lies before `inner`; none when `inner` is empty.
     fn lead(&self, inner: &Span) -> Ps {
-        if inner.first > inner.last {
-            Ps::ZERO
-        } else {
-            inner.first - self.first
-        }
+        if inner.first > inner.last { Ps::ZERO } else { inner.first - self.first }
     }
 
     /// How much of this span lies after `inner`; none when `inner` is empty.
     fn trail(&self, inner: &Span) -> Ps {
-        if inner.first > inner.last {
-            Ps::ZERO
-        } else {
-            self.last - inner.last
-        }
+        if inner.first > inner.last { Ps::ZERO } else { self.last - inner.last }
     }
 }
 
@@ -208,23 +193,11 @@ mod tests {
     use super::*;
 
     fn message(index: u64, kind: Kind, arrival: Ps) -> Message {
-        Message {
-            index,
-            arrival,
-            kind,
-            compute: 0,
-            memory: 1,
-            bytes: Bytes(64),
-        }
+        Message { index, arrival, kind, compute: 0, memory: 1, bytes: Bytes(64) }
     }
 
     fn facts(messages_started: u64) -> RunFacts {
-        RunFacts {
-            messages_started,
-            nodes: 2,
-            simulated: Ps::from_ns(10),
-            ..RunFacts::default()
-        }
+        RunFacts { messages_started, nodes: 2, simulated: Ps::from_ns(10), ..RunFacts::default() }
     }
 
     #[test]
@@ -247,25 +220,13 @@ mod tests {
         assert_eq!(read.latency_ns_max, Some(600.0));
         assert_eq!(read.slowdown_mean, Some((1.0 + 2.0 + 1.1) / 3.0));
         assert_eq!(read.slowdown_p50, Some(1.1));
-        assert_eq!(
-            (read.slowdown_min, read.slowdown_max),
-            (Some(1.0), Some(2.0))
-        );
-        assert_eq!(
-            (read.slowdown_p99, read.latency_ns_p99),
-            (Some(2.0), Some(600.0))
-        );
+        assert_eq!((read.slowdown_min, read.slowdown_max), (Some(1.0), Some(2.0)));
+        assert_eq!((read.slowdown_p99, read.latency_ns_p99), (Some(2.0), Some(600.0)));
         let write = &result.kinds.write;
-        assert_eq!(
-            (write.slowdown_p50, write.latency_ns_p50),
-            (Some(1.5), Some(450.0))
-        );
+        assert_eq!((write.slowdown_p50, write.latency_ns_p50), (Some(1.5), Some(450.0)));
         assert_eq!(result.kinds.rmw, None);
         assert_eq!(result.kinds.all.messages, 4);
-        assert_eq!(
-            result.kinds.all.slowdown_mean,
-            Some((1.0 + 2.0 + 1.1 + 1.5) / 4.0)
-        );
+        assert_eq!(result.kinds.all.slowdown_mean, Some((1.0 + 2.0 + 1.1 + 1.5) / 4.0));
         // 4 x 64 B in 10 ns are 204.8 Gb/s.
         assert_eq!(result.payload_goodput_gbps, 204.8);
         assert_eq!(result.payload_goodput_gbps_per_node, 102.4);
@@ -293,11 +254,7 @@ mod tests {
         }
         let result = recorder.finish(facts(10), FabricStats::default());
         assert_eq!(
-            (
-                result.messages_finished,
-                result.messages_lost,
-                result.messages_measured
-            ),
+            (result.messages_finished, result.messages_lost, result.messages_measured),
             (9, 1, 5)
         );
         assert_eq!((result.warmup_ns, result.cooldown_ns), (2.0, 3.0));
@@ -314,11 +271,7 @@ mod tests {
         let result = recorder.finish(facts(2), FabricStats::default());
         assert_eq!(result.messages_measured, 0);
         assert_eq!((result.warmup_ns, result.cooldown_ns), (0.0, 0.0));
-        assert!(
-            result.notices[0].contains("no message was measured"),
-            "{:?}",
-            result.notices
-        );
+        assert!(result.notices[0].contains("no message was measured"), "{:?}", result.notices);
     }
 
     #[test]

@@ -43,11 +43,7 @@ fn edm(table: Table<'_>) -> Result<EdmConfig, InputError> {
     let chunk = table.read(
         "chunk_bytes",
         default.chunk.0,
-        &format!(
-            "multiples of 64 from {} to {}",
-            CHUNK_BYTES.start(),
-            CHUNK_BYTES.end()
-        ),
+        &format!("multiples of 64 from {} to {}", CHUNK_BYTES.start(), CHUNK_BYTES.end()),
         |value| as_integer(value).filter(|b| CHUNK_BYTES.contains(b) && b.is_multiple_of(64)),
     )?;
     let read_timeout = table.read(
@@ -75,10 +71,7 @@ fn edm(table: Table<'_>) -> Result<EdmConfig, InputError> {
                 ("auto", Policy::Auto),
             ],
         )?,
-        order: table.choice(
-            "order",
-            &[("pair", Order::Pair), ("relaxed", Order::Relaxed)],
-        )?,
+        order: table.choice("order", &[("pair", Order::Pair), ("relaxed", Order::Relaxed)])?,
         arbitration: table.choice(
             "arbitration",
             &[("fair", Arbitration::Fair), ("strict", Arbitration::Strict)],

@@ -55,10 +55,7 @@ impl Scenario {
         let unreadable = |error: std::io::Error| InputError::io(file, "be read", &error);
         let mut bytes = Vec::new();
         let opened = File::open(file).map_err(unreadable)?;
-        opened
-            .take(SCENARIO_BYTES_MAX + 1)
-            .read_to_end(&mut bytes)
-            .map_err(unreadable)?;
+        opened.take(SCENARIO_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > SCENARIO_BYTES_MAX {
             let problem = format!("longer than {SCENARIO_BYTES_MAX} B: no scenario");
             return Err(InputError::file(file, problem));
@@ -95,11 +92,7 @@ impl Scenario {
 }
 
 fn read(text: &str, file: &Path, fabrics: &[&str]) -> Result<(Scenario, Vec<Key>), InputError> {
-    let source = Source {
-        file,
-        text,
-        keys: Default::default(),
-    };
+    let source = Source { file, text, keys: Default::default() };
     let values = DeTable::parse(text).map_err(|error| match error.span() {
         Some(span) => source.error(span.start, format!("not TOML: {}", error.message())),
         None => InputError::file(file, format!("not TOML: {}", error.message())),
@@ -114,12 +107,7 @@ fn read(text: &str, file: &Path, fabrics: &[&str]) -> Result<(Scenario, Vec<Key>
     let workload = workload::read(&root, &fabric, folder)?;
     let run = workload::read_run(&root, &workload)?;
     root.finish()?;
-    let scenario = Scenario {
-        fabric_kind,
-        fabric,
-        workload,
-        run,
-    };
+    let scenario = Scenario { fabric_kind, fabric, workload, run };
     Ok((scenario, source.keys.into_inner()))
 }
 

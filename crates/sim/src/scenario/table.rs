@@ -40,11 +40,7 @@ pub(super) struct Table<'s> {
 
 impl<'s> Source<'s> {
     pub(super) fn line(&self, offset: usize) -> u64 {
-        let before = self
-            .text
-            .as_bytes()
-            .get(..offset)
-            .unwrap_or(self.text.as_bytes());
+        let before = self.text.as_bytes().get(..offset).unwrap_or(self.text.as_bytes());
         1 + before.iter().filter(|&&byte| byte == b'\n').count() as u64
     }
 
@@ -55,21 +51,14 @@ impl<'s> Source<'s> {
 
     pub(super) fn root(&'s self, values: &'s DeTable<'s>) -> Table<'s> {
         let known = RefCell::default();
-        Table {
-            source: self,
-            name: String::new(),
-            values: Some(values),
-            known,
-        }
+        Table { source: self, name: String::new(), values: Some(values), known }
     }
 }
 
 impl<'s> Table<'s> {
     /// The table `key` of this one.
     pub(super) fn table(&self, key: &str) -> Result<Table<'s>, InputError> {
-        self.known
-            .borrow_mut()
-            .push((key.to_owned(), format!("[{}]", self.full(key))));
+        self.known.borrow_mut().push((key.to_owned(), format!("[{}]", self.full(key))));
         let values = match self.value(key) {
             None => None,
             Some(value) => match value.get_ref() {
@@ -78,12 +67,7 @@ impl<'s> Table<'s> {
             },
         };
         let known = RefCell::default();
-        Ok(Table {
-            source: self.source,
-            name: self.full(key),
-            values,
-            known,
-        })
+        Ok(Table { source: self.source, name: self.full(key), values, known })
     }
 
     /// What `key` is, when it is there; `parse` gives `None` for what is not allowed.
@@ -94,9 +78,7 @@ impl<'s> Table<'s> {
         allowed: &str,
         parse: impl FnOnce(&DeValue<'_>) -> Option<T>,
     ) -> Result<Option<T>, InputError> {
-        self.known
-            .borrow_mut()
-            .push((key.to_owned(), key.to_owned()));
+        self.known.borrow_mut().push((key.to_owned(), key.to_owned()));
         self.source.keys.borrow_mut().push(Key {
             name: self.full(key),
             default: default.to_string(),
@@ -156,9 +138,7 @@ impl<'s> Table<'s> {
             DeValue::Boolean(value) => Some(*value),
             _ => None,
         };
-        Ok(self
-            .read(key, default, "true, false", parse)?
-            .unwrap_or(default))
+        Ok(self.read(key, default, "true, false", parse)?.unwrap_or(default))
     }
 
     /// One of `choices` by name; the first one is the default.
@@ -179,16 +159,10 @@ impl<'s> Table<'s> {
         default: impl Display,
         choices: &[(&str, T)],
     ) -> Result<Option<T>, InputError> {
-        let names: Vec<String> = choices
-            .iter()
-            .map(|(name, _)| format!("\"{name}\""))
-            .collect();
+        let names: Vec<String> = choices.iter().map(|(name, _)| format!("\"{name}\"")).collect();
         self.read(key, default, &names.join(", "), |value| {
             let name = as_text(value)?;
-            choices
-                .iter()
-                .find(|(choice, _)| *choice == name)
-                .map(|(_, value)| *value)
+            choices.iter().find(|(choice, _)| *choice == name).map(|(_, value)| *value)
         })
     }
 
@@ -212,8 +186,7 @@ impl<'s> Table<'s> {
         };
         let span = value.span();
         let text = self.source.text.get(span.clone()).unwrap_or_default();
-        self.source
-            .error(span.start, format!("{name} = {}: {problem}", found(text)))
+        self.source.error(span.start, format!("{name} = {}: {problem}", found(text)))
     }
 
     /// Refuses what was not asked for.
@@ -224,10 +197,8 @@ impl<'s> Table<'s> {
         let known = self.known.borrow();
         let unknown = |key: &str| !known.iter().any(|(known, _)| known == key);
         // The table keeps its keys sorted; people expect the first one of the file.
-        let first = values
-            .keys()
-            .filter(|key| unknown(key.get_ref()))
-            .min_by_key(|key| key.span().start);
+        let first =
+            values.keys().filter(|key| unknown(key.get_ref())).min_by_key(|key| key.span().start);
         let Some(key) = first else { return Ok(()) };
         let name = found(&self.full(key.get_ref()));
         let allowed: Vec<&str> = known.iter().map(|(_, shown)| shown.as_str()).collect();
@@ -240,11 +211,7 @@ impl<'s> Table<'s> {
     }
 
     fn full(&self, key: &str) -> String {
-        if self.name.is_empty() {
-            key.to_owned()
-        } else {
-            format!("{}.{key}", self.name)
-        }
+        if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 
     fn value(&self, key: &str) -> Option<&'s Spanned<DeValue<'s>>> {

@@ -32,10 +32,7 @@ fn everything_has_a_default() {
             memory_access: Ps(0),
             pcs_clock: Ps(640),
             edm: EdmConfig::default(),
-            background: Background {
-                load: 0.0,
-                frame_bytes: 1518,
-            },
+            background: Background { load: 0.0, frame_bytes: 1518 },
         },
         workload: WorkloadConfig::Poisson(PoissonConfig {
             pattern: Pattern::AllToAll,
@@ -45,11 +42,7 @@ fn everything_has_a_default() {
             rmw_fraction: 0.0,
             messages: 100_000,
         }),
-        run: RunConfig {
-            seed: 1,
-            warmup_fraction: 0.05,
-            cooldown_fraction: 0.05,
-        },
+        run: RunConfig { seed: 1, warmup_fraction: 0.05, cooldown_fraction: 0.05 },
     };
     assert_eq!(parse("[fabric]\n"), Ok(expected));
 }
@@ -111,33 +104,18 @@ fn every_key_is_read() {
         memory_access: Ps(82_000),
         pcs_clock: Ps(1_280),
         edm,
-        background: Background {
-            load: 0.25,
-            frame_bytes: 9018,
-        },
+        background: Background { load: 0.25, frame_bytes: 9018 },
     };
     let workload = WorkloadConfig::Poisson(PoissonConfig {
-        pattern: Pattern::Incast {
-            fan_in: 7,
-            receiver: 15,
-        },
+        pattern: Pattern::Incast { fan_in: 7, receiver: 15 },
         load: 0.75,
         sizes: built_in("memcached").expect("built in"),
         read_fraction: 0.6,
         rmw_fraction: 0.4,
         messages: 5,
     });
-    let run = RunConfig {
-        seed: u64::MAX,
-        warmup_fraction: 0.0,
-        cooldown_fraction: 0.5,
-    };
-    let expected = Scenario {
-        fabric_kind: "raw-ethernet".into(),
-        fabric,
-        workload,
-        run,
-    };
+    let run = RunConfig { seed: u64::MAX, warmup_fraction: 0.0, cooldown_fraction: 0.5 };
+    let expected = Scenario { fabric_kind: "raw-ethernet".into(), fabric, workload, run };
     assert_eq!(scenario, expected);
 }
 
@@ -146,69 +124,36 @@ fn patterns_have_defaults_that_fit_the_network() {
     let pattern = |text: &str| poisson(&parse(text).expect(text)).pattern;
     assert_eq!(
         pattern("[fabric]\nnodes = 9\n[workload]\npattern = \"incast\"\n"),
-        Pattern::Incast {
-            fan_in: 8,
-            receiver: 0
-        }
+        Pattern::Incast { fan_in: 8, receiver: 0 }
     );
     assert_eq!(
         pattern("[workload]\npattern = \"hot-spot\"\nhot_spot_node = 143\n"),
-        Pattern::HotSpot {
-            fraction: 0.2,
-            node: 143
-        }
+        Pattern::HotSpot { fraction: 0.2, node: 143 }
     );
-    assert_eq!(
-        pattern("[workload]\npattern = \"permutation\"\n"),
-        Pattern::Permutation
-    );
+    assert_eq!(pattern("[workload]\npattern = \"permutation\"\n"), Pattern::Permutation);
 }
 
 #[test]
 fn a_trace_is_measured_whole_and_looked_up_from_the_scenario() {
     let text = "[workload]\nkind = \"trace\"\ntrace = \"t.parquet\"\n";
     let scenario = Scenario::parse(text, Path::new("dir/s.toml"), &FABRICS).expect("a scenario");
-    let trace = TraceConfig {
-        path: "dir/t.parquet".into(),
-        format: TraceFormat::Parquet,
-    };
+    let trace = TraceConfig { path: "dir/t.parquet".into(), format: TraceFormat::Parquet };
     assert_eq!(scenario.workload, WorkloadConfig::Trace(trace));
     assert_eq!(scenario.run.warmup_fraction, 0.0);
     assert_eq!(scenario.run.cooldown_fraction, 0.0);
     let text = "[workload]\nkind=\"trace\"\ntrace = \"t.txt\"\ntrace_format = \"edm-artifact\"\n";
-    let trace = TraceConfig {
-        path: "t.txt".into(),
-        format: TraceFormat::EdmArtifact,
-    };
-    assert_eq!(
-        parse(text).expect("a scenario").workload,
-        WorkloadConfig::Trace(trace)
-    );
+    let trace = TraceConfig { path: "t.txt".into(), format: TraceFormat::EdmArtifact };
+    assert_eq!(parse(text).expect("a scenario").workload, WorkloadConfig::Trace(trace));
 }
 
 #[test]
 fn bad_values_are_refused_with_line_key_found_and_allowed() {
     let cases = [
-        (
-            "[fabric]\nnodes = 1\n",
-            "s.toml:2: fabric.nodes = 1: allowed are 2 to 512",
-        ),
-        (
-            "[fabric]\nnodes = 513\n",
-            "s.toml:2: fabric.nodes = 513: allowed are 2 to 512",
-        ),
-        (
-            "[fabric]\nnodes = -1\n",
-            "s.toml:2: fabric.nodes = -1: allowed are 2 to 512",
-        ),
-        (
-            "[fabric]\nnodes = 9.0\n",
-            "s.toml:2: fabric.nodes = 9.0: allowed are 2 to 512",
-        ),
-        (
-            "[fabric]\nnodes = \"9\"\n",
-            "s.toml:2: fabric.nodes = \"9\": allowed are 2 to 512",
-        ),
+        ("[fabric]\nnodes = 1\n", "s.toml:2: fabric.nodes = 1: allowed are 2 to 512"),
+        ("[fabric]\nnodes = 513\n", "s.toml:2: fabric.nodes = 513: allowed are 2 to 512"),
+        ("[fabric]\nnodes = -1\n", "s.toml:2: fabric.nodes = -1: allowed are 2 to 512"),
+        ("[fabric]\nnodes = 9.0\n", "s.toml:2: fabric.nodes = 9.0: allowed are 2 to 512"),
+        ("[fabric]\nnodes = \"9\"\n", "s.toml:2: fabric.nodes = \"9\": allowed are 2 to 512"),
         (
             "[fabric]\nlink_gbps = 30\n",
             "s.toml:2: fabric.link_gbps = 30: allowed are 10, 25, 40, 100, 200, 400",
@@ -225,10 +170,7 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
             "[fabric]\npcs_clock_ns = 0\n",
             "s.toml:2: fabric.pcs_clock_ns = 0: allowed are 0.001 to 1000",
         ),
-        (
-            "fabric = 3\n",
-            "s.toml:1: fabric = 3: allowed are a table [fabric]",
-        ),
+        ("fabric = 3\n", "s.toml:1: fabric = 3: allowed are a table [fabric]"),
         (
             "\n# c\n[fabric.edm]\n\n\n\nchunk_bytes = 32\n",
             "s.toml:7: fabric.edm.chunk_bytes = 32: allowed are multiples of 64 from 64 to 1024",
@@ -254,22 +196,10 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
             "[background]\nframe_bytes = 63\n",
             "s.toml:2: background.frame_bytes = 63: allowed are 64 to 9018",
         ),
-        (
-            "[workload]\nload = 1.01\n",
-            "s.toml:2: workload.load = 1.01: allowed are over 0 to 1",
-        ),
-        (
-            "[workload]\nload = 0\n",
-            "s.toml:2: workload.load = 0: allowed are over 0 to 1",
-        ),
-        (
-            "[workload]\nload = nan\n",
-            "s.toml:2: workload.load = nan: allowed are over 0 to 1",
-        ),
-        (
-            "[workload]\nload = inf\n",
-            "s.toml:2: workload.load = inf: allowed are over 0 to 1",
-        ),
+        ("[workload]\nload = 1.01\n", "s.toml:2: workload.load = 1.01: allowed are over 0 to 1"),
+        ("[workload]\nload = 0\n", "s.toml:2: workload.load = 0: allowed are over 0 to 1"),
+        ("[workload]\nload = nan\n", "s.toml:2: workload.load = nan: allowed are over 0 to 1"),
+        ("[workload]\nload = inf\n", "s.toml:2: workload.load = inf: allowed are over 0 to 1"),
         (
             "[workload]\nmessage_bytes = 0\n",
             "s.toml:2: workload.message_bytes = 0: allowed are 1 to 4194240",
@@ -282,10 +212,7 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
             "[run]\nwarmup_fraction = 1\n",
             "s.toml:2: run.warmup_fraction = 1: allowed are 0 to under 1",
         ),
-        (
-            "[run]\nseed = -1\n",
-            "s.toml:2: run.seed = -1: allowed are 0 to 18446744073709551615",
-        ),
+        ("[run]\nseed = -1\n", "s.toml:2: run.seed = -1: allowed are 0 to 18446744073709551615"),
     ];
     for (text, expected) in cases {
         assert_eq!(parse(text), Err(expected.to_owned()), "{text}");
@@ -391,16 +318,9 @@ fn unknown_keys_are_refused_with_those_allowed() {
 
 #[test]
 fn what_is_not_toml_is_refused_with_its_line() {
-    for (text, line) in [
-        ("[fabric]\nnodes = = 3\n", 2),
-        ("[fabric\n", 1),
-        ("a = 1\na = 2\n", 2),
-    ] {
+    for (text, line) in [("[fabric]\nnodes = = 3\n", 2), ("[fabric\n", 1), ("a = 1\na = 2\n", 2)] {
         let error = parse(text).expect_err(text);
-        assert!(
-            error.starts_with(&format!("s.toml:{line}: not TOML: ")),
-            "{error}"
-        );
+        assert!(error.starts_with(&format!("s.toml:{line}: not TOML: ")), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
     }
     for empty in ["", " \n\n", "# nothing\n"] {

@@ -39,18 +39,11 @@ pub(super) fn read(
     folder: &Path,
 ) -> Result<WorkloadConfig, InputError> {
     let table = root.table("workload")?;
-    let kind = table.choice(
-        "kind",
-        &[("poisson", Kind::Poisson), ("trace", Kind::Trace)],
-    )?;
+    let kind = table.choice("kind", &[("poisson", Kind::Poisson), ("trace", Kind::Trace)])?;
     let poisson = poisson(&table, fabric, folder)?;
     let trace = trace(&table, folder)?;
     for key in POISSON_KEYS {
-        table.only(
-            key,
-            "with workload.kind = \"poisson\"",
-            kind == Kind::Poisson,
-        )?;
+        table.only(key, "with workload.kind = \"poisson\"", kind == Kind::Poisson)?;
     }
     for key in ["trace", "trace_format"] {
         table.only(key, "with workload.kind = \"trace\"", kind == Kind::Trace)?;
@@ -101,14 +94,7 @@ fn poisson(
         return Err(table.error("rmw_fraction", problem));
     }
     let messages = table.integer("messages", 100_000, 1..=MESSAGES_MAX)?;
-    Ok(PoissonConfig {
-        pattern,
-        load,
-        sizes,
-        read_fraction,
-        rmw_fraction,
-        messages,
-    })
+    Ok(PoissonConfig { pattern, load, sizes, read_fraction, rmw_fraction, messages })
 }
 
 fn pattern(table: &Table<'_>, nodes: u16) -> Result<Pattern, InputError> {
@@ -122,41 +108,21 @@ fn pattern(table: &Table<'_>, nodes: u16) -> Result<Pattern, InputError> {
         ],
     )?;
     let others = u64::from(nodes) - 1;
-    let fan_in = table.bounded(
-        "incast_fan_in",
-        (others, "nodes - 1"),
-        (1, others, "nodes - 1"),
-    )?;
+    let fan_in = table.bounded("incast_fan_in", (others, "nodes - 1"), (1, others, "nodes - 1"))?;
     let receiver = node(table, "incast_receiver", nodes)?;
-    let fraction = table
-        .read("hot_spot_fraction", 0.2, OVER_0_TO_1, over_0_to_1)?
-        .unwrap_or(0.2);
+    let fraction = table.read("hot_spot_fraction", 0.2, OVER_0_TO_1, over_0_to_1)?.unwrap_or(0.2);
     let hot_node = node(table, "hot_spot_node", nodes)?;
     for key in ["incast_fan_in", "incast_receiver"] {
-        table.only(
-            key,
-            "with workload.pattern = \"incast\"",
-            name == PatternName::Incast,
-        )?;
+        table.only(key, "with workload.pattern = \"incast\"", name == PatternName::Incast)?;
     }
     for key in ["hot_spot_fraction", "hot_spot_node"] {
-        table.only(
-            key,
-            "with workload.pattern = \"hot-spot\"",
-            name == PatternName::HotSpot,
-        )?;
+        table.only(key, "with workload.pattern = \"hot-spot\"", name == PatternName::HotSpot)?;
     }
     Ok(match name {
         PatternName::AllToAll => Pattern::AllToAll,
-        PatternName::Incast => Pattern::Incast {
-            fan_in: fan_in as u16,
-            receiver,
-        },
+        PatternName::Incast => Pattern::Incast { fan_in: fan_in as u16, receiver },
         PatternName::Permutation => Pattern::Permutation,
-        PatternName::HotSpot => Pattern::HotSpot {
-            fraction,
-            node: hot_node,
-        },
+        PatternName::HotSpot => Pattern::HotSpot { fraction, node: hot_node },
     })
 }
 
@@ -172,9 +138,7 @@ fn over_0_to_1(value: &toml::de::DeValue<'_>) -> Option<f64> {
 }
 
 fn load(table: &Table<'_>, fabric: &FabricConfig) -> Result<f64, InputError> {
-    let load = table
-        .read("load", 0.8, OVER_0_TO_1, over_0_to_1)?
-        .unwrap_or(0.8);
+    let load = table.read("load", 0.8, OVER_0_TO_1, over_0_to_1)?.unwrap_or(0.8);
     let background = fabric.background.load;
     if load + background > 1.0 + LOAD_SLACK {
         let problem = format!(
@@ -202,16 +166,9 @@ fn sizes(table: &Table<'_>, folder: &Path) -> Result<SizeDistribution, InputErro
     }
     let built_in = built_in(&path).ok_or_else(|| {
         let names = built_in_names().join(", ");
-        table.error(
-            "size_cdf",
-            format!("no such file: allowed are files and {names}"),
-        )
+        table.error("size_cdf", format!("no such file: allowed are files and {names}"))
     })?;
-    table.only(
-        "size_application",
-        "with a file of several applications",
-        false,
-    )?;
+    table.only("size_application", "with a file of several applications", false)?;
     Ok(built_in)
 }
 
@@ -222,13 +179,11 @@ fn trace(table: &Table<'_>, folder: &Path) -> Result<Option<TraceConfig>, InputE
     let format = table.choice_or("trace_format", "by the extension of trace", &formats)?;
     let Some(path) = path else { return Ok(None) };
     let path = folder.join(path);
-    let format = format
-        .or_else(|| TraceFormat::of_path(&path))
-        .ok_or_else(|| {
-            let problem = "its extension names no format: allowed are .csv, .parquet, or any with \
+    let format = format.or_else(|| TraceFormat::of_path(&path)).ok_or_else(|| {
+        let problem = "its extension names no format: allowed are .csv, .parquet, or any with \
                        workload.trace_format";
-            table.error("trace", problem)
-        })?;
+        table.error("trace", problem)
+    })?;
     Ok(Some(TraceConfig { path, format }))
 }
 
@@ -253,18 +208,11 @@ pub(super) fn read_run(
     let (warmup_fraction, cooldown_fraction) =
         (fraction("warmup_fraction")?, fraction("cooldown_fraction")?);
     if warmup_fraction + cooldown_fraction >= 1.0 {
-        let key = if table.has("cooldown_fraction") {
-            "cooldown_fraction"
-        } else {
-            "warmup_fraction"
-        };
+        let key =
+            if table.has("cooldown_fraction") { "cooldown_fraction" } else { "warmup_fraction" };
         let problem = "with the other end nothing is left to measure: allowed is a sum under 1";
         return Err(table.error(key, problem));
     }
     table.finish()?;
-    Ok(RunConfig {
-        seed,
-        warmup_fraction,
-        cooldown_fraction,
-    })
+    Ok(RunConfig { seed, warmup_fraction, cooldown_fraction })
 }

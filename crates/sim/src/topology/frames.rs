@@ -2,8 +2,8 @@
 
 use ethermem_edm::Arbitration;
 use ethermem_units::{Blocks, Ps};
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::config::Background;
 
@@ -17,7 +17,7 @@ pub(super) struct Frames {
     frame: Blocks,
     mean_gap_ps: f64,
     arbitration: Arbitration,
-    rng: Pcg64Mcg,
+    rng: Xoshiro256PlusPlus,
     next: Ps,
     arrived: u64,
     backlog: Blocks,
@@ -42,7 +42,9 @@ impl Frames {
             frame,
             mean_gap_ps: (slot.0 * frame.0) as f64 / background.load,
             arbitration,
-            rng: Pcg64Mcg::seed_from_u64(seed ^ (stream + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            rng: Xoshiro256PlusPlus::seed_from_u64(
+                seed ^ (stream + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            ),
             next: Ps::ZERO,
             arrived: 0,
             backlog: Blocks(0),
@@ -58,8 +60,9 @@ impl Frames {
     }
 
     fn gap(&mut self) -> Ps {
-        let uniform: f64 = self.rng.random();
-        Ps((-(1.0 - uniform).ln() * self.mean_gap_ps) as u64)
+        // 53 bits in (0, 1]; libm's logarithm has the same bits on every platform.
+        let uniform = ((self.rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        Ps((-libm::log(uniform) * self.mean_gap_ps) as u64)
     }
 
     /// When an item may start that is ready at `ready` on a link that memory leaves at `free`.

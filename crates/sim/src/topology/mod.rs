@@ -26,13 +26,16 @@ impl Star {
     #[must_use]
     pub fn new(config: &FabricConfig, arbitration: Arbitration, seed: u64) -> Star {
         let link = |stream: u64| {
-            Transmitter::new(config.link.block_time(), &config.background, arbitration, seed, stream)
+            Transmitter::new(
+                config.link.block_time(),
+                &config.background,
+                arbitration,
+                seed,
+                stream,
+            )
         };
         let nodes = u64::from(config.nodes);
-        Star {
-            up: (0..nodes).map(link).collect(),
-            down: (nodes..2 * nodes).map(link).collect(),
-        }
+        Star { up: (0..nodes).map(link).collect(), down: (nodes..2 * nodes).map(link).collect() }
     }
 
     /// The uplink of a node.
@@ -51,7 +54,8 @@ impl Star {
     #[must_use]
     pub fn stats(&self, ended: Ps) -> FabricStats {
         let share = |link: &Transmitter| link.share(ended);
-        let mean = |links: &[Transmitter]| links.iter().map(share).sum::<f64>() / links.len() as f64;
+        let mean =
+            |links: &[Transmitter]| links.iter().map(share).sum::<f64>() / links.len() as f64;
         let max = |links: &[Transmitter]| links.iter().map(share).fold(0.0, f64::max);
         let utilisation = Utilisation {
             uplink_mean: mean(&self.up),

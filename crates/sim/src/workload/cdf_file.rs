@@ -63,10 +63,7 @@ pub fn read(
 ) -> Result<SizeDistribution, InputError> {
     let mut lines = Lines::new(reader, file);
     if !lines.advance()? {
-        return Err(InputError::file(
-            file,
-            format!("empty: the first row is {PLAIN_HEADER}"),
-        ));
+        return Err(InputError::file(file, format!("empty: the first row is {PLAIN_HEADER}")));
     }
     let header = lines.row()?;
     let columns: Vec<&str> = fields(header).collect();
@@ -80,11 +77,7 @@ pub fn read(
             )));
         }
     };
-    if by_application {
-        read_one_of(lines, application)
-    } else {
-        read_plain(lines, application)
-    }
+    if by_application { read_one_of(lines, application) } else { read_plain(lines, application) }
 }
 
 const PLAIN_HEADER: &str = "size_bytes,cumulative_probability";
@@ -131,10 +124,9 @@ fn read_one_of<R: BufRead>(
     }
     let allowed = applications.join(", ");
     let problem = match application {
-        Some(application) => format!(
-            "no application {}: allowed are {allowed}",
-            found(application)
-        ),
+        Some(application) => {
+            format!("no application {}: allowed are {allowed}", found(application))
+        }
         None => format!("sizes of several applications: choose one of {allowed}"),
     };
     Err(InputError::file(lines.file(), problem))
@@ -161,8 +153,7 @@ impl Points {
             lines.error(format!("{name} = {}: allowed are {allowed}", found(value)))
         };
         let point = (
-            size.parse()
-                .map_err(|_| fail("size_bytes", size, "whole numbers"))?,
+            size.parse().map_err(|_| fail("size_bytes", size, "whole numbers"))?,
             probability
                 .parse()
                 .map_err(|_| fail("cumulative_probability", probability, "0 to 1"))?,
@@ -189,9 +180,7 @@ mod tests {
     use super::*;
 
     fn error(text: &str, application: Option<&str>) -> String {
-        read(text.as_bytes(), Path::new("s.csv"), application)
-            .expect_err(text)
-            .to_string()
+        read(text.as_bytes(), Path::new("s.csv"), application).expect_err(text).to_string()
     }
 
     #[test]
@@ -207,11 +196,7 @@ mod tests {
         assert_eq!(built_in_names(), means.map(|(name, _)| name));
         for (name, mean) in means {
             let sizes = built_in(name).expect(name);
-            assert!(
-                (sizes.mean_bytes() - mean).abs() < 1e-6,
-                "{name} {}",
-                sizes.mean_bytes()
-            );
+            assert!((sizes.mean_bytes() - mean).abs() < 1e-6, "{name} {}", sizes.mean_bytes());
             assert_eq!(sizes.quantile(0.5), Bytes(5_840), "{name}");
             assert_eq!(built_in(&format!("workloads/{name}.csv")), Some(sizes));
         }
@@ -222,31 +207,16 @@ mod tests {
     fn one_application_is_taken_of_a_table_of_several() {
         let table = "application,size_bytes,cumulative_probability\na,8,1\nb,9,0.5\nb,10,1.0\n";
         let sizes = read(table.as_bytes(), Path::new("s.csv"), Some("b")).expect("b");
-        assert_eq!(
-            (sizes.quantile(0.5), sizes.quantile(1.0)),
-            (Bytes(9), Bytes(10))
-        );
-        assert_eq!(
-            error(table, Some("c")),
-            "s.csv: no application c: allowed are a, b"
-        );
-        assert_eq!(
-            error(table, None),
-            "s.csv: sizes of several applications: choose one of a, b"
-        );
+        assert_eq!((sizes.quantile(0.5), sizes.quantile(1.0)), (Bytes(9), Bytes(10)));
+        assert_eq!(error(table, Some("c")), "s.csv: no application c: allowed are a, b");
+        assert_eq!(error(table, None), "s.csv: sizes of several applications: choose one of a, b");
     }
 
     #[test]
     fn an_error_names_the_line() {
         let cases = [
-            (
-                "",
-                "s.csv: empty: the first row is size_bytes,cumulative_probability",
-            ),
-            (
-                "size_bytes,cumulative_probability\n",
-                "s.csv: no point: allowed is one or more",
-            ),
+            ("", "s.csv: empty: the first row is size_bytes,cumulative_probability"),
+            ("size_bytes,cumulative_probability\n", "s.csv: no point: allowed is one or more"),
             (
                 "size,p\n",
                 "s.csv:1: header size,p: allowed are size_bytes,cumulative_probability and \
@@ -277,9 +247,6 @@ mod tests {
             assert_eq!(error(text, None), expected);
         }
         let plain = "size_bytes,cumulative_probability\n8,1\n";
-        assert_eq!(
-            error(plain, Some("a")),
-            "s.csv:1: no column application to look a up in"
-        );
+        assert_eq!(error(plain, Some("a")), "s.csv:1: no column application to look a up in");
     }
 }

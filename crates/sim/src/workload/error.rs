@@ -20,20 +20,13 @@ impl InputError {
     #[must_use]
     pub fn file(file: &Path, problem: impl AsRef<str>) -> InputError {
         let file = one_line(&file.display().to_string());
-        InputError {
-            file,
-            line: None,
-            problem: one_line(problem.as_ref()),
-        }
+        InputError { file, line: None, problem: one_line(problem.as_ref()) }
     }
 
     /// A problem at `line`, counted from 1.
     #[must_use]
     pub fn line(file: &Path, line: u64, problem: impl AsRef<str>) -> InputError {
-        InputError {
-            line: Some(line),
-            ..InputError::file(file, problem)
-        }
+        InputError { line: Some(line), ..InputError::file(file, problem) }
     }
 
     /// A file that the system does not let us use.
@@ -101,10 +94,7 @@ mod tests {
         let hostile = format!("a\nb\r\u{2028}{}", "x".repeat(100));
         let error = InputError::line(Path::new("a\nb.toml"), 7, found(&hostile));
         let shown = error.to_string();
-        assert!(
-            shown.starts_with("a\\nb.toml:7: a\\nb\\r\\u{2028}xxx"),
-            "{shown}"
-        );
+        assert!(shown.starts_with("a\\nb.toml:7: a\\nb\\r\\u{2028}xxx"), "{shown}");
         assert!(shown.ends_with("xxx...") && shown.len() < 100, "{shown}");
     }
 

@@ -18,12 +18,7 @@ pub(crate) struct Lines<R> {
 
 impl<R: BufRead> Lines<R> {
     pub(crate) fn new(reader: R, file: &Path) -> Lines<R> {
-        Lines {
-            reader,
-            file: file.to_owned(),
-            line: 0,
-            buffer: Vec::new(),
-        }
+        Lines { reader, file: file.to_owned(), line: 0, buffer: Vec::new() }
     }
 
     /// Steps to the next row; false at the end of the file.
@@ -74,10 +69,7 @@ impl<R: BufRead> Lines<R> {
 pub(crate) fn fields(row: &str) -> impl Iterator<Item = &str> {
     row.split(',').map(|field| {
         let field = field.trim_ascii();
-        field
-            .strip_prefix('"')
-            .and_then(|rest| rest.strip_suffix('"'))
-            .unwrap_or(field)
+        field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(field)
     })
 }
 
@@ -98,10 +90,7 @@ pub(crate) fn exact_fields<'r, const N: usize>(
         return Ok(values);
     }
     let row = found(row);
-    Err(format!(
-        "{row}: {count} fields: allowed are {N}, {}",
-        names.join(",")
-    ))
+    Err(format!("{row}: {count} fields: allowed are {N}, {}", names.join(",")))
 }
 
 #[cfg(test)]
@@ -128,10 +117,7 @@ mod tests {
     #[test]
     fn a_line_without_end_is_refused() {
         let error = rows(&vec![b'x'; 1 << 20]).expect_err("1 MiB in one line");
-        assert_eq!(
-            error.to_string(),
-            "t.csv:1: a line longer than 4096 B: no row of a table"
-        );
+        assert_eq!(error.to_string(), "t.csv:1: a line longer than 4096 B: no row of a table");
         assert!(rows(&vec![b'x'; LINE_BYTES_MAX]).is_ok());
     }
 
@@ -144,10 +130,7 @@ mod tests {
 
     #[test]
     fn fields_lose_spaces_and_quotes() {
-        assert_eq!(
-            fields("1, \"read\" ,\"a").collect::<Vec<_>>(),
-            ["1", "read", "\"a"]
-        );
+        assert_eq!(fields("1, \"read\" ,\"a").collect::<Vec<_>>(), ["1", "read", "\"a"]);
         assert_eq!(exact_fields("1,2", &["a", "b"]), Ok(["1", "2"]));
         let error = exact_fields("1", &["a", "b"]).expect_err("one of two");
         assert_eq!(error, "1: 1 fields: allowed are 2, a,b");

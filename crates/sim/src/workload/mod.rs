@@ -1,5 +1,6 @@
 //! Where messages come from: synthetic arrivals and traces, one interface, nothing held in memory.
 
+mod atomic_file;
 mod cdf_file;
 mod error;
 mod lines;
@@ -8,13 +9,18 @@ mod poisson;
 mod sizes;
 mod trace;
 
+pub use atomic_file::AtomicFile;
 pub use cdf_file::{built_in, built_in_names, read as read_size_cdf_from, read_size_cdf};
 pub use error::InputError;
 pub(crate) use error::found;
 pub use pattern::Pattern;
 pub use poisson::{ATOMIC_BYTES, LinkBlocks, Offered, Poisson, PoissonConfig};
 pub use sizes::{MESSAGE_BYTES_MAX, PointError, SizeDistribution};
-pub use trace::{TraceConfig, TraceFormat};
+pub use trace::{TextTrace, TraceConfig, TraceFormat, WriteTraceError, write_trace};
+
+use ethermem_units::{BitsPerSecond, Bytes};
+
+use crate::message::{Kind, MessageSource, SourceError};
 
 /// The part of a scenario that says what messages there are.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,4 +29,29 @@ pub enum WorkloadConfig {
     Poisson(PoissonConfig),
     /// The rows of a file.
     Trace(TraceConfig),
+}
+
+impl WorkloadConfig {
+    /// The messages for a network of `nodes` links of rate `link`; `seed` and `link_blocks`, what a
+    /// message takes of its links, matter to synthetic ones only.
+    ///
+    /// # Errors
+    /// As [`Poisson::new`] and [`TraceConfig::open`].
+    ///
+    /// # Panics
+    /// As [`Poisson::new`].
+    pub fn open(
+        &self,
+        nodes: u16,
+        link: BitsPerSecond,
+        seed: u64,
+        link_blocks: &dyn Fn(Kind, Bytes) -> LinkBlocks,
+    ) -> Result<Box<dyn MessageSource>, SourceError> {
+        Ok(match self {
+            WorkloadConfig::Poisson(config) => {
+                Box::new(Poisson::new(config, nodes, link, seed, link_blocks)?)
+            }
+            WorkloadConfig::Trace(config) => config.open(nodes)?,
+        })
+    }
 }

@@ -165,22 +165,11 @@ impl MessageSource for Poisson {
         let kind = self.kind();
         let ends = self.ends.sample(kind, &mut self.rng);
         let size = self.sizes.sample(self.rng.next_u64());
-        let bytes = if kind == Kind::ReadModifyWrite {
-            Bytes(ATOMIC_BYTES)
-        } else {
-            size
-        };
+        let bytes = if kind == Kind::ReadModifyWrite { Bytes(ATOMIC_BYTES) } else { size };
         let index = self.next_index;
         self.next_index += 1;
         let (compute, memory) = (ends.compute, ends.memory);
-        Ok(Some(Message {
-            index,
-            arrival,
-            kind,
-            compute,
-            memory,
-            bytes,
-        }))
+        Ok(Some(Message { index, arrival, kind, compute, memory, bytes }))
     }
 
     fn messages_total(&self) -> Option<u64> {
@@ -214,15 +203,9 @@ fn offered(
         }
     });
     let blocks_per_message = busiest_link(ends, nodes, &blocks);
-    assert!(
-        blocks_per_message > 0.0,
-        "a message takes blocks of the links it crosses"
-    );
+    assert!(blocks_per_message > 0.0, "a message takes blocks of the links it crosses");
     let messages_per_s = config.load * 1e12 / (link.block_time().0 as f64 * blocks_per_message);
-    let bytes_mean = data
-        .iter()
-        .map(|[uplink, downlink, ..]| uplink + downlink)
-        .sum();
+    let bytes_mean = data.iter().map(|[uplink, downlink, ..]| uplink + downlink).sum();
     let gbps = |bytes: f64| bytes * 8.0 * messages_per_s / 1e9;
     Offered {
         load: config.load,

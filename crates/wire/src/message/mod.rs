@@ -96,18 +96,11 @@ impl DecodeError {
     /// the sender's, and would come again.
     #[must_use]
     pub const fn is_corruption(&self) -> bool {
-        matches!(
-            self,
-            DecodeError::Crc { .. } | DecodeError::BlockCount { .. }
-        )
+        matches!(self, DecodeError::Crc { .. } | DecodeError::BlockCount { .. })
     }
 
     fn check_crc(found: u32, computed: u32) -> Result<(), DecodeError> {
-        if found == computed {
-            Ok(())
-        } else {
-            Err(DecodeError::Crc { found, computed })
-        }
+        if found == computed { Ok(()) } else { Err(DecodeError::Crc { found, computed }) }
     }
 }
 
@@ -121,10 +114,7 @@ pub(crate) struct Framed<'a> {
 
 impl Framed<'_> {
     fn unexpected_count(&self, opcode: Opcode) -> DecodeError {
-        DecodeError::BlockCount {
-            opcode,
-            found: self.blocks.len(),
-        }
+        DecodeError::BlockCount { opcode, found: self.blocks.len() }
     }
 }
 
@@ -171,11 +161,7 @@ impl<'a> Message<'a> {
         let bits = OpcodeBits::from_low_bits(layout::OPCODE.get(ms) as u8);
         let Ok(opcode) = Opcode::try_from(bits) else {
             let (peer, id) = single::party(ms);
-            return Err(DecodeError::Opcode {
-                opcode: bits,
-                peer,
-                id,
-            });
+            return Err(DecodeError::Opcode { opcode: bits, peer, id });
         };
         let rmw = |kind| RmwRequest::from_framed(kind, framed).map(Message::RmwRequest);
         match opcode {

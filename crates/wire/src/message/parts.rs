@@ -36,13 +36,7 @@ impl<'a> Frame<'a> {
     pub(crate) fn new(ms: u64, head: &[u64], data: &'a [u8]) -> Frame<'a> {
         let mut words = [0; HEAD_MAX];
         words[..head.len()].copy_from_slice(head);
-        Frame {
-            ms,
-            head: words,
-            head_count: head.len(),
-            data,
-            mt: 0,
-        }
+        Frame { ms, head: words, head_count: head.len(), data, mt: 0 }
     }
 
     fn md_count(&self) -> usize {

@@ -54,12 +54,7 @@ impl ReadRequest {
         if matches!(address, Address::Short(_)) && demand.bytes().0 != bytes.0 {
             return Err(FieldError::InexactLength(bytes));
         }
-        Ok(ReadRequest {
-            peer,
-            id,
-            address,
-            bytes,
-        })
+        Ok(ReadRequest { peer, id, address, bytes })
     }
 
     /// The memory node on the way to the switch, the compute node on the way from it.
@@ -182,18 +177,11 @@ impl RmwRequest {
         };
         check_reserved(ms, &[layout::RMW_RESERVED])?;
         let word = |index: usize| {
-            operands
-                .get(index)
-                .map_or(0, |octets: &[u8; MD_BYTES]| u64::from_le_bytes(*octets))
+            operands.get(index).map_or(0, |octets: &[u8; MD_BYTES]| u64::from_le_bytes(*octets))
         };
         let (peer, id) = party(ms);
         let operation = RmwOperation::new(kind, [word(0), word(1)]);
-        Ok(RmwRequest {
-            peer,
-            id,
-            address,
-            operation,
-        })
+        Ok(RmwRequest { peer, id, address, operation })
     }
 }
 

@@ -126,17 +126,8 @@ impl Notification {
         let (destination, id) = party(content);
         let demand = Length::from_bits(layout::LENGTH.get(content)).ok_or(DecodeError::Length)?;
         let acknowledged = layout::FLAG.get(content) == 1;
-        let kind = if acknowledged {
-            WriteKind::Acknowledged
-        } else {
-            WriteKind::Posted
-        };
-        Ok(Notification {
-            destination,
-            id,
-            demand,
-            kind,
-        })
+        let kind = if acknowledged { WriteKind::Acknowledged } else { WriteKind::Posted };
+        Ok(Notification { destination, id, demand, kind })
     }
 }
 
@@ -155,17 +146,8 @@ impl Grant {
         let bytes = NonZeroU16::new(layout::GRANT_BYTES.get(content) as u16);
         let bytes = bytes.ok_or(DecodeError::Length)?;
         let response = layout::FLAG.get(content) == 1;
-        let kind = if response {
-            GrantKind::Response
-        } else {
-            GrantKind::Write
-        };
-        Ok(Grant {
-            peer,
-            id,
-            kind,
-            bytes,
-        })
+        let kind = if response { GrantKind::Response } else { GrantKind::Write };
+        Ok(Grant { peer, id, kind, bytes })
     }
 }
 
@@ -181,17 +163,10 @@ impl Status {
         check_reserved(content, &[layout::STATUS_RESERVED])?;
         let (peer, id) = party(content);
         let bits = layout::STATUS.get(content);
-        let code = StatusCode::ALL
-            .into_iter()
-            .find(|&code| code as u64 == bits);
+        let code = StatusCode::ALL.into_iter().find(|&code| code as u64 == bits);
         let code = code.ok_or(DecodeError::StatusCode(bits as u8))?;
         let opcode = OpcodeBits::from_low_bits(layout::OPCODE.get(content) as u8);
-        Ok(Status {
-            opcode,
-            peer,
-            id,
-            code,
-        })
+        Ok(Status { opcode, peer, id, code })
     }
 }
 
@@ -222,12 +197,7 @@ mod tests {
     fn a_grant_is_laid_out_as_documented() {
         let bytes = NonZeroU16::new(256).expect("not zero");
         let (peer, id) = (NodeId::new(7).expect("fits"), MessageId(9));
-        let grant = Grant {
-            peer,
-            id,
-            kind: GrantKind::Response,
-            bytes,
-        };
+        let grant = Grant { peer, id, kind: GrantKind::Response, bytes };
         let content = grant.to_control().content();
         assert_eq!(content, 1 | 7 << 4 | 9 << 13 | 256 << 21);
         assert_eq!(Grant::from_content(content), Ok(grant));
@@ -241,23 +211,12 @@ mod tests {
     fn a_status_answers_also_an_opcode_nobody_knows() {
         let (peer, id) = (NodeId::new(511).expect("fits"), MessageId(255));
         for code in StatusCode::ALL {
-            let status = Status {
-                opcode: OpcodeBits::from_low_bits(15),
-                peer,
-                id,
-                code,
-            };
+            let status = Status { opcode: OpcodeBits::from_low_bits(15), peer, id, code };
             let content = status.to_control().content();
             assert_eq!(content, 15 | 511 << 4 | 255 << 13 | (code as u64) << 21);
             assert_eq!(Status::from_content(content), Ok(status));
-            assert_eq!(
-                Status::from_content(content | 1 << 39),
-                Err(DecodeError::Reserved)
-            );
+            assert_eq!(Status::from_content(content | 1 << 39), Err(DecodeError::Reserved));
         }
-        assert_eq!(
-            Status::from_content(5 << 21),
-            Err(DecodeError::StatusCode(5))
-        );
+        assert_eq!(Status::from_content(5 << 21), Err(DecodeError::StatusCode(5)));
     }
 }

@@ -1,6 +1,9 @@
 //! What is on its way: one entry from its transmitter until it is processed at the other end.
 
-use ethermem_edm::{Ack, ChunkKind as EdmChunk, Grant, MemoryRequest, NodeId, Notification, Outbound, Token};
+use ethermem_edm::{
+    Ack, Chunk, ChunkKind as EdmChunk, Grant, MemoryRequest, NodeId, Notification, Outbound,
+    Status, Token,
+};
 use ethermem_units::Blocks;
 use ethermem_wire::{
     AddressWidth, ChunkKind, GRANT_BLOCKS, NOTIFICATION_BLOCKS, RmwKind, STATUS_BLOCKS,
@@ -9,36 +12,41 @@ use ethermem_wire::{
 /// Addresses in these simulations fit 40 bits.
 const ADDRESS: AddressWidth = AddressWidth::Bits40;
 
+/// What is carried. `peer` inside is the sender's view on the way to the switch, the receiver's
+/// view from there on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Payload {
+    Request(MemoryRequest),
+    Notify(Notification),
+    Grant(Grant),
+    Chunk(Chunk, Option<Token>),
+    Status(Status),
+}
+
 /// A control message or a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub(super) from: u16,
     pub(super) to: u16,
-    pub(super) blocks: Blocks,
+    pub(super) blocks: u16,
     /// Blocks of data among them.
-    pub(super) data: Blocks,
-    /// As its receiver sees it. A /G/ travels as the notification it answers: the same fields.
-    pub(super) outbound: Outbound,
-    token: Option<Token>,
-}
-
-pub(super) fn request_blocks(modify: bool) -> Blocks {
-    if modify {
-        ethermem_wire::rmw_request_blocks(RmwKind::FetchAndAdd, ADDRESS)
-    } else {
-        ethermem_wire::read_request_blocks(ADDRESS)
-    }
+    pub(super) data: u16,
+    pub(super) payload: Payload,
 }
 
 impl Item {
-    pub(super) fn from_host(from: u16, outbound: &Outbound) -> Item {
+    /// What a host transmits.
+    #[inline]
+    pub(super) fn from_host(from: u16, outbound: Outbound) -> Item {
         let to = outbound.peer().0;
-        let (blocks, data, token) = match outbound {
+        let (blocks, data, payload) = match outbound {
             Outbound::Request(request) => {
-                (request_blocks(request.modify.is_some()), Blocks(0), None)
+                (request_blocks(request.modify.is_some()), Blocks(0), Payload::Request(request))
             }
-            Outbound::Notify(_) => (NOTIFICATION_BLOCKS, Blocks(0), None),
-            Outbound::Status(_) => (STATUS_BLOCKS, Blocks(0), None),
+            Outbound::Notify(notification) => {
+                (NOTIFICATION_BLOCKS, Blocks(0), Payload::Notify(notification))
+            }
+            Outbound::Status(status) => (STATUS_BLOCKS, Blocks(0), Payload::Status(status)),
             Outbound::Chunk { chunk, token } => {
                 let kind = match chunk.kind {
                     EdmChunk::ReadResponse => ChunkKind::ReadResponse,
@@ -48,9 +56,72 @@ impl Item {
                     }
                 };
                 let blocks = ethermem_wire::chunk_blocks(kind, chunk.bytes);
-                (blocks, chunk.bytes.to_blocks(), *token)
+                let received = Chunk { peer: NodeId(from), ..chunk };
+                (blocks, chunk.bytes.to_blocks(), Payload::Chunk(received, token))
             }
         };
-        Item { from, to, blocks, data, outbound: *outbound, token }
+        Item { from, to, blocks: blocks.0 as u16, data: data.0 as u16, payload }
+    }
+
+    /// A /G/ from the switch.
+    pub(super) fn grant(to: NodeId, grant: Grant) -> Item {
+        let payload = Payload::Grant(grant);
+        Item { from: grant.peer.0, to: to.0, blocks: GRANT_BLOCKS.0 as u16, data: 0, payload }
+    }
+
+    /// A request that the switch releases.
+    pub(super) fn release(to: NodeId, request: MemoryRequest) -> Item {
+        let blocks = request_blocks(request.modify.is_some()).0 as u16;
+        let payload = Payload::Request(request);
+        Item { from: request.peer.0, to: to.0, blocks, data: 0, payload }
+    }
+}
+
+/// Blocks of a read request, or of the atomic that is simulated.
+pub(super) fn request_blocks(modify: bool) -> Blocks {
+    if modify {
+        ethermem_wire::rmw_request_blocks(RmwKind::FetchAndAdd, ADDRESS)
+    } else {
+        ethermem_wire::read_request_blocks(ADDRESS)
+    }
+}
+
+/// Items by index, the indices used again.
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    items: Vec<Item>,
+    free: Vec<u32>,
+}
+
+impl Flights {
+    #[inline]
+    pub(super) fn insert(&mut self, item: Item) -> u32 {
+        match self.free.pop() {
+            Some(index) => {
+                self.items[index as usize] = item;
+                index
+            }
+            None => {
+                self.items.push(item);
+                self.items.len() as u32 - 1
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: u32) -> &Item {
+        &self.items[index as usize]
+    }
+
+    /// Takes an item out; its index names another from now on.
+    #[inline]
+    pub(super) fn remove(&mut self, index: u32) -> Item {
+        self.free.push(index);
+        self.items[index as usize]
+    }
+
+    /// Items under way.
+    pub(super) fn len(&self) -> usize {
+        self.items.len() - self.free.len()
     }
 }

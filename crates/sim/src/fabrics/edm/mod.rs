@@ -8,13 +8,13 @@ mod flight;
 
 use std::collections::VecDeque;
 
+use ethermem_edm::sched::SchedulerConfig;
 use ethermem_edm::{
-    Ack, Action, Address, Emission, Event as HostEvent, Host, HostConfig, MemoryRequest, NodeId,
-    Op, Outbound, Request, RmwOpcode, SchedulerConfig, StatusCode, SubmitError, Switch, Token,
-    budget as edm,
+    Ack, Action, Address, Emission, Event as HostEvent, FailReason, Host, HostConfig, NodeId, Op,
+    Request, RmwOpcode, Status, StatusCode, SubmitError, Switch, Token, budget as edm,
 };
 use ethermem_units::{Blocks, Bytes, Cycles, Ps};
-use ethermem_wire::{AddressWidth, ChunkKind, RmwKind};
+use ethermem_wire::ChunkKind;
 
 use crate::FabricConfig;
 use crate::budget::Timing;
@@ -23,12 +23,10 @@ use crate::message::{Kind, Message, NodeIndex};
 use crate::metrics::{FabricStats, Matching};
 use crate::topology::Star;
 use crate::workload::LinkBlocks;
-use flight::{Flights, Item};
+use flight::{Flights, Item, Payload};
 
 /// Requests that a host holds; further ones wait with the application.
 const HOST_MESSAGES_MAX: usize = 4_096;
-/// The simulated atomic: the cheapest, one operand.
-const RMW: RmwKind = RmwKind::FetchAndAdd;
 
 /// See the module.
 pub struct Edm {
@@ -108,22 +106,21 @@ impl Delays {
 
 impl Edm {
     /// Transmits whatever a host has ready.
+    #[inline]
     fn pump(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
         let now = sim.now();
         while let Some(outbound) = self.hosts[usize::from(node)].poll_outbound(now) {
-            let item = Item::from_host(node, &outbound);
+            let item = Item::from_host(node, outbound);
             let link = self.links.up(node);
-            let start = link.send(now, item.blocks, item.data);
+            let blocks = Blocks(item.blocks.into());
+            let start = link.send(now, blocks, Blocks(item.data.into()));
             let first = start + self.delays.hop;
-            let whole = first + link.tail(item.blocks);
+            let whole = first + link.tail(blocks);
             let flight = self.flights.insert(item);
-            match outbound {
-                Outbound::Chunk { .. } => {
-                    sim.at(first + self.delays.forward, Event::AtEgress(flight));
-                }
-                Outbound::Request(_) | Outbound::Notify(_) | Outbound::Status(_) => {
-                    sim.at(whole + self.delays.insert, Event::AtSwitch(flight));
-                }
+            if item.data > 0 {
+                sim.at(first + self.delays.forward, Event::AtEgress(flight));
+            } else {
+                sim.at(whole + self.delays.insert, Event::AtSwitch(flight));
             }
         }
         self.settle(sim, node);
@@ -139,7 +136,7 @@ impl Edm {
                 // A posted write ends when its data is at the memory node.
                 HostEvent::WriteSent { .. } => {}
                 HostEvent::Failed { token, why } => {
-                    let timeout = why == ethermem_edm::FailReason::Timeout;
+                    let timeout = why == FailReason::Timeout;
                     sim.lose(token.0, if timeout { Loss::Timeout } else { Loss::Fault });
                 }
             }
@@ -169,24 +166,24 @@ impl Edm {
     }
 
     fn at_switch(&mut self, sim: &mut Sim<Event>, flight: u32) {
-        let item = self.flights.remove(flight);
+        let item = *self.flights.get(flight);
         let (now, from) = (sim.now(), NodeId(item.from));
-        let queued = match item.outbound {
-            Outbound::Request(request) => {
-                self.switch.on_request(now, from, request, item.blocks.0)
+        let queued = match item.payload {
+            Payload::Request(request) => {
+                self.switch.on_request(now, from, request, item.blocks.into())
             }
-            Outbound::Notify(notification) => {
-                self.switch.on_notification(now, from, notification)
-            }
-            Outbound::Status(_) => {
-                let flight = self.flights.insert(item);
+            Payload::Notify(notification) => self.switch.on_notification(now, from, notification),
+            Payload::Status(_) => {
                 sim.at(now + self.delays.forward, Event::AtEgress(flight));
                 return;
             }
-            Outbound::Chunk { .. } => unreachable!("a chunk goes to its egress directly"),
+            Payload::Chunk(..) | Payload::Grant(_) => {
+                unreachable!("chunks go to their egress, grants come from the switch")
+            }
         };
+        self.flights.remove(flight);
         if let Err(error) = queued {
-            self.break_off(format!("switch refused {:?}: {error:?}", item.outbound));
+            self.break_off(format!("the switch refused {item:?}: {error:?}"));
         }
         self.schedule_step(sim);
     }
@@ -208,17 +205,16 @@ impl Edm {
         self.step_at = Ps::MAX;
         let Edm { switch, flights, delays, granted, chunk, .. } = self;
         switch.step(sim.now(), |at, emission| {
-            let (to, item) = match emission {
+            let item = match emission {
                 Emission::Grant { to, grant } => {
                     *granted += grant.bytes;
-                    (to, Item::grant(to.0, grant))
+                    Item::grant(to, grant)
                 }
                 Emission::Release { to, request } => {
                     *granted += Bytes(request.bytes.0.min(chunk.0));
-                    (to, Item::release(to.0, request))
+                    Item::release(to, request)
                 }
             };
-            debug_assert_eq!(to.0, item.to);
             sim.at(at + delays.generate_grant, Event::AtEgress(flights.insert(item)));
         });
         self.schedule_step(sim);
@@ -227,60 +223,56 @@ impl Edm {
     fn at_egress(&mut self, sim: &mut Sim<Event>, flight: u32) {
         let now = sim.now();
         let item = *self.flights.get(flight);
-        if item.data.0 > 0 {
-            self.forward_chunk(&item);
+        if let Payload::Chunk(chunk, _) = item.payload {
+            // The circuit of the oldest grant must lead where the chunk is meant to go.
+            let port = self.switch.on_chunk(NodeId(item.from), chunk.bytes);
+            if port != Some(NodeId(item.to)) {
+                self.break_off(format!("the circuit of {} leads to {port:?}: {item:?}", item.from));
+            }
         } else {
-            self.switch.on_emitted(now, NodeId(item.to), item.blocks.0);
+            self.switch.on_emitted(now, NodeId(item.to), item.blocks.into());
         }
         let link = self.links.down(item.to);
-        let start = link.send(now, item.blocks, item.data);
-        let whole = start + link.tail(item.blocks) + self.delays.hop;
-        let node = &mut self.nodes[usize::from(item.to)];
-        let processed = match item.outbound {
-            Outbound::Chunk { .. } | Outbound::Status(_) => whole + self.delays.receive_data,
-            Outbound::Notify(_) => whole + self.delays.grant_to_data,
-            Outbound::Request(_) => whole + self.delays.request_to_data,
+        let blocks = Blocks(item.blocks.into());
+        let start = link.send(now, blocks, Blocks(item.data.into()));
+        let whole = start + link.tail(blocks) + self.delays.hop;
+        let granted = match item.payload {
+            Payload::Grant(_) => whole + self.delays.grant_to_data,
+            Payload::Request(_) => whole + self.delays.request_to_data,
+            Payload::Chunk(..) | Payload::Notify(_) | Payload::Status(_) => {
+                sim.at(whole + self.delays.receive_data, Event::AtHost(flight));
+                return;
+            }
         };
-        let at = if matches!(item.outbound, Outbound::Notify(_) | Outbound::Request(_)) {
-            node.grants_until = node.grants_until.max(processed);
-            node.grants_until
-        } else {
-            processed
-        };
-        sim.at(at, Event::AtHost(flight));
-    }
-
-    /// The circuit of the oldest grant must lead where the chunk is meant to go.
-    fn forward_chunk(&mut self, item: &Item) {
-        let Outbound::Chunk { chunk, .. } = item.outbound else {
-            unreachable!("only chunks carry data");
-        };
-        let port = self.switch.on_chunk(NodeId(item.from), chunk.bytes);
-        if port != Some(NodeId(item.to)) {
-            self.break_off(format!("circuit of {} leads to {port:?}: {item:?}", item.from));
-        }
+        let queue = &mut self.nodes[usize::from(item.to)].grants_until;
+        *queue = granted.max(*queue);
+        sim.at(*queue, Event::AtHost(flight));
     }
 
     fn at_host(&mut self, sim: &mut Sim<Event>, flight: u32) {
         let item = self.flights.remove(flight);
         let now = sim.now();
         let host = &mut self.hosts[usize::from(item.to)];
-        match item.received() {
-            Outbound::Chunk { chunk, .. } => {
+        match item.payload {
+            Payload::Chunk(chunk, token) => {
                 self.delivered += chunk.bytes;
-                let action = host.on_chunk(now, chunk);
-                if let Some(Action::Write { .. }) = action {
-                    host.on_written(now, &chunk, StatusCode::Applied);
-                }
-                if let (Some(token), true, true) = (item.token(), chunk.last, item.is_posted()) {
-                    sim.finish(token.0, now);
+                if let Some(Action::Store(stored)) = host.on_chunk(now, chunk) {
+                    host.on_written(now, &stored, StatusCode::Applied);
+                    // A posted write ends where its last data is stored.
+                    if let (Some(token), true) = (token, stored.last) {
+                        sim.finish(token.0, now);
+                    }
                 }
             }
-            Outbound::Request(request) => {
-                host.on_request(now, request);
+            // The memory itself is not simulated: its access time is in the delay.
+            Payload::Request(request) => {
+                let _served = host.on_request(now, request);
             }
-            Outbound::Status(status) => host.on_status(now, status),
-            Outbound::Notify(notification) => host.on_grant(now, Item::as_grant(&notification)),
+            Payload::Grant(grant) => host.on_grant(now, grant),
+            Payload::Status(status) => {
+                host.on_status(now, Status { peer: NodeId(item.from), ..status });
+            }
+            Payload::Notify(_) => unreachable!("a notification ends at the switch"),
         }
         self.pump(sim, item.to);
     }
@@ -303,12 +295,8 @@ impl Fabric for Edm {
                 messages_max: HOST_MESSAGES_MAX,
             })
         };
-        let scheduler = SchedulerConfig::new(
-            nodes,
-            &config.edm,
-            config.pcs_clock,
-            config.link.block_time(),
-        );
+        let scheduler =
+            SchedulerConfig::new(nodes, &config.edm, config.pcs_clock, config.link.block_time());
         Edm {
             delays: Delays::new(config),
             hosts: (0..nodes).map(host).collect(),
@@ -330,10 +318,9 @@ impl Fabric for Edm {
         let op = match message.kind {
             Kind::Read => Op::Read { bytes: message.bytes },
             Kind::Write => Op::Write { bytes: message.bytes, ack: Ack::Posted },
-            Kind::ReadModifyWrite => Op::ReadModifyWrite {
-                opcode: RmwOpcode::FetchAndAdd,
-                operands: [1, 0],
-            },
+            Kind::ReadModifyWrite => {
+                Op::ReadModifyWrite { opcode: RmwOpcode::FetchAndAdd, operands: [1, 0] }
+            }
         };
         let request = Request {
             token: Token(handle),
@@ -425,8 +412,7 @@ impl Fabric for Edm {
         stats.matching = Some(Matching {
             rounds: scheduler.iterations,
             grants: scheduler.grants,
-            iterations_mean: 1.0
-                + scheduler.requests_lost as f64 / scheduler.grants.max(1) as f64,
+            iterations_mean: 1.0 + scheduler.requests_lost as f64 / scheduler.grants.max(1) as f64,
             iterations_max: 0,
             size_mean: scheduler.grants as f64 / scheduler.iterations.max(1) as f64,
             size_max: 0,

@@ -38,26 +38,15 @@ fn blocks(kind: Kind, bytes: Bytes) -> LinkBlocks {
 }
 
 fn draw_all(source: &mut Poisson) -> Vec<Message> {
-    std::iter::from_fn(|| {
-        source
-            .next_message()
-            .expect("synthetic messages never fail")
-    })
-    .collect()
+    std::iter::from_fn(|| source.next_message().expect("synthetic messages never fail")).collect()
 }
 
 fn patterns() -> [Pattern; 4] {
     [
         Pattern::AllToAll,
-        Pattern::Incast {
-            fan_in: 3,
-            receiver: 6,
-        },
+        Pattern::Incast { fan_in: 3, receiver: 6 },
         Pattern::Permutation,
-        Pattern::HotSpot {
-            fraction: 0.4,
-            node: 5,
-        },
+        Pattern::HotSpot { fraction: 0.4, node: 5 },
     ]
 }
 
@@ -86,14 +75,8 @@ fn the_busiest_link_gets_the_load() {
         assert!((load / 0.7 - 1.0).abs() < 0.01, "{pattern:?}: load {load}");
         let goodput_gbps = bytes as f64 * 8e3 / run_ps;
         let ratio = goodput_gbps / offered.goodput_gbps_total;
-        assert!(
-            (ratio - 1.0).abs() < 0.01,
-            "{pattern:?}: goodput {goodput_gbps} Gb/s"
-        );
-        assert!(
-            offered.goodput_gbps_busiest < 70.0,
-            "{pattern:?}: {offered:?}"
-        );
+        assert!((ratio - 1.0).abs() < 0.01, "{pattern:?}: goodput {goodput_gbps} Gb/s");
+        assert!(offered.goodput_gbps_busiest < 70.0, "{pattern:?}: {offered:?}");
     }
 }
 
@@ -109,17 +92,11 @@ fn the_offered_load_is_exact() {
     };
     let source = Poisson::new(&config, NODES, link(), 1, &blocks).expect("a short run");
     let offered = source.offered();
-    assert!(
-        (offered.blocks_per_message - 11.0 / 8.0).abs() < 1e-12,
-        "{offered:?}"
-    );
+    assert!((offered.blocks_per_message - 11.0 / 8.0).abs() < 1e-12, "{offered:?}");
     assert!((offered.messages_per_s / (0.7 * 8.0 / (11.0 * 640e-12)) - 1.0).abs() < 1e-12);
     assert!((offered.bytes_mean - 64.0).abs() < 1e-9);
     // Of 11 blocks 8 are data, so of 70 Gb/s.
-    assert!(
-        (offered.goodput_gbps_busiest - 70.0 * 8.0 / 11.0).abs() < 1e-9,
-        "{offered:?}"
-    );
+    assert!((offered.goodput_gbps_busiest - 70.0 * 8.0 / 11.0).abs() < 1e-9, "{offered:?}");
 }
 
 #[test]
@@ -128,10 +105,7 @@ fn kinds_come_in_their_shares_and_atomics_return_a_word() {
         Poisson::new(&config(Pattern::AllToAll), NODES, link(), 5, &blocks).expect("a short run");
     let messages = draw_all(&mut source);
     let share = |kind| {
-        messages
-            .iter()
-            .filter(|message| message.kind == kind)
-            .count() as f64
+        messages.iter().filter(|message| message.kind == kind).count() as f64
             / messages.len() as f64
     };
     // Five standard deviations of a half over 400,000 draws are 0.004.
@@ -151,17 +125,12 @@ fn gaps_are_exponential() {
         Poisson::new(&config(Pattern::AllToAll), NODES, link(), 11, &blocks).expect("a short run");
     let mean = 1e12 / source.offered().messages_per_s;
     let messages = draw_all(&mut source);
-    let gaps: Vec<f64> = messages
-        .windows(2)
-        .map(|pair| (pair[1].arrival - pair[0].arrival).0 as f64)
-        .collect();
+    let gaps: Vec<f64> =
+        messages.windows(2).map(|pair| (pair[1].arrival - pair[0].arrival).0 as f64).collect();
     for multiple in [0.1, 0.5, 1.0, 2.0, 4.0] {
         let over = gaps.iter().filter(|&&gap| gap > multiple * mean).count() as f64;
         let expected = f64::exp(-multiple);
-        assert!(
-            (over / gaps.len() as f64 - expected).abs() < 0.004,
-            "gaps over {multiple} means"
-        );
+        assert!((over / gaps.len() as f64 - expected).abs() < 0.004, "gaps over {multiple} means");
     }
 }
 
@@ -175,39 +144,22 @@ fn a_rate_of_one_message_in_a_few_picoseconds_is_kept() {
         ..config(Pattern::AllToAll)
     };
     let link = BitsPerSecond::from_gbps(400).expect("an Ethernet rate");
-    let one = |_, _| LinkBlocks {
-        compute_uplink: 1.0,
-        memory_downlink: 1.0,
-        ..Default::default()
-    };
+    let one = |_, _| LinkBlocks { compute_uplink: 1.0, memory_downlink: 1.0, ..Default::default() };
     let mut source = Poisson::new(&config, 512, link, 1, &one).expect("a short run");
     // 160 ps x 1/512 a message, 0.3125 ps: whole picoseconds cannot hold it one by one.
     let run_ps = draw_all(&mut source).last().expect("messages").arrival.0 as f64;
-    assert!(
-        (run_ps / (0.3125 * 400_000.0) - 1.0).abs() < 0.01,
-        "{run_ps} ps"
-    );
+    assert!((run_ps / (0.3125 * 400_000.0) - 1.0).abs() < 0.01, "{run_ps} ps");
 }
 
 #[test]
 fn a_seed_draws_the_same_messages_at_any_load() {
     let draw = |load, seed| {
-        let config = PoissonConfig {
-            load,
-            messages: 1_000,
-            ..config(Pattern::Permutation)
-        };
+        let config = PoissonConfig { load, messages: 1_000, ..config(Pattern::Permutation) };
         let mut source = Poisson::new(&config, NODES, link(), seed, &blocks).expect("a short run");
         draw_all(&mut source)
     };
     let timeless = |messages: &[Message]| {
-        messages
-            .iter()
-            .map(|m| Message {
-                arrival: Ps::ZERO,
-                ..*m
-            })
-            .collect::<Vec<_>>()
+        messages.iter().map(|m| Message { arrival: Ps::ZERO, ..*m }).collect::<Vec<_>>()
     };
     assert_eq!(draw(0.5, 1), draw(0.5, 1));
     assert_ne!(draw(0.5, 1), draw(0.5, 2));
@@ -221,37 +173,17 @@ fn the_first_messages_of_a_seed_stay_what_they_are() {
         Poisson::new(&config(Pattern::AllToAll), NODES, link(), 1, &blocks).expect("a short run");
     let first: Vec<_> = std::iter::from_fn(|| source.next_message().expect("a message"))
         .take(3)
-        .map(|m| {
-            (
-                m.index,
-                m.arrival.0,
-                m.kind.name(),
-                m.compute,
-                m.memory,
-                m.bytes.0,
-            )
-        })
+        .map(|m| (m.index, m.arrival.0, m.kind.name(), m.compute, m.memory, m.bytes.0))
         .collect();
-    let expected = [
-        (0, 378, "write", 0, 6, 163),
-        (1, 3437, "rmw", 7, 6, 8),
-        (2, 7671, "read", 7, 2, 64),
-    ];
+    let expected =
+        [(0, 378, "write", 0, 6, 163), (1, 3437, "rmw", 7, 6, 8), (2, 7671, "read", 7, 2, 64)];
     assert_eq!(first, expected);
 }
 
 #[test]
 fn a_load_that_would_take_days_is_refused() {
-    let config = PoissonConfig {
-        load: 1e-12,
-        ..config(Pattern::AllToAll)
-    };
+    let config = PoissonConfig { load: 1e-12, ..config(Pattern::AllToAll) };
     let error = Poisson::new(&config, NODES, link(), 1, &blocks).expect_err("400,000 messages");
-    assert!(
-        error
-            .0
-            .starts_with("workload.load = 0.000000000001: the messages"),
-        "{error}"
-    );
+    assert!(error.0.starts_with("workload.load = 0.000000000001: the messages"), "{error}");
     assert!(error.0.ends_with("h: allowed are 40 h"), "{error}");
 }

@@ -1,6 +1,22 @@
 //! Recorded messages: what a row says, and the formats it is written in.
 
+mod parquet;
+mod row;
+mod text;
+mod write;
+
 use std::path::{Path, PathBuf};
+
+use ethermem_units::Ps;
+
+use self::parquet::ParquetTrace;
+use crate::message::MessageSource;
+use crate::workload::InputError;
+pub use text::TextTrace;
+pub use write::{WriteTraceError, write_trace};
+
+/// The slot of the EDM artifact's simulator: a 64-bit block at 100 Gb/s.
+const EDM_ARTIFACT_SLOT: Ps = Ps(640);
 
 /// A trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,13 +40,26 @@ pub enum TraceFormat {
     EdmArtifact,
 }
 
+impl TraceConfig {
+    /// Opens the trace for a network of `nodes`.
+    ///
+    /// # Errors
+    /// [`InputError`] for a file that cannot be read or is not in the format; rows that cannot be
+    /// used are found when they are drawn.
+    pub fn open(&self, nodes: u16) -> Result<Box<dyn MessageSource>, InputError> {
+        Ok(match self.format {
+            TraceFormat::Parquet => Box::new(ParquetTrace::open(&self.path, nodes)?),
+            TraceFormat::Csv | TraceFormat::EdmArtifact => {
+                Box::new(TextTrace::open(&self.path, self.format, nodes)?)
+            }
+        })
+    }
+}
+
 impl TraceFormat {
     /// Every format.
-    pub const ALL: [TraceFormat; 3] = [
-        TraceFormat::Csv,
-        TraceFormat::Parquet,
-        TraceFormat::EdmArtifact,
-    ];
+    pub const ALL: [TraceFormat; 3] =
+        [TraceFormat::Csv, TraceFormat::Parquet, TraceFormat::EdmArtifact];
 
     /// The name in scenarios and on the command line.
     #[must_use]
@@ -51,3 +80,6 @@ impl TraceFormat {
             .find(|format| extension.eq_ignore_ascii_case(format.name()))
     }
 }
+
+#[cfg(test)]
+mod tests;

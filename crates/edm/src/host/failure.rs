@@ -1,0 +1,111 @@
+//! Deadlines, and what fails with a peer or with the link.
+
+use ethermem_units::Ps;
+
+use crate::message::{FailReason, NodeId};
+
+use super::entry::{NONE, Outcome, state};
+use super::table::{DOWN, Destination};
+use super::{Control, Host, Target};
+
+impl Host {
+    /// When [`Host::on_timer`] has something to do; `None` while no request has a deadline.
+    #[inline]
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Ps> {
+        match self.deadlines.head {
+            NONE => None,
+            head => Some(self.slab[head].deadline),
+        }
+    }
+
+    /// Ends every read, RMW and acknowledged write whose deadline has come: the NULL response of
+    /// section 3.3.
+    ///
+    /// An id that the switch has heard of stays in quarantine, and counts as active there, until
+    /// its last chunk or its status arrives, or its peer fails: the switch may still hold its
+    /// demand, and what arrives late must find no newer message under the id.
+    pub fn on_timer(&mut self, now: Ps) {
+        self.advance(now);
+        while self.next_timeout().is_some_and(|deadline| deadline <= now) {
+            let index = self.deadlines.head;
+            self.end(index, Outcome::Failed(FailReason::Timeout));
+            if self.slab[index].has(state::QUEUED) {
+                let peer = self.slab[index].peer;
+                self.remove_queued(index);
+                self.pump(now, peer);
+            }
+        }
+    }
+
+    /// Declares a peer failed: ends all requests to it, forgets all of its own, and refuses new
+    /// ones until [`Host::restore_peer`]. Linear in what it ends.
+    pub fn fail_peer(&mut self, now: Ps, peer: NodeId) {
+        self.advance(now);
+        if self.is_known(peer) {
+            self.fail(peer, FailReason::PeerDown);
+        }
+    }
+
+    /// Declares the own link failed: as [`Host::fail_peer`] for every peer.
+    pub fn fail_link(&mut self, now: Ps) {
+        self.advance(now);
+        self.link_down = true;
+        for peer in (0..self.destinations.len() as u16).map(NodeId) {
+            if peer != self.node && !self.destination(peer).is(DOWN) {
+                self.fail(peer, FailReason::LinkDown);
+                self.destination(peer).flags = 0;
+            }
+        }
+    }
+
+    /// A failed peer works again, and both ends have forgotten what was under way between them.
+    pub fn restore_peer(&mut self, peer: NodeId) {
+        if let Some(destination) = self.destinations.get_mut(usize::from(peer.0)) {
+            destination.flags &= !DOWN;
+        }
+    }
+
+    /// The own link works again. Peers declared failed on their own stay so.
+    pub fn restore_link(&mut self) {
+        self.link_down = false;
+    }
+
+    fn fail(&mut self, peer: NodeId, why: FailReason) {
+        self.purge(peer);
+        while let Some(index) = self.any_queued(peer) {
+            self.end(index, Outcome::Failed(why));
+            self.remove_queued(index);
+        }
+        for write in [false, true] {
+            let mut rows = self.destination(peer).rows[usize::from(write)];
+            while rows != 0 {
+                let leader = self.table.leader(peer, write, rows.trailing_zeros() as usize);
+                rows &= rows - 1;
+                let entry = &mut self.slab[leader];
+                entry.state = (entry.state | state::EXPOSED) & !state::UNSENT;
+                self.fail_members(leader, why);
+                self.close(leader);
+            }
+        }
+        *self.destination(peer) = Destination { flags: DOWN, ..Destination::IDLE };
+        self.responses.forget(peer);
+        self.stores.forget(peer);
+    }
+
+    /// Takes everything that concerns `peer` out of the control and grant queues.
+    fn purge(&mut self, peer: NodeId) {
+        let Host { control, grants, slab, responses, statuses_queued, .. } = self;
+        control.retain(|control| match control {
+            Control::Open(index) => slab[*index].peer != peer,
+            Control::Status(status) => {
+                *statuses_queued -= usize::from(status.peer == peer);
+                status.peer != peer
+            }
+        });
+        grants.retain(|granted| match granted.target {
+            Target::Write(leader) => slab[leader].peer != peer,
+            Target::Response(index) => responses.peer(index) != peer,
+        });
+    }
+}

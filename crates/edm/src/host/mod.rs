@@ -1,0 +1,296 @@
+//! The host stack of one node: compute side and memory side (section 3.2.1).
+//!
+//! A [`Host`] is told what its caller wants ([`Host::submit`]), what arrives
+//! ([`Host::on_grant`], [`Host::on_request`], [`Host::on_chunk`], [`Host::on_status`]) and how time
+//! passes ([`Host::on_timer`]); it says what to transmit ([`Host::poll_outbound`]), what ended
+//! ([`Host::poll_event`]) and which bytes to move ([`Action`]). It moves no bytes and adds no
+//! latency: both belong to the world around it. Nothing allocates after construction.
+
+mod counters;
+mod entry;
+mod failure;
+mod queue;
+mod receive;
+mod ring;
+mod serve;
+mod table;
+mod transmit;
+
+pub use counters::Counters;
+
+use ethermem_units::{Bytes, Ps};
+
+use crate::config::{EdmConfig, Order};
+use crate::message::{
+    Ack, Event, MESSAGE_BYTES_MAX, MessageId, NodeId, Op, RMW_BYTES, Request, Status, SubmitError,
+};
+
+use entry::{Entry, List, NONE, Outcome, Slab, kind, state};
+use ring::Ring;
+use serve::{Responses, Stores};
+use table::{DOWN, Destination, ENTRIES_MAX, Table};
+
+/// What a host is built from.
+#[derive(Clone, Copy, Debug)]
+pub struct HostConfig<'a> {
+    /// This node.
+    pub node: NodeId,
+    /// Nodes of the network, this one included.
+    pub nodes: u16,
+    /// Parameters of the network.
+    pub edm: &'a EdmConfig,
+    /// Most requests between [`Host::submit`] and their polled event: 1 to 2^24 - 1. Memory is
+    /// reserved for all of them and touched as they are first used.
+    pub messages_max: usize,
+}
+
+/// What leaves this host, other than data: by index, so that it can end while it waits.
+#[derive(Clone, Copy, Debug)]
+enum Control {
+    /// The request or the notification of an entry.
+    Open(u32),
+    Status(Status),
+}
+
+/// An entry of the grant queue.
+#[derive(Clone, Copy, Debug)]
+struct Granted {
+    target: Target,
+    bytes: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// An own write, by the entry that leads its id.
+    Write(u32),
+    /// A response, by its index.
+    Response(u16),
+}
+
+/// The message-level host stack of one node; see the module's description.
+#[derive(Debug)]
+pub struct Host {
+    node: NodeId,
+    notifications_max: u8,
+    chunk: u32,
+    batching: bool,
+    relaxed: bool,
+    link_down: bool,
+    read_timeout: Ps,
+    now: Ps,
+    slab: Slab,
+    table: Table,
+    destinations: Vec<Destination>,
+    /// Relaxed order: the lanes of every destination. Otherwise empty.
+    lanes: Vec<List>,
+    /// By deadline, which is the order of submission.
+    deadlines: List,
+    events: List,
+    control: Ring<Control>,
+    statuses_queued: usize,
+    statuses_max: usize,
+    grants: Ring<Granted>,
+    responses: Responses,
+    stores: Stores,
+    counters: Counters,
+}
+
+impl Host {
+    /// A host with nothing under way. All memory it will ever use is reserved here.
+    ///
+    /// # Panics
+    /// If the configuration is out of the ranges that [`EdmConfig`] and [`HostConfig`] state.
+    #[must_use]
+    pub fn new(config: HostConfig<'_>) -> Host {
+        let HostConfig { node, nodes, edm, messages_max } = config;
+        assert!(node.0 < nodes, "node {} of {nodes}", node.0);
+        assert!((1..=8).contains(&edm.notifications_max), "X = {}", edm.notifications_max);
+        assert!((64..=1024).contains(&edm.chunk.0), "a chunk of {} B", edm.chunk.0);
+        assert!((1..=ENTRIES_MAX).contains(&messages_max), "{messages_max} messages");
+        let relaxed = edm.order == Order::Relaxed;
+        let rows = usize::from(nodes) * MessageId::ROWS;
+        let requests = usize::from(nodes) * usize::from(edm.notifications_max);
+        // One acknowledgement for each write id that the peers can have open, and room to spare
+        // for the members of batches.
+        let statuses_max = 2 * rows + 64;
+        Host {
+            node,
+            notifications_max: edm.notifications_max,
+            chunk: edm.chunk.0 as u32,
+            batching: edm.batching,
+            relaxed,
+            link_down: false,
+            read_timeout: edm.read_timeout,
+            now: Ps::ZERO,
+            slab: Slab::new(messages_max),
+            table: Table::new(nodes, edm.notifications_max),
+            destinations: vec![Destination::IDLE; usize::from(nodes)],
+            lanes: vec![List::EMPTY; if relaxed { usize::from(nodes) * queue::LANES } else { 0 }],
+            deadlines: List::EMPTY,
+            events: List::EMPTY,
+            control: Ring::new(requests + rows + statuses_max),
+            statuses_queued: 0,
+            statuses_max,
+            // A grant is answered within a chunk's time or two, so a few an active message are
+            // many; more are counted and end their message.
+            grants: Ring::new((8 * requests).max(64)),
+            responses: Responses::new(nodes, edm.notifications_max),
+            stores: Stores::new(nodes),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes a request. It ends with exactly one [`Event`] that carries its token.
+    ///
+    /// # Errors
+    /// [`SubmitError`]; nothing of the request remains then.
+    ///
+    /// # Panics
+    /// If `now` is before that of an earlier call: true of every method that takes the time.
+    pub fn submit(&mut self, now: Ps, request: Request) -> Result<(), SubmitError> {
+        self.advance(now);
+        let peer = request.peer;
+        if peer == self.node || usize::from(peer.0) >= self.destinations.len() {
+            return Err(SubmitError::BadPeer);
+        }
+        let (bytes, mut kind, operands) = match request.op {
+            Op::Read { bytes } => (bytes, 0, [0; 2]),
+            Op::Write { bytes, ack: Ack::Posted } => (bytes, kind::WRITE, [0; 2]),
+            Op::Write { bytes, ack: Ack::Applied } => (bytes, kind::WRITE | kind::ACKED, [0; 2]),
+            Op::ReadModifyWrite { operands, .. } => (RMW_BYTES, kind::MODIFY, operands),
+        };
+        if bytes == Bytes(0) || bytes > MESSAGE_BYTES_MAX {
+            return Err(SubmitError::BadLength);
+        }
+        if self.link_down || self.destinations[usize::from(peer.0)].is(DOWN) {
+            return Err(SubmitError::LinkDown);
+        }
+        if request.fence && self.relaxed {
+            kind |= kind::FENCE;
+        }
+        let opcode = match request.op {
+            Op::ReadModifyWrite { opcode, .. } => opcode.code(),
+            _ => 0,
+        };
+        let entry = self.entry(request, bytes.0 as u32, kind, opcode);
+        let index = self.slab.insert(entry, operands).ok_or(SubmitError::Full)?;
+        if entry.has(state::TIMED) {
+            self.slab.push_time(&mut self.deadlines, index);
+        }
+        self.enqueue(now, index);
+        Ok(())
+    }
+
+    fn entry(&self, request: Request, bytes: u32, kind: u8, opcode: u8) -> Entry {
+        // A posted write ends on this side of the link: failure of the link or the peer ends it.
+        let timed = kind & kind::WRITE == 0 || kind & kind::ACKED != 0;
+        Entry {
+            address: request.address.0,
+            deadline: self.now + self.read_timeout,
+            token: request.token,
+            bytes,
+            demand: bytes,
+            granted: 0,
+            moved: 0,
+            next: NONE,
+            before: NONE,
+            cursor: NONE,
+            time_next: NONE,
+            time_before: NONE,
+            peer: request.peer,
+            id: MessageId(0),
+            state: if timed { state::TIMED } else { 0 },
+            kind,
+            member: 0,
+            acks_or_opcode: opcode,
+            outcome: Outcome::Done,
+        }
+    }
+
+    /// How the next request ended, in the order of the endings. Frees its entry.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let index = self.events.head;
+        if index == NONE {
+            return None;
+        }
+        self.slab.unlink_time(&mut self.events, index);
+        let event = self.slab[index].event();
+        self.slab.release(index, state::EVENT);
+        Some(event)
+    }
+
+    /// What was dropped, by cause.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Requests between their submission and their polled event, and ids that wait in quarantine.
+    #[must_use]
+    pub const fn messages_in_use(&self) -> usize {
+        self.slab.in_use()
+    }
+
+    /// Notifications to `peer` whose demand was not sent in full: at most X.
+    #[must_use]
+    pub fn notifications_active(&self, peer: NodeId) -> u8 {
+        self.destinations.get(usize::from(peer.0)).map_or(0, |found| found.writes_active)
+    }
+
+    /// Read and RMW ids open with `peer`, those in quarantine included: at most X.
+    #[must_use]
+    pub fn reads_active(&self, peer: NodeId) -> u8 {
+        let found = self.destinations.get(usize::from(peer.0));
+        found.map_or(0, |found| found.rows[0].count_ones() as u8)
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Ps) {
+        assert!(now >= self.now, "time ran backwards: {now} after {}", self.now);
+        self.now = now;
+    }
+
+    /// Whether `peer` may be heard: another node, neither it nor the link declared failed.
+    #[inline]
+    fn is_known(&mut self, peer: NodeId) -> bool {
+        let known = !self.link_down
+            && peer != self.node
+            && self.destinations.get(usize::from(peer.0)).is_some_and(|found| !found.is(DOWN));
+        self.counters.peer_unknown += u64::from(!known);
+        known
+    }
+
+    #[inline]
+    fn destination(&mut self, peer: NodeId) -> &mut Destination {
+        &mut self.destinations[usize::from(peer.0)]
+    }
+
+    /// Decides how a request ended. Its entry stays while its id is in use.
+    #[inline]
+    fn end(&mut self, index: u32, outcome: Outcome) {
+        let entry = &mut self.slab[index];
+        assert!(!entry.has(state::ENDED), "token {:?} ends twice", entry.token);
+        let timed = entry.has(state::TIMED);
+        entry.outcome = outcome;
+        entry.state = (entry.state | state::ENDED | state::EVENT) & !state::TIMED;
+        if timed {
+            self.slab.unlink_time(&mut self.deadlines, index);
+        }
+        self.slab.push_time(&mut self.events, index);
+    }
+
+    /// Releases an id and lets go of all entries that share it.
+    fn close(&mut self, leader: u32) {
+        let entry = &self.slab[leader];
+        let (peer, exposed) = (entry.peer, entry.has(state::EXPOSED));
+        let destination = &mut self.destinations[usize::from(peer.0)];
+        self.table.close(destination, peer, entry.id, exposed);
+        let mut member = leader;
+        while member != NONE {
+            let next = self.slab[member].next;
+            self.slab.release(member, state::OPEN);
+            member = next;
+        }
+    }
+}

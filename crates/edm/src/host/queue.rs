@@ -1,0 +1,334 @@
+//! Message queues: what waits for each destination, in which order it is dequeued, and what shares
+//! a notification.
+//!
+//! `Order::Pair`: one queue a destination, first in, first out. A read waits at its head until
+//! every write before it was handed to the transmitter in full; the link and the switch keep the
+//! order from there. A write goes out behind reads at once: the scheduler holds its notification
+//! until they were released.
+//!
+//! `Order::Relaxed`: a lane a destination, kind and size class; the lane of the smallest sizes goes
+//! first. A fence, and all that came after it, waits in the queue until the lanes are empty and
+//! nothing is under way; what follows it waits until it is done.
+
+use ethermem_units::Ps;
+
+use crate::message::NodeId;
+
+use super::entry::{NONE, kind, state};
+use super::table::{FENCE_INHERITED, FENCING};
+use super::{Control, Host};
+
+/// Most writes that share a notification: bounds what one call has to look at.
+pub(super) const MEMBERS_MAX: u8 = 64;
+/// Most bytes that share a notification.
+const BATCH_BYTES_MAX: u32 = 64 << 10;
+
+const CLASSES: u32 = 8;
+/// Lanes of a destination: reads by size class, then writes by size class.
+pub(super) const LANES: usize = 2 * CLASSES as usize;
+
+/// Sizes up to 64 B, 256 B, 1 KiB, ... 256 KiB, and the rest.
+const fn lane(bytes: u32, write: bool) -> usize {
+    let log2_ceil = u32::BITS - (bytes - 1).leading_zeros();
+    let class = log2_ceil.saturating_sub(5) / 2;
+    let class = if class < CLASSES { class } else { CLASSES - 1 };
+    class as usize + if write { CLASSES as usize } else { 0 }
+}
+
+impl Host {
+    /// Puts a new entry where it waits, or opens it at once.
+    #[inline]
+    pub(super) fn enqueue(&mut self, now: Ps, index: u32) {
+        let peer = self.slab[index].peer;
+        if self.relaxed {
+            self.enqueue_relaxed(now, peer, index);
+            return;
+        }
+        let write = self.slab[index].is(kind::WRITE);
+        if self.destination(peer).queue.is_empty() && self.may_open(peer, write) {
+            self.open(now, index);
+        } else {
+            self.queue_push(peer, index);
+        }
+    }
+
+    /// Dequeues what may go to `peer`, after something that held it back is gone.
+    #[inline]
+    pub(super) fn pump(&mut self, now: Ps, peer: NodeId) {
+        if self.relaxed {
+            self.pump_relaxed(now, peer);
+            return;
+        }
+        loop {
+            let head = self.destination(peer).queue.head;
+            if head == NONE || !self.may_open(peer, self.slab[head].is(kind::WRITE)) {
+                return;
+            }
+            self.queue_unlink(peer, head);
+            self.open_batch(now, head);
+        }
+    }
+
+    /// Takes an entry that ended out of the queue it waits in.
+    pub(super) fn remove_queued(&mut self, index: u32) {
+        let entry = self.slab[index];
+        let peer = entry.peer;
+        if self.relaxed && !entry.is(kind::BEHIND_FENCE) {
+            self.lane_unlink(peer, lane(entry.bytes, entry.is(kind::WRITE)), index);
+        } else {
+            if entry.is(kind::FENCE) {
+                match entry.next {
+                    NONE => self.destination(peer).flags |= FENCE_INHERITED,
+                    next => self.slab[next].kind |= kind::FENCE,
+                }
+            }
+            self.queue_unlink(peer, index);
+        }
+        self.slab.release(index, state::QUEUED);
+    }
+
+    /// The first entry that waits for `peer`, in no order that matters.
+    pub(super) fn any_queued(&mut self, peer: NodeId) -> Option<u32> {
+        let destination = self.destination(peer);
+        let head = destination.queue.head;
+        let lanes = destination.lanes;
+        match (head, lanes) {
+            (NONE, 0) => None,
+            (NONE, lanes) => Some(self.lane_head(peer, lanes.trailing_zeros() as usize)),
+            (head, _) => Some(head),
+        }
+    }
+
+    /// Whether a read or a write to `peer` may be dequeued now, if it is its turn.
+    #[inline]
+    fn may_open(&self, peer: NodeId, write: bool) -> bool {
+        let destination = &self.destinations[usize::from(peer.0)];
+        let free = self.table.has_free_row(destination, write);
+        if write {
+            free && destination.writes_active < self.notifications_max
+        } else {
+            free && (self.relaxed || destination.writes_active == 0)
+        }
+    }
+
+    /// Gives an entry its id and queues its request or notification for transmission.
+    #[inline]
+    fn open(&mut self, now: Ps, index: u32) {
+        let entry = &mut self.slab[index];
+        let peer = entry.peer;
+        let write = entry.is(kind::WRITE);
+        let destination = &mut self.destinations[usize::from(peer.0)];
+        entry.id = self.table.open(destination, peer, write, index);
+        entry.state = (entry.state | state::OPEN | state::UNSENT) & !state::QUEUED;
+        entry.next = NONE;
+        entry.before = index;
+        entry.cursor = index;
+        if write {
+            destination.writes_active += 1;
+            assert!(
+                destination.writes_active <= self.notifications_max,
+                "more than X = {} notifications to {peer:?}",
+                self.notifications_max
+            );
+        } else {
+            entry.granted = entry.demand;
+        }
+        self.control.push(now, Control::Open(index));
+    }
+
+    /// Opens an entry just dequeued; small writes that would have to wait behind it share its
+    /// notification.
+    fn open_batch(&mut self, now: Ps, leader: u32) {
+        self.open(now, leader);
+        let entry = self.slab[leader];
+        let saturated = self.destination(entry.peer).writes_active == self.notifications_max;
+        if !self.batching || !saturated || !self.may_share(leader) {
+            return;
+        }
+        let (mut tail, mut members, mut demand) = (leader, 1, entry.bytes);
+        while members < MEMBERS_MAX {
+            let next = self.next_write(entry.peer);
+            if next == NONE || !self.may_share(next) {
+                break;
+            }
+            let bytes = self.slab[next].bytes;
+            if demand + bytes > BATCH_BYTES_MAX {
+                break;
+            }
+            self.unlink_next_write(entry.peer, next);
+            let member = &mut self.slab[next];
+            member.state = (member.state | state::OPEN) & !state::QUEUED;
+            member.id = entry.id;
+            member.member = members;
+            member.next = NONE;
+            self.slab[tail].next = next;
+            tail = next;
+            members += 1;
+            demand += bytes;
+        }
+        self.slab[leader].demand = demand;
+        self.counters.batched += u64::from(members - 1);
+    }
+
+    #[inline]
+    fn may_share(&self, index: u32) -> bool {
+        let entry = &self.slab[index];
+        entry.is(kind::WRITE) && !entry.is(kind::FENCE) && entry.bytes <= self.chunk
+    }
+
+    /// What would be dequeued next, if it is a write.
+    fn next_write(&mut self, peer: NodeId) -> u32 {
+        if !self.relaxed {
+            return self.destination(peer).queue.head;
+        }
+        match self.destination(peer).lanes >> CLASSES {
+            0 => NONE,
+            lanes => self.lane_head(peer, (lanes.trailing_zeros() + CLASSES) as usize),
+        }
+    }
+
+    fn unlink_next_write(&mut self, peer: NodeId, index: u32) {
+        if self.relaxed {
+            self.lane_unlink(peer, lane(self.slab[index].bytes, true), index);
+        } else {
+            self.queue_unlink(peer, index);
+        }
+    }
+
+    fn enqueue_relaxed(&mut self, now: Ps, peer: NodeId, index: u32) {
+        let entry = &mut self.slab[index];
+        let destination = &mut self.destinations[usize::from(peer.0)];
+        if destination.is(FENCE_INHERITED) {
+            destination.flags &= !FENCE_INHERITED;
+            entry.kind |= kind::FENCE;
+        }
+        if destination.queue.is_empty() && !entry.is(kind::FENCE) {
+            let (bytes, write) = (entry.bytes, entry.is(kind::WRITE));
+            self.lane_push(peer, lane(bytes, write), index);
+        } else {
+            entry.kind |= kind::BEHIND_FENCE;
+            self.queue_push(peer, index);
+        }
+        self.pump_relaxed(now, peer);
+    }
+
+    fn pump_relaxed(&mut self, now: Ps, peer: NodeId) {
+        loop {
+            if self.destination(peer).is(FENCING) {
+                if !self.destination(peer).is_quiet() {
+                    return;
+                }
+                self.destination(peer).flags &= !FENCING;
+            }
+            while let Some(index) = self.lane_pop(peer) {
+                self.open_batch(now, index);
+            }
+            let destination = *self.destination(peer);
+            let head = destination.queue.head;
+            if destination.lanes != 0 || head == NONE {
+                return;
+            }
+            if self.slab[head].is(kind::FENCE) {
+                let write = self.slab[head].is(kind::WRITE);
+                if !destination.is_quiet() || !self.may_open(peer, write) {
+                    return;
+                }
+                self.queue_unlink(peer, head);
+                self.open(now, head);
+                self.destination(peer).flags |= FENCING;
+            } else {
+                self.release_behind_fence(peer);
+            }
+        }
+    }
+
+    /// Moves what waited behind a fence that is done to the lanes, up to the next fence: each
+    /// message once.
+    fn release_behind_fence(&mut self, peer: NodeId) {
+        loop {
+            let head = self.destination(peer).queue.head;
+            if head == NONE || self.slab[head].is(kind::FENCE) {
+                return;
+            }
+            self.queue_unlink(peer, head);
+            let entry = &mut self.slab[head];
+            entry.kind &= !kind::BEHIND_FENCE;
+            let lane = lane(entry.bytes, entry.is(kind::WRITE));
+            self.lane_push(peer, lane, head);
+        }
+    }
+
+    /// Takes the first of the smallest size class that may be opened; a read where a read and a
+    /// write tie.
+    fn lane_pop(&mut self, peer: NodeId) -> Option<u32> {
+        let lanes = u32::from(self.destination(peer).lanes);
+        let open = |write: bool, lanes: u32| {
+            (lanes != 0 && self.may_open(peer, write)).then(|| lanes.trailing_zeros())
+        };
+        let read = open(false, lanes & ((1 << CLASSES) - 1));
+        let write = open(true, lanes >> CLASSES);
+        let lane = match (read, write) {
+            (Some(read), Some(write)) if read <= write => read,
+            (Some(read), None) => read,
+            (_, Some(write)) => write + CLASSES,
+            (None, None) => return None,
+        };
+        let index = self.lane_head(peer, lane as usize);
+        self.lane_unlink(peer, lane as usize, index);
+        Some(index)
+    }
+
+    #[inline]
+    fn queue_push(&mut self, peer: NodeId, index: u32) {
+        self.slab.push_back(&mut self.destinations[usize::from(peer.0)].queue, index);
+    }
+
+    #[inline]
+    fn queue_unlink(&mut self, peer: NodeId, index: u32) {
+        self.slab.unlink(&mut self.destinations[usize::from(peer.0)].queue, index);
+    }
+
+    fn lane_head(&self, peer: NodeId, lane: usize) -> u32 {
+        self.lanes[usize::from(peer.0) * LANES + lane].head
+    }
+
+    fn lane_push(&mut self, peer: NodeId, lane: usize, index: u32) {
+        self.slab.push_back(&mut self.lanes[usize::from(peer.0) * LANES + lane], index);
+        self.destination(peer).lanes |= 1 << lane;
+    }
+
+    fn lane_unlink(&mut self, peer: NodeId, lane: usize, index: u32) {
+        let list = &mut self.lanes[usize::from(peer.0) * LANES + lane];
+        self.slab.unlink(list, index);
+        if list.is_empty() {
+            self.destination(peer).lanes &= !(1 << lane);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_classes_grow_fourfold() {
+        let classes = [
+            (1, 0),
+            (64, 0),
+            (65, 1),
+            (256, 1),
+            (257, 2),
+            (1 << 10, 2),
+            (1 << 12, 3),
+            (1 << 14, 4),
+            (1 << 16, 5),
+            (1 << 18, 6),
+            ((1 << 18) + 1, 7),
+            ((4 << 20) - 64, 7),
+        ];
+        for (bytes, class) in classes {
+            assert_eq!(lane(bytes, false), class, "{bytes} B");
+            assert_eq!(lane(bytes, true), class + 8, "{bytes} B");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The memory of a memory node: bounds, alignment, atomics.
+
+use crate::message::{Address, Modify, RmwOpcode, StatusCode};
+
+/// A byte-addressed memory from address 0.
+///
+/// One access is one call, so an atomic is atomic: nothing can come between its read and its write.
+#[derive(Clone, Debug)]
+pub struct Memory<B> {
+    bytes: B,
+}
+
+/// Why an access was refused. It had no effect. [`StatusCode::from`] says it on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// The access begins or ends outside the memory. A retry cannot help.
+    #[error("{bytes} B at {address:#x} are outside the memory of {size} B")]
+    OutOfBounds {
+        /// Where it begins.
+        address: u64,
+        /// How long it is.
+        bytes: u64,
+        /// How large the memory is.
+        size: u64,
+    },
+    /// An atomic must be at a multiple of 8. A retry cannot help.
+    #[error("an atomic at {address:#x}: not a multiple of 8")]
+    Misaligned {
+        /// Where it is.
+        address: u64,
+    },
+    /// The opcode is not one of [`RmwOpcode`]. A retry cannot help.
+    #[error("unknown RMW opcode {opcode}")]
+    UnknownOpcode {
+        /// What it is.
+        opcode: u8,
+    },
+}
+
+impl From<MemoryError> for StatusCode {
+    fn from(error: MemoryError) -> StatusCode {
+        match error {
+            MemoryError::OutOfBounds { .. } => StatusCode::BadAddress,
+            MemoryError::Misaligned { .. } => StatusCode::Misaligned,
+            MemoryError::UnknownOpcode { .. } => StatusCode::UnknownOpcode,
+        }
+    }
+}
+
+/// The result of an atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modified {
+    /// The word before: what the response carries.
+    pub old: u64,
+    /// Whether a word was stored: false only for a compare-and-swap that found another word than
+    /// expected. The requester derives it: `old == expected`.
+    pub stored: bool,
+}
+
+const WORD_BYTES: usize = 8;
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> Memory<B> {
+    /// The memory that `bytes` are.
+    pub fn new(bytes: B) -> Memory<B> {
+        Memory { bytes }
+    }
+
+    /// All bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+
+    /// The bytes from `address` on.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfBounds`].
+    pub fn read(&self, address: Address, bytes: usize) -> Result<&[u8], MemoryError> {
+        let range = self.range(address, bytes)?;
+        Ok(&self.bytes.as_ref()[range])
+    }
+
+    /// Writes `data` from `address` on.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfBounds`]; no byte is written then.
+    pub fn write(&mut self, address: Address, data: &[u8]) -> Result<(), MemoryError> {
+        let range = self.range(address, data.len())?;
+        self.bytes.as_mut()[range].copy_from_slice(data);
+        Ok(())
+    }
+
+    /// Executes an atomic on the little-endian 8-byte word at `address`.
+    ///
+    /// # Errors
+    /// Any [`MemoryError`]; the word is unchanged then.
+    pub fn modify(&mut self, address: Address, modify: Modify) -> Result<Modified, MemoryError> {
+        let Modify { opcode, operands: [first, second] } = modify;
+        let opcode = RmwOpcode::from_code(opcode).ok_or(MemoryError::UnknownOpcode { opcode })?;
+        if !address.0.is_multiple_of(WORD_BYTES as u64) {
+            return Err(MemoryError::Misaligned { address: address.0 });
+        }
+        let mut word = [0; WORD_BYTES];
+        word.copy_from_slice(self.read(address, WORD_BYTES)?);
+        let old = u64::from_le_bytes(word);
+        let new = match opcode {
+            RmwOpcode::CompareAndSwap if old != first => {
+                return Ok(Modified { old, stored: false });
+            }
+            RmwOpcode::CompareAndSwap => second,
+            RmwOpcode::FetchAndAdd => old.wrapping_add(first),
+            RmwOpcode::Swap => first,
+            RmwOpcode::And => old & first,
+            RmwOpcode::Or => old | first,
+            RmwOpcode::Xor => old ^ first,
+        };
+        self.write(address, &new.to_le_bytes())?;
+        Ok(Modified { old, stored: true })
+    }
+
+    fn range(&self, address: Address, bytes: usize) -> Result<std::ops::Range<usize>, MemoryError> {
+        let size = self.bytes.as_ref().len();
+        let outside =
+            MemoryError::OutOfBounds { address: address.0, bytes: bytes as u64, size: size as u64 };
+        let start = usize::try_from(address.0).map_err(|_| outside)?;
+        let end = start.checked_add(bytes).filter(|&end| end <= size).ok_or(outside)?;
+        Ok(start..end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORD: u64 = 0x1122_3344_5566_7788;
+
+    fn memory() -> Memory<Vec<u8>> {
+        let mut memory = Memory::new(vec![0; 32]);
+        memory.write(Address(8), &WORD.to_le_bytes()).unwrap();
+        memory
+    }
+
+    fn modify(opcode: RmwOpcode, operands: [u64; 2]) -> (Modified, u64) {
+        let mut memory = memory();
+        let result = memory.modify(Address(8), Modify { opcode: opcode.code(), operands }).unwrap();
+        let after = memory.read(Address(8), 8).unwrap().try_into().unwrap();
+        (result, u64::from_le_bytes(after))
+    }
+
+    #[test]
+    fn every_atomic_returns_the_word_before() {
+        let cases = [
+            (RmwOpcode::CompareAndSwap, [WORD, 5], 5, true),
+            (RmwOpcode::CompareAndSwap, [WORD + 1, 5], WORD, false),
+            (RmwOpcode::FetchAndAdd, [u64::MAX, 0], WORD - 1, true),
+            (RmwOpcode::Swap, [9, 0], 9, true),
+            (RmwOpcode::And, [0xff, 0], 0x88, true),
+            (RmwOpcode::Or, [0xff, 0], WORD | 0xff, true),
+            (RmwOpcode::Xor, [WORD, 0], 0, true),
+        ];
+        for (opcode, operands, after, stored) in cases {
+            let expected = (Modified { old: WORD, stored }, after);
+            assert_eq!(modify(opcode, operands), expected, "{opcode:?} {operands:x?}");
+        }
+    }
+
+    #[test]
+    fn words_are_little_endian() {
+        assert_eq!(memory().as_bytes()[8..16], [0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]);
+    }
+
+    #[test]
+    fn an_access_outside_the_memory_has_no_effect() {
+        let mut memory = memory();
+        let before = memory.as_bytes().to_vec();
+        for (address, bytes) in [(32, 1), (31, 2), (0, 33), (u64::MAX, 1), (u64::MAX - 3, 8)] {
+            let error = memory.read(Address(address), bytes).unwrap_err();
+            assert_eq!(StatusCode::from(error), StatusCode::BadAddress, "{bytes} at {address:#x}");
+            let error = memory.write(Address(address), &vec![1; bytes]).unwrap_err();
+            assert_eq!(StatusCode::from(error), StatusCode::BadAddress, "{bytes} at {address:#x}");
+        }
+        assert_eq!(memory.as_bytes(), before);
+        assert_eq!(memory.read(Address(32), 0), Ok(&[][..]));
+        assert_eq!(memory.read(Address(0), 32).unwrap(), before);
+    }
+
+    #[test]
+    fn a_bad_atomic_has_no_effect() {
+        let mut memory = memory();
+        let before = memory.as_bytes().to_vec();
+        let swap = Modify { opcode: RmwOpcode::Swap.code(), operands: [7, 0] };
+        let cases = [
+            (12, swap, StatusCode::Misaligned),
+            (32, swap, StatusCode::BadAddress),
+            (8, Modify { opcode: 0, ..swap }, StatusCode::UnknownOpcode),
+            (8, Modify { opcode: 7, ..swap }, StatusCode::UnknownOpcode),
+        ];
+        for (address, modify, status) in cases {
+            let error = memory.modify(Address(address), modify).unwrap_err();
+            assert_eq!(StatusCode::from(error), status, "{modify:?} at {address:#x}");
+        }
+        assert_eq!(memory.as_bytes(), before);
+    }
+}
