@@ -22,11 +22,7 @@ enum Scope {
 }
 
 const fn ban(tokens: &'static [&'static str], scope: Scope, instead: &'static str) -> Ban {
-    Ban {
-        tokens,
-        scope,
-        instead,
-    }
+    Ban { tokens, scope, instead }
 }
 
 const UNFINISHED: &str = "write it, or return an error that says what is not supported";
@@ -40,11 +36,7 @@ const CALLS: [Ban; 9] = [
         Scope::OutsideTests,
         "return the error, or `expect` with the invariant that makes it impossible",
     ),
-    ban(
-        &[".", "unwrap_err", "("],
-        Scope::OutsideTests,
-        "match on the result",
-    ),
+    ban(&[".", "unwrap_err", "("], Scope::OutsideTests, "match on the result"),
     ban(&["println", "!"], Scope::Libraries, PRINTED),
     ban(&["print", "!"], Scope::Libraries, PRINTED),
     ban(&["eprintln", "!"], Scope::Libraries, PRINTED),
@@ -54,10 +46,7 @@ const CALLS: [Ban; 9] = [
 /// What a pure crate must be given instead of fetching it.
 const WORLD: [(&str, &str); 6] = [
     ("std::time", "take the time as a `Ps` argument"),
-    (
-        "std::thread",
-        "stay a state machine; whoever drives it has the threads",
-    ),
+    ("std::thread", "stay a state machine; whoever drives it has the threads"),
     ("std::fs", "take bytes, return bytes"),
     ("std::net", "return what to send"),
     ("std::env", "take it in the configuration"),
@@ -112,17 +101,10 @@ pub fn world_in_pure_crates(tree: &Tree) -> Findings {
             continue;
         }
         let in_tests = rust::test_lines(file);
-        for (path, line) in paths(file)
-            .into_iter()
-            .filter(|(_, line)| !in_tests.contains(*line))
-        {
+        for (path, line) in paths(file).into_iter().filter(|(_, line)| !in_tests.contains(*line)) {
             let within = |world: &str| path == world || path.starts_with(&format!("{world}::"));
             if let Some((world, instead)) = WORLD.iter().find(|(world, _)| within(world)) {
-                findings.at(
-                    &file.path,
-                    line,
-                    format!("`{world}` in a pure crate: {instead}"),
-                );
+                findings.at(&file.path, line, format!("`{world}` in a pure crate: {instead}"));
             }
         }
     }
@@ -145,10 +127,7 @@ fn paths(file: &File) -> Vec<(String, usize)> {
 pub fn hash_order(tree: &Tree) -> Findings {
     let modules = Modules::of(tree);
     let mut findings = Findings::default();
-    for file in tree
-        .rust()
-        .filter(|file| in_crates(file, &levels::DETERMINISTIC))
-    {
+    for file in tree.rust().filter(|file| in_crates(file, &levels::DETERMINISTIC)) {
         let in_tests = rust::test_lines(file);
         let imported: Vec<usize> = rust::parse(file)
             .map_or(Vec::new(), |parsed| rust::imports(&parsed))
@@ -167,11 +146,7 @@ pub fn hash_order(tree: &Tree) -> Findings {
             let excused = marked(token.line) || (token.line > 1 && marked(token.line - 1));
             if !excused {
                 let instead = "`BTreeMap`, an index, or say `// tidy: order not observed`";
-                findings.at(
-                    &file.path,
-                    token.line,
-                    format!("`{}`: use {instead}", token.text),
-                );
+                findings.at(&file.path, token.line, format!("`{}`: use {instead}", token.text));
             }
         }
     }
@@ -243,10 +218,7 @@ mod tests {
             ("crates/cli/src/print.rs", &*text),
             ("crates/sim/src/main.rs", &*text),
         ]);
-        assert_eq!(
-            calls(&tree).places(),
-            ["crates/sim/src/lib.rs:2", "crates/sim/src/lib.rs:3"]
-        );
+        assert_eq!(calls(&tree).places(), ["crates/sim/src/lib.rs:2", "crates/sim/src/lib.rs:3"]);
     }
 
     #[test]
@@ -254,10 +226,8 @@ mod tests {
         let text = "use std::{fmt, fs};\nuse std::time::Instant;\nfn a() {\n    \
                     std::thread::yield_now();\n    let _ = std::net::Ipv4Addr::LOCALHOST;\n}\n\
                     #[cfg(test)]\nmod tests {\n    use std::fs;\n}\n";
-        let tree = Tree::from_files([
-            ("crates/edm/src/lib.rs", text),
-            ("crates/sim/src/lib.rs", text),
-        ]);
+        let tree =
+            Tree::from_files([("crates/edm/src/lib.rs", text), ("crates/sim/src/lib.rs", text)]);
         let places = [1, 2, 4, 5].map(|line| format!("crates/edm/src/lib.rs:{line}"));
         assert_eq!(world_in_pure_crates(&tree).places(), places);
     }
@@ -267,10 +237,8 @@ mod tests {
         let text = "use std::collections::HashMap;\nstruct A {\n    a: HashMap<u8, u8>,\n    \
                     // tidy: order not observed\n    b: HashMap<u8, u8>,\n    \
                     c: FxHashSet<u8>,\n}\n";
-        let tree = Tree::from_files([
-            ("crates/sim/src/lib.rs", text),
-            ("crates/cli/src/a.rs", text),
-        ]);
+        let tree =
+            Tree::from_files([("crates/sim/src/lib.rs", text), ("crates/cli/src/a.rs", text)]);
         let places = ["crates/sim/src/lib.rs:3", "crates/sim/src/lib.rs:6"];
         assert_eq!(hash_order(&tree).places(), places);
     }

@@ -37,11 +37,7 @@ fn undocumented(readme: &str, help: &str) -> Findings {
     let mut findings = Findings::default();
     for (flag, line) in cited_flags(readme) {
         if !known.contains(flag.as_str()) {
-            findings.at(
-                "README.md",
-                line,
-                format!("`{flag}` is not in `ethermem --help`"),
-            );
+            findings.at("README.md", line, format!("`{flag}` is not in `ethermem --help`"));
         }
     }
     findings
@@ -49,11 +45,7 @@ fn undocumented(readme: &str, help: &str) -> Findings {
 
 /// The help of a command and of all commands below it; `None` when it has none.
 fn help(binary: &Path, command: &[&str]) -> Option<String> {
-    let output = Command::new(binary)
-        .args(command)
-        .arg("--help")
-        .output()
-        .ok()?;
+    let output = Command::new(binary).args(command).arg("--help").output().ok()?;
     output.status.success().then_some(())?;
     let mut text = String::from_utf8(output.stdout).ok()?;
     let below: Vec<String> = subcommands(&text).map(str::to_owned).collect();
@@ -69,9 +61,7 @@ fn subcommands(help: &str) -> impl Iterator<Item = &str> {
     let listed = listed.take_while(|line| line.starts_with("  "));
     // Two spaces before a name; more before the second line of its description.
     let named = listed.filter(|line| !line.starts_with("   "));
-    named
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
+    named.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help")
 }
 
 /// Flags in code of the README, in lines that call `ethermem` or spans that are a flag alone.
@@ -141,15 +131,7 @@ mod tests {
         assert!(flags(&tree, root.path(), &binary).skipped.is_some());
         std::fs::write(&binary, "").unwrap();
         let old = SystemTime::UNIX_EPOCH;
-        std::fs::File::open(&binary)
-            .unwrap()
-            .set_modified(old)
-            .unwrap();
-        assert!(
-            flags(&tree, root.path(), &binary)
-                .skipped
-                .unwrap()
-                .contains("not built")
-        );
+        std::fs::File::open(&binary).unwrap().set_modified(old).unwrap();
+        assert!(flags(&tree, root.path(), &binary).skipped.unwrap().contains("not built"));
     }
 }

@@ -42,14 +42,8 @@ pub fn reachable(tree: &Tree) -> Findings {
         }
     }
     let mut findings = Findings::default();
-    for file in tree
-        .under("docs")
-        .filter(|file| !reached.contains(&file.path))
-    {
-        findings.file(
-            &file.path,
-            "no link from README.md or docs/README.md leads here",
-        );
+    for file in tree.under("docs").filter(|file| !reached.contains(&file.path)) {
+        findings.file(&file.path, "no link from README.md or docs/README.md leads here");
     }
     findings
 }
@@ -60,10 +54,7 @@ pub fn scenarios(tree: &Tree) -> Findings {
     let prose = |file: &&File| file.path == "README.md" || file.path.starts_with("docs/");
     let docs: String = tree.markdown().filter(prose).map(File::text).collect();
     let mut findings = Findings::default();
-    for file in tree
-        .under("scenarios")
-        .filter(|file| file.extension() == "toml")
-    {
+    for file in tree.under("scenarios").filter(|file| file.extension() == "toml") {
         if !docs.contains(&file.path) {
             findings.file(&file.path, "no page of docs/ says what it shows");
         }
@@ -96,16 +87,10 @@ fn relative_links(file: &File) -> Vec<(String, usize)> {
 }
 
 fn html_targets(html: &str) -> Vec<String> {
-    let values = ["src=\"", "href=\"", "srcset=\""]
-        .into_iter()
-        .flat_map(|attribute| {
-            html.match_indices(attribute)
-                .map(move |(start, _)| &html[start + attribute.len()..])
-        });
-    values
-        .filter_map(|rest| rest.split_once('"'))
-        .map(|(value, _)| value.to_owned())
-        .collect()
+    let values = ["src=\"", "href=\"", "srcset=\""].into_iter().flat_map(|attribute| {
+        html.match_indices(attribute).map(move |(start, _)| &html[start + attribute.len()..])
+    });
+    values.filter_map(|rest| rest.split_once('"')).map(|(value, _)| value.to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -118,10 +103,7 @@ mod tests {
                       ```\n[e](gone.md)\n```\n\n<img src=\"docs/gone.png\">\n\n[f](docs/)\n";
         let tree = Tree::from_files([
             ("README.md", readme),
-            (
-                "docs/a.md",
-                "[up](../README.md) ![g](a.png)\n[out](../../x.md)\n",
-            ),
+            ("docs/a.md", "[up](../README.md) ![g](a.png)\n[out](../../x.md)\n"),
         ]);
         let broken = ["README.md:3", "README.md:9", "docs/a.md:1", "docs/a.md:2"];
         assert_eq!(links(&tree).places(), broken);

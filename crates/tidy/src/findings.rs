@@ -35,18 +35,12 @@ impl Findings {
     /// A rule that could not run on this machine.
     #[must_use]
     pub fn skip(reason: impl Into<String>) -> Findings {
-        Findings {
-            skipped: Some(reason.into()),
-            ..Findings::default()
-        }
+        Findings { skipped: Some(reason.into()), ..Findings::default() }
     }
 
     pub(crate) fn at(&mut self, path: &str, line: usize, message: impl Into<String>) {
-        let violation = Violation {
-            path: path.to_owned(),
-            line: Some(line),
-            message: message.into(),
-        };
+        let violation =
+            Violation { path: path.to_owned(), line: Some(line), message: message.into() };
         if !self.violations.contains(&violation) {
             self.violations.push(violation);
         }

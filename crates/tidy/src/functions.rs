@@ -65,11 +65,7 @@ impl Functions {
     fn add(&mut self, signature: &Signature, body: &Block) {
         let line = signature.span().start().line;
         let lines = body.brace_token.span.close().end().line + 1 - line;
-        self.found.push(Function {
-            name: signature.ident.to_string(),
-            line,
-            lines,
-        });
+        self.found.push(Function { name: signature.ident.to_string(), line, lines });
     }
 }
 
@@ -98,10 +94,7 @@ mod tests {
 
     /// A function of `lines` lines, under a doc comment and an attribute that do not count.
     fn function(name: &str, lines: usize) -> String {
-        format!(
-            "/// Doc.\n#[inline]\nfn {name}() {{\n{}}}\n",
-            "    f();\n".repeat(lines - 2)
-        )
+        format!("/// Doc.\n#[inline]\nfn {name}() {{\n{}}}\n", "    f();\n".repeat(lines - 2))
     }
 
     #[test]
@@ -127,20 +120,11 @@ mod tests {
     fn the_ratchet_holds_a_length_and_only_shrinks() {
         let text = function("long", 80);
         let tree = Tree::from_files([("a.rs", &*text)]);
-        assert_eq!(
-            length_with(&tree, &[("a.rs", "long", 80)]),
-            Findings::default()
-        );
+        assert_eq!(length_with(&tree, &[("a.rs", "long", 80)]), Findings::default());
         // Grown past its entry: the function fails, and so does the entry.
-        assert_eq!(
-            length_with(&tree, &[("a.rs", "long", 79)]).places(),
-            ["a.rs:3", "a.rs"]
-        );
+        assert_eq!(length_with(&tree, &[("a.rs", "long", 79)]).places(), ["a.rs:3", "a.rs"]);
         // Split since: the entry has to go.
         let split = Tree::from_files([("a.rs", "fn long() {}\n")]);
-        assert_eq!(
-            length_with(&split, &[("a.rs", "long", 80)]).places(),
-            ["a.rs"]
-        );
+        assert_eq!(length_with(&split, &[("a.rs", "long", 80)]).places(), ["a.rs"]);
     }
 }

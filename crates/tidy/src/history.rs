@@ -17,34 +17,20 @@ fn large_blobs_over(root: &Path, size_bytes_max: u64) -> Findings {
         return Findings::skip("blobs in the history: not a full git clone");
     }
     let limit = format!("--filter=blob:limit={}", size_bytes_max + 1);
-    let listed = [
-        "rev-list",
-        "--objects",
-        &limit,
-        "--filter-print-omitted",
-        "HEAD",
-    ];
+    let listed = ["rev-list", "--objects", &limit, "--filter-print-omitted", "HEAD"];
     let Some(listed) = git(root, &listed) else {
         return Findings::skip("blobs in the history: git rev-list failed");
     };
-    let large: Vec<&str> = listed
-        .lines()
-        .filter_map(|line| line.strip_prefix('~'))
-        .collect();
+    let large: Vec<&str> = listed.lines().filter_map(|line| line.strip_prefix('~')).collect();
     let mut findings = Findings::default();
     if large.is_empty() {
         return findings;
     }
     let named = git(root, &["rev-list", "--objects", "HEAD"]).unwrap_or_default();
     for blob in large {
-        let path = named
-            .lines()
-            .find_map(|line| line.strip_prefix(blob))
-            .unwrap_or(blob);
-        findings.file(
-            path.trim(),
-            format!("blob {blob} in the history is over {size_bytes_max} B"),
-        );
+        let path = named.lines().find_map(|line| line.strip_prefix(blob)).unwrap_or(blob);
+        findings
+            .file(path.trim(), format!("blob {blob} in the history is over {size_bytes_max} B"));
     }
     findings
 }
@@ -57,18 +43,9 @@ mod tests {
     fn repository() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let run = |arguments: &[&str]| {
-            let name = [
-                "-c",
-                "user.name=t",
-                "-c",
-                "user.email=t@localhost",
-                "-c",
-                "commit.gpgsign=no",
-            ];
-            assert!(
-                git(folder.path(), &[&name, arguments].concat()).is_some(),
-                "{arguments:?}"
-            );
+            let name =
+                ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=no"];
+            assert!(git(folder.path(), &[&name, arguments].concat()).is_some(), "{arguments:?}");
         };
         run(&["init", "--quiet"]);
         std::fs::write(folder.path().join("big.bin"), [7; 2000]).unwrap();

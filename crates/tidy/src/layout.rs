@@ -20,17 +20,10 @@ pub fn crate_docs(tree: &Tree) -> Findings {
         if !root("lib") && !root("main") {
             continue;
         }
-        let documented = file
-            .text()
-            .lines()
-            .take_while(|line| line.starts_with("//!"));
+        let documented = file.text().lines().take_while(|line| line.starts_with("//!"));
         let chars: usize = documented.map(|line| line.chars().count() - 3).sum();
         if chars < DOC_CHARS_MIN {
-            findings.at(
-                &file.path,
-                1,
-                "open with `//!`: what the crate is and does not do",
-            );
+            findings.at(&file.path, 1, "open with `//!`: what the crate is and does not do");
         }
     }
     findings
@@ -51,10 +44,7 @@ pub fn rust_parses(tree: &Tree) -> Findings {
 pub fn large_files(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
     for file in tree.files().filter(|file| file.size_bytes > BLOB_BYTES_MAX) {
-        let message = format!(
-            "{} B, {BLOB_BYTES_MAX} allowed; generate it",
-            file.size_bytes
-        );
+        let message = format!("{} B, {BLOB_BYTES_MAX} allowed; generate it", file.size_bytes);
         findings.file(&file.path, message);
     }
     findings
@@ -69,16 +59,10 @@ mod tests {
         let tree = Tree::from_files([
             ("crates/a/src/lib.rs", "//! placeholder\n"),
             ("crates/b/src/main.rs", "fn main() {}\n"),
-            (
-                "crates/c/src/lib.rs",
-                "//! Everything that the switch and the host agree on.\n",
-            ),
+            ("crates/c/src/lib.rs", "//! Everything that the switch and the host agree on.\n"),
             ("crates/c/src/inner.rs", ""),
         ]);
-        assert_eq!(
-            crate_docs(&tree).places(),
-            ["crates/a/src/lib.rs:1", "crates/b/src/main.rs:1"]
-        );
+        assert_eq!(crate_docs(&tree).places(), ["crates/a/src/lib.rs:1", "crates/b/src/main.rs:1"]);
     }
 
     #[test]

@@ -20,9 +20,7 @@ const PREFIX: &str = "ethermem-";
 
 /// The folder under `crates/` that `path` is in.
 pub(crate) fn crate_of(path: &str) -> Option<&str> {
-    path.strip_prefix("crates/")?
-        .split_once('/')
-        .map(|(folder, _)| folder)
+    path.strip_prefix("crates/")?.split_once('/').map(|(folder, _)| folder)
 }
 
 /// A crate is named after its folder, has a level, and depends only on the levels before its own.
@@ -61,30 +59,18 @@ pub fn dependencies(tree: &Tree) -> Findings {
 pub fn libraries(tree: &Tree) -> Findings {
     let path = "ARCHITECTURE.md";
     let text = tree.get(path).map_or("", |file| file.text());
-    let section = text
-        .split("\n## ")
-        .find(|section| section.starts_with("Libraries\n"));
-    let rows = section
-        .unwrap_or_default()
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `"));
-    let explained: BTreeSet<String> = rows
-        .filter_map(|row| row.split_once('`'))
-        .map(|(name, _)| name.to_owned())
-        .collect();
-    let in_crates = packages(tree)
-        .into_iter()
-        .filter(|(folder, _)| folder.starts_with("crates/"));
+    let section = text.split("\n## ").find(|section| section.starts_with("Libraries\n"));
+    let rows = section.unwrap_or_default().lines().filter_map(|line| line.strip_prefix("| `"));
+    let explained: BTreeSet<String> =
+        rows.filter_map(|row| row.split_once('`')).map(|(name, _)| name.to_owned()).collect();
+    let in_crates = packages(tree).into_iter().filter(|(folder, _)| folder.starts_with("crates/"));
     let used: BTreeSet<String> = in_crates
         .flat_map(|(_, manifest)| dependency_names(&manifest))
         .filter(|name| !name.starts_with(PREFIX))
         .collect();
     let mut findings = Findings::default();
     for name in used.difference(&explained) {
-        findings.file(
-            path,
-            format!("`{name}` is a dependency: say why under \"Libraries\""),
-        );
+        findings.file(path, format!("`{name}` is a dependency: say why under \"Libraries\""));
     }
     for name in explained.difference(&used) {
         findings.file(path, format!("`{name}` is no dependency: drop its row"));
@@ -95,18 +81,13 @@ pub fn libraries(tree: &Tree) -> Findings {
 /// The crates of this project that a manifest depends on.
 fn used_crates(manifest: &Table) -> Vec<String> {
     let names = dependency_names(manifest).into_iter();
-    names
-        .filter_map(|name| name.strip_prefix(PREFIX).map(str::to_owned))
-        .collect()
+    names.filter_map(|name| name.strip_prefix(PREFIX).map(str::to_owned)).collect()
 }
 
 /// The packages that a manifest depends on, for any reason and on any target.
 fn dependency_names(manifest: &Table) -> Vec<String> {
     let on_targets = manifest.get("target").and_then(Value::as_table);
-    let on_targets = on_targets
-        .into_iter()
-        .flat_map(Table::values)
-        .filter_map(Value::as_table);
+    let on_targets = on_targets.into_iter().flat_map(Table::values).filter_map(Value::as_table);
     let mut names = Vec::new();
     for table in on_targets.chain([manifest]) {
         for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
@@ -133,39 +114,12 @@ mod tests {
     #[test]
     fn a_crate_uses_the_levels_before_it_and_no_other() {
         let fails = |folder: &str, text: &str| check(folder, text).len();
-        assert_eq!(
-            fails("edm", "[dependencies]\nethermem-wire.workspace = true\n"),
-            0
-        );
-        assert_eq!(
-            fails("wire", "[dependencies]\nethermem-edm.workspace = true\n"),
-            1
-        );
-        assert_eq!(
-            fails(
-                "wire",
-                "[dev-dependencies]\nethermem-sim = { path = \"x\" }\n"
-            ),
-            1
-        );
-        assert_eq!(
-            fails(
-                "wire",
-                "[dependencies]\nx = { package = \"ethermem-cli\" }\n"
-            ),
-            1
-        );
-        assert_eq!(
-            fails(
-                "wire",
-                "[target.'cfg(unix)'.dependencies]\nethermem-sim = \"1\"\n"
-            ),
-            1
-        );
-        assert_eq!(
-            fails("tidy", "[dependencies]\nethermem-units.workspace = true\n"),
-            1
-        );
+        assert_eq!(fails("edm", "[dependencies]\nethermem-wire.workspace = true\n"), 0);
+        assert_eq!(fails("wire", "[dependencies]\nethermem-edm.workspace = true\n"), 1);
+        assert_eq!(fails("wire", "[dev-dependencies]\nethermem-sim = { path = \"x\" }\n"), 1);
+        assert_eq!(fails("wire", "[dependencies]\nx = { package = \"ethermem-cli\" }\n"), 1);
+        assert_eq!(fails("wire", "[target.'cfg(unix)'.dependencies]\nethermem-sim = \"1\"\n"), 1);
+        assert_eq!(fails("tidy", "[dependencies]\nethermem-units.workspace = true\n"), 1);
         assert_eq!(fails("tidy", "[dependencies]\nsyn = \"2\"\n"), 0);
     }
 
@@ -179,26 +133,16 @@ mod tests {
     #[test]
     fn a_library_without_a_reason_and_a_reason_without_a_library_fail() {
         let tree = Tree::from_files([
-            (
-                "ARCHITECTURE.md",
-                "# A\n\n## Libraries\n\n| `syn` | why |\n| `gone` | why |\n",
-            ),
+            ("ARCHITECTURE.md", "# A\n\n## Libraries\n\n| `syn` | why |\n| `gone` | why |\n"),
             (
                 "crates/edm/Cargo.toml",
                 "[package]\nname = \"e\"\n[dependencies]\nsyn = \"3\"\nserde = \"1\"\n\
                  ethermem-wire = \"1\"\n",
             ),
-            (
-                "fuzz/Cargo.toml",
-                "[package]\nname = \"f\"\n[dependencies]\nother = \"1\"\n",
-            ),
+            ("fuzz/Cargo.toml", "[package]\nname = \"f\"\n[dependencies]\nother = \"1\"\n"),
         ]);
         let findings = libraries(&tree);
-        let messages: Vec<_> = findings
-            .violations
-            .iter()
-            .map(|found| &found.message)
-            .collect();
+        let messages: Vec<_> = findings.violations.iter().map(|found| &found.message).collect();
         assert_eq!(messages.len(), 2);
         assert!(messages[0].starts_with("`serde`") && messages[1].starts_with("`gone`"));
     }

@@ -26,10 +26,7 @@ pub fn dead_files(tree: &Tree) -> Findings {
 #[must_use]
 pub fn names(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
-    for file in tree
-        .files()
-        .filter(|file| ["rs", "py", "sv"].contains(&file.extension()))
-    {
+    for file in tree.files().filter(|file| ["rs", "py", "sv"].contains(&file.extension())) {
         for part in file.path.split('/') {
             if says_nothing(part.split('.').next().unwrap_or(part)) {
                 findings.file(&file.path, format!("`{part}`: name it by what it holds"));
@@ -83,9 +80,7 @@ impl Modules {
             if known.is_some_and(|&only_tests| !only_tests || step.only_tests) {
                 continue;
             }
-            modules
-                .only_tests
-                .insert(step.path.clone(), step.only_tests);
+            modules.only_tests.insert(step.path.clone(), step.only_tests);
             let parsed = rust::parse(file).map_or(Vec::new(), |parsed| parsed.items);
             declared(tree, &step, &step.children, &parsed, &mut steps);
             steps.extend(included(file, step.only_tests));
@@ -106,11 +101,7 @@ impl Modules {
 fn root_step(path: String) -> Step {
     let children = folder(&path).to_owned();
     let only_tests = rust::is_test_target(&path);
-    Step {
-        path,
-        children,
-        only_tests,
-    }
+    Step { path, children, only_tests }
 }
 
 /// The files declared by `mod` among `items`, whose module has its children in `children`.
@@ -121,49 +112,31 @@ fn declared(tree: &Tree, step: &Step, children: &str, items: &[Item], steps: &mu
         let below = format!("{children}/{name}");
         let only_tests = step.only_tests || rust::only_in_tests(&module.attrs);
         if let Some((_, items)) = &module.content {
-            let step = Step {
-                path: step.path.clone(),
-                children: String::new(),
-                only_tests,
-            };
+            let step = Step { path: step.path.clone(), children: String::new(), only_tests };
             declared(tree, &step, &below, items, steps);
             continue;
         }
         if let Some(path) = path_attribute(module) {
             let path = join(folder(&step.path), &path).unwrap_or_default();
             let children = folder(&path).to_owned();
-            steps.push(Step {
-                path,
-                children,
-                only_tests,
-            });
+            steps.push(Step { path, children, only_tests });
             continue;
         }
         let candidates = [format!("{below}.rs"), format!("{below}/mod.rs")];
         if let Some(path) = candidates.into_iter().find(|path| tree.get(path).is_some()) {
-            steps.push(Step {
-                path,
-                children: below,
-                only_tests,
-            });
+            steps.push(Step { path, children: below, only_tests });
         }
     }
 }
 
 fn path_attribute(module: &syn::ItemMod) -> Option<String> {
-    module
-        .attrs
-        .iter()
-        .find_map(|attribute| match &attribute.meta {
-            Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
-                Expr::Lit(ExprLit {
-                    lit: Lit::Str(path),
-                    ..
-                }) => Some(path.value()),
-                _ => None,
-            },
+    module.attrs.iter().find_map(|attribute| match &attribute.meta {
+        Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(path), .. }) => Some(path.value()),
             _ => None,
-        })
+        },
+        _ => None,
+    })
 }
 
 /// The files that `include!` pastes in.
@@ -173,15 +146,8 @@ fn included(file: &File, only_tests: bool) -> Vec<Step> {
         window[0].text == "include" && window[1].text == "!" && window[2].text == "("
     });
     let path = |literal: &str| join(folder(&file.path), literal.trim_matches('"'));
-    let step = |path: String| Step {
-        children: folder(&path).to_owned(),
-        path,
-        only_tests,
-    };
-    pasted
-        .filter_map(|window| path(&window[3].text))
-        .map(step)
-        .collect()
+    let step = |path: String| Step { children: folder(&path).to_owned(), path, only_tests };
+    pasted.filter_map(|window| path(&window[3].text)).map(step).collect()
 }
 
 /// The root file of every target of every package, whether cargo finds it or the manifest names it.
@@ -191,15 +157,10 @@ fn target_roots(tree: &Tree) -> Vec<String> {
         let at = |path: &str| join(&folder, path).unwrap_or_default();
         roots.extend(["src/lib.rs", "src/main.rs", "build.rs"].map(at));
         for targets in ["src/bin", "tests", "benches", "examples"].map(at) {
-            roots.extend(
-                tree.under(&targets)
-                    .map(|file| file.path.clone())
-                    .filter(|path| {
-                        let below = &path[targets.len() + 1..];
-                        below.ends_with("/main.rs")
-                            || (below.ends_with(".rs") && !below.contains('/'))
-                    }),
-            );
+            roots.extend(tree.under(&targets).map(|file| file.path.clone()).filter(|path| {
+                let below = &path[targets.len() + 1..];
+                below.ends_with("/main.rs") || (below.ends_with(".rs") && !below.contains('/'))
+            }));
         }
         for kind in ["lib", "bin", "test", "bench", "example"] {
             roots.extend(named_targets(&manifest, kind).iter().map(|path| at(path)));
@@ -221,14 +182,9 @@ fn named_targets(manifest: &Table, kind: &str) -> Vec<String> {
 pub(crate) fn packages(tree: &Tree) -> Vec<(String, Table)> {
     let manifest = |file: &File| {
         let table: Table = file.text().parse().ok()?;
-        table
-            .contains_key("package")
-            .then(|| (folder(&file.path).to_owned(), table))
+        table.contains_key("package").then(|| (folder(&file.path).to_owned(), table))
     };
-    tree.files()
-        .filter(|file| file.name() == "Cargo.toml")
-        .filter_map(manifest)
-        .collect()
+    tree.files().filter(|file| file.name() == "Cargo.toml").filter_map(manifest).collect()
 }
 
 #[cfg(test)]
@@ -241,10 +197,7 @@ mod tests {
     fn a_file_that_no_module_declares_is_dead() {
         let tree = Tree::from_files([
             ("crates/x/Cargo.toml", MANIFEST),
-            (
-                "crates/x/src/lib.rs",
-                "mod a;\nmod b { mod c; }\n#[path = \"p/q.rs\"]\nmod d;\n",
-            ),
+            ("crates/x/src/lib.rs", "mod a;\nmod b { mod c; }\n#[path = \"p/q.rs\"]\nmod d;\n"),
             ("crates/x/src/a.rs", "mod e;\n"),
             ("crates/x/src/a/e.rs", ""),
             ("crates/x/src/b/c/mod.rs", "include!(\"made.rs\");\n"),
@@ -256,11 +209,7 @@ mod tests {
             ("crates/x/tests/shared/gone.rs", ""),
             ("examples/stray.rs", ""),
         ]);
-        let dead = [
-            "crates/x/src/e.rs",
-            "crates/x/tests/shared/gone.rs",
-            "examples/stray.rs",
-        ];
+        let dead = ["crates/x/src/e.rs", "crates/x/tests/shared/gone.rs", "examples/stray.rs"];
         assert_eq!(dead_files(&tree).places(), dead);
     }
 

@@ -8,11 +8,7 @@ use crate::File;
 
 /// The parsed file; `None` when it is not Rust, which the compiler reports better than we could.
 pub(crate) fn parse(file: &File) -> Option<syn::File> {
-    if file.extension() != "rs" {
-        None
-    } else {
-        syn::parse_file(file.text()).ok()
-    }
+    if file.extension() != "rs" { None } else { syn::parse_file(file.text()).ok() }
 }
 
 /// One token of a file, groups opened up; a literal has its source text.
@@ -35,10 +31,7 @@ fn flatten(stream: TokenStream, flat: &mut Vec<Token>) {
     for tree in stream {
         let line = tree.span().start().line;
         let TokenTree::Group(group) = tree else {
-            flat.push(Token {
-                text: tree.to_string(),
-                line,
-            });
+            flat.push(Token { text: tree.to_string(), line });
             continue;
         };
         let (open, close) = match group.delimiter() {
@@ -47,16 +40,10 @@ fn flatten(stream: TokenStream, flat: &mut Vec<Token>) {
             proc_macro2::Delimiter::Bracket => ("[", "]"),
             proc_macro2::Delimiter::None => ("", ""),
         };
-        flat.push(Token {
-            text: open.to_owned(),
-            line,
-        });
+        flat.push(Token { text: open.to_owned(), line });
         flatten(group.stream(), flat);
         let line = group.span_close().start().line;
-        flat.push(Token {
-            text: close.to_owned(),
-            line,
-        });
+        flat.push(Token { text: close.to_owned(), line });
     }
 }
 
@@ -92,10 +79,7 @@ pub(crate) fn is_test_target(path: &str) -> bool {
 pub(crate) fn only_in_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let is = |name| attribute.path().is_ident(name);
-        let arguments = attribute
-            .meta
-            .require_list()
-            .map(|list| list.tokens.to_string());
+        let arguments = attribute.meta.require_list().map(|list| list.tokens.to_string());
         is("test") || (is("cfg") && arguments.is_ok_and(|arguments| arguments == "test"))
     })
 }
@@ -187,33 +171,15 @@ mod tests {
 
     #[test]
     fn grouped_imports_are_spelt_out() {
-        let parsed = parse(&file(
-            "a.rs",
-            "use std::{fs, io::{self, Read as R}, net::*};\n",
-        ));
-        let paths: Vec<_> = imports(&parsed.unwrap())
-            .into_iter()
-            .map(|(path, _)| path)
-            .collect();
-        assert_eq!(
-            paths,
-            ["std::fs", "std::io::self", "std::io::Read", "std::net::*"]
-        );
+        let parsed = parse(&file("a.rs", "use std::{fs, io::{self, Read as R}, net::*};\n"));
+        let paths: Vec<_> = imports(&parsed.unwrap()).into_iter().map(|(path, _)| path).collect();
+        assert_eq!(paths, ["std::fs", "std::io::self", "std::io::Read", "std::net::*"]);
     }
 
     #[test]
     fn tokens_see_into_macros_and_not_into_comments_and_strings() {
-        let seen = tokens(&file(
-            "a.rs",
-            "// x.unwrap()\nf!(\"x.unwrap()\", y\n.unwrap());\n",
-        ));
+        let seen = tokens(&file("a.rs", "// x.unwrap()\nf!(\"x.unwrap()\", y\n.unwrap());\n"));
         let at: Vec<_> = seen.iter().filter(|token| token.text == "unwrap").collect();
-        assert_eq!(
-            at,
-            [&Token {
-                text: "unwrap".into(),
-                line: 3
-            }]
-        );
+        assert_eq!(at, [&Token { text: "unwrap".into(), line: 3 }]);
     }
 }

@@ -10,11 +10,7 @@ pub const COLUMNS_MAX: usize = 100;
 const LINES_MAX: [(&str, usize, usize); 3] = [("rs", 500, 800), ("sv", 250, 300), ("py", 500, 800)];
 
 /// Words that mark unfinished work, split so that this file does not break its own rule.
-const LEFTOVERS: [&str; 3] = [
-    concat!("TO", "DO"),
-    concat!("FIX", "ME"),
-    concat!("XX", "X"),
-];
+const LEFTOVERS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 
 /// Folders of one machine, and whether an example in the docs may show one.
 const MACHINE_PATHS: [(&str, bool); 4] = [
@@ -32,16 +28,7 @@ fn is_code(file: &File) -> bool {
 }
 
 fn is_prose(file: &File) -> bool {
-    let prose = [
-        "md",
-        "yml",
-        "yaml",
-        "json",
-        "html",
-        "editorconfig",
-        "gitattributes",
-        "gitignore",
-    ];
+    let prose = ["md", "yml", "yaml", "json", "html", "editorconfig", "gitattributes", "gitignore"];
     !file.is_data() && prose.contains(&file.extension())
 }
 
@@ -72,11 +59,7 @@ pub fn whitespace(tree: &Tree) -> Findings {
                 findings.at(&file.path, index + 1, "a tab; indent with spaces");
             }
             if line.ends_with([' ', '\t', '\r']) {
-                findings.at(
-                    &file.path,
-                    index + 1,
-                    "whitespace at the end of the line; cut it",
-                );
+                findings.at(&file.path, index + 1, "whitespace at the end of the line; cut it");
             }
         }
         if !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
@@ -92,9 +75,7 @@ pub fn file_length(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
     for file in tree.files().filter(|file| is_code(file)) {
         let lines = file.text().lines().count();
-        let limit = LINES_MAX
-            .iter()
-            .find(|(extension, ..)| *extension == file.extension());
+        let limit = LINES_MAX.iter().find(|(extension, ..)| *extension == file.extension());
         let Some(&(_, warned, allowed)) = limit else {
             continue;
         };
@@ -102,10 +83,7 @@ pub fn file_length(tree: &Tree) -> Findings {
             let message = format!("{lines} lines, {allowed} allowed; split it by what it does");
             findings.file(&file.path, message);
         } else if lines > warned {
-            findings.warn(
-                &file.path,
-                format!("{lines} lines; past {allowed} the rule fails"),
-            );
+            findings.warn(&file.path, format!("{lines} lines; past {allowed} the rule fails"));
         }
     }
     findings
@@ -167,8 +145,7 @@ fn has_word(line: &str, word: &str) -> bool {
 /// Whether an absolute path starts with `prefix`; `a/work/b` and `$(OUT)/work/` are not one.
 fn has_path(line: &str, prefix: &str) -> bool {
     let before = |c: char| c.is_whitespace() || "\"'`(=:,[<>{".contains(c);
-    line.match_indices(prefix)
-        .any(|(start, _)| start == 0 || line[..start].ends_with(before))
+    line.match_indices(prefix).any(|(start, _)| start == 0 || line[..start].ends_with(before))
 }
 
 #[cfg(test)]
@@ -192,10 +169,7 @@ mod tests {
             ("golden/wire/a.json", "{}"),
         ]);
         let places = whitespace(&tree).places();
-        assert_eq!(
-            places,
-            ["a.rs:2", "a.rs:2", "a.rs:3", "a.rs:4", "b.sh", "c.md"]
-        );
+        assert_eq!(places, ["a.rs:2", "a.rs:2", "a.rs:3", "a.rs:4", "b.sh", "c.md"]);
     }
 
     #[test]
@@ -225,9 +199,6 @@ mod tests {
             ("b.md", "`/tmp/x` and https://host/work/x\n/work/x\n"),
             ("test_a.py", "open('/tmp/x')\n"),
         ]);
-        assert_eq!(
-            machine_paths(&tree).places(),
-            ["a.py:1", "a.rs:1", "b.md:2"]
-        );
+        assert_eq!(machine_paths(&tree).places(), ["a.py:1", "a.rs:1", "b.md:2"]);
     }
 }

@@ -4,16 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Folders that a walk without git leaves out: what a build, a run or a tool makes.
-const GENERATED: [&str; 8] = [
-    ".git",
-    "target",
-    "out",
-    ".venv",
-    "corpus",
-    "artifacts",
-    "coverage",
-    "__pycache__",
-];
+const GENERATED: [&str; 8] =
+    [".git", "target", "out", ".venv", "corpus", "artifacts", "coverage", "__pycache__"];
 
 /// One file of the repository.
 #[derive(Clone, Debug)]
@@ -30,17 +22,13 @@ impl File {
     /// What follows the last dot of the file's name, or nothing.
     #[must_use]
     pub fn extension(&self) -> &str {
-        self.name()
-            .rsplit_once('.')
-            .map_or("", |(_, extension)| extension)
+        self.name().rsplit_once('.').map_or("", |(_, extension)| extension)
     }
 
     /// The last part of the path.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.path
-            .rsplit_once('/')
-            .map_or(&self.path, |(_, name)| name)
+        self.path.rsplit_once('/').map_or(&self.path, |(_, name)| name)
     }
 
     /// The content; nothing when it is not UTF-8.
@@ -52,9 +40,7 @@ impl File {
     /// Golden vectors, published data and seeds of fuzzing: kept as they were made.
     #[must_use]
     pub fn is_data(&self) -> bool {
-        ["golden/", "workloads/", "fuzz/seeds/"]
-            .iter()
-            .any(|data| self.path.starts_with(data))
+        ["golden/", "workloads/", "fuzz/seeds/"].iter().any(|data| self.path.starts_with(data))
     }
 }
 
@@ -81,23 +67,13 @@ impl Tree {
         for path in paths {
             let on_disk = root.join(&path);
             // A file deleted but not yet committed is listed; links and submodules are not files.
-            if !on_disk
-                .symlink_metadata()
-                .is_ok_and(|found| found.is_file())
-            {
+            if !on_disk.symlink_metadata().is_ok_and(|found| found.is_file()) {
                 continue;
             }
             let bytes = std::fs::read(on_disk)?;
             let size_bytes = bytes.len() as u64;
             let text = String::from_utf8(bytes).ok();
-            files.insert(
-                path.clone(),
-                File {
-                    path,
-                    size_bytes,
-                    text,
-                },
-            );
+            files.insert(path.clone(), File { path, size_bytes, text });
         }
         Ok(Tree { files, tracked })
     }
@@ -110,15 +86,8 @@ impl Tree {
             size_bytes: text.len() as u64,
             text: Some(text.to_owned()),
         };
-        let files = files
-            .into_iter()
-            .map(file)
-            .map(|file| (file.path.clone(), file))
-            .collect();
-        Tree {
-            files,
-            tracked: true,
-        }
+        let files = files.into_iter().map(file).map(|file| (file.path.clone(), file)).collect();
+        Tree { files, tracked: true }
     }
 
     /// Whether git listed the files.
@@ -134,8 +103,7 @@ impl Tree {
 
     /// Every Rust file.
     pub fn rust(&self) -> impl Iterator<Item = &File> {
-        self.files()
-            .filter(|file| file.extension() == "rs" && !file.is_data())
+        self.files().filter(|file| file.extension() == "rs" && !file.is_data())
     }
 
     /// Every Markdown file.
@@ -158,8 +126,7 @@ impl Tree {
     /// Every file below the folder `folder`.
     pub fn under(&self, folder: &str) -> impl Iterator<Item = &File> {
         let folder = format!("{folder}/");
-        self.files()
-            .filter(move |file| file.path.starts_with(&folder))
+        self.files().filter(move |file| file.path.starts_with(&folder))
     }
 }
 
@@ -194,15 +161,7 @@ pub(crate) fn git(root: &Path, arguments: &[&str]) -> Option<String> {
 }
 
 fn tracked_paths(root: &Path) -> Option<Vec<String>> {
-    let listing = Command::new("git")
-        .args(["ls-files", "-z"])
-        .current_dir(root)
-        .output()
-        .ok()?;
-    if !listing.status.success() {
-        return None;
-    }
-    let paths = String::from_utf8(listing.stdout).ok()?;
+    let paths = git(root, &["ls-files", "-z"])?;
     Some(paths.split_terminator('\0').map(str::to_owned).collect())
 }
 
@@ -233,13 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn this_file_is_found_with_git_and_without() {
-        let here = "crates/tidy/src/tree.rs".to_owned();
-        assert!(walk(&root()).unwrap().contains(&here));
-        assert_eq!(
-            Tree::open(&root()).unwrap().get(&here).unwrap().extension(),
-            "rs"
-        );
+    fn the_manifest_is_found_with_git_and_without() {
+        let manifest = "Cargo.toml".to_owned();
+        assert!(walk(&root()).unwrap().contains(&manifest));
+        assert_eq!(Tree::open(&root()).unwrap().get(&manifest).unwrap().extension(), "toml");
     }
 
     #[test]
@@ -251,10 +207,7 @@ mod tests {
 
     #[test]
     fn paths_join_from_a_folder_and_do_not_leave_the_root() {
-        assert_eq!(
-            join("docs/a", "../b/./c.md").as_deref(),
-            Some("docs/b/c.md")
-        );
+        assert_eq!(join("docs/a", "../b/./c.md").as_deref(), Some("docs/b/c.md"));
         assert_eq!(join("", "../x"), None);
         assert_eq!((folder("a/b/c"), folder("c")), ("a/b", ""));
     }

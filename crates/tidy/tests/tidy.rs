@@ -31,17 +31,8 @@ fn hold(findings: &Findings) {
     if let Some(reason) = &findings.skipped {
         say(&format!("SKIPPED: {reason}"));
     }
-    let lines: Vec<String> = findings
-        .violations
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    assert!(
-        lines.is_empty(),
-        "{} to tidy up:\n{}",
-        lines.len(),
-        lines.join("\n")
-    );
+    let lines: Vec<String> = findings.violations.iter().map(ToString::to_string).collect();
+    assert!(lines.is_empty(), "{} to tidy up:\n{}", lines.len(), lines.join("\n"));
 }
 
 macro_rules! rules {
@@ -82,12 +73,7 @@ fn history_has_no_large_blob() {
 fn readme_flags_exist() {
     // `cargo test --workspace` puts the binary beside the folder of the test binaries.
     let test = std::env::current_exe().expect("a running test has a path");
-    let profile = test
-        .ancestors()
-        .nth(2)
-        .expect("a test binary lies in <profile>/deps");
-    let binary = profile
-        .join("ethermem")
-        .with_extension(std::env::consts::EXE_EXTENSION);
+    let profile = test.ancestors().nth(2).expect("a test binary lies in <profile>/deps");
+    let binary = profile.join("ethermem").with_extension(std::env::consts::EXE_EXTENSION);
     hold(&ethermem_tidy::cli::flags(&TREE, &root(), &binary));
 }
