@@ -1,0 +1,129 @@
+# The commands of this project. `make` alone lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+CARGO ?= cargo
+PYTHON ?= python3
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+REPORT ?= out/report
+# Seconds for each fuzz target and cases for each property of `make soak`.
+FUZZ_S ?= 600
+PROPTEST_CASES_SOAK ?= 100000
+FUZZ_MANIFEST := $(wildcard fuzz/Cargo.toml)
+PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm
+
+.PHONY: help
+help: ## List the commands
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | \
+	    while IFS='|' read -r name what; do printf '  make %-12s %s\n' "$$name" "$$what"; done
+
+.PHONY: build
+build: ## Build the release binary
+	$(CARGO) build --release --locked -p ethermem-cli
+
+.PHONY: run
+run: build ## Run the main job: every workload on EDM and its references, into out/report
+	$(TARGET)/release/ethermem report --out $(REPORT)
+
+.PHONY: test
+test: ## Run all tests; the last line counts them
+	@$(PYTHON) scripts/run_tests.py
+
+.PHONY: bench
+bench: ## Measure: cargo bench, then the scripts of benches/
+	$(CARGO) bench --workspace --locked
+	@for script in $(sort $(wildcard benches/*.sh benches/*.py)); do \
+	    echo "== $$script"; \
+	    case "$$script" in *.py) $(PYTHON) "$$script";; *) bash "$$script";; esac; \
+	done
+
+.PHONY: docs
+docs: ## Build the API documentation, private items included
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
+
+# Cheapest first, so that a slip shows at once.
+.PHONY: lint
+lint: lint-format lint-scripts lint-clippy docs lint-tidy lint-pure lint-fuzz lint-deny
+lint: ## Check format, lints, documentation, style, purity, licences
+
+.PHONY: lint-format
+lint-format:
+	$(CARGO) fmt --all --check
+ifneq ($(FUZZ_MANIFEST),)
+	$(CARGO) fmt --manifest-path $(FUZZ_MANIFEST) --check
+endif
+
+.PHONY: lint-scripts
+lint-scripts:
+	@git ls-files -z -- '*.py' | xargs -0 -r $(PYTHON) scripts/compile_all.py
+	@{ git ls-files -z -- '*.sh'; printf '.ci/run\0'; } | xargs -0 -r -n 1 bash -n
+
+.PHONY: lint-clippy
+lint-clippy:
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: lint-tidy
+lint-tidy:
+	$(CARGO) test --quiet -p ethermem-tidy --locked
+
+# The pure crates build where there is no clock, file or thread.
+.PHONY: lint-pure
+lint-pure:
+	@target=wasm32-unknown-unknown; \
+	libraries="$$(rustc --print target-libdir --target $$target)"; \
+	if compgen -G "$$libraries/libstd-*.rlib" > /dev/null; then \
+	    set -x; $(CARGO) build --locked --lib --target $$target $(PURE_CRATES); \
+	else \
+	    echo "SKIPPED: purity of the pure crates: target $$target is not installed"; \
+	fi
+
+# The fuzz targets are a workspace of their own, and libFuzzer is C++.
+.PHONY: lint-fuzz
+lint-fuzz:
+	@if [ -z "$(FUZZ_MANIFEST)" ]; then \
+	    echo "SKIPPED: fuzz targets: there are none"; \
+	elif ! command -v c++ > /dev/null; then \
+	    echo "SKIPPED: fuzz targets: libFuzzer needs a C++ compiler"; \
+	else \
+	    set -x; \
+	    $(CARGO) clippy --manifest-path $(FUZZ_MANIFEST) --all-targets --locked -- -D warnings; \
+	fi
+
+.PHONY: lint-deny
+lint-deny:
+	@if ! $(CARGO) deny --version > /dev/null 2>&1; then \
+	    echo "SKIPPED: licences and advisories: cargo-deny is not installed"; \
+	    exit; \
+	fi; \
+	(set -x; $(CARGO) deny --locked check bans licenses sources); \
+	if $(CARGO) deny fetch db; then \
+	    (set -x; $(CARGO) deny --locked check advisories); \
+	else \
+	    echo "SKIPPED: advisories: their database cannot be fetched"; \
+	fi
+
+.PHONY: soak
+soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
+	PROPTEST_CASES=$(PROPTEST_CASES_SOAK) $(CARGO) test --workspace --locked
+	@if [ -z "$(FUZZ_MANIFEST)" ]; then \
+	    echo "SKIPPED: fuzzing: there are no fuzz targets"; \
+	elif ! $(CARGO) +nightly fuzz --version > /dev/null 2>&1; then \
+	    echo "SKIPPED: fuzzing: needs a nightly toolchain and cargo-fuzz"; \
+	else \
+	    for fuzz_target in $$($(CARGO) +nightly fuzz list); do \
+	        echo "== $$fuzz_target"; \
+	        seeds="fuzz/seeds/$$fuzz_target"; \
+	        mkdir -p "fuzz/corpus/$$fuzz_target"; \
+	        $(CARGO) +nightly fuzz run "$$fuzz_target" "fuzz/corpus/$$fuzz_target" \
+	            $$(if [ -d "$$seeds" ]; then echo "$$seeds"; fi) \
+	            -- -max_total_time=$(FUZZ_S); \
+	    done; \
+	fi
+
+.PHONY: clean
+clean: ## Delete what builds and runs made
+	$(CARGO) clean
+	rm -rf out
