@@ -101,7 +101,7 @@ impl SizeDistribution {
         })
     }
 
-    /// The size for a draw that is uniform over all `u64`; a larger draw never gives a smaller size.
+    /// The size for a draw that is uniform over all `u64`; a larger draw gives no smaller size.
     #[inline]
     #[must_use]
     pub fn sample(&self, draw: u64) -> Bytes {
