@@ -4,6 +4,7 @@ mod config;
 mod message;
 pub mod metrics;
 pub mod output;
+pub mod report;
 
 pub use config::{Background, FabricConfig};
 pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};
