@@ -198,6 +198,8 @@ pub struct StackedPlot {
     pub segments: Vec<Segment>,
     /// The pictures.
     pub panels: Vec<Panel<StackedBar>>,
+    /// Whether lengths can be compared across panels; if not, each has the page's whole width.
+    pub shared_axis: bool,
 }
 
 /// Numbers under a figure.

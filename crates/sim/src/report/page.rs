@@ -98,16 +98,14 @@ fn runs(runs: &[RunResult]) -> Markup {
 
 fn runs_table(runs: &[RunResult]) -> DataTable {
     let columns = [
-        "Fabric",
         "Run",
         "Messages",
         "Lost",
-        "Load asked",
-        "Load measured",
-        "Goodput (Gb/s a node)",
-        "Mean slowdown, reads",
-        "writes",
-        "all",
+        "Load (measured)",
+        "Gb/s/node",
+        "Mean slowdown",
+        "Reads",
+        "Writes",
         "p99 slowdown",
         "Mean latency (ns)",
         "p99 latency (ns)",
@@ -115,16 +113,14 @@ fn runs_table(runs: &[RunResult]) -> DataTable {
     let rows = runs.iter().map(|run| {
         let kinds = &run.kinds;
         vec![
-            run.fabric.clone(),
-            run.label.clone(),
+            run_name(run),
             fixed(run.messages_started as f64, 0),
             fixed(run.messages_lost as f64, 0),
-            optional(run.load_requested, 2),
-            optional(run.load_measured, 2),
+            load(run),
             fixed(run.payload_goodput_gbps_per_node, 2),
+            optional(kinds.all.slowdown_mean, 3),
             optional(kinds.read.slowdown_mean, 3),
             optional(kinds.write.slowdown_mean, 3),
-            optional(kinds.all.slowdown_mean, 3),
             optional(kinds.all.slowdown_p99, 3),
             optional(kinds.all.latency_ns_mean, 1),
             optional(kinds.all.latency_ns_p99, 1),
@@ -133,7 +129,29 @@ fn runs_table(runs: &[RunResult]) -> DataTable {
     DataTable {
         columns: columns.map(str::to_owned).into(),
         rows: rows.collect(),
-        text_columns: 2,
+        text_columns: 1,
+    }
+}
+
+/// What the scenario asks for, and in brackets what the busiest link had.
+fn load(run: &RunResult) -> String {
+    let measured = run
+        .load_measured
+        .map(|load| format!("({})", fixed(load, 2)));
+    let asked = run.load_requested.map(|load| fixed(load, 2));
+    [asked, measured]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The label, with the fabric where the label does not say it.
+fn run_name(run: &RunResult) -> String {
+    if run.label.starts_with(&run.fabric) {
+        run.label.clone()
+    } else {
+        format!("{}: {}", run.fabric, run.label)
     }
 }
 

@@ -282,6 +282,7 @@ fn budget() -> Figure {
                     items: write,
                 },
             ],
+            shared_axis: true,
         }),
         table: None,
         command: "ethermem latency --fabric edm --op read --link-gbps 25".to_owned(),

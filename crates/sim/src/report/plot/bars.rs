@@ -17,6 +17,8 @@ const BARS_MAX_BESIDE: usize = 12;
 const GROUP_SHARE: f64 = 0.78;
 /// Slope in radians of category names that are wider than their group.
 const SLANT: f64 = 0.6;
+/// Between the names of two categories.
+const NAME_GAP: f64 = 6.0;
 /// Size of a bar's number to that of other labels.
 const SMALL: f64 = 0.85;
 
@@ -71,7 +73,7 @@ fn panel_svg(
         .iter()
         .map(|name| text_width(name))
         .fold(0.0, f64::max);
-    let slanted = widest > group;
+    let slanted = widest + NAME_GAP > group;
     if slanted {
         frame.bottom -= widest * SLANT.sin();
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
+use super::frame::px;
 use crate::report::{Figure, Plot, Role};
 
 /// Colours of the style sheet, `s0` to `s6`: apart for all common kinds of colour blindness.
@@ -16,7 +17,8 @@ const MARKERS: usize = 7;
 pub(super) struct Paint {
     /// Classes of the style sheet.
     pub(super) class: String,
-    pub(super) marker: usize,
+    /// References have none: they are lines to measure by, not measurements.
+    marker: Option<usize>,
 }
 
 /// Slots by name. Names that meet in a figure never share one (up to 21 names).
@@ -49,10 +51,8 @@ impl Colours {
             Role::Measured => format!("s{} d{}", slot % SLOTS, slot / SLOTS % DASHES),
             Role::Reference => format!("ref d{}", 1 + slot % DASHES),
         };
-        Paint {
-            class,
-            marker: slot % MARKERS,
-        }
+        let marker = (role == Role::Measured).then_some(slot % MARKERS);
+        Paint { class, marker }
     }
 
     fn assign(&mut self, name: &str, role: Role, company: &[(String, Role)]) {
@@ -108,17 +108,19 @@ pub(super) fn names(plot: &Plot) -> Vec<(String, Role)> {
 }
 
 /// A marker around a point: a second sign beside the colour.
-pub(super) fn marker(kind: usize, x: f64, y: f64) -> Markup {
-    let path = match kind % MARKERS {
-        0 => "M-3.6 0A3.6 3.6 0 1 0 3.6 0A3.6 3.6 0 1 0-3.6 0Z",
-        1 => "M-3.3-3.3H3.3V3.3H-3.3Z",
-        2 => "M0-4.3L4.2 3.2H-4.2Z",
-        3 => "M0-4.8L4.4 0L0 4.8L-4.4 0Z",
-        4 => "M0 4.3L4.2-3.2H-4.2Z",
-        5 => "M-1.4-4.2H1.4V-1.4H4.2V1.4H1.4V4.2H-1.4V1.4H-4.2V-1.4H-1.4Z",
-        _ => "M-4.4 0L-2.2-3.8H2.2L4.4 0L2.2 3.8H-2.2Z",
+pub(super) fn marker(paint: &Paint, x: f64, y: f64) -> Markup {
+    let path = match paint.marker {
+        None => return html! {},
+        Some(0) => "M-3.6 0A3.6 3.6 0 1 0 3.6 0A3.6 3.6 0 1 0-3.6 0Z",
+        Some(1) => "M-3.3-3.3H3.3V3.3H-3.3Z",
+        Some(2) => "M0-4.3L4.2 3.2H-4.2Z",
+        Some(3) => "M0-4.8L4.4 0L0 4.8L-4.4 0Z",
+        Some(4) => "M0 4.3L4.2-3.2H-4.2Z",
+        Some(5) => "M-1.4-4.2H1.4V-1.4H4.2V1.4H1.4V4.2H-1.4V1.4H-4.2V-1.4H-1.4Z",
+        Some(_) => "M-4.4 0L-2.2-3.8H2.2L4.4 0L2.2 3.8H-2.2Z",
     };
-    html! { path class="marker" d=(path) transform=(format!("translate({x:.1} {y:.1})")) {} }
+    let place = format!("translate({} {})", px(x), px(y));
+    html! { path class="marker" d=(path) transform=(place) {} }
 }
 
 #[cfg(test)]

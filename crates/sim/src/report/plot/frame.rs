@@ -78,18 +78,30 @@ pub(super) fn y_axis(frame: &Frame, scale: &Scale, label: &str) -> Markup {
     }
 }
 
-/// Ticks and labels of the x axis, its name below.
+/// Ticks and labels of the x axis, its name below. A label that would touch the one before it is
+/// left out; the tick stays.
 pub(super) fn x_axis(frame: &Frame, scale: &Scale, label: &str, grid: bool) -> Markup {
+    let mut free_from = f64::MIN;
+    let mut ticks = Vec::new();
+    for tick in &scale.ticks {
+        if let Some(share) = scale.place(tick.value) {
+            let (x, half) = (frame.x(share), text_width(&tick.label) / 2.0);
+            let fits = x - half >= free_from;
+            if fits {
+                free_from = x + half + TICK_GAP / 2.0;
+            }
+            ticks.push((px(x), fits.then_some(&tick.label)));
+        }
+    }
     html! {
         (base_line(frame))
-        @for tick in &scale.ticks {
-            @if let Some(share) = scale.place(tick.value) {
-                @let x = px(frame.x(share));
-                @if grid {
-                    path class="grid" d={ "M" (x) " " (px(frame.top)) "V" (px(frame.bottom)) } {}
-                }
-                path class="base" d={ "M" (x) " " (px(frame.bottom)) "v4" } {}
-                text class="tick middle" x=(x) y=(px(frame.bottom + 17.0)) { (tick.label) }
+        @for (x, label) in ticks {
+            @if grid {
+                path class="grid" d={ "M" (x) " " (px(frame.top)) "V" (px(frame.bottom)) } {}
+            }
+            path class="base" d={ "M" (x) " " (px(frame.bottom)) "v4" } {}
+            @if let Some(label) = label {
+                text class="tick middle" x=(x) y=(px(frame.bottom + 17.0)) { (label) }
             }
         }
         text class="axis middle" x=(px(frame.x(0.5))) y=(px(frame.bottom + 36.0)) {

@@ -13,6 +13,8 @@ const HEIGHTS_ALONE: (f64, f64) = (400.0, 320.0);
 const HEIGHTS: (f64, f64) = (320.0, 300.0);
 /// Between labels at the ends of lines.
 const LABEL_HEIGHT: f64 = 15.0;
+/// For the half of a tick's label that stands out at the right end.
+const END_TICK_MARGIN: f64 = 18.0;
 /// Shares that carry a marker on a distribution.
 const MARKED_SHARES: [f64; 2] = [0.5, 0.99];
 
@@ -127,7 +129,11 @@ impl Chart<'_> {
             .iter()
             .map(|series| text_width(&series.name))
             .fold(0.0, f64::max);
-        let margin = if labelled { widest + 26.0 } else { 10.0 };
+        let margin = if labelled {
+            widest + 26.0
+        } else {
+            END_TICK_MARGIN
+        };
         // The same axes for all panels, or they could not be compared.
         let points = || {
             self.plot
@@ -142,12 +148,11 @@ impl Chart<'_> {
         let y = Scale::new(self.y, y_values.iter().copied(), y_ticks, true);
         let frame = Frame::new(canvas, &y, margin);
         let x_values = points().map(|point| point.0);
-        let x = Scale::new(
-            self.x,
-            x_values,
-            (frame.width() / 75.0) as usize,
-            self.steps.is_some(),
-        );
+        let ticks = (frame.width() / 75.0) as usize;
+        let mut x = Scale::new(self.x, x_values.clone(), ticks, self.steps.is_some());
+        if self.steps.is_none() {
+            x.tick_at(x_values, self.x.decimals);
+        }
         html! {
             svg class=(canvas.class) viewBox=(view_box(canvas)) role="img"
                 aria-label=(picture_name(title, &panel.title)) {
@@ -193,7 +198,7 @@ impl Chart<'_> {
                 @for index in marked.into_iter().filter(|index| *index < places.len()) {
                     g {
                         title { (self.point_title(series, &series.points[index])) }
-                        (marker(paint.marker, places[index].0, places[index].1))
+                        (marker(paint, places[index].0, places[index].1))
                     }
                 }
             }

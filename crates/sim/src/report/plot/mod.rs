@@ -49,13 +49,15 @@ fn legend(plot: &Plot, colours: &Colours) -> Markup {
 }
 
 fn swatch(paint: &Paint, filled: bool) -> Markup {
+    let width = if filled { 12 } else { 26 };
     html! {
-        svg class=(paint.class) viewBox="0 0 26 12" width="26" height="12" aria-hidden="true" {
+        svg class=(paint.class) viewBox={ "0 0 " (width) " 12" } width=(width) height="12"
+            aria-hidden="true" {
             @if filled {
-                rect class="bar" x="7" y="0.5" width="11" height="11" rx="1.5" {}
+                rect class="bar" x="0.5" y="0.5" width="11" height="11" rx="1.5" {}
             } @else {
                 path class="line" d="M0 6H26" {}
-                (marker(paint.marker, 13.0, 6.0))
+                (marker(paint, 13.0, 6.0))
             }
         }
     }

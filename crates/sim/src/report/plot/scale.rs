@@ -7,6 +7,8 @@ use crate::report::number::trimmed;
 /// A range this wide is read by its ratios.
 const LOG_RATIO: f64 = 20.0;
 
+const MEASURED_TICKS_MAX: usize = 12;
+
 /// A labelled place on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
@@ -62,6 +64,22 @@ impl Scale {
             scale.tick_linear(ticks_wanted, low_open, high_open);
         }
         scale
+    }
+
+    /// Ticks at the values that were measured, where there are few of them.
+    pub(super) fn tick_at(&mut self, values: impl Iterator<Item = f64>, decimals: usize) {
+        let mut values: Vec<f64> = values
+            .filter(|value| self.place(*value).is_some())
+            .collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        if (1..=MEASURED_TICKS_MAX).contains(&values.len()) {
+            let tick = |value| Tick {
+                value,
+                label: trimmed(value, decimals),
+            };
+            self.ticks = values.into_iter().map(tick).collect();
+        }
     }
 
     /// Where `value` lies between the start (0) and the end (1); `None` when a log axis has no
@@ -227,6 +245,20 @@ mod tests {
             ["100", "1,000", "10,000", "100,000"]
         );
         assert_eq!(labels(&axis, &[1e-4, 1.0], 4)[..2], ["0.0001", "0.001"]);
+    }
+
+    #[test]
+    fn few_measured_values_are_the_ticks() {
+        let chunks = [64.0, 256.0, 1_024.0, 256.0];
+        let axis = Axis::of_data("Chunk (B)", Spacing::Log, 0);
+        let mut scale = Scale::new(&axis, chunks.into_iter(), 8, false);
+        scale.tick_at(chunks.into_iter(), 0);
+        let labels: Vec<&str> = scale.ticks.iter().map(|tick| tick.label.as_str()).collect();
+        assert_eq!(labels, ["64", "256", "1,024"]);
+        assert_eq!(
+            (scale.place(64.0), scale.place(1_024.0)),
+            (Some(0.0), Some(1.0))
+        );
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::report::{Axis, Panel, Role, StackedBar, StackedPlot};
 
 const BAR_HEIGHT: f64 = 26.0;
 const ROW_HEIGHT: f64 = 40.0;
+/// Between segments, where they are wide enough to spare it.
+const SEGMENT_GAP: f64 = 0.8;
 const TOP: f64 = 4.0;
 const BOTTOM: f64 = 42.0;
 
@@ -40,9 +42,12 @@ fn panel_svg(
     colours: &Colours,
     canvas: Canvas,
 ) -> Markup {
-    // The same axis for all panels, or lengths could not be compared.
-    let totals: Vec<f64> = plot
-        .panels
+    let panels = if plot.shared_axis {
+        &plot.panels[..]
+    } else {
+        std::slice::from_ref(panel)
+    };
+    let totals: Vec<f64> = panels
         .iter()
         .flat_map(|panel| &panel.items)
         .map(total)
@@ -129,7 +134,7 @@ impl Bars<'_> {
                 title {
                     (bar.name) ", " (segment.name) "\n" (self.plot.x_label) ": " (number)
                 }
-                rect class="segment" x=(px(left)) y=(px(top)) width=(px(right - left))
+                rect class="segment" x=(px(left)) y=(px(top)) width=(px((right - left - SEGMENT_GAP).max(SEGMENT_GAP)))
                     height=(px(BAR_HEIGHT)) {}
                 @if text_width(&number) + 4.0 < right - left {
                     text class="inside middle" x=(px((left + right) / 2.0))
