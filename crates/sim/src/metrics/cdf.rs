@@ -9,6 +9,9 @@ const BODY_STEPS: u64 = 250;
 /// 22 points a decade, as the tail is what a latency figure is read for.
 const TAIL_RATIO: f64 = 0.9;
 
+/// Shares that tables quote.
+const QUOTED_SHARES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
 /// A point of a cumulative distribution: exactly `share` of the messages took at most `latency_ns`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CdfPoint {
@@ -44,7 +47,8 @@ pub(super) fn cdf_points(latency_ps: &Histogram<u64>, max: Ps) -> Vec<CdfPoint> 
 fn next_share(share: f64) -> f64 {
     let body = ((share * BODY_STEPS as f64).floor() + 1.0) / BODY_STEPS as f64;
     let tail = 1.0 - (1.0 - share) * TAIL_RATIO;
-    body.min(tail)
+    let quoted = QUOTED_SHARES.into_iter().filter(|quoted| *quoted > share);
+    quoted.fold(body.min(tail), f64::min)
 }
 
 #[cfg(test)]
@@ -70,6 +74,17 @@ mod tests {
     #[test]
     fn nothing_has_no_points() {
         assert!(cdf_points(&histogram([]), Ps::ZERO).is_empty());
+    }
+
+    #[test]
+    fn quoted_percentiles_are_kept_exact() {
+        let latency_ps = histogram((1..=10_000).map(|value| value * value));
+        let points = cdf_points(&latency_ps, Ps(100_000_000));
+        for share in QUOTED_SHARES {
+            let point = points.iter().find(|point| point.share >= share).unwrap();
+            let exact = Ps(latency_ps.value_at_quantile(share));
+            assert_eq!(point.latency_ns, exact.as_ns_f64(), "at {share}");
+        }
     }
 
     #[test]

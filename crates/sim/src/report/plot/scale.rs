@@ -85,13 +85,13 @@ impl Scale {
     /// Where `value` lies between the start (0) and the end (1); `None` when a log axis has no
     /// place for it.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
-        if self.log {
-            let ratio = |value: f64| (value / self.low).ln();
+        if !value.is_finite() {
+            None
+        } else if self.log {
+            let ratio = |value: f64| value.ln() - self.low.ln();
             (value > 0.0).then(|| ratio(value) / ratio(self.high))
         } else {
-            value
-                .is_finite()
-                .then(|| (value - self.low) / (self.high - self.low))
+            Some((value - self.low) / (self.high - self.low))
         }
     }
 
@@ -120,7 +120,7 @@ impl Scale {
     }
 
     fn tick_log(&mut self, wanted: usize, low_open: bool, high_open: bool) {
-        let decades = (self.high / self.low).log10();
+        let decades = self.high.log10() - self.low.log10();
         let mantissas: &[f64] = if decades * 6.0 <= wanted as f64 * 1.5 {
             &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0]
         } else if decades * 3.0 <= wanted as f64 * 1.5 {

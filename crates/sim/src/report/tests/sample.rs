@@ -1,6 +1,10 @@
+//! A page of plausible data: every kind of figure, several panels, references and marks.
+
+use std::sync::LazyLock;
+
 use ethermem_units::{Bytes, Ps};
 
-use super::*;
+use super::super::*;
 use crate::metrics::{FabricStats, Recorder, RunFacts, Window};
 use crate::{Kind, Message};
 
@@ -289,7 +293,13 @@ fn budget() -> Figure {
     }
 }
 
-fn input() -> ReportInput {
+/// Made once: recorders are slow without optimisation.
+pub(super) fn input() -> ReportInput {
+    static INPUT: LazyLock<ReportInput> = LazyLock::new(make_input);
+    INPUT.clone()
+}
+
+fn make_input() -> ReportInput {
     let runs: Vec<RunResult> = FABRICS
         .iter()
         .map(|fabric| run(fabric, 0.8, 305.92, factor(fabric) * 3.0))
@@ -315,9 +325,4 @@ fn input() -> ReportInput {
         figures,
         notices: Vec::new(),
     }
-}
-
-#[test]
-fn x() {
-    write_report(Path::new("/tmp/report-page"), &input()).unwrap();
 }
