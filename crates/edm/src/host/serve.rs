@@ -37,7 +37,9 @@ struct Served {
 /// Responses by (peer, row), in a slab so that those in flight are close together.
 #[derive(Debug)]
 pub(super) struct Responses {
+    /// As in the message state table, the first rows of all peers lie together.
     served: Vec<Served>,
+    nodes: usize,
     rows: usize,
     slab: Vec<Response>,
     capacity: usize,
@@ -55,6 +57,7 @@ impl Responses {
         };
         Responses {
             served: vec![unused; capacity],
+            nodes: usize::from(nodes),
             rows,
             slab: Vec::with_capacity(capacity),
             capacity,
@@ -66,7 +69,7 @@ impl Responses {
     fn served(&mut self, peer: NodeId, id: MessageId) -> Option<&mut Served> {
         let row = id.row();
         (!id.is_write() && row < self.rows)
-            .then(|| &mut self.served[usize::from(peer.0) * self.rows + row])
+            .then(|| &mut self.served[row * self.nodes + usize::from(peer.0)])
     }
 
     /// The open response of an id.
@@ -111,7 +114,7 @@ impl Responses {
     /// Forgets all responses to `peer`, and which of its ids were seen.
     pub(super) fn forget(&mut self, peer: NodeId) {
         for row in 0..self.rows {
-            let position = usize::from(peer.0) * self.rows + row;
+            let position = row * self.nodes + usize::from(peer.0);
             let response = self.served[position].response;
             if response != NO_RESPONSE {
                 self.remove(response);
@@ -138,16 +141,19 @@ struct Store {
     broken: bool,
 }
 
-/// Writes under way towards this node, by (peer, row): 64 bytes a peer.
+/// Writes under way towards this node, by (row, peer).
 #[derive(Debug)]
 pub(super) struct Stores {
     rows: Vec<Store>,
+    nodes: usize,
 }
 
 impl Stores {
     pub(super) fn new(nodes: u16) -> Stores {
+        let nodes = usize::from(nodes);
         Stores {
-            rows: vec![Stores::UNUSED; usize::from(nodes) * MessageId::ROWS],
+            rows: vec![Stores::UNUSED; nodes * MessageId::ROWS],
+            nodes,
         }
     }
 
@@ -160,12 +166,18 @@ impl Stores {
     };
 
     fn row(&mut self, peer: NodeId, id: MessageId) -> &mut Store {
-        &mut self.rows[usize::from(peer.0) * MessageId::ROWS + id.row()]
+        &mut self.rows[id.row() * self.nodes + usize::from(peer.0)]
     }
 
     pub(super) fn forget(&mut self, peer: NodeId) {
-        let first = usize::from(peer.0) * MessageId::ROWS;
-        self.rows[first..first + MessageId::ROWS].fill(Stores::UNUSED);
+        for row in self
+            .rows
+            .iter_mut()
+            .skip(usize::from(peer.0))
+            .step_by(self.nodes)
+        {
+            *row = Stores::UNUSED;
+        }
     }
 }
 
