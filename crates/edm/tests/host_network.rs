@@ -276,6 +276,7 @@ proptest! {
         network.fail_all();
         for (ask, token) in asks.iter().zip(0..) {
             let record = &network.records[&Token(token)];
+            prop_assert!(record.served <= 1, "{:?} acted twice", ask);
             match record.event {
                 None => prop_assert!(false, "{:?} never ended", ask),
                 Some(Event::Failed { why, .. }) => prop_assert!(

@@ -13,6 +13,7 @@ mod queue;
 mod receive;
 mod ring;
 mod serve;
+mod store;
 mod table;
 mod transmit;
 
@@ -27,7 +28,8 @@ use crate::message::{
 
 use entry::{Entry, List, NONE, Outcome, Slab, kind, state};
 use ring::Ring;
-use serve::{Responses, Stores};
+use serve::Responses;
+use store::Stores;
 use table::{DOWN, Destination, ENTRIES_MAX, Table};
 
 /// What a host is built from.

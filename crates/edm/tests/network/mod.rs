@@ -79,6 +79,7 @@ pub(crate) struct Record {
     pub(crate) first_effect: Option<u64>,
     pub(crate) last_effect: Option<u64>,
     pub(crate) bytes_stored: u64,
+    pub(crate) served: u32,
 }
 
 pub(crate) struct Network {
