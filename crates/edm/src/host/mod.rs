@@ -217,7 +217,8 @@ impl Host {
         let timed = kind & kind::WRITE == 0 || kind & kind::ACKED != 0;
         Entry {
             address: request.address.0,
-            deadline: self.now + self.read_timeout,
+            // Saturating: a timeout of `Ps::MAX` means none.
+            deadline: Ps(self.now.0.saturating_add(self.read_timeout.0)),
             token: request.token,
             bytes,
             demand: bytes,
