@@ -41,10 +41,7 @@ pub fn check_scenario(text: &str) {
         let Ok(Some(message)) = source.next_message() else {
             return;
         };
-        assert!(
-            message.compute < nodes && message.memory < nodes,
-            "{message:?}"
-        );
+        assert!(message.compute < nodes && message.memory < nodes, "{message:?}");
         assert_ne!(message.compute, message.memory);
     }
 }
