@@ -89,7 +89,7 @@ impl SizeDistribution {
         Ok(SizeDistribution { segments, ends, sizes_per_draw })
     }
 
-    /// The size for a draw that is uniform over all `u64`; a larger draw never gives a smaller size.
+    /// The size for a draw that is uniform over all `u64`; a larger draw gives no smaller size.
     #[inline]
     #[must_use]
     pub fn sample(&self, draw: u64) -> Bytes {

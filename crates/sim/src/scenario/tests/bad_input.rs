@@ -147,6 +147,29 @@ fn keys_that_do_not_fit_together_are_refused() {
 }
 
 #[test]
+fn no_key_of_synthetic_messages_is_ignored_beside_a_trace() {
+    let mut keys = 0;
+    for Key { name, default, .. } in Scenario::keys(&FABRICS) {
+        let Some(key) = name.strip_prefix("workload.") else {
+            continue;
+        };
+        if ["kind", "trace", "trace_format"].contains(&key) {
+            continue;
+        }
+        let value = match default.as_str() {
+            "none" => "\"hadoop\"",
+            "nodes - 1" => "143",
+            default => default,
+        };
+        let text = format!("[workload]\nkind = \"trace\"\ntrace = \"t.csv\"\n{key} = {value}\n");
+        let error = parse(&text).expect_err(key);
+        assert!(error.contains(": it changes nothing: allowed only "), "{error}");
+        keys += 1;
+    }
+    assert_eq!(keys, 12);
+}
+
+#[test]
 fn unknown_keys_are_refused_with_those_allowed() {
     let cases = [
         (

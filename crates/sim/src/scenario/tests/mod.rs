@@ -136,6 +136,19 @@ fn patterns_have_defaults_that_fit_the_network() {
 }
 
 #[test]
+fn a_trace_alone_is_a_scenario() {
+    let trace = TraceConfig { path: "t.csv".into(), format: TraceFormat::Csv };
+    let text = "[workload]\nkind = \"trace\"\ntrace = \"t.csv\"\n";
+    assert_eq!(parse(text), Ok(Scenario::of_trace(trace, &FABRICS)));
+}
+
+#[test]
+fn a_trace_may_share_its_links_with_any_background() {
+    let text = "[background]\nload = 0.9\n[workload]\nkind = \"trace\"\ntrace = \"t.csv\"\n";
+    assert_eq!(parse(text).expect("a scenario").fabric.background.load, 0.9);
+}
+
+#[test]
 fn a_trace_is_measured_whole_and_looked_up_from_the_scenario() {
     let text = "[workload]\nkind = \"trace\"\ntrace = \"t.parquet\"\n";
     let scenario = Scenario::parse(text, Path::new("dir/s.toml"), &FABRICS).expect("a scenario");
