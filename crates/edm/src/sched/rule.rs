@@ -185,9 +185,7 @@ pub(super) fn class(priority: u64) -> u8 {
 /// below this.
 #[inline]
 pub(super) fn hold_threshold(priority: u64) -> u8 {
-    static M: std::sync::OnceLock<u8> = std::sync::OnceLock::new();
-    class(priority)
-        + *M.get_or_init(|| std::env::var("HM").map_or(HOLD_MARGIN, |v| v.parse().unwrap()))
+    class(priority) + HOLD_MARGIN
 }
 
 /// Tells a heavy tail from a light one by the sizes of the last notifications, as `Policy::Auto`
