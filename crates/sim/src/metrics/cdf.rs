@@ -34,34 +34,12 @@ pub(super) fn cdf_points(latency_ps: &Histogram<u64>, max: Ps) -> Vec<CdfPoint> 
         if points.is_empty() || seen == total || share >= wanted {
             let edge = Ps(bin.value_iterated_to()).min(max);
             points.push(CdfPoint { latency_ns: edge.as_ns_f64(), share });
-            wanted.pass(share);
-            points.push(CdfPoint {
-                latency_ns: edge.as_ns_f64(),
-                share,
-            });
             wanted = next_share(share);
         }
     }
     points
 }
 
-/// The next share worth a point.
-#[derive(Default)]
-struct Wanted {
-    body: u64,
-    tail: usize,
-}
-
-impl Wanted {
-    fn share(&self) -> f64 {
-        let body = self.body as f64 / BODY_STEPS as f64;
-        TAIL_SHARES.get(self.tail).map_or(body, |tail| body.min(*tail))
-    }
-    fn pass(&mut self, share: f64) {
-        self.body = (share * BODY_STEPS as f64) as u64 + 1;
-        while TAIL_SHARES.get(self.tail).is_some_and(|tail| *tail <= share) {
-            self.tail += 1;
-        }
 /// The next share worth a point after `share`.
 fn next_share(share: f64) -> f64 {
     let body = ((share * BODY_STEPS as f64).floor() + 1.0) / BODY_STEPS as f64;
@@ -109,25 +87,14 @@ mod tests {
     #[test]
     fn many_values_are_thinned_and_every_point_is_exact() {
         let points = cdf_points(&histogram(1..=1_000_000), Ps(1_000_000));
-        assert!((150..=168).contains(&points.len()), "{} points", points.len());
-        assert!(
-            (250..=350).contains(&points.len()),
-            "{} points",
-            points.len()
-        );
+        assert!((250..=350).contains(&points.len()), "{} points", points.len());
         for point in &points {
             let at_most = (point.latency_ns * 1_000.0).round();
             assert!((point.share - at_most / 1e6).abs() < 1e-12, "{point:?}");
         }
         assert!(points.is_sorted_by(|a, b| a.latency_ns < b.latency_ns && a.share < b.share));
-        let tail = points
-            .iter()
-            .filter(|point| (0.99..0.999).contains(&point.share))
-            .count();
-        assert!(
-            (18..=24).contains(&tail),
-            "{tail} points in a decade of the tail"
-        );
+        let tail = points.iter().filter(|point| (0.99..0.999).contains(&point.share)).count();
+        assert!((18..=24).contains(&tail), "{tail} points in a decade of the tail");
         assert_eq!(points.last().map(|point| point.share), Some(1.0));
     }
 }

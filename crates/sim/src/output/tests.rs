@@ -14,14 +14,7 @@ fn run() -> RunResult {
     let mut recorder = Recorder::new(Window::cut(4, 1, 0));
     for (index, kind) in (0..).zip([Kind::Read, Kind::Read, Kind::Write, Kind::ReadModifyWrite]) {
         let arrival = Ps(1_000 * index);
-        let message = Message {
-            index,
-            arrival,
-            kind,
-            compute: 0,
-            memory: 1,
-            bytes: Bytes(64),
-        };
+        let message = Message { index, arrival, kind, compute: 0, memory: 1, bytes: Bytes(64) };
         let latency = Ps(299_520 * (index + 1));
         recorder.record(&message, arrival + latency, Ps(299_520));
     }
@@ -159,18 +152,8 @@ fn the_json_of_a_run_is_this() {
 #[test]
 fn a_run_of_a_bare_fabric_keeps_its_keys() {
     let bare = Recorder::new(Window::ALL).finish(RunFacts::default(), FabricStats::default());
-    let (bare, full) = (
-        serde_json::to_value(bare).unwrap(),
-        serde_json::to_value(run()).unwrap(),
-    );
-    let keys = |value: &Value| {
-        value
-            .as_object()
-            .unwrap()
-            .keys()
-            .cloned()
-            .collect::<Vec<_>>()
-    };
+    let (bare, full) = (serde_json::to_value(bare).unwrap(), serde_json::to_value(run()).unwrap());
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&bare), keys(&full));
     assert_eq!(keys(&bare["kinds"]), ["read", "write", "all"]);
     assert_eq!(bare["matching"], Value::Null);
@@ -179,13 +162,9 @@ fn a_run_of_a_bare_fabric_keeps_its_keys() {
 
 /// Names in the first column of the tables of the reference whose head begins with `head`.
 fn documented(head: &str) -> Vec<Vec<&'static str>> {
-    let tables = REFERENCE
-        .split("\n\n")
-        .filter(|part| part.starts_with(&format!("| {head} |")));
+    let tables = REFERENCE.split("\n\n").filter(|part| part.starts_with(&format!("| {head} |")));
     let name = |row: &'static str| row.strip_prefix("| `")?.split('`').next();
-    tables
-        .map(|table| table.lines().filter_map(name).collect())
-        .collect()
+    tables.map(|table| table.lines().filter_map(name).collect()).collect()
 }
 
 #[test]
@@ -198,23 +177,14 @@ fn the_reference_has_every_key_in_order_and_no_other() {
             None => keys.push(key.clone()),
         }
     }
-    let kind: Vec<String> = value["kinds"]["all"]
-        .as_object()
-        .unwrap()
-        .keys()
-        .cloned()
-        .collect();
+    let kind: Vec<String> = value["kinds"]["all"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(documented("key"), [keys, kind]);
 }
 
 #[test]
 fn the_reference_has_every_column_in_order_and_no_other() {
     let schema = messages::schema();
-    let columns: Vec<&str> = schema
-        .get_fields()
-        .iter()
-        .map(|field| field.name())
-        .collect();
+    let columns: Vec<&str> = schema.get_fields().iter().map(|field| field.name()).collect();
     assert_eq!(documented("column"), [columns]);
 }
 
@@ -223,10 +193,6 @@ fn two_runs_of_a_seed_differ_in_real_time_alone() {
     let (first, mut second) = (run(), run());
     second.wall_s += 1.0;
     let (first, second) = (to_json(&first), to_json(&second));
-    let differing: Vec<_> = first
-        .lines()
-        .zip(second.lines())
-        .filter(|(a, b)| a != b)
-        .collect();
+    let differing: Vec<_> = first.lines().zip(second.lines()).filter(|(a, b)| a != b).collect();
     assert_eq!(differing, [("  \"wall_s\": 0.25", "  \"wall_s\": 1.25")]);
 }

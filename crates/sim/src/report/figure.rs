@@ -58,34 +58,19 @@ impl Axis {
     /// Slowdown, from 1.
     #[must_use]
     pub fn slowdown(label: &str) -> Axis {
-        Axis {
-            label: label.to_owned(),
-            scale: Scale::Auto,
-            start: Some(1.0),
-            decimals: 3,
-        }
+        Axis { label: label.to_owned(), scale: Scale::Auto, start: Some(1.0), decimals: 3 }
     }
 
     /// An axis from 0.
     #[must_use]
     pub fn from_zero(label: &str, decimals: usize) -> Axis {
-        Axis {
-            label: label.to_owned(),
-            scale: Scale::Linear,
-            start: Some(0.0),
-            decimals,
-        }
+        Axis { label: label.to_owned(), scale: Scale::Linear, start: Some(0.0), decimals }
     }
 
     /// An axis over the range of the data.
     #[must_use]
     pub fn of_data(label: &str, scale: Scale, decimals: usize) -> Axis {
-        Axis {
-            label: label.to_owned(),
-            scale,
-            start: None,
-            decimals,
-        }
+        Axis { label: label.to_owned(), scale, start: None, decimals }
     }
 }
 

@@ -77,10 +77,8 @@ fn origin(origin: &Origin) -> Markup {
 }
 
 fn runs(runs: &[RunResult]) -> Markup {
-    let notices = || {
-        runs.iter()
-            .flat_map(|run| run.notices.iter().map(move |notice| (&run.label, notice)))
-    };
+    let notices =
+        || runs.iter().flat_map(|run| run.notices.iter().map(move |notice| (&run.label, notice)));
     html! {
         @if !runs.is_empty() {
             section id="runs" {
@@ -126,24 +124,14 @@ fn runs_table(runs: &[RunResult]) -> DataTable {
             optional(kinds.all.latency_ns_p99, 1),
         ]
     });
-    DataTable {
-        columns: columns.map(str::to_owned).into(),
-        rows: rows.collect(),
-        text_columns: 1,
-    }
+    DataTable { columns: columns.map(str::to_owned).into(), rows: rows.collect(), text_columns: 1 }
 }
 
 /// What the scenario asks for, and in brackets what the busiest link had.
 fn load(run: &RunResult) -> String {
-    let measured = run
-        .load_measured
-        .map(|load| format!("({})", fixed(load, 2)));
+    let measured = run.load_measured.map(|load| format!("({})", fixed(load, 2)));
     let asked = run.load_requested.map(|load| fixed(load, 2));
-    [asked, measured]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(" ")
+    [asked, measured].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// The label, with the fabric where the label does not say it.

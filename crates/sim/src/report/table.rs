@@ -8,14 +8,8 @@ use super::{BarPlot, DataTable, Figure, LinePlot, Panel, Plot, StackedPlot};
 /// Tables longer than this are folded on the screen; paper shows them whole.
 const ROWS_MAX_OPEN: usize = 12;
 /// What a distribution's table says, in shares of the messages.
-const SHARES: [(&str, f64); 6] = [
-    ("10 %", 0.1),
-    ("50 %", 0.5),
-    ("90 %", 0.9),
-    ("99 %", 0.99),
-    ("99.9 %", 0.999),
-    ("all", 1.0),
-];
+const SHARES: [(&str, f64); 6] =
+    [("10 %", 0.1), ("50 %", 0.5), ("90 %", 0.9), ("99 %", 0.99), ("99.9 %", 0.999), ("all", 1.0)];
 
 /// The table of a figure: the caller's, or that of its picture.
 pub(super) fn of_figure(figure: &Figure) -> DataTable {
@@ -73,12 +67,8 @@ fn of_lines(plot: &LinePlot) -> DataTable {
     columns.extend(names.iter().copied().cloned());
     let mut rows = Vec::new();
     for panel in &plot.panels {
-        let mut places: Vec<f64> = panel
-            .items
-            .iter()
-            .flat_map(|series| &series.points)
-            .map(|point| point.0)
-            .collect();
+        let mut places: Vec<f64> =
+            panel.items.iter().flat_map(|series| &series.points).map(|point| point.0).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
         for place in places {
@@ -87,21 +77,14 @@ fn of_lines(plot: &LinePlot) -> DataTable {
             row.extend(names.iter().map(|name| {
                 let series = panel.items.iter().find(|series| series.name == **name);
                 let point = series.and_then(|series| {
-                    series
-                        .points
-                        .iter()
-                        .find(|point| point.0.total_cmp(&place).is_eq())
+                    series.points.iter().find(|point| point.0.total_cmp(&place).is_eq())
                 });
                 optional(point.map(|point| point.1), plot.y.decimals)
             }));
             rows.push(row);
         }
     }
-    DataTable {
-        columns,
-        rows,
-        text_columns,
-    }
+    DataTable { columns, rows, text_columns }
 }
 
 fn of_cdf(plot: &LinePlot) -> DataTable {
@@ -119,11 +102,7 @@ fn of_cdf(plot: &LinePlot) -> DataTable {
             rows.push(row);
         }
     }
-    DataTable {
-        columns,
-        rows,
-        text_columns,
-    }
+    DataTable { columns, rows, text_columns }
 }
 
 fn of_bars(plot: &BarPlot) -> DataTable {
@@ -143,11 +122,7 @@ fn of_bars(plot: &BarPlot) -> DataTable {
             rows.push(row);
         }
     }
-    DataTable {
-        columns,
-        rows,
-        text_columns,
-    }
+    DataTable { columns, rows, text_columns }
 }
 
 /// Segments down, bars across, the sum last.
@@ -160,11 +135,7 @@ fn of_stacked(plot: &StackedPlot) -> DataTable {
         .collect();
     let mut columns = vec![plot.x_label.clone()];
     columns.extend(bars.iter().map(|(panel, bar)| {
-        if several {
-            format!("{}, {}", bar.name, panel.title)
-        } else {
-            bar.name.clone()
-        }
+        if several { format!("{}, {}", bar.name, panel.title) } else { bar.name.clone() }
     }));
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (index, segment) in plot.segments.iter().enumerate() {
@@ -174,16 +145,9 @@ fn of_stacked(plot: &StackedPlot) -> DataTable {
         rows.push(row);
     }
     let mut sum = vec!["Sum".to_owned()];
-    sum.extend(
-        bars.iter()
-            .map(|(_, bar)| fixed(bar.values.iter().sum(), plot.decimals)),
-    );
+    sum.extend(bars.iter().map(|(_, bar)| fixed(bar.values.iter().sum(), plot.decimals)));
     rows.push(sum);
-    DataTable {
-        columns,
-        rows,
-        text_columns: 1,
-    }
+    DataTable { columns, rows, text_columns: 1 }
 }
 
 /// Head of the columns before the numbers, and how many are text.
@@ -198,11 +162,7 @@ fn lead<T>(panels: &[Panel<T>], label: &str, label_is_text: usize) -> (Vec<Strin
 }
 
 fn panel_cell<T>(panels: &[Panel<T>], panel: &Panel<T>) -> Vec<String> {
-    if panels.len() > 1 {
-        vec![panel.title.clone()]
-    } else {
-        Vec::new()
-    }
+    if panels.len() > 1 { vec![panel.title.clone()] } else { Vec::new() }
 }
 
 /// Names of all panels in order of appearance.

@@ -23,18 +23,9 @@ const NAME_GAP: f64 = 6.0;
 const SMALL: f64 = 0.85;
 
 pub(super) fn draw(plot: &BarPlot, title: &str, colours: &Colours) -> Markup {
-    let series = plot
-        .panels
-        .iter()
-        .map(|panel| panel.items.len())
-        .max()
-        .unwrap_or_default();
+    let series = plot.panels.iter().map(|panel| panel.items.len()).max().unwrap_or_default();
     let beside = series * plot.categories.len() <= BARS_MAX_BESIDE;
-    let columns = if beside {
-        columns(plot.panels.len())
-    } else {
-        1
-    };
+    let columns = if beside { columns(plot.panels.len()) } else { 1 };
     let pictures: Vec<Picture<'_>> = plot
         .panels
         .iter()
@@ -54,36 +45,19 @@ fn panel_svg(
     canvas: Canvas,
 ) -> Markup {
     // Panels have scales of their own: a mean and a tail do not share one.
-    let values = panel
-        .items
-        .iter()
-        .flat_map(|series| series.values.iter().flatten().copied());
+    let values = panel.items.iter().flat_map(|series| series.values.iter().flatten().copied());
     let marked = plot.marks.iter().map(|mark| mark.value);
     let values: Vec<f64> = values.chain(marked).collect();
-    let y = Scale::new(
-        &plot.y,
-        values.iter().copied(),
-        (canvas.height / 60.0) as usize,
-        true,
-    );
+    let y = Scale::new(&plot.y, values.iter().copied(), (canvas.height / 60.0) as usize, true);
     let mut frame = Frame::new(canvas, &y, 8.0);
     let group = frame.width() / plot.categories.len().max(1) as f64;
-    let widest = plot
-        .categories
-        .iter()
-        .map(|name| text_width(name))
-        .fold(0.0, f64::max);
+    let widest = plot.categories.iter().map(|name| text_width(name)).fold(0.0, f64::max);
     let slanted = widest + NAME_GAP > group;
     if slanted {
         frame.bottom -= widest * SLANT.sin();
     }
-    let bars = Bars {
-        plot,
-        frame,
-        y,
-        group,
-        bar: group * GROUP_SHARE / panel.items.len().max(1) as f64,
-    };
+    let bars =
+        Bars { plot, frame, y, group, bar: group * GROUP_SHARE / panel.items.len().max(1) as f64 };
     html! {
         svg class=(canvas.class) viewBox=(view_box(canvas)) role="img"
             aria-label=(picture_name(title, &panel.title)) {

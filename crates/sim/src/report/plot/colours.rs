@@ -63,10 +63,8 @@ impl Colours {
         if slots.contains_key(name) {
             return;
         }
-        let near: Vec<usize> = company
-            .iter()
-            .filter_map(|(name, _)| slots.get(name).copied())
-            .collect();
+        let near: Vec<usize> =
+            company.iter().filter_map(|(name, _)| slots.get(name).copied()).collect();
         // A colour of its own on the whole page, or at least in this figure.
         let slot = (0..SLOTS)
             .find(|slot| !slots.values().any(|taken| taken == slot))
@@ -80,10 +78,7 @@ impl Colours {
 pub(super) fn names(plot: &Plot) -> Vec<(String, Role)> {
     let mut names: Vec<(String, Role)> = Vec::new();
     let mut add = |name: &str, role: Role| {
-        if !names
-            .iter()
-            .any(|(known, known_role)| known == name && *known_role == role)
-        {
+        if !names.iter().any(|(known, known_role)| known == name && *known_role == role) {
             names.push((name.to_owned(), role));
         }
     };
@@ -144,10 +139,7 @@ mod tests {
             plot: Plot::Lines(LinePlot {
                 x: Axis::from_zero("x", 0),
                 y: Axis::from_zero("y", 0),
-                panels: vec![Panel {
-                    title: String::new(),
-                    items,
-                }],
+                panels: vec![Panel { title: String::new(), items }],
                 marks: Vec::new(),
             }),
             table: None,
@@ -159,18 +151,12 @@ mod tests {
     fn a_name_keeps_its_colour_and_names_in_one_figure_never_share_one() {
         let many: Vec<String> = (0..12).map(|index| format!("series {index}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        let figures = [
-            figure(&["edm", "raw"]),
-            figure(&["raw", "edm", "new"]),
-            figure(&many),
-        ];
+        let figures = [figure(&["edm", "raw"]), figure(&["raw", "edm", "new"]), figure(&many)];
         let colours = Colours::of(&figures);
         assert_eq!(colours.paint("edm", Role::Measured).class, "s0 d0");
         assert_eq!(colours.paint("new", Role::Measured).class, "s2 d0");
-        let mut classes: Vec<String> = many
-            .iter()
-            .map(|name| colours.paint(name, Role::Measured).class)
-            .collect();
+        let mut classes: Vec<String> =
+            many.iter().map(|name| colours.paint(name, Role::Measured).class).collect();
         classes.sort();
         classes.dedup();
         assert_eq!(classes.len(), 12);

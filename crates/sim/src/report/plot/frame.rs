@@ -33,11 +33,7 @@ pub(super) struct Frame {
 impl Frame {
     /// The room that a y axis of these ticks leaves, and `margin` at the right.
     pub(super) fn new(canvas: Canvas, y: &Scale, margin: f64) -> Frame {
-        let widest = y
-            .ticks
-            .iter()
-            .map(|tick| text_width(&tick.label))
-            .fold(0.0, f64::max);
+        let widest = y.ticks.iter().map(|tick| text_width(&tick.label)).fold(0.0, f64::max);
         Frame {
             left: widest + TICK_GAP,
             right: canvas.width - margin.max(8.0),
@@ -136,11 +132,7 @@ pub(super) fn view_box(canvas: Canvas) -> String {
 
 /// What a picture is called by those who cannot see it.
 pub(super) fn picture_name(figure: &str, panel: &str) -> String {
-    if panel.is_empty() {
-        figure.to_owned()
-    } else {
-        format!("{figure}: {panel}")
-    }
+    if panel.is_empty() { figure.to_owned() } else { format!("{figure}: {panel}") }
 }
 
 /// A coordinate: a tenth of a pixel is as fine as can be seen, and hides the last bits of `ln`.

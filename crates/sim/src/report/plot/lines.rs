@@ -19,13 +19,7 @@ const END_TICK_MARGIN: f64 = 18.0;
 const MARKED_SHARES: [f64; 2] = [0.5, 0.99];
 
 pub(super) fn draw(plot: &LinePlot, title: &str, colours: &Colours) -> Markup {
-    let chart = Chart {
-        plot,
-        colours,
-        steps: None,
-        x: &plot.x,
-        y: &plot.y,
-    };
+    let chart = Chart { plot, colours, steps: None, x: &plot.x, y: &plot.y };
     let pictures: Vec<Picture<'_>> = plot
         .panels
         .iter()
@@ -34,29 +28,15 @@ pub(super) fn draw(plot: &LinePlot, title: &str, colours: &Colours) -> Markup {
             draw: Box::new(move |canvas| chart.draw(panel, title, canvas)),
         })
         .collect();
-    let heights = if plot.panels.len() == 1 {
-        HEIGHTS_ALONE
-    } else {
-        HEIGHTS
-    };
+    let heights = if plot.panels.len() == 1 { HEIGHTS_ALONE } else { HEIGHTS };
     grid(columns(plot.panels.len()), heights, &pictures)
 }
 
 /// Each panel twice: the share that has finished, and the share that has not, where the tail is.
 pub(super) fn draw_cdf(plot: &LinePlot, title: &str, colours: &Colours) -> Markup {
     let left_axis = Axis::of_data("Share of messages that took longer", Spacing::Log, 5);
-    let finished = Chart {
-        plot,
-        colours,
-        steps: Some(Share::Finished),
-        x: &plot.x,
-        y: &plot.y,
-    };
-    let left = Chart {
-        steps: Some(Share::Left),
-        y: &left_axis,
-        ..finished
-    };
+    let finished = Chart { plot, colours, steps: Some(Share::Finished), x: &plot.x, y: &plot.y };
+    let left = Chart { steps: Some(Share::Left), y: &left_axis, ..finished };
     let left_plot = LinePlot {
         panels: plot
             .panels
@@ -68,19 +48,12 @@ pub(super) fn draw_cdf(plot: &LinePlot, title: &str, colours: &Colours) -> Marku
             .collect(),
         ..plot.clone()
     };
-    let left = Chart {
-        plot: &left_plot,
-        ..left
-    };
+    let left = Chart { plot: &left_plot, ..left };
     let mut pictures = Vec::new();
     for (panel, left_panel) in plot.panels.iter().zip(&left_plot.panels) {
         for (chart, panel, part) in [(finished, panel, "All"), (left, left_panel, "The slowest")] {
             let named = !panel.title.is_empty();
-            let of = if named {
-                format!(": {}", panel.title)
-            } else {
-                String::new()
-            };
+            let of = if named { format!(": {}", panel.title) } else { String::new() };
             pictures.push(Picture {
                 title: format!("{part}{of}"),
                 draw: Box::new(move |canvas| chart.draw(panel, title, canvas)),
@@ -91,15 +64,8 @@ pub(super) fn draw_cdf(plot: &LinePlot, title: &str, colours: &Colours) -> Marku
 }
 
 fn still_left(series: &Series) -> Series {
-    let points = series
-        .points
-        .iter()
-        .map(|(x, share)| (*x, 1.0 - share))
-        .collect();
-    Series {
-        points,
-        ..series.clone()
-    }
+    let points = series.points.iter().map(|(x, share)| (*x, 1.0 - share)).collect();
+    Series { points, ..series.clone() }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,23 +90,11 @@ impl Chart<'_> {
             && self.plot.panels.len() == 1
             && canvas.class.ends_with("wide")
             && panel.items.len() > 1;
-        let widest = panel
-            .items
-            .iter()
-            .map(|series| text_width(&series.name))
-            .fold(0.0, f64::max);
-        let margin = if labelled {
-            widest + 26.0
-        } else {
-            END_TICK_MARGIN
-        };
+        let widest = panel.items.iter().map(|series| text_width(&series.name)).fold(0.0, f64::max);
+        let margin = if labelled { widest + 26.0 } else { END_TICK_MARGIN };
         // The same axes for all panels, or they could not be compared.
         let points = || {
-            self.plot
-                .panels
-                .iter()
-                .flat_map(|panel| &panel.items)
-                .flat_map(|series| &series.points)
+            self.plot.panels.iter().flat_map(|panel| &panel.items).flat_map(|series| &series.points)
         };
         let marked = self.plot.marks.iter().map(|mark| mark.value);
         let y_values: Vec<f64> = points().map(|point| point.1).chain(marked).collect();
@@ -187,10 +141,9 @@ impl Chart<'_> {
         };
         let marked: Vec<usize> = match self.steps {
             None => (0..places.len()).collect(),
-            Some(share) => MARKED_SHARES
-                .iter()
-                .filter_map(|wanted| at_share(series, share, *wanted))
-                .collect(),
+            Some(share) => {
+                MARKED_SHARES.iter().filter_map(|wanted| at_share(series, share, *wanted)).collect()
+            }
         };
         html! {
             g class=(paint.class) {
@@ -208,10 +161,7 @@ impl Chart<'_> {
     fn point_title(&self, series: &Series, point: &(f64, f64)) -> String {
         let x = fixed(point.0, self.x.decimals);
         let y = fixed(point.1, self.y.decimals);
-        format!(
-            "{}\n{}: {x}\n{}: {y}",
-            series.name, self.x.label, self.y.label
-        )
+        format!("{}\n{}: {x}\n{}: {y}", series.name, self.x.label, self.y.label)
     }
 
     /// Names at the ends of their lines, pushed apart where lines end close to each other.

@@ -73,11 +73,7 @@ fn grid(columns: usize, heights: (f64, f64), pictures: &[Picture<'_>]) -> Markup
         height: heights.0,
         class: "plot wide",
     };
-    let narrow = Canvas {
-        width: NARROW_WIDTH,
-        height: heights.1,
-        class: "plot narrow",
-    };
+    let narrow = Canvas { width: NARROW_WIDTH, height: heights.1, class: "plot narrow" };
     html! {
         div class={ "panels columns" (columns) } {
             @for picture in pictures {

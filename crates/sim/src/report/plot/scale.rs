@@ -34,9 +34,7 @@ impl Scale {
         ticks_wanted: usize,
         headroom: bool,
     ) -> Scale {
-        let positive = values
-            .clone()
-            .filter(|value| value.is_finite() && *value > 0.0);
+        let positive = values.clone().filter(|value| value.is_finite() && *value > 0.0);
         let (low_positive, high_positive) = range(positive).unwrap_or((1.0, 10.0));
         let log = match axis.scale {
             Spacing::Linear => false,
@@ -51,12 +49,7 @@ impl Scale {
         let start = axis.start.filter(|start| !log || *start > 0.0);
         let low = start.map_or(low, |start| start.min(low));
         let high = if high > low { high } else { next_above(low) };
-        let mut scale = Scale {
-            log,
-            low,
-            high,
-            ticks: Vec::new(),
-        };
+        let mut scale = Scale { log, low, high, ticks: Vec::new() };
         let (low_open, high_open) = (start != Some(low) && headroom, headroom);
         if log {
             scale.tick_log(ticks_wanted, low_open, high_open);
@@ -68,16 +61,11 @@ impl Scale {
 
     /// Ticks at the values that were measured, where there are few of them.
     pub(super) fn tick_at(&mut self, values: impl Iterator<Item = f64>, decimals: usize) {
-        let mut values: Vec<f64> = values
-            .filter(|value| self.place(*value).is_some())
-            .collect();
+        let mut values: Vec<f64> = values.filter(|value| self.place(*value).is_some()).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         if (1..=MEASURED_TICKS_MAX).contains(&values.len()) {
-            let tick = |value| Tick {
-                value,
-                label: trimmed(value, decimals),
-            };
+            let tick = |value| Tick { value, label: trimmed(value, decimals) };
             self.ticks = values.into_iter().map(tick).collect();
         }
     }
@@ -112,10 +100,7 @@ impl Scale {
         let last = (self.high / step + 1e-9).floor() as i64;
         self.ticks = (first..=last)
             .map(|index| index as f64 * step)
-            .map(|value| Tick {
-                value,
-                label: trimmed(value, decimals),
-            })
+            .map(|value| Tick { value, label: trimmed(value, decimals) })
             .collect();
     }
 
@@ -130,11 +115,7 @@ impl Scale {
         };
         let mut places = Vec::new();
         for exponent in self.low.log10().floor() as i32 - 1..=self.high.log10().ceil() as i32 + 1 {
-            places.extend(
-                mantissas
-                    .iter()
-                    .map(|mantissa| mantissa * power_of_ten(exponent)),
-            );
+            places.extend(mantissas.iter().map(|mantissa| mantissa * power_of_ten(exponent)));
         }
         let below = |place: &&f64| **place <= self.low * (1.0 + 1e-9);
         let above = |place: &&f64| **place >= self.high * (1.0 - 1e-9);
@@ -148,10 +129,7 @@ impl Scale {
         self.ticks = places
             .into_iter()
             .filter(|place| (low..=high).contains(place))
-            .map(|value| Tick {
-                value,
-                label: trimmed(value, decimals(value)),
-            })
+            .map(|value| Tick { value, label: trimmed(value, decimals(value)) })
             .collect();
     }
 }
@@ -171,29 +149,19 @@ fn next_above(low: f64) -> f64 {
 /// The least of 1, 2, 2.5 and 5 times a power of ten that is at least `step`.
 fn nice_step(step: f64) -> f64 {
     let power = power_of_ten(step.log10().floor() as i32);
-    let nice = [1.0, 2.0, 2.5, 5.0, 10.0]
-        .into_iter()
-        .find(|nice| nice * power >= step * 0.999);
+    let nice = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|nice| nice * power >= step * 0.999);
     nice.unwrap_or(10.0) * power
 }
 
 /// Exact where a division by a power of ten is: 0.1, not 0.1 and a bit.
 fn power_of_ten(exponent: i32) -> f64 {
-    if exponent < 0 {
-        1.0 / 10_f64.powi(-exponent)
-    } else {
-        10_f64.powi(exponent)
-    }
+    if exponent < 0 { 1.0 / 10_f64.powi(-exponent) } else { 10_f64.powi(exponent) }
 }
 
 /// Decimals that show a number of two digits.
 fn decimals(value: f64) -> usize {
     let magnitude = value.abs().log10().floor();
-    if magnitude >= 1.0 {
-        0
-    } else {
-        (1.0 - magnitude).min(12.0) as usize
-    }
+    if magnitude >= 1.0 { 0 } else { (1.0 - magnitude).min(12.0) as usize }
 }
 
 #[cfg(test)]
@@ -208,10 +176,7 @@ mod tests {
     #[test]
     fn a_slowdown_axis_starts_at_one_and_ends_on_a_tick() {
         let axis = Axis::slowdown("Mean slowdown");
-        assert_eq!(
-            labels(&axis, &[1.02, 1.31], 5),
-            ["1", "1.1", "1.2", "1.3", "1.4"]
-        );
+        assert_eq!(labels(&axis, &[1.02, 1.31], 5), ["1", "1.1", "1.2", "1.3", "1.4"]);
         let scale = Scale::new(&axis, [1.02, 1.31].into_iter(), 5, true);
         assert_eq!(scale.place(1.0), Some(0.0));
         assert!((scale.place(1.4).unwrap() - 1.0).abs() < 1e-12);
@@ -240,10 +205,7 @@ mod tests {
     #[test]
     fn decades_alone_where_there_are_many() {
         let axis = Axis::of_data("ns", Spacing::Log, 0);
-        assert_eq!(
-            labels(&axis, &[150.0, 90_000.0], 4),
-            ["100", "1,000", "10,000", "100,000"]
-        );
+        assert_eq!(labels(&axis, &[150.0, 90_000.0], 4), ["100", "1,000", "10,000", "100,000"]);
         assert_eq!(labels(&axis, &[1e-4, 1.0], 4)[..2], ["0.0001", "0.001"]);
     }
 
@@ -255,10 +217,7 @@ mod tests {
         scale.tick_at(chunks.into_iter(), 0);
         let labels: Vec<&str> = scale.ticks.iter().map(|tick| tick.label.as_str()).collect();
         assert_eq!(labels, ["64", "256", "1,024"]);
-        assert_eq!(
-            (scale.place(64.0), scale.place(1_024.0)),
-            (Some(0.0), Some(1.0))
-        );
+        assert_eq!((scale.place(64.0), scale.place(1_024.0)), (Some(0.0), Some(1.0)));
     }
 
     #[test]

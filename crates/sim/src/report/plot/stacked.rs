@@ -17,12 +17,7 @@ const TOP: f64 = 4.0;
 const BOTTOM: f64 = 42.0;
 
 pub(super) fn draw(plot: &StackedPlot, title: &str, colours: &Colours) -> Markup {
-    let rows = plot
-        .panels
-        .iter()
-        .map(|panel| panel.items.len())
-        .max()
-        .unwrap_or_default();
+    let rows = plot.panels.iter().map(|panel| panel.items.len()).max().unwrap_or_default();
     let height = TOP + ROW_HEIGHT * rows.max(1) as f64 + BOTTOM;
     let pictures: Vec<Picture<'_>> = plot
         .panels
@@ -42,22 +37,10 @@ fn panel_svg(
     colours: &Colours,
     canvas: Canvas,
 ) -> Markup {
-    let panels = if plot.shared_axis {
-        &plot.panels[..]
-    } else {
-        std::slice::from_ref(panel)
-    };
-    let totals: Vec<f64> = panels
-        .iter()
-        .flat_map(|panel| &panel.items)
-        .map(total)
-        .collect();
+    let panels = if plot.shared_axis { &plot.panels[..] } else { std::slice::from_ref(panel) };
+    let totals: Vec<f64> = panels.iter().flat_map(|panel| &panel.items).map(total).collect();
     let longest = totals.iter().copied().fold(0.0, f64::max);
-    let names = panel
-        .items
-        .iter()
-        .map(|bar| text_width(&bar.name))
-        .fold(0.0, f64::max);
+    let names = panel.items.iter().map(|bar| text_width(&bar.name)).fold(0.0, f64::max);
     let frame = Frame {
         left: names + 12.0,
         right: canvas.width - text_width(&fixed(longest, plot.decimals)) - 14.0,
@@ -67,16 +50,8 @@ fn panel_svg(
     let axis = Axis::from_zero(&plot.x_label, plot.decimals);
     let ticks = (frame.width() / 90.0) as usize;
     let x = Scale::new(&axis, totals.iter().copied(), ticks, false);
-    let bars = Bars {
-        plot,
-        colours,
-        frame,
-        x: &x,
-    };
-    let canvas = Canvas {
-        height: frame.bottom + BOTTOM,
-        ..canvas
-    };
+    let bars = Bars { plot, colours, frame, x: &x };
+    let canvas = Canvas { height: frame.bottom + BOTTOM, ..canvas };
     html! {
         svg class=(canvas.class) viewBox=(view_box(canvas)) role="img"
             aria-label=(picture_name(title, &panel.title)) {

@@ -16,17 +16,8 @@ fn page(input: &ReportInput) -> String {
 
 /// As a reader sees it who copies the text of an element.
 fn text(html: &str) -> String {
-    let entities = [
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&amp;", "&"),
-    ];
-    entities
-        .iter()
-        .fold(html.to_owned(), |text, (entity, sign)| {
-            text.replace(entity, sign)
-        })
+    let entities = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
+    entities.iter().fold(html.to_owned(), |text, (entity, sign)| text.replace(entity, sign))
 }
 
 #[test]
@@ -36,17 +27,9 @@ fn every_figure_has_its_title_numbers_and_command() {
     let sections: Vec<&str> = page.split("<section id=").skip(2).collect();
     assert_eq!(sections.len(), input.figures.len());
     for (figure, section) in input.figures.iter().zip(sections) {
-        assert!(
-            section.starts_with(&format!("\"{}\"", figure.id)),
-            "{}",
-            figure.id
-        );
+        assert!(section.starts_with(&format!("\"{}\"", figure.id)), "{}", figure.id);
         assert!(section.contains(&figure.title) && section.contains(&figure.caption));
-        assert!(
-            section.contains("<svg") && section.contains("<table>"),
-            "{}",
-            figure.id
-        );
+        assert!(section.contains("<svg") && section.contains("<table>"), "{}", figure.id);
         let command = format!("<code>{}</code>", figure.command);
         assert!(section.contains(&command), "{}: {command}", figure.id);
         assert!(page.contains(&format!("href=\"#{}\"", figure.id)));
@@ -110,22 +93,14 @@ fn a_callers_table_takes_the_place_of_the_pictures() {
     });
     let page = page(&input);
     assert!(page.contains("<td class=\"text\">answer</td><td>42.125</td>"));
-    assert_eq!(
-        page.matches("<table>").count(),
-        2,
-        "the runs' and the figure's"
-    );
+    assert_eq!(page.matches("<table>").count(), 2, "the runs' and the figure's");
 }
 
 #[test]
 fn the_page_says_where_its_numbers_come_from() {
     let mut input = sample::input();
-    input
-        .notices
-        .push("huge pages were not to be had".to_owned());
-    input.runs[0]
-        .notices
-        .push("the policy fell back".to_owned());
+    input.notices.push("huge pages were not to be had".to_owned());
+    input.runs[0].notices.push("the policy fell back".to_owned());
     let page = page(&input);
     for said in [
         "<code>make run</code>",
@@ -159,10 +134,7 @@ fn what_the_caller_says_is_text_and_never_markup() {
                 plot.y.label = evil.to_owned();
                 plot.panels[0].title = evil.to_owned();
                 plot.panels[0].items[0].name = evil.to_owned();
-                plot.marks = vec![Mark {
-                    label: evil.to_owned(),
-                    value: 1.0,
-                }];
+                plot.marks = vec![Mark { label: evil.to_owned(), value: 1.0 }];
             }
             Plot::GroupedBars(plot) => {
                 plot.category_label = evil.to_owned();
@@ -185,9 +157,7 @@ fn what_the_caller_says_is_text_and_never_markup() {
 #[test]
 fn the_page_needs_no_other_file_and_no_script() {
     let page = page(&sample::input());
-    for outside in [
-        "http:", "https:", "url(", "@import", "<script", "<link", "<img", " src=",
-    ] {
+    for outside in ["http:", "https:", "url(", "@import", "<script", "<link", "<img", " src="] {
         assert!(!page.contains(outside), "{outside}");
     }
     for (open, close) in [("<svg", "</svg>"), ("<g", "</g>"), ("<path", "</path>")] {
@@ -219,13 +189,8 @@ fn a_folder_that_cannot_be_made_is_named_and_an_old_page_stays() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    let line = write_report(&file.join("report"), &ReportInput::default())
-        .unwrap_err()
-        .to_string();
-    assert!(
-        line.starts_with("cannot write ") && line.contains("file/report"),
-        "{line}"
-    );
+    let line = write_report(&file.join("report"), &ReportInput::default()).unwrap_err().to_string();
+    assert!(line.starts_with("cannot write ") && line.contains("file/report"), "{line}");
     assert_eq!(line.lines().count(), 1);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -21,26 +21,12 @@ fn run(label: &str, load: f64, alone_ns: f64, factor: f64) -> RunResult {
         state ^= state << 17;
         let draw = (state >> 11) as f64 / (1_u64 << 53) as f64;
         let wait = (-(1.0 - draw).ln() * factor * load / (1.0 - load) - 0.5).max(0.0);
-        let kind = if state & 64 == 0 {
-            Kind::Read
-        } else {
-            Kind::Write
-        };
+        let kind = if state & 64 == 0 { Kind::Read } else { Kind::Write };
         let alone = alone_ns * if kind == Kind::Read { 1.0 } else { 0.98 };
-        let message = Message {
-            index,
-            arrival: Ps(index),
-            kind,
-            compute: 0,
-            memory: 1,
-            bytes: Bytes(64),
-        };
+        let message =
+            Message { index, arrival: Ps(index), kind, compute: 0, memory: 1, bytes: Bytes(64) };
         let latency = Ps::from_ns_f64(alone * (1.0 + wait)).unwrap();
-        recorder.record(
-            &message,
-            message.arrival + latency,
-            Ps::from_ns_f64(alone).unwrap(),
-        );
+        recorder.record(&message, message.arrival + latency, Ps::from_ns_f64(alone).unwrap());
     }
     let facts = RunFacts {
         fabric: label.split(' ').next().unwrap().to_owned(),
@@ -53,10 +39,7 @@ fn run(label: &str, load: f64, alone_ns: f64, factor: f64) -> RunResult {
         simulated: Ps::from_ns(1_000),
         ..RunFacts::default()
     };
-    let stats = FabricStats {
-        load_measured: Some(load * 1.01),
-        ..FabricStats::default()
-    };
+    let stats = FabricStats { load_measured: Some(load * 1.01), ..FabricStats::default() };
     recorder.finish(facts, stats)
 }
 
@@ -85,14 +68,9 @@ fn slowdown_by_load() -> Figure {
         items.push(Series {
             name: "ideal output-queued switch".to_owned(),
             role: Role::Reference,
-            points: loads
-                .map(|load| (load, 1.0 + 0.02 * load / (1.0 - load)))
-                .into(),
+            points: loads.map(|load| (load, 1.0 + 0.02 * load / (1.0 - load))).into(),
         });
-        Panel {
-            title: title.to_owned(),
-            items,
-        }
+        Panel { title: title.to_owned(), items }
     });
     Figure {
         id: "slowdown-by-load".to_owned(),
@@ -102,10 +80,7 @@ fn slowdown_by_load() -> Figure {
             x: Axis::of_data("Load (share of block slots)", Scale::Linear, 2),
             y: Axis::slowdown("Mean slowdown"),
             panels: panels.into(),
-            marks: vec![Mark {
-                label: "paper, load 0.9".to_owned(),
-                value: 1.31,
-            }],
+            marks: vec![Mark { label: "paper, load 0.9".to_owned(), value: 1.31 }],
         }),
         table: None,
         command: "ethermem compare scenarios/64b.toml --fabrics edm,raw-ethernet".to_owned(),
@@ -116,9 +91,7 @@ fn sweep() -> Figure {
     let series = |name: &str, role, scale: f64| Series {
         name: name.to_owned(),
         role,
-        points: (1..=8)
-            .map(|x| (f64::from(x), 1.1 + scale / f64::from(x)))
-            .collect(),
+        points: (1..=8).map(|x| (f64::from(x), 1.1 + scale / f64::from(x))).collect(),
     };
     Figure {
         id: "sweep-notifications".to_owned(),
@@ -197,10 +170,7 @@ fn latency_cdf(runs: &[RunResult]) -> Figure {
         plot: Plot::Cdf(LinePlot {
             x: Axis::of_data("Latency (ns)", Scale::Log, 1),
             y: Axis::from_zero("Share of messages that took at most this long", 4),
-            panels: vec![Panel {
-                title: String::new(),
-                items,
-            }],
+            panels: vec![Panel { title: String::new(), items }],
             marks: Vec::new(),
         }),
         table: None,
@@ -225,35 +195,25 @@ fn budget() -> Figure {
         ("PMA, PMD, transceiver", "PMA, PMD, transceiver"),
         ("propagation", "propagation"),
     ];
-    let bar = |name: &str, values: [f64; 14]| StackedBar {
-        name: name.to_owned(),
-        values: values.into(),
-    };
+    let bar =
+        |name: &str, values: [f64; 14]| StackedBar { name: name.to_owned(), values: values.into() };
     let (mac, pcs) = (15.36, 15.36);
     let read = vec![
         bar(
             "edm",
-            [
-                0.0, 0.0, 10.24, 12.8, 0.0, 0.0, 20.48, 28.16, 0.0, 0.0, 10.24, 25.6, 152.0, 40.0,
-            ],
+            [0.0, 0.0, 10.24, 12.8, 0.0, 0.0, 20.48, 28.16, 0.0, 0.0, 10.24, 25.6, 152.0, 40.0],
         ),
         bar(
             "raw-ethernet",
-            [
-                0.0, mac, pcs, 0.0, 800.0, 30.72, 30.72, 0.0, 0.0, mac, pcs, 0.0, 152.0, 40.0,
-            ],
+            [0.0, mac, pcs, 0.0, 800.0, 30.72, 30.72, 0.0, 0.0, mac, pcs, 0.0, 152.0, 40.0],
         ),
         bar(
             "roce",
-            [
-                460.4, mac, pcs, 0.0, 800.0, 30.72, 30.72, 0.0, 460.4, mac, pcs, 0.0, 152.0, 40.0,
-            ],
+            [460.4, mac, pcs, 0.0, 800.0, 30.72, 30.72, 0.0, 460.4, mac, pcs, 0.0, 152.0, 40.0],
         ),
         bar(
             "tcp",
-            [
-                1332.4, mac, pcs, 0.0, 800.0, 30.72, 30.72, 0.0, 1332.4, mac, pcs, 0.0, 152.0, 40.0,
-            ],
+            [1332.4, mac, pcs, 0.0, 800.0, 30.72, 30.72, 0.0, 1332.4, mac, pcs, 0.0, 152.0, 40.0],
         ),
     ];
     let write = read
@@ -271,20 +231,11 @@ fn budget() -> Figure {
             x_label: "Latency (ns)".to_owned(),
             decimals: 2,
             segments: segments
-                .map(|(name, layer)| Segment {
-                    name: name.to_owned(),
-                    layer: layer.to_owned(),
-                })
+                .map(|(name, layer)| Segment { name: name.to_owned(), layer: layer.to_owned() })
                 .into(),
             panels: vec![
-                Panel {
-                    title: "Read".to_owned(),
-                    items: read,
-                },
-                Panel {
-                    title: "Write".to_owned(),
-                    items: write,
-                },
+                Panel { title: "Read".to_owned(), items: read },
+                Panel { title: "Write".to_owned(), items: write },
             ],
             shared_axis: true,
         }),
@@ -300,17 +251,10 @@ pub(super) fn input() -> ReportInput {
 }
 
 fn make_input() -> ReportInput {
-    let runs: Vec<RunResult> = FABRICS
-        .iter()
-        .map(|fabric| run(fabric, 0.8, 305.92, factor(fabric) * 3.0))
-        .collect();
-    let figures = vec![
-        slowdown_by_load(),
-        slowdown_by_application(),
-        latency_cdf(&runs),
-        budget(),
-        sweep(),
-    ];
+    let runs: Vec<RunResult> =
+        FABRICS.iter().map(|fabric| run(fabric, 0.8, 305.92, factor(fabric) * 3.0)).collect();
+    let figures =
+        vec![slowdown_by_load(), slowdown_by_application(), latency_cdf(&runs), budget(), sweep()];
     ReportInput {
         title: "EDM beside two references".to_owned(),
         lead: "Five application workloads and 64 B messages on 144 nodes.".to_owned(),
