@@ -13,5 +13,5 @@ pub mod scenario;
 pub mod topology;
 pub mod workload;
 
-pub use config::{Background, FabricConfig};
+pub use config::{Background, FabricConfig, pcs_clock, scheduler_clock};
 pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};

@@ -113,13 +113,14 @@ pub(super) fn base_line(frame: &Frame) -> Markup {
 
 /// Values to hold the data against: a thin line across, named at its left end.
 pub(super) fn marks(frame: &Frame, scale: &Scale, marks: &[Mark]) -> Markup {
+    let height = |mark: &Mark| {
+        let share = scale.place(mark.value)?;
+        (0.0..=1.0).contains(&share).then(|| frame.y(share))
+    };
     html! {
-        @for mark in marks {
-            @if let Some(share) = scale.place(mark.value).filter(|share| (0.0..=1.0).contains(share)) {
-                @let y = frame.y(share);
-                path class="mark" d={ "M" (px(frame.left)) " " (px(y)) "H" (px(frame.right)) } {}
-                text class="mark-label" x=(px(frame.left + 6.0)) y=(px(y - 4.0)) { (mark.label) }
-            }
+        @for (mark, y) in marks.iter().filter_map(|mark| Some((mark, height(mark)?))) {
+            path class="mark" d={ "M" (px(frame.left)) " " (px(y)) "H" (px(frame.right)) } {}
+            text class="mark-label" x=(px(frame.left + 6.0)) y=(px(y - 4.0)) { (mark.label) }
         }
     }
 }

@@ -57,7 +57,8 @@ fn panel_svg(
             aria-label=(picture_name(title, &panel.title)) {
             (x_axis(&frame, &x, &plot.x_label, true))
             @for (index, bar) in panel.items.iter().enumerate() {
-                (bars.bar(bar, frame.top + ROW_HEIGHT * index as f64 + (ROW_HEIGHT - BAR_HEIGHT) / 2.0))
+                @let row = frame.top + ROW_HEIGHT * index as f64;
+                (bars.bar(bar, row + (ROW_HEIGHT - BAR_HEIGHT) / 2.0))
             }
             (base_line(&frame))
         }
@@ -103,13 +104,14 @@ impl Bars<'_> {
         };
         let paint = self.colours.paint(&segment.layer, Role::Measured);
         let (left, right) = (self.px(from), self.px(to));
+        let width = (right - left - SEGMENT_GAP).max(SEGMENT_GAP);
         let number = trimmed(to - from, self.plot.decimals);
         html! {
             g class=(paint.class) {
                 title {
                     (bar.name) ", " (segment.name) "\n" (self.plot.x_label) ": " (number)
                 }
-                rect class="segment" x=(px(left)) y=(px(top)) width=(px((right - left - SEGMENT_GAP).max(SEGMENT_GAP)))
+                rect class="segment" x=(px(left)) y=(px(top)) width=(px(width))
                     height=(px(BAR_HEIGHT)) {}
                 @if text_width(&number) + 4.0 < right - left {
                     text class="inside middle" x=(px((left + right) / 2.0))
