@@ -108,15 +108,27 @@ impl<'s> Lines<'s> {
 
 /// Tables are joined, anything else is replaced, its position with it.
 fn merge<'t>(into: &mut DeTable<'t>, from: DeTable<'t>) {
-    for (key, value) in from {
-        if let DeValue::Table(_) = value.get_ref()
-            && let Some(DeValue::Table(old)) = into.get_mut(&key).map(Spanned::get_mut)
-            && let DeValue::Table(new) = value.into_inner()
+    for (key, mut value) in from {
+        if let Some(old) = into.get_mut(&key)
+            && let (DeValue::Table(old), DeValue::Table(new)) = (old.get_mut(), value.get_mut())
         {
-            merge(old, new);
-            continue;
+            merge(old, std::mem::replace(new, DeTable::new()));
+        } else {
+            into.remove(&key);
+            into.insert(key, value);
         }
-        into.remove(&key);
-        into.insert(key, value);
+    }
+}
+
+fn remove(root: &mut DeTable<'_>, key: &str) {
+    match key.split_once('.') {
+        None => {
+            root.remove(key);
+        }
+        Some((table, rest)) => {
+            if let Some(DeValue::Table(table)) = root.get_mut(table).map(Spanned::get_mut) {
+                remove(table, rest);
+            }
+        }
     }
 }
