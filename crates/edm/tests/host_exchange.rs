@@ -150,7 +150,8 @@ fn a_read_passes_a_write_to_other_bytes_unless_the_order_is_strict() {
     for (order, passes) in [(Order::Pair, true), (Order::Strict, false)] {
         let edm = EdmConfig { order, ..EdmConfig::default() };
         let mut compute = host(COMPUTE, &edm);
-        let elsewhere = |request: Request, address| Request { address: Address(address), ..request };
+        let elsewhere =
+            |request: Request, address| Request { address: Address(address), ..request };
         compute.submit(Ps(0), elsewhere(write(1, 64, Ack::Posted), 1_000)).unwrap();
         // The byte before the write's first, and the one after its last.
         for (token, address) in [(2, 999), (3, 1_064)] {

@@ -57,6 +57,15 @@ impl Port {
     }
 }
 
+/// Control blocks on one link.
+#[derive(Clone, Copy, Debug)]
+struct Charge {
+    cycle: u64,
+    port: u16,
+    blocks: u32,
+    uplink: bool,
+}
+
 /// The three clock cycles of an iteration, with what is latched between them.
 #[derive(Clone, Debug)]
 enum Phase {
@@ -79,6 +88,8 @@ pub struct CycleScheduler {
     queues: Vec<Vec<Waiting>>,
     sources: Vec<Port>,
     destinations: Vec<Port>,
+    /// Control that passed since the request cycle: it counts once the ports are marked busy.
+    charges: Vec<Charge>,
     sequence: u64,
     tail: TailEstimate,
     ranking: Ranking,
@@ -99,6 +110,7 @@ impl CycleScheduler {
             queues: vec![Vec::new(); n],
             sources: vec![Port::default(); n],
             destinations: vec![Port::default(); n],
+            charges: Vec::new(),
             sequence: 0,
             tail: TailEstimate::new(),
             ranking: match config.policy {
@@ -144,14 +156,26 @@ impl CycleScheduler {
 
     /// Control blocks pass the uplink of a source in the coming cycle.
     pub fn charge_source(&mut self, port: u16, blocks: u32) {
-        let CycleScheduler { sources, config, cycle, .. } = self;
-        sources[usize::from(port)].charge(*cycle, blocks, config);
+        self.charge(Charge { cycle: self.cycle, port, blocks, uplink: true });
     }
 
     /// Control blocks pass the downlink of a destination in the coming cycle.
     pub fn charge_destination(&mut self, port: u16, blocks: u32) {
-        let CycleScheduler { destinations, config, cycle, .. } = self;
-        destinations[usize::from(port)].charge(*cycle, blocks, config);
+        self.charge(Charge { cycle: self.cycle, port, blocks, uplink: false });
+    }
+
+    fn charge(&mut self, charge: Charge) {
+        self.charges.push(charge);
+        if matches!(self.phase, Phase::Request) {
+            self.apply_charges();
+        }
+    }
+
+    fn apply_charges(&mut self) {
+        for Charge { cycle, port, blocks, uplink } in self.charges.drain(..) {
+            let ports = if uplink { &mut self.sources } else { &mut self.destinations };
+            ports[usize::from(port)].charge(cycle, blocks, &self.config);
+        }
     }
 
     /// One clock cycle. Gives the grants that this cycle decided, by source port.
@@ -166,6 +190,7 @@ impl CycleScheduler {
             Phase::MarkBusy(accepted) => {
                 grants = accepted.iter().map(|&sequence| self.mark_busy(sequence)).collect();
                 grants.sort_by_key(|grant| grant.source);
+                self.apply_charges();
                 Phase::Request
             }
         };
