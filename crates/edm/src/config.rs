@@ -24,7 +24,7 @@ pub struct EdmConfig {
     /// Iterations before its release at which a port is matched again: 1 to 8. Default 2.
     pub lookahead_iterations: u8,
     /// Blocks that a destination may still have to come when it is granted again, met in the
-    /// egress buffer: 0 to 256. Default 34, a chunk.
+    /// egress buffer: 0 to 256. Default 16.
     pub ahead_blocks: u32,
 }
 
@@ -75,7 +75,7 @@ impl Default for EdmConfig {
             read_timeout: Ps::from_ns(10_000_000),
             scheduler_clock: None,
             lookahead_iterations: 2,
-            ahead_blocks: 34,
+            ahead_blocks: 16,
         }
     }
 }
