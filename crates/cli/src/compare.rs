@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             scenario_name: &selected.name,
             label: selected.label(),
             command: typed_command(scenario.run.seed),
+            cost: messages_of(scenario).unwrap_or(0),
         })
         .collect();
     let runs = jobs.len() as u64;

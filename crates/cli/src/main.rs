@@ -11,6 +11,7 @@ mod interrupt;
 mod latency;
 mod output;
 mod progress;
+mod report;
 mod runner;
 mod selection;
 mod sim;
@@ -42,6 +43,8 @@ enum Command {
     Sim(sim::Arguments),
     /// Run the same messages on several fabrics, side by side
     Compare(compare::Arguments),
+    /// Run every workload on EDM and its references, and write a page of figures
+    Report(report::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Latency(arguments) => latency::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

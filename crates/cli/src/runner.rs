@@ -14,7 +14,7 @@ use ethermem_sim::scenario::Scenario;
 
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::progress::{Progress, Share};
+use crate::progress::{Progress, Share, messages_of};
 
 /// Commit that the program is built from, where it is known.
 pub(crate) const COMMIT: Option<&str> = option_env!("ETHERMEM_COMMIT");
@@ -29,6 +29,8 @@ pub(crate) struct Job<'a> {
     pub(crate) label: String,
     /// Repeats it.
     pub(crate) command: String,
+    /// What it adds to the progress when it is done.
+    pub(crate) cost: u64,
 }
 
 impl Job<'_> {
@@ -38,7 +40,7 @@ impl Job<'_> {
         messages: Option<MessageWriter>,
         progress: &Progress,
     ) -> Result<RunResult, Failure> {
-        let share = Share::of(progress);
+        let share = Share::of(progress, self.cost, messages_of(self.scenario));
         let options = RunOptions {
             fabric: self.fabric,
             label: self.label.clone(),
@@ -83,8 +85,9 @@ pub(crate) fn run_all(
                 break;
             }
             let result = jobs[at].run(None, progress);
-            if result.is_err() {
-                interrupt::end_runs();
+            match &result {
+                Ok(_) => progress.run_ended(),
+                Err(_) => interrupt::end_runs(),
             }
             *results[at].lock().expect("no thread panics with it") = Some(result);
         }
@@ -105,7 +108,7 @@ pub(crate) fn run_all(
         }
     }
     if done.len() < jobs.len() {
-        return Err(Failure::Interrupted(format!("after {} messages", progress.ended())));
+        return Err(Failure::Interrupted(format!("after {} of {} runs", done.len(), jobs.len())));
     }
     Ok(done)
 }

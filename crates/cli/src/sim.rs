@@ -50,9 +50,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         scenario_name: &selected.name,
         label: selected.label(),
         command: typed_command(scenario.run.seed),
+        cost: messages_of(scenario).unwrap_or(0),
     };
     let progress = Progress::of_messages(messages_of(scenario));
-    progress.say(fabric.name.to_owned());
     let result = job.run(messages, &progress);
     progress.clear();
     let result = result?;
