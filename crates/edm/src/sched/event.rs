@@ -104,10 +104,7 @@ impl Scheduler {
         assert!((2..=512).contains(&config.ports), "2 to 512 ports, not {}", config.ports);
         assert!(config.lookahead_iterations >= 1 && config.chunk.0 >= 1, "no lookahead or chunk");
         let n = usize::from(config.ports);
-        let ranking = match config.policy {
-            Policy::Fcfs | Policy::Auto => Ranking::Arrival,
-            Policy::Srpt | Policy::SrptPublished => Ranking::Remaining,
-        };
+        let ranking = Ranking::of(config.policy);
         Scheduler {
             lookahead: config.lookahead(),
             ahead: config.ahead(),
