@@ -41,8 +41,6 @@ pub struct Edm {
     /// What is on a link or in a pipeline, by index.
     flights: Flights,
     nodes: Vec<Node>,
-    /// Requests by handle, between the application's call and the host's.
-    requests: Vec<Request>,
     chunk: Bytes,
     step_at: Ps,
     granted: Bytes,
@@ -64,8 +62,6 @@ struct Node {
 /// Where an item is, or what is due.
 #[derive(Clone, Copy)]
 pub enum Event {
-    /// A request reaches the head of its host's pipeline.
-    Submit(NodeIndex, Handle),
     /// A control message is whole, identified and inserted at the switch.
     AtSwitch(u32),
     /// The first block of a chunk, or a control message, is at its egress transmitter.
@@ -179,7 +175,7 @@ impl Edm {
         let (now, from) = (sim.now(), NodeId(item.from));
         let queued = match item.payload {
             Payload::Request(request) => {
-                self.switch.on_request(now, from, request, item.blocks.into())
+                self.switch.on_request(now, from, request.into(), item.blocks.into())
             }
             Payload::Notify(notification) => self.switch.on_notification(now, from, notification),
             Payload::Status(_) => {
@@ -292,7 +288,7 @@ impl Edm {
             }
             // The memory itself is not simulated: its access time is in the delay.
             Payload::Request(request) => {
-                let _served = host.on_request(now, request);
+                let _served = host.on_request(now, request.into());
             }
             Payload::Grant(grant) => host.on_grant(now, grant),
             Payload::Status(status) => {
@@ -330,7 +326,6 @@ impl Fabric for Edm {
             links: Star::new(config, config.edm.arbitration, seed),
             flights: Flights::default(),
             nodes: (0..nodes).map(|_| Node::default()).collect(),
-            requests: Vec::new(),
             chunk: config.edm.chunk,
             step_at: Ps::MAX,
             granted: Bytes(0),
@@ -338,6 +333,10 @@ impl Fabric for Edm {
             queue_bound: None,
             violation: None,
         }
+    }
+
+    fn submit_delay(&self) -> Ps {
+        self.delays.generate_request
     }
 
     fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
@@ -356,23 +355,12 @@ impl Fabric for Edm {
             op,
             fence: false,
         };
-        let at = handle as usize;
-        if at == self.requests.len() {
-            self.requests.push(request);
-        } else {
-            self.requests[at] = request;
-        }
-        let due = sim.now() + self.delays.generate_request;
-        sim.at(due, Event::Submit(message.compute, handle));
+        self.submit_to_host(sim, message.compute, request);
+        self.pump(sim, message.compute);
     }
 
     fn handle(&mut self, sim: &mut Sim<Event>, event: Event) {
         match event {
-            Event::Submit(node, handle) => {
-                let request = self.requests[handle as usize];
-                self.submit_to_host(sim, node, request);
-                self.pump(sim, node);
-            }
             Event::AtSwitch(flight) => self.at_switch(sim, flight),
             Event::AtEgress(flight) => self.at_egress(sim, flight),
             Event::AtHost(flight) => self.at_host(sim, flight),
