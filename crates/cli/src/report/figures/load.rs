@@ -83,8 +83,9 @@ pub(super) fn slowdown(plan: &mut Plan) -> Result<Draw, Failure> {
             "Slowdown by load, 64 B messages",
             "144 nodes, 100 Gb/s links, every node to every node, half reads and half writes. Load \
              is the share of block slots that the messages take on EDM with their control; every \
-             fabric gets the same messages at the same times. Dashed: what no scheduler of this \
-             switch can be held to beat. Each slowdown is over the same fabric's unloaded time.",
+             fabric gets the same messages at the same times. Dashed: bounds, a switch that \
+             sends at once whatever comes and messages that never meet. Each slowdown is over the \
+             unloaded time of the same fabric.",
             Axis::slowdown("Slowdown"),
             panels(&rows, results, &shown),
         )
@@ -100,9 +101,9 @@ pub(super) fn beside_ethernet(plan: &mut Plan) -> Result<Draw, Failure> {
         ];
         figure(
             "Latency by load, 64 B messages, beside Ethernet",
-            "The same runs in ns. A 64 B message fills more than a minimum Ethernet frame, so that \
-             raw Ethernet cannot carry the higher loads: there its queues grow to the end of the \
-             run, and its latency says only that.",
+            "The same runs in ns. Preamble, headers and gaps take so many slots that raw Ethernet \
+             cannot carry the higher loads: there its queues grow to the end of the run, and its \
+             latency says only that.",
             Axis::of_data("Latency (ns)", Scale::Log, 1),
             panels(&rows, results, &shown),
         )
