@@ -6,6 +6,7 @@
 //! libraries; here are only arguments, threads, progress and files.
 
 mod compare;
+mod fabrics;
 mod failure;
 mod interrupt;
 mod latency;
@@ -15,6 +16,7 @@ mod report;
 mod runner;
 mod selection;
 mod sim;
+mod workload;
 
 use std::process::ExitCode;
 
@@ -43,6 +45,11 @@ enum Command {
     Sim(sim::Arguments),
     /// Run the same messages on several fabrics, side by side
     Compare(compare::Arguments),
+    /// Look at workloads, or write one as a trace
+    #[command(subcommand)]
+    Workload(workload::Command),
+    /// List the fabrics of the simulator
+    Fabrics(fabrics::Arguments),
     /// Run every workload on EDM and its references, and write a page of figures
     Report(report::Arguments),
 }
@@ -57,6 +64,8 @@ fn main() -> ExitCode {
         Command::Latency(arguments) => latency::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Workload(command) => workload::run(&command),
+        Command::Fabrics(arguments) => fabrics::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
     };
     match done {

@@ -5,14 +5,13 @@ use std::time::Instant;
 
 use ethermem_units::{Bytes, Ps};
 
-use crate::FabricConfig;
 use crate::engine::{Alone, Engine, Fabric, Loss, Observer, RunError};
 use crate::fabrics::FabricEntry;
-use crate::message::{Kind, Message};
+use crate::message::{Kind, Message, MessageSource, SourceError};
 use crate::metrics::{Recorder, RunFacts, RunResult, Window};
 use crate::output::{MessageWriter, OutputError};
 use crate::scenario::Scenario;
-use crate::workload::{LinkBlocks, WorkloadConfig};
+use crate::workload::{LinkBlocks, Offered, Poisson, WorkloadConfig};
 
 /// What a run is told beside its scenario.
 pub struct RunOptions<'a> {
@@ -72,11 +71,8 @@ pub(crate) fn run_on<F: Fabric>(
 ) -> Result<RunResult, RunFailure> {
     let config = &scenario.fabric;
     let seed = scenario.run.seed;
-    let blocks = reference_blocks(scenario);
-    let mut source = scenario
-        .workload
-        .open(config.nodes, config.link, seed, &|kind, bytes| blocks(config, kind, bytes))
-        .map_err(|error| RunFailure::Run(RunError::Source(error)))?;
+    let mut source =
+        messages(scenario).map_err(|error| RunFailure::Run(RunError::Source(error)))?;
     let mut watch = Watch::<F> {
         recorder: Recorder::new(window(scenario, source.messages_total())),
         alone: Alone::new(config),
@@ -124,10 +120,39 @@ pub(crate) fn run_on<F: Fabric>(
     Ok(watch.recorder.finish(facts, end.stats))
 }
 
-type Blocks = fn(&FabricConfig, Kind, Bytes) -> LinkBlocks;
+/// The messages of a scenario, the same for every fabric that it runs on: its load is that of its
+/// own fabric.
+///
+/// # Errors
+/// As [`WorkloadConfig::open`].
+///
+/// # Panics
+/// When the scenario names no fabric of the registry.
+pub fn messages(scenario: &Scenario) -> Result<Box<dyn MessageSource>, SourceError> {
+    let config = &scenario.fabric;
+    let blocks = blocks_of(scenario);
+    scenario.workload.open(config.nodes, config.link, scenario.run.seed, &blocks)
+}
 
-fn reference_blocks(scenario: &Scenario) -> Blocks {
-    crate::fabrics::find(&scenario.fabric_kind).expect("a parsed scenario names a fabric").blocks
+/// What a message takes of its links on the scenario's own fabric.
+fn blocks_of(scenario: &Scenario) -> impl Fn(Kind, Bytes) -> LinkBlocks {
+    let fabric = crate::fabrics::find(&scenario.fabric_kind);
+    let blocks = fabric.expect("a parsed scenario names a fabric").blocks;
+    move |kind, bytes| blocks(&scenario.fabric, kind, bytes)
+}
+
+/// What a scenario's synthetic messages ask of its own fabric; `None` for a trace.
+///
+/// # Errors
+/// As [`Poisson::new`].
+///
+/// # Panics
+/// As [`messages`].
+pub fn offered(scenario: &Scenario) -> Result<Option<Offered>, SourceError> {
+    let WorkloadConfig::Poisson(config) = &scenario.workload else { return Ok(None) };
+    let (fabric, seed) = (&scenario.fabric, scenario.run.seed);
+    let source = Poisson::new(config, fabric.nodes, fabric.link, seed, &blocks_of(scenario))?;
+    Ok(Some(source.offered()))
 }
 
 fn window(scenario: &Scenario, messages_total: Option<u64>) -> Window {

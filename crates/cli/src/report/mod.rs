@@ -169,24 +169,24 @@ fn write(
 impl Arguments {
     /// Repeats the whole page.
     fn command(&self) -> String {
-        let figures = self.figures.iter().map(|entry| entry.id);
-        self.shell_line(figures.collect(), None)
+        let figures: Vec<&str> = self.figures.iter().map(|entry| entry.id).collect();
+        self.shell_line(&figures, None)
     }
 
     /// Repeats one figure.
     fn command_of(&self, id: &str) -> String {
-        self.shell_line(vec![id], Some(format!("out/{id}")))
+        self.shell_line(&[id], Some(&format!("out/{id}")))
     }
 
-    fn shell_line(&self, figures: Vec<&str>, out: Option<String>) -> String {
+    fn shell_line(&self, figures: &[&str], out: Option<&str>) -> String {
         let seed = self.seed.map(|seed| seed.to_string());
         let mut words = vec!["report"];
-        words.extend(figures.into_iter().flat_map(|id| ["--figure", id]));
+        words.extend(figures.iter().flat_map(|id| ["--figure", id]));
         if self.quick {
             words.push("--quick");
         }
         words.extend(seed.iter().flat_map(|seed| ["--seed", seed]));
-        words.extend(out.iter().flat_map(|out| ["--out", out]));
+        words.extend(out.into_iter().flat_map(|out| ["--out", out]));
         shell_line(words.into_iter())
     }
 }

@@ -92,7 +92,7 @@ pub(crate) struct Size {
 
 impl Size {
     pub(crate) const FULL: Size =
-        Size { microbenchmark_messages: 500_000, application_messages: 5_000 };
+        Size { microbenchmark_messages: 300_000, application_messages: 5_000 };
     /// Enough to see that everything works, too little for tails.
     pub(crate) const QUICK: Size =
         Size { microbenchmark_messages: 4_000, application_messages: 100 };
@@ -155,10 +155,7 @@ impl Plan {
         if let Some(at) = self.runs.iter().position(same) {
             return Ok(RunId(at));
         }
-        let mut label = published.name.to_owned();
-        for set in contender.settings.iter().copied().chain(settings.iter().map(String::as_str)) {
-            label = format!("{label}, {}", set.rsplit('.').next().unwrap_or(set));
-        }
+        let label = label(published, &set);
         self.runs.push(Run { fabric, scenario, path: published.path, label, settings: set });
         Ok(RunId(self.runs.len() - 1))
     }
@@ -179,6 +176,14 @@ impl Plan {
         }
         Ok(scenario)
     }
+}
+
+/// What tells a run from others of its fabric, but for its load and its count of messages: results
+/// have numbers for these.
+fn label(published: Published, settings: &[String]) -> String {
+    let told = settings.iter().filter(|set| !set.starts_with("workload."));
+    let told = told.filter_map(|set| set.rsplit_once('.')).map(|(_, told)| told);
+    [published.name].into_iter().chain(told).collect::<Vec<_>>().join(", ")
 }
 
 impl Run {

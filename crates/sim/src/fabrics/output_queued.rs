@@ -7,7 +7,7 @@
 
 use ethermem_edm::{Arbitration, budget as edm};
 use ethermem_units::{Blocks, Bytes, Ps};
-use ethermem_wire::{AddressWidth, ChunkKind};
+use ethermem_wire::{AddressWidth, ChunkKind, RmwKind};
 
 use crate::FabricConfig;
 use crate::budget::Timing;
@@ -86,11 +86,17 @@ impl Fabric for OutputQueued {
     }
 
     fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
+        let request = match message.kind {
+            Kind::ReadModifyWrite => {
+                ethermem_wire::rmw_request_blocks(RmwKind::FetchAndAdd, AddressWidth::Bits40)
+            }
+            Kind::Read | Kind::Write => ethermem_wire::read_request_blocks(AddressWidth::Bits40),
+        };
         let request = Item {
             handle,
             source: message.compute,
             destination: message.memory,
-            blocks: ethermem_wire::read_request_blocks(AddressWidth::Bits40).0 as u16,
+            blocks: request.0 as u16,
             data: 0,
             last: true,
             response_bytes: 0,

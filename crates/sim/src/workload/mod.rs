@@ -7,6 +7,7 @@ mod lines;
 mod pattern;
 mod poisson;
 mod sizes;
+mod summary;
 mod trace;
 
 use ethermem_units::{BitsPerSecond, Bytes};
@@ -19,6 +20,7 @@ pub(crate) use error::found;
 pub use pattern::Pattern;
 pub use poisson::{ATOMIC_BYTES, LinkBlocks, Offered, Poisson, PoissonConfig};
 pub use sizes::{MESSAGE_BYTES_MAX, PointError, SizeDistribution};
+pub use summary::SizeSummary;
 #[doc(hidden)]
 pub use trace::check_trace;
 pub use trace::{TextTrace, TraceConfig, TraceFormat, WriteTraceError, write_trace};

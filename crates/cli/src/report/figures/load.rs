@@ -1,11 +1,11 @@
 //! The 64 B microbenchmark: load by load, and the distribution behind one load.
 
 use ethermem_sim::metrics::RunResult;
-use ethermem_sim::report::{Axis, Figure, LinePlot, Panel, Plot, Scale, Series};
+use ethermem_sim::report::{Axis, Figure, LinePlot, Panel, Plot, Role, Scale, Series};
 
 use super::{Draw, MEAN, P99, READS, Statistic, WRITES, statistic};
 use crate::failure::Failure;
-use crate::report::plan::{Contender, MICROBENCHMARK, Plan, Results, RunId, contenders};
+use crate::report::plan::{Contender, EDM, MICROBENCHMARK, Plan, Results, RunId, contenders};
 
 const LOADS: [f64; 8] = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 /// Where queueing is felt, and Ethernet still carries it.
@@ -53,8 +53,25 @@ fn load_axis() -> Axis {
     Axis::of_data("Load (share of block slots on EDM)", Scale::Linear, 1)
 }
 
+/// Those that carry every load: EDM, and the bounds it is held against.
+fn carry_every_load(contender: &Contender) -> bool {
+    contender.role == Role::Reference || contender.name.starts_with(EDM.name)
+}
+
+fn figure(title: &str, caption: &str, y: Axis, panels: Vec<Panel<Series>>) -> Figure {
+    Figure {
+        id: String::new(),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        plot: Plot::Lines(LinePlot { x: load_axis(), y, panels, marks: Vec::new() }),
+        table: None,
+        command: String::new(),
+    }
+}
+
 pub(super) fn slowdown(plan: &mut Plan) -> Result<Draw, Failure> {
-    let rows = rows(plan)?;
+    let mut rows = rows(plan)?;
+    rows.retain(|row| carry_every_load(&row.contender));
     Ok(Box::new(move |results| {
         let shown = [
             statistic("Reads, mean", |run| run.kinds.read.slowdown_mean),
@@ -62,24 +79,34 @@ pub(super) fn slowdown(plan: &mut Plan) -> Result<Draw, Failure> {
             Statistic { title: "All, mean", ..MEAN },
             Statistic { title: "All, 99th percentile", ..P99 },
         ];
-        Figure {
-            id: String::new(),
-            title: "Slowdown by load, 64 B messages".to_owned(),
-            caption: "144 nodes, 100 Gb/s links, every node to every node, half reads and half \
-                      writes. Load is the share of block slots that the messages take on EDM with \
-                      their control; every fabric gets the same messages at the same times. Where \
-                      a fabric cannot carry them its queues grow to the end of the run, and its \
-                      slowdown says only that."
-                .to_owned(),
-            plot: Plot::Lines(LinePlot {
-                x: load_axis(),
-                y: Axis::slowdown("Slowdown"),
-                panels: panels(&rows, results, &shown),
-                marks: Vec::new(),
-            }),
-            table: None,
-            command: String::new(),
-        }
+        figure(
+            "Slowdown by load, 64 B messages",
+            "144 nodes, 100 Gb/s links, every node to every node, half reads and half writes. Load \
+             is the share of block slots that the messages take on EDM with their control; every \
+             fabric gets the same messages at the same times. Dashed: bounds, a switch that \
+             sends at once whatever comes and messages that never meet. Each slowdown is over the \
+             unloaded time of the same fabric.",
+            Axis::slowdown("Slowdown"),
+            panels(&rows, results, &shown),
+        )
+    }))
+}
+
+pub(super) fn beside_ethernet(plan: &mut Plan) -> Result<Draw, Failure> {
+    let rows = rows(plan)?;
+    Ok(Box::new(move |results| {
+        let shown = [
+            statistic("Mean", |run| run.kinds.all.latency_ns_mean),
+            statistic("99th percentile", |run| run.kinds.all.latency_ns_p99),
+        ];
+        figure(
+            "Latency by load, 64 B messages, beside Ethernet",
+            "The same runs in ns. Preamble, headers and gaps take so many slots that raw Ethernet \
+             cannot carry the higher loads: there its queues grow to the end of the run, and its \
+             latency says only that.",
+            Axis::of_data("Latency (ns)", Scale::Log, 1),
+            panels(&rows, results, &shown),
+        )
     }))
 }
 
@@ -87,22 +114,14 @@ pub(super) fn goodput(plan: &mut Plan) -> Result<Draw, Failure> {
     let rows = rows(plan)?;
     Ok(Box::new(move |results| {
         let shown = [statistic("", |run| Some(run.payload_goodput_gbps_per_node))];
-        Figure {
-            id: String::new(),
-            title: "Data carried by load, 64 B messages".to_owned(),
-            caption: "Data bits of all messages over the time from the first arrival to the last \
-                      end, per node: framing and control are not counted, so that no fabric \
-                      reaches the 100 Gb/s of its links."
-                .to_owned(),
-            plot: Plot::Lines(LinePlot {
-                x: load_axis(),
-                y: Axis::from_zero("Data per node (Gb/s)", 1),
-                panels: panels(&rows, results, &shown),
-                marks: Vec::new(),
-            }),
-            table: None,
-            command: String::new(),
-        }
+        figure(
+            "Data carried by load, 64 B messages",
+            "Data bits of all messages over the time from the first arrival to the last end, per \
+             node: framing and control are not counted, so that no fabric reaches the 100 Gb/s of \
+             its links.",
+            Axis::from_zero("Data per node (Gb/s)", 1),
+            panels(&rows, results, &shown),
+        )
     }))
 }
 

@@ -23,10 +23,11 @@ pub(crate) struct FigureEntry {
 }
 
 /// All figures, in the order of the page.
-pub(crate) const FIGURES: [FigureEntry; 9] = [
+pub(crate) const FIGURES: [FigureEntry; 10] = [
     FigureEntry { id: "slowdown-by-load", plan: load::slowdown },
     FigureEntry { id: "slowdown-by-application", plan: applications::contenders_compared },
     FigureEntry { id: "latency-distribution", plan: load::latency_distribution },
+    FigureEntry { id: "latency-by-load", plan: load::beside_ethernet },
     FigureEntry { id: "where-the-nanoseconds-go", plan: budget::stages },
     FigureEntry { id: "policy", plan: applications::policies },
     FigureEntry { id: "order", plan: applications::orders },

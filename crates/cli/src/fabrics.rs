@@ -1,0 +1,37 @@
+//! `ethermem fabrics`.
+
+use clap::Args;
+use ethermem_sim::fabrics::FABRICS;
+use ethermem_sim::output::{TableStyle, to_json};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{Format, print};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// How to print the list
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    fabric: &'static str,
+    summary: &'static str,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let entries: Vec<Entry> = FABRICS
+        .iter()
+        .map(|fabric| Entry { fabric: fabric.name, summary: fabric.summary })
+        .collect();
+    let rows: Vec<Vec<String>> = entries
+        .iter()
+        .map(|entry| vec![entry.fabric.to_owned(), entry.summary.to_owned()])
+        .collect();
+    print(&match arguments.format {
+        Format::Json => to_json(&entries),
+        Format::Table => TableStyle::for_stdout().render(&["fabric", "what it is"], 2, &rows),
+    })
+}

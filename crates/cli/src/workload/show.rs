@@ -1,0 +1,180 @@
+//! `ethermem workload show`.
+
+use std::path::Path;
+
+use clap::Args;
+use ethermem_sim::Kind;
+use ethermem_sim::fabrics::{FABRIC_NAMES, FABRICS, FabricEntry};
+use ethermem_sim::output::{TableStyle, to_json};
+use ethermem_sim::run::offered;
+use ethermem_sim::scenario::{Changes, Scenario, Setting};
+use ethermem_sim::workload::{
+    InputError, LinkBlocks, Offered, SizeDistribution, SizeSummary, WorkloadConfig,
+};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{Format, print};
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    ethermem workload show memcached\n  \
+    ethermem workload show scenarios/app-hadoop.toml --set workload.load=0.8\n  \
+    ethermem workload show sizes.csv --set fabric.link_gbps=400 --format json\n\
+    \n\
+    Blocks are of 64 bits, means over all messages, on the uplink and the downlink of the compute\n\
+    node and of the memory node. The arrival rate is that of the whole network, at the load of\n\
+    the scenario on its own fabric.")]
+pub(crate) struct Arguments {
+    /// A name of `ethermem workload list`, a scenario (.toml), or a file of sizes with the columns
+    /// `size_bytes,cumulative_probability`
+    #[arg(value_name = "NAME|FILE")]
+    workload: String,
+
+    /// Set a key of the scenario, or of one with all defaults: workload.load=0.4
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<Setting>,
+
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+}
+
+/// What is printed, in this order.
+#[derive(Serialize)]
+struct Shown<'a> {
+    workload: &'a str,
+    #[serde(flatten)]
+    sizes: SizeSummary,
+    load: f64,
+    messages_per_s: f64,
+    goodput_gbps_total: f64,
+    blocks: Vec<BlocksOf>,
+}
+
+/// Mean blocks of a message on its links.
+#[derive(Serialize)]
+struct BlocksOf {
+    fabric: &'static str,
+    kind: &'static str,
+    compute_uplink: f64,
+    compute_downlink: f64,
+    memory_uplink: f64,
+    memory_downlink: f64,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let scenario = arguments.scenario()?;
+    let WorkloadConfig::Poisson(workload) = &scenario.workload else {
+        let problem = "its messages are a trace's: allowed is workload.kind = \"poisson\"";
+        return Err(InputError::file(Path::new(&arguments.workload), problem).into());
+    };
+    let offered = offered(&scenario)?.expect("a synthetic workload asks for something");
+    let blocks = FABRICS.iter().flat_map(|fabric| {
+        let of = |kind| blocks_of(fabric, kind, &workload.sizes, &scenario);
+        [of(Kind::Read), of(Kind::Write)]
+    });
+    let shown = Shown {
+        workload: &arguments.workload,
+        sizes: SizeSummary::of(&workload.sizes),
+        load: workload.load,
+        messages_per_s: offered.messages_per_s,
+        goodput_gbps_total: offered.goodput_gbps_total,
+        blocks: blocks.collect(),
+    };
+    print(&match arguments.format {
+        Format::Json => to_json(&shown),
+        Format::Table => shown.table(&scenario, &offered, TableStyle::for_stdout()),
+    })
+}
+
+impl Arguments {
+    fn scenario(&self) -> Result<Scenario, Failure> {
+        let is_scenario = Path::new(&self.workload).extension().is_some_and(|end| end == "toml");
+        let mut changes = Changes { settings: self.settings.clone(), trace: None };
+        if is_scenario {
+            return Ok(Scenario::load_with(Path::new(&self.workload), &changes, FABRIC_NAMES)?);
+        }
+        let sizes = format!("workload.size_cdf={}", self.workload);
+        changes.settings.insert(0, sizes.parse().map_err(Failure::input)?);
+        Ok(Scenario::default_with(&changes, FABRIC_NAMES)?)
+    }
+}
+
+fn blocks_of(
+    fabric: &FabricEntry,
+    kind: Kind,
+    sizes: &SizeDistribution,
+    scenario: &Scenario,
+) -> BlocksOf {
+    let [compute_uplink, compute_downlink, memory_uplink, memory_downlink] =
+        sizes.expectation(|bytes| {
+            let blocks: LinkBlocks = (fabric.blocks)(&scenario.fabric, kind, bytes);
+            [
+                blocks.compute_uplink,
+                blocks.compute_downlink,
+                blocks.memory_uplink,
+                blocks.memory_downlink,
+            ]
+        });
+    BlocksOf {
+        fabric: fabric.name,
+        kind: kind.name(),
+        compute_uplink,
+        compute_downlink,
+        memory_uplink,
+        memory_downlink,
+    }
+}
+
+impl Shown<'_> {
+    fn table(&self, scenario: &Scenario, offered: &Offered, style: TableStyle) -> String {
+        let SizeSummary {
+            bytes_mean,
+            bytes_p10,
+            bytes_p50,
+            bytes_p90,
+            bytes_p99,
+            bytes_max,
+            variation,
+            bytes_share_over_p90,
+            bytes_share_over_p99,
+        } = &self.sizes;
+        let percent = |share: &f64| format!("{:.1} %", share * 100.0);
+        let facts = [
+            ("mean", format!("{bytes_mean:.1} B")),
+            ("p10", format!("{bytes_p10} B")),
+            ("p50", format!("{bytes_p50} B")),
+            ("p90", format!("{bytes_p90} B")),
+            ("p99", format!("{bytes_p99} B")),
+            ("largest", format!("{bytes_max} B")),
+            ("standard deviation / mean", format!("{variation:.2}")),
+            ("bytes in the largest 10 %", percent(bytes_share_over_p90)),
+            ("bytes in the largest 1 %", percent(bytes_share_over_p99)),
+        ];
+        let facts: Vec<Vec<String>> =
+            facts.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+        let number = |value: f64| format!("{value:.2}");
+        let row = |of: &BlocksOf| {
+            let links =
+                [of.compute_uplink, of.compute_downlink, of.memory_uplink, of.memory_downlink];
+            let names = [of.fabric.to_owned(), of.kind.to_owned()];
+            names.into_iter().chain(links.map(number)).collect()
+        };
+        let blocks: Vec<Vec<String>> = self.blocks.iter().map(row).collect();
+        let header =
+            ["blocks on", "kind", "compute up", "compute down", "memory up", "memory down"];
+        format!(
+            "{}\n{}\nAt load {} on {} nodes of {} Gb/s, {}: {:.4} M messages/s, {:.1} Gb/s of data \
+             in all.\n",
+            style.render(&[self.workload, "bytes"], 1, &facts),
+            style.render(&header, 2, &blocks),
+            self.load,
+            scenario.fabric.nodes,
+            scenario.fabric.link.as_gbps_f64(),
+            scenario.fabric_kind,
+            offered.messages_per_s / 1e6,
+            offered.goodput_gbps_total,
+        )
+    }
+}

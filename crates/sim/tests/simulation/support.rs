@@ -1,0 +1,95 @@
+//! What the simulator's tests share: fabrics driven message by message, and whole scenarios.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use ethermem_sim::engine::{Engine, Fabric, Loss, Observer, RunEnd};
+use ethermem_sim::metrics::RunResult;
+use ethermem_sim::output::MessageWriter;
+use ethermem_sim::run::{RunOptions, run};
+use ethermem_sim::scenario::Scenario;
+use ethermem_sim::{FabricConfig, Kind, Message, MessageSource, NodeIndex, SourceError, fabrics};
+use ethermem_units::{Bytes, Ps};
+
+/// Every rate that a scenario may ask for.
+pub(crate) const LINK_GBPS: [u64; 6] = [10, 25, 40, 100, 200, 400];
+
+/// The configuration that a scenario without more than `keys` in `[fabric]` describes.
+pub(crate) fn fabric_config(keys: &str) -> FabricConfig {
+    scenario(&format!("[fabric]\n{keys}\n")).fabric
+}
+
+/// A scenario from its text.
+pub(crate) fn scenario(text: &str) -> Scenario {
+    match Scenario::parse(text, Path::new("test.toml"), fabrics::FABRIC_NAMES) {
+        Ok(scenario) => scenario,
+        Err(error) => panic!("{error}\n{text}"),
+    }
+}
+
+/// A message of a hand-made case; [`run_messages`] numbers them.
+pub(crate) fn message(
+    arrival: Ps,
+    kind: Kind,
+    compute: NodeIndex,
+    memory: NodeIndex,
+    bytes: u64,
+) -> Message {
+    Message { index: 0, arrival, kind, compute, memory, bytes: Bytes(bytes) }
+}
+
+struct List(std::vec::IntoIter<Message>);
+
+impl MessageSource for List {
+    fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
+        Ok(self.0.next())
+    }
+
+    fn messages_total(&self) -> Option<u64> {
+        Some(self.0.len() as u64)
+    }
+}
+
+struct Finished(Vec<Option<Ps>>);
+
+impl Observer for Finished {
+    fn outcome(&mut self, message: &Message, outcome: Result<Ps, Loss>) {
+        let at = outcome.unwrap_or_else(|loss| panic!("{message:?}: {loss:?}"));
+        let before = self.0[message.index as usize].replace(at);
+        assert_eq!(before, None, "{message:?} finished twice");
+    }
+}
+
+/// Runs messages, in order of arrival, on a fabric; gives when each finished.
+pub(crate) fn run_messages<F: Fabric>(
+    config: &FabricConfig,
+    messages: &[Message],
+) -> (Vec<Ps>, RunEnd) {
+    let numbered = messages.iter().enumerate();
+    let numbered: Vec<_> = numbered.map(|(n, m)| Message { index: n as u64, ..*m }).collect();
+    let mut finished = Finished(vec![None; messages.len()]);
+    let end = Engine::new(F::build(config, 1))
+        .run(&mut List(numbered.into_iter()), &mut finished, &AtomicBool::new(false), &|_| {})
+        .unwrap_or_else(|error| panic!("{error}"));
+    let all = finished.0.into_iter().map(|at| at.expect("every message finishes"));
+    (all.collect(), end)
+}
+
+/// Runs a scenario on one fabric, as the command does.
+pub(crate) fn run_scenario(
+    scenario: &Scenario,
+    fabric: &str,
+    messages: Option<&Path>,
+) -> RunResult {
+    let messages = messages.map(|path| MessageWriter::create(path).expect("a writable file"));
+    let options = RunOptions {
+        fabric: fabrics::find(fabric).expect("a fabric of the registry"),
+        label: fabric.to_owned(),
+        scenario_name: "test.toml".to_owned(),
+        commit: None,
+        interrupt: &AtomicBool::new(false),
+        progress: &|_| {},
+        messages,
+    };
+    run(scenario, options).unwrap_or_else(|error| panic!("{fabric}, {scenario:?}: {error}"))
+}
