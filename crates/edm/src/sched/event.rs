@@ -85,7 +85,9 @@ impl End {
     /// Takes the port from `start` for `busy`.
     #[inline]
     fn take(&mut self, start: Ps, busy: Ps, slot: Ps) {
-        self.debt.pay(start.saturating_sub(self.free).0 / slot.0);
+        if self.debt != ControlDebt::NONE && start > self.free {
+            self.debt.pay((start - self.free).0 / slot.0);
+        }
         self.free = self.free.max(start) + busy;
     }
 }

@@ -30,9 +30,10 @@ pub struct Transmitter {
     /// When the last item's last slot ends.
     free: Ps,
     slots: Slots,
-    queued_max: u64,
-    /// Sum over items of blocks times picoseconds waited.
-    waited_block_ps: u128,
+    /// The most time that what was queued, an item just handed over included, ever took to send.
+    backlog_max: Ps,
+    /// Sum over items of picoseconds waited times picoseconds of their blocks.
+    waited_ps2: u128,
     frames: Option<Frames>,
     /// Items that wait, by name, with their starts: the first starts when the link is next free.
     waiting: VecDeque<(u32, Ps)>,
@@ -52,8 +53,8 @@ impl Transmitter {
             slot,
             free: Ps::ZERO,
             slots: Slots::default(),
-            queued_max: 0,
-            waited_block_ps: 0,
+            backlog_max: Ps::ZERO,
+            waited_ps2: 0,
             frames,
             waiting: VecDeque::new(),
         }
@@ -69,10 +70,9 @@ impl Transmitter {
         if let Some(frames) = &mut self.frames {
             start = frames.admit(ready, self.free, blocks);
         }
-        if start > ready {
-            self.count_wait(start - ready, blocks);
-        }
-        self.free = start + self.slot * blocks.0;
+        let length = self.slot * blocks.0;
+        self.free = start + length;
+        self.count(ready, start, length);
         self.slots.total += blocks;
         self.slots.data += data;
         start
@@ -102,8 +102,9 @@ impl Transmitter {
             *start += delay;
             moved(*name, delay);
         }
-        self.count_wait(start - ready, blocks);
+        self.waited_ps2 += u128::from(delay.0) * u128::from((self.free - start).0);
         self.free += delay;
+        self.count(ready, start, delay);
         self.slots.total += blocks;
         start
     }
@@ -116,9 +117,9 @@ impl Transmitter {
     }
 
     #[inline]
-    fn count_wait(&mut self, waited: Ps, blocks: Blocks) {
-        self.queued_max = self.queued_max.max(waited.0.div_ceil(self.slot.0));
-        self.waited_block_ps += u128::from(waited.0) * u128::from(blocks.0);
+    fn count(&mut self, ready: Ps, start: Ps, length: Ps) {
+        self.waited_ps2 += u128::from((start - ready).0) * u128::from(length.0);
+        self.backlog_max = self.backlog_max.max(self.free - ready);
     }
 
     /// From the start of an item to its last block's: what serialisation adds.
@@ -143,10 +144,10 @@ impl Transmitter {
         (self.slots.total.0 * self.slot.0) as f64 / ended.0 as f64
     }
 
-    /// The most blocks that were ahead of an item when it became ready.
+    /// The most blocks that were ever queued, with the one being sent.
     #[must_use]
     pub fn queued_max(&self) -> u64 {
-        self.queued_max
+        self.backlog_max.0.div_ceil(self.slot.0)
     }
 
     /// Mean blocks waiting, over time.
@@ -155,7 +156,7 @@ impl Transmitter {
         if ended == Ps::ZERO {
             return 0.0;
         }
-        self.waited_block_ps as f64 / ended.0 as f64
+        self.waited_ps2 as f64 / self.slot.0 as f64 / ended.0 as f64
     }
 
     /// Ethernet frames that came to this link, and blocks of them still waiting.
@@ -181,8 +182,8 @@ mod tests {
         assert_eq!(link.send(Ps(200), Blocks(1), Blocks(0)), Ps(6_500));
         assert_eq!(link.send(Ps(9_000), Blocks(2), Blocks(0)), Ps(9_000));
         assert_eq!(link.slots(), Slots { total: Blocks(13), data: Blocks(8) });
-        // 6,300 ps are ten slots begun.
-        assert_eq!(link.queued_max(), 10);
+        // Of ten blocks 6,300 ps are left, and one more came.
+        assert_eq!(link.queued_max(), 11);
         assert_eq!(link.tail(Blocks(10)), Ps(5_760));
     }
 
@@ -193,7 +194,7 @@ mod tests {
         for item in 0..items {
             link.send(Ps(item * 20 * 640), Blocks(10), Blocks(8));
         }
-        link.waited_block_ps as f64 / 10.0 / 640.0 / items as f64
+        link.waited_ps2 as f64 / 6_400.0 / 640.0 / items as f64
     }
 
     #[test]
