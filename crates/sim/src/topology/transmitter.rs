@@ -187,21 +187,26 @@ mod tests {
         assert_eq!(link.tail(Blocks(10)), Ps(5_760));
     }
 
-    /// Offers memory at half the link and frames at `load`; gives the mean wait in slots.
+    /// Offers memory at half the link, two items at a time, and frames at `load`; gives the mean
+    /// wait in slots.
     fn mean_wait_slots(load: f64, arbitration: Arbitration) -> f64 {
         let mut link = link(load, arbitration);
         let items = 20_000u64;
         for item in 0..items {
-            link.send(Ps(item * 20 * 640), Blocks(10), Blocks(8));
+            link.send(Ps(item / 2 * 40 * 640), Blocks(10), Blocks(8));
         }
         link.waited_ps2 as f64 / 6_400.0 / 640.0 / items as f64
     }
 
     #[test]
-    fn strict_arbitration_waits_less_than_a_slot_and_fair_less_than_its_share() {
-        assert!(mean_wait_slots(0.0, Arbitration::Strict) == 0.0);
-        assert!(mean_wait_slots(0.4, Arbitration::Strict) < 1.0);
-        let fair = mean_wait_slots(0.4, Arbitration::Fair);
-        assert!(fair > 1.0 && fair < 11.0, "{fair}");
+    fn strict_arbitration_adds_less_than_a_slot_and_fair_up_to_a_turn_of_the_frames() {
+        // The second of two waits for the first.
+        let alone = mean_wait_slots(0.0, Arbitration::Strict);
+        assert!((alone - 5.0).abs() < 1e-9, "{alone}");
+        let strict = mean_wait_slots(0.4, Arbitration::Strict) - alone;
+        assert!((0.0..1.0).contains(&strict), "{strict}");
+        // With frames waiting, ten slots of theirs come between the two.
+        let fair = mean_wait_slots(0.4, Arbitration::Fair) - alone;
+        assert!((1.0..6.0).contains(&fair), "{fair}");
     }
 }

@@ -32,8 +32,8 @@ fn everything_has_a_default() {
             propagation: Ps(10_000),
             transceiver: Ps(19_000),
             memory_access: Ps(0),
-            pcs_clock: Ps(640),
-            edm: EdmConfig::default(),
+            pcs_clock: Ps(2_560),
+            edm: EdmConfig { scheduler_clock: Some(Ps(333)), ..EdmConfig::default() },
             background: Background { load: 0.0, frame_bytes: 1518 },
         },
         workload: WorkloadConfig::Poisson(PoissonConfig {
