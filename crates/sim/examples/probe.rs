@@ -37,6 +37,7 @@ fn main() {
                 interrupt: &i,
                 progress: &|_| {},
                 messages: None,
+                timeline: None,
             },
         );
         match r {

@@ -9,7 +9,7 @@ use crate::engine::{Alone, Engine, Fabric, Loss, Observer, RunError};
 use crate::fabrics::FabricEntry;
 use crate::message::{Kind, Message, MessageSource, SourceError};
 use crate::metrics::{Recorder, RunFacts, RunResult, Window};
-use crate::output::{MessageWriter, OutputError};
+use crate::output::{MessageWriter, OutputError, Timeline};
 use crate::scenario::Scenario;
 use crate::workload::{LinkBlocks, Offered, Poisson, WorkloadConfig};
 
@@ -29,6 +29,8 @@ pub struct RunOptions<'a> {
     pub progress: &'a (dyn Fn(u64) + Sync),
     /// Where every message is written, if anywhere.
     pub messages: Option<MessageWriter>,
+    /// Where links and decisions are drawn, if anywhere.
+    pub timeline: Option<Timeline>,
 }
 
 /// Why there is no result.
@@ -81,7 +83,10 @@ pub(crate) fn run_on<F: Fabric>(
         forgotten: 0,
     };
     let started = Instant::now();
-    let engine = Engine::new(F::build(config, seed));
+    let mut engine = Engine::new(F::build(config, seed));
+    if let Some(timeline) = options.timeline.take() {
+        engine.draw_on(timeline);
+    }
     let end = engine
         .run(source.as_mut(), &mut watch, options.interrupt, options.progress)
         .map_err(RunFailure::Run)?;
@@ -100,6 +105,10 @@ pub(crate) fn run_on<F: Fabric>(
         WorkloadConfig::Trace(_) => None,
     };
     let mut notices = Vec::new();
+    if let Some(timeline) = end.timeline {
+        let summary = timeline.close().map_err(RunFailure::Output)?;
+        notices.extend(summary.notice());
+    }
     if watch.forgotten > 0 {
         notices.push(format!("{} messages were never answered", watch.forgotten));
     }

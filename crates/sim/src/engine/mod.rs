@@ -12,6 +12,7 @@ use queue::EventQueue;
 
 use crate::message::{Kind, Message, MessageSource, SourceError};
 use crate::metrics::FabricStats;
+use crate::output::Timeline;
 use crate::workload::LinkBlocks;
 
 /// The engine's name for a message in flight. A fabric may use it until it has said that the
@@ -28,6 +29,9 @@ pub trait Fabric: Sized {
 
     /// The network that a configuration describes, idle.
     fn build(config: &crate::FabricConfig, seed: u64) -> Self;
+
+    /// Makes the rows of a timeline that it will draw its links and decisions on.
+    fn draw_on(&mut self, _timeline: &mut Timeline) {}
 
     /// How long a message takes from the application's call to where the fabric first decides
     /// anything: the same for all, so it needs no event.
@@ -76,12 +80,19 @@ pub struct Sim<E> {
     now: Ps,
     queue: EventQueue<E>,
     outcomes: Vec<(Handle, Result<Ps, Loss>)>,
+    timeline: Option<Timeline>,
     events: u64,
 }
 
 impl<E: Copy> Sim<E> {
     fn new() -> Sim<E> {
-        Sim { now: Ps::ZERO, queue: EventQueue::new(), outcomes: Vec::new(), events: 0 }
+        Sim {
+            now: Ps::ZERO,
+            queue: EventQueue::new(),
+            outcomes: Vec::new(),
+            timeline: None,
+            events: 0,
+        }
     }
 
     /// The time.
@@ -107,6 +118,12 @@ impl<E: Copy> Sim<E> {
         self.outcomes.push((handle, Ok(at)));
     }
 
+    /// The timeline, when one is drawn.
+    #[inline]
+    pub fn timeline(&mut self) -> Option<&mut Timeline> {
+        self.timeline.as_mut()
+    }
+
     /// A message will never finish.
     pub fn lose(&mut self, handle: Handle, loss: Loss) {
         self.outcomes.push((handle, Err(loss)));
@@ -129,6 +146,8 @@ pub struct RunEnd {
     pub events: u64,
     /// When the last message finished.
     pub ended: Ps,
+    /// The timeline, when one was drawn.
+    pub timeline: Option<Timeline>,
     /// True when the run was interrupted: what was in flight is in no statistics.
     pub interrupted: bool,
 }
@@ -191,6 +210,12 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
+    /// Draws the run on a timeline; [`RunEnd`] gives it back.
+    pub fn draw_on(&mut self, mut timeline: Timeline) {
+        self.fabric.draw_on(&mut timeline);
+        self.sim.timeline = Some(timeline);
+    }
+
     /// Runs a workload to the end of its last message. `progress` hears how many have ended.
     ///
     /// # Errors
@@ -244,6 +269,7 @@ impl<F: Fabric> Engine<F> {
             started: self.started,
             events: self.sim.events,
             ended: self.finished_at,
+            timeline: self.sim.timeline,
             interrupted,
         })
     }

@@ -90,6 +90,7 @@ pub(crate) fn run_scenario(
         interrupt: &AtomicBool::new(false),
         progress: &|_| {},
         messages,
+        timeline: None,
     };
     run(scenario, options).unwrap_or_else(|error| panic!("{fabric}, {scenario:?}: {error}"))
 }

@@ -107,6 +107,17 @@ impl Item {
         Item { from, to, blocks: blocks.0 as u16, data: data.0 as u16, due: Ps::ZERO, payload }
     }
 
+    /// Data bytes it carries, asks for or allows.
+    pub(super) fn bytes(&self) -> u64 {
+        match self.payload {
+            Payload::Request(asked) => u64::from(asked.bytes),
+            Payload::Notify(notification) => notification.bytes.0,
+            Payload::Grant(grant) => grant.bytes.0,
+            Payload::Chunk(chunk, _) => chunk.bytes.0,
+            Payload::Status(_) => 0,
+        }
+    }
+
     /// A /G/ from the switch.
     pub(super) fn grant(to: NodeId, grant: Grant) -> Item {
         let payload = Payload::Grant(grant);

@@ -5,6 +5,7 @@
 //! has free, and moves a chunk in one event a hop.
 
 mod flight;
+mod tracks;
 
 use std::collections::VecDeque;
 
@@ -22,9 +23,11 @@ use crate::budget::Timing;
 use crate::engine::{Fabric, Handle, Loss, Sim, Violation};
 use crate::message::{Kind, Message, NodeIndex};
 use crate::metrics::{FabricStats, Matching};
+use crate::output::Timeline;
 use crate::topology::Star;
 use crate::workload::LinkBlocks;
 use flight::{Flights, Item, Payload};
+use tracks::Tracks;
 
 /// Requests that a host holds; further ones wait with the application.
 const HOST_MESSAGES_MAX: usize = 4_096;
@@ -47,6 +50,7 @@ pub struct Edm {
     delivered: Bytes,
     queue_bound: Option<u64>,
     violation: Option<String>,
+    tracks: Option<Tracks>,
 }
 
 /// What a node has beside its host.
@@ -113,16 +117,21 @@ impl Edm {
             let item = Item::from_host(node, outbound);
             let (blocks, data) = (Blocks(item.blocks.into()), Blocks(item.data.into()));
             let flight = self.flights.insert(item);
-            let Edm { links, flights, delays, .. } = self;
+            let Edm { links, flights, delays, tracks, .. } = self;
             let link = links.up(node);
+            let start = if item.data > 0 {
+                link.send_named(now, blocks, data, flight)
+            } else {
+                link.send_urgent(now, blocks, |name, delay| flights.put_off(name, delay))
+            };
+            if let Some(tracks) = tracks {
+                tracks.up(sim.timeline(), &item, start, start + link.tail(blocks));
+            }
             if item.data > 0 {
-                let start = link.send_named(now, blocks, data, flight);
                 let due = start + delays.hop + delays.forward;
                 flights.get_mut(flight).due = due;
                 sim.at(due, Event::AtEgress(flight));
             } else {
-                let start =
-                    link.send_urgent(now, blocks, |name, delay| flights.put_off(name, delay));
                 let whole = start + link.tail(blocks) + delays.hop;
                 sim.at(whole + delays.insert, Event::AtSwitch(flight));
             }
@@ -207,7 +216,7 @@ impl Edm {
             return;
         }
         self.step_at = Ps::MAX;
-        let Edm { switch, flights, delays, granted, chunk, .. } = self;
+        let Edm { switch, flights, delays, granted, chunk, tracks, .. } = self;
         switch.step(sim.now(), |at, emission| {
             let item = match emission {
                 Emission::Grant { to, grant } => {
@@ -219,8 +228,15 @@ impl Edm {
                     Item::release(to, request)
                 }
             };
+            if let Some(tracks) = tracks {
+                tracks.granted(sim.timeline(), &item, at);
+            }
             sim.at(at + delays.generate_grant, Event::AtEgress(flights.insert(item)));
         });
+        if let Some(tracks) = &self.tracks {
+            let now = sim.now();
+            tracks.waiting(sim.timeline(), now, self.switch.scheduler().waiting());
+        }
         self.schedule_step(sim);
     }
 
@@ -234,13 +250,13 @@ impl Edm {
         if let Payload::Chunk(chunk, _) = item.payload {
             self.forward_check(&item, &chunk);
             if !chunk.last {
-                self.pass_on(now, flight, chunk);
+                self.pass_on(sim, flight, chunk);
                 return;
             }
         } else {
             self.switch.on_emitted(now, NodeId(item.to), item.blocks.into());
         }
-        let Edm { links, flights, delays, nodes, .. } = self;
+        let Edm { links, flights, delays, nodes, tracks, .. } = self;
         let link = links.down(item.to);
         let (blocks, data) = (Blocks(item.blocks.into()), Blocks(item.data.into()));
         let start = if item.data > 0 {
@@ -248,6 +264,9 @@ impl Edm {
         } else {
             link.send_urgent(now, blocks, |name, delay| flights.put_off(name, delay))
         };
+        if let Some(tracks) = tracks {
+            tracks.down(sim.timeline(), &item, start, start + link.tail(blocks));
+        }
         let whole = start + link.tail(blocks) + delays.hop;
         let queue = &mut nodes[usize::from(item.to)].grants_until;
         let mut granted = |processed: Ps| {
@@ -277,10 +296,15 @@ impl Edm {
     /// A chunk with more to come takes its slots, and its receiver counts it now: nothing depends
     /// on when it arrives, only on the last one's arrival, so it needs no event of its own.
     #[inline]
-    fn pass_on(&mut self, now: Ps, flight: u32, chunk: Chunk) {
+    fn pass_on(&mut self, sim: &mut Sim<Event>, flight: u32, chunk: Chunk) {
+        let now = sim.now();
         let item = self.flights.remove(flight);
         let (blocks, data) = (Blocks(item.blocks.into()), Blocks(item.data.into()));
-        self.links.down(item.to).send_named(now, blocks, data, Flights::PASSED_ON);
+        let link = self.links.down(item.to);
+        let start = link.send_named(now, blocks, data, Flights::PASSED_ON);
+        if let Some(tracks) = &self.tracks {
+            tracks.down(sim.timeline(), &item, start, start + link.tail(blocks));
+        }
         self.delivered += chunk.bytes;
         let host = &mut self.hosts[usize::from(item.to)];
         if let Some(Action::Store(stored)) = host.on_chunk(now, chunk) {
@@ -354,7 +378,12 @@ impl Fabric for Edm {
             delivered: Bytes(0),
             queue_bound: None,
             violation: None,
+            tracks: None,
         }
+    }
+
+    fn draw_on(&mut self, timeline: &mut Timeline) {
+        self.tracks = Some(Tracks::new(timeline, self.hosts.len() as u16));
     }
 
     fn submit_delay(&self) -> Ps {
