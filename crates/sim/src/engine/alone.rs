@@ -80,7 +80,7 @@ impl<F: Fabric> Alone<F> {
         let engine = &mut self.engine;
         // Whatever the message before left behind has passed; the fabric is idle again.
         let start = engine.sim.now + Ps::from_ns(1);
-        engine.sim.now = start;
+        engine.sim.now = start + engine.fabric.submit_delay();
         engine.submit(&Message {
             index: engine.started,
             arrival: start,
