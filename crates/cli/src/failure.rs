@@ -58,7 +58,7 @@ impl Failure {
                 ExitCode::from(1)
             }
             Failure::Interrupted(what) => {
-                eprintln!("interrupted {what}; nothing was written");
+                eprintln!("interrupted {what}; no file was written");
                 ExitCode::from(130)
             }
             Failure::Unread => ExitCode::SUCCESS,
@@ -108,4 +108,21 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
     eprintln!("{}", words.join(" "));
     ExitCode::from(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use ethermem_sim::engine::Violation;
+
+    use super::*;
+
+    #[test]
+    fn a_broken_invariant_is_no_bad_input() {
+        let violation = RunError::Violation(Violation("granted 64 B, delivered 0 B".to_owned()));
+        let failure = Failure::of_run(RunFailure::Run(violation), "ethermem sim s.toml --seed 7");
+        let Failure::Broken { what, command } = &failure else { panic!("{failure:?}") };
+        assert_eq!(what, "invariant violated: granted 64 B, delivered 0 B");
+        assert_eq!(command, "ethermem sim s.toml --seed 7");
+        assert_eq!(failure.report(), ExitCode::from(1));
+    }
 }

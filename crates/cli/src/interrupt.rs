@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What a run gets to end by itself and clear away what it began to write.
-const PATIENCE: Duration = Duration::from_millis(800);
+const PATIENCE: Duration = Duration::from_millis(500);
 /// As shells say "ended by SIGINT".
 const EXIT_CODE: i32 = 130;
 
@@ -28,7 +28,7 @@ pub(crate) fn listen() {
         }
         std::thread::spawn(|| {
             std::thread::sleep(PATIENCE);
-            eprintln!("interrupted; nothing was written");
+            eprintln!("interrupted; no file was written");
             std::process::exit(EXIT_CODE);
         });
     });

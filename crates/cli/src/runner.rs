@@ -9,7 +9,7 @@ use std::thread;
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::MessageWriter;
-use ethermem_sim::run::{RunOptions, run};
+use ethermem_sim::run::{RunFailure, RunOptions, run};
 use ethermem_sim::scenario::Scenario;
 
 use crate::failure::Failure;
@@ -50,14 +50,21 @@ impl Job<'_> {
             progress: &|ended| share.ended(ended),
             messages,
         };
-        // A broken assertion must still say how to repeat it. Nothing of the run is used after.
-        match catch_unwind(AssertUnwindSafe(|| run(self.scenario, options))) {
-            Ok(result) => result.map_err(|failure| Failure::of_run(failure, &self.command)),
-            Err(panic) => Err(Failure::Broken {
-                what: panic_message(panic.as_ref()),
-                command: self.command.clone(),
-            }),
-        }
+        guarded(&self.command, || run(self.scenario, options))
+    }
+}
+
+/// A broken assertion of a run must still say how to repeat it; nothing of the run is used after.
+fn guarded(
+    command: &str,
+    run: impl FnOnce() -> Result<RunResult, RunFailure>,
+) -> Result<RunResult, Failure> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result.map_err(|failure| Failure::of_run(failure, command)),
+        Err(panic) => Err(Failure::Broken {
+            what: panic_message(panic.as_ref()),
+            command: command.to_owned(),
+        }),
     }
 }
 
@@ -131,4 +138,33 @@ pub(crate) fn typed_command(seed: u64) -> String {
 pub(crate) fn shell_line<'w>(words: impl Iterator<Item = &'w str>) -> String {
     let quoted = words.map(|word| shlex::try_quote(word).unwrap_or(word.into()).into_owned());
     std::iter::once("ethermem".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_assertion_says_how_to_repeat_it() {
+        for panicking in [
+            || -> Result<RunResult, RunFailure> { panic!("port {} granted twice", 3) },
+            || -> Result<RunResult, RunFailure> { panic!("port 3 granted twice") },
+        ] {
+            match guarded("ethermem sim s.toml --seed 7", panicking) {
+                Err(Failure::Broken { what, command }) => {
+                    assert_eq!(what, "assertion failed: port 3 granted twice");
+                    assert_eq!(command, "ethermem sim s.toml --seed 7");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_is_quoted_for_a_shell() {
+        let words = ["sim", "my file.toml", "--set", "a=b"];
+        assert_eq!(shell_line(words.into_iter()), "ethermem sim 'my file.toml' --set 'a=b'");
+        let split = shlex::split(&shell_line(words.into_iter())).unwrap();
+        assert_eq!(split[1..], words);
+    }
 }

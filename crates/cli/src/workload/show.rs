@@ -9,7 +9,8 @@ use ethermem_sim::output::{TableStyle, to_json};
 use ethermem_sim::run::offered;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::{
-    InputError, LinkBlocks, Offered, SizeDistribution, SizeSummary, WorkloadConfig,
+    InputError, LinkBlocks, Offered, SizeDistribution, SizeSummary, WorkloadConfig, built_in,
+    built_in_names as names,
 };
 use serde::Serialize;
 
@@ -94,6 +95,10 @@ impl Arguments {
         let mut changes = Changes { settings: self.settings.clone(), trace: None };
         if is_scenario {
             return Ok(Scenario::load_with(Path::new(&self.workload), &changes, FABRIC_NAMES)?);
+        }
+        if built_in(&self.workload).is_none() && !Path::new(&self.workload).exists() {
+            let problem = format!("no such file: allowed are files and {}", names().join(", "));
+            return Err(InputError::file(Path::new(&self.workload), problem).into());
         }
         let sizes = format!("workload.size_cdf={}", self.workload);
         changes.settings.insert(0, sizes.parse().map_err(Failure::input)?);

@@ -1,0 +1,223 @@
+//! Bad input: one line that says what, where and what is allowed; exit code 2; no file left.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{call, called, command, root};
+use tempfile::TempDir;
+
+/// A folder with a good scenario in it, and what a test puts there.
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("good.toml"), "[workload]\nmessages = 1000\n").unwrap();
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn refused(folder: &Path, arguments: &[&str], line: &str) {
+    let before = names(folder);
+    let called = call(folder, arguments);
+    assert_eq!(called.err, format!("error: {line}\n"), "{arguments:?}");
+    assert_eq!((called.code, called.out.as_str()), (2, ""), "{arguments:?}");
+    assert_eq!(names(folder), before, "{arguments:?}");
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn scenario_refused(text: &str, line: &str) {
+    let folder = folder(&[("s.toml", text)]);
+    refused(folder.path(), &["sim", "s.toml"], line);
+    refused(folder.path(), &["compare", "s.toml", "--fabrics", "edm,ideal"], line);
+}
+
+#[test]
+fn scenarios() {
+    scenario_refused(
+        "[run]\nsede = 1\n",
+        "s.toml:2: run.sede: unknown key: allowed are seed, warmup_fraction, cooldown_fraction",
+    );
+    scenario_refused(
+        "[fabric]\nnodes = 16\n[workload]\npattern = \"incast\"\nincast_receiver = 16\n",
+        "s.toml:5: workload.incast_receiver = 16: allowed are 0 to 15",
+    );
+    for load in ["0", "1.01", "-0.5"] {
+        scenario_refused(
+            &format!("[workload]\nload = {load}\n"),
+            &format!("s.toml:2: workload.load = {load}: allowed are over 0 to 1"),
+        );
+    }
+    scenario_refused(
+        "[fabric.edm]\nchunk_bytes = 32\n",
+        "s.toml:2: fabric.edm.chunk_bytes = 32: allowed are multiples of 64 from 64 to 1024",
+    );
+    scenario_refused("", "s.toml: empty: a scenario has at least one key, such as fabric.kind");
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let folder = folder(&[("empty.csv", "")]);
+    fs::create_dir(folder.path().join("d.toml")).unwrap();
+    fs::create_dir(folder.path().join("d.csv")).unwrap();
+    let folder = folder.path();
+    for (arguments, line) in [
+        (["sim", "no.toml"], "no.toml: cannot be read: No such file or directory"),
+        (["sim", "d.toml"], "d.toml: cannot be read: Is a directory"),
+        (["sim", "--trace=no.csv"], "no.csv: cannot be read: No such file or directory"),
+        (["sim", "--trace=d.csv"], "d.csv: cannot be read: Is a directory"),
+        (
+            ["sim", "--trace=good.toml"],
+            "good.toml: its extension names no format: allowed are .csv, .parquet, or any with \
+             --trace-format",
+        ),
+    ] {
+        refused(folder, &arguments, line);
+    }
+}
+
+#[test]
+fn traces() {
+    let header = "arrival_ns,kind,compute,memory,bytes\n";
+    for (rows, line) in [
+        ("0,read,0,1,64\nx,read,0,1,64\n", "t.csv:3: arrival_ns = x: "),
+        ("5,read,0,1,64\n4,read,0,1,64\n", "t.csv:3: arrival 4.000 ns after 5.000 ns: "),
+        ("0,read,0,144,64\n", "t.csv:2: memory = 144: allowed are 0 to 143"),
+        ("0,rad,0,1,64\n", "t.csv:2: kind = rad: allowed are "),
+        ("0,read,0,1\n", "t.csv:2: "),
+    ] {
+        let folder = folder(&[("t.csv", &format!("{header}{rows}"))]);
+        let out = ["--messages", "out.parquet"];
+        let before = names(folder.path());
+        let called = call(folder.path(), &[&["sim", "--trace", "t.csv"], &out[..]].concat());
+        assert!(called.err.starts_with(&format!("error: {line}")), "{}", called.err);
+        assert_eq!((called.code, called.err.lines().count()), (2, 1), "{}", called.err);
+        assert_eq!(names(folder.path()), before);
+    }
+    let folder = folder(&[("t.txt", "0,2,0,1,64,0,5\n"), ("empty.csv", "")]);
+    let called = call(folder.path(), &["sim", "--trace=t.txt", "--trace-format=edm-artifact"]);
+    assert!(called.err.starts_with("error: t.txt:1: type = 2: allowed are "), "{}", called.err);
+    assert_eq!(called.code, 2);
+    let called = call(folder.path(), &["sim", "--trace", "empty.csv"]);
+    assert!(called.err.starts_with("error: empty.csv: empty: "), "{}", called.err);
+    assert_eq!(called.code, 2);
+}
+
+#[test]
+fn arguments() {
+    let folder = folder(&[]);
+    let folder = folder.path();
+    let fabrics = call(folder, &["fabrics", "--format", "json"]).out;
+    let fabrics: serde_json::Value = serde_json::from_str(&fabrics).unwrap();
+    let fabrics: Vec<&str> =
+        fabrics.as_array().unwrap().iter().map(|f| f["fabric"].as_str().unwrap()).collect();
+    let known = fabrics.join(", ");
+    refused(
+        folder,
+        &["sim", "good.toml", "--fabric", "token-ring"],
+        &format!("invalid value 'token-ring' for '--fabric <NAME>': allowed are {known}"),
+    );
+    refused(
+        folder,
+        &["compare", "good.toml", "--fabrics", "edm,token-ring"],
+        &format!("invalid value 'token-ring' for '--fabrics <NAME,NAME>': allowed are {known}"),
+    );
+    refused(
+        folder,
+        &["latency", "--link-gbps", "30"],
+        "invalid value '30' for '--link-gbps <GBPS>': allowed are 10, 25, 40, 100, 200, 400",
+    );
+    refused(folder, &["sim"], "the following required arguments were not provided: <SCENARIO>");
+    refused(
+        folder,
+        &["latency", "--fabric", "roce", "--bytes", "64"],
+        &format!("--bytes: roce is not simulated: allowed are {known}"),
+    );
+    refused(
+        folder,
+        &["workload", "show", "hadup"],
+        "hadup: no such file: allowed are files and hadoop, spark, sparksql, graphlab, memcached",
+    );
+}
+
+#[test]
+fn settings() {
+    let folder = folder(&[("t.csv", "arrival_ns,kind,compute,memory,bytes\n0,read,0,1,64\n")]);
+    let folder = folder.path();
+    let set =
+        |setting: &str, line: &str| refused(folder, &["sim", "good.toml", "--set", setting], line);
+    set("fabric.nodes=1", "--set: fabric.nodes = 1: allowed are 2 to 512");
+    set(
+        "run.sede=1",
+        "--set: run.sede: unknown key: allowed are seed, warmup_fraction, cooldown_fraction",
+    );
+    set(
+        "fabric.edm.policy=lifo",
+        "--set: fabric.edm.policy = 'lifo': allowed are \"srpt\", \"srpt-published\", \"fcfs\", \
+         \"auto\"",
+    );
+    set(
+        "nodes",
+        "invalid value 'nodes' for '--set <KEY=VALUE>': nodes: allowed are KEY=VALUE, such as \
+         fabric.nodes=16",
+    );
+    refused(
+        folder,
+        &["sim", "--trace", "t.csv", "--set", "workload.load=0.5"],
+        "--set: workload.load: it changes nothing: allowed only without --trace",
+    );
+}
+
+#[test]
+fn outputs_that_cannot_be_written() {
+    let folder = folder(&[("file", "")]);
+    let folder = folder.path();
+    refused(
+        folder,
+        &["sim", "good.toml", "--messages", "missing/m.parquet"],
+        "cannot write missing/m.parquet: No such file or directory (os error 2)",
+    );
+    refused(
+        folder,
+        &["report", "--quick", "--out", "file"],
+        "cannot write file: File exists (os error 17)",
+    );
+    refused(
+        folder,
+        &["workload", "generate", "good.toml", "--out", "missing/t.csv"],
+        "missing/t.csv: cannot be written: No such file or directory",
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk() {
+    let folder = folder(&[]);
+    refused(
+        folder.path(),
+        &["sim", "good.toml", "--messages", "/dev/full"],
+        "cannot write /dev/full: No space left on device (os error 28)",
+    );
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command(folder.path(), &["fabrics"]).stdout(full).output().unwrap();
+    let called = called(&output);
+    let line = "error: cannot write the standard output: No space left on device (os error 28)\n";
+    assert_eq!((called.code, called.err.as_str()), (2, line));
+}
+
+#[test]
+fn every_scenario_of_the_repository_is_good() {
+    for entry in fs::read_dir(root().join("scenarios")).unwrap() {
+        let path = entry.unwrap().path();
+        let set = "workload.messages=100";
+        let called = call(&root(), &["sim", path.to_str().unwrap(), "--set", set]);
+        assert_eq!((called.code, called.err.as_str()), (0, ""), "{}", path.display());
+    }
+}

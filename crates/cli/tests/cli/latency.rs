@@ -1,0 +1,95 @@
+//! `ethermem latency`: Table 1, in the agreed JSON.
+
+use std::path::Path;
+
+use crate::support::call;
+use serde_json::Value;
+
+fn latency(arguments: &[&str]) -> Value {
+    let arguments = [&["latency", "--format", "json"], arguments].concat();
+    let called = call(Path::new("."), &arguments);
+    assert_eq!((called.code, called.err.as_str()), (0, ""));
+    serde_json::from_str(&called.out).unwrap()
+}
+
+/// The published total of a column, in ns.
+fn published(column: &str) -> f64 {
+    let table = include_str!("../../../../workloads/edm-table1-published.csv");
+    let mut lines = table.lines().filter(|line| !line.starts_with('#'));
+    let at = lines.next().unwrap().split(',').position(|name| name == column).unwrap();
+    lines.map(|line| line.split(',').nth(at).unwrap().parse::<f64>().unwrap()).sum()
+}
+
+#[test]
+fn the_totals_are_the_published_ones() {
+    for fabric in ["edm", "raw-ethernet", "roce", "tcp"] {
+        for op in ["read", "write"] {
+            let budget = latency(&["--fabric", fabric, "--op", op, "--link-gbps", "25"]);
+            let total = budget["total_ns"].as_f64().unwrap();
+            let column = format!("{}_{op}_ns", fabric.replace('-', "_"));
+            assert!((total - published(&column)).abs() < 1e-6, "{fabric} {op}: {total}");
+            let stages = budget["stages"].as_array().unwrap();
+            let sum: f64 = stages.iter().map(|stage| stage["ns"].as_f64().unwrap()).sum();
+            assert!((sum - total).abs() < 1e-6, "{fabric} {op}: {sum}");
+        }
+    }
+}
+
+#[test]
+fn edm_takes_42_and_41_cycles_at_any_link_rate() {
+    for gbps in ["10", "25", "40", "100", "200", "400"] {
+        for (op, cycles) in [("read", 42), ("write", 41)] {
+            let budget = latency(&["--fabric", "edm", "--op", op, "--link-gbps", gbps]);
+            let stages = budget["stages"].as_array().unwrap();
+            let sum: u64 = stages.iter().filter_map(|stage| stage["cycles"].as_u64()).sum();
+            assert_eq!(sum, cycles, "{op} at {gbps}");
+            assert_eq!(budget["link_gbps"].to_string(), gbps);
+        }
+    }
+}
+
+#[test]
+fn the_keys_come_in_the_agreed_order() {
+    let budget = latency(&["--fabric", "edm", "--op", "read", "--link-gbps", "25"]);
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&budget)[..5], ["fabric", "op", "link_gbps", "stages", "total_ns"]);
+    let stages = budget["stages"].as_array().unwrap();
+    for stage in stages {
+        assert_eq!(keys(stage)[..4], ["place", "name", "cycles", "ns"]);
+    }
+    let fixed: Vec<&str> = stages
+        .iter()
+        .filter(|stage| stage["cycles"].is_null())
+        .map(|stage| stage["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(fixed, ["PMA, PMD, transceiver", "propagation"]);
+}
+
+#[test]
+fn a_simulated_message_is_the_stages_and_its_blocks() {
+    // Table 1 counts the first block of each message that crosses a link. A request of 64 bits and
+    // an address is two blocks, so that its second follows it twice; the data's nine follow too.
+    let budget = latency(&["--fabric", "edm", "--op", "read", "--bytes", "64"]);
+    let message = &budget["message"];
+    let block_ns = 2.56;
+    assert_eq!(message["bytes"], 64);
+    assert!((message["serialization_ns"].as_f64().unwrap() - 11.0 * block_ns).abs() < 1e-9);
+    let sum = budget["total_ns"].as_f64().unwrap() + 11.0 * block_ns;
+    assert!((message["latency_ns"].as_f64().unwrap() - sum).abs() < 1e-9, "{message}");
+}
+
+#[test]
+fn a_key_of_the_network_changes_its_stage() {
+    let budget = latency(&["--set", "fabric.propagation_ns=50"]);
+    assert!((budget["total_ns"].as_f64().unwrap() - (299.52 + 4.0 * 40.0)).abs() < 1e-9);
+}
+
+#[test]
+fn a_table_has_every_stage_and_the_total() {
+    let called = call(Path::new("."), &["latency", "--fabric", "edm", "--op", "write"]);
+    assert_eq!((called.code, called.err.as_str()), (0, ""));
+    let rows: Vec<Vec<&str>> =
+        called.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(rows.contains(&vec!["compute", "grant", "queue", "1", "4", "pcs", "10.24"]));
+    assert_eq!(rows.last().unwrap(), &vec!["total", "296.96"]);
+}

@@ -1,0 +1,94 @@
+//! The same seed makes the same bytes, whatever the number of threads.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{call, root};
+
+const SCENARIO: &str = "scenarios/microbenchmark-64b.toml";
+const MESSAGES: [&str; 2] = ["--set", "workload.messages=20000"];
+
+/// JSON of a call, without the one field that real time decides.
+fn json(arguments: &[&str]) -> String {
+    let called = call(&root(), arguments);
+    assert_eq!((called.code, called.err.as_str()), (0, ""), "{arguments:?}");
+    let lines: Vec<&str> = called.out.lines().collect();
+    let told: Vec<&str> =
+        lines.iter().filter(|line| !line.contains("\"wall_s\": ")).copied().collect();
+    assert!(lines.len() > told.len(), "wall_s is told: {}", called.out);
+    told.join("\n")
+}
+
+#[test]
+fn comparisons() {
+    let compare = |threads: &str| {
+        let fabrics = ["--fabrics", "raw-ethernet,edm,ideal", "--format", "json"];
+        let threads = ["--threads", threads];
+        json(&[&["compare", SCENARIO], &MESSAGES[..], &fabrics, &threads].concat())
+    };
+    let one = compare("1");
+    assert_eq!(one, compare("2"));
+    let order: Vec<&str> = one.lines().filter(|line| line.contains("\"fabric\":")).collect();
+    let named = ["raw-ethernet", "edm", "ideal"];
+    for (line, name) in order.iter().zip(named) {
+        assert!(line.contains(name), "in the order asked for: {order:?}");
+    }
+    assert_eq!(order.len(), named.len());
+}
+
+#[test]
+fn a_run_alone_and_in_a_comparison() {
+    let fabric = ["--fabric", "edm", "--format", "json"];
+    let alone = json(&[&["sim", SCENARIO], &MESSAGES[..], &fabric].concat());
+    let fabrics = ["--fabrics", "edm", "--format", "json"];
+    let compared = json(&[&["compare", SCENARIO], &MESSAGES[..], &fabrics].concat());
+    let [alone, compared] = [alone, compared].map(|json| {
+        let json = json.replace(",\n}", "\n}").replace(",\n  }", "\n  }");
+        serde_json::from_str::<Value>(&json).unwrap()
+    });
+    assert_eq!(alone, compared[0]);
+}
+
+#[test]
+fn another_seed_makes_other_messages() {
+    let sim = |seed: &str| {
+        json(&[&["sim", SCENARIO], &MESSAGES[..], &["--format", "json", "--seed", seed]].concat())
+    };
+    assert_eq!(sim("1"), sim("1"));
+    assert_ne!(sim("1"), sim("2"));
+}
+
+#[test]
+fn files_of_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["a.parquet", "b.parquet"].map(|name| {
+        let path = folder.path().join(name);
+        let out = ["--messages", path.to_str().unwrap()];
+        let called = call(&root(), &[&["sim", SCENARIO], &MESSAGES[..], &out].concat());
+        assert_eq!(called.code, 0, "{}", called.err);
+        fs::read(path).unwrap()
+    });
+    assert!(first.len() > 100_000, "{} B for 20,000 messages", first.len());
+    assert_eq!(first, second);
+}
+
+#[test]
+fn the_messages_of_a_run_are_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("messages.parquet");
+    let path = path.to_str().unwrap();
+    let out = ["--messages", path, "--format", "json"];
+    let cut = ["--set", "run.warmup_fraction=0", "--set", "run.cooldown_fraction=0"];
+    let first: Value = parsed(&[&["sim", SCENARIO], &MESSAGES[..], &out, &cut].concat());
+    let again: Value = parsed(&["sim", "--trace", path, "--format", "json"]);
+    for key in ["messages_finished", "messages_measured", "simulated_ns", "kinds"] {
+        assert_eq!(first[key], again[key], "{key}");
+    }
+}
+
+fn parsed(arguments: &[&str]) -> Value {
+    let called = call(&root(), arguments);
+    assert_eq!((called.code, called.err.as_str()), (0, ""), "{arguments:?}");
+    serde_json::from_str(&called.out).unwrap()
+}

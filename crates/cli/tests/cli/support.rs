@@ -1,0 +1,41 @@
+//! Calls the built command as a person would.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What a call came to.
+pub(crate) struct Called {
+    /// Exit code.
+    pub(crate) code: i32,
+    /// Standard output.
+    pub(crate) out: String,
+    /// Standard error.
+    pub(crate) err: String,
+}
+
+/// The command, in `folder`, with `arguments`.
+pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ethermem"));
+    command.current_dir(folder).args(arguments).env_remove("RUST_BACKTRACE");
+    command
+}
+
+/// Calls it and waits for its end.
+pub(crate) fn call(folder: &Path, arguments: &[&str]) -> Called {
+    called(&command(folder, arguments).output().expect("the command starts"))
+}
+
+/// What an ended call came to.
+pub(crate) fn called(output: &Output) -> Called {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    Called {
+        code: output.status.code().expect("not ended by a signal"),
+        out: text(&output.stdout),
+        err: text(&output.stderr),
+    }
+}
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("it is there")
+}
