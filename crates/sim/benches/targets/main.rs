@@ -1,0 +1,62 @@
+//! Measures every target of this project and says which are met.
+//!
+//! `cargo bench -p ethermem-sim --bench targets [-- SECTION...]`, the sections being those of
+//! [`SECTIONS`]. What is simulated is exact: the same in every run. What is timed is run several
+//! times, each time in a process of its own and in turn with what it is compared to, and the median
+//! counts. `docs/benchmarks.md` has the numbers and how to read them.
+
+mod applications;
+mod case;
+mod floor;
+mod latency;
+mod microbenchmark;
+mod report;
+mod speed;
+mod sweeps;
+
+use std::process::ExitCode;
+
+use report::{Report, Section};
+
+/// Every section: its name, what it shows, and what measures it.
+const SECTIONS: [(&str, &str, fn() -> Section); 5] = [
+    ("latency", "unloaded latency, budget and simulated", latency::measure),
+    ("microbenchmark", "64 B, all-to-all, 144 nodes", microbenchmark::measure),
+    ("applications", "application sizes at load 0.4, 144 nodes", applications::measure),
+    ("sweeps", "what each parameter of the scheduler does", sweeps::measure),
+    ("speed", "time and memory of the simulator", speed::measure),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(job) = arguments.iter().position(|argument| argument == speed::CHILD) {
+        speed::child(arguments.get(job + 1).map_or("", String::as_str));
+        return ExitCode::SUCCESS;
+    }
+    // Cargo passes flags such as `--bench`.
+    let wanted: Vec<&String> = arguments.iter().filter(|name| !name.starts_with('-')).collect();
+    if let Some(name) = wanted.iter().find(|name| SECTIONS.iter().all(|(known, ..)| known != *name))
+    {
+        let known = SECTIONS.map(|(name, ..)| name).join(", ");
+        eprintln!("targets: no section {name}: allowed are {known}");
+        return ExitCode::from(2);
+    }
+    let mut report = Report::default();
+    for (name, shows, measure) in SECTIONS {
+        if wanted.is_empty() || wanted.iter().any(|wanted| *wanted == name) {
+            println!("\n== {name}: {shows}");
+            let section = measure();
+            print!("{section}");
+            report.sections.insert(name, section);
+        }
+    }
+    print!("{report}");
+    match report.write() {
+        Ok(path) => println!("written: {}", path.display()),
+        Err(error) => {
+            eprintln!("targets: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}

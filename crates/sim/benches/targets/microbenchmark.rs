@@ -1,0 +1,66 @@
+//! The 64 B microbenchmark (section 4.3.1), next to the bounds of what any scheduler could do.
+
+use crate::case::{Case, run_all};
+use crate::report::{Check, Section, Target};
+
+const MESSAGES: u64 = 1_000_000;
+
+/// Load, most mean slowdown, most p99.
+const TARGETS: [(f64, f64, f64); 2] = [(0.8, 1.15, 1.5), (0.9, 1.32, 2.0)];
+
+/// A matching that takes no time, greedy, oldest message first, and no buffer at the egress.
+const INSTANTANEOUS: &str =
+    "policy = \"fcfs\"\nscheduler_clock_ns = 0.001\nlookahead_iterations = 1\nahead_blocks = 0";
+
+pub(crate) fn measure() -> Section {
+    let mut section = Section::default();
+    for (load, mean_most, p99_most) in TARGETS {
+        let cases = cases(load);
+        let results = run_all(&cases);
+        let title = format!("64 B at load {load}");
+        for (number, (case, result)) in cases.iter().zip(results).enumerate() {
+            if number < MIXES.len() {
+                let (name, kinds) = (&case.label, &result.kinds);
+                let mut slowdown = |what: &str, most: f64, value: Option<f64>| {
+                    let what = format!("{title}, {name}: {what}");
+                    let value = value.expect("messages of this kind were measured");
+                    section.check(Check::exact(what, "", Target::AtMost(most), value));
+                };
+                slowdown("mean", mean_most, kinds.all.slowdown_mean);
+                slowdown("p99", p99_most, kinds.all.slowdown_p99);
+                if number == 0 {
+                    slowdown("mean of its reads", mean_most, kinds.read.slowdown_mean);
+                    slowdown("mean of its writes", mean_most, kinds.write.slowdown_mean);
+                    if load == 0.9 {
+                        slowdown("mean, further target", 1.25, kinds.all.slowdown_mean);
+                    }
+                }
+                let unfinished = (MESSAGES - result.messages_finished) as f64;
+                let what = format!("{title}, {name}: not finished");
+                section.check(Check::exact(what, "", Target::Exactly(0.0), unfinished));
+            }
+            section.run(&title, case, result);
+        }
+    }
+    section
+}
+
+/// Name and share of reads.
+const MIXES: [(&str, f64); 3] = [("mix", 0.5), ("reads", 1.0), ("writes", 0.0)];
+
+fn cases(load: f64) -> Vec<Case> {
+    let workload = |reads: f64| {
+        format!(
+            "load = {load:?}\nmessage_bytes = 64\nread_fraction = {reads:?}\nmessages = {MESSAGES}"
+        )
+    };
+    let mut cases = MIXES.map(|(name, reads)| Case::edm(name, "", &workload(reads))).to_vec();
+    let mix = |label: &str, edm: &str| Case::edm(label, edm, &workload(0.5));
+    cases.extend([
+        mix("mix, plain EDM (srpt-published)", "policy = \"srpt-published\""),
+        mix("mix, order relaxed", "order = \"relaxed\""),
+        mix("bound: instantaneous greedy matching", INSTANTANEOUS),
+        mix("bound: output-queued switch", "").on("output-queued"),
+    ]);
+    cases
+}

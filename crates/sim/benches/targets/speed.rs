@@ -1,0 +1,218 @@
+//! Time and memory of the simulator itself.
+//!
+//! Every sample is a process of its own, so that its peak memory is its own and no run warms up the
+//! allocator of the next; cases that are compared take turns, so that what else runs on the machine
+//! falls on all of them.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use ethermem_sim::fabrics;
+use serde::{Deserialize, Serialize};
+
+use crate::case::Case;
+use crate::floor::{Transfer, match_all};
+use crate::report::{Check, Section, Target, median, number};
+
+/// The argument that makes this program a child: followed by the job, the scenario on its input.
+pub(crate) const CHILD: &str = "--child";
+const SIMULATE: &str = "simulate";
+const FLOOR: &str = "floor";
+/// Samples of every case.
+const REPEATS: usize = 5;
+
+/// What a child measured.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Sample {
+    wall_s: f64,
+    messages: u64,
+    events: u64,
+    bytes: u64,
+    /// `None` where the system does not say.
+    peak_memory_bytes: Option<u64>,
+}
+
+impl Sample {
+    fn ns_per_message(&self) -> f64 {
+        self.wall_s * 1e9 / self.messages as f64
+    }
+}
+
+pub(crate) fn measure() -> Section {
+    let mut section = Section::default();
+    memcached(&mut section);
+    nodes(&mut section);
+    lengths(&mut section);
+    section
+}
+
+fn memcached(section: &mut Section) {
+    let workload = "load = 0.4\nsize_cdf = \"memcached\"\nmessages = 2000";
+    let case = Case::edm("memcached", "", workload);
+    let samples = interleave(&[(SIMULATE, &case), (FLOOR, &case)]);
+    let seconds = |of: &[Sample]| of.iter().map(|sample| sample.wall_s).collect::<Vec<_>>();
+    let (ours, floor) = (seconds(&samples[0]), seconds(&samples[1]));
+    let what = "memcached, 2,000 messages: time";
+    section.check(Check::median(what, "s", Target::AtMost(0.25), &ours));
+    let first = samples[0][0];
+    section.note(format!(
+        "memcached, 2,000 messages, {} MB, {} events: {} s; floor (bare matching): {} s; ratio {}",
+        first.bytes / 1_000_000,
+        first.events,
+        number(median(&ours)),
+        number(median(&floor)),
+        number(median(&ours) / median(&floor)),
+    ));
+}
+
+fn nodes(section: &mut Section) {
+    let case = |nodes| microbenchmark(1_000_000).nodes(nodes);
+    let (few, many) = (case(32), case(512));
+    let samples = interleave(&[(SIMULATE, &few), (SIMULATE, &many)]);
+    let pairs = samples[0].iter().zip(&samples[1]);
+    let ratios: Vec<f64> =
+        pairs.map(|(few, many)| many.ns_per_message() / few.ns_per_message()).collect();
+    let what = "time a message, 512 nodes over 32 nodes";
+    section.check(Check::median(what, "", Target::AtMost(2.0), &ratios));
+    for (nodes, samples) in [(32, &samples[0]), (512, &samples[1])] {
+        section.note(format!("{nodes} nodes, 1,000,000 messages: {}", per_message(samples)));
+    }
+}
+
+fn lengths(section: &mut Section) {
+    let lengths = [100_000, 1_000_000, 10_000_000];
+    let cases = lengths.map(microbenchmark);
+    let samples = interleave(&cases.each_ref().map(|case| (SIMULATE, case)));
+    let longest = &samples[2];
+    let seconds: Vec<f64> = longest.iter().map(|sample| sample.wall_s).collect();
+    let what = "64 B at load 0.8, 10,000,000 messages: time";
+    section.check(Check::median(what, "s", Target::AtMost(12.0), &seconds));
+    let memory: Option<Vec<f64>> = longest
+        .iter()
+        .map(|sample| sample.peak_memory_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)))
+        .collect();
+    let what = "64 B at load 0.8, 10,000,000 messages: peak memory";
+    match memory {
+        Some(mib) => section.check(Check::median(what, "MiB", Target::AtMost(1024.0), &mib)),
+        None => section.note(format!("SKIPPED: {what}: this system has no /proc/self/status")),
+    }
+    let ratios: Vec<f64> = (0..REPEATS)
+        .map(|repeat| {
+            let times = samples.iter().map(|of_case| of_case[repeat].ns_per_message());
+            let (least, most) = times.fold((f64::MAX, 0.0), |(least, most): (f64, f64), time| {
+                (least.min(time), most.max(time))
+            });
+            most / least
+        })
+        .collect();
+    let what = "time a message, 10^5 to 10^7 messages, most over least";
+    section.check(Check::median(what, "", Target::AtMost(1.2), &ratios));
+    for (messages, samples) in lengths.iter().zip(&samples) {
+        section.note(format!("144 nodes, {messages} messages: {}", per_message(samples)));
+    }
+}
+
+fn microbenchmark(messages: u64) -> Case {
+    let workload = format!("load = 0.8\nmessage_bytes = 64\nmessages = {messages}");
+    Case::edm("64 B", "", &workload)
+}
+
+fn per_message(samples: &[Sample]) -> String {
+    let times: Vec<f64> = samples.iter().map(Sample::ns_per_message).collect();
+    let memory = samples.iter().filter_map(|sample| sample.peak_memory_bytes).max();
+    format!(
+        "{} ns a message, {} events a message, peak memory {} MiB",
+        number(median(&times)),
+        number(samples[0].events as f64 / samples[0].messages as f64),
+        memory.map_or("-".to_owned(), |bytes| number(bytes as f64 / f64::from(1 << 20))),
+    )
+}
+
+/// Runs all jobs in turn, [`REPEATS`] times; gives the samples by job.
+fn interleave(jobs: &[(&str, &Case)]) -> Vec<Vec<Sample>> {
+    let mut samples = vec![Vec::with_capacity(REPEATS); jobs.len()];
+    for _ in 0..REPEATS {
+        for ((job, case), samples) in jobs.iter().zip(&mut samples) {
+            samples.push(sample(job, case));
+        }
+    }
+    samples
+}
+
+fn sample(job: &str, case: &Case) -> Sample {
+    let program = std::env::current_exe().expect("this program has a path");
+    let mut child = Command::new(program)
+        .args([CHILD, job])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("cannot run this program again: {error}"));
+    let mut input = child.stdin.take().expect("its input is a pipe");
+    input.write_all(case.scenario.as_bytes()).expect("the child reads its scenario");
+    drop(input);
+    let output = child.wait_with_output().expect("the child ends");
+    assert!(output.status.success(), "{job} of {}: {}", case.label, output.status);
+    serde_json::from_slice(&output.stdout).expect("the child writes a sample")
+}
+
+/// One sample: the scenario from the input, what was measured to the output.
+pub(crate) fn child(job: &str) {
+    let scenario = std::io::read_to_string(std::io::stdin()).expect("a scenario on the input");
+    let case = Case { label: "input".to_owned(), fabric: "edm", scenario };
+    let sample = match job {
+        SIMULATE => simulate(&case),
+        FLOOR => bare_matching(&case),
+        other => panic!("{CHILD} {other}: allowed are {SIMULATE}, {FLOOR}"),
+    };
+    println!("{}", serde_json::to_string(&sample).expect("a sample is plain data"));
+}
+
+fn simulate(case: &Case) -> Sample {
+    let started = Instant::now();
+    let result = case.run();
+    Sample {
+        wall_s: started.elapsed().as_secs_f64(),
+        messages: result.messages_finished,
+        events: result.events,
+        bytes: result.kinds.all.bytes,
+        peak_memory_bytes: peak_memory_bytes(),
+    }
+}
+
+fn bare_matching(case: &Case) -> Sample {
+    let scenario = case.parse();
+    let (config, seed) = (&scenario.fabric, scenario.run.seed);
+    let blocks = fabrics::find("edm").expect("EDM is in the registry").blocks;
+    let mut source = scenario
+        .workload
+        .open(config.nodes, config.link, seed, &|kind, bytes| blocks(config, kind, bytes))
+        .expect("a synthetic workload opens");
+    let mut transfers = Vec::new();
+    while let Some(message) = source.next_message().expect("a synthetic workload goes on") {
+        transfers.push(Transfer {
+            arrival: message.arrival,
+            source: message.data_source(),
+            destination: message.data_destination(),
+            bytes: message.bytes,
+        });
+    }
+    let started = Instant::now();
+    let finished = match_all(config.nodes, &transfers);
+    let wall_s = started.elapsed().as_secs_f64();
+    assert!(
+        finished.iter().zip(&transfers).all(|(end, transfer)| *end > transfer.arrival),
+        "every transfer ends after it arrived"
+    );
+    let bytes = transfers.iter().map(|transfer| transfer.bytes.0).sum();
+    let messages = transfers.len() as u64;
+    Sample { wall_s, messages, events: 0, bytes, peak_memory_bytes: peak_memory_bytes() }
+}
+
+/// The most memory that this process ever had, as Linux says it.
+fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
