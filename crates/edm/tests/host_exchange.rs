@@ -2,8 +2,8 @@
 
 use ethermem_edm::{
     Ack, Action, Address, Chunk, ChunkKind, EdmConfig, Event, FailReason, Grant, Host, HostConfig,
-    MESSAGE_BYTES_MAX, MemoryRequest, NodeId, Notification, Op, Order, Outbound, Request,
-    RmwOpcode, Status, StatusCode, SubmitError, Token,
+    MemoryRequest, NodeId, Notification, Op, Order, Outbound, Request, RmwOpcode, Status,
+    StatusCode, Token,
 };
 use ethermem_units::{Bytes, Ps};
 
@@ -259,74 +259,4 @@ fn control_leaves_before_data_of_the_same_instant_and_after_older_data() {
     assert_eq!(chunk(compute.poll_outbound(Ps(9))).id, second.id);
     assert_eq!(request(compute.poll_outbound(Ps(9))).peer, NodeId(2));
     assert!(!compute.has_outbound());
-}
-
-#[test]
-fn a_late_response_is_dropped_and_only_then_is_its_id_free() {
-    let edm = EdmConfig { notifications_max: 1, ..EdmConfig::default() };
-    let (mut compute, mut memory) = (host(COMPUTE, &edm), host(MEMORY, &edm));
-    compute.submit(Ps(0), read(1, 64)).unwrap();
-    compute.submit(Ps(500), read(2, 64)).unwrap();
-    let first = request(compute.poll_outbound(Ps(500)));
-    let deadline = Ps::ZERO + edm.read_timeout;
-    assert_eq!(compute.next_timeout(), Some(deadline));
-    compute.on_timer(Ps(deadline.0 - 1));
-    assert_eq!(compute.poll_event(), None);
-    compute.on_timer(deadline);
-    let why = FailReason::Timeout;
-    assert_eq!(compute.poll_event(), Some(Event::Failed { token: Token(1), why }));
-    assert_eq!(compute.next_timeout(), Some(deadline + Ps(500)));
-    assert_eq!(compute.poll_outbound(deadline), None, "its place is still taken");
-
-    assert!(memory.on_request(deadline, MemoryRequest { peer: COMPUTE, ..first }).is_some());
-    let late = Chunk { peer: MEMORY, ..chunk(memory.poll_outbound(deadline)) };
-    assert_eq!(compute.on_chunk(deadline, late), None);
-    assert_eq!(compute.counters().chunk_late, 1);
-    let second = request(compute.poll_outbound(deadline));
-    assert_ne!(second.id, first.id);
-    assert_eq!(compute.on_chunk(deadline, late), None, "a second copy finds no message either");
-    assert_eq!(compute.counters().chunk_unknown, 1);
-    assert_eq!(compute.poll_event(), None);
-}
-
-#[test]
-fn a_request_that_timed_out_before_it_left_never_leaves() {
-    let edm = EdmConfig::default();
-    let mut compute = host(COMPUTE, &edm);
-    for token in 0..5 {
-        compute.submit(Ps(0), read(token, 64)).unwrap();
-    }
-    compute.on_timer(edm.read_timeout);
-    for token in 0..5 {
-        assert_eq!(compute.poll_event().map(Event::token), Some(Token(token)));
-    }
-    assert_eq!(compute.poll_outbound(edm.read_timeout), None);
-    assert_eq!(compute.messages_in_use(), 0);
-}
-
-#[test]
-fn requests_that_cannot_be_served_are_refused_with_a_reason() {
-    let edm = EdmConfig::default();
-    let mut compute = Host::new(HostConfig { node: COMPUTE, nodes: 2, edm: &edm, messages_max: 1 });
-    let mut refused = |request| compute.submit(Ps(0), request).unwrap_err();
-    assert_eq!(refused(Request { peer: COMPUTE, ..read(1, 8) }), SubmitError::BadPeer);
-    assert_eq!(refused(Request { peer: NodeId(2), ..read(1, 8) }), SubmitError::BadPeer);
-    assert_eq!(refused(read(1, 0)), SubmitError::BadLength);
-    assert_eq!(refused(read(1, MESSAGE_BYTES_MAX.0 + 1)), SubmitError::BadLength);
-    compute.submit(Ps(0), read(1, MESSAGE_BYTES_MAX.0)).unwrap();
-    assert_eq!(compute.submit(Ps(0), read(2, 8)), Err(SubmitError::Full));
-    compute.fail_peer(Ps(0), MEMORY);
-    assert_eq!(compute.submit(Ps(0), read(2, 8)), Err(SubmitError::LinkDown));
-    let why = FailReason::PeerDown;
-    assert_eq!(compute.poll_event(), Some(Event::Failed { token: Token(1), why }));
-    compute.restore_peer(MEMORY);
-    compute.submit(Ps(0), read(2, 8)).unwrap();
-    compute.fail_link(Ps(0));
-    let why = FailReason::LinkDown;
-    assert_eq!(compute.poll_event(), Some(Event::Failed { token: Token(2), why }));
-    assert_eq!(compute.submit(Ps(0), read(3, 8)), Err(SubmitError::LinkDown));
-    assert_eq!(compute.poll_outbound(Ps(0)), None);
-    compute.restore_link();
-    compute.submit(Ps(0), read(3, 8)).unwrap();
-    request(compute.poll_outbound(Ps(0)));
 }

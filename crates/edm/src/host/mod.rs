@@ -13,6 +13,7 @@ mod queue;
 mod receive;
 mod ring;
 mod serve;
+mod store;
 mod table;
 mod transmit;
 
@@ -27,7 +28,8 @@ use crate::message::{
 
 use entry::{Entry, List, NONE, Outcome, Slab, kind, state};
 use ring::Ring;
-use serve::{Responses, Stores};
+use serve::Responses;
+use store::Stores;
 use table::{DOWN, Destination, ENTRIES_MAX, Table};
 
 /// What a host is built from.
@@ -186,7 +188,8 @@ impl Host {
         let timed = kind & kind::WRITE == 0 || kind & kind::ACKED != 0;
         Entry {
             address: request.address.0,
-            deadline: self.now + self.read_timeout,
+            // Saturating: a timeout of `Ps::MAX` means none.
+            deadline: Ps(self.now.0.saturating_add(self.read_timeout.0)),
             token: request.token,
             bytes,
             demand: bytes,

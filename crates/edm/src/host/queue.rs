@@ -39,14 +39,13 @@ impl Host {
     /// Puts a new entry where it waits, or opens it at once.
     #[inline]
     pub(super) fn enqueue(&mut self, now: Ps, index: u32) {
-        let peer = self.slab[index].peer;
-        if self.relaxed {
-            self.enqueue_relaxed(now, peer, index);
-            return;
-        }
-        let write = self.slab[index].is(kind::WRITE);
-        if self.destination(peer).queue.is_empty() && self.may_open(peer, write) {
+        let entry = &self.slab[index];
+        let (peer, write, fence) = (entry.peer, entry.is(kind::WRITE), entry.is(kind::FENCE));
+        let alone = self.destination(peer).is_passable() && !fence;
+        if alone && self.may_open(peer, write) {
             self.open(now, index);
+        } else if self.relaxed {
+            self.enqueue_relaxed(now, peer, index);
         } else {
             self.queue_push(peer, index);
         }
@@ -214,6 +213,9 @@ impl Host {
 
     fn pump_relaxed(&mut self, now: Ps, peer: NodeId) {
         loop {
+            if !self.destination(peer).has_queued() {
+                return;
+            }
             if self.destination(peer).is(FENCING) {
                 if !self.destination(peer).is_quiet() {
                     return;

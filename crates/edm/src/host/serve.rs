@@ -1,13 +1,13 @@
-//! The memory side: requests in, responses out; writes in, acknowledgements out.
+//! The memory side of reads and atomics: requests in, responses out.
 
 use ethermem_units::{Bytes, Ps};
 
 use crate::message::{
-    Ack, Action, Address, Chunk, ChunkKind, Grant, MESSAGE_BYTES_MAX, MemoryRequest, MessageId,
-    NodeId, Outbound, RMW_BYTES, Status, StatusCode,
+    Action, Address, Chunk, ChunkKind, Grant, MESSAGE_BYTES_MAX, MemoryRequest, MessageId, NodeId,
+    Outbound, RMW_BYTES, Status, StatusCode,
 };
 
-use super::{Control, Granted, Host, Target};
+use super::{Granted, Host, Target};
 
 const NO_RESPONSE: u16 = u16::MAX;
 
@@ -37,7 +37,9 @@ struct Served {
 /// Responses by (peer, row), in a slab so that those in flight are close together.
 #[derive(Debug)]
 pub(super) struct Responses {
+    /// As in the message state table, the first rows of all peers lie together.
     served: Vec<Served>,
+    nodes: usize,
     rows: usize,
     slab: Vec<Response>,
     capacity: usize,
@@ -51,6 +53,7 @@ impl Responses {
         let unused = Served { response: NO_RESPONSE, id: MessageId(0), seen: false };
         Responses {
             served: vec![unused; capacity],
+            nodes: usize::from(nodes),
             rows,
             slab: Vec::with_capacity(capacity),
             capacity,
@@ -62,7 +65,7 @@ impl Responses {
     fn served(&mut self, peer: NodeId, id: MessageId) -> Option<&mut Served> {
         let row = id.row();
         (!id.is_write() && row < self.rows)
-            .then(|| &mut self.served[usize::from(peer.0) * self.rows + row])
+            .then(|| &mut self.served[row * self.nodes + usize::from(peer.0)])
     }
 
     /// The open response of an id.
@@ -103,7 +106,7 @@ impl Responses {
     /// Forgets all responses to `peer`, and which of its ids were seen.
     pub(super) fn forget(&mut self, peer: NodeId) {
         for row in 0..self.rows {
-            let position = usize::from(peer.0) * self.rows + row;
+            let position = row * self.nodes + usize::from(peer.0);
             let response = self.served[position].response;
             if response != NO_RESPONSE {
                 self.remove(response);
@@ -114,43 +117,6 @@ impl Responses {
 
     pub(super) fn peer(&self, index: u16) -> NodeId {
         self.slab[usize::from(index)].peer
-    }
-}
-
-/// What is known of the write that last used a row of a peer's message state table.
-#[derive(Clone, Copy, Debug)]
-struct Store {
-    /// Bytes of the current member that have arrived.
-    received: u32,
-    id: MessageId,
-    /// The member whose chunk is due.
-    member: u8,
-    seen: bool,
-    /// A chunk of the current member is missing: the rest of it is not stored.
-    broken: bool,
-}
-
-/// Writes under way towards this node, by (peer, row): 64 bytes a peer.
-#[derive(Debug)]
-pub(super) struct Stores {
-    rows: Vec<Store>,
-}
-
-impl Stores {
-    pub(super) fn new(nodes: u16) -> Stores {
-        Stores { rows: vec![Stores::UNUSED; usize::from(nodes) * MessageId::ROWS] }
-    }
-
-    const UNUSED: Store =
-        Store { received: 0, id: MessageId(0), member: 0, seen: false, broken: false };
-
-    fn row(&mut self, peer: NodeId, id: MessageId) -> &mut Store {
-        &mut self.rows[usize::from(peer.0) * MessageId::ROWS + id.row()]
-    }
-
-    pub(super) fn forget(&mut self, peer: NodeId) {
-        let first = usize::from(peer.0) * MessageId::ROWS;
-        self.rows[first..first + MessageId::ROWS].fill(Stores::UNUSED);
     }
 }
 
@@ -258,79 +224,6 @@ impl Host {
             }),
         };
         (granted, outbound)
-    }
-
-    /// Takes a chunk of a write: what the world shall store.
-    pub(super) fn receive_write(
-        &mut self,
-        now: Ps,
-        chunk: Chunk,
-        member: u8,
-        ack: Ack,
-    ) -> Option<Action> {
-        let Chunk { peer, id, offset, bytes, last, .. } = chunk;
-        if !id.is_write()
-            || bytes == Bytes(0)
-            || offset.0.saturating_add(bytes.0) > MESSAGE_BYTES_MAX.0
-        {
-            self.counters.chunk_malformed += 1;
-            return None;
-        }
-        let row = self.stores.row(peer, id);
-        if !row.seen || id.is_after(row.id) {
-            *row = Store { id, seen: true, ..Stores::UNUSED };
-        }
-        if row.id == id && member > row.member {
-            // The members between ended at the writer, or were lost: nobody hears of them.
-            *row = Store { member, received: 0, broken: false, ..*row };
-        }
-        let offset = offset.0 as u32;
-        if row.id != id || member < row.member || offset < row.received {
-            self.counters.chunk_duplicate += 1;
-            return None;
-        }
-        if offset > row.received {
-            row.broken = true;
-        }
-        let broken = row.broken;
-        if last {
-            *row =
-                Store { member: row.member.saturating_add(1), received: 0, broken: false, ..*row };
-        } else if !broken {
-            row.received += bytes.0 as u32;
-        }
-        if !broken {
-            return Some(Action::Store(chunk));
-        }
-        self.counters.chunk_out_of_order += 1;
-        if last && ack == Ack::Applied {
-            self.push_status(now, Status { peer, id, member, code: StatusCode::Incomplete });
-        }
-        None
-    }
-
-    /// Memory took a chunk given by [`Action::Store`], or refused it. Answers an acknowledged
-    /// write once its last chunk was taken. A refusal of an earlier chunk need not be kept: chunks
-    /// go to rising addresses, so the last one is refused too.
-    pub fn on_written(&mut self, now: Ps, chunk: &Chunk, code: StatusCode) {
-        self.advance(now);
-        let ChunkKind::WriteRequest { member, ack } = chunk.kind else {
-            return;
-        };
-        if ack == Ack::Posted {
-            self.counters.posted_write_refused += u64::from(code != StatusCode::Applied);
-        } else if chunk.last && self.is_known(chunk.peer) {
-            self.push_status(now, Status { peer: chunk.peer, id: chunk.id, member, code });
-        }
-    }
-
-    fn push_status(&mut self, now: Ps, status: Status) {
-        if self.statuses_queued == self.statuses_max {
-            self.counters.status_overflow += 1;
-            return;
-        }
-        self.statuses_queued += 1;
-        self.control.push(now, Control::Status(status));
     }
 
     /// Answers a refused response whose demand was used up.

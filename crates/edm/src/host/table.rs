@@ -34,6 +34,17 @@ impl Destination {
         self.flags & flag != 0
     }
 
+    #[inline]
+    pub(super) const fn has_queued(&self) -> bool {
+        !self.queue.is_empty() || self.lanes != 0
+    }
+
+    /// Nothing waits, and no fence has a say about what comes next.
+    #[inline]
+    pub(super) const fn is_passable(&self) -> bool {
+        !self.has_queued() && !self.is(FENCING | FENCE_INHERITED)
+    }
+
     /// Nothing is under way that a fence would have to wait for.
     #[inline]
     pub(super) const fn is_quiet(&self) -> bool {
@@ -47,6 +58,7 @@ impl Destination {
 #[derive(Debug)]
 pub(super) struct Table {
     rows: Vec<u32>,
+    nodes: usize,
     rows_per_class: [usize; 2],
 }
 
@@ -62,13 +74,15 @@ impl Table {
     pub(super) fn new(nodes: u16, notifications_max: u8) -> Table {
         let rows_per_class = [usize::from(notifications_max), MessageId::ROWS];
         let rows = usize::from(nodes) * (rows_per_class[0] + rows_per_class[1]);
-        Table { rows: vec![INDEX_MASK; rows], rows_per_class }
+        Table { rows: vec![INDEX_MASK; rows], nodes: usize::from(nodes), rows_per_class }
     }
 
+    /// The first rows of all destinations lie together, then the second ones: at most loads only
+    /// the first are in use, and they fit the caches.
     #[inline]
     fn position(&self, peer: NodeId, write: bool, row: usize) -> usize {
-        let base = usize::from(peer.0) * (self.rows_per_class[0] + self.rows_per_class[1]);
-        base + usize::from(write) * self.rows_per_class[0] + row
+        let row = usize::from(write) * self.rows_per_class[0] + row;
+        row * self.nodes + usize::from(peer.0)
     }
 
     #[inline]

@@ -1,0 +1,124 @@
+//! The memory side of writes: chunks in, acknowledgements out.
+
+use ethermem_units::{Bytes, Ps};
+
+use crate::message::{
+    Ack, Action, Chunk, ChunkKind, MESSAGE_BYTES_MAX, MessageId, NodeId, Status, StatusCode,
+};
+
+use super::{Control, Host};
+
+/// What is known of the write that last used a row of a peer's message state table.
+#[derive(Clone, Copy, Debug)]
+struct Store {
+    /// Bytes of the current member that have arrived.
+    received: u32,
+    id: MessageId,
+    /// The member whose chunk is due.
+    member: u8,
+    seen: bool,
+    /// A chunk of the current member is missing: the rest of it is not stored.
+    broken: bool,
+}
+
+/// Writes under way towards this node, by (row, peer).
+#[derive(Debug)]
+pub(super) struct Stores {
+    rows: Vec<Store>,
+    nodes: usize,
+}
+
+impl Stores {
+    pub(super) fn new(nodes: u16) -> Stores {
+        let nodes = usize::from(nodes);
+        Stores { rows: vec![Stores::UNUSED; nodes * MessageId::ROWS], nodes }
+    }
+
+    const UNUSED: Store =
+        Store { received: 0, id: MessageId(0), member: 0, seen: false, broken: false };
+
+    fn row(&mut self, peer: NodeId, id: MessageId) -> &mut Store {
+        &mut self.rows[id.row() * self.nodes + usize::from(peer.0)]
+    }
+
+    pub(super) fn forget(&mut self, peer: NodeId) {
+        for row in self.rows.iter_mut().skip(usize::from(peer.0)).step_by(self.nodes) {
+            *row = Stores::UNUSED;
+        }
+    }
+}
+
+impl Host {
+    /// Takes a chunk of a write: what the world shall store.
+    pub(super) fn receive_write(
+        &mut self,
+        now: Ps,
+        chunk: Chunk,
+        member: u8,
+        ack: Ack,
+    ) -> Option<Action> {
+        let Chunk { peer, id, offset, bytes, last, .. } = chunk;
+        if !id.is_write()
+            || bytes == Bytes(0)
+            || offset.0.saturating_add(bytes.0) > MESSAGE_BYTES_MAX.0
+        {
+            self.counters.chunk_malformed += 1;
+            return None;
+        }
+        let row = self.stores.row(peer, id);
+        if !row.seen || id.is_after(row.id) {
+            *row = Store { id, seen: true, ..Stores::UNUSED };
+        }
+        if row.id == id && member > row.member {
+            // The members between ended at the writer, or were lost: nobody hears of them.
+            *row = Store { member, received: 0, broken: false, ..*row };
+        }
+        let offset = offset.0 as u32;
+        if row.id != id || member < row.member || offset < row.received {
+            self.counters.chunk_duplicate += 1;
+            return None;
+        }
+        if offset > row.received {
+            row.broken = true;
+        }
+        let broken = row.broken;
+        if last {
+            *row =
+                Store { member: row.member.saturating_add(1), received: 0, broken: false, ..*row };
+        } else if !broken {
+            row.received += bytes.0 as u32;
+        }
+        if !broken {
+            return Some(Action::Store(chunk));
+        }
+        self.counters.chunk_out_of_order += 1;
+        if last && ack == Ack::Applied {
+            self.push_status(now, Status { peer, id, member, code: StatusCode::Incomplete });
+        }
+        None
+    }
+
+    /// Memory took a chunk given by [`Action::Store`], or refused it. Answers an acknowledged
+    /// write once its last chunk was taken. A refusal of an earlier chunk need not be kept: chunks
+    /// go to rising addresses, so the last one is refused too.
+    pub fn on_written(&mut self, now: Ps, chunk: &Chunk, code: StatusCode) {
+        self.advance(now);
+        let ChunkKind::WriteRequest { member, ack } = chunk.kind else {
+            return;
+        };
+        if ack == Ack::Posted {
+            self.counters.posted_write_refused += u64::from(code != StatusCode::Applied);
+        } else if chunk.last && self.is_known(chunk.peer) {
+            self.push_status(now, Status { peer: chunk.peer, id: chunk.id, member, code });
+        }
+    }
+
+    pub(super) fn push_status(&mut self, now: Ps, status: Status) {
+        if self.statuses_queued == self.statuses_max {
+            self.counters.status_overflow += 1;
+            return;
+        }
+        self.statuses_queued += 1;
+        self.control.push(now, Control::Status(status));
+    }
+}
