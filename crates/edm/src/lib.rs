@@ -5,6 +5,7 @@ mod config;
 mod host;
 mod memory;
 mod message;
+pub mod phy;
 pub mod sched;
 mod switch;
 
