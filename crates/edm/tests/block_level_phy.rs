@@ -25,14 +25,14 @@ const LONGEST: u64 = chunk_blocks(ChunkKind::AcknowledgedWrite, Bytes(256)).0;
 
 /// A message of any kind, its `data` being what a chunk carries.
 fn message<'a>(rng: &mut Rng, data: &'a [u8]) -> Message<'a> {
-    let peer = NodeId::new(rng.below(512) as u16).unwrap();
+    let peer = NodeId::new(rng.below(512) as u16).expect("in range");
     let id = MessageId(rng.next() as u8);
-    let index = ChunkIndex::new(rng.below(1 << 15) as u16).unwrap();
-    let short = Address40::new(rng.next() >> 24).unwrap();
+    let index = ChunkIndex::new(rng.below(1 << 15) as u16).expect("in range");
+    let short = Address40::new(rng.next() >> 24).expect("in range");
     let address = if rng.percent(50) { Address::Short(short) } else { Address::Long(rng.next()) };
     let last = rng.percent(50);
-    let demand = Length::covering(Bytes(1 + rng.below(60_000))).unwrap();
-    let chunk = ChunkData::new(data).unwrap();
+    let demand = Length::covering(Bytes(1 + rng.below(60_000))).expect("in range");
+    let chunk = ChunkData::new(data).expect("in range");
     match rng.below(8) {
         0 => Message::Notification(Notification {
             destination: peer,
@@ -44,7 +44,7 @@ fn message<'a>(rng: &mut Rng, data: &'a [u8]) -> Message<'a> {
             peer,
             id,
             kind: if last { GrantKind::Write } else { GrantKind::Response },
-            bytes: NonZeroU16::new(1 + rng.below(1024) as u16).unwrap(),
+            bytes: NonZeroU16::new(1 + rng.below(1024) as u16).expect("in range"),
         }),
         2 => Message::Status(Status {
             opcode: OpcodeBits::from_low_bits(rng.next() as u8),
@@ -52,7 +52,9 @@ fn message<'a>(rng: &mut Rng, data: &'a [u8]) -> Message<'a> {
             id,
             code: StatusCode::ALL[rng.below(5) as usize],
         }),
-        3 => Message::ReadRequest(ReadRequest::new(peer, id, address, demand.bytes()).unwrap()),
+        3 => Message::ReadRequest(
+            ReadRequest::new(peer, id, address, demand.bytes()).expect("in range"),
+        ),
         4 => Message::RmwRequest(RmwRequest {
             peer,
             id,
@@ -85,7 +87,7 @@ struct Decoder {
 
 impl Decoder {
     fn hear(&mut self, block: Block) {
-        let block_type = block.block_type().unwrap();
+        let block_type = block.block_type().expect("in range");
         assert!(
             !self.in_frame || block_type.is_none_or(|found| found.terminate_octets().is_some()),
             "a frame is interrupted by {block:?}"
@@ -94,7 +96,7 @@ impl Decoder {
             None => self.in_frame,
             Some(found) => found.start_octets().is_some(),
         };
-        if let Some(frame) = self.assembler.push(block).unwrap() {
+        if let Some(frame) = self.assembler.push(block).expect("in range") {
             self.frames.push(frame.to_vec());
         }
     }
@@ -218,7 +220,7 @@ fn two_backlogs_share_the_slots_within_a_unit_and_use_all_of_them() {
                     used += 1;
                 } else {
                     of_frames += 1;
-                    let block_type = out.line.block_type().unwrap();
+                    let block_type = out.line.block_type().expect("in range");
                     frames += u64::from(block_type.is_some_and(|b| b.terminate_octets().is_some()));
                 }
                 // A frame's gap is the frame's own time, whoever uses its slots.
@@ -295,7 +297,7 @@ fn time_of_a_frame(single: bool, frame_bytes: usize, at: u64) -> u64 {
         }
         let out = transmitter.slot(block, &mut memory);
         encoder.hear(out.encoder_ready);
-        let end = out.line.block_type().unwrap();
+        let end = out.line.block_type().expect("in range");
         if end.is_some_and(|found| found.terminate_octets().is_some()) {
             return slot + 1 - arrived.expect("a frame ends after it began");
         }
@@ -309,7 +311,7 @@ fn a_frame_takes_at_most_twice_its_slots_and_a_unit() {
         let blocks = frame_blocks(Bytes(frame_bytes as u64)).0;
         let times =
             (0..80).flat_map(|at| [true, false].map(|s| time_of_a_frame(s, frame_bytes, at)));
-        let worst = times.max().unwrap();
+        let worst = times.max().expect("in range");
         assert!(worst <= 2 * blocks + LONGEST, "{worst} slots for {blocks} blocks");
         assert!(worst > blocks, "a backlog of memory costs a frame something");
     }
@@ -371,8 +373,8 @@ fn a_frame_longer_than_the_buffer_is_dropped_and_counted() {
 fn a_message_that_its_sender_gave_up_is_dropped_and_the_link_stays() {
     let mut rng = Rng(10);
     let data = rng.bytes(64);
-    let address = Address40::new(64).unwrap();
-    let write = PostedWrite { address, data: ChunkData::new(&data).unwrap() };
+    let address = Address40::new(64).expect("in range");
+    let write = PostedWrite { address, data: ChunkData::new(&data).expect("in range") };
     let message = Message::PostedWrite(write);
     let given_up = message.blocks().take(5).chain([ABORT]);
     let (events, _, counters) = hear(given_up.chain(message.blocks()));
