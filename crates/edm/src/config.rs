@@ -17,7 +17,7 @@ pub struct EdmConfig {
     pub arbitration: Arbitration,
     /// Small writes of one pair that wait for a notification share one. Default true.
     pub batching: bool,
-    /// A read without its response for so long completes with a NULL response. Default 1 ms.
+    /// A read without its response for so long completes with a NULL response. Default 10 ms.
     pub read_timeout: Ps,
     /// Period of the scheduler's clock; `None`: the PCS clock.
     pub scheduler_clock: Option<Ps>,
@@ -41,11 +41,15 @@ pub enum Policy {
     Auto,
 }
 
-/// What order messages keep.
+/// What order the messages between a compute node and a memory node keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// All messages between a compute node and a memory node arrive as they were submitted.
+    /// Reads arrive as submitted, writes arrive as submitted, no write arrives before an earlier
+    /// read, and no read before an earlier write that shares bytes with it. A read may pass an
+    /// earlier write to other bytes: the order that x86 gives a core (TSO).
     Pair,
+    /// All arrive as submitted: a read waits for every earlier write.
+    Strict,
     /// Independent messages may overtake each other; a fence orders what follows it.
     Relaxed,
 }
@@ -68,7 +72,7 @@ impl Default for EdmConfig {
             order: Order::Pair,
             arbitration: Arbitration::Fair,
             batching: true,
-            read_timeout: Ps::from_ns(1_000_000),
+            read_timeout: Ps::from_ns(10_000_000),
             scheduler_clock: None,
             lookahead_iterations: 2,
             ahead_blocks: 16,

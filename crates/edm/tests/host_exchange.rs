@@ -120,8 +120,8 @@ fn a_write_waits_for_its_grants_and_ends_when_it_is_handed_over_or_applied() {
 }
 
 #[test]
-fn a_read_behind_a_write_waits_for_its_last_chunk_in_pair_order_only() {
-    for order in [Order::Pair, Order::Relaxed] {
+fn a_read_behind_a_write_to_its_bytes_waits_for_the_last_chunk_unless_relaxed() {
+    for order in [Order::Pair, Order::Strict, Order::Relaxed] {
         let edm = EdmConfig { order, ..EdmConfig::default() };
         let mut compute = host(COMPUTE, &edm);
         compute.submit(Ps(0), write(1, 300, Ack::Posted)).unwrap();
@@ -142,6 +142,27 @@ fn a_read_behind_a_write_waits_for_its_last_chunk_in_pair_order_only() {
         // The write behind the read needs no wait: the scheduler releases the read first.
         request(compute.poll_outbound(Ps(2)));
         notification(compute.poll_outbound(Ps(2)));
+    }
+}
+
+#[test]
+fn a_read_passes_a_write_to_other_bytes_unless_the_order_is_strict() {
+    for (order, passes) in [(Order::Pair, true), (Order::Strict, false)] {
+        let edm = EdmConfig { order, ..EdmConfig::default() };
+        let mut compute = host(COMPUTE, &edm);
+        let elsewhere =
+            |request: Request, address| Request { address: Address(address), ..request };
+        compute.submit(Ps(0), elsewhere(write(1, 64, Ack::Posted), 1_000)).unwrap();
+        // The byte before the write's first, and the one after its last.
+        for (token, address) in [(2, 999), (3, 1_064)] {
+            compute.submit(Ps(0), elsewhere(read(token, 1), address)).unwrap();
+        }
+        compute.submit(Ps(0), elsewhere(read(4, 1), 1_063)).unwrap();
+        notification(compute.poll_outbound(Ps(0)));
+        for _ in 0..2 {
+            assert_eq!(compute.poll_outbound(Ps(0)).is_some(), passes, "{order:?}");
+        }
+        assert_eq!(compute.poll_outbound(Ps(0)), None, "{order:?}");
     }
 }
 

@@ -40,7 +40,7 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
 }
 
 fn config() -> impl Strategy<Value = EdmConfig> {
-    let order = prop_oneof![Just(Order::Pair), Just(Order::Relaxed)];
+    let order = prop_oneof![Just(Order::Strict), Just(Order::Relaxed)];
     (1..=4_u8, 1..=4_u64, any::<bool>(), order).prop_map(|(x, chunk, batching, order)| EdmConfig {
         chunk: Bytes(chunk * 64),
         notifications_max: x,
@@ -172,7 +172,7 @@ proptest! {
     fn pairs_see_their_own_order(
         asks in asks(), config in config(), messages_max in 4..64_usize, seed: u64,
     ) {
-        let config = EdmConfig { order: Order::Pair, ..config };
+        let config = EdmConfig { order: Order::Strict, ..config };
         let mut network = Network::new(NODES, &config, messages_max, seed);
         run(&mut network, &asks, 0);
         assert_all_ended_well(&network, &asks, 0);

@@ -18,6 +18,8 @@ struct Case {
     config: SchedulerConfig,
     /// (cycle, demand), in order of cycles.
     demands: Vec<(u64, Demand)>,
+    /// (cycle, port, blocks, uplink): control that passes, in order of cycles.
+    control: Vec<(u64, u16, u32, bool)>,
 }
 
 fn config(
@@ -51,38 +53,57 @@ fn cases() -> impl Strategy<Value = Case> {
     let orders = prop_oneof![Just(Order::Pair), Just(Order::Relaxed)];
     let sizes = prop_oneof![3 => 1..=64u32, 2 => 65..=600u32, 1 => 1_000..=4_000u32];
     let demand = (0..40u64, any::<(u16, u16, bool)>(), sizes);
-    (2..9u16, policies, orders, (1..4u8, 0..25u32), 1..3u64, prop::collection::vec(demand, 1..120))
-        .prop_map(|(ports, policy, order, lookahead, slot, drawn)| {
-            let mut cycle = 0;
-            let demands = drawn
-                .into_iter()
-                .enumerate()
-                .map(|(tag, (gap, (a, b, read), bytes))| {
-                    // Three in four arrive in the same cycle as the one before.
-                    cycle += if gap < 30 { 0 } else { gap - 25 };
-                    let source = a % ports;
-                    let destination = (source + 1 + b % (ports - 1)) % ports;
-                    let flow = if read { Flow::ReadResponse } else { Flow::WriteRequest };
-                    (cycle, Demand { source, destination, flow, bytes, tag: tag as u32 })
-                })
-                .collect();
-            Case { config: config(ports, policy, order, lookahead, slot), demands }
-        })
+    let control = (0..400u64, any::<u16>(), 1..4u32, any::<bool>());
+    let shape = (2..9u16, policies, orders, (1..4u8, 0..25u32), 1..3u64, 0..12u32);
+    let drawn = (prop::collection::vec(demand, 1..120), prop::collection::vec(control, 0..200));
+    (shape, drawn).prop_map(|(shape, (drawn, mut control))| {
+        let (ports, policy, order, window, slot, control_blocks_free) = shape;
+        let mut cycle = 0;
+        let demands = drawn
+            .into_iter()
+            .enumerate()
+            .map(|(tag, (gap, (a, b, read), bytes))| {
+                // Three in four arrive in the same cycle as the one before.
+                cycle += if gap < 30 { 0 } else { gap - 25 };
+                let source = a % ports;
+                let destination = (source + 1 + b % (ports - 1)) % ports;
+                let flow = if read { Flow::ReadResponse } else { Flow::WriteRequest };
+                (cycle, Demand { source, destination, flow, bytes, tag: tag as u32 })
+            })
+            .collect();
+        for (_, port, ..) in &mut control {
+            *port %= ports;
+        }
+        control.sort_by_key(|&(cycle, ..)| cycle);
+        let mut config = config(ports, policy, order, window, slot);
+        config.control_blocks_free = config.control_blocks_free.map(|_| control_blocks_free);
+        Case { config, demands, control }
+    })
 }
 
 /// Runs the clocked form; gives what was accepted, and the grants.
 fn run_cycles(case: &Case) -> (Vec<bool>, Vec<CycleGrant>) {
     let mut scheduler = CycleScheduler::new(case.config.clone());
     let (mut accepted, mut grants) = (Vec::new(), Vec::new());
-    let mut next = 0;
+    let (mut next, mut next_control) = (0, 0);
     let total: u64 = case.demands.iter().map(|(_, d)| u64::from(d.bytes)).sum();
     let last = case.demands.last().map_or(0, |&(cycle, _)| cycle);
     // Twice the time to send everything over one port, and every iteration of every chunk.
-    let end = last + 4 * (total / 8 + 4 * total / 128 + 4 * case.demands.len() as u64) + 100;
+    let end = last + 4 * (total / 8 + 4 * total / 128 + 4 * case.demands.len() as u64) + 2_000;
     while scheduler.cycle() < end {
         while next < case.demands.len() && case.demands[next].0 == scheduler.cycle() {
             accepted.push(scheduler.notify(case.demands[next].1).is_ok());
             next += 1;
+        }
+        while next_control < case.control.len() && case.control[next_control].0 == scheduler.cycle()
+        {
+            let (_, port, blocks, uplink) = case.control[next_control];
+            if uplink {
+                scheduler.charge_source(port, blocks);
+            } else {
+                scheduler.charge_destination(port, blocks);
+            }
+            next_control += 1;
         }
         grants.extend(scheduler.tick());
     }
@@ -99,19 +120,27 @@ fn run_events(case: &Case, accepted: &[bool]) -> Vec<CycleGrant> {
     let mut grants = Vec::new();
     let mut demands =
         case.demands.iter().zip(accepted).filter(|(_, accepted)| **accepted).peekable();
+    let mut control = case.control.iter().peekable();
+    let mut now = Ps::ZERO;
     loop {
-        let arrival = demands.peek().map(|((cycle, _), _)| CYCLE * *cycle);
-        let wake = scheduler.next_wake();
-        let now = match (arrival, wake) {
-            (None, None) => break,
-            (Some(arrival), Some(wake)) => arrival.min(wake),
-            (Some(only), None) | (None, Some(only)) => only,
-        };
+        let input = demands.peek().map(|((cycle, _), _)| *cycle).into_iter();
+        let input = input.chain(control.peek().map(|(cycle, ..)| *cycle)).min();
+        let next = input.map(|cycle| CYCLE * cycle).into_iter().chain(scheduler.next_wake()).min();
         // A wake-up in the past means now: the time of what was just put in.
-        let now = now.max(grants.last().map_or(Ps::ZERO, |&(at, _)| at));
+        let Some(next) = next else { break };
+        now = now.max(next);
         while demands.peek().is_some_and(|((cycle, _), _)| CYCLE * *cycle <= now) {
             let ((_, demand), _) = demands.next().expect("peeked");
             scheduler.notify(*demand).expect("room for all");
+        }
+        while let Some(&(_, port, blocks, uplink)) =
+            control.next_if(|(cycle, ..)| CYCLE * *cycle <= now)
+        {
+            if uplink {
+                scheduler.charge_source(now, port, blocks);
+            } else {
+                scheduler.charge_destination(now, port, blocks);
+            }
         }
         let mut batch = Vec::new();
         scheduler.step(now, |grant| {
@@ -126,9 +155,9 @@ fn run_events(case: &Case, accepted: &[bool]) -> Vec<CycleGrant> {
             });
         });
         batch.sort_by_key(|grant| grant.source);
-        grants.extend(batch.into_iter().map(|grant| (now, grant)));
+        grants.extend(batch);
     }
-    grants.into_iter().map(|(_, grant)| grant).collect()
+    grants
 }
 
 fn check_schedule(case: &Case, accepted: &[bool], grants: &[CycleGrant]) {
@@ -183,6 +212,7 @@ fn a_lone_message_is_granted_an_iteration_after_its_notification_and_then_back_t
             7,
             Demand { source: 0, destination: 1, flow: Flow::WriteRequest, bytes: 300, tag: 0 },
         )],
+        control: Vec::new(),
     };
     let (_, grants) = run_cycles(&case);
     let at: Vec<_> = grants.iter().map(|g| (g.at_cycle, g.bytes)).collect();
@@ -201,6 +231,7 @@ fn a_write_waits_for_the_release_of_the_read_before_it() {
         let case = Case {
             config: config(3, Policy::Fcfs, order, (1, 0), 1),
             demands: vec![(0, long), (4, read), (4, write)],
+            control: Vec::new(),
         };
         let (_, grants) = run_cycles(&case);
         let order: Vec<_> = grants.iter().map(|g| g.tag).filter(|&tag| tag != 0).collect();

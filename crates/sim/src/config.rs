@@ -1,4 +1,4 @@
-//! A validated fabric configuration: what `scenario` makes of TOML, what every fabric is built from.
+//! A validated fabric configuration: `scenario` makes it of TOML, every fabric is built from it.
 
 use ethermem_edm::EdmConfig;
 use ethermem_units::{BitsPerSecond, Ps};
@@ -31,4 +31,33 @@ pub struct Background {
     pub load: f64,
     /// Frame size with FCS: 64 to 9018 B.
     pub frame_bytes: u32,
+}
+
+/// Rate of one lane of a link: faster Ethernet bundles lanes (section 4.1), and the PCS clock is a
+/// lane's.
+fn lane_gbps(link_gbps: u64) -> u64 {
+    match link_gbps {
+        40 => 10,
+        100 => 25,
+        200 | 400 => 50,
+        single => single,
+    }
+}
+
+/// The default PCS clock of a link: one 64-bit block of a lane a cycle, 2.56 ns at 25 and at
+/// 100 Gb/s. EDM's simulations at 100 Gb/s keep the testbed's latencies the same way
+/// (section 4.3).
+#[must_use]
+pub fn pcs_clock(link: BitsPerSecond) -> Ps {
+    let lane = BitsPerSecond::from_gbps(lane_gbps(link.as_gbps_f64() as u64));
+    lane.map_or(link.block_time(), |lane| lane.block_time())
+}
+
+/// The default clock of the grant scheduler: the testbed's up to 25 Gb/s, from there on the 3 GHz
+/// of the ASIC (section 4.1), because an iteration at the testbed's clock, 7.68 ns, takes longer
+/// than a 64 B message does at 100 Gb/s.
+#[must_use]
+pub fn scheduler_clock(link: BitsPerSecond) -> Ps {
+    const ASIC: Ps = Ps(333);
+    if link.as_gbps_f64() > 25.0 { ASIC } else { pcs_clock(link) }
 }

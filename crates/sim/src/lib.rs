@@ -7,10 +7,11 @@ pub mod fabrics;
 mod message;
 pub mod metrics;
 pub mod output;
+pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod topology;
 pub mod workload;
 
-pub use config::{Background, FabricConfig};
+pub use config::{Background, FabricConfig, pcs_clock, scheduler_clock};
 pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};

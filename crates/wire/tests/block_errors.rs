@@ -34,52 +34,30 @@ fn receive(block: Block, error: Pattern) -> Seen {
 fn edm_blocks() -> impl Iterator<Item = Block> {
     let contents = CONTENTS.into_iter();
     contents.flat_map(|content| {
-        SubType::ALL
-            .into_iter()
-            .map(move |sub_type| EdmControl::new(sub_type, content).encode())
+        SubType::ALL.into_iter().map(move |sub_type| EdmControl::new(sub_type, content).encode())
     })
 }
 
 fn standard_blocks() -> impl Iterator<Item = Block> {
-    let types = BlockType::ALL
-        .into_iter()
-        .filter(|&block_type| block_type != BlockType::Edm);
+    let types = BlockType::ALL.into_iter().filter(|&block_type| block_type != BlockType::Edm);
     types.flat_map(|block_type| {
         // Among the payloads, one that would be an EDM block with its type at zero.
-        let edm = EdmControl::new(SubType::Notification, CONTENTS[3])
-            .encode()
-            .payload()
-            >> 8;
-        [0, u64::MAX, edm]
-            .into_iter()
-            .map(move |rest| Block::control(block_type, rest))
+        let edm = EdmControl::new(SubType::Notification, CONTENTS[3]).encode().payload() >> 8;
+        [0, u64::MAX, edm].into_iter().map(move |rest| Block::control(block_type, rest))
     })
 }
 
 fn sum(a: Pattern, b: Pattern) -> Pattern {
-    Pattern {
-        sync: a.sync ^ b.sync,
-        payload: a.payload ^ b.payload,
-    }
+    Pattern { sync: a.sync ^ b.sync, payload: a.payload ^ b.payload }
 }
 
 fn bits() -> Vec<Pattern> {
-    let sync = (0..2).map(|bit| Pattern {
-        sync: 1 << bit,
-        payload: 0,
-    });
-    sync.chain((0..64).map(|bit| Pattern {
-        sync: 0,
-        payload: 1 << bit,
-    }))
-    .collect()
+    let sync = (0..2).map(|bit| Pattern { sync: 1 << bit, payload: 0 });
+    sync.chain((0..64).map(|bit| Pattern { sync: 0, payload: 1 << bit })).collect()
 }
 
 fn patterns() -> Vec<Pattern> {
-    line_errors()
-        .into_iter()
-        .map(|(_, pattern)| pattern)
-        .collect()
+    line_errors().into_iter().map(|(_, pattern)| pattern).collect()
 }
 
 /// Every sum of one or two of `patterns`.
@@ -90,11 +68,7 @@ fn up_to_two(patterns: &[Pattern]) -> impl Iterator<Item = Pattern> {
 }
 
 fn assert_detected(block: Block, error: Pattern) {
-    let expected = if error.sync == 0b11 {
-        Seen::Data
-    } else {
-        Seen::Detected
-    };
+    let expected = if error.sync == 0b11 { Seen::Data } else { Seen::Detected };
     assert_eq!(receive(block, error), expected, "{block:?} with {error:x?}");
 }
 
@@ -122,10 +96,7 @@ fn an_edm_block_with_up_to_two_line_errors_is_detected() {
 fn a_standard_block_never_becomes_another_type() {
     let (bits, lines) = (bits(), patterns());
     for block in standard_blocks() {
-        let own = block
-            .block_type()
-            .expect("a known type")
-            .expect("a control block");
+        let own = block.block_type().expect("a known type").expect("a control block");
         let mut seen_standard = 0;
         for error in up_to_two(&bits).chain(up_to_two(&lines)) {
             match receive(block, error) {

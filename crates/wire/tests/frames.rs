@@ -10,11 +10,7 @@ use ethermem_wire::{
 };
 
 fn frame(bytes: usize) -> Vec<u8> {
-    let mut frame: Vec<u8> = samples::PATTERN
-        .into_iter()
-        .cycle()
-        .take(bytes - 4)
-        .collect();
+    let mut frame: Vec<u8> = samples::PATTERN.into_iter().cycle().take(bytes - 4).collect();
     frame.extend(frame_check_sequence(&frame).to_le_bytes());
     frame
 }
@@ -25,10 +21,7 @@ fn a_frame_survives_its_blocks() {
         let frame = frame(bytes);
         assert!(has_valid_fcs(&frame));
         let blocks: Vec<Block> = FrameBlocks::new(&frame).collect();
-        assert_eq!(
-            Blocks(blocks.len() as u64),
-            frame_blocks(Bytes(bytes as u64))
-        );
+        assert_eq!(Blocks(blocks.len() as u64), frame_blocks(Bytes(bytes as u64)));
         assert_eq!(FrameBlocks::new(&frame).len(), blocks.len());
         let mut assembler = FrameAssembler::<147>::new();
         let (end, body) = blocks.split_last().expect("a frame has blocks");
@@ -63,15 +56,9 @@ fn a_start_on_lane_four_is_taken() {
     assert_eq!(assembler.push(start), Ok(None));
     let (body, tail) = octets.as_chunks::<8>();
     for &octets in body {
-        assert_eq!(
-            assembler.push(Block::data(u64::from_le_bytes(octets))),
-            Ok(None)
-        );
+        assert_eq!(assembler.push(Block::data(u64::from_le_bytes(octets))), Ok(None));
     }
-    let rest = tail
-        .iter()
-        .rev()
-        .fold(0, |rest, &octet| (rest << 8) | u64::from(octet));
+    let rest = tail.iter().rev().fold(0, |rest, &octet| (rest << 8) | u64::from(octet));
     let end = Block::control(BlockType::Terminate4, rest);
     assert_eq!(assembler.push(end), Ok(Some(frame.as_slice())));
 }
@@ -81,10 +68,7 @@ fn broken_frames_are_errors() {
     let frame = frame(64);
     let blocks: Vec<Block> = FrameBlocks::new(&frame).collect();
     let mut assembler = FrameAssembler::<70>::new();
-    let results: Vec<_> = blocks
-        .iter()
-        .map(|&block| assembler.push(block).err())
-        .collect();
+    let results: Vec<_> = blocks.iter().map(|&block| assembler.push(block).err()).collect();
     assert_eq!(results[9], Some(FrameError::TooLong(63)));
     assert!(results[..9].iter().all(Option::is_none));
 
@@ -93,10 +77,7 @@ fn broken_frames_are_errors() {
     assert_eq!(assembler.push(blocks[0]), Err(FrameError::Aborted));
     assert_eq!(assembler.push(Block::IDLE), Err(FrameError::Aborted));
     assert_eq!(assembler.push(Block::IDLE), Ok(None));
-    assert_eq!(
-        assembler.push(Block::control(BlockType::Start, 0)),
-        Ok(None)
-    );
+    assert_eq!(assembler.push(Block::control(BlockType::Start, 0)), Ok(None));
     assert_eq!(assembler.push(blocks[9]), Err(FrameError::Preamble));
 }
 
@@ -127,10 +108,7 @@ fn messages_preempt_a_frame_anywhere() {
         }
     }
     assert_eq!(received, messages.len());
-    assert_eq!(
-        frames,
-        messages.len().div_ceil(FrameBlocks::new(&frame).len())
-    );
+    assert_eq!(frames, messages.len().div_ceil(FrameBlocks::new(&frame).len()));
 }
 
 #[test]

@@ -14,9 +14,7 @@ use ethermem_wire::{
 };
 
 fn compare(name: &str, vectors: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../golden/wire")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/wire").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, vectors).expect("golden/wire is writable");
     }
@@ -57,25 +55,16 @@ fn fields(message: &Message<'_>) -> (&'static str, String) {
         Message::Grant(g) => {
             let response = u8::from(g.kind == GrantKind::Response);
             let (node, id) = (g.peer.number(), g.id.0);
-            (
-                "grant",
-                format!("response={response};node={node};id={id};bytes={}", g.bytes),
-            )
+            ("grant", format!("response={response};node={node};id={id};bytes={}", g.bytes))
         }
         Message::Status(s) => {
             let (opcode, node, id) = (s.opcode.bits(), s.peer.number(), s.id.0);
-            (
-                "status",
-                format!("opcode={opcode};node={node};id={id};code={}", s.code as u8),
-            )
+            ("status", format!("opcode={opcode};node={node};id={id};code={}", s.code as u8))
         }
         Message::ReadRequest(r) => {
             let (node, id, bytes) = (r.peer().number(), r.id().0, r.bytes().0);
             let address = address(r.address());
-            (
-                "read_request",
-                format!("node={node};id={id};bytes={bytes};{address}"),
-            )
+            ("read_request", format!("node={node};id={id};bytes={bytes};{address}"))
         }
         Message::RmwRequest(r) => {
             let (opcode, node, id) = (r.operation.kind().opcode(), r.peer.number(), r.id.0);
@@ -90,17 +79,11 @@ fn fields(message: &Message<'_>) -> (&'static str, String) {
         Message::ReadResponse(r) => {
             let (node, id, last) = (r.source.number(), r.id.0, u8::from(r.last));
             let (index, data) = (r.index.number(), octets(r.data.bytes()));
-            (
-                "read_response",
-                format!("node={node};id={id};last={last};index={index};{data}"),
-            )
+            ("read_response", format!("node={node};id={id};last={last};index={index};{data}"))
         }
         Message::PostedWrite(w) => {
             let address = w.address.number();
-            (
-                "posted_write",
-                format!("address={address:#x};{}", octets(w.data.bytes())),
-            )
+            ("posted_write", format!("address={address:#x};{}", octets(w.data.bytes())))
         }
         Message::AcknowledgedWrite(w) => {
             let (node, id, last) = (w.source.number(), w.id.0, u8::from(w.last));
@@ -128,9 +111,7 @@ fn scrambler() {
     let mut vectors = String::from("payload,line\n");
     let mut scrambler = Scrambler::new(u64::MAX);
     let idle = [Block::IDLE; 3];
-    let blocks = samples::samples()
-        .into_iter()
-        .flat_map(|message| message.blocks());
+    let blocks = samples::samples().into_iter().flat_map(|message| message.blocks());
     let payloads = idle.into_iter().chain(blocks.take(61)).map(Block::payload);
     for payload in payloads {
         let line = scrambler.scramble(payload);
@@ -171,11 +152,7 @@ fn errors() {
             // Another of the errors for each, a different one for each sub-type.
             let (other_name, other) = &errors[(index + 1 + 23 * row) % errors.len()];
             let names = format!("{name}+{other_name}");
-            write(
-                &names,
-                error.sync ^ other.sync,
-                error.payload ^ other.payload,
-            );
+            write(&names, error.sync ^ other.sync, error.payload ^ other.payload);
         }
     }
     compare("errors.csv", &vectors);

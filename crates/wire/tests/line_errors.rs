@@ -37,9 +37,7 @@ fn traffic() -> Vec<Block> {
 
 fn scramble(blocks: &[Block]) -> Line {
     let mut scrambler = Scrambler::new(SCRAMBLER_START);
-    let line = blocks
-        .iter()
-        .map(|block| (block.sync() as u8, scrambler.scramble(block.payload())));
+    let line = blocks.iter().map(|block| (block.sync() as u8, scrambler.scramble(block.payload())));
     line.collect()
 }
 
@@ -104,17 +102,10 @@ fn snapshots(line: &Line) -> Vec<(Receiver, Descrambler)> {
 fn assert_honest(sent: &Receiver, received: &Receiver, bits: &[usize]) {
     let mut rest = sent.messages.iter();
     for message in &received.messages {
-        assert!(
-            rest.any(|sent| sent == message),
-            "bits {bits:?} made {message:?}"
-        );
+        assert!(rest.any(|sent| sent == message), "bits {bits:?} made {message:?}");
     }
     if !received.failed {
-        assert_eq!(
-            sent.messages.len(),
-            received.messages.len(),
-            "bits {bits:?} lost a message"
-        );
+        assert_eq!(sent.messages.len(), received.messages.len(), "bits {bits:?} lost a message");
         assert_eq!(sent.frames, received.frames, "bits {bits:?} lost a frame");
     }
 }
@@ -128,11 +119,7 @@ fn check_errors(apart_max: usize) -> (usize, usize) {
     let (mut cases, mut detected) = (0, 0);
     for first in 0..line.len() * 66 {
         flip(&mut line, first);
-        for second in (first + 1..line.len() * 66)
-            .take(apart_max)
-            .map(Some)
-            .chain([None])
-        {
+        for second in (first + 1..line.len() * 66).take(apart_max).map(Some).chain([None]) {
             second.into_iter().for_each(|bit| flip(&mut line, bit));
             let (receiver, descrambler) = snapshots[first / 66].clone();
             let received = receive(&line[first / 66..], receiver, descrambler);
@@ -158,10 +145,7 @@ fn no_single_line_error_is_believed() {
 fn no_pair_of_line_errors_is_believed() {
     // Up to two blocks apart: farther, the second comes after the first was seen.
     let (cases, detected) = check_errors(132);
-    assert!(
-        detected * 100 > cases * 95,
-        "{detected} of {cases} detected"
-    );
+    assert!(detected * 100 > cases * 95, "{detected} of {cases} detected");
 }
 
 #[test]
@@ -187,12 +171,6 @@ fn data_that_looks_like_a_message_passes_with_both_sync_bits_wrong_but_fails_the
 fn data_that_looks_like_a_message_inside_a_chunk_is_caught() {
     let grant = EdmControl::new(SubType::Grant, 64 << 21).encode();
     let mut deframer = Deframer::<8>::new();
-    assert_eq!(
-        deframer.push(EdmControl::new(SubType::Start, 2).encode()),
-        Ok(None)
-    );
-    assert!(matches!(
-        deframer.push(grant),
-        Err(DeframeError::InsideMessage(_))
-    ));
+    assert_eq!(deframer.push(EdmControl::new(SubType::Start, 2).encode()), Ok(None));
+    assert!(matches!(deframer.push(grant), Err(DeframeError::InsideMessage(_))));
 }

@@ -33,11 +33,7 @@ fn powers(polynomial: u64, count: usize) -> Vec<u64> {
     let top = 1 << degree(u128::from(polynomial));
     let step = |power: &u64| {
         let shifted = power << 1;
-        Some(if shifted & top == 0 {
-            shifted
-        } else {
-            shifted ^ polynomial
-        })
+        Some(if shifted & top == 0 { shifted } else { shifted ^ polynomial })
     };
     std::iter::successors(Some(1), step).take(count).collect()
 }
@@ -59,12 +55,7 @@ fn up_to_three_line_errors_are_seen_in_every_message() {
     let rmw_bits = 40 + 2 * 64 + 40;
     for (polynomial, bits) in [(CRC32C, chunk_bits(MAX_CHUNK_BYTES + 8)), (CRC16, rmw_bits)] {
         assert_eq!(polynomial.count_ones() % 2, 0);
-        assert!(
-            powers(polynomial, bits)[1..]
-                .iter()
-                .all(|&power| power != 1),
-            "{polynomial:#x}"
-        );
+        assert!(powers(polynomial, bits)[1..].iter().all(|&power| power != 1), "{polynomial:#x}");
     }
 }
 
@@ -76,10 +67,7 @@ fn up_to_five_line_errors_are_seen_in_chunks_of_256_bytes() {
     with_one.sort_unstable();
     for (i, b) in powers.iter().enumerate().skip(2) {
         for c in &powers[1..i] {
-            assert!(
-                with_one.binary_search(&(b ^ c)).is_err(),
-                "a codeword of weight four"
-            );
+            assert!(with_one.binary_search(&(b ^ c)).is_err(), "a codeword of weight four");
         }
     }
 }

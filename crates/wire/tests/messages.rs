@@ -138,14 +138,7 @@ fn the_longest_chunk_fits_the_receiver() {
     let octets = [0xa5; MAX_CHUNK_BYTES];
     let data = ChunkData::new(&octets).expect("a chunk's size");
     let (source, id, index) = (NodeId::default(), MessageId(0), ChunkIndex::default());
-    let write = AcknowledgedWrite {
-        source,
-        id,
-        index,
-        last: true,
-        address: u64::MAX,
-        data,
-    };
+    let write = AcknowledgedWrite { source, id, index, last: true, address: u64::MAX, data };
     check(&Message::AcknowledgedWrite(write));
 }
 
@@ -159,10 +152,7 @@ fn a_switch_rewrites_the_peer_and_the_end_to_end_check_holds() {
             _ => continue,
         };
         // Only /MS/ differs, so the switch needs to touch nothing else.
-        assert!(
-            released.blocks().skip(1).eq(sample.blocks().skip(1)),
-            "{sample:?}"
-        );
+        assert!(released.blocks().skip(1).eq(sample.blocks().skip(1)), "{sample:?}");
         assert_ne!(released.blocks().next(), sample.blocks().next());
         check(&released);
     }
@@ -192,45 +182,22 @@ fn receivers_refuse_what_senders_do_not_send() {
     assert_eq!(deframer.push(Block::data(4)), Err(DeframeError::TooLong(4)));
 
     assert_eq!(deframer.push(start), Ok(None));
-    assert!(matches!(
-        deframer.push_line(0b11, 0),
-        Err(DeframeError::Sync(_))
-    ));
+    assert!(matches!(deframer.push_line(0b11, 0), Err(DeframeError::Sync(_))));
     assert_eq!(deframer.push(end), Err(DeframeError::EndWithoutStart));
 
-    assert_eq!(
-        deframer.push(control(SubType::Start, 15 | 3 << 4 | 9 << 13)),
-        Ok(None)
-    );
-    let Err(error) = deframer.push(end) else {
-        panic!("opcode 15 passed")
-    };
+    assert_eq!(deframer.push(control(SubType::Start, 15 | 3 << 4 | 9 << 13)), Ok(None));
+    let Err(error) = deframer.push(end) else { panic!("opcode 15 passed") };
     let peer = NodeId::new(3).expect("nine bits");
     let opcode = OpcodeBits::from_low_bits(15);
-    let expected = DecodeError::Opcode {
-        opcode,
-        peer,
-        id: MessageId(9),
-    };
+    let expected = DecodeError::Opcode { opcode, peer, id: MessageId(9) };
     assert_eq!(error, DeframeError::Message(expected));
-    assert!(
-        !error.is_corruption(),
-        "it is answered, and the link stays up"
-    );
+    assert!(!error.is_corruption(), "it is answered, and the link stays up");
 
     let broken = Block::control(BlockType::Edm, (end.payload() >> 8) ^ (1 << 20));
-    let Err(error) = deframer.push(broken) else {
-        panic!("a broken block passed")
-    };
-    assert!(matches!(
-        error,
-        DeframeError::Control(ControlError::Crc { .. })
-    ));
+    let Err(error) = deframer.push(broken) else { panic!("a broken block passed") };
+    assert!(matches!(error, DeframeError::Control(ControlError::Crc { .. })));
     assert!(error.is_corruption());
-    assert_eq!(
-        deframer.push(Block::IDLE),
-        Ok(Some(Event::Ethernet(Block::IDLE)))
-    );
+    assert_eq!(deframer.push(Block::IDLE), Ok(Some(Event::Ethernet(Block::IDLE))));
 }
 
 /// Whether contents with right CRCs, the tail above the 40 bits of `ms`, make a message.
@@ -249,30 +216,12 @@ fn passes(wide: bool, ms: u64, words: &[u64]) -> bool {
 fn reserved_bits_must_be_zero() {
     let tail = 40;
     let cases = [
-        (
-            "read, 64-bit",
-            true,
-            1 | 64 << 21,
-            vec![7],
-            vec![38, 39, tail + 6, tail + 7],
-        ),
+        ("read, 64-bit", true, 1 | 64 << 21, vec![7], vec![38, 39, tail + 6, tail + 7]),
         ("add, 64-bit", true, 9, vec![7, 1], (21..tail + 8).collect()),
         ("add, 40-bit", false, 9, vec![1], vec![21, 22, 23]),
-        (
-            "response",
-            true,
-            2 | 1 << 21,
-            vec![0xff],
-            (tail..tail + 8).collect(),
-        ),
+        ("response", true, 2 | 1 << 21, vec![0xff], (tail..tail + 8).collect()),
         ("posted write", true, 3 | 1 << 4, vec![0xff], vec![7]),
-        (
-            "acknowledged write",
-            true,
-            4 | 1 << 4,
-            vec![0, 0xff],
-            vec![],
-        ),
+        ("acknowledged write", true, 4 | 1 << 4, vec![0, 0xff], vec![]),
     ];
     for (name, wide, ms, words, reserved) in cases {
         assert!(passes(wide, ms, &words), "{name}");
@@ -281,23 +230,14 @@ fn reserved_bits_must_be_zero() {
         }
     }
     for bit in (0..4).chain(21..25) {
-        assert!(
-            !passes(true, 4 | 1 << 4, &[1 << bit, 0xff]),
-            "acknowledged write, bit {bit}"
-        );
+        assert!(!passes(true, 4 | 1 << 4, &[1 << bit, 0xff]), "acknowledged write, bit {bit}");
     }
 }
 
 #[test]
 fn padding_must_be_zero() {
     for bit in 8..64 {
-        assert!(
-            !passes(true, 2 | 1 << 21, &[0xff | 1 << bit]),
-            "response, bit {bit}"
-        );
-        assert!(
-            passes(true, 2, &[0xff | 1 << bit]),
-            "all eight octets are data"
-        );
+        assert!(!passes(true, 2 | 1 << 21, &[0xff | 1 << bit]), "response, bit {bit}");
+        assert!(passes(true, 2, &[0xff | 1 << bit]), "all eight octets are data");
     }
 }

@@ -17,9 +17,10 @@ const PARITY_ROWS: [u8; 4] = [0x1e, 0x2d, 0x4b, 0x87];
 /// code, four of the sub-type's. The checks see an error if its sum is not zero.
 fn syndromes(polynomial: u8) -> [u16; 64] {
     let parity = |octet: u8| {
-        PARITY_ROWS.iter().enumerate().fold(0, |sum, (row, mask)| {
-            sum | (((octet & mask).count_ones() as u16 & 1) << row)
-        })
+        PARITY_ROWS
+            .iter()
+            .enumerate()
+            .fold(0, |sum, (row, mask)| sum | (((octet & mask).count_ones() as u16 & 1) << row))
     };
     let mut syndromes = [0; 64];
     let mut power = 1_u8;
@@ -46,42 +47,29 @@ fn sum(syndromes: &[u16; 64], mut payload: u64) -> u16 {
 
 /// Whether the CRC alone sees every error of one, two and three bits in its codeword.
 fn sees_three_bits(syndromes: &[u16; 64]) -> bool {
-    let bits: Vec<u16> = syndromes[CODEWORD_AT..]
-        .iter()
-        .map(|sum| sum & 0xff)
-        .collect();
+    let bits: Vec<u16> = syndromes[CODEWORD_AT..].iter().map(|sum| sum & 0xff).collect();
     let mut seen = [false; 256];
     for &bit in &bits {
         if bit == 0 || std::mem::replace(&mut seen[usize::from(bit)], true) {
             return false;
         }
     }
-    let mut pairs = bits
-        .iter()
-        .enumerate()
-        .flat_map(|(i, a)| bits[..i].iter().map(move |b| a ^ b));
+    let mut pairs = bits.iter().enumerate().flat_map(|(i, a)| bits[..i].iter().map(move |b| a ^ b));
     pairs.all(|pair| !seen[usize::from(pair)])
 }
 
 /// The threes of line errors that pass all checks; `None` if a single one or a pair does.
 fn missed_threes(syndromes: &[u16; 64]) -> Option<usize> {
-    let patterns = errors::line_errors()
-        .into_iter()
-        .map(|(_, pattern)| pattern.payload);
-    let sums: Vec<u16> = patterns
-        .filter(|&payload| payload != 0)
-        .map(|payload| sum(syndromes, payload))
-        .collect();
+    let patterns = errors::line_errors().into_iter().map(|(_, pattern)| pattern.payload);
+    let sums: Vec<u16> =
+        patterns.filter(|&payload| payload != 0).map(|payload| sum(syndromes, payload)).collect();
     let mut seen = vec![false; 1 << 16];
     for &sum in &sums {
         if sum == 0 || std::mem::replace(&mut seen[usize::from(sum)], true) {
             return None;
         }
     }
-    let pairs = sums
-        .iter()
-        .enumerate()
-        .flat_map(|(i, a)| sums[..i].iter().map(move |b| a ^ b));
+    let pairs = sums.iter().enumerate().flat_map(|(i, a)| sums[..i].iter().map(move |b| a ^ b));
     // Each three is counted once for each of its three pairs.
     Some(pairs.filter(|&pair| seen[usize::from(pair)]).count() / 3)
 }
@@ -94,16 +82,8 @@ fn the_chosen_polynomial_is_the_best() {
         .filter_map(|(polynomial, syndromes)| Some((missed_threes(&syndromes)?, polynomial)))
         .collect();
     candidates.sort_unstable();
-    assert_eq!(
-        candidates.len(),
-        47,
-        "polynomials that see all errors of two line bits"
-    );
-    assert_eq!(
-        candidates[..2],
-        [(218, CHOSEN), (227, 0x91)],
-        "of 295,240 threes"
-    );
+    assert_eq!(candidates.len(), 47, "polynomials that see all errors of two line bits");
+    assert_eq!(candidates[..2], [(218, CHOSEN), (227, 0x91)], "of 295,240 threes");
 }
 
 #[test]
@@ -114,10 +94,7 @@ fn a_burst_of_three_is_no_missed_three() {
         for at in 0..128 - (burst.ilog2()) {
             let line = burst << at;
             let error = ((line ^ (line << 39) ^ (line << 58)) >> 64) as u64;
-            assert!(
-                error == 0 || sum(&syndromes, error) != 0,
-                "{burst:#b} at {at}"
-            );
+            assert!(error == 0 || sum(&syndromes, error) != 0, "{burst:#b} at {at}");
         }
     }
 }

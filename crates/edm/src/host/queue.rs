@@ -1,10 +1,10 @@
 //! Message queues: what waits for each destination, in which order it is dequeued, and what shares
 //! a notification.
 //!
-//! `Order::Pair`: one queue a destination, first in, first out. A read waits at its head until
-//! every write before it was handed to the transmitter in full; the link and the switch keep the
-//! order from there. A write goes out behind reads at once: the scheduler holds its notification
-//! until they were released.
+//! `Order::Pair` and `Order::Strict`: one queue a destination, first in, first out. A read waits at
+//! its head until the writes before it were handed to the transmitter in full, those that share
+//! bytes with it or, strictly, all; the link and the switch keep the order from there. A write goes
+//! out behind reads at once: the scheduler holds its notification until they were released.
 //!
 //! `Order::Relaxed`: a lane a destination, kind and size class; the lane of the smallest sizes goes
 //! first. A fence, and all that came after it, waits in the queue until the lanes are empty and
@@ -14,7 +14,7 @@ use ethermem_units::Ps;
 
 use crate::message::NodeId;
 
-use super::entry::{NONE, kind, state};
+use super::entry::{Entry, NONE, kind, state};
 use super::table::{FENCE_INHERITED, FENCING};
 use super::{Control, Host};
 
@@ -40,9 +40,9 @@ impl Host {
     #[inline]
     pub(super) fn enqueue(&mut self, now: Ps, index: u32) {
         let entry = &self.slab[index];
-        let (peer, write, fence) = (entry.peer, entry.is(kind::WRITE), entry.is(kind::FENCE));
+        let (peer, fence) = (entry.peer, entry.is(kind::FENCE));
         let alone = self.destination(peer).is_passable() && !fence;
-        if alone && self.may_open(peer, write) {
+        if alone && self.may_open(index) {
             self.open(now, index);
         } else if self.relaxed {
             self.enqueue_relaxed(now, peer, index);
@@ -60,7 +60,7 @@ impl Host {
         }
         loop {
             let head = self.destination(peer).queue.head;
-            if head == NONE || !self.may_open(peer, self.slab[head].is(kind::WRITE)) {
+            if head == NONE || !self.may_open(head) {
                 return;
             }
             self.queue_unlink(peer, head);
@@ -98,16 +98,45 @@ impl Host {
         }
     }
 
-    /// Whether a read or a write to `peer` may be dequeued now, if it is its turn.
+    /// Whether a message may be dequeued now, if it is its turn.
     #[inline]
-    fn may_open(&self, peer: NodeId, write: bool) -> bool {
+    fn may_open(&self, index: u32) -> bool {
+        let entry = &self.slab[index];
+        let write = entry.is(kind::WRITE);
+        self.has_place(entry.peer, write) && (write || self.relaxed || !self.waits_for_write(entry))
+    }
+
+    /// Whether a read or a write to `peer` would find a free id, and be within X.
+    #[inline]
+    fn has_place(&self, peer: NodeId, write: bool) -> bool {
         let destination = &self.destinations[usize::from(peer.0)];
-        let free = self.table.has_free_row(destination, write);
-        if write {
-            free && destination.writes_active < self.notifications_max
-        } else {
-            free && (self.relaxed || destination.writes_active == 0)
-        }
+        self.table.has_free_row(destination, write)
+            && (!write || destination.writes_active < self.notifications_max)
+    }
+
+    /// Whether a write that was dequeued before this read, and is not sent in full, orders it.
+    #[inline]
+    fn waits_for_write(&self, read: &Entry) -> bool {
+        let destination = &self.destinations[usize::from(read.peer.0)];
+        destination.writes_active > 0 && (self.strict || self.overlaps_write(read))
+    }
+
+    fn overlaps_write(&self, read: &Entry) -> bool {
+        let rows = self.destinations[usize::from(read.peer.0)].rows[1];
+        let end = read.address.saturating_add(u64::from(read.bytes));
+        (0..u8::BITS as usize).filter(|row| rows & 1 << row != 0).any(|row| {
+            let mut member = self.table.leader(read.peer, true, row);
+            while member != NONE {
+                let write = &self.slab[member];
+                let write_end = write.address.saturating_add(u64::from(write.bytes));
+                let sent = write.moved == write.bytes;
+                if !sent && write.address < end && read.address < write_end {
+                    return true;
+                }
+                member = write.next;
+            }
+            false
+        })
     }
 
     /// Gives an entry its id and queues its request or notification for transmission.
@@ -231,8 +260,7 @@ impl Host {
                 return;
             }
             if self.slab[head].is(kind::FENCE) {
-                let write = self.slab[head].is(kind::WRITE);
-                if !destination.is_quiet() || !self.may_open(peer, write) {
+                if !destination.is_quiet() || !self.may_open(head) {
                     return;
                 }
                 self.queue_unlink(peer, head);
@@ -265,7 +293,7 @@ impl Host {
     fn lane_pop(&mut self, peer: NodeId) -> Option<u32> {
         let lanes = u32::from(self.destination(peer).lanes);
         let open = |write: bool, lanes: u32| {
-            (lanes != 0 && self.may_open(peer, write)).then(|| lanes.trailing_zeros())
+            (lanes != 0 && self.has_place(peer, write)).then(|| lanes.trailing_zeros())
         };
         let read = open(false, lanes & ((1 << CLASSES) - 1));
         let write = open(true, lanes >> CLASSES);

@@ -4,8 +4,8 @@
 //! purpose no structure shared with the event-driven form but the rules.
 
 use super::rule::{
-    Demand, Flow, NotifyError, OPEN, Ranking, SchedulerConfig, TailEstimate, class, hold_threshold,
-    priority,
+    ControlDebt, Demand, Flow, NotifyError, OPEN, Ranking, SchedulerConfig, TailEstimate, class,
+    hold_threshold, priority,
 };
 use crate::{Order, Policy};
 
@@ -36,6 +36,36 @@ struct Waiting {
     started: bool,
 }
 
+/// One end of a port. Hardware keeps the distance to `free_at` in a counter that runs down.
+#[derive(Clone, Copy, Debug, Default)]
+struct Port {
+    free_at: u64,
+    debt: ControlDebt,
+}
+
+impl Port {
+    fn charge(&mut self, cycle: u64, blocks: u32, config: &SchedulerConfig) {
+        if self.free_at > cycle {
+            let late = self.debt.charge(blocks, config.control_blocks_free);
+            self.free_at += u64::from(late) * (config.slot.0 / config.cycle.0);
+        }
+    }
+
+    fn take(&mut self, start: u64, busy: u64, slot: u64) {
+        self.debt.pay(start.saturating_sub(self.free_at) / slot);
+        self.free_at = self.free_at.max(start) + busy;
+    }
+}
+
+/// Control blocks on one link.
+#[derive(Clone, Copy, Debug)]
+struct Charge {
+    cycle: u64,
+    port: u16,
+    blocks: u32,
+    uplink: bool,
+}
+
 /// The three clock cycles of an iteration, with what is latched between them.
 #[derive(Clone, Debug)]
 enum Phase {
@@ -48,7 +78,7 @@ enum Phase {
     MarkBusy(Vec<u64>),
 }
 
-/// The grant scheduler, one call a clock cycle.
+/// The grant scheduler, one call a clock cycle. A slot must be a whole number of cycles.
 #[derive(Clone, Debug)]
 pub struct CycleScheduler {
     config: SchedulerConfig,
@@ -56,9 +86,10 @@ pub struct CycleScheduler {
     phase: Phase,
     /// One queue a destination, in order of arrival.
     queues: Vec<Vec<Waiting>>,
-    /// Cycles until each port has passed what it was granted.
-    source_timers: Vec<u64>,
-    destination_timers: Vec<u64>,
+    sources: Vec<Port>,
+    destinations: Vec<Port>,
+    /// Control that passed since the request cycle: it counts once the ports are marked busy.
+    charges: Vec<Charge>,
     sequence: u64,
     tail: TailEstimate,
     ranking: Ranking,
@@ -66,15 +97,20 @@ pub struct CycleScheduler {
 
 impl CycleScheduler {
     /// A scheduler with all ports free, before cycle 0.
+    ///
+    /// # Panics
+    /// When a slot is not a whole number of cycles.
     #[must_use]
     pub fn new(config: SchedulerConfig) -> CycleScheduler {
+        assert!(config.slot.0.is_multiple_of(config.cycle.0), "a slot is whole cycles");
         let n = usize::from(config.ports);
         CycleScheduler {
             cycle: 0,
             phase: Phase::Request,
             queues: vec![Vec::new(); n],
-            source_timers: vec![0; n],
-            destination_timers: vec![0; n],
+            sources: vec![Port::default(); n],
+            destinations: vec![Port::default(); n],
+            charges: Vec::new(),
             sequence: 0,
             tail: TailEstimate::new(),
             ranking: match config.policy {
@@ -118,6 +154,30 @@ impl CycleScheduler {
         Ok(())
     }
 
+    /// Control blocks pass the uplink of a source in the coming cycle.
+    pub fn charge_source(&mut self, port: u16, blocks: u32) {
+        self.charge(Charge { cycle: self.cycle, port, blocks, uplink: true });
+    }
+
+    /// Control blocks pass the downlink of a destination in the coming cycle.
+    pub fn charge_destination(&mut self, port: u16, blocks: u32) {
+        self.charge(Charge { cycle: self.cycle, port, blocks, uplink: false });
+    }
+
+    fn charge(&mut self, charge: Charge) {
+        self.charges.push(charge);
+        if matches!(self.phase, Phase::Request) {
+            self.apply_charges();
+        }
+    }
+
+    fn apply_charges(&mut self) {
+        for Charge { cycle, port, blocks, uplink } in self.charges.drain(..) {
+            let ports = if uplink { &mut self.sources } else { &mut self.destinations };
+            ports[usize::from(port)].charge(cycle, blocks, &self.config);
+        }
+    }
+
     /// One clock cycle. Gives the grants that this cycle decided, by source port.
     pub fn tick(&mut self) -> Vec<CycleGrant> {
         let mut grants = Vec::new();
@@ -130,12 +190,10 @@ impl CycleScheduler {
             Phase::MarkBusy(accepted) => {
                 grants = accepted.iter().map(|&sequence| self.mark_busy(sequence)).collect();
                 grants.sort_by_key(|grant| grant.source);
+                self.apply_charges();
                 Phase::Request
             }
         };
-        for timer in self.source_timers.iter_mut().chain(&mut self.destination_timers) {
-            *timer = timer.saturating_sub(1);
-        }
         self.cycle += 1;
         grants
     }
@@ -174,11 +232,11 @@ impl CycleScheduler {
     }
 
     fn source_ready(&self, port: usize) -> bool {
-        self.source_timers[port] <= self.window()
+        self.sources[port].free_at <= self.cycle + self.window()
     }
 
     fn destination_ready(&self, port: usize) -> bool {
-        self.destination_timers[port] <= self.window() + self.ahead()
+        self.destinations[port].free_at <= self.cycle + self.window() + self.ahead()
     }
 
     fn ahead(&self) -> u64 {
@@ -268,13 +326,14 @@ impl CycleScheduler {
         }
         // The grant leaves in the next cycle, or when the source comes free and the destination is
         // no more than its egress buffer away from it.
-        let earliest = self.destination_timers[d].saturating_sub(self.ahead());
-        let wait = self.source_timers[s].max(earliest).max(1);
+        let earliest = self.destinations[d].free_at.saturating_sub(self.ahead());
+        let at_cycle = self.sources[s].free_at.max(earliest).max(self.cycle + 1);
         let busy = self.config.busy_time(bytes).0.div_ceil(self.config.cycle.0);
-        self.source_timers[s] = wait + busy;
-        self.destination_timers[d] = wait.max(self.destination_timers[d]) + busy;
+        let slot = self.config.slot.0 / self.config.cycle.0;
+        self.sources[s].take(at_cycle, busy, slot);
+        self.destinations[d].take(at_cycle, busy, slot);
         CycleGrant {
-            at_cycle: self.cycle + wait,
+            at_cycle,
             source: demand.source,
             destination: demand.destination,
             tag: demand.tag,

@@ -7,7 +7,8 @@ use ethermem_units::Ps;
 
 use super::queues::{Candidate, Queues};
 use super::rule::{
-    Demand, Grant, NotifyError, OPEN, Ranking, SchedulerConfig, TailEstimate, class, hold_threshold,
+    ControlDebt, Demand, Grant, NotifyError, OPEN, Ranking, SchedulerConfig, TailEstimate, class,
+    hold_threshold,
 };
 use crate::Policy;
 
@@ -29,6 +30,7 @@ pub struct SchedulerStats {
 struct End {
     /// When the port's last chunk, and what was charged to it since, has passed.
     free: Ps,
+    debt: ControlDebt,
     /// A wake-up at its release is queued.
     armed: bool,
     failed: bool,
@@ -44,7 +46,24 @@ enum Asked {
     Nothing,
 }
 
-const FREE: End = End { free: Ps::ZERO, armed: false, failed: false };
+impl End {
+    const FREE: End = End { free: Ps::ZERO, debt: ControlDebt::NONE, armed: false, failed: false };
+
+    #[inline]
+    fn charge(&mut self, now: Ps, blocks: u32, config: &SchedulerConfig) {
+        if self.free > now {
+            let late = self.debt.charge(blocks, config.control_blocks_free);
+            self.free += config.slot * u64::from(late);
+        }
+    }
+
+    /// Takes the port from `start` for `busy`.
+    #[inline]
+    fn take(&mut self, start: Ps, busy: Ps, slot: Ps) {
+        self.debt.pay(start.saturating_sub(self.free).0 / slot.0);
+        self.free = self.free.max(start) + busy;
+    }
+}
 
 /// The grant scheduler, driven by events: call [`Scheduler::notify`] when a notification has been
 /// inserted, and [`Scheduler::step`] at the time [`Scheduler::next_wake`] says.
@@ -95,8 +114,8 @@ impl Scheduler {
             queues: Queues::new(config.ports, config.order, config.notifications_max, ranking),
             tail: (config.policy == Policy::Auto).then(TailEstimate::new),
             holds: matches!(config.policy, Policy::Srpt | Policy::Auto),
-            sources: vec![FREE; n],
-            destinations: vec![FREE; n],
+            sources: vec![End::FREE; n],
+            destinations: vec![End::FREE; n],
             releases: BinaryHeap::with_capacity(2 * n),
             dirty: Vec::with_capacity(n),
             is_dirty: vec![false; n],
@@ -150,23 +169,16 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Charges control blocks that pass the uplink of a source to its release, if it is busy.
+    /// Control blocks passed the uplink of a source.
     #[inline]
-    pub fn charge_source(&mut self, now: Ps, port: u16, blocks: u64) {
-        let end = &mut self.sources[usize::from(port)];
-        if end.free > now {
-            end.free += self.config.slot * blocks;
-        }
+    pub fn charge_source(&mut self, now: Ps, port: u16, blocks: u32) {
+        self.sources[usize::from(port)].charge(now, blocks, &self.config);
     }
 
-    /// Charges control blocks that pass the downlink of a destination to its release, if it is
-    /// busy.
+    /// Control blocks passed the downlink of a destination.
     #[inline]
-    pub fn charge_destination(&mut self, now: Ps, port: u16, blocks: u64) {
-        let end = &mut self.destinations[usize::from(port)];
-        if end.free > now {
-            end.free += self.config.slot * blocks;
-        }
+    pub fn charge_destination(&mut self, now: Ps, port: u16, blocks: u32) {
+        self.destinations[usize::from(port)].charge(now, blocks, &self.config);
     }
 
     /// When to call [`Scheduler::step`] next; `None` while nothing can happen without a
@@ -375,8 +387,8 @@ impl Scheduler {
         let busy = self.config.busy_time(bytes);
         let earliest = self.destinations[to].free.saturating_sub(self.ahead);
         let at = self.iteration_end.max(self.sources[from].free).max(earliest);
-        self.sources[from].free = at + busy;
-        self.destinations[to].free = at.max(self.destinations[to].free) + busy;
+        self.sources[from].take(at, busy, self.config.slot);
+        self.destinations[to].take(at, busy, self.config.slot);
         let last = self.queues.take(source, destination, candidate.entry, bytes);
         if entry.flow == super::Flow::ReadResponse && !entry.started {
             // Writes of the same compute-memory pair may have become eligible.

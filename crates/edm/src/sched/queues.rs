@@ -292,13 +292,13 @@ impl Queues {
             while at != NONE {
                 let entry = &self.entries[at as usize];
                 let gated = entry.flow == Flow::WriteRequest
-                    && self.order == Order::Pair
+                    && self.order != Order::Relaxed
                     && (pair.requests_released.wrapping_sub(entry.gate) as i16) < 0;
                 let rank = priority(self.ranking, entry.remaining, entry.sequence);
                 if !gated && best.is_none_or(|(least, _)| rank < least) {
                     best = Some((rank, at));
                 }
-                if self.order == Order::Pair {
+                if self.order != Order::Relaxed {
                     break;
                 }
                 at = entry.next;

@@ -102,12 +102,20 @@ pub struct SchedulerConfig {
     /// are still to come: they meet in the egress buffer, which so makes up for ports that come
     /// free at different instants. 0: as published, no buffer.
     pub ahead_blocks: u32,
+    /// Control blocks that may pass a port in a row of grants before they lengthen it: they find
+    /// room in the egress buffer and the host's grant queue, and later in the port's idle slots.
+    /// `None`: as published, they are not counted.
+    pub control_blocks_free: Option<u32>,
 }
+
+/// See [`SchedulerConfig::control_blocks_free`]: about as much as a destination may be ahead.
+const CONTROL_BLOCKS_FREE: u32 = 32;
 
 impl SchedulerConfig {
     /// The scheduler of an EDM switch whose PCS clock is `pcs_cycle`.
     #[must_use]
     pub fn new(ports: u16, edm: &EdmConfig, pcs_cycle: Ps, slot: Ps) -> SchedulerConfig {
+        let published = edm.policy == Policy::SrptPublished;
         SchedulerConfig {
             ports,
             cycle: edm.scheduler_clock.unwrap_or(pcs_cycle),
@@ -118,7 +126,8 @@ impl SchedulerConfig {
             policy: edm.policy,
             order: edm.order,
             lookahead_iterations: edm.lookahead_iterations,
-            ahead_blocks: edm.ahead_blocks,
+            ahead_blocks: if published { 0 } else { edm.ahead_blocks },
+            control_blocks_free: (!published).then_some(CONTROL_BLOCKS_FREE),
         }
     }
 
@@ -154,6 +163,29 @@ impl SchedulerConfig {
             && demand.source != demand.destination
             && (1..=REMAINING_MAX).contains(&u64::from(demand.bytes));
         valid.then_some(()).ok_or(NotifyError::Invalid)
+    }
+}
+
+/// The control blocks that passed a port since it was last idle, up to what is free of charge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ControlDebt(u32);
+
+impl ControlDebt {
+    pub(super) const NONE: ControlDebt = ControlDebt(0);
+
+    /// `blocks` more passed a busy port: by how many its release moves.
+    #[inline]
+    pub(super) fn charge(&mut self, blocks: u32, free: Option<u32>) -> u32 {
+        let Some(limit) = free else { return 0 };
+        let debt = self.0 + blocks;
+        self.0 = debt.min(limit);
+        debt - self.0
+    }
+
+    /// The port had `blocks` slots to itself.
+    #[inline]
+    pub(super) fn pay(&mut self, blocks: u64) {
+        self.0 = u64::from(self.0).saturating_sub(blocks) as u32;
     }
 }
 

@@ -101,7 +101,7 @@ impl Switch {
         now: Ps,
         from: NodeId,
         request: MemoryRequest,
-        blocks: u64,
+        blocks: u32,
     ) -> Result<(), NotifyError> {
         self.scheduler.charge_source(now, from.0, blocks);
         let tag = self.store(request);
@@ -177,7 +177,7 @@ impl Switch {
 
     /// Charges control blocks that left by the downlink of `to` to that port's next release.
     #[inline]
-    pub fn on_emitted(&mut self, now: Ps, to: NodeId, blocks: u64) {
+    pub fn on_emitted(&mut self, now: Ps, to: NodeId, blocks: u32) {
         self.scheduler.charge_destination(now, to.0, blocks);
     }
 

@@ -282,7 +282,7 @@ impl Network {
             return false;
         }
         let index = self.rng.below(self.demands.len());
-        let index = if self.order == Order::Pair { self.first_of_pair(index) } else { index };
+        let index = if self.order == Order::Strict { self.first_of_pair(index) } else { index };
         let source = usize::from(self.demands[index].data_source.0);
         if self.backlog[source] + self.down[source].len() > 16 {
             return false;

@@ -3,10 +3,14 @@
 use ethermem_units::Ps;
 use hdrhistogram::Histogram;
 
-/// Even steps of the share below the tail.
-const BODY_STEPS: u64 = 160;
-/// Shares from here on are all kept apart: the tail is what a latency figure is read for.
-const TAIL_SHARES: [f64; 6] = [0.995, 0.999, 0.9995, 0.9999, 0.99995, 0.99999];
+/// Even steps of the share, where most messages are.
+const BODY_STEPS: u64 = 250;
+/// Beyond, a point each time that the share still to finish has fallen to this part of the last:
+/// 22 points a decade, as the tail is what a latency figure is read for.
+const TAIL_RATIO: f64 = 0.9;
+
+/// Shares that tables quote.
+const QUOTED_SHARES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 /// A point of a cumulative distribution: exactly `share` of the messages took at most `latency_ns`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,44 +21,31 @@ pub struct CdfPoint {
     pub share: f64,
 }
 
-/// At most `BODY_STEPS + TAIL_SHARES.len() + 2` points, the first and the last bin among them.
-/// Each lies on the edge of a bin, where the count below is exact.
+/// The first bin, the last, and what lies a step from the one before: some 450 for 10^10
+/// messages. Each lies on the edge of a bin, where the count below is exact.
 pub(super) fn cdf_points(latency_ps: &Histogram<u64>, max: Ps) -> Vec<CdfPoint> {
     let total = latency_ps.len();
     let mut points = Vec::new();
     let mut seen = 0;
-    let mut wanted = Wanted::default();
+    let mut wanted = 0.0;
     for bin in latency_ps.iter_recorded() {
         seen += bin.count_since_last_iteration();
         let share = seen as f64 / total as f64;
-        if points.is_empty() || seen == total || share >= wanted.share() {
+        if points.is_empty() || seen == total || share >= wanted {
             let edge = Ps(bin.value_iterated_to()).min(max);
             points.push(CdfPoint { latency_ns: edge.as_ns_f64(), share });
-            wanted.pass(share);
+            wanted = next_share(share);
         }
     }
     points
 }
 
-/// The next share worth a point.
-#[derive(Default)]
-struct Wanted {
-    body: u64,
-    tail: usize,
-}
-
-impl Wanted {
-    fn share(&self) -> f64 {
-        let body = self.body as f64 / BODY_STEPS as f64;
-        TAIL_SHARES.get(self.tail).map_or(body, |tail| body.min(*tail))
-    }
-
-    fn pass(&mut self, share: f64) {
-        self.body = (share * BODY_STEPS as f64) as u64 + 1;
-        while TAIL_SHARES.get(self.tail).is_some_and(|tail| *tail <= share) {
-            self.tail += 1;
-        }
-    }
+/// The next share worth a point after `share`.
+fn next_share(share: f64) -> f64 {
+    let body = ((share * BODY_STEPS as f64).floor() + 1.0) / BODY_STEPS as f64;
+    let tail = 1.0 - (1.0 - share) * TAIL_RATIO;
+    let quoted = QUOTED_SHARES.into_iter().filter(|quoted| *quoted > share);
+    quoted.fold(body.min(tail), f64::min)
 }
 
 #[cfg(test)]
@@ -83,16 +74,27 @@ mod tests {
     }
 
     #[test]
+    fn quoted_percentiles_are_kept_exact() {
+        let latency_ps = histogram((1..=10_000).map(|value| value * value));
+        let points = cdf_points(&latency_ps, Ps(100_000_000));
+        for share in QUOTED_SHARES {
+            let point = points.iter().find(|point| point.share >= share).unwrap();
+            let exact = Ps(latency_ps.value_at_quantile(share));
+            assert_eq!(point.latency_ns, exact.as_ns_f64(), "at {share}");
+        }
+    }
+
+    #[test]
     fn many_values_are_thinned_and_every_point_is_exact() {
         let points = cdf_points(&histogram(1..=1_000_000), Ps(1_000_000));
-        assert!((150..=168).contains(&points.len()), "{} points", points.len());
+        assert!((250..=350).contains(&points.len()), "{} points", points.len());
         for point in &points {
             let at_most = (point.latency_ns * 1_000.0).round();
             assert!((point.share - at_most / 1e6).abs() < 1e-12, "{point:?}");
         }
         assert!(points.is_sorted_by(|a, b| a.latency_ns < b.latency_ns && a.share < b.share));
-        let tail = points.iter().filter(|point| point.share > 0.995).count();
-        assert!(tail >= 5, "{tail} points in the tail");
+        let tail = points.iter().filter(|point| (0.99..0.999).contains(&point.share)).count();
+        assert!((18..=24).contains(&tail), "{tail} points in a decade of the tail");
         assert_eq!(points.last().map(|point| point.share), Some(1.0));
     }
 }

@@ -143,7 +143,10 @@ mod tests {
 
         #[test]
         fn percentiles_are_those_of_the_sorted_messages(
-            runs in prop::collection::vec((1_000_u64..1 << 32, 100_u64..1 << 22, any::<bool>()), 1..400)
+            runs in prop::collection::vec(
+                (1_000_u64..1 << 32, 100_u64..1 << 22, any::<bool>()),
+                1..400,
+            )
         ) {
             // Two recorders, joined: as `all` is made of its kinds.
             let (mut all, mut other) = (KindRecorder::new(), KindRecorder::new());

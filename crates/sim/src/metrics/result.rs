@@ -132,7 +132,7 @@ pub struct KindStats {
     pub latency_ns_max: Option<f64>,
     /// Data bytes of these messages.
     pub bytes: u64,
-    /// Points of the latency's distribution, rising, at most 168: for figures, not in JSON.
+    /// Points of the latency's distribution, rising, some 400: for figures, not in JSON.
     #[serde(skip)]
     pub latency_cdf: Vec<CdfPoint>,
 }

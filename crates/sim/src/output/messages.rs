@@ -12,7 +12,7 @@ use parquet::file::writer::{
     SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter,
 };
 use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::ColumnPath;
+use parquet::schema::types::{ColumnPath, Type};
 
 use super::{AtomicFile, OutputError};
 use crate::Message;
@@ -69,7 +69,6 @@ impl MessageWriter {
     /// # Panics
     /// Never: the schema is a constant.
     pub fn create(path: &Path) -> Result<MessageWriter, OutputError> {
-        let schema = parse_message_type(SCHEMA).expect("a constant schema");
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(concat!("ethermem ", env!("CARGO_PKG_VERSION")).to_owned());
@@ -81,7 +80,7 @@ impl MessageWriter {
         }
         let file = AtomicFile::create(path)?;
         let parquet =
-            SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()))
+            SerializedFileWriter::new(file, Arc::new(schema()), Arc::new(properties.build()))
                 .map_err(|error| OutputError::new(path, reason(error)))?;
         Ok(MessageWriter {
             path: path.to_owned(),
@@ -161,6 +160,11 @@ impl MessageWriter {
         self.rows.clear();
         written.map_err(|error| OutputError::new(&self.path, reason(error)))
     }
+}
+
+/// The columns, in the order in which they are written.
+pub(super) fn schema() -> Type {
+    parse_message_type(SCHEMA).expect("a constant schema")
 }
 
 fn write_rows(

@@ -54,3 +54,6 @@ pub fn write_file(path: &Path, contents: &[u8]) -> Result<(), OutputError> {
         .map_err(|reason| OutputError::new(path, reason))?;
     file.commit()
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,7 @@ const FABRICS: [&str; 2] = ["edm", "raw-ethernet"];
 /// Reads `text` as a scenario and, where it is one of synthetic messages, draws the first of them.
 ///
 /// # Panics
-/// When a scenario that is accepted cannot be run, or an error is more than one line or does not
-/// begin with the file's name.
+/// When a scenario that is accepted cannot be run, or an error is more than one line.
 pub fn check_scenario(text: &str) {
     let scenario = match Scenario::parse(text, Path::new("fuzzed"), &FABRICS) {
         Ok(scenario) => scenario,
@@ -41,10 +40,7 @@ pub fn check_scenario(text: &str) {
         let Ok(Some(message)) = source.next_message() else {
             return;
         };
-        assert!(
-            message.compute < nodes && message.memory < nodes,
-            "{message:?}"
-        );
+        assert!(message.compute < nodes && message.memory < nodes, "{message:?}");
         assert_ne!(message.compute, message.memory);
     }
 }

@@ -6,7 +6,7 @@ use ethermem_edm::{Arbitration, EdmConfig, Order, Policy};
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
 use super::table::{Table, as_integer, as_number};
-use crate::config::{Background, FabricConfig};
+use crate::config::{Background, FabricConfig, pcs_clock, scheduler_clock};
 use crate::workload::InputError;
 
 const LINK_GBPS: [u64; 6] = [10, 25, 40, 100, 200, 400];
@@ -29,16 +29,16 @@ pub(super) fn read(
         propagation: delay_ns(&table, "propagation_ns", 10)?,
         transceiver: delay_ns(&table, "transceiver_ns", 19)?,
         memory_access: delay_ns(&table, "memory_access_ns", 0)?,
-        pcs_clock: clock_ns(&table, "pcs_clock_ns", "64 bits at link_gbps")?
-            .unwrap_or_else(|| link.block_time()),
-        edm: edm(table.table("edm")?)?,
+        pcs_clock: clock_ns(&table, "pcs_clock_ns", "64 bits at the lane rate of link_gbps")?
+            .unwrap_or_else(|| pcs_clock(link)),
+        edm: edm(table.table("edm")?, link)?,
         background: background(root.table("background")?)?,
     };
     table.finish()?;
     Ok((kind, config))
 }
 
-fn edm(table: Table<'_>) -> Result<EdmConfig, InputError> {
+fn edm(table: Table<'_>, link: BitsPerSecond) -> Result<EdmConfig, InputError> {
     let default = EdmConfig::default();
     let chunk = table.read(
         "chunk_bytes",
@@ -62,14 +62,18 @@ fn edm(table: Table<'_>) -> Result<EdmConfig, InputError> {
                 ("auto", Policy::Auto),
             ],
         )?,
-        order: table.choice("order", &[("pair", Order::Pair), ("relaxed", Order::Relaxed)])?,
+        order: table.choice(
+            "order",
+            &[("pair", Order::Pair), ("strict", Order::Strict), ("relaxed", Order::Relaxed)],
+        )?,
         arbitration: table.choice(
             "arbitration",
             &[("fair", Arbitration::Fair), ("strict", Arbitration::Strict)],
         )?,
         batching: table.flag("batching", default.batching)?,
         read_timeout: read_timeout(&table, default.read_timeout)?,
-        scheduler_clock: clock_ns(&table, "scheduler_clock_ns", "fabric.pcs_clock_ns")?,
+        scheduler_clock: clock_ns(&table, "scheduler_clock_ns", "0.333, up to 25 Gb/s 2.56")?
+            .or(Some(scheduler_clock(link))),
         lookahead_iterations: table.integer(
             "lookahead_iterations",
             u64::from(default.lookahead_iterations),

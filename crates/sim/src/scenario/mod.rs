@@ -15,7 +15,7 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use crate::config::FabricConfig;
-use crate::workload::{InputError, WorkloadConfig};
+use crate::workload::{InputError, TraceConfig, WorkloadConfig};
 #[doc(hidden)]
 pub use check::check_scenario;
 pub use table::Key;
@@ -82,16 +82,30 @@ impl Scenario {
         read(text, file, fabrics).map(|(scenario, _)| scenario)
     }
 
+    /// All defaults, but the messages of `trace`, measured whole.
+    ///
+    /// # Panics
+    /// As [`Scenario::parse`].
+    #[must_use]
+    pub fn of_trace(trace: TraceConfig, fabrics: &[&str]) -> Scenario {
+        let (defaults, _) = defaults(fabrics);
+        let run = RunConfig { warmup_fraction: 0.0, cooldown_fraction: 0.0, ..defaults.run };
+        Scenario { workload: WorkloadConfig::Trace(trace), run, ..defaults }
+    }
+
     /// Every key that a scenario may have, with its default and what is allowed.
     ///
     /// # Panics
     /// As [`Scenario::parse`].
     #[must_use]
     pub fn keys(fabrics: &[&str]) -> Vec<Key> {
-        let least = "[run]\nseed = 1\n";
-        let read = read(least, Path::new("defaults"), fabrics);
-        read.expect("every key has a default").1
+        defaults(fabrics).1
     }
+}
+
+fn defaults(fabrics: &[&str]) -> (Scenario, Vec<Key>) {
+    let read = read("[run]\n", Path::new("defaults"), fabrics);
+    read.expect("every key has a default")
 }
 
 fn read(text: &str, file: &Path, fabrics: &[&str]) -> Result<(Scenario, Vec<Key>), InputError> {

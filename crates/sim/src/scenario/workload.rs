@@ -49,7 +49,10 @@ pub(super) fn read(
         table.only(key, "with workload.kind = \"trace\"", kind == Kind::Trace)?;
     }
     let workload = match (kind, trace) {
-        (Kind::Poisson, _) => WorkloadConfig::Poisson(poisson),
+        (Kind::Poisson, _) => {
+            check_load(&table, poisson.load, fabric.background.load)?;
+            WorkloadConfig::Poisson(poisson)
+        }
         (Kind::Trace, Some(trace)) => WorkloadConfig::Trace(trace),
         (Kind::Trace, None) => {
             let problem = "workload.kind = \"trace\" needs a file";
@@ -82,7 +85,7 @@ fn poisson(
     folder: &Path,
 ) -> Result<PoissonConfig, InputError> {
     let pattern = pattern(table, fabric.nodes)?;
-    let load = load(table, fabric)?;
+    let load = table.read("load", 0.8, OVER_0_TO_1, over_0_to_1)?.unwrap_or(0.8);
     let sizes = sizes(table, folder)?;
     let read_fraction = table.number("read_fraction", 0.5, 0.0..=1.0)?;
     let rmw_fraction = table.number("rmw_fraction", 0.0, 0.0..=1.0)?;
@@ -137,17 +140,16 @@ fn over_0_to_1(value: &toml::de::DeValue<'_>) -> Option<f64> {
     as_number(value).filter(|&value| value > 0.0 && value <= 1.0)
 }
 
-fn load(table: &Table<'_>, fabric: &FabricConfig) -> Result<f64, InputError> {
-    let load = table.read("load", 0.8, OVER_0_TO_1, over_0_to_1)?.unwrap_or(0.8);
-    let background = fabric.background.load;
-    if load + background > 1.0 + LOAD_SLACK {
-        let problem = format!(
-            "with background.load = {background} more than a link carries: allowed is a sum of at \
-             most 1"
-        );
-        return Err(table.error("load", problem));
+/// A synthetic load must leave the background its share.
+fn check_load(table: &Table<'_>, load: f64, background: f64) -> Result<(), InputError> {
+    if load + background <= 1.0 + LOAD_SLACK {
+        return Ok(());
     }
-    Ok(load)
+    let problem = format!(
+        "with background.load = {background} more than a link carries: allowed is a sum of at \
+         most 1"
+    );
+    Err(table.error("load", problem))
 }
 
 fn sizes(table: &Table<'_>, folder: &Path) -> Result<SizeDistribution, InputError> {

@@ -53,10 +53,7 @@ pub fn read_size_cdf(
 }
 
 /// As [`read_size_cdf`], from any reader; `file` is what errors call it.
-///
-/// # Errors
-/// As [`read_size_cdf`].
-pub fn read(
+fn read(
     reader: impl BufRead,
     file: &Path,
     application: Option<&str>,

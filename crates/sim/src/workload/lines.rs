@@ -7,6 +7,8 @@ use super::error::{InputError, found};
 
 /// Longest line: a file without line ends is refused here, not read into memory.
 const LINE_BYTES_MAX: usize = 4096;
+/// What spreadsheets put before the first character of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The rows of a file with their line numbers; blank lines and lines that start with # are skipped.
 pub(crate) struct Lines<R> {
@@ -33,6 +35,9 @@ impl<R: BufRead> Lines<R> {
                 return Ok(false);
             }
             self.line += 1;
+            if self.line == 1 && self.buffer.starts_with(BYTE_ORDER_MARK) {
+                self.buffer.drain(..BYTE_ORDER_MARK.len());
+            }
             if self.buffer.len() > LINE_BYTES_MAX {
                 let problem = format!("a line longer than {LINE_BYTES_MAX} B: no row of a table");
                 return Err(self.error(problem));
@@ -112,6 +117,11 @@ mod tests {
         let text = b"# origin\n\na,b\r\n  \n1, 2\n# end\n3,4";
         let expected = vec![(3, "a,b".into()), (5, "1, 2".into()), (7, "3,4".into())];
         assert_eq!(rows(text), Ok(expected));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_field() {
+        assert_eq!(rows(b"\xef\xbb\xbfa,b\n"), Ok(vec![(1, "a,b".into())]));
     }
 
     #[test]

@@ -9,8 +9,11 @@ mod poisson;
 mod sizes;
 mod trace;
 
+use ethermem_units::{BitsPerSecond, Bytes};
+
+use crate::message::{Kind, MessageSource, SourceError};
 pub use atomic_file::AtomicFile;
-pub use cdf_file::{built_in, built_in_names, read as read_size_cdf_from, read_size_cdf};
+pub use cdf_file::{built_in, built_in_names, read_size_cdf};
 pub use error::InputError;
 pub(crate) use error::found;
 pub use pattern::Pattern;
@@ -19,10 +22,6 @@ pub use sizes::{MESSAGE_BYTES_MAX, PointError, SizeDistribution};
 #[doc(hidden)]
 pub use trace::check_trace;
 pub use trace::{TextTrace, TraceConfig, TraceFormat, WriteTraceError, write_trace};
-
-use ethermem_units::{BitsPerSecond, Bytes};
-
-use crate::message::{Kind, MessageSource, SourceError};
 
 /// The part of a scenario that says what messages there are.
 #[derive(Clone, Debug, PartialEq)]

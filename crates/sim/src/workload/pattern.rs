@@ -71,10 +71,7 @@ impl EndsSampler {
         assert!(nodes >= 2, "a message has two ends");
         match pattern {
             Pattern::Incast { fan_in, receiver } => {
-                assert!(
-                    (1..nodes).contains(&fan_in),
-                    "{fan_in} senders among {nodes} nodes"
-                );
+                assert!((1..nodes).contains(&fan_in), "{fan_in} senders among {nodes} nodes");
                 assert!(receiver < nodes, "receiver {receiver} of {nodes} nodes");
             }
             Pattern::HotSpot { node, .. } => assert!(node < nodes, "node {node} of {nodes}"),
@@ -84,11 +81,7 @@ impl EndsSampler {
             Pattern::Permutation => cyclic_permutation(nodes, rng),
             _ => Vec::new(),
         };
-        EndsSampler {
-            pattern,
-            nodes,
-            data_destination,
-        }
+        EndsSampler { pattern, nodes, data_destination }
     }
 
     #[inline]
@@ -112,10 +105,7 @@ impl EndsSampler {
                 // The pair's first node is uniform; its distance to the second is uniform too,
                 // so that the compute node is uniform over all but the hot one.
                 let step = (self.nodes + pair.memory - pair.compute) % self.nodes;
-                Ends {
-                    compute: (node + step) % self.nodes,
-                    memory: node,
-                }
+                Ends { compute: (node + step) % self.nodes, memory: node }
             }
         }
     }
@@ -125,35 +115,24 @@ impl EndsSampler {
     pub(super) fn shares(&self, kind: Kind, node: NodeIndex) -> EndShares {
         let uniform = 1.0 / f64::from(self.nodes);
         match self.pattern {
-            Pattern::AllToAll | Pattern::Permutation => EndShares {
-                compute: uniform,
-                memory: uniform,
-            },
+            Pattern::AllToAll | Pattern::Permutation => {
+                EndShares { compute: uniform, memory: uniform }
+            }
             Pattern::Incast { fan_in, receiver } => {
                 let step = self.after(node, self.nodes - receiver);
                 let sends = (1..=fan_in).contains(&step);
                 let source = if sends { 1.0 / f64::from(fan_in) } else { 0.0 };
                 let destination = if node == receiver { 1.0 } else { 0.0 };
                 match kind {
-                    Kind::Write => EndShares {
-                        compute: source,
-                        memory: destination,
-                    },
-                    Kind::Read | Kind::ReadModifyWrite => EndShares {
-                        compute: destination,
-                        memory: source,
-                    },
+                    Kind::Write => EndShares { compute: source, memory: destination },
+                    Kind::Read | Kind::ReadModifyWrite => {
+                        EndShares { compute: destination, memory: source }
+                    }
                 }
             }
-            Pattern::HotSpot {
-                fraction,
-                node: hot,
-            } => {
-                let (compute, memory) = if node == hot {
-                    (0.0, 1.0)
-                } else {
-                    (1.0 / f64::from(self.nodes - 1), 0.0)
-                };
+            Pattern::HotSpot { fraction, node: hot } => {
+                let (compute, memory) =
+                    if node == hot { (0.0, 1.0) } else { (1.0 / f64::from(self.nodes - 1), 0.0) };
                 EndShares {
                     compute: fraction * compute + (1.0 - fraction) * uniform,
                     memory: fraction * memory + (1.0 - fraction) * uniform,
@@ -168,35 +147,22 @@ impl EndsSampler {
         let scaled = u128::from(rng.next_u64()) * u128::from(self.nodes);
         let compute = (scaled >> 64) as u16;
         let other = below(scaled as u64, self.nodes - 1);
-        Ends {
-            compute,
-            memory: other + u16::from(other >= compute),
-        }
+        Ends { compute, memory: other + u16::from(other >= compute) }
     }
 
     /// The node `step` after `node`, around the end.
     #[inline]
     fn after(&self, node: NodeIndex, step: u16) -> NodeIndex {
         let next = node + step;
-        if next < self.nodes {
-            next
-        } else {
-            next - self.nodes
-        }
+        if next < self.nodes { next } else { next - self.nodes }
     }
 }
 
 /// Who asks and who holds the memory when data of `kind` goes from `source` to `destination`.
 fn data_ends(kind: Kind, source: NodeIndex, destination: NodeIndex) -> Ends {
     match kind {
-        Kind::Write => Ends {
-            compute: source,
-            memory: destination,
-        },
-        Kind::Read | Kind::ReadModifyWrite => Ends {
-            compute: destination,
-            memory: source,
-        },
+        Kind::Write => Ends { compute: source, memory: destination },
+        Kind::Read | Kind::ReadModifyWrite => Ends { compute: destination, memory: source },
     }
 }
 
@@ -237,19 +203,10 @@ mod tests {
     fn patterns() -> [Pattern; 5] {
         [
             Pattern::AllToAll,
-            Pattern::Incast {
-                fan_in: 3,
-                receiver: 6,
-            },
+            Pattern::Incast { fan_in: 3, receiver: 6 },
             Pattern::Permutation,
-            Pattern::HotSpot {
-                fraction: 0.4,
-                node: 5,
-            },
-            Pattern::HotSpot {
-                fraction: 1.0,
-                node: 0,
-            },
+            Pattern::HotSpot { fraction: 0.4, node: 5 },
+            Pattern::HotSpot { fraction: 1.0, node: 0 },
         ]
     }
 
@@ -272,10 +229,7 @@ mod tests {
                         let drawn = f64::from(count[usize::from(node)]) / f64::from(DRAWS);
                         // Five standard deviations of a share of 1/2.
                         let close = (drawn - share).abs() < 0.0056;
-                        assert!(
-                            close,
-                            "{pattern:?} {kind:?} node {node}: {drawn}, not {share}"
-                        );
+                        assert!(close, "{pattern:?} {kind:?} node {node}: {drawn}, not {share}");
                     }
                 }
             }
@@ -296,10 +250,7 @@ mod tests {
 
     #[test]
     fn incast_data_goes_to_the_receiver_alone() {
-        let pattern = Pattern::Incast {
-            fan_in: 3,
-            receiver: 6,
-        };
+        let pattern = Pattern::Incast { fan_in: 3, receiver: 6 };
         let mut rng = rng();
         let sampler = EndsSampler::new(pattern, 8, &mut rng);
         for _ in 0..1_000 {
@@ -323,9 +274,6 @@ mod tests {
         }
         assert_eq!(seen.len(), 20);
         // 1,000 expected of each; five standard deviations are 154.
-        assert!(
-            seen.values().all(|&count| count.abs_diff(1_000) < 154),
-            "{seen:?}"
-        );
+        assert!(seen.values().all(|&count| count.abs_diff(1_000) < 154), "{seen:?}");
     }
 }

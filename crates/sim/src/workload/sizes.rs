@@ -60,21 +60,13 @@ impl SizeDistribution {
             check_point(index, (size, cumulative), (next_size, next_cumulative))?;
             let probability = next_cumulative - cumulative;
             // What lies at or below the first size is all at that size.
-            let low = if index == 0 || next_size == size {
-                next_size - 1
-            } else {
-                size
-            };
+            let low = if index == 0 || next_size == size { next_size - 1 } else { size };
             match segments.last_mut() {
                 Some(last) if last.high == next_size && last.low == low => {
                     last.probability += probability;
                 }
                 _ if probability > 0.0 => {
-                    segments.push(Segment {
-                        low,
-                        high: next_size,
-                        probability,
-                    });
+                    segments.push(Segment { low, high: next_size, probability });
                 }
                 _ => {}
             }
@@ -94,22 +86,15 @@ impl SizeDistribution {
                 (segment.high - segment.low) as f64 / (end - start) as f64
             })
             .collect();
-        Ok(SizeDistribution {
-            segments,
-            ends,
-            sizes_per_draw,
-        })
+        Ok(SizeDistribution { segments, ends, sizes_per_draw })
     }
 
-    /// The size for a draw that is uniform over all `u64`; a larger draw never gives a smaller size.
+    /// The size for a draw that is uniform over all `u64`; a larger draw gives no smaller size.
     #[inline]
     #[must_use]
     pub fn sample(&self, draw: u64) -> Bytes {
         // A draw can reach the last end, u64::MAX, only by being it.
-        let index = self
-            .ends
-            .partition_point(|&end| end <= draw)
-            .min(self.segments.len() - 1);
+        let index = self.ends.partition_point(|&end| end <= draw).min(self.segments.len() - 1);
         let Segment { low, high, .. } = self.segments[index];
         let width = high - low;
         if width == 1 {
@@ -124,12 +109,7 @@ impl SizeDistribution {
     #[must_use]
     pub fn quantile(&self, probability: f64) -> Bytes {
         let mut rest = probability;
-        for &Segment {
-            low,
-            high,
-            probability,
-        } in &self.segments
-        {
+        for &Segment { low, high, probability } in &self.segments {
             // Steps of sums of decimal probabilities can be off by a last bit.
             let steps = ((rest / probability) * (high - low) as f64 - 1e-6).ceil();
             if steps <= (high - low) as f64 {
@@ -137,10 +117,7 @@ impl SizeDistribution {
             }
             rest -= probability;
         }
-        let last = self
-            .segments
-            .last()
-            .expect("probabilities of no segment do not sum to 1");
+        let last = self.segments.last().expect("probabilities of no segment do not sum to 1");
         Bytes(last.high)
     }
 
@@ -184,20 +161,13 @@ fn check_point(index: usize, before: (u64, f64), point: (u64, f64)) -> Result<()
     let (size, cumulative) = point;
     let fail = |problem| Err(PointError { index, problem });
     if !(1..=MESSAGE_BYTES_MAX).contains(&size) {
-        return fail(format!(
-            "size_bytes = {size}: allowed are 1 to {MESSAGE_BYTES_MAX}"
-        ));
+        return fail(format!("size_bytes = {size}: allowed are 1 to {MESSAGE_BYTES_MAX}"));
     }
     if !(0.0..=1.0).contains(&cumulative) {
-        return fail(format!(
-            "cumulative_probability = {cumulative}: allowed are 0 to 1"
-        ));
+        return fail(format!("cumulative_probability = {cumulative}: allowed are 0 to 1"));
     }
     if size < before.0 {
-        return fail(format!(
-            "size_bytes = {size} after {}: allowed is no smaller one",
-            before.0
-        ));
+        return fail(format!("size_bytes = {size} after {}: allowed is no smaller one", before.0));
     }
     if cumulative < before.1 {
         let before = before.1;
@@ -253,11 +223,7 @@ mod tests {
         let sizes = SizeDistribution::from_points(&[(5_840, 0.7), (93_440, 0.8), (1_775_360, 1.0)])
             .expect("a distribution");
         // 0.7 x 5840 + 0.1 x 49640.5 + 0.2 x 934400.5
-        assert!(
-            (sizes.mean_bytes() - 195_932.15).abs() < 1e-6,
-            "{}",
-            sizes.mean_bytes()
-        );
+        assert!((sizes.mean_bytes() - 195_932.15).abs() < 1e-6, "{}", sizes.mean_bytes());
         let [expected] = sizes.expectation(|bytes| [bytes.0 as f64]);
         assert!((expected - 195_932.15).abs() < 1.0, "{expected}");
         let count = 1 << 16;
@@ -270,23 +236,14 @@ mod tests {
         let sizes = SizeDistribution::from_points(&[(1, 0.0), (17, 1.0)]).expect("2 to 17");
         let [blocks] = sizes.expectation(|bytes| [bytes.to_blocks().0 as f64]);
         // 2..=8 take one block, 9..=16 two, 17 three.
-        assert!(
-            (blocks - f64::from(7 + 8 * 2 + 3) / 16.0).abs() < 1e-12,
-            "{blocks}"
-        );
+        assert!((blocks - f64::from(7 + 8 * 2 + 3) / 16.0).abs() < 1e-12, "{blocks}");
     }
 
     #[test]
     fn quantiles_are_the_inverse_of_the_distribution() {
         let sizes = SizeDistribution::from_points(&[(100, 0.5), (200, 1.0)]).expect("half at 100");
-        let quantiles = [
-            (0.0, 100),
-            (0.5, 100),
-            (0.501, 101),
-            (0.75, 150),
-            (0.999, 200),
-            (1.0, 200),
-        ];
+        let quantiles =
+            [(0.0, 100), (0.5, 100), (0.501, 101), (0.75, 150), (0.999, 200), (1.0, 200)];
         for (probability, size) in quantiles {
             assert_eq!(sizes.quantile(probability), Bytes(size), "{probability}");
         }
@@ -307,46 +264,20 @@ mod tests {
         let cases: [Case; 8] = [
             (&[], 0, "the last probability is 0: allowed is 1"),
             (&[(0, 1.0)], 0, "size_bytes = 0: allowed are 1 to 4194240"),
-            (
-                &[(4_194_241, 1.0)],
-                0,
-                "size_bytes = 4194241: allowed are 1 to 4194240",
-            ),
-            (
-                &[(1, 1.5)],
-                0,
-                "cumulative_probability = 1.5: allowed are 0 to 1",
-            ),
-            (
-                &[(1, f64::NAN)],
-                0,
-                "cumulative_probability = NaN: allowed are 0 to 1",
-            ),
-            (
-                &[(9, 0.0), (8, 1.0)],
-                1,
-                "size_bytes = 8 after 9: allowed is no smaller one",
-            ),
+            (&[(4_194_241, 1.0)], 0, "size_bytes = 4194241: allowed are 1 to 4194240"),
+            (&[(1, 1.5)], 0, "cumulative_probability = 1.5: allowed are 0 to 1"),
+            (&[(1, f64::NAN)], 0, "cumulative_probability = NaN: allowed are 0 to 1"),
+            (&[(9, 0.0), (8, 1.0)], 1, "size_bytes = 8 after 9: allowed is no smaller one"),
             (
                 &[(8, 0.5), (9, 0.4)],
                 1,
                 "cumulative_probability = 0.4 after 0.5: allowed is no smaller one",
             ),
-            (
-                &[(8, 0.5), (9, 0.9)],
-                1,
-                "the last probability is 0.9: allowed is 1",
-            ),
+            (&[(8, 0.5), (9, 0.9)], 1, "the last probability is 0.9: allowed is 1"),
         ];
         for (points, index, problem) in cases {
             let error = SizeDistribution::from_points(points).expect_err(problem);
-            assert_eq!(
-                error,
-                PointError {
-                    index,
-                    problem: problem.to_owned()
-                }
-            );
+            assert_eq!(error, PointError { index, problem: problem.to_owned() });
         }
     }
 }

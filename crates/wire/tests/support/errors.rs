@@ -15,21 +15,12 @@ pub(crate) struct Pattern {
 pub(crate) fn line_errors() -> Vec<(String, Pattern)> {
     let mut errors = Vec::new();
     for bit in 0..2 {
-        errors.push((
-            format!("sync:{bit}"),
-            Pattern {
-                sync: 1 << bit,
-                payload: 0,
-            },
-        ));
+        errors.push((format!("sync:{bit}"), Pattern { sync: 1 << bit, payload: 0 }));
     }
     for (place, shift) in [("own", 0), ("previous", 64)] {
         for bit in 0..64_u32 {
             let hits = TAPS.map(|tap| (bit + tap).checked_sub(shift).filter(|&hit| hit < 64));
-            let payload = hits
-                .into_iter()
-                .flatten()
-                .fold(0, |payload, hit| payload | (1 << hit));
+            let payload = hits.into_iter().flatten().fold(0, |payload, hit| payload | (1 << hit));
             if payload != 0 {
                 errors.push((format!("{place}:{bit}"), Pattern { sync: 0, payload }));
             }

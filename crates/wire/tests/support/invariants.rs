@@ -72,10 +72,7 @@ fn sealed(ms: u64, words: &[u64], wide: bool) -> impl Iterator<Item = Block> {
     };
     let start = EdmControl::new(SubType::Start, ms).encode();
     let end = EdmControl::new(SubType::Terminate, mt).encode();
-    let data = words
-        .iter()
-        .map(|&word| Block::data(word))
-        .collect::<Vec<_>>();
+    let data = words.iter().map(|&word| Block::data(word)).collect::<Vec<_>>();
     core::iter::once(start).chain(data).chain([end])
 }
 
@@ -96,10 +93,7 @@ impl Link {
         self.blocks.push(block);
         match event {
             Ok(Some(Event::Message(message))) => {
-                assert!(
-                    message.blocks().eq(self.blocks.iter().copied()),
-                    "{message:?}"
-                );
+                assert!(message.blocks().eq(self.blocks.iter().copied()), "{message:?}");
                 decodes_to_itself(&message);
                 self.messages += 1;
             }

@@ -56,34 +56,18 @@ fn singles() -> Vec<Message<'static>> {
     ] {
         let demand = Length::covering(Bytes(bytes)).expect("in range");
         let (destination, id) = (node(destination), MessageId(id));
-        samples.push(Message::Notification(Notification {
-            destination,
-            id,
-            demand,
-            kind,
-        }));
+        samples.push(Message::Notification(Notification { destination, id, demand, kind }));
     }
-    for (peer, id, bytes, kind) in [
-        (0, 0, 1, GrantKind::Write),
-        (511, 255, 65_535, GrantKind::Response),
-    ] {
+    for (peer, id, bytes, kind) in
+        [(0, 0, 1, GrantKind::Write), (511, 255, 65_535, GrantKind::Response)]
+    {
         let bytes = NonZeroU16::new(bytes).expect("not zero");
-        samples.push(Message::Grant(Grant {
-            peer: node(peer),
-            id: MessageId(id),
-            kind,
-            bytes,
-        }));
+        samples.push(Message::Grant(Grant { peer: node(peer), id: MessageId(id), kind, bytes }));
     }
     for (code, opcode) in StatusCode::ALL.into_iter().zip([4, 15, 1, 8, 1]) {
         let opcode = OpcodeBits::from_low_bits(opcode);
         let (peer, id) = (node(300), MessageId(0x5a));
-        samples.push(Message::Status(Status {
-            opcode,
-            peer,
-            id,
-            code,
-        }));
+        samples.push(Message::Status(Status { opcode, peer, id, code }));
     }
     samples
 }
@@ -99,20 +83,13 @@ fn requests() -> Vec<Message<'static>> {
         (143, 1, Address::Long(0), 4_194_240),
     ] {
         let request = ReadRequest::new(node(peer), MessageId(id), address, Bytes(bytes));
-        samples.push(Message::ReadRequest(
-            request.expect("a read that the form can say"),
-        ));
+        samples.push(Message::ReadRequest(request.expect("a read that the form can say")));
     }
     for kind in RmwKind::ALL {
         for address in [short(0xab_cdef_0128), Address::Long(WIDE)] {
             let operation = RmwOperation::new(kind, [WIDE, !WIDE]);
             let (peer, id) = (node(42), MessageId(kind.opcode() as u8));
-            samples.push(Message::RmwRequest(RmwRequest {
-                peer,
-                id,
-                address,
-                operation,
-            }));
+            samples.push(Message::RmwRequest(RmwRequest { peer, id, address, operation }));
         }
     }
     samples
@@ -120,21 +97,10 @@ fn requests() -> Vec<Message<'static>> {
 
 fn chunks() -> Vec<Message<'static>> {
     let mut samples = Vec::new();
-    for (bytes, chunk, last) in [
-        (1, 0, true),
-        (8, 0x7fff, false),
-        (64, 1, true),
-        (256, 2, false),
-    ] {
+    for (bytes, chunk, last) in [(1, 0, true), (8, 0x7fff, false), (64, 1, true), (256, 2, false)] {
         let (source, id) = (node(511 - bytes as u16), MessageId(bytes as u8));
         let (index, data) = (index(chunk), data(bytes));
-        samples.push(Message::ReadResponse(ReadResponse {
-            source,
-            id,
-            index,
-            last,
-            data,
-        }));
+        samples.push(Message::ReadResponse(ReadResponse { source, id, index, last, data }));
         let address = WIDE.rotate_left(u32::from(chunk));
         samples.push(Message::AcknowledgedWrite(AcknowledgedWrite {
             source,

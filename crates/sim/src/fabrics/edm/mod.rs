@@ -10,8 +10,9 @@ use std::collections::VecDeque;
 
 use ethermem_edm::sched::SchedulerConfig;
 use ethermem_edm::{
-    Ack, Action, Address, Emission, Event as HostEvent, FailReason, Host, HostConfig, NodeId, Op,
-    Request, RmwOpcode, Status, StatusCode, SubmitError, Switch, Token, budget as edm,
+    Ack, Action, Address, Emission, Event as HostEvent, FailReason, Host, HostConfig,
+    MESSAGE_BYTES_MAX, NodeId, Op, Request, RmwOpcode, Status, StatusCode, SubmitError, Switch,
+    Token, budget as edm,
 };
 use ethermem_units::{Blocks, Bytes, Cycles, Ps};
 use ethermem_wire::ChunkKind;
@@ -27,6 +28,9 @@ use flight::{Flights, Item, Payload};
 
 /// Requests that a host holds; further ones wait with the application.
 const HOST_MESSAGES_MAX: usize = 4_096;
+
+/// Messages of a run before an address is used again: by 2^40 B, long after it is free.
+const ADDRESS_SLOTS: u64 = 1 << 18;
 
 /// See the module.
 pub struct Edm {
@@ -347,7 +351,8 @@ impl Fabric for Edm {
         let request = Request {
             token: Token(handle),
             peer: NodeId(message.memory),
-            address: Address(0),
+            // Every message has bytes of its own.
+            address: Address(message.index % ADDRESS_SLOTS * MESSAGE_BYTES_MAX.0),
             op,
             fence: false,
         };

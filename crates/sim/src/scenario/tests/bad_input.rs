@@ -5,26 +5,11 @@ use proptest::prelude::*;
 #[test]
 fn bad_values_are_refused_with_line_key_found_and_allowed() {
     let cases = [
-        (
-            "[fabric]\nnodes = 1\n",
-            "s.toml:2: fabric.nodes = 1: allowed are 2 to 512",
-        ),
-        (
-            "[fabric]\nnodes = 513\n",
-            "s.toml:2: fabric.nodes = 513: allowed are 2 to 512",
-        ),
-        (
-            "[fabric]\nnodes = -1\n",
-            "s.toml:2: fabric.nodes = -1: allowed are 2 to 512",
-        ),
-        (
-            "[fabric]\nnodes = 9.0\n",
-            "s.toml:2: fabric.nodes = 9.0: allowed are 2 to 512",
-        ),
-        (
-            "[fabric]\nnodes = \"9\"\n",
-            "s.toml:2: fabric.nodes = \"9\": allowed are 2 to 512",
-        ),
+        ("[fabric]\nnodes = 1\n", "s.toml:2: fabric.nodes = 1: allowed are 2 to 512"),
+        ("[fabric]\nnodes = 513\n", "s.toml:2: fabric.nodes = 513: allowed are 2 to 512"),
+        ("[fabric]\nnodes = -1\n", "s.toml:2: fabric.nodes = -1: allowed are 2 to 512"),
+        ("[fabric]\nnodes = 9.0\n", "s.toml:2: fabric.nodes = 9.0: allowed are 2 to 512"),
+        ("[fabric]\nnodes = \"9\"\n", "s.toml:2: fabric.nodes = \"9\": allowed are 2 to 512"),
         (
             "[fabric]\nlink_gbps = 30\n",
             "s.toml:2: fabric.link_gbps = 30: allowed are 10, 25, 40, 100, 200, 400",
@@ -41,10 +26,7 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
             "[fabric]\npcs_clock_ns = 0\n",
             "s.toml:2: fabric.pcs_clock_ns = 0: allowed are 0.001 to 1000",
         ),
-        (
-            "fabric = 3\n",
-            "s.toml:1: fabric = 3: allowed are a table [fabric]",
-        ),
+        ("fabric = 3\n", "s.toml:1: fabric = 3: allowed are a table [fabric]"),
         (
             "\n# c\n[fabric.edm]\n\n\n\nchunk_bytes = 32\n",
             "s.toml:7: fabric.edm.chunk_bytes = 32: allowed are multiples of 64 from 64 to 1024",
@@ -70,22 +52,10 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
             "[background]\nframe_bytes = 63\n",
             "s.toml:2: background.frame_bytes = 63: allowed are 64 to 9018",
         ),
-        (
-            "[workload]\nload = 1.01\n",
-            "s.toml:2: workload.load = 1.01: allowed are over 0 to 1",
-        ),
-        (
-            "[workload]\nload = 0\n",
-            "s.toml:2: workload.load = 0: allowed are over 0 to 1",
-        ),
-        (
-            "[workload]\nload = nan\n",
-            "s.toml:2: workload.load = nan: allowed are over 0 to 1",
-        ),
-        (
-            "[workload]\nload = inf\n",
-            "s.toml:2: workload.load = inf: allowed are over 0 to 1",
-        ),
+        ("[workload]\nload = 1.01\n", "s.toml:2: workload.load = 1.01: allowed are over 0 to 1"),
+        ("[workload]\nload = 0\n", "s.toml:2: workload.load = 0: allowed are over 0 to 1"),
+        ("[workload]\nload = nan\n", "s.toml:2: workload.load = nan: allowed are over 0 to 1"),
+        ("[workload]\nload = inf\n", "s.toml:2: workload.load = inf: allowed are over 0 to 1"),
         (
             "[workload]\nmessage_bytes = 0\n",
             "s.toml:2: workload.message_bytes = 0: allowed are 1 to 4194240",
@@ -98,10 +68,7 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
             "[run]\nwarmup_fraction = 1\n",
             "s.toml:2: run.warmup_fraction = 1: allowed are 0 to under 1",
         ),
-        (
-            "[run]\nseed = -1\n",
-            "s.toml:2: run.seed = -1: allowed are 0 to 18446744073709551615",
-        ),
+        ("[run]\nseed = -1\n", "s.toml:2: run.seed = -1: allowed are 0 to 18446744073709551615"),
     ];
     for (text, expected) in cases {
         assert_eq!(parse(text), Err(expected.to_owned()), "{text}");
@@ -180,6 +147,29 @@ fn keys_that_do_not_fit_together_are_refused() {
 }
 
 #[test]
+fn no_key_of_synthetic_messages_is_ignored_beside_a_trace() {
+    let mut keys = 0;
+    for Key { name, default, .. } in Scenario::keys(&FABRICS) {
+        let Some(key) = name.strip_prefix("workload.") else {
+            continue;
+        };
+        if ["kind", "trace", "trace_format"].contains(&key) {
+            continue;
+        }
+        let value = match default.as_str() {
+            "none" => "\"hadoop\"",
+            "nodes - 1" => "143",
+            default => default,
+        };
+        let text = format!("[workload]\nkind = \"trace\"\ntrace = \"t.csv\"\n{key} = {value}\n");
+        let error = parse(&text).expect_err(key);
+        assert!(error.contains(": it changes nothing: allowed only "), "{error}");
+        keys += 1;
+    }
+    assert_eq!(keys, 12);
+}
+
+#[test]
 fn unknown_keys_are_refused_with_those_allowed() {
     let cases = [
         (
@@ -207,16 +197,9 @@ fn unknown_keys_are_refused_with_those_allowed() {
 
 #[test]
 fn what_is_not_toml_is_refused_with_its_line() {
-    for (text, line) in [
-        ("[fabric]\nnodes = = 3\n", 2),
-        ("[fabric\n", 1),
-        ("a = 1\na = 2\n", 2),
-    ] {
+    for (text, line) in [("[fabric]\nnodes = = 3\n", 2), ("[fabric\n", 1), ("a = 1\na = 2\n", 2)] {
         let error = parse(text).expect_err(text);
-        assert!(
-            error.starts_with(&format!("s.toml:{line}: not TOML: ")),
-            "{error}"
-        );
+        assert!(error.starts_with(&format!("s.toml:{line}: not TOML: ")), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
     }
     for empty in ["", " \n\n", "# nothing\n"] {
@@ -233,10 +216,7 @@ fn files_that_are_no_scenario_are_refused() {
         std::fs::write(&path, bytes).expect("written");
         let error = Scenario::load(&path, &FABRICS).expect_err(name).to_string();
         let prefix = format!("{}/", folder.path().display());
-        error
-            .strip_prefix(&prefix)
-            .expect("the file's name first")
-            .to_owned()
+        error.strip_prefix(&prefix).expect("the file's name first").to_owned()
     };
     let empty = "e.toml: empty: a scenario has at least one key, such as fabric.kind";
     assert_eq!(load("e.toml", b""), empty);
@@ -247,21 +227,13 @@ fn files_that_are_no_scenario_are_refused() {
     let error = Scenario::load(Path::new("no/s.toml"), &FABRICS).expect_err("no file");
     let expected = "no/s.toml: cannot be read: No such file or directory";
     assert_eq!(error.to_string(), expected);
-    let error = Scenario::load(folder.path(), &FABRICS)
-        .expect_err("a folder")
-        .to_string();
-    assert!(
-        error.ends_with(": cannot be read: Is a directory"),
-        "{error}"
-    );
+    let error = Scenario::load(folder.path(), &FABRICS).expect_err("a folder").to_string();
+    assert!(error.ends_with(": cannot be read: Is a directory"), "{error}");
 }
 
 /// Words that a scenario is made of, and some that it is not.
 fn scenario_words() -> impl Strategy<Value = String> {
-    let keys: Vec<String> = Scenario::keys(&FABRICS)
-        .into_iter()
-        .map(|key| key.name)
-        .collect();
+    let keys: Vec<String> = Scenario::keys(&FABRICS).into_iter().map(|key| key.name).collect();
     const VALUES: &[&str] = &[
         "0",
         "1",

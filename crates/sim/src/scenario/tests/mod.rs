@@ -34,10 +34,7 @@ fn everything_has_a_default() {
             memory_access: Ps(0),
             pcs_clock: Ps(640),
             edm: EdmConfig::default(),
-            background: Background {
-                load: 0.0,
-                frame_bytes: 1518,
-            },
+            background: Background { load: 0.0, frame_bytes: 1518 },
         },
         workload: WorkloadConfig::Poisson(PoissonConfig {
             pattern: Pattern::AllToAll,
@@ -47,11 +44,7 @@ fn everything_has_a_default() {
             rmw_fraction: 0.0,
             messages: 100_000,
         }),
-        run: RunConfig {
-            seed: 1,
-            warmup_fraction: 0.05,
-            cooldown_fraction: 0.05,
-        },
+        run: RunConfig { seed: 1, warmup_fraction: 0.05, cooldown_fraction: 0.05 },
     };
     assert_eq!(parse("[fabric]\n"), Ok(expected));
 }
@@ -113,33 +106,18 @@ fn every_key_is_read() {
         memory_access: Ps(82_000),
         pcs_clock: Ps(1_280),
         edm,
-        background: Background {
-            load: 0.25,
-            frame_bytes: 9018,
-        },
+        background: Background { load: 0.25, frame_bytes: 9018 },
     };
     let workload = WorkloadConfig::Poisson(PoissonConfig {
-        pattern: Pattern::Incast {
-            fan_in: 7,
-            receiver: 15,
-        },
+        pattern: Pattern::Incast { fan_in: 7, receiver: 15 },
         load: 0.75,
         sizes: built_in("memcached").expect("built in"),
         read_fraction: 0.6,
         rmw_fraction: 0.4,
         messages: 5,
     });
-    let run = RunConfig {
-        seed: u64::MAX,
-        warmup_fraction: 0.0,
-        cooldown_fraction: 0.5,
-    };
-    let expected = Scenario {
-        fabric_kind: "raw-ethernet".into(),
-        fabric,
-        workload,
-        run,
-    };
+    let run = RunConfig { seed: u64::MAX, warmup_fraction: 0.0, cooldown_fraction: 0.5 };
+    let expected = Scenario { fabric_kind: "raw-ethernet".into(), fabric, workload, run };
     assert_eq!(scenario, expected);
 }
 
@@ -148,44 +126,39 @@ fn patterns_have_defaults_that_fit_the_network() {
     let pattern = |text: &str| poisson(&parse(text).expect(text)).pattern;
     assert_eq!(
         pattern("[fabric]\nnodes = 9\n[workload]\npattern = \"incast\"\n"),
-        Pattern::Incast {
-            fan_in: 8,
-            receiver: 0
-        }
+        Pattern::Incast { fan_in: 8, receiver: 0 }
     );
     assert_eq!(
         pattern("[workload]\npattern = \"hot-spot\"\nhot_spot_node = 143\n"),
-        Pattern::HotSpot {
-            fraction: 0.2,
-            node: 143
-        }
+        Pattern::HotSpot { fraction: 0.2, node: 143 }
     );
-    assert_eq!(
-        pattern("[workload]\npattern = \"permutation\"\n"),
-        Pattern::Permutation
-    );
+    assert_eq!(pattern("[workload]\npattern = \"permutation\"\n"), Pattern::Permutation);
+}
+
+#[test]
+fn a_trace_alone_is_a_scenario() {
+    let trace = TraceConfig { path: "t.csv".into(), format: TraceFormat::Csv };
+    let text = "[workload]\nkind = \"trace\"\ntrace = \"t.csv\"\n";
+    assert_eq!(parse(text), Ok(Scenario::of_trace(trace, &FABRICS)));
+}
+
+#[test]
+fn a_trace_may_share_its_links_with_any_background() {
+    let text = "[background]\nload = 0.9\n[workload]\nkind = \"trace\"\ntrace = \"t.csv\"\n";
+    assert_eq!(parse(text).expect("a scenario").fabric.background.load, 0.9);
 }
 
 #[test]
 fn a_trace_is_measured_whole_and_looked_up_from_the_scenario() {
     let text = "[workload]\nkind = \"trace\"\ntrace = \"t.parquet\"\n";
     let scenario = Scenario::parse(text, Path::new("dir/s.toml"), &FABRICS).expect("a scenario");
-    let trace = TraceConfig {
-        path: "dir/t.parquet".into(),
-        format: TraceFormat::Parquet,
-    };
+    let trace = TraceConfig { path: "dir/t.parquet".into(), format: TraceFormat::Parquet };
     assert_eq!(scenario.workload, WorkloadConfig::Trace(trace));
     assert_eq!(scenario.run.warmup_fraction, 0.0);
     assert_eq!(scenario.run.cooldown_fraction, 0.0);
     let text = "[workload]\nkind=\"trace\"\ntrace = \"t.txt\"\ntrace_format = \"edm-artifact\"\n";
-    let trace = TraceConfig {
-        path: "t.txt".into(),
-        format: TraceFormat::EdmArtifact,
-    };
-    assert_eq!(
-        parse(text).expect("a scenario").workload,
-        WorkloadConfig::Trace(trace)
-    );
+    let trace = TraceConfig { path: "t.txt".into(), format: TraceFormat::EdmArtifact };
+    assert_eq!(parse(text).expect("a scenario").workload, WorkloadConfig::Trace(trace));
 }
 
 /// The cells of the rows of the reference page whose first cell is a key.
@@ -196,21 +169,14 @@ fn documented_keys(page: &str) -> Vec<Key> {
         let cells: Vec<String> = row.trim_matches('|').split('|').map(unquoted).collect();
         assert_eq!(cells.len(), 4, "{row}");
         assert!(cells[3].len() > 10, "no meaning: {row}");
-        Key {
-            name: cells[0].clone(),
-            default: cells[1].clone(),
-            allowed: cells[2].clone(),
-        }
+        Key { name: cells[0].clone(), default: cells[1].clone(), allowed: cells[2].clone() }
     })
     .collect()
 }
 
 #[test]
 fn the_reference_page_lists_every_key_as_it_is() {
-    let page = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/reference/scenario.md"
-    );
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/scenario.md");
     let page = std::fs::read_to_string(page).expect("the reference page");
     let fabrics = ["edm", "raw-ethernet", "ideal"];
     assert_eq!(documented_keys(&page), Scenario::keys(&fabrics));
@@ -223,16 +189,8 @@ fn every_scenario_of_the_repository_is_read() {
     for entry in std::fs::read_dir(folder).expect("the scenarios") {
         let path = entry.expect("an entry").path();
         let scenario = Scenario::load(&path, &FABRICS).expect("a scenario");
-        let PoissonConfig {
-            load,
-            messages,
-            sizes,
-            ..
-        } = poisson(&scenario);
-        let name = path
-            .file_stem()
-            .and_then(|name| name.to_str())
-            .expect("a name");
+        let PoissonConfig { load, messages, sizes, .. } = poisson(&scenario);
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
         match name.strip_prefix("app-") {
             Some(application) => {
                 assert_eq!((*load, *messages), (0.4, 20_000), "{name}");
@@ -256,13 +214,8 @@ fn files_are_looked_up_from_the_scenario_before_those_built_in() {
     let path = write("s.toml", "[workload]\nsize_cdf = \"hadoop.csv\"\n");
     let scenario = Scenario::load(&path, &FABRICS).expect("a scenario");
     assert_eq!(Some(&poisson(&scenario).sizes), built_in("hadoop").as_ref());
-    write(
-        "hadoop.csv",
-        "application,size_bytes,cumulative_probability\na,5,1\nb,6,1\n",
-    );
-    let error = Scenario::load(&path, &FABRICS)
-        .expect_err("of two applications")
-        .to_string();
+    write("hadoop.csv", "application,size_bytes,cumulative_probability\na,5,1\nb,6,1\n");
+    let error = Scenario::load(&path, &FABRICS).expect_err("of two applications").to_string();
     let expected = "hadoop.csv: sizes of several applications: choose one of a, b";
     assert!(error.ends_with(expected), "{error}");
     let text = "[workload]\nsize_cdf = \"hadoop.csv\"\nsize_application = \"b\"\n";

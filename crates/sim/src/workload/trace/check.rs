@@ -48,15 +48,9 @@ fn check_messages(mut source: impl MessageSource) -> u64 {
             Ok(Some(message)) => {
                 assert_eq!(message.index, messages);
                 assert!(message.arrival >= last, "time ran back at {message:?}");
-                assert!(
-                    message.compute < NODES && message.memory < NODES,
-                    "{message:?}"
-                );
+                assert!(message.compute < NODES && message.memory < NODES, "{message:?}");
                 assert_ne!(message.compute, message.memory);
-                assert!(
-                    (1..=MESSAGE_BYTES_MAX).contains(&message.bytes.0),
-                    "{message:?}"
-                );
+                assert!((1..=MESSAGE_BYTES_MAX).contains(&message.bytes.0), "{message:?}");
                 messages += 1;
                 last = message.arrival;
             }

@@ -53,9 +53,7 @@ fn read_file(name: &str, bytes: &[u8], format: TraceFormat) -> Result<Vec<Messag
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
     fs::write(&path, bytes).expect("written");
-    let opened = TraceConfig { path, format }
-        .open(NODES)
-        .map_err(SourceError::from);
+    let opened = TraceConfig { path, format }.open(NODES).map_err(SourceError::from);
     let messages = opened.and_then(|mut source| {
         let total = source.messages_total();
         let messages = read_all(source.as_mut())?;
@@ -67,14 +65,7 @@ fn read_file(name: &str, bytes: &[u8], format: TraceFormat) -> Result<Vec<Messag
 
 fn message(index: u64, arrival_ps: u64, kind: Kind, bytes: u64) -> Message {
     let arrival = Ps(arrival_ps);
-    Message {
-        index,
-        arrival,
-        kind,
-        compute: 1,
-        memory: 2,
-        bytes: Bytes(bytes),
-    }
+    Message { index, arrival, kind, compute: 1, memory: 2, bytes: Bytes(bytes) }
 }
 
 fn synthetic(messages: u64, rmw_fraction: f64) -> Vec<Message> {
@@ -87,10 +78,7 @@ fn synthetic(messages: u64, rmw_fraction: f64) -> Vec<Message> {
         messages,
     };
     let link = BitsPerSecond::from_gbps(100).expect("an Ethernet rate");
-    let blocks = |_, _| LinkBlocks {
-        compute_uplink: 10.0,
-        ..LinkBlocks::default()
-    };
+    let blocks = |_, _| LinkBlocks { compute_uplink: 10.0, ..LinkBlocks::default() };
     let mut source = Poisson::new(&config, NODES, link, 1, &blocks).expect("a short run");
     read_all(&mut source).expect("synthetic messages never fail")
 }
@@ -132,10 +120,7 @@ fn csv_columns_are_found_by_name() {
 #[test]
 fn an_edm_artifact_read_moves_the_reply_and_a_write_the_data() {
     let text = b"0,1,1,2,8,5840,0\n1,3,1,2,1024,-1,3\n";
-    let expected = vec![
-        message(0, 0, Kind::Read, 5_840),
-        message(1, 1_920, Kind::Write, 1_024),
-    ];
+    let expected = vec![message(0, 0, Kind::Read, 5_840), message(1, 1_920, Kind::Write, 1_024)];
     assert_eq!(read_text(text, TraceFormat::EdmArtifact), Ok(expected));
 }
 
@@ -143,69 +128,30 @@ fn an_edm_artifact_read_moves_the_reply_and_a_write_the_data() {
 fn bad_csv_is_refused_with_its_line() {
     let header = "arrival_ps,kind,compute,memory,bytes\n";
     let cases = [
-        (
-            "5,read,1,2",
-            "t.csv:3: 5,read,1,2: 4 fields: allowed are 5, as in the header",
-        ),
-        (
-            "5,read,1,2,64,",
-            "t.csv:3: 5,read,1,2,64,: 6 fields: allowed are 5, as in the header",
-        ),
-        (
-            "x,read,1,2,64",
-            "t.csv:3: arrival_ps = x: allowed are whole numbers",
-        ),
-        (
-            "5.5,read,1,2,64",
-            "t.csv:3: arrival_ps = 5.5: allowed are whole numbers",
-        ),
-        (
-            "5,get,1,2,64",
-            "t.csv:3: kind = get: allowed are read, write, rmw",
-        ),
-        (
-            "5,read,-1,2,64",
-            "t.csv:3: compute = -1: allowed are whole numbers",
-        ),
+        ("5,read,1,2", "t.csv:3: 5,read,1,2: 4 fields: allowed are 5, as in the header"),
+        ("5,read,1,2,64,", "t.csv:3: 5,read,1,2,64,: 6 fields: allowed are 5, as in the header"),
+        ("x,read,1,2,64", "t.csv:3: arrival_ps = x: allowed are whole numbers"),
+        ("5.5,read,1,2,64", "t.csv:3: arrival_ps = 5.5: allowed are whole numbers"),
+        ("5,get,1,2,64", "t.csv:3: kind = get: allowed are read, write, rmw"),
+        ("5,read,-1,2,64", "t.csv:3: compute = -1: allowed are whole numbers"),
         ("5,read,1,8,64", "t.csv:3: memory = 8: allowed are 0 to 7"),
-        (
-            "5,read,2,2,64",
-            "t.csv:3: compute = memory = 2: allowed are two different nodes",
-        ),
-        (
-            "5,read,1,2,0",
-            "t.csv:3: bytes = 0 of a read: allowed are 1 to 4194240",
-        ),
-        (
-            "3,read,1,2,64",
-            "t.csv:3: arrival 0.003 ns after 0.004 ns: allowed is none earlier",
-        ),
+        ("5,read,2,2,64", "t.csv:3: compute = memory = 2: allowed are two different nodes"),
+        ("5,read,1,2,0", "t.csv:3: bytes = 0 of a read: allowed are 1 to 4194240"),
+        ("3,read,1,2,64", "t.csv:3: arrival 0.003 ns after 0.004 ns: allowed is none earlier"),
     ];
     for (row, expected) in cases {
         let text = format!("{header}4,read,1,2,64\n{row}\n");
-        assert_eq!(
-            read_text(text.as_bytes(), TraceFormat::Csv),
-            Err(expected.to_owned())
-        );
+        assert_eq!(read_text(text.as_bytes(), TraceFormat::Csv), Err(expected.to_owned()));
     }
     let allowed = "allowed is one with arrival_ps or arrival_ns, kind, compute, memory, bytes";
     let cases = [
         ("", format!("t.csv: empty: {allowed}")),
         ("# only a comment\n", format!("t.csv: empty: {allowed}")),
-        (
-            header,
-            "t.csv: no message: allowed are one or more rows".to_owned(),
-        ),
-        (
-            "arrival,kind\n",
-            format!("t.csv:1: header arrival,kind: {allowed}"),
-        ),
+        (header, "t.csv: no message: allowed are one or more rows".to_owned()),
+        ("arrival,kind\n", format!("t.csv:1: header arrival,kind: {allowed}")),
     ];
     for (text, expected) in cases {
-        assert_eq!(
-            read_file("t.csv", text.as_bytes(), TraceFormat::Csv),
-            Err(expected)
-        );
+        assert_eq!(read_file("t.csv", text.as_bytes(), TraceFormat::Csv), Err(expected));
     }
 }
 
@@ -213,27 +159,15 @@ fn bad_csv_is_refused_with_its_line() {
 fn a_bad_edm_artifact_is_refused_with_its_line() {
     let cases = [
         ("", "t.csv: no message: allowed are one or more rows"),
-        (
-            "0,2,1,2,8,64,0",
-            "t.csv:1: type = 2: allowed are 1 (read) and 3 (write)",
-        ),
-        (
-            "0,100,1,2,8,64,0",
-            "t.csv:1: type = 100: allowed are 1 (read) and 3 (write)",
-        ),
+        ("0,2,1,2,8,64,0", "t.csv:1: type = 2: allowed are 1 (read) and 3 (write)"),
+        ("0,100,1,2,8,64,0", "t.csv:1: type = 100: allowed are 1 (read) and 3 (write)"),
         (
             "0,1,1,2,8,64",
             "t.csv:1: 0,1,1,2,8,64: 6 fields: allowed are 7, \
              id,type,src,dst,bytes,reply_bytes,slot",
         ),
-        (
-            "0,1,1,2,8,-1,0",
-            "t.csv:1: reply_bytes = -1: allowed are whole numbers",
-        ),
-        (
-            "0,3,1,2,0,-1,0",
-            "t.csv:1: bytes = 0 of a write: allowed are 1 to 4194240",
-        ),
+        ("0,1,1,2,8,-1,0", "t.csv:1: reply_bytes = -1: allowed are whole numbers"),
+        ("0,3,1,2,0,-1,0", "t.csv:1: bytes = 0 of a write: allowed are 1 to 4194240"),
         (
             "0,3,1,2,8,-1,18446744073709551615",
             "t.csv:1: slot = 18446744073709551615: allowed are \
@@ -260,10 +194,7 @@ fn bad_parquet_is_refused_with_its_row() {
          earlier",
         ),
         (
-            Message {
-                memory: 9,
-                ..message(2, 5, Kind::Read, 64)
-            },
+            Message { memory: 9, ..message(2, 5, Kind::Read, 64) },
             "row 3: memory = 9: allowed are \
          0 to 7",
         ),
@@ -283,12 +214,7 @@ fn bad_parquet_is_refused_with_its_row() {
 #[test]
 fn what_is_no_parquet_is_refused() {
     let whole = parquet_bytes();
-    for bytes in [
-        &[][..],
-        b"PAR1",
-        b"arrival_ps\n1\n2\n",
-        &whole[..whole.len() / 2],
-    ] {
+    for bytes in [&[][..], b"PAR1", b"arrival_ps\n1\n2\n", &whole[..whole.len() / 2]] {
         let error = read_file("t", bytes, TraceFormat::Parquet).expect_err("not Parquet");
         assert!(error.starts_with("t: not readable as Parquet: "), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
@@ -298,15 +224,9 @@ fn what_is_no_parquet_is_refused() {
 #[test]
 fn a_trace_that_is_not_there_is_named() {
     for format in TraceFormat::ALL {
-        let trace = TraceConfig {
-            path: "no/such/trace".into(),
-            format,
-        };
+        let trace = TraceConfig { path: "no/such/trace".into(), format };
         let error = trace.open(NODES).err().expect("no such file").to_string();
-        assert_eq!(
-            error,
-            "no/such/trace: cannot be read: No such file or directory"
-        );
+        assert_eq!(error, "no/such/trace: cannot be read: No such file or directory");
     }
 }
 
@@ -321,10 +241,7 @@ fn csv_and_parquet_keep_every_message() {
 #[test]
 fn parquet_keeps_every_row_group() {
     let messages = synthetic(70_000, 0.2);
-    assert!(
-        round_trip(&messages, TraceFormat::Parquet) == messages,
-        "a message changed"
-    );
+    assert!(round_trip(&messages, TraceFormat::Parquet) == messages, "a message changed");
 }
 
 #[test]
@@ -355,12 +272,8 @@ fn the_edm_artifact_has_no_atomics() {
 fn a_full_disk_is_reported_in_every_format() {
     let messages = synthetic(10_000, 0.0);
     for format in TraceFormat::ALL {
-        let error = write_trace(
-            &mut Recorded::new(&messages),
-            Path::new("/dev/full"),
-            format,
-        )
-        .expect_err("the device is full");
+        let error = write_trace(&mut Recorded::new(&messages), Path::new("/dev/full"), format)
+            .expect_err("the device is full");
         let expected = "/dev/full: cannot be written: No space left on device";
         assert_eq!(error.to_string(), expected, "{format:?}");
     }
