@@ -6,6 +6,7 @@ mod host;
 mod memory;
 mod message;
 pub mod phy;
+mod redundancy;
 pub mod sched;
 mod switch;
 
@@ -17,4 +18,5 @@ pub use message::{
     MemoryRequest, MessageId, Modify, NodeId, Notification, Op, Outbound, RMW_BYTES, Request,
     RmwOpcode, Status, StatusCode, SubmitError, Token,
 };
+pub use redundancy::{Interface, MirroredConfig, MirroredHost, RedundancyCounters, Transmit};
 pub use switch::{Dropped, Emission, Switch};
