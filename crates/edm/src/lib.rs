@@ -6,6 +6,7 @@ mod host;
 mod memory;
 mod message;
 pub mod phy;
+pub mod port;
 mod redundancy;
 pub mod sched;
 mod switch;

@@ -80,10 +80,9 @@ impl TxArbiter {
         }
     }
 
-    /// Whether a framed unit is under way: the next block must be the memory source's.
-    #[must_use]
-    pub const fn is_inside_unit(&self) -> bool {
-        self.open
+    /// Forgets the unit under way: the link is disabled, and what goes out is heard by nobody.
+    pub const fn abandon_unit(&mut self) {
+        self.open = false;
     }
 
     /// One slot. `from_encoder` is what the encoder was asked for a latency ago: a block of a frame,

@@ -16,4 +16,4 @@ pub use arbiter::{GAP_SLOTS, MemorySource, TxArbiter, TxSlot, Unit};
 pub use encoder_buffer::ENCODER_LATENCY_SLOTS;
 pub use extractor::{Corruption, RxCounters, RxEvent, RxExtractor, RxSlot};
 pub use frame_buffer::FRAME_BYTES_MAX;
-pub use signal::{ABORT, REMOTE_FAULT};
+pub use signal::{ABORT, LineBlock, REMOTE_FAULT};

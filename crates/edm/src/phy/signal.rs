@@ -2,6 +2,21 @@
 
 use ethermem_wire::{Block, BlockType};
 
+/// A block as a link carries it, right or wrong: two sync bits and the payload, descrambled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineBlock {
+    /// The two bits in front; 01 and 10 are valid.
+    pub sync: u8,
+    /// The 64 bits after them.
+    pub payload: u64,
+}
+
+impl From<Block> for LineBlock {
+    fn from(block: Block) -> LineBlock {
+        LineBlock { sync: block.sync() as u8, payload: block.payload() }
+    }
+}
+
 /// Eight error characters. Between /MS/ and /MT/: the sender gives the message up, as a switch must
 /// when the link that a chunk came by fails under it. The next link is sound, so its receiver drops
 /// the message and must not take this for corruption. No error of one or two bits makes this block

@@ -3,8 +3,8 @@
 use ethermem_units::{Bytes, Ps};
 
 use crate::message::{
-    Ack, Action, Event, FailReason, MESSAGE_BYTES_MAX, NodeId, Op, Outbound, Request, StatusCode,
-    SubmitError,
+    Ack, Action, Chunk, ChunkKind, Event, FailReason, MESSAGE_BYTES_MAX, NodeId, Op, Outbound,
+    Request, StatusCode, SubmitError,
 };
 
 use super::pending::{Clock, Outcome, Requests};
@@ -232,11 +232,13 @@ impl MirroredHost {
         Some(Transmit::Unused { peer: owed.peer, id: owed.id })
     }
 
-    /// Notes the ids that the memory node will see.
+    /// Notes the ids that the memory node will see. A posted write carries none.
     fn sent(&mut self, outbound: Outbound) -> Transmit {
         match outbound {
             Outbound::Request(request) => self.ids.expose(request.peer, request.id),
-            Outbound::Chunk { chunk, token: Some(_) } => self.ids.expose(chunk.peer, chunk.id),
+            Outbound::Chunk { chunk, token: Some(_) } if !is_posted(&chunk) => {
+                self.ids.expose(chunk.peer, chunk.id);
+            }
             _ => {}
         }
         Transmit::Message(outbound)
@@ -254,6 +256,11 @@ impl MirroredHost {
         }
         Some(Action::Deliver { token: pending.request.token, offset, bytes })
     }
+}
+
+/// Whether a chunk is of a write that nobody answers: on the wire it has neither source nor id.
+pub(super) const fn is_posted(chunk: &Chunk) -> bool {
+    matches!(chunk.kind, ChunkKind::WriteRequest { ack: Ack::Posted, .. })
 }
 
 /// Whether the memory node would say the same to any copy.

@@ -4,6 +4,7 @@ use ethermem_units::Ps;
 
 use crate::message::{Action, Chunk, Grant, MemoryRequest, MessageId, NodeId, Status, StatusCode};
 
+use super::compute::is_posted;
 use super::copies::Copy;
 use super::ledger::Owed;
 use super::{Interface, MirroredHost};
@@ -69,9 +70,14 @@ impl MirroredHost {
         }
     }
 
-    /// A chunk arrived. [`Action::Store`] comes with the first copy alone.
+    /// A chunk arrived. [`Action::Store`] comes with the first copy alone. A posted write has no
+    /// name to tell copies by, but only a node with one interface sends it: it is always stored.
     #[must_use]
     pub fn on_chunk(&mut self, now: Ps, interface: Interface, chunk: Chunk) -> Option<Action> {
+        if is_posted(&chunk) {
+            let stored = self.sides.len() == 1;
+            return stored.then_some(Action::Store(chunk));
+        }
         let action = self.side(interface).host.on_chunk(now, chunk);
         let action = action.and_then(|action| match action {
             Action::Store(chunk) => self.first_copy(now, interface, &chunk),
@@ -97,6 +103,9 @@ impl MirroredHost {
 
     /// Memory took a chunk given by [`Action::Store`], or refused it.
     pub fn on_written(&mut self, now: Ps, interface: Interface, chunk: &Chunk, code: StatusCode) {
+        if is_posted(chunk) {
+            return;
+        }
         self.copies.written(chunk, code);
         self.side(interface).host.on_written(now, chunk, code);
     }

@@ -175,6 +175,13 @@ impl Switch {
         });
     }
 
+    /// Charges blocks of Ethernet frames that came by the uplink of `from` to that port's next
+    /// release.
+    #[inline]
+    pub fn on_ethernet(&mut self, now: Ps, from: NodeId, blocks: u32) {
+        self.scheduler.charge_source(now, from.0, blocks);
+    }
+
     /// Charges control blocks that left by the downlink of `to` to that port's next release.
     #[inline]
     pub fn on_emitted(&mut self, now: Ps, to: NodeId, blocks: u32) {

@@ -1,6 +1,8 @@
 //! What stands around the edges in the tests: an encoder with its MAC, frames, a memory side.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub(crate) mod network;
+
 use std::collections::VecDeque;
 
 use ethermem_edm::phy::{ENCODER_LATENCY_SLOTS, MemorySource, Unit};
