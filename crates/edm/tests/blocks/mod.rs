@@ -1,6 +1,7 @@
 //! What stands around the edges in the tests: an encoder with its MAC, frames, a memory side.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub(crate) mod history;
 pub(crate) mod network;
 
 use std::collections::VecDeque;
