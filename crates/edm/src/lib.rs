@@ -5,6 +5,9 @@ mod config;
 mod host;
 mod memory;
 mod message;
+pub mod phy;
+pub mod port;
+mod redundancy;
 pub mod sched;
 mod switch;
 
@@ -16,4 +19,5 @@ pub use message::{
     MemoryRequest, MessageId, Modify, NodeId, Notification, Op, Outbound, RMW_BYTES, Request,
     RmwOpcode, Status, StatusCode, SubmitError, Token,
 };
+pub use redundancy::{Interface, MirroredConfig, MirroredHost, RedundancyCounters, Transmit};
 pub use switch::{Dropped, Emission, Switch};

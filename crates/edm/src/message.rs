@@ -61,6 +61,13 @@ impl MessageId {
         1 <= ahead && ahead <= 8
     }
 
+    /// Counts the users of its row, modulo 16.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn generation(self) -> u8 {
+        self.0 >> 3 & 0xf
+    }
+
     /// The row of the message state table.
     #[inline]
     #[must_use]

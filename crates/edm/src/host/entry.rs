@@ -42,6 +42,8 @@ pub(super) mod kind {
     pub(in crate::host) const FENCE: u8 = 1 << 3;
     /// In the queue behind a fence (relaxed order).
     pub(in crate::host) const BEHIND_FENCE: u8 = 1 << 4;
+    /// Its id was given with it.
+    pub(in crate::host) const NAMED: u8 = 1 << 5;
 }
 
 /// One message of this host as compute node: 64 bytes, one cache line.

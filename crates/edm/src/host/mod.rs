@@ -152,6 +152,26 @@ impl Host {
     /// # Panics
     /// If `now` is before that of an earlier call: true of every method that takes the time.
     pub fn submit(&mut self, now: Ps, request: Request) -> Result<(), SubmitError> {
+        self.take(now, request, None)
+    }
+
+    /// As [`Host::submit`], but the message gets the id that its caller chose: two hosts of one
+    /// node, each on a switch of its own, name a message alike. The id's row must not be in use.
+    pub(crate) fn submit_as(
+        &mut self,
+        now: Ps,
+        request: Request,
+        id: MessageId,
+    ) -> Result<(), SubmitError> {
+        self.take(now, request, Some(id))
+    }
+
+    fn take(
+        &mut self,
+        now: Ps,
+        request: Request,
+        id: Option<MessageId>,
+    ) -> Result<(), SubmitError> {
         self.advance(now);
         let peer = request.peer;
         if peer == self.node || usize::from(peer.0) >= self.destinations.len() {
@@ -176,7 +196,11 @@ impl Host {
             Op::ReadModifyWrite { opcode, .. } => opcode.code(),
             _ => 0,
         };
-        let entry = self.entry(request, bytes.0 as u32, kind, opcode);
+        let mut entry = self.entry(request, bytes.0 as u32, kind, opcode);
+        if let Some(id) = id {
+            entry.id = id;
+            entry.kind |= kind::NAMED;
+        }
         let index = self.slab.insert(entry, operands).ok_or(SubmitError::Full)?;
         if entry.has(state::TIMED) {
             self.slab.push_time(&mut self.deadlines, index);
@@ -235,6 +259,17 @@ impl Host {
     #[must_use]
     pub const fn messages_in_use(&self) -> usize {
         self.slab.in_use()
+    }
+
+    /// Whether requests to `peer` are taken: neither it nor the link was declared failed.
+    pub(crate) fn is_reachable(&self, peer: NodeId) -> bool {
+        !self.link_down && self.destinations.get(usize::from(peer.0)).is_some_and(|d| !d.is(DOWN))
+    }
+
+    /// Whether an id is in use, quarantine included.
+    pub(crate) fn is_open(&self, peer: NodeId, id: MessageId) -> bool {
+        let index = self.table.get(peer, id);
+        index != NONE && self.slab[index].id == id
     }
 
     /// Notifications to `peer` whose demand was not sent in full: at most X.

@@ -146,7 +146,11 @@ impl Host {
         let peer = entry.peer;
         let write = entry.is(kind::WRITE);
         let destination = &mut self.destinations[usize::from(peer.0)];
-        entry.id = self.table.open(destination, peer, write, index);
+        if entry.is(kind::NAMED) {
+            self.table.open_as(destination, peer, entry.id, index);
+        } else {
+            entry.id = self.table.open(destination, peer, write, index);
+        }
         entry.state = (entry.state | state::OPEN | state::UNSENT) & !state::QUEUED;
         entry.next = NONE;
         entry.before = index;

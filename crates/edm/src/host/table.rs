@@ -101,15 +101,28 @@ impl Table {
         index: u32,
     ) -> MessageId {
         assert!(self.has_free_row(destination, write), "no free row for {peer:?}");
-        let used = &mut destination.rows[usize::from(write)];
-        let row = used.trailing_ones();
-        *used |= 1 << row;
-        let position = self.position(peer, write, row as usize);
+        let row = destination.rows[usize::from(write)].trailing_ones();
+        let slot = self.rows[self.position(peer, write, row as usize)];
+        let generation = ((slot >> INDEX_BITS) + 1) & 0xf;
+        let id = MessageId::new(write, generation as u8, row as u8);
+        self.open_as(destination, peer, id, index);
+        id
+    }
+
+    /// Opens this id for `index`. Its row must be free.
+    #[inline]
+    pub(super) fn open_as(
+        &mut self,
+        destination: &mut Destination,
+        peer: NodeId,
+        id: MessageId,
+        index: u32,
+    ) {
+        destination.rows[usize::from(id.is_write())] |= 1 << id.row();
+        let position = self.position(peer, id.is_write(), id.row());
         let slot = &mut self.rows[position];
         assert!(*slot & INDEX_MASK == INDEX_MASK, "a row is used twice");
-        let generation = ((*slot >> INDEX_BITS) + 1) & 0xf;
-        *slot = generation << INDEX_BITS | index;
-        MessageId::new(write, generation as u8, row as u8)
+        *slot = u32::from(id.generation()) << INDEX_BITS | index;
     }
 
     /// The entry that leads an id, whatever its generation; the caller compares the id.

@@ -4,6 +4,9 @@
 /// is about 300.
 const OPEN_MAX: usize = 512;
 
+/// The destination of a circuit whose port has failed: its data is dropped.
+const NOWHERE: u16 = u16::MAX;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Circuit {
     destination: u16,
@@ -47,7 +50,16 @@ impl Circuits {
         ring.len += 1;
     }
 
-    /// Data of a granted message came: where it goes. `None` when it exceeds its grant.
+    /// Where the next data of a port goes; `None` when nothing is granted to it, or when the port
+    /// that it was granted for has failed.
+    pub(super) fn next(&self, source: u16) -> Option<u16> {
+        let ring = self.rings[usize::from(source)];
+        let circuit = self.slots[usize::from(source) * OPEN_MAX + usize::from(ring.head)];
+        (ring.len > 0 && circuit.destination != NOWHERE).then_some(circuit.destination)
+    }
+
+    /// Data of a granted message came: where it goes. `None` when it must be dropped: it exceeds
+    /// its grant, or the port that it was granted for has failed.
     #[inline]
     pub(super) fn use_up(&mut self, source: u16, bytes: u64) -> Option<u16> {
         let ring = &mut self.rings[usize::from(source)];
@@ -65,25 +77,31 @@ impl Circuits {
             // An empty ring starts over, so that the slots in use stay few and in the cache.
             ring.head = if ring.len == 0 { 0 } else { (ring.head + 1) % OPEN_MAX as u16 };
         }
-        Some(circuit.destination)
+        (circuit.destination != NOWHERE).then_some(circuit.destination)
     }
 
-    /// Forgets every circuit from a port, and to it.
-    pub(super) fn clear(&mut self, port: u16) {
+    /// The oldest grant of a port stays unused, or what is left of it.
+    pub(super) fn skip(&mut self, source: u16) {
+        let ring = &mut self.rings[usize::from(source)];
+        if ring.len > 0 {
+            ring.head = (ring.head + 1) % OPEN_MAX as u16;
+            ring.len -= 1;
+        }
+    }
+
+    /// Forgets every circuit from a port. Those to it stay in their places and lead nowhere: their
+    /// sources do not know yet, and what they send must not take the circuit behind.
+    pub(super) fn fail(&mut self, port: u16) {
         self.rings[usize::from(port)] = Ring::default();
         for source in 0..self.rings.len() {
             let ring = self.rings[source];
-            let mut kept = 0;
             for n in 0..usize::from(ring.len) {
-                let from = (usize::from(ring.head) + n) % OPEN_MAX;
-                let circuit = self.slots[source * OPEN_MAX + from];
-                if circuit.destination != port {
-                    let to = (usize::from(ring.head) + kept) % OPEN_MAX;
-                    self.slots[source * OPEN_MAX + to] = circuit;
-                    kept += 1;
+                let at = (usize::from(ring.head) + n) % OPEN_MAX;
+                let circuit = &mut self.slots[source * OPEN_MAX + at];
+                if circuit.destination == port {
+                    circuit.destination = NOWHERE;
                 }
             }
-            self.rings[source].len = kept as u16;
         }
     }
 
@@ -110,14 +128,19 @@ mod tests {
     }
 
     #[test]
-    fn a_cleared_port_takes_its_circuits_with_it_and_no_others() {
+    fn circuits_to_a_failed_port_lead_nowhere_and_keep_their_places() {
         let mut circuits = Circuits::new(4);
         circuits.open(0, 1, 8);
         circuits.open(0, 2, 8);
         circuits.open(0, 1, 8);
         circuits.open(1, 2, 8);
-        circuits.clear(1);
-        assert_eq!(circuits.open_total(), 1);
+        circuits.fail(1);
+        assert_eq!(circuits.open_total(), 3);
+        assert_eq!(circuits.next(0), None);
+        assert_eq!(circuits.use_up(0, 8), None);
+        assert_eq!(circuits.next(0), Some(2));
         assert_eq!(circuits.use_up(0, 8), Some(2));
+        circuits.skip(0);
+        assert_eq!(circuits.open_total(), 0);
     }
 }

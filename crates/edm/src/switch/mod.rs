@@ -175,6 +175,13 @@ impl Switch {
         });
     }
 
+    /// Charges blocks of Ethernet frames that came by the uplink of `from` to that port's next
+    /// release.
+    #[inline]
+    pub fn on_ethernet(&mut self, now: Ps, from: NodeId, blocks: u32) {
+        self.scheduler.charge_source(now, from.0, blocks);
+    }
+
     /// Charges control blocks that left by the downlink of `to` to that port's next release.
     #[inline]
     pub fn on_emitted(&mut self, now: Ps, to: NodeId, blocks: u32) {
@@ -188,6 +195,17 @@ impl Switch {
         self.circuits.use_up(from.0, bytes.0).map(NodeId)
     }
 
+    /// Where the next chunk of `from` goes, for a switch that forwards it before it has all of it.
+    #[must_use]
+    pub fn next_hop(&self, from: NodeId) -> Option<NodeId> {
+        self.circuits.next(from.0).map(NodeId)
+    }
+
+    /// The oldest grant of `from` stays unused: its message ended before.
+    pub fn on_unused_grant(&mut self, from: NodeId) {
+        self.circuits.skip(from.0);
+    }
+
     /// Grants that no data has come for yet.
     #[must_use]
     pub fn circuits_open(&self) -> u64 {
@@ -198,7 +216,7 @@ impl Switch {
     /// node that asked can be told.
     pub fn fail_port(&mut self, port: NodeId, mut dropped: impl FnMut(Dropped)) {
         let Switch { scheduler, stored, free, circuits } = self;
-        circuits.clear(port.0);
+        circuits.fail(port.0);
         scheduler.fail_port(port.0, |demand| {
             let (source, destination) = (NodeId(demand.source), NodeId(demand.destination));
             dropped(match demand.flow {

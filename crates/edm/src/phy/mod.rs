@@ -1,0 +1,19 @@
+//! The block-level edges of EDM: where memory blocks join and leave a link (section 3.2.3).
+//!
+//! [`TxArbiter`] sits between encoder and scrambler: it decides, slot by slot, whether a memory
+//! block, an Ethernet block or idles go out. [`RxExtractor`] sits between descrambler and decoder:
+//! it takes memory messages out, holds an Ethernet frame until it is whole and puts idles in their
+//! places. Both are clocked by block slots, one call a slot, and allocate nothing after they are
+//! built. `docs/internals/edm-phy.md` has the bounds on what each side waits for the other.
+
+mod arbiter;
+mod encoder_buffer;
+mod extractor;
+mod frame_buffer;
+mod signal;
+
+pub use arbiter::{GAP_SLOTS, MemorySource, TxArbiter, TxSlot, Unit};
+pub use encoder_buffer::ENCODER_LATENCY_SLOTS;
+pub use extractor::{Corruption, RxCounters, RxEvent, RxExtractor, RxSlot};
+pub use frame_buffer::FRAME_BYTES_MAX;
+pub use signal::{ABORT, LineBlock, REMOTE_FAULT};

@@ -1,0 +1,356 @@
+//! A node on its links.
+
+use std::collections::VecDeque;
+
+use ethermem_units::{Bytes, Ps};
+use ethermem_wire as wire;
+use wire::{Block, Message};
+
+use crate::memory::Memory;
+use crate::message::{
+    Ack, Action, Address, Chunk, ChunkKind, Event, MemoryRequest, Op, Outbound, Request,
+    StatusCode, SubmitError, Token,
+};
+use crate::phy::{LineBlock, MemorySource, REMOTE_FAULT, RxEvent, RxExtractor, TxArbiter, Unit};
+use crate::redundancy::{Interface, MirroredConfig, MirroredHost, Transmit};
+
+use super::convert;
+use super::responses::Responses;
+
+/// Blocks of the longest unit that a host sends: an acknowledged write of the largest chunk.
+const UNIT_BLOCKS_MAX: usize = 1024 / 8 + 3;
+
+/// The caller's memory: where the data of writes lies until they ended, and that of reads goes.
+pub trait Buffers {
+    /// `bytes` from `offset` on of what the write with this token writes.
+    fn write_data(&self, token: Token, offset: Bytes, bytes: Bytes) -> &[u8];
+
+    /// A part of what the read or RMW with this token got.
+    fn deliver(&mut self, token: Token, offset: Bytes, data: &[u8]);
+}
+
+/// What a host port is built from.
+#[derive(Clone, Copy, Debug)]
+pub struct HostPortConfig<'a> {
+    /// The node and its network. Chunks must have [`super::chunk_bytes_min`] at least.
+    pub host: MirroredConfig<'a>,
+    /// Longest read that is served: each read that can be open has a buffer of so many bytes.
+    pub read_bytes_max: usize,
+}
+
+/// What one slot of one link gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortSlot {
+    /// Towards the scrambler.
+    pub line: Block,
+    /// Towards the decoder.
+    pub decoder: Block,
+    /// The encoder may produce a block; see [`crate::phy::TxSlot::encoder_ready`].
+    pub encoder_ready: bool,
+}
+
+/// A node: host stack, memory, and for each interface the edges of its link.
+#[derive(Debug)]
+pub struct HostPort<B> {
+    host: MirroredHost,
+    chunk_bytes: Bytes,
+    posted: bool,
+    memory: Memory<B>,
+    responses: Responses,
+    links: Vec<Link>,
+}
+
+#[derive(Debug)]
+struct Link {
+    transmitter: TxArbiter,
+    receiver: RxExtractor,
+    /// What is left of the unit that goes out.
+    unit: VecDeque<Block>,
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
+    /// A node with nothing under way, its memory being `memory`.
+    ///
+    /// # Panics
+    /// If the configuration is out of the ranges that its types state.
+    #[must_use]
+    pub fn new(config: HostPortConfig<'_>, memory: B) -> HostPort<B> {
+        let MirroredConfig { nodes, edm, interfaces, .. } = config.host;
+        let chunk_bytes = edm.chunk;
+        assert!(chunk_bytes >= convert::chunk_bytes_min(), "chunks of {} B", chunk_bytes.0);
+        let link = || Link {
+            transmitter: TxArbiter::new(edm.arbitration),
+            receiver: RxExtractor::new(),
+            unit: VecDeque::with_capacity(UNIT_BLOCKS_MAX),
+        };
+        HostPort {
+            host: MirroredHost::new(config.host),
+            chunk_bytes,
+            posted: interfaces == 1,
+            memory: Memory::new(memory),
+            responses: Responses::new(nodes, edm.notifications_max, config.read_bytes_max),
+            links: (0..interfaces).map(|_| link()).collect(),
+        }
+    }
+
+    /// The host stack.
+    #[must_use]
+    pub const fn host(&self) -> &MirroredHost {
+        &self.host
+    }
+
+    /// The node's memory.
+    #[must_use]
+    pub const fn memory(&self) -> &Memory<B> {
+        &self.memory
+    }
+
+    /// Takes a request; see [`MirroredHost::submit`]. A posted write to an address that 40 bits
+    /// cannot name becomes an acknowledged one.
+    ///
+    /// # Errors
+    /// [`SubmitError`]; nothing of the request remains then.
+    pub fn submit(&mut self, now: Ps, mut request: Request) -> Result<(), SubmitError> {
+        if let Op::Write { bytes, ack } = &mut request.op {
+            let end = request.address.0.saturating_add(bytes.0);
+            if wire::Address40::new(end).is_err() {
+                *ack = Ack::Applied;
+            }
+        }
+        self.host.submit(now, request)
+    }
+
+    /// How the next request ended.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.host.poll_event()
+    }
+
+    /// One slot of one link: what arrived, `None` for a link without signal, and what the encoder
+    /// produced; see [`TxArbiter::slot`]. What was under way on a link that is corrupt, faulty or
+    /// dead ends with an error, or goes on by the other one; this end then sends a remote fault.
+    pub fn slot(
+        &mut self,
+        now: Ps,
+        interface: Interface,
+        arrived: Option<LineBlock>,
+        from_encoder: Option<Block>,
+        buffers: &mut impl Buffers,
+    ) -> PortSlot {
+        if self.host.next_timeout().is_some_and(|at| at <= now) {
+            self.host.on_timer(now);
+        }
+        let decoder = self.receive(now, interface, arrived, buffers);
+        let HostPort { host, chunk_bytes, responses, links, .. } = self;
+        let link = &mut links[usize::from(interface.0)];
+        let mut source = Source {
+            now,
+            interface,
+            host,
+            chunk_bytes: *chunk_bytes,
+            responses,
+            unit: &mut link.unit,
+            buffers,
+        };
+        let slot = link.transmitter.slot(from_encoder, &mut source);
+        let line = if host.is_up(interface) { slot.line } else { REMOTE_FAULT };
+        PortSlot { line, decoder, encoder_ready: slot.encoder_ready }
+    }
+
+    /// Puts a repaired link back into use; see [`MirroredHost::restore_interface`].
+    pub fn restore(&mut self, interface: Interface) {
+        self.links[usize::from(interface.0)].receiver.reset();
+        self.host.restore_interface(interface);
+    }
+
+    fn receive(
+        &mut self,
+        now: Ps,
+        interface: Interface,
+        arrived: Option<LineBlock>,
+        buffers: &mut impl Buffers,
+    ) -> Block {
+        if !self.host.is_up(interface) {
+            return Block::IDLE;
+        }
+        let HostPort { host, chunk_bytes, posted, memory, responses, links } = self;
+        let link = &mut links[usize::from(interface.0)];
+        let Some(LineBlock { sync, payload }) = arrived else {
+            link.receiver.reset();
+            host.fail_interface(now, interface);
+            return Block::IDLE;
+        };
+        let slot = link.receiver.slot(sync, payload);
+        let mut arrival = Arrival {
+            now,
+            interface,
+            host,
+            chunk_bytes: *chunk_bytes,
+            posted: *posted,
+            memory,
+            responses,
+            buffers,
+        };
+        let decoder = slot.decoder;
+        let sound = match slot.event {
+            RxEvent::None | RxEvent::Refused(_) => true,
+            RxEvent::Message(message) => {
+                arrival.take(message);
+                true
+            }
+            RxEvent::RemoteFault | RxEvent::Corrupt(_) => false,
+        };
+        if !sound {
+            link.receiver.reset();
+            host.fail_interface(now, interface);
+            return Block::IDLE;
+        }
+        decoder
+    }
+}
+
+/// The parts of a node that an arriving message goes through.
+struct Arrival<'a, B, U> {
+    now: Ps,
+    interface: Interface,
+    host: &'a mut MirroredHost,
+    chunk_bytes: Bytes,
+    /// Posted writes carry no name and cannot be told from their copies: only with one switch.
+    posted: bool,
+    memory: &'a mut Memory<B>,
+    responses: &'a mut Responses,
+    buffers: &'a mut U,
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>, U: Buffers> Arrival<'_, B, U> {
+    fn take(&mut self, message: Message<'_>) {
+        let (now, interface) = (self.now, self.interface);
+        match message {
+            Message::Grant(grant) => {
+                if let Some(grant) = convert::from_grant(&grant) {
+                    self.host.on_grant(now, interface, grant);
+                }
+            }
+            Message::ReadRequest(request) => self.request(convert::read_request(&request)),
+            Message::RmwRequest(request) => self.request(convert::rmw_request(&request)),
+            Message::ReadResponse(response) => {
+                let chunk = convert::from_response(&response, self.chunk_bytes);
+                self.chunk(chunk, response.data.bytes());
+            }
+            Message::AcknowledgedWrite(write) => {
+                let chunk = convert::from_write(&write, self.chunk_bytes);
+                self.chunk(chunk, write.data.bytes());
+            }
+            Message::PostedWrite(write) => {
+                if self.posted {
+                    // Nobody waits to hear that it was refused.
+                    let address = Address(write.address.number());
+                    let _refused = self.memory.write(address, write.data.bytes());
+                }
+            }
+            Message::Status(status) if status.opcode.bits() == convert::PEER_DOWN_OPCODE => {
+                let peer = convert::peer(status.peer);
+                match status.code {
+                    wire::StatusCode::LinkDisabled => self.host.fail_peer(now, interface, peer),
+                    wire::StatusCode::Ok => self.host.restore_peer(interface, peer),
+                    _ => {}
+                }
+            }
+            Message::Status(status) => {
+                self.host.on_status(now, interface, convert::from_status(&status));
+            }
+            // For a switch.
+            Message::Notification(_) => {}
+        }
+    }
+
+    fn request(&mut self, request: MemoryRequest) {
+        let Some(Action::Serve(request)) = self.host.on_request(self.now, self.interface, request)
+        else {
+            return;
+        };
+        let MemoryRequest { peer, id, address, bytes, modify } = request;
+        let kept = match modify {
+            Some(modify) => self
+                .memory
+                .modify(address, modify)
+                .map(|modified| self.responses.keep(peer, id, &modified.old.to_le_bytes())),
+            None => self
+                .memory
+                .read(address, bytes.0 as usize)
+                .map(|data| self.responses.keep(peer, id, data)),
+        };
+        match kept {
+            Ok(true) => {}
+            Ok(false) => self.host.refuse(peer, id, StatusCode::Overloaded),
+            Err(error) => self.host.refuse(peer, id, error.into()),
+        }
+    }
+
+    fn chunk(&mut self, chunk: Chunk, data: &[u8]) {
+        match self.host.on_chunk(self.now, self.interface, chunk) {
+            Some(Action::Store(chunk)) => {
+                let written = self.memory.write(chunk.address, data);
+                let code = written.map_or_else(StatusCode::from, |()| StatusCode::Applied);
+                self.host.on_written(self.now, self.interface, &chunk, code);
+            }
+            Some(Action::Deliver { token, offset, .. }) => {
+                self.buffers.deliver(token, offset, data);
+            }
+            Some(Action::Serve(_)) | None => {}
+        }
+    }
+}
+
+/// The memory side of a host's transmitter: the host is asked when its last unit has left.
+struct Source<'a, U> {
+    now: Ps,
+    interface: Interface,
+    host: &'a mut MirroredHost,
+    chunk_bytes: Bytes,
+    responses: &'a Responses,
+    unit: &'a mut VecDeque<Block>,
+    buffers: &'a U,
+}
+
+impl<U: Buffers> Source<'_, U> {
+    fn load(&mut self, transmit: Transmit) {
+        let message = match transmit {
+            Transmit::Unused { peer, id } => convert::link_status(peer, id, wire::StatusCode::Null),
+            Transmit::Message(Outbound::Request(request)) => {
+                convert::request(&request).expect("checked at submission")
+            }
+            Transmit::Message(Outbound::Notify(notification)) => {
+                convert::notification(&notification, wire::WriteKind::Acknowledged)
+            }
+            Transmit::Message(Outbound::Status(status)) => convert::status(&status),
+            Transmit::Message(Outbound::Chunk { chunk, token }) => {
+                let data = match (chunk.kind, token) {
+                    (ChunkKind::WriteRequest { .. }, Some(token)) => {
+                        self.buffers.write_data(token, chunk.offset, chunk.bytes)
+                    }
+                    _ => {
+                        let (offset, bytes) = (chunk.offset.0 as usize, chunk.bytes.0 as usize);
+                        self.responses.part(chunk.peer, chunk.id, offset, bytes)
+                    }
+                };
+                convert::chunk(self.host.node(), &chunk, self.chunk_bytes, data)
+            }
+        };
+        self.unit.extend(message.blocks());
+    }
+}
+
+impl<U: Buffers> MemorySource for Source<'_, U> {
+    fn head(&mut self) -> Option<Unit> {
+        if self.unit.is_empty() {
+            let transmit = self.host.poll_outbound(self.now, self.interface)?;
+            self.load(transmit);
+        }
+        Some(if self.unit.len() == 1 { Unit::Single } else { Unit::Framed })
+    }
+
+    fn take(&mut self) -> (Block, bool) {
+        let block = self.unit.pop_front().expect("a unit was named");
+        (block, self.unit.is_empty())
+    }
+}

@@ -1,0 +1,17 @@
+//! Host and switch on links of 66-bit blocks: the state machines that decide, the formats of
+//! `ethermem-wire` and the edges of [`crate::phy`] put together.
+//!
+//! [`HostPort`] is a node with its memory, [`BlockSwitch`] a switch. Both are called once a slot and
+//! link, and know no other time than that of the call. Pipeline latencies are the world's: blocks
+//! leave here in the slot in which they can at the earliest.
+
+mod convert;
+mod egress;
+mod host;
+mod responses;
+mod switch;
+
+pub use convert::{PEER_DOWN_OPCODE, chunk_bytes_min};
+pub use egress::{EGRESS_BLOCKS_MAX, EGRESS_CHUNKS_MAX};
+pub use host::{Buffers, HostPort, HostPortConfig, PortSlot};
+pub use switch::{BlockSwitch, SwitchCounters};

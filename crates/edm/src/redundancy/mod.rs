@@ -1,0 +1,237 @@
+//! One node on one or two switches (section 3.3, fault tolerance).
+//!
+//! A [`MirroredHost`] has a [`Host`] for each of its interfaces. Every request goes out on both,
+//! each switch schedules its own copy, and a grant is answered on the interface that it came by.
+//! What the memory node does, it does for the first copy of a message, and answers all later ones
+//! alike; what the compute node takes, it takes from the first copy that is whole. So no switch has
+//! to agree with the other on anything: the memory node alone orders what acts on its memory.
+//! `docs/internals/edm-faults.md` says why the mirroring of the paper needs this, and shows that it
+//! is enough.
+//!
+//! Like the hosts inside, it moves no bytes and reads no clock, and allocates nothing once built.
+
+mod compute;
+mod copies;
+mod ledger;
+mod memory;
+mod pending;
+
+use ethermem_units::Ps;
+
+use crate::config::EdmConfig;
+use crate::host::{Counters, Host, HostConfig};
+use crate::message::{MessageId, NodeId, Outbound};
+
+use copies::Copies;
+use ledger::Ledger;
+use pending::{Ids, Queue, Requests};
+
+/// One of a node's links, by the switch it leads to: 0 or 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Interface(pub u8);
+
+/// What a mirrored host is built from.
+#[derive(Clone, Copy, Debug)]
+pub struct MirroredConfig<'a> {
+    /// This node.
+    pub node: NodeId,
+    /// Nodes of the network, this one included.
+    pub nodes: u16,
+    /// Parameters of the network. Small writes do not share notifications here, whatever it says:
+    /// a member of a batch has no name that both switches' copies would have in common.
+    pub edm: &'a EdmConfig,
+    /// Most requests between their submission and the end of their last copy.
+    pub messages_max: usize,
+    /// Switches: 1 or 2.
+    pub interfaces: u8,
+}
+
+/// What leaves by an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transmit {
+    /// A message.
+    Message(Outbound),
+    /// To the switch: the oldest grant that this interface has not answered stays unused.
+    Unused {
+        /// Where its data would have gone.
+        peer: NodeId,
+        /// The message it was for.
+        id: MessageId,
+    },
+}
+
+/// Copies that had no effect, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RedundancyCounters {
+    /// Requests that had been served when they came by the other interface.
+    pub requests_again: u64,
+    /// Chunks of writes that had been stored.
+    pub chunks_again: u64,
+    /// Chunks of responses to requests that had ended.
+    pub responses_again: u64,
+    /// Copies of messages whose row had gone to a later one.
+    pub stale: u64,
+    /// Grants that were answered with nothing.
+    pub grants_unused: u64,
+}
+
+/// The host stack of one node with one or two interfaces; see the module's description.
+#[derive(Debug)]
+pub struct MirroredHost {
+    node: NodeId,
+    read_timeout: Ps,
+    sides: Vec<Side>,
+    requests: Requests,
+    queues: Vec<Queue>,
+    /// Requests to each peer that have copies under way.
+    under_way: Vec<u32>,
+    ids: Ids,
+    copies: Copies,
+    counters: RedundancyCounters,
+}
+
+/// One interface.
+#[derive(Debug)]
+struct Side {
+    host: Host,
+    ledger: Ledger,
+    /// A chunk that grants before it have yet to be accounted for.
+    staged: Option<Outbound>,
+    link_down: bool,
+    /// Peers that are reached again, but to which older requests have no copy here.
+    joining: Vec<bool>,
+}
+
+impl Side {
+    /// Whether a request to `peer` gets a copy here, older ones being under way or not.
+    ///
+    /// A copy here must not overtake an older request that goes by the other interface alone.
+    fn takes(&mut self, peer: NodeId, others_under_way: bool) -> bool {
+        let joining = &mut self.joining[usize::from(peer.0)];
+        *joining &= others_under_way;
+        !*joining && self.host.is_reachable(peer)
+    }
+}
+
+/// Grants that a switch may have open towards one port.
+const GRANTS_MAX: usize = 1024;
+
+impl MirroredHost {
+    /// A node with nothing under way. All memory it will ever use is reserved here.
+    ///
+    /// # Panics
+    /// If the configuration is out of the ranges that [`EdmConfig`] and [`MirroredConfig`] state.
+    #[must_use]
+    pub fn new(config: MirroredConfig<'_>) -> MirroredHost {
+        let MirroredConfig { node, nodes, edm, messages_max, interfaces } = config;
+        assert!((1..=2).contains(&interfaces), "{interfaces} interfaces");
+        let edm = EdmConfig { batching: false, ..edm.clone() };
+        // An id in quarantine holds an entry of a host that has none here any more.
+        let rows = usize::from(nodes) * (MessageId::ROWS + usize::from(edm.notifications_max));
+        let host = HostConfig { node, nodes, edm: &edm, messages_max: messages_max + rows };
+        let side = || Side {
+            host: Host::new(host),
+            ledger: Ledger::new(GRANTS_MAX),
+            staged: None,
+            link_down: false,
+            joining: vec![false; usize::from(nodes)],
+        };
+        MirroredHost {
+            node,
+            read_timeout: edm.read_timeout,
+            sides: (0..interfaces).map(|_| side()).collect(),
+            requests: Requests::new(messages_max),
+            queues: vec![Queue::EMPTY; usize::from(nodes)],
+            under_way: vec![0; usize::from(nodes)],
+            ids: Ids::new(nodes, edm.notifications_max),
+            copies: Copies::new(nodes),
+            counters: RedundancyCounters::default(),
+        }
+    }
+
+    /// This node.
+    #[must_use]
+    pub const fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// What the host of an interface dropped, by cause.
+    #[must_use]
+    pub fn host_counters(&self, interface: Interface) -> &Counters {
+        self.sides[usize::from(interface.0)].host.counters()
+    }
+
+    /// Copies that had no effect, by cause.
+    #[must_use]
+    pub const fn counters(&self) -> &RedundancyCounters {
+        &self.counters
+    }
+
+    fn side(&mut self, interface: Interface) -> &mut Side {
+        &mut self.sides[usize::from(interface.0)]
+    }
+
+    /// The link of an interface is disabled, or the switch behind it is gone. What has no other
+    /// way ends with an error; everything else goes on by the other interface.
+    pub fn fail_interface(&mut self, now: Ps, interface: Interface) {
+        let side = self.side(interface);
+        side.host.fail_link(now);
+        side.ledger.clear();
+        side.staged = None;
+        side.link_down = true;
+        self.settle(now, interface);
+        for peer in (0..self.queues.len() as u16).map(NodeId) {
+            self.forget_unreachable(peer);
+            self.pump(now, peer);
+        }
+    }
+
+    /// The link of an interface works again, and its switch and all peers have heard that it had
+    /// failed. Requests from now on have a copy there.
+    pub fn restore_interface(&mut self, interface: Interface) {
+        let side = self.side(interface);
+        if std::mem::take(&mut side.link_down) {
+            side.host.restore_link();
+            side.joining.fill(true);
+        }
+    }
+
+    /// Whether an interface is in use. It may have failed without a call of
+    /// [`MirroredHost::fail_interface`]: a copy was never answered though the other was, or more
+    /// grants came than a switch gives. Its link is then to be disabled.
+    #[must_use]
+    pub fn is_up(&self, interface: Interface) -> bool {
+        !self.sides[usize::from(interface.0)].link_down
+    }
+
+    /// The switch of an interface says that it does not reach `peer` any more.
+    pub fn fail_peer(&mut self, now: Ps, interface: Interface, peer: NodeId) {
+        if usize::from(peer.0) >= self.queues.len() || peer == self.node {
+            return;
+        }
+        self.side(interface).host.fail_peer(now, peer);
+        self.settle(now, interface);
+        self.forget_unreachable(peer);
+        self.pump(now, peer);
+    }
+
+    /// The switch of an interface reaches `peer` again.
+    pub fn restore_peer(&mut self, interface: Interface, peer: NodeId) {
+        let side = self.side(interface);
+        if let Some(joining) = side.joining.get_mut(usize::from(peer.0)) {
+            *joining |= !side.host.is_reachable(peer);
+            side.host.restore_peer(peer);
+        }
+    }
+
+    fn is_reachable(&self, peer: NodeId) -> bool {
+        self.sides.iter().any(|side| side.host.is_reachable(peer))
+    }
+
+    /// Once no interface reaches a peer, both ends start anew.
+    fn forget_unreachable(&mut self, peer: NodeId) {
+        if !self.is_reachable(peer) {
+            self.copies.forget(peer);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Nodes, memory nodes and a switch, block by block: reads, writes and atomics of all sizes with
+//! Ethernet frames on the same links, held to a model of each memory.
+
+mod blocks;
+
+use blocks::network::Network;
+use blocks::{Rng, frame};
+use ethermem_edm::{
+    Ack, Address, Arbitration, EdmConfig, Event, NodeId, Op, Order, Request, RmwOpcode, Token,
+};
+use ethermem_units::Bytes;
+
+const NODES: u16 = 5;
+/// Each compute node's own part of each memory.
+const REGION: u64 = 8_192;
+const MEMORY: usize = REGION as usize * NODES as usize;
+
+/// What one compute node's part of one memory holds, by the requests in the order of submission.
+struct Model {
+    memories: Vec<Vec<u8>>,
+}
+
+impl Model {
+    /// Applies a request; gives what it reads.
+    fn apply(&mut self, request: &Request, data: &[u8]) -> Vec<u8> {
+        let memory = &mut self.memories[usize::from(request.peer.0)];
+        let at = request.address.0 as usize;
+        match request.op {
+            Op::Read { bytes } => memory[at..at + bytes.0 as usize].to_vec(),
+            Op::Write { .. } => {
+                memory[at..at + data.len()].copy_from_slice(data);
+                Vec::new()
+            }
+            Op::ReadModifyWrite { operands: [operand, _], .. } => {
+                let word = memory[at..at + 8].to_vec();
+                let old = u64::from_le_bytes(word.as_slice().try_into().expect("eight bytes"));
+                memory[at..at + 8].copy_from_slice(&old.wrapping_add(operand).to_le_bytes());
+                word
+            }
+        }
+    }
+}
+
+fn random_request(rng: &mut Rng, token: Token, node: u16) -> (Request, Vec<u8>) {
+    let peer = NodeId((node + 1 + rng.below(u64::from(NODES) - 1) as u16) % NODES);
+    let most = if rng.percent(10) { 5_000 } else { 100 };
+    let bytes = 1 + rng.below(most);
+    let base = u64::from(node) * REGION;
+    let address = Address(base + rng.below(REGION - bytes + 1));
+    let (address, op) = match rng.below(10) {
+        0..4 => (address, Op::Read { bytes: Bytes(bytes) }),
+        4..8 => {
+            let ack = if rng.percent(50) { Ack::Posted } else { Ack::Applied };
+            (address, Op::Write { bytes: Bytes(bytes), ack })
+        }
+        _ => {
+            let opcode = RmwOpcode::FetchAndAdd;
+            let address = Address(base + 8 * rng.below(REGION / 8));
+            (address, Op::ReadModifyWrite { opcode, operands: [rng.next(), 0] })
+        }
+    };
+    let data = match op {
+        Op::Write { bytes, .. } => rng.bytes(bytes.0 as usize),
+        _ => Vec::new(),
+    };
+    (Request { token, peer, address, op, fence: false }, data)
+}
+
+/// `messages` requests in all, frames on every link if said; everything held to the model.
+fn run(seed: u64, switches: u8, messages: u32, frames: bool, edm: &EdmConfig) -> Network {
+    let mut rng = Rng(seed);
+    let mut network = Network::new(NODES, switches, MEMORY, edm);
+    let mut model = Model { memories: vec![vec![0; MEMORY]; usize::from(NODES)] };
+    let mut expected = Vec::new();
+    let mut sent_frames: Vec<Vec<Vec<u8>>> = vec![Vec::new(); network.host_macs.len() * 2];
+    let mut submitted = 0;
+    let mut last_progress = 0;
+    for step in 0_u64.. {
+        if submitted < messages && rng.percent(20) {
+            let node = rng.below(u64::from(NODES)) as u16;
+            let token = Token(submitted);
+            let (request, data) = random_request(&mut rng, token, node);
+            if network.submit(NodeId(node), request, data.clone()) {
+                expected.push((node, request, model.apply(&request, &data)));
+                submitted += 1;
+                last_progress = step;
+            }
+        }
+        if frames && submitted < messages {
+            let links = network.host_macs.len();
+            let side = rng.below(2 * links as u64) as usize;
+            let macs = [&mut network.host_macs, &mut network.switch_macs];
+            let mac = &mut macs.into_iter().flatten().nth(side).expect("a side of a link");
+            if mac.encoder.is_idle() {
+                let bytes = 64 + rng.below(600) as usize;
+                let frame = frame(&mut rng, bytes);
+                mac.encoder.send(&frame);
+                sent_frames[side].push(frame);
+            }
+        }
+        let before = network.events.len();
+        network.step();
+        if network.events.len() > before {
+            last_progress = step;
+        }
+        if step > last_progress + 20_000 {
+            break;
+        }
+        if submitted == messages && network.events.len() == messages as usize {
+            // Posted writes and frames may still be on their way.
+            (0..5_000).for_each(|_| network.step());
+            break;
+        }
+    }
+    let hang: Vec<&Request> = (expected.iter().map(|(_, request, _)| request))
+        .filter(|request| !network.events.contains_key(&request.token))
+        .collect();
+    assert!(hang.is_empty() && submitted == messages, "hang, seed {seed}: {hang:?}");
+    for (node, request, read) in &expected {
+        let (event, _) = network.events[&request.token];
+        assert!(!matches!(event, Event::Failed { .. }), "{event:?} of {request:?}, seed {seed}");
+        let found = network.data[usize::from(*node)].reads.get(&request.token);
+        let found = found.map_or(&[][..], Vec::as_slice);
+        assert!(found == read.as_slice(), "{request:?} read something else, seed {seed}");
+    }
+    for (node, memory) in model.memories.iter().enumerate() {
+        let found = network.hosts[node].memory().as_bytes();
+        assert!(found == memory.as_slice(), "memory of node {node}, seed {seed}");
+    }
+    let links = network.host_macs.len();
+    for link in 0..links {
+        let up = &network.switch_macs[link].received;
+        assert!(*up == sent_frames[link], "frames up link {link}, seed {seed}");
+        let down = &network.host_macs[link].received;
+        assert!(*down == sent_frames[links + link], "frames down link {link}, seed {seed}");
+    }
+    network
+}
+
+#[test]
+fn ten_thousand_messages_are_what_a_model_says() {
+    let edm = EdmConfig { batching: false, order: Order::Strict, ..EdmConfig::default() };
+    let network = run(1, 1, 10_000, false, &edm);
+    let counters = network.switches[0].counters();
+    assert_eq!(*counters, Default::default());
+}
+
+#[test]
+fn memory_and_frames_share_every_link() {
+    for (seed, arbitration) in [(2, Arbitration::Fair), (3, Arbitration::Strict)] {
+        let edm = EdmConfig { arbitration, ..EdmConfig::default() };
+        let network = run(seed, 1, 2_000, true, &edm);
+        assert_eq!(*network.switches[0].counters(), Default::default());
+        let frames: usize = network.host_macs.iter().map(|mac| mac.received.len()).sum();
+        assert!(frames > 100, "{frames} frames");
+    }
+}
+
+#[test]
+fn two_switches_do_everything_once() {
+    let network = run(4, 2, 1_000, true, &EdmConfig::default());
+    let again: u64 = (network.hosts.iter())
+        .map(|host| {
+            let counters = host.host().counters();
+            counters.requests_again + counters.chunks_again
+        })
+        .sum();
+    assert!(again > 500, "{again} second copies");
+}

@@ -1,0 +1,140 @@
+//! What was asked, and whether what came of it can be.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ethermem_edm::{Ack, Address, Event, NodeId, Op, Request, RmwOpcode, Token};
+use ethermem_units::{Bytes, Ps};
+
+use super::Rng;
+
+/// Each compute node's own part of each memory; before these the counters that all share.
+pub(crate) const REGION: u64 = 1_024;
+const COUNTERS: u64 = 4;
+
+pub(crate) const fn memory_bytes(nodes: u16) -> usize {
+    (COUNTERS * 8 + REGION * nodes as u64) as usize
+}
+
+/// A request as it was submitted.
+pub(crate) struct Submitted {
+    pub(crate) node: NodeId,
+    pub(crate) request: Request,
+    pub(crate) data: Vec<u8>,
+    pub(crate) at: Ps,
+}
+
+/// A read or a write in the node's own part of a memory, or an increment of a counter.
+pub(crate) fn random_request(
+    rng: &mut Rng,
+    token: Token,
+    node: NodeId,
+    nodes: u16,
+) -> (Request, Vec<u8>) {
+    let peer = NodeId((node.0 + 1 + rng.below(u64::from(nodes) - 1) as u16) % nodes);
+    let base = COUNTERS * 8 + u64::from(node.0) * REGION;
+    let most = if rng.percent(30) { REGION } else { 64 };
+    let bytes = 1 + rng.below(most);
+    let address = Address(base + rng.below(REGION - bytes + 1));
+    let (address, op) = match rng.below(10) {
+        0..4 => (address, Op::Read { bytes: Bytes(bytes) }),
+        4..8 => {
+            let ack = if rng.percent(20) { Ack::Posted } else { Ack::Applied };
+            (address, Op::Write { bytes: Bytes(bytes), ack })
+        }
+        _ => {
+            let opcode = RmwOpcode::FetchAndAdd;
+            let address = Address(8 * rng.below(COUNTERS));
+            (address, Op::ReadModifyWrite { opcode, operands: [1, 0] })
+        }
+    };
+    let data = match op {
+        Op::Write { bytes, .. } => rng.bytes(bytes.0 as usize),
+        _ => Vec::new(),
+    };
+    (Request { token, peer, address, op, fence: false }, data)
+}
+
+/// What came of it all.
+pub(crate) struct Outcome<'a> {
+    pub(crate) submitted: &'a [Submitted],
+    pub(crate) events: &'a BTreeMap<Token, (Event, Ps)>,
+    pub(crate) reads: BTreeMap<Token, &'a [u8]>,
+    pub(crate) memories: Vec<&'a [u8]>,
+    /// How to repeat the run.
+    pub(crate) what: &'a str,
+}
+
+impl Outcome<'_> {
+    /// Holds every read and the memories to the requests. Order holds between two nodes; of a write
+    /// that ended with an error nothing is known.
+    pub(crate) fn check(&self) {
+        for node in (0..self.memories.len() as u16).map(NodeId) {
+            for peer in (0..self.memories.len() as u16).map(NodeId).filter(|&peer| peer != node) {
+                self.check_pair(node, peer);
+            }
+            (0..COUNTERS).for_each(|counter| self.check_counter(node, counter));
+        }
+    }
+
+    fn check_pair(&self, node: NodeId, peer: NodeId) {
+        let what = self.what;
+        // A byte is what was written last for certain, or anything.
+        let mut model: Vec<Option<u8>> = vec![Some(0); self.memories[0].len()];
+        let mine = self.submitted.iter().filter(|s| s.node == node && s.request.peer == peer);
+        for Submitted { request, data, .. } in mine {
+            let Request { token, address: Address(address), op, .. } = *request;
+            let event = self.events.get(&token).map(|&(event, _)| event);
+            let range = |bytes: Bytes| address as usize..(address + bytes.0) as usize;
+            match (op, event) {
+                (Op::Read { bytes }, Some(Event::ReadDone { .. })) => {
+                    let read = self.reads[&token];
+                    assert_eq!(read.len() as u64, bytes.0, "{what}");
+                    for (at, &known) in model[range(bytes)].iter().enumerate() {
+                        let holds = known.is_none_or(|known| known == read[at]);
+                        assert!(holds, "byte {at} of {token:?}: {what}");
+                    }
+                }
+                // That a posted write has left says nothing of where it arrived.
+                (Op::Write { bytes, .. }, Some(Event::WriteApplied { .. })) => {
+                    let written = data.iter().map(|&byte| Some(byte));
+                    model[range(bytes)].iter_mut().zip(written).for_each(|(b, new)| *b = new);
+                }
+                (Op::Write { bytes, .. }, _) => model[range(bytes)].fill(None),
+                _ => {}
+            }
+        }
+        let memory = self.memories[usize::from(peer.0)];
+        let region = (COUNTERS * 8 + u64::from(node.0) * REGION) as usize;
+        for at in region..region + REGION as usize {
+            let holds = model[at].is_none_or(|known| known == memory[at]);
+            assert!(holds, "byte {at} of {peer:?}, acknowledged by it, is lost: {what}");
+        }
+    }
+
+    /// Each increment that succeeded saw a word of its own, and the counter says how many there
+    /// were, of those that failed none or one each.
+    fn check_counter(&self, peer: NodeId, counter: u64) {
+        let what = self.what;
+        let (mut results, mut unknown) = (BTreeSet::new(), 0);
+        let adds = self.submitted.iter().filter(|s| {
+            s.request.peer == peer
+                && s.request.address == Address(8 * counter)
+                && matches!(s.request.op, Op::ReadModifyWrite { .. })
+        });
+        for add in adds {
+            match self.events.get(&add.request.token) {
+                Some((Event::RmwDone { .. }, _)) => {
+                    let word = self.reads[&add.request.token];
+                    let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+                    assert!(results.insert(word), "two adds saw {word}: {what}");
+                }
+                _ => unknown += 1,
+            }
+        }
+        let word = &self.memories[usize::from(peer.0)][8 * counter as usize..][..8];
+        let executed = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+        let certain = results.len() as u64;
+        assert!((certain..=certain + unknown).contains(&executed), "{executed} adds: {what}");
+        assert!(results.last().is_none_or(|&last| last < executed), "{what}");
+    }
+}

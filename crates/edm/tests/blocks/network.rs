@@ -1,0 +1,205 @@
+//! Nodes and switches on links of 66-bit blocks, scrambled, with a flight of some slots, that can
+//! be damaged bit by bit.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ethermem_edm::phy::LineBlock;
+use ethermem_edm::port::{BlockSwitch, Buffers, HostPort, HostPortConfig};
+use ethermem_edm::sched::SchedulerConfig;
+use ethermem_edm::{EdmConfig, Event, Interface, MirroredConfig, NodeId, Request, Token};
+use ethermem_units::{Bytes, Ps};
+use ethermem_wire::{Block, Descrambler, FrameAssembler, Scrambler};
+
+use super::Encoder;
+
+/// One block at 100 Gb/s.
+pub(crate) const SLOT: Ps = Ps(640);
+/// Slots that a block is on a link.
+const FLIGHT_SLOTS: usize = 15;
+
+/// One direction of a link: scrambler, line, descrambler.
+struct Line {
+    scrambler: Scrambler,
+    descrambler: Descrambler,
+    flying: VecDeque<(u8, u64)>,
+    /// Bits to flip in the blocks to come: (blocks from now, bit of the 66).
+    damage: Vec<(u64, u32)>,
+    slot: u64,
+    cut: bool,
+}
+
+impl Line {
+    fn new() -> Line {
+        let mut line = Line {
+            scrambler: Scrambler::new(0),
+            descrambler: Descrambler::new(0),
+            flying: VecDeque::new(),
+            damage: Vec::new(),
+            slot: 0,
+            cut: false,
+        };
+        (0..FLIGHT_SLOTS).for_each(|_| line.push(Block::IDLE));
+        line
+    }
+
+    fn push(&mut self, block: Block) {
+        let mut sync = block.sync() as u8;
+        let mut payload = self.scrambler.scramble(block.payload());
+        for &(_, bit) in self.damage.iter().filter(|&&(at, _)| at == self.slot) {
+            match bit {
+                0 | 1 => sync ^= 1 << bit,
+                bit => payload ^= 1 << (bit - 2),
+            }
+        }
+        self.slot += 1;
+        self.flying.push_back((sync, payload));
+    }
+
+    fn pop(&mut self) -> Option<LineBlock> {
+        let (sync, payload) = self.flying.pop_front().expect("a line is as long as it was");
+        let payload = self.descrambler.descramble(payload);
+        (!self.cut).then_some(LineBlock { sync, payload })
+    }
+}
+
+/// The callers' memories of one node.
+#[derive(Default)]
+pub(crate) struct Data {
+    pub(crate) writes: BTreeMap<Token, Vec<u8>>,
+    pub(crate) reads: BTreeMap<Token, Vec<u8>>,
+}
+
+impl Buffers for Data {
+    fn write_data(&self, token: Token, offset: Bytes, bytes: Bytes) -> &[u8] {
+        &self.writes[&token][offset.0 as usize..(offset.0 + bytes.0) as usize]
+    }
+
+    fn deliver(&mut self, token: Token, offset: Bytes, data: &[u8]) {
+        let read = self.reads.entry(token).or_default();
+        let end = offset.0 as usize + data.len();
+        read.resize(read.len().max(end), 0);
+        read[offset.0 as usize..end].copy_from_slice(data);
+    }
+}
+
+/// The Ethernet side of a port.
+#[derive(Default)]
+pub(crate) struct Mac {
+    pub(crate) encoder: Encoder,
+    assembler: FrameAssembler<16_384>,
+    pub(crate) received: Vec<Vec<u8>>,
+}
+
+impl Mac {
+    fn hear(&mut self, block: Block) {
+        if let Ok(Some(frame)) = self.assembler.push(block) {
+            self.received.push(frame.to_vec());
+        }
+    }
+}
+
+/// Nodes and one or two switches.
+pub(crate) struct Network {
+    pub(crate) now: Ps,
+    pub(crate) hosts: Vec<HostPort<Vec<u8>>>,
+    pub(crate) switches: Vec<BlockSwitch>,
+    pub(crate) data: Vec<Data>,
+    pub(crate) events: BTreeMap<Token, (Event, Ps)>,
+    /// By switch and node.
+    pub(crate) host_macs: Vec<Mac>,
+    pub(crate) switch_macs: Vec<Mac>,
+    up: Vec<Line>,
+    down: Vec<Line>,
+}
+
+impl Network {
+    pub(crate) fn new(nodes: u16, switches: u8, memory_bytes: usize, edm: &EdmConfig) -> Network {
+        let host = |node| {
+            let host = MirroredConfig {
+                node: NodeId(node),
+                nodes,
+                edm,
+                messages_max: 256,
+                interfaces: switches,
+            };
+            HostPort::new(HostPortConfig { host, read_bytes_max: 8_192 }, vec![0; memory_bytes])
+        };
+        let config = SchedulerConfig::new(nodes, edm, Ps(2_560), SLOT);
+        let links = usize::from(nodes) * usize::from(switches);
+        Network {
+            now: Ps::ZERO,
+            hosts: (0..nodes).map(host).collect(),
+            switches: (0..switches)
+                .map(|_| BlockSwitch::new(config.clone(), edm.arbitration))
+                .collect(),
+            data: (0..nodes).map(|_| Data::default()).collect(),
+            events: BTreeMap::new(),
+            host_macs: (0..links).map(|_| Mac::default()).collect(),
+            switch_macs: (0..links).map(|_| Mac::default()).collect(),
+            up: (0..links).map(|_| Line::new()).collect(),
+            down: (0..links).map(|_| Line::new()).collect(),
+        }
+    }
+
+    pub(crate) fn link(&self, switch: usize, node: usize) -> usize {
+        switch * self.hosts.len() + node
+    }
+
+    /// Flips bits of what enters a direction of a link: (slots from now, bit of the 66).
+    pub(crate) fn damage(&mut self, link: usize, upwards: bool, bits: &[(u64, u32)]) {
+        let line = if upwards { &mut self.up[link] } else { &mut self.down[link] };
+        let from = line.slot;
+        line.damage.extend(bits.iter().map(|&(after, bit)| (from + after, bit)));
+    }
+
+    /// Cuts a link in both directions.
+    pub(crate) fn cut(&mut self, link: usize) {
+        self.up[link].cut = true;
+        self.down[link].cut = true;
+    }
+
+    pub(crate) fn submit(&mut self, node: NodeId, request: Request, data: Vec<u8>) -> bool {
+        let at = usize::from(node.0);
+        self.data[at].writes.insert(request.token, data);
+        self.hosts[at].submit(self.now, request).is_ok()
+    }
+
+    /// One slot of every link.
+    pub(crate) fn step(&mut self) {
+        let now = self.now;
+        for s in 0..self.switches.len() {
+            for n in 0..self.hosts.len() {
+                let link = self.link(s, n);
+                let arrived = self.up[link].pop();
+                let decoder = self.switches[s].receive(now, NodeId(n as u16), arrived);
+                self.switch_macs[link].hear(decoder);
+            }
+            self.switches[s].schedule(now);
+            for n in 0..self.hosts.len() {
+                let link = self.link(s, n);
+                let encoder = &mut self.switch_macs[link].encoder;
+                let slot = self.switches[s].transmit(now, NodeId(n as u16), encoder.arrive());
+                encoder.hear(slot.encoder_ready);
+                let arrived = self.down[link].pop();
+                self.down[link].push(slot.line);
+
+                let mac = &mut self.host_macs[link];
+                let slot = self.hosts[n].slot(
+                    now,
+                    Interface(s as u8),
+                    arrived,
+                    mac.encoder.arrive(),
+                    &mut self.data[n],
+                );
+                mac.encoder.hear(slot.encoder_ready);
+                mac.hear(slot.decoder);
+                self.up[link].push(slot.line);
+                while let Some(event) = self.hosts[n].poll_event() {
+                    let before = self.events.insert(event.token(), (event, now));
+                    assert_eq!(before, None, "{event:?} is a second end");
+                }
+            }
+        }
+        self.now += SLOT;
+    }
+}

@@ -1,0 +1,118 @@
+//! Two mirrored switches: anything dies at any moment. Every request ends once, whatever two nodes
+//! still have a path for succeeds, no acknowledged write is lost, no atomic acts twice, nobody
+//! waits for a deadline unless a switch died without a sign.
+
+mod blocks;
+mod mirrored;
+
+use blocks::Rng;
+use blocks::history::{Outcome, Submitted, memory_bytes, random_request};
+use ethermem_edm::{EdmConfig, Event, FailReason, NodeId, Token};
+use ethermem_units::Ps;
+use mirrored::{Kill, Network};
+use proptest::prelude::*;
+
+const NODES: u16 = 4;
+const TIMEOUT: Ps = Ps::from_ns(100_000);
+const REQUESTS: u32 = 48;
+
+/// Whether two nodes have a switch that both reach.
+fn has_path(kills: &[Kill], a: NodeId, b: NodeId) -> bool {
+    let alive = |node| !kills.contains(&Kill::Node(node));
+    let reaches = |switch, node| !kills.contains(&Kill::Link(switch, node));
+    let works = |switch| {
+        !kills.contains(&Kill::Switch(switch)) && !kills.contains(&Kill::SilentSwitch(switch))
+    };
+    let path = |switch| works(switch) && reaches(switch, a) && reaches(switch, b);
+    alive(a) && alive(b) && (path(0) || path(1))
+}
+
+fn run(seed: u64, kills: &[(u64, Kill)]) {
+    let what = format!("seed {seed}, {kills:?}");
+    let mut rng = Rng(seed);
+    let edm = EdmConfig { read_timeout: TIMEOUT, ..EdmConfig::default() };
+    let mut network = Network::new(NODES, memory_bytes(NODES), &edm, || Ps(640 * rng.below(200)));
+    for &(when, kill) in kills {
+        network.kill_at(Ps::from_ns(when), kill);
+    }
+    let mut submitted: Vec<Submitted> = Vec::new();
+    for token in 0..REQUESTS {
+        let node = NodeId(rng.below(u64::from(NODES)) as u16);
+        let dead = kills
+            .iter()
+            .any(|&(at, kill)| kill == Kill::Node(node) && Ps::from_ns(at) <= network.now);
+        let (request, data) = random_request(&mut rng, Token(token), node, NODES);
+        if !dead && network.submit(node, request, data.clone()) {
+            submitted.push(Submitted { node, request, data, at: network.now });
+        }
+        if rng.percent(40) {
+            let pause = Ps(640 * rng.below(400));
+            network.run(network.now + pause);
+        }
+    }
+    network.run(network.now + TIMEOUT * 3);
+
+    let kills: Vec<Kill> = kills.iter().map(|&(_, kill)| kill).collect();
+    let silent = kills.iter().any(|kill| matches!(kill, Kill::SilentSwitch(_)));
+    for Submitted { node, request, at, .. } in &submitted {
+        let Some(&(event, end)) = network.events.get(&request.token) else {
+            assert!(kills.contains(&Kill::Node(*node)), "{request:?} hangs: {what}");
+            continue;
+        };
+        if has_path(&kills, *node, request.peer) {
+            let failed = matches!(event, Event::Failed { .. });
+            assert!(!failed, "{event:?} of {request:?} though there is a path: {what}");
+            let at_once = end.0 - at.0 < TIMEOUT.0 / 2;
+            assert!(at_once || silent, "{request:?} took {} ns: {what}", (end.0 - at.0) / 1000);
+        } else {
+            // A failed path or peer is told; only what gives no sign runs into its deadline.
+            let null = matches!(event, Event::Failed { why: FailReason::Timeout, .. });
+            assert!(!null || silent, "{request:?} waited for its deadline: {what}");
+        }
+    }
+    let reads = network.reads.iter().map(|(&token, read)| (token, read.as_slice()));
+    let memories = network.memories.iter().map(|memory| memory.as_bytes());
+    let outcome = Outcome {
+        submitted: &submitted,
+        events: &network.events,
+        reads: reads.collect(),
+        memories: memories.collect(),
+        what: &what,
+    };
+    outcome.check();
+}
+
+fn kill() -> impl Strategy<Value = Kill> {
+    let switch = 0..2_u8;
+    let node = (0..NODES).prop_map(NodeId);
+    prop_oneof![
+        switch.clone().prop_map(Kill::Switch),
+        switch.clone().prop_map(Kill::SilentSwitch),
+        (switch, node.clone()).prop_map(|(switch, node)| Kill::Link(switch, node)),
+        node.prop_map(Kill::Node),
+    ]
+}
+
+#[test]
+fn with_everything_alive_each_request_succeeds_and_acts_once() {
+    for seed in 0..100 {
+        run(seed, &[]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn one_thing_dies(seed: u64, when in 0_u64..4_000, kill in kill()) {
+        run(seed, &[(when, kill)]);
+    }
+
+    #[test]
+    fn two_things_die(
+        seed: u64,
+        kills in prop::collection::vec((0_u64..4_000, kill()), 2),
+    ) {
+        run(seed, &kills);
+    }
+}
