@@ -8,7 +8,7 @@ use std::thread;
 
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::metrics::RunResult;
-use ethermem_sim::output::MessageWriter;
+use ethermem_sim::output::{MessageWriter, Timeline};
 use ethermem_sim::run::{RunFailure, RunOptions, run};
 use ethermem_sim::scenario::Scenario;
 
@@ -38,6 +38,7 @@ impl Job<'_> {
     pub(crate) fn run(
         &self,
         messages: Option<MessageWriter>,
+        timeline: Option<Timeline>,
         progress: &Progress,
     ) -> Result<RunResult, Failure> {
         let share = Share::of(progress, self.cost, messages_of(self.scenario));
@@ -49,6 +50,7 @@ impl Job<'_> {
             interrupt: interrupt::flag(),
             progress: &|ended| share.ended(ended),
             messages,
+            timeline,
         };
         guarded(&self.command, || run(self.scenario, options))
     }
@@ -91,7 +93,7 @@ pub(crate) fn run_all(
             if interrupt::is_set() {
                 break;
             }
-            let result = jobs[at].run(None, progress);
+            let result = jobs[at].run(None, None, progress);
             match &result {
                 Ok(_) => progress.run_ended(),
                 Err(_) => interrupt::end_runs(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ethermem_sim::fabrics::{self, FabricEntry};
-use ethermem_sim::output::{MessageWriter, TableStyle, runs_table, to_json};
+use ethermem_sim::output::{MessageWriter, TableStyle, Timeline, runs_table, to_json};
 
 use crate::failure::Failure;
 use crate::output::{Format, print};
@@ -32,6 +32,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
 
+    /// Draw links, grants and queues on this timeline, for ui.perfetto.dev; 1 us there is 1 ns
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+
     /// How to print the result
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
@@ -44,6 +48,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         fabrics::find(&scenario.fabric_kind).expect("a scenario names a fabric of the registry")
     });
     let messages = arguments.messages.as_deref().map(MessageWriter::create).transpose()?;
+    let timeline = arguments
+        .perfetto
+        .as_deref()
+        .map(|path| Timeline::create(path, &selected.name, Timeline::EVENTS_MAX_DEFAULT))
+        .transpose()?;
     let job = Job {
         fabric,
         scenario,
@@ -53,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         cost: messages_of(scenario).unwrap_or(0),
     };
     let progress = Progress::of_messages(messages_of(scenario));
-    let result = job.run(messages, &progress);
+    let result = job.run(messages, timeline, &progress);
     progress.clear();
     let result = result?;
     print(&match arguments.format {

@@ -54,6 +54,7 @@ impl Case {
             interrupt: &interrupt,
             progress: &|_| {},
             messages: None,
+            timeline: None,
         };
         run(&self.parse(), options).unwrap_or_else(|error| panic!("{}: {error}", self.label))
     }

@@ -90,7 +90,7 @@ impl Frames {
         while self.next <= end {
             self.backlog += self.frame;
             self.arrived += 1;
-            self.next = self.next + self.gap();
+            self.next += self.gap();
         }
     }
 
