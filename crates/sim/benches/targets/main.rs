@@ -18,8 +18,10 @@ use std::process::ExitCode;
 
 use report::{Report, Section};
 
+type Measure = fn() -> Section;
+
 /// Every section: its name, what it shows, and what measures it.
-const SECTIONS: [(&str, &str, fn() -> Section); 5] = [
+const SECTIONS: [(&str, &str, Measure); 5] = [
     ("latency", "unloaded latency, budget and simulated", latency::measure),
     ("microbenchmark", "64 B, all-to-all, 144 nodes", microbenchmark::measure),
     ("applications", "application sizes at load 0.4, 144 nodes", applications::measure),

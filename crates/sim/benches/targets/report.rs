@@ -1,5 +1,6 @@
 //! What was measured, held against the targets: as tables, and as JSON.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,6 @@ use comfy_table::{Table, presets};
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::workload::{AtomicFile, InputError};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 use crate::case::Case;
 
@@ -67,16 +67,17 @@ impl Check {
     }
 
     fn row(&self) -> [String; 5] {
-        let target = match self.target {
-            Target::AtMost(limit) => format!("<= {}", number(limit)),
-            Target::Exactly(value) => format!("= {}", number(value)),
+        // An exact target is shown to the thousandth to which it is held.
+        let (target, measured) = match self.target {
+            Target::AtMost(limit) => (format!("<= {}", number(limit)), number(self.measured)),
+            Target::Exactly(value) => (format!("= {value:.3}"), format!("{:.3}", self.measured)),
         };
         let spread = match self.least == self.most {
             true => "exact".to_owned(),
             false => format!("{} to {}", number(self.least), number(self.most)),
         };
         let verdict = if self.met { "PASS" } else { "MISS" };
-        let measured = format!("{} {}", number(self.measured), self.unit);
+        let measured = format!("{measured} {}", self.unit);
         [self.what.clone(), target, measured.trim_end().to_owned(), spread, verdict.to_owned()]
     }
 }
