@@ -71,7 +71,7 @@ fn run(seed: u64, kills: &[(u64, Kill)]) {
         }
     }
     let reads = network.reads.iter().map(|(&token, read)| (token, read.as_slice()));
-    let memories = network.memories.iter().map(|memory| memory.as_bytes());
+    let memories = network.memories.iter().map(ethermem_edm::Memory::as_bytes);
     let outcome = Outcome {
         submitted: &submitted,
         events: &network.events,

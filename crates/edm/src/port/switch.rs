@@ -90,10 +90,10 @@ const CHUNK_BLOCKS_MAX: usize = 1024 / 8 + 3;
 impl BlockSwitch {
     /// A switch with every port up and idle.
     #[must_use]
-    pub fn new(config: SchedulerConfig, arbitration: Arbitration) -> BlockSwitch {
+    pub fn new(config: &SchedulerConfig, arbitration: Arbitration) -> BlockSwitch {
         let ports = usize::from(config.ports);
         // An acknowledged chunk has a block more than a posted one.
-        let config = SchedulerConfig { chunk_overhead_blocks: 3, ..config };
+        let config = SchedulerConfig { chunk_overhead_blocks: 3, ..config.clone() };
         let active = 2 * ports * usize::from(config.notifications_max);
         let port = || Port {
             up: true,
@@ -175,7 +175,7 @@ impl BlockSwitch {
             // A control block in a chunk that completes nothing: its sender gave up.
             RxEvent::None => {
                 let control = block.is_some_and(|block| block.sync() == SyncHeader::Control);
-                let starts = block.is_some_and(|block| starts_chunk(block));
+                let starts = block.is_some_and(starts_chunk);
                 if control && !starts && *ingress != Ingress::Between {
                     self.abort_chunk(from);
                 }
