@@ -1,1 +1,66 @@
-fn main() {}
+//! The `ethermem` command: parses what a person asks for, calls the simulator, prints.
+//!
+//! Results go to the standard output, everything else to the standard error. The exit code is 0
+//! when all went well, 2 when what was given cannot be used (one line says what, where and what is
+//! allowed), 1 when an invariant broke, and 130 after Ctrl-C. What is computed belongs to the
+//! libraries; here are only arguments, threads, progress and files.
+
+mod compare;
+mod failure;
+mod interrupt;
+mod latency;
+mod output;
+mod progress;
+mod report;
+mod runner;
+mod selection;
+mod sim;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Memory over Ethernet, simulated: latency, slowdown and throughput of remote memory.
+#[derive(Parser)]
+#[command(
+    name = "ethermem",
+    version = env!("ETHERMEM_VERSION"),
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 done, 2 bad input, 1 a broken invariant, 130 interrupted.\n\
+                  `ethermem help COMMAND` shows examples of each command."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show where the nanoseconds of one unloaded message go, stage by stage
+    Latency(latency::Arguments),
+    /// Run a scenario or a trace on one fabric
+    Sim(sim::Arguments),
+    /// Run the same messages on several fabrics, side by side
+    Compare(compare::Arguments),
+    /// Run every workload on EDM and its references, and write a page of figures
+    Report(report::Arguments),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return failure::report_usage(&error),
+    };
+    interrupt::listen();
+    let done = match cli.command {
+        Command::Latency(arguments) => latency::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

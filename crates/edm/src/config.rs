@@ -33,7 +33,7 @@ pub struct EdmConfig {
 pub enum Policy {
     /// First come, first served: the earliest notification.
     Fcfs,
-    /// Fewest remaining bytes, with a hold for what is much shorter than its rival.
+    /// Fewest remaining bytes times size, and a hold for what is much shorter than its rival.
     Srpt,
     /// Fewest remaining bytes exactly as published: greedy, no hold.
     SrptPublished,

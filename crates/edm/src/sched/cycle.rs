@@ -113,10 +113,7 @@ impl CycleScheduler {
             charges: Vec::new(),
             sequence: 0,
             tail: TailEstimate::new(),
-            ranking: match config.policy {
-                Policy::Fcfs | Policy::Auto => Ranking::Arrival,
-                Policy::Srpt | Policy::SrptPublished => Ranking::Remaining,
-            },
+            ranking: Ranking::of(config.policy),
             config,
         }
     }
@@ -199,7 +196,7 @@ impl CycleScheduler {
     }
 
     fn rank(&self, waiting: &Waiting) -> u64 {
-        priority(self.ranking, waiting.remaining, waiting.sequence)
+        priority(self.ranking, waiting.remaining, waiting.demand.bytes, waiting.sequence)
     }
 
     /// Whether a message may be granted as far as the order of its pair goes.

@@ -16,6 +16,7 @@ const NOWHERE: u16 = u16::MAX;
 pub(super) struct Entry {
     pub(super) sequence: u64,
     pub(super) remaining: u32,
+    bytes: u32,
     pub(super) tag: u32,
     next: u32,
     /// For a write: how many requests of its compute-memory pair must be released before it.
@@ -170,6 +171,7 @@ impl Queues {
         let entry = self.allocate(Entry {
             sequence: self.sequence,
             remaining: demand.bytes,
+            bytes: demand.bytes,
             tag: demand.tag,
             next: NONE,
             gate,
@@ -201,7 +203,7 @@ impl Queues {
         if last {
             self.remove(source, destination, entry);
         }
-        if last || self.ranking == Ranking::Remaining {
+        if last || self.ranking != Ranking::Arrival {
             self.refresh(source, destination);
         }
         if first && flow == Flow::ReadResponse {
@@ -294,7 +296,7 @@ impl Queues {
                 let gated = entry.flow == Flow::WriteRequest
                     && self.order != Order::Relaxed
                     && (pair.requests_released.wrapping_sub(entry.gate) as i16) < 0;
-                let rank = priority(self.ranking, entry.remaining, entry.sequence);
+                let rank = priority(self.ranking, entry.remaining, entry.bytes, entry.sequence);
                 if !gated && best.is_none_or(|(least, _)| rank < least) {
                     best = Some((rank, at));
                 }

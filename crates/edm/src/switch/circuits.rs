@@ -2,7 +2,7 @@
 
 /// Grants of one port that may be unused at once: a round trip of the shortest chunks at 400 Gb/s
 /// is about 300.
-const OPEN_MAX: usize = 1024;
+const OPEN_MAX: usize = 512;
 
 /// The destination of a circuit whose port has failed: its data is dropped.
 const NOWHERE: u16 = u16::MAX;
@@ -10,7 +10,8 @@ const NOWHERE: u16 = u16::MAX;
 #[derive(Clone, Copy, Debug, Default)]
 struct Circuit {
     destination: u16,
-    bytes_left: u32,
+    /// A grant is at most a chunk.
+    bytes_left: u16,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,7 +46,7 @@ impl Circuits {
         assert!(usize::from(ring.len) < OPEN_MAX, "port {source} left {OPEN_MAX} grants unused");
         let at = (usize::from(ring.head) + usize::from(ring.len)) % OPEN_MAX;
         self.slots[usize::from(source) * OPEN_MAX + at] =
-            Circuit { destination, bytes_left: bytes };
+            Circuit { destination, bytes_left: bytes as u16 };
         ring.len += 1;
     }
 
@@ -70,10 +71,11 @@ impl Circuits {
         if bytes > u64::from(circuit.bytes_left) {
             return None;
         }
-        circuit.bytes_left -= bytes as u32;
+        circuit.bytes_left -= bytes as u16;
         if circuit.bytes_left == 0 {
-            ring.head = (ring.head + 1) % OPEN_MAX as u16;
             ring.len -= 1;
+            // An empty ring starts over, so that the slots in use stay few and in the cache.
+            ring.head = if ring.len == 0 { 0 } else { (ring.head + 1) % OPEN_MAX as u16 };
         }
         (circuit.destination != NOWHERE).then_some(circuit.destination)
     }

@@ -80,7 +80,7 @@ impl<F: Fabric> Alone<F> {
         let engine = &mut self.engine;
         // Whatever the message before left behind has passed; the fabric is idle again.
         let start = engine.sim.now + Ps::from_ns(1);
-        engine.sim.now = start;
+        engine.sim.now = start + engine.fabric.submit_delay();
         engine.submit(&Message {
             index: engine.started,
             arrival: start,
@@ -91,8 +91,8 @@ impl<F: Fabric> Alone<F> {
         });
         let mut finished = None;
         let mut latest = start;
-        while engine.sim.queue.peek_time().is_some() {
-            engine.handle_next();
+        // A fabric may say at submission when the message finishes, and have no event.
+        loop {
             for (handle, outcome) in engine.sim.outcomes.drain(..) {
                 let at = outcome.expect("a message alone in the fabric is not lost");
                 finished = Some(at);
@@ -100,6 +100,10 @@ impl<F: Fabric> Alone<F> {
                 engine.live[handle as usize] = false;
                 engine.free.push(handle);
             }
+            if engine.sim.queue.peek_time().is_none() {
+                break;
+            }
+            engine.handle_next();
         }
         engine.sim.now = engine.sim.now.max(latest);
         finished.expect("a message alone in the fabric completes") - start

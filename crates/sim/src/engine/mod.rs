@@ -29,7 +29,14 @@ pub trait Fabric: Sized {
     /// The network that a configuration describes, idle.
     fn build(config: &crate::FabricConfig, seed: u64) -> Self;
 
-    /// The application hands a message to its host, now.
+    /// How long a message takes from the application's call to where the fabric first decides
+    /// anything: the same for all, so it needs no event.
+    fn submit_delay(&self) -> Ps {
+        Ps::ZERO
+    }
+
+    /// A message is at the head of its host's pipeline, now: [`Fabric::submit_delay`] after its
+    /// arrival.
     fn submit(&mut self, sim: &mut Sim<Self::Event>, handle: Handle, message: &Message);
 
     /// An event's time has come.
@@ -198,12 +205,13 @@ impl<F: Fabric> Engine<F> {
         let mut arrival = source.next_message()?;
         let mut interrupted = false;
         let mut look = EVENTS_PER_LOOK;
+        let delay = self.fabric.submit_delay();
         loop {
             let event = self.sim.queue.peek_time();
             match (&arrival, event) {
                 (None, None) => break,
-                (Some(message), event) if event.is_none_or(|at| message.arrival <= at) => {
-                    self.sim.now = message.arrival;
+                (Some(message), event) if event.is_none_or(|at| message.arrival + delay <= at) => {
+                    self.sim.now = message.arrival + delay;
                     let message = *message;
                     self.submit(&message);
                     arrival = source.next_message()?;

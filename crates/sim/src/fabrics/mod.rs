@@ -5,10 +5,10 @@ pub mod ideal;
 pub mod output_queued;
 pub mod raw_ethernet;
 
-use ethermem_units::Bytes;
+use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
-use crate::engine::Fabric;
+use crate::engine::{Alone, Fabric};
 use crate::message::Kind;
 use crate::metrics::RunResult;
 use crate::run::{RunFailure, RunOptions, run_on};
@@ -23,11 +23,17 @@ pub struct FabricEntry {
     pub summary: &'static str,
     /// See [`Fabric::blocks`].
     pub blocks: fn(&FabricConfig, Kind, Bytes) -> LinkBlocks,
+    /// How long a message takes from submission to completion with nothing else in the fabric.
+    pub alone: fn(&FabricConfig, Kind, Bytes) -> Ps,
     pub(crate) run: fn(&Scenario, RunOptions<'_>) -> Result<RunResult, RunFailure>,
 }
 
 const fn entry<F: Fabric>(name: &'static str, summary: &'static str) -> FabricEntry {
-    FabricEntry { name, summary, blocks: F::blocks, run: run_on::<F> }
+    FabricEntry { name, summary, blocks: F::blocks, alone: alone::<F>, run: run_on::<F> }
+}
+
+fn alone<F: Fabric>(config: &FabricConfig, kind: Kind, bytes: Bytes) -> Ps {
+    Alone::<F>::new(config).time(kind, bytes)
 }
 
 /// Every fabric, the default first.

@@ -20,6 +20,16 @@ impl TableStyle {
         if std::io::stdout().is_terminal() { TableStyle::Ruled } else { TableStyle::Plain }
     }
 
+    /// A table of any content: `text_columns` from the left hold text, the others numbers.
+    #[must_use]
+    pub fn render(self, header: &[&str], text_columns: usize, rows: &[Vec<String>]) -> String {
+        let mut table = self.table(header, text_columns);
+        for row in rows {
+            table.add_row(row);
+        }
+        text(&table)
+    }
+
     pub(crate) fn table(self, header: &[&str], text_columns: usize) -> Table {
         let mut table = Table::new();
         table.load_style(match self {
@@ -80,8 +90,7 @@ pub fn runs_table(runs: &[RunResult], style: TableStyle) -> String {
             }
         }
     }
-    let mut text: String =
-        table.lines().flat_map(|line| [line.trim_end().to_owned(), "\n".to_owned()]).collect();
+    let mut text = text(&table);
     for run in runs {
         if run.messages_lost > 0 {
             let (lost, started) = (run.messages_lost, run.messages_started);
@@ -113,6 +122,10 @@ fn row(run: &RunResult, kind: &str, stats: &KindStats, first: bool) -> Vec<Cell>
     ]
     .map(Cell::new)
     .into()
+}
+
+fn text(table: &Table) -> String {
+    table.lines().flat_map(|line| [line.trim_end().to_owned(), "\n".to_owned()]).collect()
 }
 
 fn number(value: Option<f64>, decimals: usize) -> String {

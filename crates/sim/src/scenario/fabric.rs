@@ -9,7 +9,8 @@ use super::table::{Table, as_integer, as_number};
 use crate::config::{Background, FabricConfig, pcs_clock, scheduler_clock};
 use crate::workload::InputError;
 
-const LINK_GBPS: [u64; 6] = [10, 25, 40, 100, 200, 400];
+/// Data rates that a link may have, in Gb/s.
+pub const LINK_GBPS: [u64; 6] = [10, 25, 40, 100, 200, 400];
 const CHUNK_BYTES: RangeInclusive<u64> = 64..=1024;
 
 /// The kind and the configuration of the fabric; `fabrics` are the kinds there are, the default

@@ -5,9 +5,11 @@
 
 mod check;
 mod fabric;
+mod setting;
 mod table;
 mod workload;
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -18,8 +20,11 @@ use crate::config::FabricConfig;
 use crate::workload::{InputError, TraceConfig, WorkloadConfig};
 #[doc(hidden)]
 pub use check::check_scenario;
+pub use fabric::LINK_GBPS;
+use setting::Lines;
+pub use setting::{Setting, SettingError};
 pub use table::Key;
-use table::Source;
+use table::{SET, Source};
 
 /// Longest scenario: what is longer is some other file.
 const SCENARIO_BYTES_MAX: u64 = 1 << 20;
@@ -48,6 +53,15 @@ pub struct RunConfig {
     pub cooldown_fraction: f64,
 }
 
+/// What is asked of a scenario beside its file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Keys set over what the file says, in their order.
+    pub settings: Vec<Setting>,
+    /// Takes the place of the workload, whatever it is.
+    pub trace: Option<TraceConfig>,
+}
+
 impl Scenario {
     /// Reads the scenario in `file`. `fabrics` are the names of the registry, the default first;
     /// other files that the scenario names are looked up from its folder.
@@ -55,6 +69,18 @@ impl Scenario {
     /// # Errors
     /// [`InputError`] for a file that cannot be read and as [`Scenario::parse`].
     pub fn load(file: &Path, fabrics: &[&str]) -> Result<Scenario, InputError> {
+        Scenario::load_with(file, &Changes::default(), fabrics)
+    }
+
+    /// As [`Scenario::load`], with changes.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`]; a setting is named as `--set`.
+    pub fn load_with(
+        file: &Path,
+        changes: &Changes,
+        fabrics: &[&str],
+    ) -> Result<Scenario, InputError> {
         let unreadable = |error: std::io::Error| InputError::io(file, "be read", &error);
         let mut bytes = Vec::new();
         let opened = File::open(file).map_err(unreadable)?;
@@ -68,7 +94,7 @@ impl Scenario {
             let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count() as u64;
             InputError::line(file, line, "not UTF-8 text: a scenario is TOML")
         })?;
-        Scenario::parse(&text, file, fabrics)
+        Scenario::parse_with(&text, file, changes, fabrics)
     }
 
     /// Reads a scenario from its text; `file` is what errors call it.
@@ -79,7 +105,34 @@ impl Scenario {
     /// # Panics
     /// When `fabrics` is empty.
     pub fn parse(text: &str, file: &Path, fabrics: &[&str]) -> Result<Scenario, InputError> {
-        read(text, file, fabrics).map(|(scenario, _)| scenario)
+        Scenario::parse_with(text, file, &Changes::default(), fabrics)
+    }
+
+    /// As [`Scenario::parse`], with changes.
+    ///
+    /// # Errors
+    /// As [`Scenario::parse`]; a setting is named as `--set`.
+    ///
+    /// # Panics
+    /// As [`Scenario::parse`].
+    pub fn parse_with(
+        text: &str,
+        file: &Path,
+        changes: &Changes,
+        fabrics: &[&str],
+    ) -> Result<Scenario, InputError> {
+        read(text, file, changes, fabrics).map(|(scenario, _)| scenario)
+    }
+
+    /// All defaults, with changes.
+    ///
+    /// # Errors
+    /// [`InputError`] for a setting that is not known or not allowed.
+    ///
+    /// # Panics
+    /// As [`Scenario::parse`].
+    pub fn default_with(changes: &Changes, fabrics: &[&str]) -> Result<Scenario, InputError> {
+        read(DEFAULTS, Path::new("defaults"), changes, fabrics).map(|(scenario, _)| scenario)
     }
 
     /// All defaults, but the messages of `trace`, measured whole.
@@ -103,29 +156,70 @@ impl Scenario {
     }
 }
 
+/// A scenario that says nothing.
+const DEFAULTS: &str = "[run]\n";
+
 fn defaults(fabrics: &[&str]) -> (Scenario, Vec<Key>) {
-    let read = read("[run]\n", Path::new("defaults"), fabrics);
+    let read = read(DEFAULTS, Path::new("defaults"), &Changes::default(), fabrics);
     read.expect("every key has a default")
 }
 
-fn read(text: &str, file: &Path, fabrics: &[&str]) -> Result<(Scenario, Vec<Key>), InputError> {
-    let source = Source { file, text, keys: Default::default() };
-    let values = DeTable::parse(text).map_err(|error| match error.span() {
-        Some(span) => source.error(span.start, format!("not TOML: {}", error.message())),
+fn read(
+    text: &str,
+    file: &Path,
+    changes: &Changes,
+    fabrics: &[&str],
+) -> Result<(Scenario, Vec<Key>), InputError> {
+    let lines = Lines::new(text, &changes.settings);
+    let source =
+        Source { file, text: &lines.text, file_bytes: text.len(), keys: RefCell::default() };
+    let mut values = DeTable::parse(text).map_err(|error| match error.span() {
+        // At its end a text that breaks off is still the file's.
+        Some(span) => InputError::line(
+            file,
+            source.line(span.start),
+            format!("not TOML: {}", error.message()),
+        ),
         None => InputError::file(file, format!("not TOML: {}", error.message())),
     })?;
     if values.get_ref().is_empty() {
         let problem = "empty: a scenario has at least one key, such as fabric.kind";
         return Err(InputError::file(file, problem));
     }
+    lines.apply(values.get_mut());
     let root = source.root(values.get_ref());
     let folder = file.parent().unwrap_or(Path::new(""));
     let (fabric_kind, fabric) = fabric::read(&root, fabrics)?;
-    let workload = workload::read(&root, &fabric, folder)?;
+    let mut workload = workload::read(&root, &fabric, folder)?;
+    if let Some(trace) = &changes.trace {
+        workload = WorkloadConfig::Trace(trace.clone());
+    }
     let run = workload::read_run(&root, &workload)?;
     root.finish()?;
-    let scenario = Scenario { fabric_kind, fabric, workload, run };
-    Ok((scenario, source.keys.into_inner()))
+    let keys = source.keys.into_inner();
+    check_settings(changes, &keys)?;
+    Ok((Scenario { fabric_kind, fabric, workload, run }, keys))
+}
+
+/// Refuses what a change would leave without effect.
+fn check_settings(changes: &Changes, keys: &[Key]) -> Result<(), InputError> {
+    for setting in &changes.settings {
+        let key = setting.key();
+        let refuse = |problem: &str| Err(InputError::file(Path::new(SET), problem));
+        if changes.trace.is_some() && key.split('.').next() == Some("workload") {
+            return refuse(&format!("{key}: it changes nothing: allowed only without --trace"));
+        }
+        let inside = |known: &Key| {
+            known
+                .name
+                .strip_prefix(key)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        if !keys.iter().any(inside) {
+            return refuse(&format!("{key}: unknown key: docs/reference/scenario.md lists all"));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

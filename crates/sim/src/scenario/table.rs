@@ -21,10 +21,15 @@ pub struct Key {
     pub allowed: String,
 }
 
+/// What errors call the place of a setting.
+pub(super) const SET: &str = "--set";
+
 /// The text of a scenario, and every key that was asked of it.
 pub(super) struct Source<'s> {
     pub(super) file: &'s Path,
+    /// The file's, and behind `file_bytes` of it the settings.
     pub(super) text: &'s str,
+    pub(super) file_bytes: usize,
     pub(super) keys: RefCell<Vec<Key>>,
 }
 
@@ -46,6 +51,9 @@ impl<'s> Source<'s> {
 
     /// A problem of the text from `offset` on.
     pub(super) fn error(&self, offset: usize, problem: impl AsRef<str>) -> InputError {
+        if offset >= self.file_bytes && self.file_bytes < self.text.len() {
+            return InputError::file(Path::new(SET), problem);
+        }
         InputError::line(self.file, self.line(offset), problem)
     }
 

@@ -1,10 +1,10 @@
 //! What is on its way: one entry from its transmitter until it is processed at the other end.
 
 use ethermem_edm::{
-    Ack, Chunk, ChunkKind as EdmChunk, Grant, MemoryRequest, NodeId, Notification, Outbound,
-    Status, Token,
+    Ack, Address, Chunk, ChunkKind as EdmChunk, Grant, MemoryRequest, MessageId, Modify, NodeId,
+    Notification, Outbound, Status, Token,
 };
-use ethermem_units::{Blocks, Ps};
+use ethermem_units::{Blocks, Bytes, Ps};
 use ethermem_wire::{
     AddressWidth, ChunkKind, GRANT_BLOCKS, NOTIFICATION_BLOCKS, RmwKind, STATUS_BLOCKS,
 };
@@ -16,15 +16,53 @@ const ADDRESS: AddressWidth = AddressWidth::Bits40;
 /// view from there on.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Payload {
-    Request(MemoryRequest),
+    Request(Asked),
     Notify(Notification),
     Grant(Grant),
     Chunk(Chunk, Option<Token>),
     Status(Status),
 }
 
+/// An RREQ or RMWREQ. Operands stay behind: no memory is simulated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    address: Address,
+    bytes: u32,
+    peer: NodeId,
+    id: MessageId,
+    /// The opcode of an RMWREQ.
+    opcode: Option<u8>,
+}
+
+impl From<MemoryRequest> for Asked {
+    #[inline]
+    fn from(request: MemoryRequest) -> Asked {
+        Asked {
+            address: request.address,
+            bytes: request.bytes.0 as u32,
+            peer: request.peer,
+            id: request.id,
+            opcode: request.modify.map(|modify| modify.opcode),
+        }
+    }
+}
+
+impl From<Asked> for MemoryRequest {
+    #[inline]
+    fn from(asked: Asked) -> MemoryRequest {
+        MemoryRequest {
+            peer: asked.peer,
+            id: asked.id,
+            address: asked.address,
+            bytes: Bytes(asked.bytes.into()),
+            modify: asked.opcode.map(|opcode| Modify { opcode, operands: [1, 0] }),
+        }
+    }
+}
+
 /// A control message or a chunk.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(super) struct Item {
     pub(super) from: u16,
     pub(super) to: u16,
@@ -36,15 +74,19 @@ pub(super) struct Item {
     pub(super) payload: Payload,
 }
 
+const _: () = assert!(size_of::<Item>() == 64, "an item is one cache line");
+
 impl Item {
     /// What a host transmits.
     #[inline]
     pub(super) fn from_host(from: u16, outbound: Outbound) -> Item {
         let to = outbound.peer().0;
         let (blocks, data, payload) = match outbound {
-            Outbound::Request(request) => {
-                (request_blocks(request.modify.is_some()), Blocks(0), Payload::Request(request))
-            }
+            Outbound::Request(request) => (
+                request_blocks(request.modify.is_some()),
+                Blocks(0),
+                Payload::Request(request.into()),
+            ),
             Outbound::Notify(notification) => {
                 (NOTIFICATION_BLOCKS, Blocks(0), Payload::Notify(notification))
             }
@@ -81,7 +123,7 @@ impl Item {
     /// A request that the switch releases.
     pub(super) fn release(to: NodeId, request: MemoryRequest) -> Item {
         let blocks = request_blocks(request.modify.is_some()).0 as u16;
-        let payload = Payload::Request(request);
+        let payload = Payload::Request(request.into());
         Item { from: request.peer.0, to: to.0, blocks, data: 0, due: Ps::ZERO, payload }
     }
 }
@@ -103,6 +145,9 @@ pub(super) struct Flights {
 }
 
 impl Flights {
+    /// The name of an item that nobody waits for any more.
+    pub(super) const PASSED_ON: u32 = u32::MAX;
+
     #[inline]
     pub(super) fn insert(&mut self, item: Item) -> u32 {
         match self.free.pop() {
@@ -125,6 +170,14 @@ impl Flights {
     #[inline]
     pub(super) fn get_mut(&mut self, index: u32) -> &mut Item {
         &mut self.items[index as usize]
+    }
+
+    /// An item starts so much later than was said.
+    #[inline]
+    pub(super) fn put_off(&mut self, index: u32, delay: Ps) {
+        if index != Flights::PASSED_ON {
+            self.items[index as usize].due += delay;
+        }
     }
 
     /// Takes an item out; its index names another from now on.

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use ethermem_edm::sched::SchedulerConfig;
 use ethermem_edm::{
-    Ack, Action, Address, Emission, Event as HostEvent, FailReason, Host, HostConfig,
+    Ack, Action, Address, Chunk, Emission, Event as HostEvent, FailReason, Host, HostConfig,
     MESSAGE_BYTES_MAX, NodeId, Op, Request, RmwOpcode, Status, StatusCode, SubmitError, Switch,
     Token, budget as edm,
 };
@@ -41,8 +41,6 @@ pub struct Edm {
     /// What is on a link or in a pipeline, by index.
     flights: Flights,
     nodes: Vec<Node>,
-    /// Requests by handle, between the application's call and the host's.
-    requests: Vec<Request>,
     chunk: Bytes,
     step_at: Ps,
     granted: Bytes,
@@ -64,8 +62,6 @@ struct Node {
 /// Where an item is, or what is due.
 #[derive(Clone, Copy)]
 pub enum Event {
-    /// A request reaches the head of its host's pipeline.
-    Submit(NodeIndex, Handle),
     /// A control message is whole, identified and inserted at the switch.
     AtSwitch(u32),
     /// The first block of a chunk, or a control message, is at its egress transmitter.
@@ -125,9 +121,8 @@ impl Edm {
                 flights.get_mut(flight).due = due;
                 sim.at(due, Event::AtEgress(flight));
             } else {
-                let start = link.send_urgent(now, blocks, |name, delay| {
-                    flights.get_mut(name).due += delay;
-                });
+                let start =
+                    link.send_urgent(now, blocks, |name, delay| flights.put_off(name, delay));
                 let whole = start + link.tail(blocks) + delays.hop;
                 sim.at(whole + delays.insert, Event::AtSwitch(flight));
             }
@@ -179,7 +174,7 @@ impl Edm {
         let (now, from) = (sim.now(), NodeId(item.from));
         let queued = match item.payload {
             Payload::Request(request) => {
-                self.switch.on_request(now, from, request, item.blocks.into())
+                self.switch.on_request(now, from, request.into(), item.blocks.into())
             }
             Payload::Notify(notification) => self.switch.on_notification(now, from, notification),
             Payload::Status(_) => {
@@ -237,10 +232,10 @@ impl Edm {
             return;
         }
         if let Payload::Chunk(chunk, _) = item.payload {
-            // The circuit of the oldest grant must lead where the chunk is meant to go.
-            let port = self.switch.on_chunk(NodeId(item.from), chunk.bytes);
-            if port != Some(NodeId(item.to)) {
-                self.break_off(format!("the circuit of {} leads to {port:?}: {item:?}", item.from));
+            self.forward_check(&item, &chunk);
+            if !chunk.last {
+                self.pass_on(now, flight, chunk);
+                return;
             }
         } else {
             self.switch.on_emitted(now, NodeId(item.to), item.blocks.into());
@@ -251,7 +246,7 @@ impl Edm {
         let start = if item.data > 0 {
             link.send_named(now, blocks, data, flight)
         } else {
-            link.send_urgent(now, blocks, |name, delay| flights.get_mut(name).due += delay)
+            link.send_urgent(now, blocks, |name, delay| flights.put_off(name, delay))
         };
         let whole = start + link.tail(blocks) + delays.hop;
         let queue = &mut nodes[usize::from(item.to)].grants_until;
@@ -268,6 +263,29 @@ impl Edm {
         };
         flights.get_mut(flight).due = due;
         sim.at(due, Event::AtHost(flight));
+    }
+
+    /// The circuit of the oldest grant must lead where the chunk is meant to go.
+    #[inline]
+    fn forward_check(&mut self, item: &Item, chunk: &Chunk) {
+        let port = self.switch.on_chunk(NodeId(item.from), chunk.bytes);
+        if port != Some(NodeId(item.to)) {
+            self.break_off(format!("the circuit of {} leads to {port:?}: {item:?}", item.from));
+        }
+    }
+
+    /// A chunk with more to come takes its slots, and its receiver counts it now: nothing depends
+    /// on when it arrives, only on the last one's arrival, so it needs no event of its own.
+    #[inline]
+    fn pass_on(&mut self, now: Ps, flight: u32, chunk: Chunk) {
+        let item = self.flights.remove(flight);
+        let (blocks, data) = (Blocks(item.blocks.into()), Blocks(item.data.into()));
+        self.links.down(item.to).send_named(now, blocks, data, Flights::PASSED_ON);
+        self.delivered += chunk.bytes;
+        let host = &mut self.hosts[usize::from(item.to)];
+        if let Some(Action::Store(stored)) = host.on_chunk(now, chunk) {
+            host.on_written(now, &stored, StatusCode::Applied);
+        }
     }
 
     fn at_host(&mut self, sim: &mut Sim<Event>, flight: u32) {
@@ -292,7 +310,7 @@ impl Edm {
             }
             // The memory itself is not simulated: its access time is in the delay.
             Payload::Request(request) => {
-                let _served = host.on_request(now, request);
+                let _served = host.on_request(now, request.into());
             }
             Payload::Grant(grant) => host.on_grant(now, grant),
             Payload::Status(status) => {
@@ -330,7 +348,6 @@ impl Fabric for Edm {
             links: Star::new(config, config.edm.arbitration, seed),
             flights: Flights::default(),
             nodes: (0..nodes).map(|_| Node::default()).collect(),
-            requests: Vec::new(),
             chunk: config.edm.chunk,
             step_at: Ps::MAX,
             granted: Bytes(0),
@@ -338,6 +355,10 @@ impl Fabric for Edm {
             queue_bound: None,
             violation: None,
         }
+    }
+
+    fn submit_delay(&self) -> Ps {
+        self.delays.generate_request
     }
 
     fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
@@ -356,23 +377,12 @@ impl Fabric for Edm {
             op,
             fence: false,
         };
-        let at = handle as usize;
-        if at == self.requests.len() {
-            self.requests.push(request);
-        } else {
-            self.requests[at] = request;
-        }
-        let due = sim.now() + self.delays.generate_request;
-        sim.at(due, Event::Submit(message.compute, handle));
+        self.submit_to_host(sim, message.compute, request);
+        self.pump(sim, message.compute);
     }
 
     fn handle(&mut self, sim: &mut Sim<Event>, event: Event) {
         match event {
-            Event::Submit(node, handle) => {
-                let request = self.requests[handle as usize];
-                self.submit_to_host(sim, node, request);
-                self.pump(sim, node);
-            }
             Event::AtSwitch(flight) => self.at_switch(sim, flight),
             Event::AtEgress(flight) => self.at_egress(sim, flight),
             Event::AtHost(flight) => self.at_host(sim, flight),

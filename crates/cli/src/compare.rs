@@ -1,0 +1,64 @@
+//! `ethermem compare`.
+
+use clap::Args;
+use ethermem_sim::fabrics::FabricEntry;
+use ethermem_sim::output::{TableStyle, runs_table, to_json};
+
+use crate::failure::Failure;
+use crate::output::{Format, print};
+use crate::progress::{Progress, messages_of};
+use crate::runner::{Job, run_all, threads_default, typed_command};
+use crate::selection::{Selection, fabric};
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    ethermem compare scenarios/app-spark.toml --fabrics edm,raw-ethernet,ideal\n  \
+    ethermem compare --trace messages.parquet --fabrics edm,raw-ethernet --format json\n\
+    \n\
+    Every fabric gets the same messages at the same times: load is what they put on the links of\n\
+    the scenario's own fabric.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+
+    /// Fabrics to run on, in the order of the results; `ethermem fabrics` lists them
+    #[arg(long, value_name = "NAME,NAME", required = true, value_delimiter = ',',
+          value_parser = fabric)]
+    fabrics: Vec<&'static FabricEntry>,
+
+    /// Fabrics to run at once; the results are the same bytes, whatever it is [default: as many as
+    /// the machine runs threads]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// How to print the results
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let selected = arguments.selection.read()?;
+    let scenario = &selected.scenario;
+    let jobs: Vec<Job<'_>> = arguments
+        .fabrics
+        .iter()
+        .map(|fabric| Job {
+            fabric,
+            scenario,
+            scenario_name: &selected.name,
+            label: selected.label(),
+            command: typed_command(scenario.run.seed),
+            cost: messages_of(scenario).unwrap_or(0),
+        })
+        .collect();
+    let runs = jobs.len() as u64;
+    let progress = Progress::of_messages(messages_of(scenario).map(|messages| messages * runs));
+    let threads = arguments.threads.map_or_else(threads_default, usize::from);
+    let results = run_all(&jobs, threads, &progress);
+    progress.clear();
+    let results = results?;
+    print(&match arguments.format {
+        Format::Json => to_json(&results),
+        Format::Table => runs_table(&results, TableStyle::for_stdout()),
+    })
+}

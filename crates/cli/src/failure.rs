@@ -1,0 +1,111 @@
+//! Why a command did not do what it was asked, and the exit code that says so.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use ethermem_sim::SourceError;
+use ethermem_sim::engine::RunError;
+use ethermem_sim::output::OutputError;
+use ethermem_sim::run::RunFailure;
+use ethermem_sim::workload::{InputError, WriteTraceError};
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What was given cannot be used: one line that says what, where and what is allowed.
+    Input(String),
+    /// An invariant does not hold: a defect of this program.
+    Broken {
+        what: String,
+        /// Repeats it, the seed included.
+        command: String,
+    },
+    /// Ended by Ctrl-C; says what was done and what was written.
+    Interrupted(String),
+    /// Whoever read the output has seen enough.
+    Unread,
+}
+
+impl Failure {
+    pub(crate) fn input(what: impl Display) -> Failure {
+        Failure::Input(what.to_string())
+    }
+
+    /// What a run's failure is to the person who started it with `command`.
+    pub(crate) fn of_run(failure: RunFailure, command: &str) -> Failure {
+        match failure {
+            RunFailure::Run(RunError::Source(error)) => Failure::input(error),
+            RunFailure::Run(error @ RunError::Violation(_)) => {
+                Failure::Broken { what: error.to_string(), command: command.to_owned() }
+            }
+            RunFailure::Output(error) => Failure::input(error),
+            RunFailure::Interrupted(ended) => {
+                Failure::Interrupted(format!("after {ended} messages"))
+            }
+        }
+    }
+
+    /// Says it on the standard error.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Failure::Input(what) => {
+                eprintln!("error: {what}");
+                ExitCode::from(2)
+            }
+            Failure::Broken { what, command } => {
+                eprintln!("error: {what}\nthis is a defect of ethermem; repeat it with: {command}");
+                ExitCode::from(1)
+            }
+            Failure::Interrupted(what) => {
+                eprintln!("interrupted {what}; nothing was written");
+                ExitCode::from(130)
+            }
+            Failure::Unread => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Failure {
+        Failure::input(error)
+    }
+}
+
+impl From<OutputError> for Failure {
+    fn from(error: OutputError) -> Failure {
+        Failure::input(error)
+    }
+}
+
+impl From<SourceError> for Failure {
+    fn from(error: SourceError) -> Failure {
+        Failure::input(error)
+    }
+}
+
+impl From<WriteTraceError> for Failure {
+    fn from(error: WriteTraceError) -> Failure {
+        Failure::input(error)
+    }
+}
+
+/// Help and version on the standard output; a wrong argument in one line, as any bad input.
+pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Written to a pipe that was closed, as by `head`: nothing is left to say.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if matches!(error.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+        eprint!("{error}");
+        return ExitCode::from(2);
+    }
+    let text = error.to_string();
+    let lines = text.lines().take_while(|line| {
+        !line.starts_with("Usage:") && !line.starts_with("For more information")
+    });
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    eprintln!("{}", words.join(" "));
+    ExitCode::from(2)
+}

@@ -1,0 +1,43 @@
+//! Ctrl-C: a flag that runs look at, and an end even where nothing looks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What a run gets to end by itself and clear away what it began to write.
+const PATIENCE: Duration = Duration::from_millis(800);
+/// As shells say "ended by SIGINT".
+const EXIT_CODE: i32 = 130;
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Set by Ctrl-C, SIGTERM and SIGHUP.
+pub(crate) fn flag() -> &'static AtomicBool {
+    &INTERRUPTED
+}
+
+pub(crate) fn is_set() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// Sets the flag when a signal comes. Who does not look at it, as while a pipe gives no input, is
+/// ended after [`PATIENCE`], and by a second signal at once.
+pub(crate) fn listen() {
+    let listening = ctrlc::set_handler(|| {
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(EXIT_CODE);
+        }
+        std::thread::spawn(|| {
+            std::thread::sleep(PATIENCE);
+            eprintln!("interrupted; nothing was written");
+            std::process::exit(EXIT_CODE);
+        });
+    });
+    if let Err(error) = listening {
+        eprintln!("note: Ctrl-C ends this without clearing away unfinished files: {error}");
+    }
+}
+
+/// Ends all runs, because one has failed.
+pub(crate) fn end_runs() {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}

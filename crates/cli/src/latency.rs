@@ -1,0 +1,260 @@
+//! `ethermem latency`: the component model of the simulator, stage by stage.
+
+use clap::{Args, ValueEnum};
+use ethermem_sim::budget::{Cost, Operation, Stack, Stage, Timing, edm_stages, mac_stages};
+use ethermem_sim::fabrics::{self, FABRIC_NAMES};
+use ethermem_sim::output::{TableStyle, to_json};
+use ethermem_sim::scenario::{Changes, LINK_GBPS, Scenario, Setting};
+use ethermem_sim::workload::MESSAGE_BYTES_MAX;
+use ethermem_sim::{FabricConfig, Kind};
+use ethermem_units::Bytes;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{Format, print};
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    ethermem latency --fabric edm --op read --link-gbps 25\n  \
+    ethermem latency --fabric roce --op write --link-gbps 100 --format json\n  \
+    ethermem latency --fabric edm --op read --bytes 4096 --set fabric.propagation_ns=50\n\
+    \n\
+    At 25 Gb/s this is Table 1 of the EDM paper. The total is that of a message's first block;\n\
+    --bytes adds what the simulator takes for all of it, alone in the fabric.")]
+pub(crate) struct Arguments {
+    /// Fabric, or protocol stack on standard Ethernet
+    #[arg(long, value_name = "NAME", default_value = "edm")]
+    fabric: Fabric,
+
+    /// What the message does
+    #[arg(long, value_name = "OP", default_value = "read")]
+    op: Op,
+
+    /// Data rate of every link in Gb/s: 10, 25, 40, 100, 200 or 400
+    #[arg(long, value_name = "GBPS", default_value = "25", value_parser = link_gbps)]
+    link_gbps: u64,
+
+    /// Simulate one message of so many bytes and show what comes on top of the stages
+    #[arg(long, value_name = "BYTES",
+          value_parser = clap::value_parser!(u64).range(1..=MESSAGE_BYTES_MAX))]
+    bytes: Option<u64>,
+
+    /// Set a key of the scenario that says what the network is: fabric.propagation_ns=50
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<Setting>,
+
+    /// How to print the stages
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Fabric {
+    /// Memory in the Ethernet PHY
+    Edm,
+    /// MAC and PHY only
+    RawEthernet,
+    /// RoCEv2 in hardware
+    Roce,
+    /// TCP/IP in hardware
+    Tcp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Op {
+    /// Request there, data back
+    Read,
+    /// Data there
+    Write,
+}
+
+/// What is printed, in this order.
+#[derive(Serialize)]
+pub(crate) struct Budget {
+    pub(crate) fabric: &'static str,
+    op: &'static str,
+    link_gbps: u64,
+    pub(crate) stages: Vec<BudgetStage>,
+    pub(crate) total_ns: f64,
+    pcs_clock_ns: f64,
+    scheduler_clock_ns: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<MessageTime>,
+}
+
+/// A stage, all its passes together.
+#[derive(Serialize)]
+pub(crate) struct BudgetStage {
+    pub(crate) place: &'static str,
+    pub(crate) name: &'static str,
+    /// None where the stage takes the same time at every link rate.
+    cycles: Option<u64>,
+    pub(crate) ns: f64,
+    passes: u64,
+    /// Which clock the cycles are of.
+    clock: Option<&'static str>,
+}
+
+/// One whole message, simulated alone.
+#[derive(Serialize)]
+struct MessageTime {
+    bytes: u64,
+    /// Serialisation of all blocks but the first, and further chunks.
+    serialization_ns: f64,
+    latency_ns: f64,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let mut settings = vec![link_setting(arguments.link_gbps)];
+    settings.extend(arguments.settings.iter().cloned());
+    let changes = Changes { settings, trace: None };
+    let config = Scenario::default_with(&changes, FABRIC_NAMES)?.fabric;
+    let mut budget = Budget::of(arguments.fabric, arguments.op, &config);
+    if let Some(bytes) = arguments.bytes {
+        budget.add_message(arguments, &config, Bytes(bytes))?;
+    }
+    print(&match arguments.format {
+        Format::Json => to_json(&budget),
+        Format::Table => budget.table(TableStyle::for_stdout()),
+    })
+}
+
+impl Budget {
+    /// The stages of a fabric in a network.
+    pub(crate) fn of(fabric: Fabric, op: Op, config: &FabricConfig) -> Budget {
+        let timing = Timing::of(config);
+        let stages = fabric.stages(op, &timing);
+        Budget {
+            fabric: fabric.name(),
+            op: op.name(),
+            link_gbps: config.link.as_gbps_f64() as u64,
+            stages: stages.iter().map(|stage| BudgetStage::of(stage, &timing)).collect(),
+            total_ns: timing.total(&stages).as_ns_f64(),
+            pcs_clock_ns: timing.pcs.period.as_ns_f64(),
+            scheduler_clock_ns: timing.scheduler.period.as_ns_f64(),
+            message: None,
+        }
+    }
+
+    fn add_message(
+        &mut self,
+        arguments: &Arguments,
+        config: &FabricConfig,
+        bytes: Bytes,
+    ) -> Result<(), Failure> {
+        let Some(simulated) = fabrics::find(self.fabric) else {
+            let names = FABRIC_NAMES.join(", ");
+            let problem = format!("--bytes: {} is not simulated: allowed are {names}", self.fabric);
+            return Err(Failure::Input(problem));
+        };
+        let timing = Timing::of(config);
+        let total = timing.total(&arguments.fabric.stages(arguments.op, &timing));
+        let latency = (simulated.alone)(config, arguments.op.kind(), bytes);
+        self.message = Some(MessageTime {
+            bytes: bytes.0,
+            serialization_ns: latency.saturating_sub(total).as_ns_f64(),
+            latency_ns: latency.as_ns_f64(),
+        });
+        Ok(())
+    }
+
+    fn table(&self, style: TableStyle) -> String {
+        let header = ["place", "stage", "passes", "cycles", "clock", "ns"];
+        let mut rows: Vec<Vec<String>> = self.stages.iter().map(BudgetStage::row).collect();
+        let mut total = |name: &str, ns: f64| {
+            let row = [String::new(), name.to_owned()].into_iter();
+            rows.push(row.chain(vec![String::new(); 3]).chain([format!("{ns:.2}")]).collect());
+        };
+        total("total", self.total_ns);
+        if let Some(message) = &self.message {
+            total(&format!("all of {} B on the links", message.bytes), message.serialization_ns);
+            total("total, simulated alone", message.latency_ns);
+        }
+        let Budget { fabric, op, link_gbps, pcs_clock_ns, scheduler_clock_ns, .. } = self;
+        let table = style.render(&header, 2, &rows);
+        format!(
+            "{fabric} {op} at {link_gbps} Gb/s: PCS clock {pcs_clock_ns} ns, scheduler clock \
+             {scheduler_clock_ns} ns\n{table}"
+        )
+    }
+}
+
+impl BudgetStage {
+    fn of(stage: &Stage, timing: &Timing) -> BudgetStage {
+        let (cycles, clock) = match stage.cost {
+            Cost::Cycles(cycles) => (Some(cycles.0 * stage.passes), Some("pcs")),
+            Cost::SchedulerCycles(cycles) => (Some(cycles.0 * stage.passes), Some("scheduler")),
+            Cost::Fixed(_) => (None, None),
+        };
+        BudgetStage {
+            place: stage.place.name(),
+            name: stage.name,
+            cycles,
+            ns: timing.stage(stage).as_ns_f64(),
+            passes: stage.passes,
+            clock,
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        vec![
+            self.place.to_owned(),
+            self.name.to_owned(),
+            self.passes.to_string(),
+            self.cycles.map_or_else(|| "-".to_owned(), |cycles| cycles.to_string()),
+            self.clock.unwrap_or("-").to_owned(),
+            format!("{:.2}", self.ns),
+        ]
+    }
+}
+
+impl Fabric {
+    /// As the simulator names it, where it does.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Fabric::Edm => "edm",
+            Fabric::RawEthernet => "raw-ethernet",
+            Fabric::Roce => "roce",
+            Fabric::Tcp => "tcp",
+        }
+    }
+
+    fn stages(self, op: Op, timing: &Timing) -> Vec<Stage> {
+        let operation = match op {
+            Op::Read => Operation::Read,
+            Op::Write => Operation::Write,
+        };
+        match self {
+            Fabric::Edm => edm_stages(operation, timing),
+            Fabric::RawEthernet => mac_stages(operation, Stack::RawEthernet, timing),
+            Fabric::Roce => mac_stages(operation, Stack::Roce, timing),
+            Fabric::Tcp => mac_stages(operation, Stack::Tcp, timing),
+        }
+    }
+}
+
+impl Op {
+    const fn name(self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write => "write",
+        }
+    }
+
+    const fn kind(self) -> Kind {
+        match self {
+            Op::Read => Kind::Read,
+            Op::Write => Kind::Write,
+        }
+    }
+}
+
+/// The network of this link rate, everything else as scenarios have it by default.
+pub(crate) fn link_setting(gbps: u64) -> Setting {
+    format!("fabric.link_gbps={gbps}").parse().expect("a key and its value")
+}
+
+fn link_gbps(text: &str) -> Result<u64, String> {
+    let gbps = text.parse().ok().filter(|gbps| LINK_GBPS.contains(gbps));
+    gbps.ok_or_else(|| format!("allowed are {}", LINK_GBPS.map(|gbps| gbps.to_string()).join(", ")))
+}

@@ -1,0 +1,134 @@
+//! Runs of the simulator, one or many, on threads; the results do not depend on how many.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use ethermem_sim::fabrics::FabricEntry;
+use ethermem_sim::metrics::RunResult;
+use ethermem_sim::output::MessageWriter;
+use ethermem_sim::run::{RunOptions, run};
+use ethermem_sim::scenario::Scenario;
+
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::{Progress, Share, messages_of};
+
+/// Commit that the program is built from, where it is known.
+pub(crate) const COMMIT: Option<&str> = option_env!("ETHERMEM_COMMIT");
+
+/// One scenario on one fabric.
+pub(crate) struct Job<'a> {
+    pub(crate) fabric: &'static FabricEntry,
+    pub(crate) scenario: &'a Scenario,
+    /// What people call the scenario.
+    pub(crate) scenario_name: &'a str,
+    /// What tells it from other runs of its fabric.
+    pub(crate) label: String,
+    /// Repeats it.
+    pub(crate) command: String,
+    /// What it adds to the progress when it is done.
+    pub(crate) cost: u64,
+}
+
+impl Job<'_> {
+    /// Runs it on this thread.
+    pub(crate) fn run(
+        &self,
+        messages: Option<MessageWriter>,
+        progress: &Progress,
+    ) -> Result<RunResult, Failure> {
+        let share = Share::of(progress, self.cost, messages_of(self.scenario));
+        let options = RunOptions {
+            fabric: self.fabric,
+            label: self.label.clone(),
+            scenario_name: self.scenario_name.to_owned(),
+            commit: COMMIT.map(str::to_owned),
+            interrupt: interrupt::flag(),
+            progress: &|ended| share.ended(ended),
+            messages,
+        };
+        // A broken assertion must still say how to repeat it. Nothing of the run is used after.
+        match catch_unwind(AssertUnwindSafe(|| run(self.scenario, options))) {
+            Ok(result) => result.map_err(|failure| Failure::of_run(failure, &self.command)),
+            Err(panic) => Err(Failure::Broken {
+                what: panic_message(panic.as_ref()),
+                command: self.command.clone(),
+            }),
+        }
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("assertion failed: {}", text.unwrap_or("no message"))
+}
+
+/// Runs all jobs on at most `threads` threads, in the order given, and returns their results in it.
+/// The first failure ends the rest.
+pub(crate) fn run_all(
+    jobs: &[Job<'_>],
+    threads: usize,
+    progress: &Progress,
+) -> Result<Vec<RunResult>, Failure> {
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<RunResult, Failure>>>> =
+        jobs.iter().map(|_| Mutex::default()).collect();
+    let work = || {
+        while let Some(at) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < jobs.len())
+        {
+            if interrupt::is_set() {
+                break;
+            }
+            let result = jobs[at].run(None, progress);
+            match &result {
+                Ok(_) => progress.run_ended(),
+                Err(_) => interrupt::end_runs(),
+            }
+            *results[at].lock().expect("no thread panics with it") = Some(result);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads.min(jobs.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    // All results, or the first failure that is not an end which another one forced.
+    let mut done = Vec::new();
+    for result in results {
+        match result.into_inner().expect("no thread panics with it") {
+            Some(Ok(result)) => done.push(result),
+            Some(Err(Failure::Interrupted(_))) | None => {}
+            Some(Err(failure)) => return Err(failure),
+        }
+    }
+    if done.len() < jobs.len() {
+        return Err(Failure::Interrupted(format!("after {} of {} runs", done.len(), jobs.len())));
+    }
+    Ok(done)
+}
+
+/// Threads that the machine runs at once.
+pub(crate) fn threads_default() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The command as it was typed, for a shell, with the seed it used.
+pub(crate) fn typed_command(seed: u64) -> String {
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    if !words.iter().any(|word| word == "--seed" || word.starts_with("--seed=")) {
+        words.extend(["--seed".to_owned(), seed.to_string()]);
+    }
+    shell_line(words.iter().map(String::as_str))
+}
+
+/// `ethermem` with these arguments, quoted where a shell needs it.
+pub(crate) fn shell_line<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    let quoted = words.map(|word| shlex::try_quote(word).unwrap_or(word.into()).into_owned());
+    std::iter::once("ethermem".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,92 @@
+//! Arguments that say which messages run on which network.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use ethermem_sim::fabrics::{self, FABRIC_NAMES, FabricEntry};
+use ethermem_sim::scenario::{Changes, Scenario, Setting};
+use ethermem_sim::workload::{InputError, TraceConfig, TraceFormat};
+
+use crate::failure::Failure;
+
+/// Which messages, on which network.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Selection {
+    /// Scenario: a TOML file; docs/reference/scenario.md lists its keys
+    #[arg(value_name = "SCENARIO", required_unless_present = "trace")]
+    scenario: Option<PathBuf>,
+
+    /// Run the messages of this trace instead of the scenario's; without a scenario everything
+    /// else has its default
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// How the trace is written [default: by its extension, .csv or .parquet]
+    #[arg(long, value_name = "FORMAT", requires = "trace", value_parser = trace_format)]
+    trace_format: Option<TraceFormat>,
+
+    /// Seed of every random draw, 0 to 2^64 - 1 [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Set a key of the scenario, as if its file said so: fabric.edm.chunk_bytes=128. A word needs
+    /// no quotes, no value takes the key out, files are looked up from the scenario's folder.
+    /// Repeat it for more keys
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<Setting>,
+}
+
+/// A scenario with its changes, and what people call it.
+pub(crate) struct Selected {
+    pub(crate) scenario: Scenario,
+    /// The scenario or trace, as it was given.
+    pub(crate) name: String,
+}
+
+impl Selection {
+    pub(crate) fn read(&self) -> Result<Selected, Failure> {
+        let trace = self.trace.as_deref().map(|path| self.trace_config(path)).transpose()?;
+        let changes = Changes { settings: self.settings.clone(), trace };
+        let mut scenario = match &self.scenario {
+            Some(file) => Scenario::load_with(file, &changes, FABRIC_NAMES)?,
+            None => Scenario::default_with(&changes, FABRIC_NAMES)?,
+        };
+        if let Some(seed) = self.seed {
+            scenario.run.seed = seed;
+        }
+        let given = self.trace.as_ref().or(self.scenario.as_ref());
+        let name = given.map(|path| path.display().to_string()).unwrap_or_default();
+        Ok(Selected { scenario, name })
+    }
+
+    fn trace_config(&self, path: &Path) -> Result<TraceConfig, InputError> {
+        let format = self.trace_format.or_else(|| TraceFormat::of_path(path)).ok_or_else(|| {
+            let problem = "its extension names no format: allowed are .csv, .parquet, or any with \
+                           --trace-format";
+            InputError::file(path, problem)
+        })?;
+        Ok(TraceConfig { path: path.to_owned(), format })
+    }
+}
+
+impl Selected {
+    /// What tells its runs from those of another scenario.
+    pub(crate) fn label(&self) -> String {
+        let stem = Path::new(&self.name).file_stem();
+        stem.map_or_else(|| self.name.clone(), |stem| stem.to_string_lossy().into_owned())
+    }
+}
+
+/// The fabric of a name, for clap.
+pub(crate) fn fabric(name: &str) -> Result<&'static FabricEntry, String> {
+    fabrics::find(name).ok_or_else(|| format!("allowed are {}", FABRIC_NAMES.join(", ")))
+}
+
+/// The trace format of a name, for clap.
+pub(crate) fn trace_format(name: &str) -> Result<TraceFormat, String> {
+    let format = TraceFormat::ALL.into_iter().find(|format| format.name() == name);
+    format.ok_or_else(|| {
+        let names = TraceFormat::ALL.map(TraceFormat::name);
+        format!("allowed are {}", names.join(", "))
+    })
+}

@@ -1,0 +1,63 @@
+//! `ethermem sim`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ethermem_sim::fabrics::{self, FabricEntry};
+use ethermem_sim::output::{MessageWriter, TableStyle, runs_table, to_json};
+
+use crate::failure::Failure;
+use crate::output::{Format, print};
+use crate::progress::{Progress, messages_of};
+use crate::runner::{Job, typed_command};
+use crate::selection::{Selection, fabric};
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    ethermem sim scenarios/microbenchmark-64b.toml\n  \
+    ethermem sim scenarios/app-hadoop.toml --set fabric.edm.policy=fcfs --format json\n  \
+    ethermem sim --trace messages.parquet --fabric raw-ethernet --messages ended.parquet\n\
+    \n\
+    Slowdown is a message's time over the time it takes alone in the same fabric. Latencies are\n\
+    in ns, from arrival to end. docs/reference/output.md explains every number.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+
+    /// Fabric to run on; `ethermem fabrics` lists them [default: the scenario's]
+    #[arg(long, value_name = "NAME", value_parser = fabric)]
+    fabric: Option<&'static FabricEntry>,
+
+    /// Write every message to this Parquet file
+    #[arg(long, value_name = "FILE")]
+    messages: Option<PathBuf>,
+
+    /// How to print the result
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let selected = arguments.selection.read()?;
+    let scenario = &selected.scenario;
+    let fabric = arguments.fabric.unwrap_or_else(|| {
+        fabrics::find(&scenario.fabric_kind).expect("a scenario names a fabric of the registry")
+    });
+    let messages = arguments.messages.as_deref().map(MessageWriter::create).transpose()?;
+    let job = Job {
+        fabric,
+        scenario,
+        scenario_name: &selected.name,
+        label: selected.label(),
+        command: typed_command(scenario.run.seed),
+        cost: messages_of(scenario).unwrap_or(0),
+    };
+    let progress = Progress::of_messages(messages_of(scenario));
+    let result = job.run(messages, &progress);
+    progress.clear();
+    let result = result?;
+    print(&match arguments.format {
+        Format::Json => to_json(&result),
+        Format::Table => runs_table(&[result], TableStyle::for_stdout()),
+    })
+}
