@@ -5,12 +5,15 @@ mod blocks;
 
 use blocks::network::Network;
 use blocks::{Rng, frame};
+use ethermem_edm::port::EGRESS_BLOCKS_MAX;
 use ethermem_edm::{
     Ack, Address, Arbitration, EdmConfig, Event, NodeId, Op, Order, Request, RmwOpcode, Token,
 };
 use ethermem_units::Bytes;
 
 const NODES: u16 = 5;
+/// Nodes of the incast: all but the first write to it and read from it.
+const MANY: u16 = 24;
 /// Each compute node's own part of each memory.
 const REGION: u64 = 8_192;
 const MEMORY: usize = REGION as usize * NODES as usize;
@@ -166,4 +169,36 @@ fn two_switches_do_everything_once() {
         })
         .sum();
     assert!(again > 500, "{again} second copies");
+}
+
+#[test]
+fn an_incast_stays_within_the_egress_buffer() {
+    let edm = EdmConfig::default();
+    let mut rng = Rng(5);
+    let mut network = Network::new(MANY, 1, 65_536, &edm);
+    let mut submitted = 0;
+    for slot in 0..60_000 {
+        // A backlog of reads and writes at every node, and of frames on every uplink.
+        for node in (1..MANY).filter(|_| slot < 40_000) {
+            let mac = &mut network.host_macs[usize::from(node)];
+            if mac.encoder.is_idle() {
+                let frame = frame(&mut rng, 1_000);
+                mac.encoder.send(&frame);
+            }
+            if rng.percent(2) {
+                let bytes = Bytes(1 + rng.below(2_000));
+                let write = Op::Write { bytes, ack: Ack::Applied };
+                let op = if rng.percent(50) { write } else { Op::Read { bytes } };
+                let (token, address) = (Token(submitted), Address(rng.below(60_000)));
+                let request = Request { token, peer: NodeId(0), address, op, fence: false };
+                let data = rng.bytes(bytes.0 as usize);
+                submitted += u32::from(network.submit(NodeId(node), request, data));
+            }
+        }
+        network.step();
+    }
+    // Of both directions, 960 KB at most, in messages of 1,000 B on average.
+    assert!(network.events.len() > 500, "{} of {submitted}", network.events.len());
+    let most = network.switches[0].egress_blocks_max();
+    assert!(most < EGRESS_BLOCKS_MAX / 2, "{most} blocks");
 }

@@ -237,17 +237,20 @@ fn two_backlogs_share_the_slots_within_a_unit_and_use_all_of_them() {
     }
 }
 
-/// Slots that the first block of a unit waits when it comes `at` slots after a backlogged line
-/// began, and the slots that a frame takes from the first block to its last.
-fn wait_of_memory(arbitration: Arbitration, frame_bytes: usize, at: u64) -> u64 {
+/// Slots that a unit waits for its first block when it comes a slot after a chunk, `at` slots after
+/// a backlog of frames began: the chunk then is under way, or about to be.
+fn wait_of_memory(arbitration: Arbitration, single: bool, frame_bytes: usize, at: u64) -> u64 {
     let mut rng = Rng(at);
     let frame = frame(&mut rng, frame_bytes);
     let mut encoder = Encoder::default();
     let mut transmitter = TxArbiter::new(arbitration);
     let mut units = Units::default();
     let chunk: Vec<Block> = vec![Block::data(u64::MAX); LONGEST as usize];
-    let single = vec![Block::control(BlockType::Edm, 0)];
-    // A chunk that started just before is the worst that a unit can find.
+    let mark = Block::control(BlockType::Edm, 0);
+    let mut unit = vec![mark];
+    if !single {
+        unit.extend(&chunk[1..]);
+    }
     for slot in 0.. {
         if encoder.is_idle() {
             (0..3).for_each(|_| encoder.send(&frame));
@@ -256,26 +259,31 @@ fn wait_of_memory(arbitration: Arbitration, frame_bytes: usize, at: u64) -> u64 
             units.push(chunk.clone());
         }
         if slot == at + 1 {
-            units.push(single.clone());
+            units.push(unit.clone());
         }
         let out = transmitter.slot(encoder.arrive(), &mut units);
         encoder.hear(out.encoder_ready);
-        if out.line == single[0] {
+        if out.line == mark {
             return slot - at - 1;
         }
     }
-    unreachable!("the single block leaves");
+    unreachable!("the unit leaves");
 }
 
 #[test]
-fn a_memory_block_waits_for_a_unit_and_a_block_but_never_for_a_frame() {
+fn memory_waits_for_a_unit_and_what_frames_are_owed_but_never_for_a_frame() {
+    let (fair, strict) = (Arbitration::Fair, Arbitration::Strict);
     for frame_bytes in [1_518, 9_018] {
         for at in 0..400 {
-            assert!(wait_of_memory(Arbitration::Fair, frame_bytes, at) <= LONGEST, "at {at}");
-            assert!(wait_of_memory(Arbitration::Strict, frame_bytes, at) < LONGEST, "at {at}");
+            let wait = |arbitration, single| wait_of_memory(arbitration, single, frame_bytes, at);
+            assert!(wait(fair, true) <= LONGEST, "single at {at}");
+            assert!(wait(fair, false) < 2 * LONGEST, "chunk at {at}");
+            assert!(wait(strict, true) < LONGEST, "single, strict, at {at}");
+            assert!(wait(strict, false) < LONGEST, "chunk, strict, at {at}");
         }
     }
-    assert_eq!(wait_of_memory(Arbitration::Fair, 1_518, 50), LONGEST);
+    assert_eq!(wait_of_memory(fair, true, 1_518, 50), LONGEST);
+    assert_eq!(wait_of_memory(fair, false, 1_518, 50), 2 * LONGEST - 1);
 }
 
 /// Most slots from the first block of a frame at the transmitter to its last on the line, against

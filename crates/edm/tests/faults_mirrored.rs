@@ -19,7 +19,9 @@ const REQUESTS: u32 = 48;
 /// Whether two nodes have a switch that both reach.
 fn has_path(kills: &[Kill], a: NodeId, b: NodeId) -> bool {
     let alive = |node| !kills.contains(&Kill::Node(node));
-    let reaches = |switch, node| !kills.contains(&Kill::Link(switch, node));
+    let reaches = |switch, node| {
+        !kills.contains(&Kill::Link(switch, node)) && !kills.contains(&Kill::Flap(switch, node))
+    };
     let works = |switch| {
         !kills.contains(&Kill::Switch(switch)) && !kills.contains(&Kill::SilentSwitch(switch))
     };
@@ -27,7 +29,7 @@ fn has_path(kills: &[Kill], a: NodeId, b: NodeId) -> bool {
     alive(a) && alive(b) && (path(0) || path(1))
 }
 
-fn run(seed: u64, kills: &[(u64, Kill)]) {
+fn run(seed: u64, kills: &[(u64, Kill)]) -> Network {
     let what = format!("seed {seed}, {kills:?}");
     let mut rng = Rng(seed);
     let edm = EdmConfig { read_timeout: TIMEOUT, ..EdmConfig::default() };
@@ -71,7 +73,7 @@ fn run(seed: u64, kills: &[(u64, Kill)]) {
         }
     }
     let reads = network.reads.iter().map(|(&token, read)| (token, read.as_slice()));
-    let memories = network.memories.iter().map(|memory| memory.as_bytes());
+    let memories = network.memories.iter().map(ethermem_edm::Memory::as_bytes);
     let outcome = Outcome {
         submitted: &submitted,
         events: &network.events,
@@ -80,6 +82,21 @@ fn run(seed: u64, kills: &[(u64, Kill)]) {
         what: &what,
     };
     outcome.check();
+    network
+}
+
+#[test]
+fn a_repaired_link_carries_copies_again() {
+    let again = |kills: &[(u64, Kill)]| -> u64 {
+        let network = run(11, kills);
+        let counters = network.nodes.iter().map(|node| node.counters());
+        counters.map(|counters| counters.requests_again + counters.chunks_again).sum()
+    };
+    let links = (0..NODES).map(NodeId);
+    let dead: Vec<_> = links.clone().map(|node| (0, Kill::Link(0, node))).collect();
+    let repaired: Vec<_> = links.map(|node| (0, Kill::Flap(0, node))).collect();
+    assert_eq!(again(&dead), 0, "one switch, no second copies");
+    assert!(again(&repaired) > 20, "second copies after the repair");
 }
 
 fn kill() -> impl Strategy<Value = Kill> {
@@ -88,7 +105,8 @@ fn kill() -> impl Strategy<Value = Kill> {
     prop_oneof![
         switch.clone().prop_map(Kill::Switch),
         switch.clone().prop_map(Kill::SilentSwitch),
-        (switch, node.clone()).prop_map(|(switch, node)| Kill::Link(switch, node)),
+        (switch.clone(), node.clone()).prop_map(|(switch, node)| Kill::Link(switch, node)),
+        (switch, node.clone()).prop_map(|(switch, node)| Kill::Flap(switch, node)),
         node.prop_map(Kill::Node),
     ]
 }

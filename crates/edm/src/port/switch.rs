@@ -7,7 +7,7 @@ use ethermem_wire as wire;
 use wire::{Block, EdmControl, Message, Opcode, OpcodeBits, SubType, SyncHeader};
 
 use crate::config::Arbitration;
-use crate::message::NodeId;
+use crate::message::{MessageId, NodeId};
 use crate::phy::{
     ABORT, LineBlock, MemorySource, REMOTE_FAULT, RxEvent, RxExtractor, TxArbiter, TxSlot, Unit,
 };
@@ -90,11 +90,13 @@ const CHUNK_BLOCKS_MAX: usize = 1024 / 8 + 3;
 impl BlockSwitch {
     /// A switch with every port up and idle.
     #[must_use]
-    pub fn new(config: SchedulerConfig, arbitration: Arbitration) -> BlockSwitch {
+    pub fn new(config: &SchedulerConfig, arbitration: Arbitration) -> BlockSwitch {
         let ports = usize::from(config.ports);
         // An acknowledged chunk has a block more than a posted one.
-        let config = SchedulerConfig { chunk_overhead_blocks: 3, ..config };
+        let config = SchedulerConfig { chunk_overhead_blocks: 3, ..config.clone() };
         let active = 2 * ports * usize::from(config.notifications_max);
+        // An acknowledgement for each write that can be open, and word of every port.
+        let statuses = ports * (MessageId::ROWS + usize::from(config.notifications_max) + 2);
         let port = || Port {
             up: true,
             receiver: RxExtractor::new(),
@@ -102,7 +104,7 @@ impl BlockSwitch {
             ingress: Ingress::Between,
             egress: Egress::new(CHUNK_BLOCKS_MAX),
             emissions: VecDeque::with_capacity(active),
-            statuses: VecDeque::with_capacity(active),
+            statuses: VecDeque::with_capacity(statuses),
             request: VecDeque::with_capacity(8),
             in_chunk: false,
         };
@@ -175,7 +177,7 @@ impl BlockSwitch {
             // A control block in a chunk that completes nothing: its sender gave up.
             RxEvent::None => {
                 let control = block.is_some_and(|block| block.sync() == SyncHeader::Control);
-                let starts = block.is_some_and(|block| starts_chunk(block));
+                let starts = block.is_some_and(starts_chunk);
                 if control && !starts && *ingress != Ingress::Between {
                     self.abort_chunk(from);
                 }
@@ -263,16 +265,24 @@ impl BlockSwitch {
         self.tell_all(failed, wire::StatusCode::LinkDisabled);
     }
 
-    /// Puts a repaired port back into service; its node must have been restored, too.
+    /// Puts a repaired port back into service. Its node must have heard of the failure, and is to
+    /// be restored after this: the others are told before anything of it can reach them.
     pub fn restore_port(&mut self, port: NodeId) {
-        if !std::mem::replace(&mut self.port(port).up, true) {
-            self.switch.restore_port(port);
-            self.tell_all(port, wire::StatusCode::Ok);
+        if std::mem::replace(&mut self.port(port).up, true) {
+            return;
+        }
+        self.switch.restore_port(port);
+        self.tell_all(port, wire::StatusCode::Ok);
+        for other in (0..self.ports.len() as u16).map(NodeId).filter(|&other| other != port) {
+            if !self.is_up(other) {
+                let gone = wire::StatusCode::LinkDisabled;
+                self.send_status(port, convert::link_status(other, MessageId(0), gone));
+            }
         }
     }
 
     fn tell_all(&mut self, about: NodeId, code: wire::StatusCode) {
-        let status = convert::link_status(about, crate::message::MessageId(0), code);
+        let status = convert::link_status(about, MessageId(0), code);
         for to in (0..self.ports.len() as u16).map(NodeId).filter(|&to| to != about) {
             self.send_status(to, status);
         }

@@ -129,9 +129,7 @@ impl Network {
         Network {
             now: Ps::ZERO,
             hosts: (0..nodes).map(host).collect(),
-            switches: (0..switches)
-                .map(|_| BlockSwitch::new(config.clone(), edm.arbitration))
-                .collect(),
+            switches: (0..switches).map(|_| BlockSwitch::new(&config, edm.arbitration)).collect(),
             data: (0..nodes).map(|_| Data::default()).collect(),
             events: BTreeMap::new(),
             host_macs: (0..links).map(|_| Mac::default()).collect(),
@@ -141,6 +139,7 @@ impl Network {
         }
     }
 
+    /// The number of the link between a switch and a node.
     pub(crate) fn link(&self, switch: usize, node: usize) -> usize {
         switch * self.hosts.len() + node
     }

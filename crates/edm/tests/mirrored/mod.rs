@@ -28,17 +28,22 @@ enum Item {
     Chunk(Chunk, Vec<u8>),
     Status(Status),
     PeerDown(NodeId),
+    PeerUp(NodeId),
 }
 
 #[derive(Clone)]
 enum Happening {
-    /// Something arrives at switch (interface) from node, or the other way round.
-    AtSwitch(u8, NodeId, Item),
-    AtNode(u8, NodeId, Item),
+    /// Something arrives at switch (interface) from node, or the other way round, unless the link
+    /// was cut since that count of cuts.
+    AtSwitch(u8, NodeId, u32, Item),
+    AtNode(u8, NodeId, u32, Item),
     Kill(Kill),
     /// Node and switch notice that their link is dead.
     NodeNotices(u8, NodeId),
     SwitchNotices(u8, NodeId),
+    /// A link is repaired, and its switch, then its node, put it back into use.
+    Repair(u8, NodeId),
+    NodeRestores(u8, NodeId),
 }
 
 /// What dies.
@@ -50,6 +55,8 @@ pub(crate) enum Kill {
     SilentSwitch(u8),
     /// The link of a node to a switch.
     Link(u8, NodeId),
+    /// The same, but it is repaired after a while.
+    Flap(u8, NodeId),
     /// A node.
     Node(NodeId),
 }
@@ -74,6 +81,9 @@ pub(crate) struct Network {
     down_free: Vec<Ps>,
     lateness: Vec<Ps>,
     dead_links: Vec<bool>,
+    cuts: Vec<u32>,
+    /// Links whose node has not given them up.
+    used: Vec<bool>,
     dead_nodes: Vec<bool>,
     dead_switches: Vec<bool>,
 }
@@ -113,6 +123,8 @@ impl Network {
             down_free: vec![Ps::ZERO; links],
             lateness: (0..links).map(|_| lateness()).collect(),
             dead_links: vec![false; links],
+            cuts: vec![0; links],
+            used: vec![true; links],
             dead_nodes: vec![false; usize::from(node_count)],
             dead_switches: vec![false; 2],
         }
@@ -185,13 +197,15 @@ impl Network {
 
     fn happen(&mut self, happening: Happening) {
         match happening {
-            Happening::AtSwitch(switch, node, item) => {
-                if !self.is_dead(switch, node) {
+            Happening::AtSwitch(switch, node, cuts, item) => {
+                let same = cuts == self.cuts[Network::link(switch, node)];
+                if same && !self.is_dead(switch, node) {
                     self.at_switch(switch, node, item);
                 }
             }
-            Happening::AtNode(switch, node, item) => {
-                if !self.is_dead(switch, node) {
+            Happening::AtNode(switch, node, cuts, item) => {
+                let same = cuts == self.cuts[Network::link(switch, node)];
+                if same && !self.is_dead(switch, node) {
                     self.at_node(switch, node, item);
                     self.drive(node);
                 }
@@ -208,6 +222,25 @@ impl Network {
                     self.fail_port(switch, node);
                 }
             }
+            Happening::Repair(switch, node) => {
+                let others = (0..self.nodes.len() as u16).map(NodeId).filter(|&n| n != node);
+                if !self.dead_nodes[usize::from(node.0)] && !self.dead_switches[usize::from(switch)]
+                {
+                    self.dead_links[Network::link(switch, node)] = false;
+                    self.switches[usize::from(switch)].restore_port(node);
+                    for other in others {
+                        self.send_down(switch, other, self.now, 1, Item::PeerUp(node));
+                        if self.is_dead(switch, other) {
+                            self.send_down(switch, node, self.now, 1, Item::PeerDown(other));
+                        }
+                    }
+                    self.at(self.now + FLIGHT, Happening::NodeRestores(switch, node));
+                }
+            }
+            Happening::NodeRestores(switch, node) => {
+                self.nodes[usize::from(node.0)].restore_interface(Interface(switch));
+                self.used[Network::link(switch, node)] = true;
+            }
         }
     }
 
@@ -222,8 +255,13 @@ impl Network {
             Kill::SilentSwitch(switch) => self.dead_switches[usize::from(switch)] = true,
             Kill::Link(switch, node) => {
                 self.dead_links[Network::link(switch, node)] = true;
+                self.cuts[Network::link(switch, node)] += 1;
                 self.at(soon, Happening::NodeNotices(switch, node));
                 self.at(sooner, Happening::SwitchNotices(switch, node));
+            }
+            Kill::Flap(switch, node) => {
+                self.kill(Kill::Link(switch, node));
+                self.at(self.now + FLIGHT * 6, Happening::Repair(switch, node));
             }
             Kill::Node(node) => {
                 self.dead_nodes[usize::from(node.0)] = true;
@@ -263,7 +301,7 @@ impl Network {
         let start = self.down_free[link].max(from).max(self.now);
         self.down_free[link] = start + SLOT * blocks;
         let arrival = self.down_free[link] + FLIGHT + self.lateness[link];
-        self.at(arrival, Happening::AtNode(switch, node, item));
+        self.at(arrival, Happening::AtNode(switch, node, self.cuts[link], item));
     }
 
     fn at_switch(&mut self, switch: u8, from: NodeId, item: Item) {
@@ -302,6 +340,7 @@ impl Network {
             Item::Grant(grant) => host.on_grant(now, interface, grant),
             Item::Status(status) => host.on_status(now, interface, status),
             Item::PeerDown(peer) => host.fail_peer(now, interface, peer),
+            Item::PeerUp(peer) => host.restore_peer(interface, peer),
             Item::Request(request) => {
                 if let Some(Action::Serve(request)) = host.on_request(now, interface, request) {
                     self.serve(node, request);
@@ -352,8 +391,9 @@ impl Network {
         for switch in 0..2 {
             let link = Network::link(switch, node);
             let interface = Interface(switch);
-            if !self.nodes[usize::from(node.0)].is_up(interface) && !self.dead_links[link] {
-                // The node gave the interface up, and disables its link.
+            let up = self.nodes[usize::from(node.0)].is_up(interface);
+            if !up && std::mem::take(&mut self.used[link]) && !self.dead_links[link] {
+                // The node gave the interface up on its own, and disables its link.
                 self.dead_links[link] = true;
                 self.at(self.now + FLIGHT, Happening::SwitchNotices(switch, node));
             }
@@ -369,7 +409,7 @@ impl Network {
                 let start = self.up_free[link].max(self.now);
                 self.up_free[link] = start + SLOT * blocks;
                 let arrival = self.up_free[link] + FLIGHT + self.lateness[link];
-                self.at(arrival, Happening::AtSwitch(switch, node, item));
+                self.at(arrival, Happening::AtSwitch(switch, node, self.cuts[link], item));
             }
         }
         while let Some(event) = self.nodes[usize::from(node.0)].poll_event() {
