@@ -36,6 +36,31 @@ struct End {
     failed: bool,
 }
 
+/// A time and an end, in one word: an end is a port, plus the number of ports for a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Release(u64);
+
+impl Release {
+    const END_BITS: u32 = 10;
+
+    #[inline]
+    fn new(at: Ps, end: u16) -> Release {
+        // 54 bits of picoseconds are five hours.
+        assert!(at.0 >> (u64::BITS - Release::END_BITS) == 0, "a run of over five hours");
+        Release(at.0 << Release::END_BITS | u64::from(end))
+    }
+
+    #[inline]
+    fn at(self) -> Ps {
+        Ps(self.0 >> Release::END_BITS)
+    }
+
+    #[inline]
+    fn end(self) -> u16 {
+        self.0 as u16 & ((1 << Release::END_BITS) - 1)
+    }
+}
+
 /// What came of a destination's turn in the first cycle.
 enum Asked {
     /// It asked a source.
@@ -77,8 +102,8 @@ pub struct Scheduler {
     holds: bool,
     sources: Vec<End>,
     destinations: Vec<End>,
-    /// Releases to look at: (time, end), an end being a port, plus `ports` for a destination.
-    releases: BinaryHeap<Reverse<(Ps, u16)>>,
+    /// Releases to look at, the earliest first.
+    releases: BinaryHeap<Reverse<Release>>,
     /// Destinations whose request may have changed, and whether each is among them.
     dirty: Vec<u16>,
     is_dirty: Vec<bool>,
@@ -186,7 +211,7 @@ impl Scheduler {
         if !self.dirty.is_empty() || (self.held_stale && !self.held.is_empty()) {
             return Some(self.iteration_end);
         }
-        self.releases.peek().map(|&Reverse((at, _))| at.max(self.iteration_end))
+        self.releases.peek().map(|Reverse(release)| release.at().max(self.iteration_end))
     }
 
     /// One matching iteration that starts now. Does nothing while an iteration is under way.
@@ -247,11 +272,12 @@ impl Scheduler {
     /// Marks the destinations that a released port may now serve.
     fn release_ports(&mut self, now: Ps) {
         let ports = self.config.ports;
-        while let Some(&Reverse((at, end))) = self.releases.peek() {
-            if at > now {
+        while let Some(&Reverse(release)) = self.releases.peek() {
+            if release.at() > now {
                 break;
             }
             self.releases.pop();
+            let end = release.end();
             if end >= ports {
                 self.destinations[usize::from(end - ports)].armed = false;
                 self.mark_dirty(end - ports);
@@ -268,7 +294,8 @@ impl Scheduler {
     fn arm_source(&mut self, port: u16) {
         let end = &mut self.sources[usize::from(port)];
         if !std::mem::replace(&mut end.armed, true) {
-            self.releases.push(Reverse((end.free.saturating_sub(self.lookahead), port)));
+            let at = end.free.saturating_sub(self.lookahead);
+            self.releases.push(Reverse(Release::new(at, port)));
         }
     }
 
@@ -276,7 +303,7 @@ impl Scheduler {
         let end = &mut self.destinations[usize::from(port)];
         if !std::mem::replace(&mut end.armed, true) {
             let release = end.free.saturating_sub(self.lookahead + self.ahead);
-            self.releases.push(Reverse((release, port + self.config.ports)));
+            self.releases.push(Reverse(Release::new(release, port + self.config.ports)));
         }
     }
 

@@ -145,6 +145,9 @@ pub(super) struct Flights {
 }
 
 impl Flights {
+    /// The name of an item that nobody waits for any more.
+    pub(super) const PASSED_ON: u32 = u32::MAX;
+
     #[inline]
     pub(super) fn insert(&mut self, item: Item) -> u32 {
         match self.free.pop() {
@@ -167,6 +170,14 @@ impl Flights {
     #[inline]
     pub(super) fn get_mut(&mut self, index: u32) -> &mut Item {
         &mut self.items[index as usize]
+    }
+
+    /// An item starts so much later than was said.
+    #[inline]
+    pub(super) fn put_off(&mut self, index: u32, delay: Ps) {
+        if index != Flights::PASSED_ON {
+            self.items[index as usize].due += delay;
+        }
     }
 
     /// Takes an item out; its index names another from now on.

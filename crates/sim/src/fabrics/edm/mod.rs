@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use ethermem_edm::sched::SchedulerConfig;
 use ethermem_edm::{
-    Ack, Action, Address, Emission, Event as HostEvent, FailReason, Host, HostConfig,
+    Ack, Action, Address, Chunk, Emission, Event as HostEvent, FailReason, Host, HostConfig,
     MESSAGE_BYTES_MAX, NodeId, Op, Request, RmwOpcode, Status, StatusCode, SubmitError, Switch,
     Token, budget as edm,
 };
@@ -121,9 +121,8 @@ impl Edm {
                 flights.get_mut(flight).due = due;
                 sim.at(due, Event::AtEgress(flight));
             } else {
-                let start = link.send_urgent(now, blocks, |name, delay| {
-                    flights.get_mut(name).due += delay;
-                });
+                let start =
+                    link.send_urgent(now, blocks, |name, delay| flights.put_off(name, delay));
                 let whole = start + link.tail(blocks) + delays.hop;
                 sim.at(whole + delays.insert, Event::AtSwitch(flight));
             }
@@ -233,10 +232,10 @@ impl Edm {
             return;
         }
         if let Payload::Chunk(chunk, _) = item.payload {
-            // The circuit of the oldest grant must lead where the chunk is meant to go.
-            let port = self.switch.on_chunk(NodeId(item.from), chunk.bytes);
-            if port != Some(NodeId(item.to)) {
-                self.break_off(format!("the circuit of {} leads to {port:?}: {item:?}", item.from));
+            self.forward_check(&item, &chunk);
+            if !chunk.last {
+                self.pass_on(now, flight, chunk);
+                return;
             }
         } else {
             self.switch.on_emitted(now, NodeId(item.to), item.blocks.into());
@@ -247,7 +246,7 @@ impl Edm {
         let start = if item.data > 0 {
             link.send_named(now, blocks, data, flight)
         } else {
-            link.send_urgent(now, blocks, |name, delay| flights.get_mut(name).due += delay)
+            link.send_urgent(now, blocks, |name, delay| flights.put_off(name, delay))
         };
         let whole = start + link.tail(blocks) + delays.hop;
         let queue = &mut nodes[usize::from(item.to)].grants_until;
@@ -264,6 +263,29 @@ impl Edm {
         };
         flights.get_mut(flight).due = due;
         sim.at(due, Event::AtHost(flight));
+    }
+
+    /// The circuit of the oldest grant must lead where the chunk is meant to go.
+    #[inline]
+    fn forward_check(&mut self, item: &Item, chunk: &Chunk) {
+        let port = self.switch.on_chunk(NodeId(item.from), chunk.bytes);
+        if port != Some(NodeId(item.to)) {
+            self.break_off(format!("the circuit of {} leads to {port:?}: {item:?}", item.from));
+        }
+    }
+
+    /// A chunk with more to come takes its slots, and its receiver counts it now: nothing depends
+    /// on when it arrives, only on the last one's arrival, so it needs no event of its own.
+    #[inline]
+    fn pass_on(&mut self, now: Ps, flight: u32, chunk: Chunk) {
+        let item = self.flights.remove(flight);
+        let (blocks, data) = (Blocks(item.blocks.into()), Blocks(item.data.into()));
+        self.links.down(item.to).send_named(now, blocks, data, Flights::PASSED_ON);
+        self.delivered += chunk.bytes;
+        let host = &mut self.hosts[usize::from(item.to)];
+        if let Some(Action::Store(stored)) = host.on_chunk(now, chunk) {
+            host.on_written(now, &stored, StatusCode::Applied);
+        }
     }
 
     fn at_host(&mut self, sim: &mut Sim<Event>, flight: u32) {
