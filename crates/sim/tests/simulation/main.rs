@@ -1,5 +1,10 @@
 //! The simulator as a whole: fabrics, engine, workload and statistics together.
 
 mod contention;
+mod determinism;
+mod egress;
+mod invariants;
+mod queueing;
+mod snapshots;
 mod support;
 mod unloaded;

@@ -1,0 +1,207 @@
+//! What every run keeps, whatever the scenario: all messages finish, all bytes arrive, no link
+//! carries more than it can, and company seldom helps. A fabric's own invariants are checked by
+//! its `close` at the end of each run.
+
+use ethermem_sim::metrics::{KindStats, RunResult};
+use ethermem_sim::scenario::Scenario;
+use ethermem_sim::workload::WorkloadConfig;
+use ethermem_sim::{Kind, fabrics};
+use proptest::prelude::*;
+
+use crate::support::{LINK_GBPS, run_scenario, scenario};
+
+/// A pattern and what it needs, for `nodes` nodes.
+fn pattern(choice: u8, nodes: u16, draw: u16) -> String {
+    match choice {
+        0 => "pattern = \"all-to-all\"".to_owned(),
+        1 => format!(
+            "pattern = \"incast\"\nincast_fan_in = {}\nincast_receiver = {}",
+            1 + draw % (nodes - 1),
+            draw % nodes
+        ),
+        2 => "pattern = \"permutation\"".to_owned(),
+        _ => format!(
+            "pattern = \"hot-spot\"\nhot_spot_fraction = 0.{}\nhot_spot_node = {}",
+            1 + draw % 9,
+            draw % nodes
+        ),
+    }
+}
+
+fn sizes(choice: u8, bytes: u64) -> String {
+    match choice {
+        0 => format!("message_bytes = {}", 1 + bytes % 64),
+        1 => format!("message_bytes = {}", 1 + bytes % 1_000),
+        2 => format!("message_bytes = {}", 1 + bytes),
+        _ => format!(
+            "size_cdf = \"{}\"",
+            ["hadoop", "spark", "sparksql", "graphlab", "memcached"][bytes as usize % 5]
+        ),
+    }
+}
+
+/// Scenarios over the whole range of what may be asked for, of some hundred messages each.
+fn scenarios() -> impl Strategy<Value = String> {
+    let fabric = (2..=16u16, prop::sample::select(&LINK_GBPS[..]), 0..200u64, 1..=9u32);
+    let policy = prop::sample::select(&["fcfs", "srpt", "srpt-published", "auto"][..]);
+    let order = prop::sample::select(&["pair", "strict", "relaxed"][..]);
+    let edm = (policy, order, any::<(bool, bool)>(), 1..=8u8, 0..3u32, 1..=16u64);
+    let background = prop_oneof![2 => Just(0), 1 => 1..=30u32];
+    let load = 10..=95u32;
+    let workload = ((0..4u8, any::<u16>()), (0..4u8, 0..20_000u64), load, 0..=100u32, 0..=100u32);
+    (fabric, edm, background, workload, 1..1_000_000u64).prop_map(
+        |(fabric, edm, background, workload, seed)| {
+            let (nodes, gbps, propagation_ns, memory_ns) = fabric;
+            let (policy, order, (fair, batching), x, ahead, chunk) = edm;
+            let ((choice, draw), (size, bytes), load, reads, atomics) = workload;
+            let load = load.min(99 - background);
+            let atomics = (100 - reads) * atomics / 100;
+            format!(
+                "[fabric]\nnodes = {nodes}\nlink_gbps = {gbps}\npropagation_ns = {propagation_ns}\n\
+                 memory_access_ns = {memory_ns}\n[fabric.edm]\npolicy = \"{policy}\"\norder = \"{order}\"\n\
+                 arbitration = \"{}\"\nbatching = {batching}\nnotifications_max = {x}\n\
+                 ahead_blocks = {}\nchunk_bytes = {}\n[background]\nload = 0.{background:02}\n\
+                 [workload]\n{}\nload = 0.{load:02}\n{}\nread_fraction = {}\nrmw_fraction = {}\n\
+                 messages = 300\n[run]\nseed = {seed}\nwarmup_fraction = 0\ncooldown_fraction = 0\n",
+                if fair { "fair" } else { "strict" },
+                ahead * 17,
+                chunk * 64,
+                pattern(choice, nodes, draw),
+                sizes(size, bytes),
+                f64::from(reads) / 100.0,
+                f64::from(atomics) / 100.0,
+            )
+        },
+    )
+}
+
+/// The messages of a scenario by kind, and their bytes, drawn apart from any fabric.
+fn drawn(scenario: &Scenario) -> [(u64, u64); 3] {
+    let blocks = fabrics::find(&scenario.fabric_kind).expect("a fabric").blocks;
+    let config = &scenario.fabric;
+    let mut source = scenario
+        .workload
+        .open(config.nodes, config.link, scenario.run.seed, &|k, b| blocks(config, k, b))
+        .expect("a workload");
+    let mut counts = [(0, 0); 3];
+    while let Some(message) = source.next_message().expect("a message") {
+        let at = Kind::ALL.iter().position(|&kind| kind == message.kind).expect("a kind");
+        counts[at].0 += 1;
+        counts[at].1 += message.bytes.0;
+    }
+    counts
+}
+
+fn check_kinds(result: &RunResult, drawn: &[(u64, u64); 3]) {
+    let kinds = &result.kinds;
+    let empty = (0, 0);
+    let counts = |kind: &KindStats| (kind.messages, kind.bytes);
+    assert_eq!(counts(&kinds.read), drawn[0]);
+    assert_eq!(counts(&kinds.write), drawn[1]);
+    assert_eq!(kinds.rmw.as_ref().map_or(empty, counts), drawn[2]);
+    let sum = drawn.iter().fold(empty, |sum, kind| (sum.0 + kind.0, sum.1 + kind.1));
+    assert_eq!(counts(&kinds.all), sum);
+    for kind in [Some(&kinds.read), Some(&kinds.write), kinds.rmw.as_ref(), Some(&kinds.all)] {
+        let Some(kind) = kind.filter(|kind| kind.messages > 0) else { continue };
+        let least = kind.slowdown_min.expect("measured");
+        let rising = [
+            least,
+            kind.slowdown_p50.expect("measured"),
+            kind.slowdown_p99.expect("measured"),
+            kind.slowdown_p999.expect("measured"),
+            // Percentiles are rounded up by at most this.
+            kind.slowdown_max.expect("measured") * 1.000_1 + 0.000_1,
+        ];
+        assert!(rising.is_sorted(), "{rising:?}");
+        let mean = kind.slowdown_mean.expect("measured");
+        // A mean of equal values may be a last bit off.
+        let (low, high) = (least * (1.0 - 1e-12), rising[4] * (1.0 + 1e-12));
+        assert!((low..=high).contains(&mean), "{mean} of {rising:?}");
+    }
+}
+
+fn check(scenario: &Scenario, fabric: &str, drawn: &[(u64, u64); 3]) -> RunResult {
+    // A fabric whose invariants do not hold gives no result, and the run panics.
+    let result = run_scenario(scenario, fabric, None);
+    let WorkloadConfig::Poisson(poisson) = &scenario.workload else { unreachable!("synthetic") };
+    assert_eq!(result.messages_started, poisson.messages, "{fabric}");
+    assert_eq!(result.messages_finished, poisson.messages, "{fabric}");
+    assert_eq!(result.messages_lost, 0, "{fabric}");
+    assert_eq!(result.notices, Vec::<String>::new(), "{fabric}");
+    check_kinds(&result, drawn);
+    if let Some(utilisation) = result.utilisation {
+        let shares = [
+            (utilisation.uplink_mean, utilisation.uplink_max),
+            (utilisation.downlink_mean, utilisation.downlink_max),
+        ];
+        for (mean, max) in shares {
+            assert!(mean > 0.0 && mean <= max && max <= 1.0, "{fabric}: {utilisation:?}");
+        }
+    }
+    if let Some(overhead) = result.control_overhead {
+        assert!(overhead > 0.0 && overhead < 1.0, "{fabric}: {overhead}");
+    }
+    let seconds = result.simulated_ns * 1e-9;
+    let gbps = result.kinds.all.bytes as f64 * 8.0 / seconds / 1e9;
+    assert!((result.payload_goodput_gbps / gbps - 1.0).abs() < 1e-9, "{fabric}");
+    result
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn every_fabric_finishes_every_message(text in scenarios()) {
+        let scenario = scenario(&text);
+        let drawn = drawn(&scenario);
+        let results = fabrics::FABRIC_NAMES.iter().map(|fabric| (fabric, check(&scenario, fabric, &drawn)));
+        for (fabric, result) in results {
+            let least = result.kinds.all.slowdown_min.expect("measured");
+            // Nobody's company helps a frame, a cell of the output-queued bound, or light.
+            // In EDM it does twice. A write that shares a notification saves its own, and the
+            // round trip of its grant: down to a part of the latency alone. And the grants of a
+            // message's later chunks, or a chunk of a batch, leave on a port that is busy: never
+            // early, so without batching no message is faster than alone.
+            let batching = scenario.fabric.edm.batching && *fabric == "edm";
+            let bound = if batching { 0.25 } else { 1.0 };
+            prop_assert!(least >= bound, "{fabric}: slowdown {least}");
+        }
+    }
+}
+
+#[test]
+fn the_measured_load_is_the_one_asked_for() {
+    // 20,000 messages of 10 to 12 blocks: the count of arrivals in the time is within 1 % of its
+    // mean (a standard deviation is 0.7 %), and the last ones take the run a little longer.
+    for (sizes, messages) in [("message_bytes = 64", 20_000), ("message_bytes = 700", 20_000)] {
+        for load in [0.2, 0.5, 0.8] {
+            let scenario = scenario(&format!(
+                "[fabric]\nnodes = 8\n[workload]\nload = {load}\n{sizes}\nread_fraction = 0.5\n\
+                 messages = {messages}\n[run]\nseed = 5"
+            ));
+            let result = run_scenario(&scenario, "edm", None);
+            let measured = result.load_measured.expect("EDM has links");
+            assert!((measured / load - 1.0).abs() < 0.03, "{measured} for {load}, {sizes}");
+        }
+    }
+}
+
+#[test]
+fn background_frames_slow_memory_down_and_lose_nothing() {
+    let run = |background: &str, arbitration: &str| {
+        let scenario = scenario(&format!(
+            "[fabric]\nnodes = 8\n[fabric.edm]\narbitration = \"{arbitration}\"\n[background]\n\
+             {background}\n[workload]\nload = 0.4\nmessages = 5000"
+        ));
+        let result = run_scenario(&scenario, "edm", None);
+        assert_eq!(result.messages_finished, 5_000);
+        result.kinds.all.latency_ns_mean.expect("measured")
+    };
+    let quiet = run("load = 0", "strict");
+    let strict = run("load = 0.4", "strict");
+    let fair = run("load = 0.4", "fair");
+    // Strictly, a message waits at each of its four transmitters for at most the block of a frame
+    // that is under way. Fairly, an item may also wait for as many blocks as the one before it.
+    assert!(quiet < strict && strict < quiet + 4.0 * 0.64 + 1.0, "{quiet} {strict}");
+    assert!(strict < fair && fair < quiet + 4.0 * 11.0 * 0.64, "{strict} {fair}");
+}

@@ -1,0 +1,125 @@
+//! Links against what queueing theory knows of them.
+
+use ethermem_edm::Arbitration;
+use ethermem_sim::engine::Alone;
+use ethermem_sim::fabrics::output_queued::OutputQueued;
+use ethermem_sim::topology::{Star, Transmitter};
+use ethermem_sim::{FabricConfig, Kind, Message};
+use ethermem_units::{Blocks, Bytes, Ps};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::support::{fabric_config, message, run_messages};
+
+const SLOT: Ps = Ps(640);
+const BLOCKS: Blocks = Blocks(10);
+const SERVICE_PS: f64 = 6_400.0;
+
+/// Poisson arrivals at `load` of a server that takes 10 slots.
+struct Arrivals {
+    rng: Xoshiro256PlusPlus,
+    gap_ps: f64,
+    at_ps: f64,
+}
+
+impl Arrivals {
+    fn new(seed: u64, load: f64) -> Arrivals {
+        let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        Arrivals { rng, gap_ps: SERVICE_PS / load, at_ps: 0.0 }
+    }
+
+    fn next(&mut self) -> Ps {
+        let uniform = ((self.rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        self.at_ps -= uniform.ln() * self.gap_ps;
+        Ps(self.at_ps as u64)
+    }
+}
+
+fn uplink(config: &FabricConfig, arbitration: Arbitration) -> Transmitter {
+    Star::new(config, arbitration, 3).up[0].clone()
+}
+
+/// Mean wait in an M/D/1 queue, in service times: Pollaczek and Khinchine.
+fn pollaczek_khinchine(load: f64) -> f64 {
+    load / (2.0 * (1.0 - load))
+}
+
+#[test]
+fn a_transmitter_is_an_m_d_1_queue() {
+    let config = fabric_config("nodes = 2");
+    // The mean wait over n messages has a relative standard deviation of about
+    // sqrt(c / n) / (1 - load), c some units: 0.2 % and 0.6 % here.
+    for (load, tolerance) in [(0.5, 0.01), (0.8, 0.02)] {
+        let mut link = uplink(&config, Arbitration::Fair);
+        let mut arrivals = Arrivals::new(11, load);
+        let messages = 2_000_000;
+        let mut waited = 0.0;
+        for _ in 0..messages {
+            let ready = arrivals.next();
+            waited += (link.send(ready, BLOCKS, Blocks(8)) - ready).0 as f64;
+        }
+        let mean = waited / f64::from(messages) / SERVICE_PS;
+        let expected = pollaczek_khinchine(load);
+        assert!((mean / expected - 1.0).abs() < tolerance, "{mean} for {expected} at {load}");
+    }
+}
+
+#[test]
+fn the_egress_of_the_output_queued_bound_is_an_m_d_1_queue() {
+    // 63 writers to one node: each uplink is hardly used, so that the arrivals at the egress are
+    // Poisson, and what a message takes more than alone it waits there.
+    let config = fabric_config("nodes = 64");
+    let alone = Alone::<OutputQueued>::new(&config).time(Kind::Write, Bytes(64));
+    for (load, tolerance) in [(0.5, 0.02), (0.8, 0.03)] {
+        let mut arrivals = Arrivals::new(5, load);
+        let mut nodes = Xoshiro256PlusPlus::seed_from_u64(9);
+        let messages: Vec<Message> = (0..200_000)
+            .map(|_| {
+                let node = 1 + (nodes.next_u64() % 63) as u16;
+                message(arrivals.next(), Kind::Write, node, 0, 64)
+            })
+            .collect();
+        let (finished, _) = run_messages::<OutputQueued>(&config, &messages);
+        let waited: f64 = messages
+            .iter()
+            .zip(&finished)
+            .map(|(message, &finished)| (finished - message.arrival - alone).0 as f64)
+            .sum();
+        let mean = waited / messages.len() as f64 / SERVICE_PS;
+        // One server in 63 is itself busy: a message waits for its own node's now and then.
+        let expected = pollaczek_khinchine(load) + pollaczek_khinchine(load / 63.0);
+        assert!((mean / expected - 1.0).abs() < tolerance, "{mean} for {expected} at {load}");
+    }
+}
+
+/// Waits of 20,000 items of 10 blocks that never meet each other, beside frames.
+fn waits_beside_frames(arbitration: Arbitration) -> Vec<Ps> {
+    let mut config = fabric_config("nodes = 2");
+    config.background.load = 0.45;
+    let mut link = uplink(&config, arbitration);
+    let spaced = |item: u64| Ps(item * 1_000_003 / 20);
+    let waits = (0..20_000).map(|item| link.send(spaced(item), BLOCKS, Blocks(8)) - spaced(item));
+    let waits = waits.collect();
+    // The frames that came are those asked for: 0.45 of the slots, 193 blocks each.
+    let (arrived, _) = link.frames();
+    let expected = spaced(20_000).0 as f64 / SLOT.0 as f64 * 0.45 / 193.0;
+    let deviation = (arrived as f64 - expected) / expected.sqrt();
+    assert!(deviation.abs() < 4.0, "{arrived} frames for {expected}");
+    waits
+}
+
+#[test]
+fn strict_memory_waits_for_less_than_the_block_under_way() {
+    let waits = waits_beside_frames(Arbitration::Strict);
+    assert!(waits.iter().all(|&wait| wait < SLOT), "{:?}", waits.iter().max());
+    assert!(waits.iter().filter(|wait| **wait > Ps::ZERO).count() > 5_000);
+}
+
+#[test]
+fn fair_memory_waits_for_as_many_blocks_as_the_item_before_it() {
+    let waits = waits_beside_frames(Arbitration::Fair);
+    // The frames are owed at most the 10 slots that the item before took; and one block may be
+    // under way.
+    let longest = waits.iter().max().expect("some");
+    assert!(*longest < SLOT * 11, "{longest}");
+}

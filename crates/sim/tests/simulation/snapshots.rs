@@ -1,0 +1,43 @@
+//! One small run per fabric and policy, with all its numbers, in `golden/sim`: what a change moves
+//! is seen in its diff. With `UPDATE_GOLDEN=1` in the environment, writes them anew.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{run_scenario, scenario};
+
+/// Name of the snapshot, fabric, and what the scenario has beside the common part.
+const RUNS: [(&str, &str, &str); 8] = [
+    ("edm-srpt", "edm", "policy = \"srpt\""),
+    ("edm-srpt-relaxed", "edm", "policy = \"srpt\"\norder = \"relaxed\""),
+    ("edm-srpt-published", "edm", "policy = \"srpt-published\""),
+    ("edm-fcfs", "edm", "policy = \"fcfs\""),
+    ("edm-auto", "edm", "policy = \"auto\""),
+    ("raw-ethernet", "raw-ethernet", ""),
+    ("output-queued", "output-queued", ""),
+    ("ideal", "ideal", ""),
+];
+
+#[test]
+fn results_are_those_of_the_snapshots() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/sim");
+    for (name, fabric, edm) in RUNS {
+        let scenario = scenario(&format!(
+            "[fabric]\nnodes = 8\n[fabric.edm]\n{edm}\n[workload]\nload = 0.6\n\
+             size_cdf = \"memcached\"\nread_fraction = 0.4\nrmw_fraction = 0.2\nmessages = 2000"
+        ));
+        let result = run_scenario(&scenario, fabric, None);
+        let mut json = serde_json::to_value(&result).expect("a result is JSON");
+        let object = json.as_object_mut().expect("an object");
+        object.shift_remove("wall_s").expect("the one field that may differ");
+        let text = format!("{json:#}\n");
+        let path = folder.join(format!("{name}.json"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, &text).expect("golden/sim is writable");
+        }
+        let golden = std::fs::read_to_string(&path).expect("golden/sim has every run");
+        let golden: Value = serde_json::from_str(&golden).expect("JSON");
+        assert_eq!(json, golden, "{name}: UPDATE_GOLDEN=1 if that is intended");
+    }
+}
