@@ -1,8 +1,9 @@
 //! Virtual circuits: for every port, where its next granted bytes go.
 
-/// Grants of one port that may be unused at once: a round trip of the shortest chunks at 400 Gb/s
-/// is about 300.
-const OPEN_MAX: usize = 512;
+/// Grants of one port that there is room for from the start, a power of two: a round trip of the
+/// shortest chunks at 400 Gb/s is about 300. Far links, slow memory and a transmitter that is
+/// shared with Ethernet frames leave more unused; then there is made room for them.
+const OPEN_USUAL: usize = 512;
 
 /// The destination of a circuit whose port has failed: its data is dropped.
 const NOWHERE: u16 = u16::MAX;
@@ -16,45 +17,67 @@ struct Circuit {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Ring {
-    head: u16,
-    len: u16,
+    head: u32,
+    len: u32,
 }
 
 /// A first-in-first-out list of circuits a source port: hosts serve grants in order.
 #[derive(Clone, Debug)]
 pub(super) struct Circuits {
     rings: Vec<Ring>,
+    /// `capacity` for every ring.
     slots: Vec<Circuit>,
+    capacity: usize,
 }
 
 impl Circuits {
     pub(super) fn new(ports: u16) -> Circuits {
         Circuits {
             rings: vec![Ring::default(); ports.into()],
-            slots: vec![Circuit::default(); usize::from(ports) * OPEN_MAX],
+            slots: vec![Circuit::default(); usize::from(ports) * OPEN_USUAL],
+            capacity: OPEN_USUAL,
         }
     }
 
     /// A grant of `bytes` was issued.
-    ///
-    /// # Panics
-    /// When more are open than a round trip can hold: the source stopped sending and its port was
-    /// not failed.
     #[inline]
     pub(super) fn open(&mut self, source: u16, destination: u16, bytes: u32) {
-        let ring = &mut self.rings[usize::from(source)];
-        assert!(usize::from(ring.len) < OPEN_MAX, "port {source} left {OPEN_MAX} grants unused");
-        let at = (usize::from(ring.head) + usize::from(ring.len)) % OPEN_MAX;
-        self.slots[usize::from(source) * OPEN_MAX + at] =
-            Circuit { destination, bytes_left: bytes as u16 };
-        ring.len += 1;
+        if self.rings[usize::from(source)].len as usize == self.capacity {
+            self.grow();
+        }
+        let ring = self.rings[usize::from(source)];
+        let slot = self.slot(source, ring.head + ring.len);
+        self.slots[slot] = Circuit { destination, bytes_left: bytes as u16 };
+        self.rings[usize::from(source)].len += 1;
+    }
+
+    /// Where the circuit at a place of a port's ring is.
+    #[inline]
+    fn slot(&self, source: u16, place: u32) -> usize {
+        usize::from(source) * self.capacity + (place as usize & (self.capacity - 1))
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let capacity = 2 * self.capacity;
+        let mut slots = vec![Circuit::default(); self.rings.len() * capacity];
+        for source in 0..self.rings.len() {
+            let Ring { head, len } = self.rings[source];
+            for n in 0..len {
+                slots[source * capacity + n as usize] =
+                    self.slots[self.slot(source as u16, head + n)];
+            }
+            self.rings[source].head = 0;
+        }
+        self.slots = slots;
+        self.capacity = capacity;
     }
 
     /// Where the next data of a port goes; `None` when nothing is granted to it, or when the port
     /// that it was granted for has failed.
     pub(super) fn next(&self, source: u16) -> Option<u16> {
         let ring = self.rings[usize::from(source)];
-        let circuit = self.slots[usize::from(source) * OPEN_MAX + usize::from(ring.head)];
+        let circuit = self.slots[self.slot(source, ring.head)];
         (ring.len > 0 && circuit.destination != NOWHERE).then_some(circuit.destination)
     }
 
@@ -62,29 +85,31 @@ impl Circuits {
     /// its grant, or the port that it was granted for has failed.
     #[inline]
     pub(super) fn use_up(&mut self, source: u16, bytes: u64) -> Option<u16> {
-        let ring = &mut self.rings[usize::from(source)];
-        if ring.len == 0 {
+        let Ring { head, len } = self.rings[usize::from(source)];
+        if len == 0 {
             return None;
         }
-        let slot = usize::from(source) * OPEN_MAX + usize::from(ring.head);
+        let slot = self.slot(source, head);
         let circuit = &mut self.slots[slot];
         if bytes > u64::from(circuit.bytes_left) {
             return None;
         }
         circuit.bytes_left -= bytes as u16;
-        if circuit.bytes_left == 0 {
+        let Circuit { destination, bytes_left } = *circuit;
+        if bytes_left == 0 {
+            let ring = &mut self.rings[usize::from(source)];
             ring.len -= 1;
             // An empty ring starts over, so that the slots in use stay few and in the cache.
-            ring.head = if ring.len == 0 { 0 } else { (ring.head + 1) % OPEN_MAX as u16 };
+            ring.head = if ring.len == 0 { 0 } else { (head + 1) & (self.capacity as u32 - 1) };
         }
-        (circuit.destination != NOWHERE).then_some(circuit.destination)
+        (destination != NOWHERE).then_some(destination)
     }
 
     /// The oldest grant of a port stays unused, or what is left of it.
     pub(super) fn skip(&mut self, source: u16) {
         let ring = &mut self.rings[usize::from(source)];
         if ring.len > 0 {
-            ring.head = (ring.head + 1) % OPEN_MAX as u16;
+            ring.head = (ring.head + 1) & (self.capacity as u32 - 1);
             ring.len -= 1;
         }
     }
@@ -93,13 +118,12 @@ impl Circuits {
     /// sources do not know yet, and what they send must not take the circuit behind.
     pub(super) fn fail(&mut self, port: u16) {
         self.rings[usize::from(port)] = Ring::default();
-        for source in 0..self.rings.len() {
-            let ring = self.rings[source];
-            for n in 0..usize::from(ring.len) {
-                let at = (usize::from(ring.head) + n) % OPEN_MAX;
-                let circuit = &mut self.slots[source * OPEN_MAX + at];
-                if circuit.destination == port {
-                    circuit.destination = NOWHERE;
+        for source in 0..self.rings.len() as u16 {
+            let Ring { head, len } = self.rings[usize::from(source)];
+            for n in 0..len {
+                let slot = self.slot(source, head + n);
+                if self.slots[slot].destination == port {
+                    self.slots[slot].destination = NOWHERE;
                 }
             }
         }
@@ -142,5 +166,22 @@ mod tests {
         assert_eq!(circuits.use_up(0, 8), Some(2));
         circuits.skip(0);
         assert_eq!(circuits.open_total(), 0);
+    }
+    #[test]
+    fn more_than_the_usual_are_kept_in_order() {
+        let mut circuits = Circuits::new(3);
+        // The ring's head is not where its memory begins.
+        for _ in 0..2 {
+            circuits.open(1, 0, 8);
+        }
+        assert_eq!(circuits.use_up(1, 8), Some(0));
+        for n in 0..5 * OPEN_USUAL {
+            circuits.open(1, if n % 3 == 0 { 2 } else { 0 }, 8);
+        }
+        assert_eq!(circuits.use_up(1, 8), Some(0));
+        for n in 0..5 * OPEN_USUAL {
+            assert_eq!(circuits.use_up(1, 8), Some(if n % 3 == 0 { 2 } else { 0 }), "{n}");
+        }
+        assert_eq!(circuits.use_up(1, 8), None);
     }
 }

@@ -10,7 +10,7 @@ use crate::support::{run_scenario, scenario};
 fn text(seed: u64) -> String {
     format!(
         "[fabric]\nnodes = 12\n[background]\nload = 0.2\n[workload]\nload = 0.7\n\
-         size_cdf = \"memcached\"\nread_fraction = 0.4\nrmw_fraction = 0.2\nmessages = 1500\n\
+         size_cdf = \"memcached\"\nread_fraction = 0.4\nrmw_fraction = 0.2\nmessages = 150\n\
          [run]\nseed = {seed}"
     )
 }

@@ -171,17 +171,17 @@ proptest! {
 
 #[test]
 fn the_measured_load_is_the_one_asked_for() {
-    // 20,000 messages of 10 to 12 blocks: the count of arrivals in the time is within 1 % of its
-    // mean (a standard deviation is 0.7 %), and the last ones take the run a little longer.
-    for (sizes, messages) in [("message_bytes = 64", 20_000), ("message_bytes = 700", 20_000)] {
+    // 60,000 arrivals take their mean time within 1.2 % (three standard deviations), and the last
+    // messages take the run a little longer. Batches would save control blocks that load counts.
+    for sizes in ["message_bytes = 64", "message_bytes = 700"] {
         for load in [0.2, 0.5, 0.8] {
             let scenario = scenario(&format!(
-                "[fabric]\nnodes = 8\n[workload]\nload = {load}\n{sizes}\nread_fraction = 0.5\n\
-                 messages = {messages}\n[run]\nseed = 5"
+                "[fabric]\nnodes = 16\n[fabric.edm]\nbatching = false\n[workload]\nload = {load}\n{sizes}\nread_fraction = 0.5\n\
+                 messages = 60000\n[run]\nseed = 5"
             ));
             let result = run_scenario(&scenario, "edm", None);
             let measured = result.load_measured.expect("EDM has links");
-            assert!((measured / load - 1.0).abs() < 0.03, "{measured} for {load}, {sizes}");
+            assert!((measured / load - 1.0).abs() < 0.02, "{measured} for {load}, {sizes}");
         }
     }
 }
@@ -201,7 +201,29 @@ fn background_frames_slow_memory_down_and_lose_nothing() {
     let strict = run("load = 0.4", "strict");
     let fair = run("load = 0.4", "fair");
     // Strictly, a message waits at each of its four transmitters for at most the block of a frame
-    // that is under way. Fairly, an item may also wait for as many blocks as the one before it.
-    assert!(quiet < strict && strict < quiet + 4.0 * 0.64 + 1.0, "{quiet} {strict}");
-    assert!(strict < fair && fair < quiet + 4.0 * 11.0 * 0.64, "{strict} {fair}");
+    // that is under way.
+    assert!(quiet < strict && strict < quiet + 4.0 * 0.64, "{quiet} {strict}");
+    // Fairly, it waits at two of them for at most a control block's worth of frames, at two for at
+    // most those of 10 blocks, and for what the same costs the messages before it.
+    assert!(strict < fair && fair < quiet * 1.15, "{quiet} {strict} {fair}");
+}
+
+#[test]
+fn far_links_slow_memory_and_shared_transmitters_leave_many_grants_unused() {
+    // A round trip of 4 ms holds 20 messages of 1 MB, so all 3,907 chunks of one are granted
+    // before the first comes.
+    for keys in [
+        "propagation_ns = 1000000",
+        "memory_access_ns = 1000000",
+        "link_gbps = 400\n[background]\nload = 0.5",
+    ] {
+        for reads in [0, 1] {
+            let scenario = scenario(&format!(
+                "[fabric]\nnodes = 4\n{keys}\n[workload]\nload = 0.5\nread_fraction = {reads}\n\
+                 message_bytes = 1000000\nmessages = 20"
+            ));
+            let result = run_scenario(&scenario, "edm", None);
+            assert_eq!(result.messages_finished, 20, "{keys}");
+        }
+    }
 }

@@ -44,6 +44,8 @@ pub struct Edm {
     /// What is on a link or in a pipeline, by index.
     flights: Flights,
     nodes: Vec<Node>,
+    /// Chunks whose arrival is an event, by pair of source and destination.
+    arriving: Vec<u16>,
     chunk: Bytes,
     step_at: Ps,
     granted: Bytes,
@@ -249,10 +251,12 @@ impl Edm {
         }
         if let Payload::Chunk(chunk, _) = item.payload {
             self.forward_check(&item, &chunk);
-            if !chunk.last {
+            let pending = &mut self.arriving[pair(&item, self.hosts.len())];
+            if !chunk.last && *pending == 0 {
                 self.pass_on(sim, flight, chunk);
                 return;
             }
+            *pending += 1;
         } else {
             self.switch.on_emitted(now, NodeId(item.to), item.blocks.into());
         }
@@ -294,7 +298,8 @@ impl Edm {
     }
 
     /// A chunk with more to come takes its slots, and its receiver counts it now: nothing depends
-    /// on when it arrives, only on the last one's arrival, so it needs no event of its own.
+    /// on when it arrives, only on the last one's arrival, so it needs no event of its own. But it
+    /// must not overtake one that has: a message before it may have had the same id.
     #[inline]
     fn pass_on(&mut self, sim: &mut Sim<Event>, flight: u32, chunk: Chunk) {
         let now = sim.now();
@@ -323,6 +328,7 @@ impl Edm {
         let host = &mut self.hosts[usize::from(item.to)];
         match item.payload {
             Payload::Chunk(chunk, token) => {
+                self.arriving[pair(&item, self.nodes.len())] -= 1;
                 self.delivered += chunk.bytes;
                 if let Some(Action::Store(stored)) = host.on_chunk(now, chunk) {
                     host.on_written(now, &stored, StatusCode::Applied);
@@ -350,6 +356,12 @@ impl Edm {
     }
 }
 
+/// Where the pair of an item's ends stands among those of so many nodes.
+#[inline]
+fn pair(item: &Item, nodes: usize) -> usize {
+    usize::from(item.from) * nodes + usize::from(item.to)
+}
+
 impl Fabric for Edm {
     type Event = Event;
 
@@ -372,6 +384,7 @@ impl Fabric for Edm {
             links: Star::new(config, config.edm.arbitration, seed),
             flights: Flights::default(),
             nodes: (0..nodes).map(|_| Node::default()).collect(),
+            arriving: vec![0; usize::from(nodes) * usize::from(nodes)],
             chunk: config.edm.chunk,
             step_at: Ps::MAX,
             granted: Bytes(0),
