@@ -2,10 +2,10 @@
 
 use clap::Args;
 use ethermem_sim::fabrics::FabricEntry;
-use ethermem_sim::output::{TableStyle, runs_table, to_json};
+use ethermem_sim::output::{runs_table, to_json};
 
 use crate::failure::Failure;
-use crate::output::{Format, print};
+use crate::output::{Format, print, table_style};
 use crate::progress::{Progress, messages_of};
 use crate::runner::{Job, run_all, threads_default, typed_command};
 use crate::selection::{Selection, fabric};
@@ -59,6 +59,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let results = results?;
     print(&match arguments.format {
         Format::Json => to_json(&results),
-        Format::Table => runs_table(&results, TableStyle::for_stdout()),
+        Format::Table => runs_table(&results, table_style()),
     })
 }

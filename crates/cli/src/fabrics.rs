@@ -2,11 +2,11 @@
 
 use clap::Args;
 use ethermem_sim::fabrics::FABRICS;
-use ethermem_sim::output::{TableStyle, to_json};
+use ethermem_sim::output::{TextTable, to_json};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::{Format, print};
+use crate::output::{Format, print, table_style};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -30,8 +30,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .iter()
         .map(|entry| vec![entry.fabric.to_owned(), entry.summary.to_owned()])
         .collect();
+    let header = ["fabric", "what it is"];
+    let table = TextTable { header: &header, text_columns: &[0, 1], optional_columns: &[], rows };
     print(&match arguments.format {
         Format::Json => to_json(&entries),
-        Format::Table => TableStyle::for_stdout().render(&["fabric", "what it is"], 2, &rows),
+        Format::Table => table.render(table_style()),
     })
 }

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use ethermem_sim::budget::{Cost, Operation, Stack, Stage, Timing, edm_stages, mac_stages};
 use ethermem_sim::fabrics::{self, FABRIC_NAMES};
-use ethermem_sim::output::{TableStyle, to_json};
+use ethermem_sim::output::{TableStyle, TextTable, to_json};
 use ethermem_sim::scenario::{Changes, LINK_GBPS, Scenario, Setting};
 use ethermem_sim::workload::MESSAGE_BYTES_MAX;
 use ethermem_sim::{FabricConfig, Kind};
@@ -11,7 +11,7 @@ use ethermem_units::Bytes;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::{Format, print};
+use crate::output::{Format, print, table_style};
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     print(&match arguments.format {
         Format::Json => to_json(&budget),
-        Format::Table => budget.table(TableStyle::for_stdout()),
+        Format::Table => budget.table(table_style()),
     })
 }
 
@@ -171,7 +171,9 @@ impl Budget {
             total("total, simulated alone", message.latency_ns);
         }
         let Budget { fabric, op, link_gbps, pcs_clock_ns, scheduler_clock_ns, .. } = self;
-        let table = style.render(&header, 2, &rows);
+        let text_columns = &[0, 1, 4];
+        let table = TextTable { header: &header, text_columns, optional_columns: &[2], rows };
+        let table = table.render(style);
         format!(
             "{fabric} {op} at {link_gbps} Gb/s: PCS clock {pcs_clock_ns} ns, scheduler clock \
              {scheduler_clock_ns} ns\n{table}"

@@ -1,8 +1,10 @@
 //! The standard output: tables for people, JSON for programs.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use clap::ValueEnum;
+use ethermem_sim::output::TableStyle;
+use terminal_size::{Width, terminal_size};
 
 use crate::failure::Failure;
 
@@ -13,6 +15,15 @@ pub(crate) enum Format {
     Table,
     /// For programs
     Json,
+}
+
+/// Ruled for the width of a terminal, plain for files and pipes.
+pub(crate) fn table_style() -> TableStyle {
+    if !std::io::stdout().is_terminal() {
+        return TableStyle::Plain;
+    }
+    let width = terminal_size().map_or(80, |(Width(columns), _)| columns);
+    TableStyle::Ruled { width_max: width.into() }
 }
 
 /// Prints results. A reader that went away, as `head` does, is no failure of theirs or ours.

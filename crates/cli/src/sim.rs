@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ethermem_sim::fabrics::{self, FabricEntry};
-use ethermem_sim::output::{MessageWriter, TableStyle, Timeline, runs_table, to_json};
+use ethermem_sim::output::{MessageWriter, Timeline, runs_table, to_json};
 
 use crate::failure::Failure;
-use crate::output::{Format, print};
+use crate::output::{Format, print, table_style};
 use crate::progress::{Progress, messages_of};
 use crate::runner::{Job, typed_command};
 use crate::selection::{Selection, fabric};
@@ -67,6 +67,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let result = result?;
     print(&match arguments.format {
         Format::Json => to_json(&result),
-        Format::Table => runs_table(&[result], TableStyle::for_stdout()),
+        Format::Table => runs_table(&[result], table_style()),
     })
 }

@@ -9,12 +9,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ethermem_sim::metrics::RunResult;
-use ethermem_sim::output::{TableStyle, to_json, write_file};
+use ethermem_sim::output::{to_json, write_file};
 use ethermem_sim::report::{Figure, Origin, ReportInput, write_report};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{print, table_style};
 use crate::progress::Progress;
 use crate::runner::{COMMIT, Job, run_all, shell_line, threads_default};
 use figures::{Draw, FIGURES, FigureEntry};
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     });
     let page = page(arguments, &plan, &rows, &results, figures.collect());
     write(folder, &arguments.out, &plan, &results, &page)?;
-    print(&summary::table(&rows, &results, TableStyle::for_stdout()))?;
+    print(&summary::table(&rows, &results, table_style()))?;
     print(&format!("wrote {}\n", arguments.out.join("index.html").display()))
 }
 

@@ -186,6 +186,8 @@ fn label(published: Published, settings: &[String]) -> String {
     [published.name].into_iter().chain(told).collect::<Vec<_>>().join(", ")
 }
 
+const CHUNKS_A_MESSAGE: f64 = 6.0;
+
 impl Run {
     /// Repeats it.
     pub(crate) fn command(&self) -> String {
@@ -197,13 +199,14 @@ impl Run {
         shell_line(words.into_iter())
     }
 
-    /// How long it takes, roughly and in no unit: an EDM chunk costs about one.
+    /// How long it takes, roughly and in no unit: an EDM chunk costs about one, and a message what
+    /// [`CHUNKS_A_MESSAGE`] chunks do.
     pub(crate) fn cost(&self) -> u64 {
         let WorkloadConfig::Poisson(poisson) = &self.scenario.workload else {
             return 1;
         };
         let chunk = self.scenario.fabric.edm.chunk.0 as f64;
-        let chunks = (poisson.sizes.mean_bytes() / chunk).max(1.0);
+        let chunks = CHUNKS_A_MESSAGE + poisson.sizes.mean_bytes() / chunk;
         let per_chunk = match self.fabric.name {
             "edm" => 1.0,
             "ideal" => 0.01,

@@ -1,7 +1,7 @@
 //! The one table that a report prints.
 
 use ethermem_sim::metrics::RunResult;
-use ethermem_sim::output::TableStyle;
+use ethermem_sim::output::{TableStyle, TextTable};
 
 use super::figures;
 use super::plan::{APPLICATIONS, Plan, Results, RunId, contenders};
@@ -63,7 +63,13 @@ pub(crate) fn table(rows: &[Row], results: &Results, style: TableStyle) -> Strin
             said += &format!("{} on {}: {} lost\n", row.workload, row.fabric, run.messages_lost);
         }
     }
-    style.render(&HEADER, 3, &cells) + &said
+    let table = TextTable {
+        header: &HEADER,
+        text_columns: &[0, 2],
+        optional_columns: &[7, 6],
+        rows: cells,
+    };
+    table.render(style) + &said
 }
 
 fn cells_of(row: &Row, run: &RunResult, again: bool) -> Vec<String> {

@@ -1,12 +1,12 @@
 //! `ethermem workload list`.
 
 use clap::Args;
-use ethermem_sim::output::{TableStyle, to_json};
+use ethermem_sim::output::{TextTable, to_json};
 use ethermem_sim::workload::{SizeSummary, built_in, built_in_names};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::{Format, print};
+use crate::output::{Format, print, table_style};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -40,9 +40,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             format!("{:.1} %", sizes.bytes_share_over_p90 * 100.0),
         ]
     };
-    let rows: Vec<Vec<String>> = entries.iter().map(row).collect();
+    let rows = entries.iter().map(row).collect();
+    let table = TextTable { header: &header, text_columns: &[0], optional_columns: &[4], rows };
     print(&match arguments.format {
         Format::Json => to_json(&entries),
-        Format::Table => TableStyle::for_stdout().render(&header, 1, &rows),
+        Format::Table => table.render(table_style()),
     })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use ethermem_sim::Kind;
 use ethermem_sim::fabrics::{FABRIC_NAMES, FABRICS, FabricEntry};
-use ethermem_sim::output::{TableStyle, to_json};
+use ethermem_sim::output::{TableStyle, TextTable, to_json};
 use ethermem_sim::run::offered;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::{
@@ -15,7 +15,7 @@ use ethermem_sim::workload::{
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::{Format, print};
+use crate::output::{Format, print, table_style};
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     print(&match arguments.format {
         Format::Json => to_json(&shown),
-        Format::Table => shown.table(&scenario, &offered, TableStyle::for_stdout()),
+        Format::Table => shown.table(&scenario, &offered, table_style()),
     })
 }
 
@@ -157,8 +157,12 @@ impl Shown<'_> {
             ("bytes in the largest 10 %", percent(bytes_share_over_p90)),
             ("bytes in the largest 1 %", percent(bytes_share_over_p99)),
         ];
-        let facts: Vec<Vec<String>> =
-            facts.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+        let facts = TextTable {
+            header: &[self.workload, "bytes"],
+            text_columns: &[0],
+            optional_columns: &[],
+            rows: facts.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect(),
+        };
         let number = |value: f64| format!("{value:.2}");
         let row = |of: &BlocksOf| {
             let links =
@@ -166,14 +170,24 @@ impl Shown<'_> {
             let names = [of.fabric.to_owned(), of.kind.to_owned()];
             names.into_iter().chain(links.map(number)).collect()
         };
-        let blocks: Vec<Vec<String>> = self.blocks.iter().map(row).collect();
-        let header =
-            ["blocks on", "kind", "compute up", "compute down", "memory up", "memory down"];
+        let blocks = TextTable {
+            header: &[
+                "blocks on",
+                "kind",
+                "compute up",
+                "compute down",
+                "memory up",
+                "memory down",
+            ],
+            text_columns: &[0, 1],
+            optional_columns: &[],
+            rows: self.blocks.iter().map(row).collect(),
+        };
         format!(
-            "{}\n{}\nAt load {} on {} nodes of {} Gb/s, {}: {:.4} M messages/s, {:.1} Gb/s of data \
-             in all.\n",
-            style.render(&[self.workload, "bytes"], 1, &facts),
-            style.render(&header, 2, &blocks),
+            "{}\n{}\nAt load {} on {} nodes of {} Gb/s, {}:\n{:.4} M messages/s, {:.1} Gb/s of data in \
+             all.\n",
+            facts.render(style),
+            blocks.render(style),
             self.load,
             scenario.fabric.nodes,
             scenario.fabric.link.as_gbps_f64(),

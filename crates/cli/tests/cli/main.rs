@@ -1,8 +1,11 @@
 //! The built `ethermem` command, called as a person would.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod bad_input;
 mod interrupt;
 mod latency;
+mod reference;
 mod report;
 mod same_bytes;
 mod support;

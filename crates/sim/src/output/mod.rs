@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use atomic_file::AtomicFile;
 pub use messages::MessageWriter;
-pub use table::{TableStyle, runs_table};
+pub use table::{TableStyle, TextTable, runs_table};
 pub use timeline::{Arg, Timeline, TimelineSummary, TrackId};
 
 /// A file that could not be written: one line that names the file and the reason.

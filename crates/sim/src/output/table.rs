@@ -1,5 +1,3 @@
-use std::io::IsTerminal;
-
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 
 use crate::metrics::{KindStats, RunResult};
@@ -7,41 +5,81 @@ use crate::metrics::{KindStats, RunResult};
 /// How a table is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableStyle {
-    /// Lines for a person at a terminal.
-    Ruled,
-    /// Columns of spaces, for files and pipes.
+    /// Lines for a person at a terminal of so many columns.
+    Ruled {
+        /// Optional columns of a wider table are left out.
+        width_max: usize,
+    },
+    /// Columns of spaces, for files and pipes: all of them, however wide.
     Plain,
 }
 
-impl TableStyle {
-    /// Ruled when the standard output is a terminal.
-    #[must_use]
-    pub fn for_stdout() -> TableStyle {
-        if std::io::stdout().is_terminal() { TableStyle::Ruled } else { TableStyle::Plain }
-    }
+/// A table of text and numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextTable<'a> {
+    /// Heads of the columns.
+    pub header: &'a [&'a str],
+    /// Columns of text, which are aligned to the left; the others are numbers.
+    pub text_columns: &'a [usize],
+    /// Columns to leave out where there is no room, the first one first.
+    pub optional_columns: &'a [usize],
+    /// Rows, with as many cells as there are columns.
+    pub rows: Vec<Vec<String>>,
+}
 
-    /// A table of any content: `text_columns` from the left hold text, the others numbers.
-    #[must_use]
-    pub fn render(self, header: &[&str], text_columns: usize, rows: &[Vec<String>]) -> String {
-        let mut table = self.table(header, text_columns);
-        for row in rows {
-            table.add_row(row);
-        }
-        text(&table)
-    }
+/// Spaces around a table, and between its columns.
+const MARGIN: usize = 1;
+const GAP: u16 = 2;
 
-    pub(crate) fn table(self, header: &[&str], text_columns: usize) -> Table {
+impl TextTable<'_> {
+    /// Draws the table, a line break behind every line.
+    #[must_use]
+    pub fn render(&self, style: TableStyle) -> String {
+        let shown = self.columns_shown(style);
+        let of = |cells: &mut dyn Iterator<Item = &str>| -> Vec<Cell> {
+            let cells: Vec<&str> = cells.collect();
+            shown.iter().map(|&column| Cell::new(cells[column])).collect()
+        };
         let mut table = Table::new();
-        table.load_style(match self {
-            TableStyle::Ruled => RULED,
+        table.load_style(match style {
+            TableStyle::Ruled { .. } => RULED,
             TableStyle::Plain => presets::NOTHING,
         });
         table.set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(header);
-        for column in table.column_iter_mut().skip(text_columns) {
-            column.set_cell_alignment(CellAlignment::Right);
+        table.set_header(of(&mut self.header.iter().copied()));
+        for row in &self.rows {
+            table.add_row(of(&mut row.iter().map(String::as_str)));
         }
-        table
+        for (column, &index) in table.column_iter_mut().zip(&shown) {
+            if !self.text_columns.contains(&index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+            if let TableStyle::Ruled { .. } = style {
+                // The rules take a column of their own between two others.
+                column.set_padding((1, GAP - 2));
+            }
+        }
+        table.lines().flat_map(|line| [line.trim_end().to_owned(), "\n".to_owned()]).collect()
+    }
+
+    fn columns_shown(&self, style: TableStyle) -> Vec<usize> {
+        let mut shown: Vec<usize> = (0..self.header.len()).collect();
+        let TableStyle::Ruled { width_max } = style else { return shown };
+        let width = |column: usize| {
+            let cells = self.rows.iter().map(|row| row[column].chars().count());
+            cells.chain([self.header[column].chars().count()]).max().unwrap_or(0)
+        };
+        let gap = usize::from(GAP);
+        let total = |shown: &[usize]| -> usize {
+            shown.iter().map(|&column| width(column) + gap).sum::<usize>() - gap + 2 * MARGIN
+        };
+        for left_out in self.optional_columns {
+            if total(&shown) <= width_max {
+                break;
+            }
+            shown.retain(|column| column != left_out);
+        }
+        shown
     }
 }
 
@@ -49,7 +87,7 @@ const RULE: LineStyle = LineStyle::new('─', '─', '─', '─');
 const RULED: comfy_table::TableStyle =
     comfy_table::TableStyle::new().top_border(RULE).header_separator(RULE).bottom_border(RULE);
 
-/// What fits a terminal of 120 columns; JSON has the rest.
+/// JSON has the rest.
 const HEADER: [&str; 12] = [
     "fabric",
     "run",
@@ -64,17 +102,17 @@ const HEADER: [&str; 12] = [
     "p99",
     "Gb/s/node",
 ];
-/// `load` and what follows but `kind` are numbers.
-const TEXT_COLUMNS: usize = 2;
-const KIND_COLUMN: usize = 3;
+/// Fabric, run and kind.
+const TEXT_COLUMNS: [usize; 3] = [0, 1, 3];
+/// Run, where there is but one; else it is the last to go.
+const RUN_COLUMN: usize = 1;
+/// Medians, messages, goodput.
+const OPTIONAL_COLUMNS: [usize; 4] = [9, 6, 4, 11];
 
 /// One row for every kind of message of every run, then the lost messages and the notices.
 #[must_use]
 pub fn runs_table(runs: &[RunResult], style: TableStyle) -> String {
-    let mut table = style.table(&HEADER, TEXT_COLUMNS);
-    if let Some(column) = table.column_mut(KIND_COLUMN) {
-        column.set_cell_alignment(CellAlignment::Left);
-    }
+    let mut rows = Vec::new();
     for run in runs {
         let kinds = &run.kinds;
         let mut first = true;
@@ -85,12 +123,21 @@ pub fn runs_table(runs: &[RunResult], style: TableStyle) -> String {
             ("all", Some(&kinds.all)),
         ] {
             if let Some(stats) = stats.filter(|stats| stats.messages > 0 || kind == "all") {
-                table.add_row(row(run, kind, stats, first));
+                rows.push(row(run, kind, stats, first));
                 first = false;
             }
         }
     }
-    let mut text = text(&table);
+    let mut optional_columns = OPTIONAL_COLUMNS.to_vec();
+    let alike = runs.iter().all(|run| run.label == runs[0].label);
+    optional_columns.insert(if alike { 0 } else { OPTIONAL_COLUMNS.len() }, RUN_COLUMN);
+    let table = TextTable {
+        header: &HEADER,
+        text_columns: &TEXT_COLUMNS,
+        optional_columns: &optional_columns,
+        rows,
+    };
+    let mut text = table.render(style);
     for run in runs {
         if run.messages_lost > 0 {
             let (lost, started) = (run.messages_lost, run.messages_started);
@@ -103,7 +150,7 @@ pub fn runs_table(runs: &[RunResult], style: TableStyle) -> String {
     text
 }
 
-fn row(run: &RunResult, kind: &str, stats: &KindStats, first: bool) -> Vec<Cell> {
+fn row(run: &RunResult, kind: &str, stats: &KindStats, first: bool) -> Vec<String> {
     let once = |text: String| if first { text } else { String::new() };
     let load = run.load_measured.or(run.load_requested);
     [
@@ -120,12 +167,7 @@ fn row(run: &RunResult, kind: &str, stats: &KindStats, first: bool) -> Vec<Cell>
         number(stats.latency_ns_p99, 2),
         once(number(Some(run.payload_goodput_gbps_per_node), 2)),
     ]
-    .map(Cell::new)
     .into()
-}
-
-fn text(table: &Table) -> String {
-    table.lines().flat_map(|line| [line.trim_end().to_owned(), "\n".to_owned()]).collect()
 }
 
 fn number(value: Option<f64>, decimals: usize) -> String {
@@ -180,10 +222,23 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_table_has_no_lines_and_a_ruled_one_fits_a_terminal() {
+    fn a_plain_table_has_no_lines_and_a_ruled_one_fits_its_terminal() {
         assert!(runs_table(&[run()], TableStyle::Plain).is_ascii());
-        let ruled = runs_table(&[run()], TableStyle::Ruled);
-        assert_eq!(ruled.lines().filter(|line| line.starts_with('─')).count(), 3);
-        assert!(ruled.lines().all(|line| line.chars().count() <= 120), "{ruled}");
+        for (width_max, medians) in [(120, 2), (110, 2), (80, 0)] {
+            let ruled = runs_table(&[run()], TableStyle::Ruled { width_max });
+            assert_eq!(ruled.lines().filter(|line| line.starts_with('─')).count(), 3);
+            assert!(ruled.lines().all(|line| line.chars().count() <= width_max), "{ruled}");
+            assert_eq!(ruled.matches("p50").count(), medians, "{ruled}");
+            assert_eq!(ruled.matches("p99").count(), 2, "{ruled}");
+            assert!(ruled.contains("450.00") && ruled.contains("1.500"), "{ruled}");
+        }
+    }
+
+    #[test]
+    fn the_label_goes_last_where_it_tells_runs_apart() {
+        let other = RunResult { label: "edm fcfs".to_owned(), ..run() };
+        let style = TableStyle::Ruled { width_max: 80 };
+        let ruled = runs_table(&[run(), other], style);
+        assert!(ruled.contains("edm fcfs") && !ruled.contains("messages "), "{ruled}");
     }
 }

@@ -1,0 +1,110 @@
+//! `docs/reference/cli.md` and the help say the same.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::support::{call, root};
+
+fn flags(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !(c.is_ascii_lowercase() || c == '-'));
+    let flags = words.filter(|word| word.starts_with("--") && word.len() > 3);
+    flags.map(str::to_owned).collect()
+}
+
+/// The arguments of a command, from the part of its help that lists them.
+fn listed(command: &[&str]) -> BTreeSet<String> {
+    let called = call(Path::new("."), &[command, &["--help"]].concat());
+    assert_eq!((called.code, called.err.as_str()), (0, ""));
+    let options = called.out.split("\nOptions:\n").nth(1).expect("options");
+    let heads = options.lines().map(str::trim_start).filter(|line| line.starts_with("--"));
+    heads.map(|line| line.split_whitespace().next().expect("a flag").to_owned()).collect()
+}
+
+#[test]
+fn every_flag_is_in_the_reference_and_every_flag_there_exists() {
+    let page = fs::read_to_string(root().join("docs/reference/cli.md")).unwrap();
+    for commands in [
+        &["latency"][..],
+        &["sim"],
+        &["compare"],
+        &["workload list", "workload show", "workload generate"],
+        &["fabrics"],
+        &["report"],
+    ] {
+        let name = commands[0].split(' ').next().unwrap();
+        let section =
+            page.split("\n## ").find(|part| part.starts_with(&format!("`ethermem {name}`")));
+        let section = section.unwrap_or_else(|| panic!("a section for {name}"));
+        let mut exist = BTreeSet::new();
+        for command in commands {
+            let words: Vec<&str> = command.split(' ').collect();
+            exist.extend(listed(&words));
+        }
+        assert_eq!(flags(section), exist, "{name}");
+    }
+}
+
+#[test]
+fn every_figure_is_in_the_guide() {
+    let guide = fs::read_to_string(root().join("docs/how-to/read-a-report.md")).unwrap();
+    let told = call(Path::new("."), &["report", "--figure", "?"]).err;
+    let names = told.trim_end().split("allowed are ").nth(1).unwrap().split(", ");
+    for name in names {
+        assert!(guide.contains(&format!("| `{name}` |")), "{name}");
+    }
+}
+
+/// The commands of the guides, run in the repository as their reader would.
+#[test]
+fn the_commands_of_the_guides_run() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["scenarios", "workloads"] {
+        let target = root().join(name);
+        fs::create_dir(folder.path().join(name)).unwrap();
+        for entry in fs::read_dir(target).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), folder.path().join(name).join(entry.file_name())).unwrap();
+        }
+    }
+    let mut ran = 0;
+    for guide in ["getting-started", "run-a-scenario", "compare-fabrics", "read-a-report"] {
+        let text = fs::read_to_string(root().join(format!("docs/how-to/{guide}.md"))).unwrap();
+        for (language, code) in blocks(&text) {
+            match language {
+                "toml" => fs::write(folder.path().join("rack.toml"), code).unwrap(),
+                "csv" => fs::write(folder.path().join("trace.csv"), code).unwrap(),
+                "sh" => ran += run(folder.path(), &code.replace("\\\n", " ")),
+                _ => {}
+            }
+        }
+    }
+    assert!(ran >= 9, "{ran} commands");
+}
+
+fn run(folder: &Path, code: &str) -> usize {
+    let lines = code.lines().filter(|line| line.starts_with("ethermem "));
+    let mut ran = 0;
+    for line in lines {
+        let line = line.split(" | ").next().unwrap().trim_end();
+        let words = shlex::split(line).unwrap();
+        let mut arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+        if arguments[0] == "report" {
+            arguments.push("--quick");
+        } else if arguments.iter().any(|word| word.ends_with(".toml")) && arguments.len() > 2 {
+            // Fewer messages, unless they are a trace's.
+            if !arguments.contains(&"--trace") {
+                arguments.extend(["--set", "workload.messages=200"]);
+            }
+        }
+        let called = call(folder, &arguments);
+        assert_eq!(called.code, 0, "{line}: {}", called.err);
+        ran += 1;
+    }
+    ran
+}
+
+fn blocks(text: &str) -> Vec<(&str, &str)> {
+    let parts: Vec<&str> = text.split("```").collect();
+    parts.iter().skip(1).step_by(2).filter_map(|part| part.split_once('\n')).collect()
+}
