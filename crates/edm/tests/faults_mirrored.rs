@@ -89,7 +89,7 @@ fn run(seed: u64, kills: &[(u64, Kill)]) -> Network {
 fn a_repaired_link_carries_copies_again() {
     let again = |kills: &[(u64, Kill)]| -> u64 {
         let network = run(11, kills);
-        let counters = network.nodes.iter().map(|node| node.counters());
+        let counters = network.nodes.iter().map(ethermem_edm::MirroredHost::counters);
         counters.map(|counters| counters.requests_again + counters.chunks_again).sum()
     };
     let links = (0..NODES).map(NodeId);
