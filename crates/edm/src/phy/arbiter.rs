@@ -44,7 +44,8 @@ pub struct TxSlot {
 /// [`Arbitration::Fair`]: single blocks alternate with a frame's blocks; after a unit of k blocks,
 /// which nothing may interrupt, frames may take up to k slots before the next such unit. The gap
 /// between two frames counts as taken, though single blocks use its slots, and what frames are owed
-/// is forgotten once they offered nothing for longer than a gap. [`Arbitration::Strict`]: memory whenever it has something.
+/// is forgotten once they offered nothing for longer than a gap. [`Arbitration::Strict`]: memory
+/// whenever it has something.
 #[derive(Clone, Debug)]
 pub struct TxArbiter {
     arbitration: Arbitration,
@@ -85,7 +86,7 @@ impl TxArbiter {
         self.open = false;
     }
 
-    /// One slot. `from_encoder` is what the encoder was asked for a latency ago: a block of a frame,
+    /// One slot. `from_encoder` is what the encoder was asked for a latency ago: a frame's block,
     /// `None` for the idles between frames. Within a frame it answers whenever it was asked; a MAC
     /// that runs dry must have it send [`super::ABORT`].
     ///

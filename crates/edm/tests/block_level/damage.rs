@@ -1,15 +1,14 @@
 //! Bits change on the line, links are cut: whatever the receiver sees ends the link, what hung on
 //! it ends with an error or goes on by the other switch, and no data is ever wrong.
 
-mod blocks;
-
-use blocks::Rng;
-use blocks::history::{Outcome, Submitted, memory_bytes, random_request};
-use blocks::network::{Network, SLOT};
 use ethermem_edm::{EdmConfig, Event, FailReason, NodeId, Token};
 use ethermem_units::Ps;
 use ethermem_wire::BLOCK_BITS;
 use proptest::prelude::*;
+
+use crate::history::{Outcome, Submitted, memory_bytes, random_request};
+use crate::links::{Network, SLOT};
+use crate::rng::Rng;
 
 const NODES: u16 = 4;
 const TIMEOUT: Ps = Ps::from_ns(60_000);

@@ -1,15 +1,15 @@
 //! Nodes, memory nodes and a switch, block by block: reads, writes and atomics of all sizes with
 //! Ethernet frames on the same links, held to a model of each memory.
 
-mod blocks;
-
-use blocks::network::Network;
-use blocks::{Rng, frame};
 use ethermem_edm::port::EGRESS_BLOCKS_MAX;
 use ethermem_edm::{
     Ack, Address, Arbitration, EdmConfig, Event, NodeId, Op, Order, Request, RmwOpcode, Token,
 };
 use ethermem_units::Bytes;
+
+use crate::ethernet::frame;
+use crate::links::Network;
+use crate::rng::Rng;
 
 const NODES: u16 = 5;
 /// Nodes of the incast: all but the first write to it and read from it.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ethermem_edm::{Ack, Address, Event, NodeId, Op, Request, RmwOpcode, Token};
 use ethermem_units::{Bytes, Ps};
 
-use super::Rng;
+use crate::rng::Rng;
 
 /// Each compute node's own part of each memory; before these the counters that all share.
 pub(crate) const REGION: u64 = 1_024;

@@ -2,15 +2,13 @@
 //! still have a path for succeeds, no acknowledged write is lost, no atomic acts twice, nobody
 //! waits for a deadline unless a switch died without a sign.
 
-mod blocks;
-mod mirrored;
-
-use blocks::Rng;
-use blocks::history::{Outcome, Submitted, memory_bytes, random_request};
 use ethermem_edm::{EdmConfig, Event, FailReason, NodeId, Token};
 use ethermem_units::Ps;
-use mirrored::{Kill, Network};
 use proptest::prelude::*;
+
+use crate::history::{Outcome, Submitted, memory_bytes, random_request};
+use crate::rng::Rng;
+use crate::switches::{Kill, Network};
 
 const NODES: u16 = 4;
 const TIMEOUT: Ps = Ps::from_ns(100_000);
@@ -89,7 +87,7 @@ fn run(seed: u64, kills: &[(u64, Kill)]) -> Network {
 fn a_repaired_link_carries_copies_again() {
     let again = |kills: &[(u64, Kill)]| -> u64 {
         let network = run(11, kills);
-        let counters = network.nodes.iter().map(|node| node.counters());
+        let counters = network.nodes.iter().map(ethermem_edm::MirroredHost::counters);
         counters.map(|counters| counters.requests_again + counters.chunks_again).sum()
     };
     let links = (0..NODES).map(NodeId);

@@ -1,6 +1,5 @@
 //! Nodes with two interfaces, two switches and the links between them, in virtual time: anything
 //! can be killed at any moment, and is found out some time later or never.
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -69,8 +68,6 @@ pub(crate) struct Network {
     /// What each read has got so far.
     pub(crate) reads: BTreeMap<Token, Vec<u8>>,
     pub(crate) writes: BTreeMap<Token, Vec<u8>>,
-    /// Times that an atomic was executed, by (compute node, memory node, id) and time.
-    pub(crate) served: Vec<(NodeId, NodeId, MessageId)>,
     responses: BTreeMap<(NodeId, NodeId, usize), (MessageId, Vec<u8>)>,
     switches: Vec<Switch>,
     agenda: BinaryHeap<Reverse<(Ps, u64)>>,
@@ -113,7 +110,6 @@ impl Network {
             events: BTreeMap::new(),
             reads: BTreeMap::new(),
             writes: BTreeMap::new(),
-            served: Vec::new(),
             responses: BTreeMap::new(),
             switches: (0..2).map(|_| Switch::new(config.clone())).collect(),
             agenda: BinaryHeap::new(),
@@ -372,7 +368,6 @@ impl Network {
         let MemoryRequest { peer, id, address, bytes, modify } = request;
         let found = match modify {
             Some(modify) => {
-                self.served.push((peer, node, id));
                 let modified = memory.modify(address, modify);
                 modified.map(|modified| modified.old.to_le_bytes().to_vec())
             }

@@ -1,11 +1,9 @@
 //! Memory messages and Ethernet frames share a link: whatever the mix, every frame arrives bit for
 //! bit and in consecutive slots, every message arrives as it was sent, and neither starves.
 
-mod blocks;
-
+use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-use blocks::{Encoder, Rng, Units, frame};
 use ethermem_edm::Arbitration;
 use ethermem_edm::phy::{
     ABORT, Corruption, FRAME_BYTES_MAX, GAP_SLOTS, MemorySource, REMOTE_FAULT, RxCounters, RxEvent,
@@ -19,6 +17,9 @@ use ethermem_wire::{
     RmwRequest, Status, StatusCode, WriteKind, chunk_blocks, frame_blocks,
 };
 use proptest::prelude::*;
+
+use crate::ethernet::{Encoder, frame};
+use crate::rng::Rng;
 
 /// Blocks of the longest unit: an acknowledged write of 256 B.
 const LONGEST: u64 = chunk_blocks(ChunkKind::AcknowledgedWrite, Bytes(256)).0;
@@ -74,6 +75,45 @@ fn message<'a>(rng: &mut Rng, data: &'a [u8]) -> Message<'a> {
             address: rng.next(),
             data: chunk,
         }),
+    }
+}
+
+/// Units that wait, single blocks first.
+#[derive(Default)]
+struct Units {
+    singles: VecDeque<Vec<Block>>,
+    framed: VecDeque<Vec<Block>>,
+    open: VecDeque<Block>,
+}
+
+impl Units {
+    fn push(&mut self, blocks: Vec<Block>) {
+        let queue = if blocks.len() == 1 { &mut self.singles } else { &mut self.framed };
+        queue.push_back(blocks);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.singles.is_empty() && self.framed.is_empty() && self.open.is_empty()
+    }
+}
+
+impl MemorySource for Units {
+    fn head(&mut self) -> Option<Unit> {
+        assert!(self.open.is_empty(), "asked for a head inside a unit");
+        match (self.singles.is_empty(), self.framed.is_empty()) {
+            (false, _) => Some(Unit::Single),
+            (true, false) => Some(Unit::Framed),
+            (true, true) => None,
+        }
+    }
+
+    fn take(&mut self) -> (Block, bool) {
+        if self.open.is_empty() {
+            let unit = self.singles.pop_front().or_else(|| self.framed.pop_front());
+            self.open.extend(unit.expect("a head was named"));
+        }
+        let block = self.open.pop_front().expect("units have blocks");
+        (block, self.open.is_empty())
     }
 }
 

@@ -10,7 +10,7 @@ use ethermem_edm::{EdmConfig, Event, Interface, MirroredConfig, NodeId, Request,
 use ethermem_units::{Bytes, Ps};
 use ethermem_wire::{Block, Descrambler, FrameAssembler, Scrambler};
 
-use super::Encoder;
+use crate::ethernet::Encoder;
 
 /// One block at 100 Gb/s.
 pub(crate) const SLOT: Ps = Ps(640);
