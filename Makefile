@@ -33,12 +33,9 @@ test: ## Run all tests; the last line counts them
 	@$(PYTHON) scripts/run_tests.py
 
 .PHONY: bench
-bench: ## Measure: cargo bench, then the scripts of benches/
-	$(CARGO) bench --workspace --locked
-	@for script in $(sort $(wildcard benches/*.sh benches/*.py)); do \
-	    echo "== $$script"; \
-	    case "$$script" in *.py) $(PYTHON) "$$script";; *) bash "$$script";; esac; \
-	done
+bench: ## Measure every target, then the parts by themselves
+	$(CARGO) bench --locked -p ethermem-sim --bench targets
+	$(CARGO) bench --locked -p ethermem-sim --bench micro
 
 .PHONY: docs
 docs: ## Build the API documentation, private items included

@@ -157,7 +157,8 @@ fn run_row(result: &RunResult) -> Vec<String> {
     ]
 }
 
-fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+/// A table as Markdown has it.
+pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN).set_header(header.iter().copied());
     table.add_rows(rows);
