@@ -3,7 +3,7 @@
 mod frames;
 mod transmitter;
 
-pub use transmitter::{Slots, Transmitter};
+pub use transmitter::{Slots, Stream, Transmitter};
 
 use ethermem_edm::Arbitration;
 use ethermem_units::Ps;

@@ -17,6 +17,24 @@ pub struct Slots {
     pub data: Blocks,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    name: u32,
+    start: Ps,
+    stream: Stream,
+}
+
+/// What an item must not overtake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Data: it overtakes nothing.
+    Data(u16),
+    /// Urgent, but not to overtake waiting data of this stream.
+    UrgentBehind(u16),
+    /// Urgent: overtakes all data that waits, and no urgent item.
+    Urgent,
+}
+
 /// A transmitter. Items of a class leave in the order of asking, each item's blocks back to back.
 /// The time an item starts is known when it is handed over, so no queue of items need be kept; an
 /// urgent item goes before the others that have not started, and moves them.
@@ -35,8 +53,8 @@ pub struct Transmitter {
     /// Sum over items of picoseconds waited times picoseconds of their blocks.
     waited_ps2: u128,
     frames: Option<Frames>,
-    /// Items that wait, by name, with their starts: the first starts when the link is next free.
-    waiting: VecDeque<(u32, Ps)>,
+    /// Items that wait, in order: the first starts when the link is next free.
+    waiting: VecDeque<Waiting>,
 }
 
 impl Transmitter {
@@ -78,29 +96,56 @@ impl Transmitter {
         start
     }
 
-    /// As [`Transmitter::send`], for an item that an urgent one may delay: it is then told to
-    /// `moved` by this `name`.
+    /// As [`Transmitter::send`], for items that overtake each other: an urgent one goes before the
+    /// data that waits. Whoever is put off is told to `moved` by the `name` it was sent under.
     #[inline]
-    pub fn send_named(&mut self, ready: Ps, blocks: Blocks, data: Blocks, name: u32) -> Ps {
+    pub fn send_in(
+        &mut self,
+        ready: Ps,
+        (blocks, data): (Blocks, Blocks),
+        (name, stream): (u32, Stream),
+        moved: impl FnMut(u32, Ps),
+    ) -> Ps {
         self.forget_started(ready);
-        let start = self.send(ready, blocks, data);
+        let place = match stream {
+            _ if self.waiting.is_empty() => 0,
+            Stream::Data(_) => self.waiting.len(),
+            Stream::Urgent | Stream::UrgentBehind(_) => self.place_of(stream),
+        };
+        let start = if place == self.waiting.len() {
+            self.send(ready, blocks, data)
+        } else {
+            self.insert(ready, place, blocks, moved)
+        };
         if start > ready {
-            self.waiting.push_back((name, start));
+            self.waiting.insert(place, Waiting { name, start, stream });
         }
         start
     }
 
-    /// Sends an item without data before all that wait; says who starts how much later.
-    #[inline]
-    pub fn send_urgent(&mut self, ready: Ps, blocks: Blocks, mut moved: impl FnMut(u32, Ps)) -> Ps {
-        self.forget_started(ready);
-        let Some(&(_, start)) = self.waiting.front() else {
-            return self.send(ready, blocks, Blocks(0));
+    /// The place of an urgent item: behind the last that it must not overtake.
+    fn place_of(&self, stream: Stream) -> usize {
+        let blocks_it = |waiting: &Waiting| match (waiting.stream, stream) {
+            (Stream::Data(data), Stream::UrgentBehind(own)) => data == own,
+            (Stream::Data(_), _) => false,
+            _ => true,
         };
+        self.waiting.iter().rposition(blocks_it).map_or(0, |last| last + 1)
+    }
+
+    /// Takes the slots of the item at `place` and puts it off, with all behind it.
+    fn insert(
+        &mut self,
+        ready: Ps,
+        place: usize,
+        blocks: Blocks,
+        mut moved: impl FnMut(u32, Ps),
+    ) -> Ps {
+        let start = self.waiting[place].start;
         let delay = self.slot * blocks.0;
-        for (name, start) in &mut self.waiting {
-            *start += delay;
-            moved(*name, delay);
+        for waiting in self.waiting.iter_mut().skip(place) {
+            waiting.start += delay;
+            moved(waiting.name, delay);
         }
         self.waited_ps2 += u128::from(delay.0) * u128::from((self.free - start).0);
         self.free += delay;
@@ -111,7 +156,7 @@ impl Transmitter {
 
     #[inline]
     fn forget_started(&mut self, now: Ps) {
-        while self.waiting.front().is_some_and(|&(_, start)| start <= now) {
+        while self.waiting.front().is_some_and(|waiting| waiting.start <= now) {
             self.waiting.pop_front();
         }
     }
@@ -185,6 +230,29 @@ mod tests {
         // Of ten blocks 6,300 ps are left, and one more came.
         assert_eq!(link.queued_max(), 11);
         assert_eq!(link.tail(Blocks(10)), Ps(5_760));
+    }
+
+    #[test]
+    fn an_urgent_item_overtakes_what_waits_but_its_own_stream_and_other_urgent_ones() {
+        let mut link = link(0.0, Arbitration::Fair);
+        let mut moves = Vec::new();
+        let mut send = |blocks, name, stream| {
+            let size = (Blocks(blocks), Blocks(0));
+            let start = link.send_in(Ps(0), size, (name, stream), |name, delay| {
+                moves.push((name, delay.0 / 640));
+            });
+            (start.0 / 640, std::mem::take(&mut moves))
+        };
+        assert_eq!(send(10, 1, Stream::Data(7)), (0, vec![]));
+        assert_eq!(send(10, 2, Stream::Data(8)), (10, vec![]));
+        assert_eq!(send(10, 3, Stream::Data(9)), (20, vec![]));
+        assert_eq!(send(1, 4, Stream::Urgent), (10, vec![(2, 1), (3, 1)]));
+        // Behind the data of stream 8, which now ends at 21.
+        assert_eq!(send(2, 5, Stream::UrgentBehind(8)), (21, vec![(3, 2)]));
+        // What is urgent keeps its order.
+        assert_eq!(send(1, 6, Stream::Urgent), (23, vec![(3, 1)]));
+        // 34 slots are taken: 10 + 1 + 10 + 2 + 1 + 10.
+        assert_eq!(send(1, 7, Stream::UrgentBehind(9)), (34, vec![]));
     }
 
     /// Offers memory at half the link, two items at a time, and frames at `load`; gives the mean

@@ -1,5 +1,6 @@
 //! What is on its way: one entry from its transmitter until it is processed at the other end.
 
+use crate::topology::Stream;
 use ethermem_edm::{
     Ack, Address, Chunk, ChunkKind as EdmChunk, Grant, MemoryRequest, MessageId, Modify, NodeId,
     Notification, Outbound, Status, Token,
@@ -66,9 +67,10 @@ impl From<Asked> for MemoryRequest {
 pub(super) struct Item {
     pub(super) from: u16,
     pub(super) to: u16,
-    pub(super) blocks: u16,
+    /// At most those of a chunk of 1,024 B.
+    pub(super) blocks: u8,
     /// Blocks of data among them.
-    pub(super) data: u16,
+    pub(super) data: u8,
     /// When its next event is due; an urgent item on the same link may have put it off.
     pub(super) due: Ps,
     pub(super) payload: Payload,
@@ -104,7 +106,24 @@ impl Item {
                 (blocks, chunk.bytes.to_blocks(), Payload::Chunk(received, token))
             }
         };
-        Item { from, to, blocks: blocks.0 as u16, data: data.0 as u16, due: Ps::ZERO, payload }
+        Item { from, to, blocks: blocks.0 as u8, data: data.0 as u8, due: Ps::ZERO, payload }
+    }
+
+    /// How many slots it takes, and how many of them carry data.
+    #[inline]
+    pub(super) fn size(&self) -> (Blocks, Blocks) {
+        (Blocks(self.blocks.into()), Blocks(self.data.into()))
+    }
+
+    /// How it shares a transmitter with what its own sender and receiver exchange: a request must
+    /// not overtake the data of a write before it, or it would read too early.
+    #[inline]
+    pub(super) fn stream(&self, other_end: u16) -> Stream {
+        match self.payload {
+            Payload::Chunk(..) => Stream::Data(other_end),
+            Payload::Request(_) => Stream::UrgentBehind(other_end),
+            Payload::Notify(_) | Payload::Grant(_) | Payload::Status(_) => Stream::Urgent,
+        }
     }
 
     /// Data bytes it carries, asks for or allows.
@@ -124,7 +143,7 @@ impl Item {
         Item {
             from: grant.peer.0,
             to: to.0,
-            blocks: GRANT_BLOCKS.0 as u16,
+            blocks: GRANT_BLOCKS.0 as u8,
             data: 0,
             due: Ps::ZERO,
             payload,
@@ -133,7 +152,7 @@ impl Item {
 
     /// A request that the switch releases.
     pub(super) fn release(to: NodeId, request: MemoryRequest) -> Item {
-        let blocks = request_blocks(request.modify.is_some()).0 as u16;
+        let blocks = request_blocks(request.modify.is_some()).0 as u8;
         let payload = Payload::Request(request.into());
         Item { from: request.peer.0, to: to.0, blocks, data: 0, due: Ps::ZERO, payload }
     }

@@ -15,7 +15,7 @@ use ethermem_edm::{
     MESSAGE_BYTES_MAX, NodeId, Op, Request, RmwOpcode, Status, StatusCode, SubmitError, Switch,
     Token, budget as edm,
 };
-use ethermem_units::{Blocks, Bytes, Cycles, Ps};
+use ethermem_units::{Bytes, Cycles, Ps};
 use ethermem_wire::ChunkKind;
 
 use crate::FabricConfig;
@@ -117,26 +117,24 @@ impl Edm {
         let now = sim.now();
         while let Some(outbound) = self.hosts[usize::from(node)].poll_outbound(now) {
             let item = Item::from_host(node, outbound);
-            let (blocks, data) = (Blocks(item.blocks.into()), Blocks(item.data.into()));
+            let (blocks, _) = item.size();
             let flight = self.flights.insert(item);
             let Edm { links, flights, delays, tracks, .. } = self;
             let link = links.up(node);
-            let start = if item.data > 0 {
-                link.send_named(now, blocks, data, flight)
-            } else {
-                link.send_urgent(now, blocks, |name, delay| flights.put_off(name, delay))
-            };
+            let name = (flight, item.stream(item.to));
+            let start = link.send_in(now, item.size(), name, |name, by| flights.put_off(name, by));
             if let Some(tracks) = tracks {
                 tracks.up(sim.timeline(), &item, start, start + link.tail(blocks));
             }
-            if item.data > 0 {
-                let due = start + delays.hop + delays.forward;
-                flights.get_mut(flight).due = due;
-                sim.at(due, Event::AtEgress(flight));
+            let first = start + delays.hop;
+            let due = if item.data > 0 {
+                first + delays.forward
             } else {
-                let whole = start + link.tail(blocks) + delays.hop;
-                sim.at(whole + delays.insert, Event::AtSwitch(flight));
-            }
+                first + link.tail(blocks) + delays.insert
+            };
+            flights.get_mut(flight).due = due;
+            let event = if item.data > 0 { Event::AtEgress } else { Event::AtSwitch };
+            sim.at(due, event(flight));
         }
         self.settle(sim, node);
     }
@@ -183,6 +181,10 @@ impl Edm {
     fn at_switch(&mut self, sim: &mut Sim<Event>, flight: u32) {
         let item = *self.flights.get(flight);
         let (now, from) = (sim.now(), NodeId(item.from));
+        if item.due > now {
+            sim.at(item.due, Event::AtSwitch(flight));
+            return;
+        }
         let queued = match item.payload {
             Payload::Request(request) => {
                 self.switch.on_request(now, from, request.into(), item.blocks.into())
@@ -262,12 +264,9 @@ impl Edm {
         }
         let Edm { links, flights, delays, nodes, tracks, .. } = self;
         let link = links.down(item.to);
-        let (blocks, data) = (Blocks(item.blocks.into()), Blocks(item.data.into()));
-        let start = if item.data > 0 {
-            link.send_named(now, blocks, data, flight)
-        } else {
-            link.send_urgent(now, blocks, |name, delay| flights.put_off(name, delay))
-        };
+        let (blocks, _) = item.size();
+        let name = (flight, item.stream(item.from));
+        let start = link.send_in(now, item.size(), name, |name, by| flights.put_off(name, by));
         if let Some(tracks) = tracks {
             tracks.down(sim.timeline(), &item, start, start + link.tail(blocks));
         }
@@ -304,11 +303,11 @@ impl Edm {
     fn pass_on(&mut self, sim: &mut Sim<Event>, flight: u32, chunk: Chunk) {
         let now = sim.now();
         let item = self.flights.remove(flight);
-        let (blocks, data) = (Blocks(item.blocks.into()), Blocks(item.data.into()));
         let link = self.links.down(item.to);
-        let start = link.send_named(now, blocks, data, Flights::PASSED_ON);
+        let name = (Flights::PASSED_ON, item.stream(item.from));
+        let start = link.send_in(now, item.size(), name, |_, _| unreachable!("data moves nobody"));
         if let Some(tracks) = &self.tracks {
-            tracks.down(sim.timeline(), &item, start, start + link.tail(blocks));
+            tracks.down(sim.timeline(), &item, start, start + link.tail(item.size().0));
         }
         self.delivered += chunk.bytes;
         let host = &mut self.hosts[usize::from(item.to)];
