@@ -50,7 +50,7 @@ fn lane_gbps(link_gbps: u64) -> u64 {
 #[must_use]
 pub fn pcs_clock(link: BitsPerSecond) -> Ps {
     let lane = BitsPerSecond::from_gbps(lane_gbps(link.as_gbps_f64() as u64));
-    lane.map_or(link.block_time(), |lane| lane.block_time())
+    lane.map_or(link.block_time(), BitsPerSecond::block_time)
 }
 
 /// The default clock of the grant scheduler: the testbed's up to 25 Gb/s, from there on the 3 GHz

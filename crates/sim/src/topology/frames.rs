@@ -90,7 +90,8 @@ impl Frames {
         while self.next <= end {
             self.backlog += self.frame;
             self.arrived += 1;
-            self.next = self.next + self.gap();
+            let gap = self.gap();
+            self.next += gap;
         }
     }
 

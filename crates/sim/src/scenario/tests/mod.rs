@@ -69,6 +69,8 @@ fn every_key_is_read() {
         batching = false
         read_timeout_us = 2.5
         scheduler_clock_ns = 0.333
+        lookahead_iterations = 3
+        ahead_blocks = 40
         [background]
         load = 0.25
         frame_bytes = 9018
@@ -97,6 +99,8 @@ fn every_key_is_read() {
         batching: false,
         read_timeout: Ps(2_500_000),
         scheduler_clock: Some(Ps(333)),
+        lookahead_iterations: 3,
+        ahead_blocks: 40,
     };
     let fabric = FabricConfig {
         nodes: 16,
