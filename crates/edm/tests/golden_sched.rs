@@ -293,6 +293,8 @@ fn a_trace_alone_is_enough_to_replay_it() {
         let mut at = 0;
         while at < rows.len() {
             let cycle = replayed.scheduler.cycle();
+            let due: u64 = rows[at][0].parse().expect("a cycle");
+            assert!(cycle <= due, "{}: row {at} never came", case.file().display());
             // Inputs come before what the cycle decides, in the order of their rows.
             while at < rows.len() && rows[at][0] == cycle.to_string() && rows[at][1] != "grant" {
                 let field = |column: usize| rows[at][column].parse::<u32>().expect("a number");

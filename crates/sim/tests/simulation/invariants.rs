@@ -40,7 +40,8 @@ fn sizes(choice: u8, bytes: u64) -> String {
     }
 }
 
-/// Scenarios over the whole range of what may be asked for, of some hundred messages each.
+/// Scenarios over the whole range of what may be asked for, of some hundred messages each. Reads
+/// may wait long behind megabytes at 10 Gb/s: none times out.
 fn scenarios() -> impl Strategy<Value = String> {
     let fabric = (2..=16u16, prop::sample::select(&LINK_GBPS[..]), 0..200u64, 1..=9u32);
     let policy = prop::sample::select(&["fcfs", "srpt", "srpt-published", "auto"][..]);
@@ -59,7 +60,7 @@ fn scenarios() -> impl Strategy<Value = String> {
             format!(
                 "[fabric]\nnodes = {nodes}\nlink_gbps = {gbps}\npropagation_ns = {propagation_ns}\n\
                  memory_access_ns = {memory_ns}\n[fabric.edm]\npolicy = \"{policy}\"\norder = \"{order}\"\n\
-                 arbitration = \"{}\"\nbatching = {batching}\nnotifications_max = {x}\n\
+                 arbitration = \"{}\"\nread_timeout_us = 1000000\nbatching = {batching}\nnotifications_max = {x}\n\
                  ahead_blocks = {}\nchunk_bytes = {}\n[background]\nload = 0.{background:02}\n\
                  [workload]\n{}\nload = 0.{load:02}\n{}\nread_fraction = {}\nrmw_fraction = {}\n\
                  messages = 300\n[run]\nseed = {seed}\nwarmup_fraction = 0\ncooldown_fraction = 0\n",
@@ -157,14 +158,11 @@ proptest! {
         let results = fabrics::FABRIC_NAMES.iter().map(|fabric| (fabric, check(&scenario, fabric, &drawn)));
         for (fabric, result) in results {
             let least = result.kinds.all.slowdown_min.expect("measured");
-            // Nobody's company helps a frame, a cell of the output-queued bound, or light.
-            // In EDM it does twice. A write that shares a notification saves its own, and the
-            // round trip of its grant: down to a part of the latency alone. And the grants of a
-            // message's later chunks, or a chunk of a batch, leave on a port that is busy: never
-            // early, so without batching no message is faster than alone.
-            let batching = scenario.fabric.edm.batching && *fabric == "edm";
-            let bound = if batching { 0.25 } else { 1.0 };
-            prop_assert!(least >= bound, "{fabric}: slowdown {least}");
+            // Company never helps. A write that shares a notification was there before it was
+            // sent, so it waits for that round trip like a write alone; a grant counts from the
+            // iteration after the notification, whatever was under way; and what is granted
+            // early, waits at its egress.
+            prop_assert!(least >= 1.0, "{fabric}: slowdown {least}");
         }
     }
 }
