@@ -156,11 +156,9 @@ impl Recorder {
             let CycleGrant { at_cycle, source, destination, tag, bytes, first, last } = *grant;
             let flow = flow_name(flow_of(tag));
             let (first, last) = (u8::from(first), u8::from(last));
-            writeln!(
-                self.rows,
-                "{cycle},grant,{source},{destination},{flow},{tag},{bytes},,{at_cycle},{first},{last}"
-            )
-            .expect("a string takes all");
+            let message = format!("{source},{destination},{flow},{tag},{bytes}");
+            writeln!(self.rows, "{cycle},grant,{message},,{at_cycle},{first},{last}")
+                .expect("a string takes all");
         }
         self.grants.extend(&grants);
         grants

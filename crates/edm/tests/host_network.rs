@@ -164,7 +164,10 @@ fn assert_all_ended_well(network: &Network, asks: &[Ask], first_token: u32) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(96)
+    })]
 
     /// Without faults every request ends well, every read returns what the requests of its compute
     /// node before it left, and memory ends as they left it.

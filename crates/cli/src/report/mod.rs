@@ -25,7 +25,7 @@ use summary::Row;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     ethermem report\n  \
-    ethermem report --quick --out /tmp/report\n  \
+    ethermem report --quick --out out/quick\n  \
     ethermem report --figure slowdown-by-load --figure policy --out out/two\n\
     \n\
     Writes index.html, one page that needs no other file, and results.json, every run with the\n\

@@ -184,8 +184,8 @@ impl Shown<'_> {
             rows: self.blocks.iter().map(row).collect(),
         };
         format!(
-            "{}\n{}\nAt load {} on {} nodes of {} Gb/s, {}:\n{:.4} M messages/s, {:.1} Gb/s of data in \
-             all.\n",
+            "{}\n{}\nAt load {} on {} nodes of {} Gb/s, {}:\n{:.4} M messages/s, \
+             {:.1} Gb/s of data in all.\n",
             facts.render(style),
             blocks.render(style),
             self.load,

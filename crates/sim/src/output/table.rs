@@ -239,6 +239,6 @@ mod tests {
         let other = RunResult { label: "edm fcfs".to_owned(), ..run() };
         let style = TableStyle::Ruled { width_max: 80 };
         let ruled = runs_table(&[run(), other], style);
-        assert!(ruled.contains("edm fcfs") && !ruled.contains("messages "), "{ruled}");
+        assert!(ruled.contains("edm fcfs") && !ruled.contains("p50"), "{ruled}");
     }
 }

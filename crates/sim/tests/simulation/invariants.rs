@@ -59,11 +59,11 @@ fn scenarios() -> impl Strategy<Value = String> {
             let atomics = (100 - reads) * atomics / 100;
             format!(
                 "[fabric]\nnodes = {nodes}\nlink_gbps = {gbps}\npropagation_ns = {propagation_ns}\n\
-                 memory_access_ns = {memory_ns}\n[fabric.edm]\npolicy = \"{policy}\"\norder = \"{order}\"\n\
-                 arbitration = \"{}\"\nread_timeout_us = 1000000\nbatching = {batching}\nnotifications_max = {x}\n\
-                 ahead_blocks = {}\nchunk_bytes = {}\n[background]\nload = 0.{background:02}\n\
-                 [workload]\n{}\nload = 0.{load:02}\n{}\nread_fraction = {}\nrmw_fraction = {}\n\
-                 messages = 300\n[run]\nseed = {seed}\nwarmup_fraction = 0\ncooldown_fraction = 0\n",
+                 memory_access_ns = {memory_ns}\n[fabric.edm]\npolicy = \"{policy}\"\n\
+                 order = \"{order}\"\narbitration = \"{}\"\nread_timeout_us = 1000000\n\
+                 batching = {batching}\nnotifications_max = {x}\nahead_blocks = {}\n\
+                 chunk_bytes = {}\n[background]\nload = 0.{background:02}\n[workload]\n{}\n\
+                 load = 0.{load:02}\n{}\nread_fraction = {}\nrmw_fraction = {}\nmessages = 300\n[run]\nseed = {seed}\nwarmup_fraction = 0\ncooldown_fraction = 0\n",
                 if fair { "fair" } else { "strict" },
                 ahead * 17,
                 chunk * 64,
@@ -155,7 +155,8 @@ proptest! {
     fn every_fabric_finishes_every_message(text in scenarios()) {
         let scenario = scenario(&text);
         let drawn = drawn(&scenario);
-        let results = fabrics::FABRIC_NAMES.iter().map(|fabric| (fabric, check(&scenario, fabric, &drawn)));
+        let names = fabrics::FABRIC_NAMES.iter();
+        let results = names.map(|fabric| (fabric, check(&scenario, fabric, &drawn)));
         for (fabric, result) in results {
             let least = result.kinds.all.slowdown_min.expect("measured");
             // Company never helps. A write that shares a notification was there before it was
@@ -174,8 +175,8 @@ fn the_measured_load_is_the_one_asked_for() {
     for sizes in ["message_bytes = 64", "message_bytes = 700"] {
         for load in [0.2, 0.5, 0.8] {
             let scenario = scenario(&format!(
-                "[fabric]\nnodes = 16\n[fabric.edm]\nbatching = false\n[workload]\nload = {load}\n{sizes}\nread_fraction = 0.5\n\
-                 messages = 60000\n[run]\nseed = 5"
+                "[fabric]\nnodes = 16\n[fabric.edm]\nbatching = false\n[workload]\n\
+                 load = {load}\n{sizes}\nread_fraction = 0.5\nmessages = 60000\n[run]\nseed = 5"
             ));
             let result = run_scenario(&scenario, "edm", None);
             let measured = result.load_measured.expect("EDM has links");

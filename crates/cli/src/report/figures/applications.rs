@@ -72,8 +72,8 @@ pub(super) fn policies(plan: &mut Plan) -> Result<Draw, Failure> {
         &LIGHT_AND_HEAVY,
         vec![EDM, EDM_AS_PUBLISHED, EDM_FCFS, EDM_AUTO],
         "Who is granted first",
-        "64 B messages at load 0.9, applications at 0.4. Fewest remaining bytes with a hold for what is much shorter (edm), the same greedily and \
-         as published, first come first served, and the choice by the tail of the sizes. The \
+        "64 B messages at load 0.9, applications at 0.4. Fewest remaining bytes with a hold for \
+         what is much shorter (edm), the same greedily and as published, first come first served, and the choice by the tail of the sizes. The \
          published rule lets a short message wait while its two ends take turns in being free.",
     )
 }
