@@ -92,7 +92,7 @@ pub(crate) struct Size {
 
 impl Size {
     pub(crate) const FULL: Size =
-        Size { microbenchmark_messages: 300_000, application_messages: 5_000 };
+        Size { microbenchmark_messages: 300_000, application_messages: 4_000 };
     /// Enough to see that everything works, too little for tails.
     pub(crate) const QUICK: Size =
         Size { microbenchmark_messages: 4_000, application_messages: 100 };

@@ -59,9 +59,8 @@ fn run() -> RunResult {
     recorder.finish(facts, stats)
 }
 
-#[test]
-fn the_json_of_a_run_is_this() {
-    let read = r#"{
+/// One kind of [`run`], a read.
+const READ: &str = r#"{
       "messages": 1,
       "slowdown_mean": 2.0,
       "slowdown_p50": 2.0,
@@ -76,6 +75,10 @@ fn the_json_of_a_run_is_this() {
       "latency_ns_max": 599.04,
       "bytes": 64
     }"#;
+
+#[test]
+fn the_json_of_a_run_is_this() {
+    let read = READ;
     let write = read.replace("2.0", "3.0").replace("599.04", "898.56");
     let rmw = read.replace("2.0", "4.0").replace("599.04", "1198.08");
     let all = r#"{

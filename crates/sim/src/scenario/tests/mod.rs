@@ -49,9 +49,8 @@ fn everything_has_a_default() {
     assert_eq!(parse("[fabric]\n"), Ok(expected));
 }
 
-#[test]
-fn every_key_is_read() {
-    let text = r#"
+/// No key as it is by default.
+const EVERY_KEY: &str = r#"
         [fabric]
         kind = "raw-ethernet"
         nodes = 16
@@ -89,6 +88,10 @@ fn every_key_is_read() {
         warmup_fraction = 0
         cooldown_fraction = 0.5
     "#;
+
+#[test]
+fn every_key_is_read() {
+    let text = EVERY_KEY;
     let scenario = parse(text).expect("a scenario");
     let edm = EdmConfig {
         chunk: Bytes(128),
