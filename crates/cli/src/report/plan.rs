@@ -69,7 +69,22 @@ pub(crate) const EDM_AUTO: Contender = edm("edm auto", &["fabric.edm.policy=auto
 /// Independent messages may overtake each other.
 pub(crate) const EDM_RELAXED: Contender = edm("edm, order relaxed", &["fabric.edm.order=relaxed"]);
 
-/// EDM in its two forms, then every other fabric of the simulator to hold it against.
+/// The bound of a matching that takes no time: greedy, and made anew whenever a port comes free.
+const GREEDY: Contender = Contender {
+    name: "greedy matching at once",
+    role: Role::Reference,
+    fabric: "edm",
+    settings: &["fabric.edm.policy=srpt-published", "fabric.edm.scheduler_clock_ns=0.001"],
+};
+
+/// What the applications are run on: the bounds that hold for equal messages alone left out.
+pub(crate) fn application_contenders() -> Vec<Contender> {
+    let mut contenders = contenders();
+    contenders.retain(|one| one.name != GREEDY.name && one.fabric != "output-queued");
+    contenders
+}
+
+/// EDM in its forms, then every other fabric of the simulator to hold it against.
 pub(crate) fn contenders() -> Vec<Contender> {
     let others = FABRICS.iter().filter(|fabric| fabric.name != EDM.fabric);
     let others = others.map(|fabric| Contender {
@@ -78,7 +93,7 @@ pub(crate) fn contenders() -> Vec<Contender> {
         fabric: fabric.name,
         settings: &[],
     });
-    [EDM, EDM_AS_PUBLISHED].into_iter().chain(others).collect()
+    [EDM, EDM_AS_PUBLISHED, GREEDY].into_iter().chain(others).collect()
 }
 
 /// How much is run.

@@ -4,7 +4,7 @@ use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::{TableStyle, TextTable};
 
 use super::figures;
-use super::plan::{APPLICATIONS, Plan, Results, RunId, contenders};
+use super::plan::{APPLICATIONS, Plan, Results, RunId, application_contenders, contenders};
 use crate::failure::Failure;
 
 /// Loads of the microbenchmark that the table shows.
@@ -21,7 +21,7 @@ pub(crate) struct Row {
 pub(crate) fn plan(plan: &mut Plan) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for application in APPLICATIONS {
-        for contender in contenders() {
+        for contender in application_contenders() {
             let run = plan.add(application, contender, &[])?;
             let (workload, fabric) = (application.name.to_owned(), contender.name.to_owned());
             rows.push(Row { workload, fabric, run });

@@ -3,7 +3,8 @@
 //!
 //! The same path, framing and stage latencies as EDM, but nobody schedules: data leaves its sender
 //! at once, first come, first served at either end, and waits at the egress port for as long as it
-//! must: for messages of one size nothing that keeps their order is faster. No notification and no grant is sent. What is between this and EDM is the price of matching.
+//! must: for messages of one size nothing that keeps their order is faster. No notification and no
+//! grant is sent. What is between this and EDM is the price of matching.
 
 use ethermem_edm::{Arbitration, budget as edm};
 use ethermem_units::{Blocks, Bytes, Ps};

@@ -63,7 +63,9 @@ fn scenarios() -> impl Strategy<Value = String> {
                  order = \"{order}\"\narbitration = \"{}\"\nread_timeout_us = 1000000\n\
                  batching = {batching}\nnotifications_max = {x}\nahead_blocks = {}\n\
                  chunk_bytes = {}\n[background]\nload = 0.{background:02}\n[workload]\n{}\n\
-                 load = 0.{load:02}\n{}\nread_fraction = {}\nrmw_fraction = {}\nmessages = 300\n[run]\nseed = {seed}\nwarmup_fraction = 0\ncooldown_fraction = 0\n",
+                 load = 0.{load:02}\n{}\nread_fraction = {}\nrmw_fraction = {}\n\
+                 messages = 300\n[run]\nseed = {seed}\nwarmup_fraction = 0\n\
+                 cooldown_fraction = 0\n",
                 if fair { "fair" } else { "strict" },
                 ahead * 17,
                 chunk * 64,

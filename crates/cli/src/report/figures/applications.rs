@@ -6,7 +6,7 @@ use super::{Draw, MEAN, P99, Statistic};
 use crate::failure::Failure;
 use crate::report::plan::{
     APPLICATIONS, Contender, EDM, EDM_AS_PUBLISHED, EDM_AUTO, EDM_FCFS, EDM_RELAXED,
-    MICROBENCHMARK, Plan, Published, RunId, contenders,
+    MICROBENCHMARK, Plan, Published, RunId, application_contenders,
 };
 
 /// Bars for each workload: slowdowns of these contenders.
@@ -56,7 +56,7 @@ pub(super) fn contenders_compared(plan: &mut Plan) -> Result<Draw, Failure> {
     bars(
         plan,
         &APPLICATIONS,
-        contenders(),
+        application_contenders(),
         "Slowdown by application",
         "Message sizes of EDM's public traces at load 0.4, 144 nodes, 100 Gb/s, half reads and \
          half writes; every message runs to its end, in the order that EDM promises.",
@@ -73,7 +73,8 @@ pub(super) fn policies(plan: &mut Plan) -> Result<Draw, Failure> {
         vec![EDM, EDM_AS_PUBLISHED, EDM_FCFS, EDM_AUTO],
         "Who is granted first",
         "64 B messages at load 0.9, applications at 0.4. Fewest remaining bytes with a hold for \
-         what is much shorter (edm), the same greedily and as published, first come first served, and the choice by the tail of the sizes. The \
+         what is much shorter (edm), the same greedily and as published, first come \
+         first served, and the choice by the tail of the sizes. The \
          published rule lets a short message wait while its two ends take turns in being free.",
     )
 }
