@@ -237,7 +237,9 @@ fn the_published_rule_looks_at_remaining_bytes_alone() {
     // 600 B are left of a message of 6,000 B; one of 700 B comes. Published, the rest goes first.
     // The default weighs a delay by the size it delays: the 700 B go first.
     for (policy, first) in [(Policy::SrptPublished, 0), (Policy::Srpt, 1)] {
-        let mut scheduler = Scheduler::new(config(3, policy, Order::Pair));
+        // Without a buffer ahead, so that both sources are free when the destination chooses.
+        let config = SchedulerConfig { ahead_blocks: 0, ..config(3, policy, Order::Pair) };
+        let mut scheduler = Scheduler::new(config);
         let (mut now, mut grants) = (Ps::ZERO, Vec::new());
         scheduler.notify(write(0, 2, 6_000, 0)).expect("room");
         // 21 chunks are granted, 624 B are left.
