@@ -97,14 +97,14 @@ fn a_repaired_link_carries_copies_again() {
     assert!(again(&repaired) > 20, "second copies after the repair");
 }
 
+/// What dies for good. A link that comes back is not safe yet: edm-faults.md names the hole.
 fn kill() -> impl Strategy<Value = Kill> {
     let switch = 0..2_u8;
     let node = (0..NODES).prop_map(NodeId);
     prop_oneof![
         switch.clone().prop_map(Kill::Switch),
         switch.clone().prop_map(Kill::SilentSwitch),
-        (switch.clone(), node.clone()).prop_map(|(switch, node)| Kill::Link(switch, node)),
-        (switch, node.clone()).prop_map(|(switch, node)| Kill::Flap(switch, node)),
+        (switch, node.clone()).prop_map(|(switch, node)| Kill::Link(switch, node)),
         node.prop_map(Kill::Node),
     ]
 }
@@ -129,8 +129,6 @@ proptest! {
         seed: u64,
         kills in prop::collection::vec((0_u64..4_000, kill()), 2),
     ) {
-        // A link that comes back while another thing dies is the hole that edm-faults.md names.
-        prop_assume!(!kills.iter().any(|(_, kill)| matches!(kill, Kill::Flap(..))));
         run(seed, &kills);
     }
 }
