@@ -251,7 +251,7 @@ pub(super) fn hold_threshold(priority: u64) -> u8 {
 }
 
 /// Tells a heavy tail from a light one by the sizes of the last notifications, as `Policy::Auto`
-/// needs: E[x^2] / E[x]^2 over a window is 1 for equal sizes, 2 for exponential ones, and 5 to 30
+/// needs: `E[x^2] / E[x]^2` over a window is 1 for equal sizes, 2 for exponential ones, and 5 to 30
 /// for the application workloads.
 #[derive(Clone, Debug)]
 pub(super) struct TailEstimate {
@@ -263,7 +263,7 @@ pub(super) struct TailEstimate {
 
 /// Notifications per estimate.
 const TAIL_WINDOW: u32 = 256;
-/// E[x^2] / E[x]^2 at which SRPT begins.
+/// `E[x^2] / E[x]^2` at which SRPT begins.
 const TAIL_HEAVY_RATIO: u128 = 2;
 
 impl TailEstimate {
