@@ -3,8 +3,8 @@
 //! A [`Host`] is told what its caller wants ([`Host::submit`]), what arrives
 //! ([`Host::on_grant`], [`Host::on_request`], [`Host::on_chunk`], [`Host::on_status`]) and how time
 //! passes ([`Host::on_timer`]); it says what to transmit ([`Host::poll_outbound`]), what ended
-//! ([`Host::poll_event`]) and which bytes to move ([`crate::Action`]). It moves no bytes and adds no
-//! latency: both belong to the world around it. Nothing allocates after construction.
+//! ([`Host::poll_event`]) and which bytes to move ([`crate::Action`]). It moves no bytes and
+//! adds no latency: both belong to the world around it. Nothing allocates after construction.
 
 mod counters;
 mod entry;
