@@ -3,6 +3,12 @@ use crate::scenario::check_scenario;
 use proptest::prelude::*;
 
 #[test]
+fn a_fraction_of_a_node_is_refused() {
+    let refused = parse("[fabric]\nnodes = 9.0\n").map_err(|error| error.to_string());
+    assert_eq!(refused, Err("s.toml:2: fabric.nodes = 9.0: allowed are 2 to 512".to_owned()));
+}
+
+#[test]
 fn bad_values_are_refused_with_line_key_found_and_allowed() {
     let cases = [
         ("[fabric]\nnodes = 1\n", "s.toml:2: fabric.nodes = 1: allowed are 2 to 512"),
