@@ -137,7 +137,7 @@ fn page(
             machine: format!("{}, {} threads", std::env::consts::ARCH, threads_default()),
             versions: vec![("ethermem".to_owned(), env!("CARGO_PKG_VERSION").to_owned())],
         },
-        runs: rows.iter().map(|row| results.of(row.run).clone()).collect(),
+        runs: rows.iter().map(|row| row.reported(results)).collect(),
         figures,
         notices,
     }

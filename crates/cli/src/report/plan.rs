@@ -197,8 +197,11 @@ impl Plan {
 /// have numbers for these.
 fn label(published: Published, settings: &[String]) -> String {
     let told = settings.iter().filter(|set| !set.starts_with("workload."));
-    let told = told.filter_map(|set| set.rsplit_once('.')).map(|(_, told)| told);
-    [published.name].into_iter().chain(told).collect::<Vec<_>>().join(", ")
+    let told = told.filter_map(|set| set.split_once('=')).map(|(key, value)| {
+        let name = key.rsplit('.').next().expect("a split has a part");
+        format!("{name}={value}")
+    });
+    [published.name.to_owned()].into_iter().chain(told).collect::<Vec<_>>().join(", ")
 }
 
 const CHUNKS_A_MESSAGE: f64 = 6.0;

@@ -2,6 +2,7 @@
 
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::{TableStyle, TextTable};
+use ethermem_sim::report::ReportedRun;
 
 use super::figures;
 use super::plan::{APPLICATIONS, Plan, Results, RunId, application_contenders, contenders};
@@ -14,7 +15,14 @@ const LOADS: [f64; 2] = [0.8, 0.9];
 pub(crate) struct Row {
     workload: String,
     fabric: String,
-    pub(crate) run: RunId,
+    run: RunId,
+}
+
+impl Row {
+    pub(crate) fn reported(&self, results: &Results) -> ReportedRun {
+        let (workload, fabric) = (self.workload.clone(), self.fabric.clone());
+        ReportedRun { workload, fabric, result: results.of(self.run).clone() }
+    }
 }
 
 /// Every workload on every contender.

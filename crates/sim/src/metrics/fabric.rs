@@ -5,7 +5,8 @@ use serde::Serialize;
 /// Numbers of a fabric. `None` where a fabric has no such thing: the ideal has no queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FabricStats {
-    /// Share of block slots that messages and their control blocks took on the busiest link.
+    /// Share of block slots that messages and their control blocks took, mean of the links of the
+    /// busier direction over the whole run.
     pub load_measured: Option<f64>,
     /// Share of the slots taken for memory traffic that carried control or framing, no data.
     pub control_overhead: Option<f64>,

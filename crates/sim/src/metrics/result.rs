@@ -63,7 +63,8 @@ pub struct RunResult {
     pub simulated_ns: f64,
     /// Load the scenario asks for; `None` for a trace.
     pub load_requested: Option<f64>,
-    /// Share of block slots that messages and their control blocks took on the busiest link.
+    /// Share of block slots that messages and their control blocks took, mean of the links of the
+    /// busier direction over the whole run.
     pub load_measured: Option<f64>,
     /// Data bits of all finished messages over the simulated time, the whole fabric.
     pub payload_goodput_gbps: f64,

@@ -26,11 +26,22 @@ pub struct ReportInput {
     /// Where the numbers come from.
     pub origin: Origin,
     /// Rows of the table of runs.
-    pub runs: Vec<RunResult>,
+    pub runs: Vec<ReportedRun>,
     /// Figures, in order.
     pub figures: Vec<Figure>,
     /// Fallbacks and reservations that concern the page as a whole.
     pub notices: Vec<String>,
+}
+
+/// A run as the reader of a report knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportedRun {
+    /// What was run.
+    pub workload: String,
+    /// What it ran on, by the name that the figures give it.
+    pub fabric: String,
+    /// What it came to.
+    pub result: RunResult,
 }
 
 /// Where the numbers of a report come from.

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::number::{fixed, optional};
 use super::plot::{Colours, draw};
 use super::table::{folded, of_figure, scrolling};
-use super::{DataTable, Figure, Origin, ReportInput};
+use super::{DataTable, Figure, Origin, ReportInput, ReportedRun};
 use crate::metrics::RunResult;
 
 const STYLE: &str = include_str!("style.css");
@@ -76,17 +76,21 @@ fn origin(origin: &Origin) -> Markup {
     }
 }
 
-fn runs(runs: &[RunResult]) -> Markup {
-    let notices =
-        || runs.iter().flat_map(|run| run.notices.iter().map(move |notice| (&run.label, notice)));
+fn runs(runs: &[ReportedRun]) -> Markup {
+    let notices: Vec<(&ReportedRun, &String)> = runs
+        .iter()
+        .flat_map(|run| run.result.notices.iter().map(move |text| (run, text)))
+        .collect();
     html! {
         @if !runs.is_empty() {
             section id="runs" {
                 h2 { "Runs" }
                 (scrolling(&runs_table(runs)))
-                @if notices().next().is_some() {
+                @if !notices.is_empty() {
                     ul class="notes" {
-                        @for (label, notice) in notices() { li { b { (label) } ": " (notice) } }
+                        @for (run, notice) in &notices {
+                            li { b { (run.workload) " on " (run.fabric) } ": " (notice) }
+                        }
                     }
                 }
             }
@@ -94,9 +98,10 @@ fn runs(runs: &[RunResult]) -> Markup {
     }
 }
 
-fn runs_table(runs: &[RunResult]) -> DataTable {
+fn runs_table(runs: &[ReportedRun]) -> DataTable {
     let columns = [
-        "Run",
+        "Workload",
+        "Fabric",
         "Messages",
         "Lost",
         "Load (measured)",
@@ -108,10 +113,12 @@ fn runs_table(runs: &[RunResult]) -> DataTable {
         "Mean latency (ns)",
         "p99 latency (ns)",
     ];
-    let rows = runs.iter().map(|run| {
+    let rows = runs.iter().map(|reported| {
+        let run = &reported.result;
         let kinds = &run.kinds;
         vec![
-            run_name(run),
+            reported.workload.clone(),
+            reported.fabric.clone(),
             fixed(run.messages_started as f64, 0),
             fixed(run.messages_lost as f64, 0),
             load(run),
@@ -124,23 +131,14 @@ fn runs_table(runs: &[RunResult]) -> DataTable {
             optional(kinds.all.latency_ns_p99, 1),
         ]
     });
-    DataTable { columns: columns.map(str::to_owned).into(), rows: rows.collect(), text_columns: 1 }
+    DataTable { columns: columns.map(str::to_owned).into(), rows: rows.collect(), text_columns: 2 }
 }
 
-/// What the scenario asks for, and in brackets what the busiest link had.
+/// What the scenario asks for, and in brackets the mean of the links over the whole run.
 fn load(run: &RunResult) -> String {
     let measured = run.load_measured.map(|load| format!("({})", fixed(load, 2)));
     let asked = run.load_requested.map(|load| fixed(load, 2));
     [asked, measured].into_iter().flatten().collect::<Vec<_>>().join(" ")
-}
-
-/// The label, with the fabric where the label does not say it.
-fn run_name(run: &RunResult) -> String {
-    if run.label.starts_with(&run.fabric) {
-        run.label.clone()
-    } else {
-        format!("{}: {}", run.fabric, run.label)
-    }
 }
 
 fn figure_section(number: usize, figure: &Figure, colours: &Colours) -> Markup {
@@ -161,8 +159,9 @@ fn footer() -> Markup {
             p {
                 "A message's slowdown is its time from arrival to end over the time that the same "
                 "message takes alone in the same fabric. All messages run to their end; those that "
-                "never ended are counted as lost. Percentiles are of nearest rank, at most 0.01 % "
-                "above the exact value."
+                "never ended are counted as lost. The measured load is a mean over the whole run, its "
+                "drain included, which a few long messages make long. Percentiles are of nearest "
+                "rank, at most 0.01 % above the exact value."
             }
         }
     }

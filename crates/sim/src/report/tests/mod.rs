@@ -74,11 +74,11 @@ fn a_distribution_quotes_the_percentiles_of_its_runs() {
     let input = sample::input();
     let page = page(&input);
     for run in &input.runs {
-        let all = &run.kinds.all;
+        let all = &run.result.kinds.all;
         let cells: Vec<String> = [all.latency_ns_p99, all.latency_ns_p999, all.latency_ns_max]
             .map(|latency_ns| format!("<td>{}</td>", fixed(latency_ns.unwrap(), 1)))
             .into();
-        assert!(page.contains(&cells.concat()), "{}: {cells:?}", run.label);
+        assert!(page.contains(&cells.concat()), "{}: {cells:?}", run.fabric);
     }
 }
 
@@ -100,7 +100,7 @@ fn a_callers_table_takes_the_place_of_the_pictures() {
 fn the_page_says_where_its_numbers_come_from() {
     let mut input = sample::input();
     input.notices.push("huge pages were not to be had".to_owned());
-    input.runs[0].notices.push("the policy fell back".to_owned());
+    input.runs[0].result.notices.push("the policy fell back".to_owned());
     let page = page(&input);
     for said in [
         "<code>make run</code>",
@@ -108,7 +108,7 @@ fn the_page_says_where_its_numbers_come_from() {
         "x86_64, 2 cores",
         "<dt>ethermem</dt><dd>0.1.0</dd>",
         "huge pages were not to be had",
-        "<b>edm srpt</b>: the policy fell back",
+        "<b>64 B on edm srpt</b>: the policy fell back",
     ] {
         assert!(page.contains(said), "{said}");
     }
@@ -123,7 +123,8 @@ fn what_the_caller_says_is_text_and_never_markup() {
     input.notices = vec![evil.to_owned()];
     input.origin.command = evil.to_owned();
     input.origin.versions = vec![(evil.to_owned(), evil.to_owned())];
-    input.runs[0].label = evil.to_owned();
+    input.runs[0].workload = evil.to_owned();
+    input.runs[0].fabric = evil.to_owned();
     for figure in &mut input.figures {
         figure.id = evil.to_owned();
         figure.title = evil.to_owned();
@@ -173,7 +174,7 @@ fn the_page_needs_no_other_file_and_no_script() {
 fn the_same_input_makes_the_same_bytes_whatever_the_real_time() {
     let mut later = sample::input();
     for run in &mut later.runs {
-        run.wall_s += 1.0;
+        run.result.wall_s += 1.0;
     }
     assert!(page(&sample::input()) == page(&later));
 }

@@ -250,6 +250,10 @@ pub(super) fn input() -> ReportInput {
     INPUT.clone()
 }
 
+fn reported(result: RunResult) -> ReportedRun {
+    ReportedRun { workload: "64 B".to_owned(), fabric: result.label.clone(), result }
+}
+
 fn make_input() -> ReportInput {
     let runs: Vec<RunResult> =
         FABRICS.iter().map(|fabric| run(fabric, 0.8, 305.92, factor(fabric) * 3.0)).collect();
@@ -265,7 +269,7 @@ fn make_input() -> ReportInput {
             machine: "x86_64, 2 cores".to_owned(),
             versions: vec![("ethermem".to_owned(), "0.1.0".to_owned())],
         },
-        runs,
+        runs: runs.into_iter().map(reported).collect(),
         figures,
         notices: Vec::new(),
     }
