@@ -159,9 +159,9 @@ fn footer() -> Markup {
             p {
                 "A message's slowdown is its time from arrival to end over the time that the same "
                 "message takes alone in the same fabric. All messages run to their end; those that "
-                "never ended are counted as lost. The measured load is a mean over the whole run, its "
-                "drain included, which a few long messages make long. Percentiles are of nearest "
-                "rank, at most 0.01 % above the exact value."
+                "never ended are counted as lost. The measured load is a mean over the whole run, "
+                "its drain included, which a few long messages make long. Percentiles are of "
+                "nearest rank, at most 0.01 % above the exact value."
             }
         }
     }
