@@ -15,9 +15,9 @@ pub use config::{Arbitration, EdmConfig, Order, Policy};
 pub use host::{Counters, Host, HostConfig};
 pub use memory::{Memory, MemoryError, Modified};
 pub use message::{
-    Ack, Action, Address, Chunk, ChunkKind, Event, FailReason, Grant, MESSAGE_BYTES_MAX,
-    MemoryRequest, MessageId, Modify, NodeId, Notification, Op, Outbound, RMW_BYTES, Request,
-    RmwOpcode, Status, StatusCode, SubmitError, Token,
+    Action, Address, Chunk, ChunkKind, Event, FailReason, Grant, MESSAGE_BYTES_MAX, MemoryRequest,
+    MessageId, Modify, NodeId, Notification, Op, OpcodeBits, Outbound, RMW_BYTES, Request, RmwKind,
+    RmwOperation, Status, StatusCode, SubmitError, Token, WriteKind,
 };
 pub use redundancy::{Interface, MirroredConfig, MirroredHost, RedundancyCounters, Transmit};
 pub use switch::{Dropped, Emission, Switch};

@@ -5,7 +5,7 @@ use ethermem_edm::phy::LineBlock;
 use ethermem_edm::port::{BlockSwitch, Buffers, HostPort, HostPortConfig};
 use ethermem_edm::sched::SchedulerConfig;
 use ethermem_edm::{
-    Ack, Address, EdmConfig, Event, Interface, MirroredConfig, NodeId, Op, Request, Token,
+    Address, EdmConfig, Event, Interface, MirroredConfig, NodeId, Op, Request, Token, WriteKind,
 };
 use ethermem_units::{Bytes, Ps};
 use ethermem_wire::Block;
@@ -43,13 +43,13 @@ impl Network {
         for (s, switch) in self.switches.iter_mut().enumerate() {
             for n in 0..NODES {
                 let line = LineBlock::from(self.up[s][usize::from(n)]);
-                switch.receive(now, NodeId(n), (!self.cut || s == 0).then_some(line));
+                switch.receive(now, NodeId::at(n), (!self.cut || s == 0).then_some(line));
             }
             switch.schedule(now);
             for n in 0..NODES {
                 let at = usize::from(n);
                 let arrived = LineBlock::from(self.down[s][at]);
-                self.down[s][at] = switch.transmit(now, NodeId(n), None).line;
+                self.down[s][at] = switch.transmit(now, NodeId::at(n), None).line;
                 let (host, page) = (&mut self.hosts[at], &mut self.page);
                 let slot = host.slot(now, Interface(s as u8), Some(arrived), None, page);
                 self.up[s][at] = slot.line;
@@ -67,7 +67,7 @@ fn blocks_pass_without_allocations() {
     let edm = EdmConfig::default();
     let config = SchedulerConfig::new(NODES, &edm, Ps(2_560), SLOT);
     let host = |node| {
-        let node = NodeId(node);
+        let node = NodeId::at(node);
         let host =
             MirroredConfig { node, nodes: NODES, edm: &edm, messages_max: 64, interfaces: 2 };
         HostPort::new(HostPortConfig { host, read_bytes_max: 4_096 }, vec![0; 65_536])
@@ -91,10 +91,10 @@ fn blocks_pass_without_allocations() {
                 let bytes = Bytes(1 + slot * 37 % 4_000);
                 let op = match slot / 80 % 3 {
                     0 => Op::Read { bytes },
-                    1 => Op::Write { bytes, ack: Ack::Applied },
-                    _ => Op::Write { bytes, ack: Ack::Posted },
+                    1 => Op::Write { bytes, kind: WriteKind::Acknowledged },
+                    _ => Op::Write { bytes, kind: WriteKind::Posted },
                 };
-                let (peer, address) = (NodeId(1 - node), Address(slot % 60_000));
+                let (peer, address) = (NodeId::at(1 - node), Address(slot % 60_000));
                 let request = Request { token: Token(token), peer, address, op, fence: false };
                 let taken = network.hosts[usize::from(node)].submit(now, request);
                 token += u32::from(taken.is_ok());

@@ -1,8 +1,8 @@
 //! A host never allocates once it is built: not in traffic, not at its limits, not in failure.
 
 use ethermem_edm::{
-    Ack, Address, EdmConfig, Grant, Host, HostConfig, NodeId, Op, Order, Outbound, Request,
-    RmwOpcode, Status, StatusCode, SubmitError, Token,
+    Address, EdmConfig, Grant, Host, HostConfig, NodeId, Op, Order, Outbound, Request,
+    RmwOperation, Status, StatusCode, SubmitError, Token, WriteKind,
 };
 use ethermem_units::{Bytes, Ps};
 
@@ -11,23 +11,23 @@ const NODES: u16 = 8;
 fn op(turn: u32) -> Op {
     match turn % 4 {
         0 => Op::Read { bytes: Bytes(600) },
-        1 => Op::Write { bytes: Bytes(64), ack: Ack::Applied },
-        2 => Op::Write { bytes: Bytes(64), ack: Ack::Posted },
-        _ => Op::ReadModifyWrite { opcode: RmwOpcode::FetchAndAdd, operands: [1, 0] },
+        1 => Op::Write { bytes: Bytes(64), kind: WriteKind::Acknowledged },
+        2 => Op::Write { bytes: Bytes(64), kind: WriteKind::Posted },
+        _ => Op::ReadModifyWrite { operation: RmwOperation::FetchAndAdd(1) },
     }
 }
 
 /// Hands what `node` transmits to whom it concerns, granting everything at once.
 fn carry(hosts: &mut [Host], node: u16, now: Ps) {
     while let Some(outbound) = hosts[usize::from(node)].poll_outbound(now) {
-        let peer = usize::from(outbound.peer().0);
-        match outbound.sent_by(NodeId(node)) {
+        let peer = usize::from(outbound.peer().number());
+        match outbound.sent_by(NodeId::at(node)) {
             Outbound::Notify(notified) => {
                 let mut left = notified.bytes.0;
                 while left > 0 {
                     let bytes = Bytes(left.min(256));
                     left -= bytes.0;
-                    let grant = Grant { peer: NodeId(peer as u16), id: notified.id, bytes };
+                    let grant = Grant { peer: NodeId::at(peer as u16), id: notified.id, bytes };
                     hosts[usize::from(node)].on_grant(now, grant);
                 }
             }
@@ -37,13 +37,13 @@ fn carry(hosts: &mut [Host], node: u16, now: Ps) {
                 while left > 0 {
                     let bytes = Bytes(left.min(256));
                     left -= bytes.0;
-                    let grant = Grant { peer: NodeId(node), id: request.id, bytes };
+                    let grant = Grant { peer: NodeId::at(node), id: request.id, bytes };
                     hosts[peer].on_grant(now, grant);
                 }
             }
             Outbound::Chunk { chunk, .. } => {
                 assert!(hosts[peer].on_chunk(now, chunk).is_some());
-                hosts[peer].on_written(now, &chunk, StatusCode::Applied);
+                hosts[peer].on_written(now, &chunk, StatusCode::Ok);
             }
             Outbound::Status(status) => hosts[peer].on_status(now, status),
         }
@@ -58,7 +58,7 @@ fn traffic(hosts: &mut [Host]) -> (u32, u32) {
             let (node, ahead) = ((turn % u32::from(NODES)) as u16, 1 + (turn / 64 % 3) as u16);
             let request = Request {
                 token: Token(submitted),
-                peer: NodeId((node + ahead) % NODES),
+                peer: NodeId::at((node + ahead) % NODES),
                 address: Address(0),
                 op: op(turn / 7),
                 fence: turn % 31 == 0,
@@ -69,18 +69,21 @@ fn traffic(hosts: &mut [Host]) -> (u32, u32) {
             }
         }
         if round % 5 == 4 {
-            hosts[1].fail_peer(now, NodeId(2));
-            hosts[2].fail_peer(now, NodeId(1));
-            hosts[1].restore_peer(NodeId(2));
-            hosts[2].restore_peer(NodeId(1));
+            hosts[1].fail_peer(now, NodeId::at(2));
+            hosts[2].fail_peer(now, NodeId::at(1));
+            hosts[1].restore_peer(NodeId::at(2));
+            hosts[2].restore_peer(NodeId::at(1));
         }
         for _ in 0..20 {
             (0..NODES).for_each(|node| carry(hosts, node, now));
         }
         for (node, host) in hosts.iter_mut().enumerate() {
-            host.on_grant(now, Grant { peer: NodeId(9), id: Default::default(), bytes: Bytes(1) });
-            let peer = NodeId((node as u16 + 1) % NODES);
-            let code = StatusCode::Applied;
+            host.on_grant(
+                now,
+                Grant { peer: NodeId::at(9), id: Default::default(), bytes: Bytes(1) },
+            );
+            let peer = NodeId::at((node as u16 + 1) % NODES);
+            let code = StatusCode::Ok;
             host.on_status(now, Status { peer, id: Default::default(), member: 0, code });
             host.on_timer(now);
             ended += std::iter::from_fn(|| host.poll_event()).count() as u32;
@@ -99,7 +102,12 @@ fn nothing_allocates_after_construction() {
     for order in [Order::Pair, Order::Relaxed] {
         let edm = EdmConfig { order, read_timeout: Ps::from_ns(1_500), ..EdmConfig::default() };
         let host = |node| {
-            Host::new(HostConfig { node: NodeId(node), nodes: NODES, edm: &edm, messages_max: 300 })
+            Host::new(HostConfig {
+                node: NodeId::at(node),
+                nodes: NODES,
+                edm: &edm,
+                messages_max: 300,
+            })
         };
         let mut hosts: Vec<_> = (0..NODES).map(host).collect();
         let mut counts = (0, 0);

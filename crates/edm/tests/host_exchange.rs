@@ -1,14 +1,14 @@
 //! Two hosts driven by hand: the test is the switch, and every message on the way is compared.
 
 use ethermem_edm::{
-    Ack, Action, Address, Chunk, ChunkKind, EdmConfig, Event, FailReason, Grant, Host, HostConfig,
-    MemoryRequest, NodeId, Notification, Op, Order, Outbound, Request, RmwOpcode, Status,
-    StatusCode, Token,
+    Action, Address, Chunk, ChunkKind, EdmConfig, Event, FailReason, Grant, Host, HostConfig,
+    MemoryRequest, NodeId, Notification, Op, Order, Outbound, Request, RmwKind, RmwOperation,
+    Status, StatusCode, Token, WriteKind,
 };
 use ethermem_units::{Bytes, Ps};
 
-const COMPUTE: NodeId = NodeId(0);
-const MEMORY: NodeId = NodeId(1);
+const COMPUTE: NodeId = NodeId::at(0);
+const MEMORY: NodeId = NodeId::at(1);
 
 fn host(node: NodeId, edm: &EdmConfig) -> Host {
     Host::new(HostConfig { node, nodes: 4, edm, messages_max: 64 })
@@ -19,8 +19,8 @@ fn read(token: u32, bytes: u64) -> Request {
     Request { token: Token(token), peer: MEMORY, address: Address(0x1000), op, fence: false }
 }
 
-fn write(token: u32, bytes: u64, ack: Ack) -> Request {
-    Request { op: Op::Write { bytes: Bytes(bytes), ack }, ..read(token, 1) }
+fn write(token: u32, bytes: u64, kind: WriteKind) -> Request {
+    Request { op: Op::Write { bytes: Bytes(bytes), kind }, ..read(token, 1) }
 }
 
 fn request(outbound: Option<Outbound>) -> MemoryRequest {
@@ -91,21 +91,21 @@ fn a_read_of_three_chunks_is_granted_once_by_its_request_and_twice_by_the_switch
 #[test]
 fn a_write_waits_for_its_grants_and_ends_when_it_is_handed_over_or_applied() {
     let edm = EdmConfig::default();
-    for ack in [Ack::Posted, Ack::Applied] {
+    for kind in [WriteKind::Posted, WriteKind::Acknowledged] {
         let (mut compute, mut memory) = (host(COMPUTE, &edm), host(MEMORY, &edm));
-        compute.submit(Ps(0), write(3, 300, ack)).unwrap();
+        compute.submit(Ps(0), write(3, 300, kind)).unwrap();
         let notified = notification(compute.poll_outbound(Ps(0)));
         assert_eq!((notified.bytes, notified.members), (Bytes(300), 1));
         for (bytes, offset, last) in [(256, 0, false), (44, 256, true)] {
             assert_eq!(compute.poll_outbound(Ps(1)), None, "nothing without a grant");
             compute.on_grant(Ps(1), grant(&notified, bytes));
             let data = Chunk { peer: COMPUTE, ..chunk(compute.poll_outbound(Ps(1))) };
-            assert_eq!(data.kind, ChunkKind::WriteRequest { member: 0, ack });
+            assert_eq!((data.kind, data.member), (ChunkKind::of_write(kind), 0));
             assert_eq!((data.offset, data.last), (Bytes(offset), last));
             assert_eq!(memory.on_chunk(Ps(2), data), Some(Action::Store(data)));
-            memory.on_written(Ps(2), &data, StatusCode::Applied);
+            memory.on_written(Ps(2), &data, StatusCode::Ok);
         }
-        if ack == Ack::Applied {
+        if kind == WriteKind::Acknowledged {
             assert_eq!(compute.poll_event(), None);
             let answer = status(memory.poll_outbound(Ps(3)));
             compute.on_status(Ps(4), Status { peer: MEMORY, ..answer });
@@ -124,9 +124,9 @@ fn a_read_behind_a_write_to_its_bytes_waits_for_the_last_chunk_unless_relaxed() 
     for order in [Order::Pair, Order::Strict, Order::Relaxed] {
         let edm = EdmConfig { order, ..EdmConfig::default() };
         let mut compute = host(COMPUTE, &edm);
-        compute.submit(Ps(0), write(1, 300, Ack::Posted)).unwrap();
+        compute.submit(Ps(0), write(1, 300, WriteKind::Posted)).unwrap();
         compute.submit(Ps(0), read(2, 8)).unwrap();
-        compute.submit(Ps(0), write(3, 8, Ack::Posted)).unwrap();
+        compute.submit(Ps(0), write(3, 8, WriteKind::Posted)).unwrap();
         let notified = notification(compute.poll_outbound(Ps(0)));
         if order == Order::Relaxed {
             request(compute.poll_outbound(Ps(0)));
@@ -152,7 +152,7 @@ fn a_read_passes_a_write_to_other_bytes_unless_the_order_is_strict() {
         let mut compute = host(COMPUTE, &edm);
         let elsewhere =
             |request: Request, address| Request { address: Address(address), ..request };
-        compute.submit(Ps(0), elsewhere(write(1, 64, Ack::Posted), 1_000)).unwrap();
+        compute.submit(Ps(0), elsewhere(write(1, 64, WriteKind::Posted), 1_000)).unwrap();
         // The byte before the write's first, and the one after its last.
         for (token, address) in [(2, 999), (3, 1_064)] {
             compute.submit(Ps(0), elsewhere(read(token, 1), address)).unwrap();
@@ -171,9 +171,9 @@ fn at_most_x_are_active_and_those_that_wait_share_a_notification() {
     let edm = EdmConfig::default();
     let (mut compute, mut memory) = (host(COMPUTE, &edm), host(MEMORY, &edm));
     for token in 0..7 {
-        compute.submit(Ps(0), write(token, 64, Ack::Applied)).unwrap();
+        compute.submit(Ps(0), write(token, 64, WriteKind::Acknowledged)).unwrap();
     }
-    compute.submit(Ps(0), write(7, 257, Ack::Posted)).unwrap();
+    compute.submit(Ps(0), write(7, 257, WriteKind::Posted)).unwrap();
     let first: Vec<_> = (0..3).map(|_| notification(compute.poll_outbound(Ps(0)))).collect();
     assert_eq!(compute.poll_outbound(Ps(0)), None);
     assert_eq!(compute.notifications_active(MEMORY), 3);
@@ -192,11 +192,11 @@ fn at_most_x_are_active_and_those_that_wait_share_a_notification() {
             Some(Outbound::Chunk { chunk, token }) => (chunk, token),
             other => panic!("a chunk, not {other:?}"),
         };
-        let ChunkKind::WriteRequest { member, .. } = data.kind else { panic!("{data:?}") };
+        let member = data.member;
         sent.push((token, member, data.offset.0, data.bytes.0, data.last));
         let data = Chunk { peer: COMPUTE, ..data };
         assert_eq!(memory.on_chunk(Ps(3), data), Some(Action::Store(data)));
-        memory.on_written(Ps(3), &data, StatusCode::Applied);
+        memory.on_written(Ps(3), &data, StatusCode::Ok);
     }
     let of = |token, member, offset, bytes, last| (Some(Token(token)), member, offset, bytes, last);
     assert_eq!(
@@ -239,12 +239,15 @@ fn reads_beyond_x_wait() {
 fn an_atomic_carries_its_operands_and_a_refusal_ends_it() {
     let edm = EdmConfig::default();
     let (mut compute, mut memory) = (host(COMPUTE, &edm), host(MEMORY, &edm));
-    let op = Op::ReadModifyWrite { opcode: RmwOpcode::CompareAndSwap, operands: [5, 6] };
+    let op = Op::ReadModifyWrite { operation: RmwOperation::new(RmwKind::CompareAndSwap, [5, 6]) };
     for code in [None, Some(StatusCode::Misaligned)] {
         compute.submit(Ps(0), Request { op, ..read(1, 1) }).unwrap();
         let sent = MemoryRequest { peer: COMPUTE, ..request(compute.poll_outbound(Ps(0))) };
         let modify = sent.modify.unwrap();
-        assert_eq!((modify.opcode, modify.operands), (1, [5, 6]));
+        assert_eq!(
+            (modify.opcode, modify.operands),
+            (RmwKind::CompareAndSwap.opcode().into(), [5, 6])
+        );
         assert_eq!(memory.on_request(Ps(0), sent), Some(Action::Serve(sent)));
         if let Some(code) = code {
             memory.refuse(COMPUTE, sent.id, code);
@@ -266,18 +269,18 @@ fn an_atomic_carries_its_operands_and_a_refusal_ends_it() {
 fn control_leaves_before_data_of_the_same_instant_and_after_older_data() {
     let edm = EdmConfig::default();
     let mut compute = host(COMPUTE, &edm);
-    compute.submit(Ps(0), write(1, 64, Ack::Posted)).unwrap();
-    compute.submit(Ps(0), write(2, 64, Ack::Posted)).unwrap();
+    compute.submit(Ps(0), write(1, 64, WriteKind::Posted)).unwrap();
+    compute.submit(Ps(0), write(2, 64, WriteKind::Posted)).unwrap();
     let first = notification(compute.poll_outbound(Ps(0)));
     let second = notification(compute.poll_outbound(Ps(0)));
-    let elsewhere = |token| Request { peer: NodeId(2), ..read(token, 8) };
+    let elsewhere = |token| Request { peer: NodeId::at(2), ..read(token, 8) };
     compute.on_grant(Ps(5), grant(&first, 64));
     compute.submit(Ps(5), elsewhere(3)).unwrap();
     compute.on_grant(Ps(5), grant(&second, 64));
     compute.submit(Ps(6), elsewhere(4)).unwrap();
-    assert_eq!(request(compute.poll_outbound(Ps(9))).peer, NodeId(2));
+    assert_eq!(request(compute.poll_outbound(Ps(9))).peer, NodeId::at(2));
     assert_eq!(chunk(compute.poll_outbound(Ps(9))).id, first.id);
     assert_eq!(chunk(compute.poll_outbound(Ps(9))).id, second.id);
-    assert_eq!(request(compute.poll_outbound(Ps(9))).peer, NodeId(2));
+    assert_eq!(request(compute.poll_outbound(Ps(9))).peer, NodeId::at(2));
     assert!(!compute.has_outbound());
 }

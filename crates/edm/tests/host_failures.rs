@@ -1,14 +1,14 @@
 //! What hosts do with what is late, repeated, lost or too much: one case at a time, by hand.
 
 use ethermem_edm::{
-    Ack, Chunk, EdmConfig, Event, FailReason, Grant, Host, HostConfig, MESSAGE_BYTES_MAX,
-    MemoryRequest, MessageId, NodeId, Notification, Op, Order, Outbound, Request, RmwOpcode,
-    Status, StatusCode, SubmitError, Token,
+    Chunk, EdmConfig, Event, FailReason, Grant, Host, HostConfig, MESSAGE_BYTES_MAX, MemoryRequest,
+    MessageId, NodeId, Notification, Op, Order, Outbound, Request, RmwOperation, Status,
+    StatusCode, SubmitError, Token, WriteKind,
 };
 use ethermem_units::{Bytes, Ps};
 
-const COMPUTE: NodeId = NodeId(0);
-const MEMORY: NodeId = NodeId(1);
+const COMPUTE: NodeId = NodeId::at(0);
+const MEMORY: NodeId = NodeId::at(1);
 
 fn host(node: NodeId, edm: &EdmConfig) -> Host {
     Host::new(HostConfig { node, nodes: 4, edm, messages_max: 128 })
@@ -19,8 +19,8 @@ fn read(token: u32, bytes: u64) -> Request {
     Request { token: Token(token), peer: MEMORY, address: Default::default(), op, fence: false }
 }
 
-fn write(token: u32, bytes: u64, ack: Ack) -> Request {
-    Request { op: Op::Write { bytes: Bytes(bytes), ack }, ..read(token, 1) }
+fn write(token: u32, bytes: u64, kind: WriteKind) -> Request {
+    Request { op: Op::Write { bytes: Bytes(bytes), kind }, ..read(token, 1) }
 }
 
 fn request(outbound: Option<Outbound>) -> MemoryRequest {
@@ -97,7 +97,7 @@ fn requests_that_cannot_be_served_are_refused_with_a_reason() {
     let mut compute = Host::new(HostConfig { node: COMPUTE, nodes: 2, edm: &edm, messages_max: 1 });
     let mut refused = |request| compute.submit(Ps(0), request).unwrap_err();
     assert_eq!(refused(Request { peer: COMPUTE, ..read(1, 8) }), SubmitError::BadPeer);
-    assert_eq!(refused(Request { peer: NodeId(2), ..read(1, 8) }), SubmitError::BadPeer);
+    assert_eq!(refused(Request { peer: NodeId::at(2), ..read(1, 8) }), SubmitError::BadPeer);
     assert_eq!(refused(read(1, 0)), SubmitError::BadLength);
     assert_eq!(refused(read(1, MESSAGE_BYTES_MAX.0 + 1)), SubmitError::BadLength);
     compute.submit(Ps(0), read(1, MESSAGE_BYTES_MAX.0)).unwrap();
@@ -122,7 +122,7 @@ fn requests_that_cannot_be_served_are_refused_with_a_reason() {
 fn a_request_that_arrives_twice_acts_once() {
     let edm = EdmConfig::default();
     let (mut compute, mut memory) = (host(COMPUTE, &edm), host(MEMORY, &edm));
-    let op = Op::ReadModifyWrite { opcode: RmwOpcode::FetchAndAdd, operands: [1, 0] };
+    let op = Op::ReadModifyWrite { operation: RmwOperation::FetchAndAdd(1) };
     for round in 0..40 {
         compute.submit(Ps(0), Request { op, ..read(round, 1) }).unwrap();
         let sent = MemoryRequest { peer: COMPUTE, ..request(compute.poll_outbound(Ps(0))) };
@@ -141,7 +141,7 @@ fn a_request_that_arrives_twice_acts_once() {
 fn a_write_whose_chunk_was_lost_is_answered_as_incomplete() {
     let edm = EdmConfig::default();
     let (mut compute, mut memory) = (host(COMPUTE, &edm), host(MEMORY, &edm));
-    compute.submit(Ps(0), write(1, 600, Ack::Applied)).unwrap();
+    compute.submit(Ps(0), write(1, 600, WriteKind::Acknowledged)).unwrap();
     let Notification { peer, id, .. } = notification(compute.poll_outbound(Ps(0)));
     for (bytes, arrives) in [(256, true), (256, false), (88, true)] {
         compute.on_grant(Ps(0), Grant { peer, id, bytes: Bytes(bytes) });
@@ -191,7 +191,7 @@ fn a_refused_read_is_answered_once_its_demand_is_used_up() {
 fn grants_that_nothing_asked_for_are_counted_and_dropped() {
     let edm = EdmConfig::default();
     let mut compute = host(COMPUTE, &edm);
-    compute.submit(Ps(0), write(1, 100, Ack::Posted)).unwrap();
+    compute.submit(Ps(0), write(1, 100, WriteKind::Posted)).unwrap();
     let ids = (0..=u8::MAX).map(MessageId);
     let early = |id| Grant { peer: MEMORY, id, bytes: Bytes(1) };
     ids.clone().for_each(|id| compute.on_grant(Ps(0), early(id)));
@@ -201,7 +201,7 @@ fn grants_that_nothing_asked_for_are_counted_and_dropped() {
         compute.on_grant(Ps(0), Grant { peer, id, bytes: Bytes(bytes) });
     }
     assert_eq!(compute.counters().grant_excess, 3);
-    for peer in [COMPUTE, NodeId(4), NodeId(u16::MAX)] {
+    for peer in [COMPUTE, NodeId::at(4), NodeId::at(NodeId::COUNT - 1)] {
         compute.on_grant(Ps(0), Grant { peer, id, bytes: Bytes(1) });
     }
     assert_eq!(compute.counters().peer_unknown, 3);
@@ -214,7 +214,7 @@ fn grants_that_nothing_asked_for_are_counted_and_dropped() {
 fn more_grants_than_can_be_kept_end_their_write_and_no_other() {
     let edm = EdmConfig::default();
     let mut compute = host(COMPUTE, &edm);
-    compute.submit(Ps(0), write(1, 10_000, Ack::Posted)).unwrap();
+    compute.submit(Ps(0), write(1, 10_000, WriteKind::Posted)).unwrap();
     let Notification { peer, id, .. } = notification(compute.poll_outbound(Ps(0)));
     let mut granted = 0;
     while compute.poll_event().is_none() {
@@ -229,7 +229,7 @@ fn more_grants_than_can_be_kept_end_their_write_and_no_other() {
         assert_eq!(compute.poll_outbound(Ps(0)), None);
     }
     assert_eq!(compute.messages_in_use(), 0);
-    compute.submit(Ps(0), write(2, 8, Ack::Posted)).unwrap();
+    compute.submit(Ps(0), write(2, 8, WriteKind::Posted)).unwrap();
     notification(compute.poll_outbound(Ps(0)));
 }
 
@@ -239,15 +239,15 @@ fn what_follows_a_fence_that_timed_out_still_follows_what_came_before_it() {
     for followed in [false, true] {
         let mut compute = host(COMPUTE, &edm);
         let fence = Request { fence: true, ..read(2, 8) };
-        compute.submit(Ps(0), write(1, 64, Ack::Posted)).unwrap();
+        compute.submit(Ps(0), write(1, 64, WriteKind::Posted)).unwrap();
         compute.submit(Ps(0), fence).unwrap();
         if followed {
-            compute.submit(Ps(1), write(3, 64, Ack::Posted)).unwrap();
+            compute.submit(Ps(1), write(3, 64, WriteKind::Posted)).unwrap();
         }
         compute.on_timer(edm.read_timeout);
         assert_eq!(compute.poll_event(), failed(2, FailReason::Timeout));
         if !followed {
-            compute.submit(edm.read_timeout, write(3, 64, Ack::Posted)).unwrap();
+            compute.submit(edm.read_timeout, write(3, 64, WriteKind::Posted)).unwrap();
         }
         let Notification { peer, id, .. } = notification(compute.poll_outbound(edm.read_timeout));
         assert_eq!(compute.poll_outbound(edm.read_timeout), None, "{followed}");
@@ -261,9 +261,9 @@ fn what_follows_a_fence_that_timed_out_still_follows_what_came_before_it() {
 fn a_failed_peer_takes_only_its_own_with_it() {
     let edm = EdmConfig::default();
     let mut compute = host(COMPUTE, &edm);
-    let elsewhere = |token| Request { peer: NodeId(2), ..read(token, 64) };
+    let elsewhere = |token| Request { peer: NodeId::at(2), ..read(token, 64) };
     for token in 0..20 {
-        compute.submit(Ps(0), write(token, 64, Ack::Applied)).unwrap();
+        compute.submit(Ps(0), write(token, 64, WriteKind::Acknowledged)).unwrap();
         compute.submit(Ps(0), elsewhere(100 + token)).unwrap();
     }
     let first = notification(compute.poll_outbound(Ps(0)));
@@ -274,7 +274,7 @@ fn a_failed_peer_takes_only_its_own_with_it() {
     let expected: Vec<_> = (0..20).filter_map(|t| failed(t, FailReason::PeerDown)).collect();
     assert_eq!(ended, expected);
     for _ in 0..3 {
-        assert_eq!(request(compute.poll_outbound(Ps(1))).peer, NodeId(2));
+        assert_eq!(request(compute.poll_outbound(Ps(1))).peer, NodeId::at(2));
     }
     assert_eq!(compute.poll_outbound(Ps(1)), None);
     assert_eq!(compute.messages_in_use(), 20);

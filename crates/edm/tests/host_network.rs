@@ -3,8 +3,8 @@
 mod network;
 
 use ethermem_edm::{
-    Ack, Address, Counters, EdmConfig, Event, FailReason, Host, NodeId, Op, Order, Request,
-    RmwOpcode, StatusCode, SubmitError, Token,
+    Address, Counters, EdmConfig, Event, FailReason, Host, NodeId, Op, Order, Request, RmwKind,
+    RmwOperation, StatusCode, SubmitError, Token, WriteKind,
 };
 use ethermem_units::{Bytes, Ps};
 use network::{Faults, Network, REGION_BYTES, pattern};
@@ -58,11 +58,12 @@ impl Ask {
         let bytes = u64::from(self.bytes);
         let (bytes, op) = match self.kind {
             0 => (bytes, Op::Read { bytes: Bytes(bytes) }),
-            1 => (bytes, Op::Write { bytes: Bytes(bytes), ack: Ack::Posted }),
-            2 => (bytes, Op::Write { bytes: Bytes(bytes), ack: Ack::Applied }),
+            1 => (bytes, Op::Write { bytes: Bytes(bytes), kind: WriteKind::Posted }),
+            2 => (bytes, Op::Write { bytes: Bytes(bytes), kind: WriteKind::Acknowledged }),
             _ => {
-                let opcode = RmwOpcode::ALL[usize::from(self.bytes) % 6];
-                (8, Op::ReadModifyWrite { opcode, operands: [bytes << 8 | 3, bytes] })
+                let kind = RmwKind::ALL[usize::from(self.bytes) % 6];
+                let operation = RmwOperation::new(kind, [bytes << 8 | 3, bytes]);
+                (8, Op::ReadModifyWrite { operation })
             }
         };
         let mut address = u64::from(self.address) % (REGION_BYTES - bytes + 1);
@@ -71,7 +72,7 @@ impl Ask {
         }
         let address = address + u64::from(self.compute) * REGION_BYTES;
         let address = Address(address | u64::from(token.0) << 32);
-        Request { token, peer: NodeId(self.memory), address, op, fence: self.fence }
+        Request { token, peer: NodeId::at(self.memory), address, op, fence: self.fence }
     }
 
     /// Applies it to a plain memory: what a read of it must then return.
@@ -85,23 +86,23 @@ impl Ask {
                 memory[at..at + bytes.0 as usize].iter_mut().zip(data).for_each(|(b, d)| *b = d);
                 Vec::new()
             }
-            Op::ReadModifyWrite { opcode, operands: [first, second] } => {
+            Op::ReadModifyWrite { operation } => {
                 let word = &mut memory[at..at + 8];
                 let before = word.to_vec();
                 let old = word.iter().rev().fold(0, |old, &byte| old << 8 | u64::from(byte));
-                let new = match opcode {
-                    RmwOpcode::CompareAndSwap => {
-                        if old == first {
-                            second
+                let new = match operation {
+                    RmwOperation::CompareAndSwap { expected, desired } => {
+                        if old == expected {
+                            desired
                         } else {
                             old
                         }
                     }
-                    RmwOpcode::FetchAndAdd => old.wrapping_add(first),
-                    RmwOpcode::Swap => first,
-                    RmwOpcode::And => old & first,
-                    RmwOpcode::Or => old | first,
-                    RmwOpcode::Xor => old ^ first,
+                    RmwOperation::FetchAndAdd(operand) => old.wrapping_add(operand),
+                    RmwOperation::Swap(operand) => operand,
+                    RmwOperation::And(operand) => old & operand,
+                    RmwOperation::Or(operand) => old | operand,
+                    RmwOperation::Xor(operand) => old ^ operand,
                 };
                 word.copy_from_slice(&new.to_le_bytes());
                 before
@@ -118,7 +119,7 @@ fn run(network: &mut Network, asks: &[Ask], first_token: u32) {
             let Some((&ask, token)) = waiting.peek().copied() else {
                 break;
             };
-            match network.submit(NodeId(ask.compute), ask.request(Token(token))) {
+            match network.submit(NodeId::at(ask.compute), ask.request(Token(token))) {
                 Ok(()) => waiting.next(),
                 Err(SubmitError::Full) => break,
                 Err(error) => panic!("{error}"),

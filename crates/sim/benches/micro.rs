@@ -11,8 +11,8 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ethermem_edm::sched::{Demand, Flow, Scheduler, SchedulerConfig};
 use ethermem_edm::{
-    Ack, Action, Address, EdmConfig, Grant, Host, HostConfig, NodeId, Op, Outbound, Request,
-    StatusCode, Token,
+    Action, Address, EdmConfig, Grant, Host, HostConfig, NodeId, Op, Outbound, Request, StatusCode,
+    Token, WriteKind,
 };
 use ethermem_sim::engine::{Engine, Fabric, Handle, Loss, Observer, Sim, Violation};
 use ethermem_sim::fabrics::{self, FABRIC_NAMES};
@@ -184,8 +184,8 @@ fn scheduler(criterion: &mut Criterion) {
     group.finish();
 }
 
-const COMPUTE: NodeId = NodeId(0);
-const MEMORY: NodeId = NodeId(1);
+const COMPUTE: NodeId = NodeId::at(0);
+const MEMORY: NodeId = NodeId::at(1);
 
 /// Two hosts and nothing between them: what one sends, the other hears.
 struct Exchange {
@@ -215,7 +215,7 @@ impl Exchange {
                 }
                 Outbound::Chunk { chunk, .. } => {
                     if let Some(Action::Store(stored)) = self.memory.on_chunk(now, chunk) {
-                        self.memory.on_written(now, &stored, StatusCode::Applied);
+                        self.memory.on_written(now, &stored, StatusCode::Ok);
                     }
                 }
                 Outbound::Request(request) => {
@@ -238,8 +238,8 @@ fn hosts(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("hosts: both ends of a 64 B message");
     group.throughput(Throughput::Elements(1));
     let bytes = Bytes(64);
-    let write = |ack| Op::Write { bytes, ack };
-    for (name, op) in [("read", Op::Read { bytes }), ("write", write(Ack::Posted))] {
+    let write = |kind| Op::Write { bytes, kind };
+    for (name, op) in [("read", Op::Read { bytes }), ("write", write(WriteKind::Posted))] {
         group.bench_function(name, |bencher| {
             let mut exchange = Exchange::new();
             bencher.iter(|| exchange.message(op));

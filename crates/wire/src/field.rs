@@ -52,12 +52,72 @@ impl NodeId {
     pub const fn number(self) -> u16 {
         self.0
     }
+
+    /// The node at a port that is known to exist.
+    ///
+    /// # Panics
+    /// From [`NodeId::COUNT`] on.
+    #[inline]
+    #[must_use]
+    pub const fn at(port: u16) -> NodeId {
+        assert!(port < NodeId::COUNT, "a network has at most 512 nodes");
+        NodeId(port)
+    }
 }
 
-/// What tells apart the messages that a compute node has open with one memory node. Eight bits;
-/// reads and writes share the numbers.
+/// What tells apart the messages that a compute node has open with one memory node. Eight bits.
+///
+/// Bit 7 is the class: 0 for a read or RMW (and its response), 1 for a write. Both ends of a pair
+/// choose ids of their own, so a grant (peer, id) would be ambiguous at a node that both reads and
+/// is read from, were it not for the class. Bits 0 to 2 are the
+/// row of the message state table, bits 3 to 6 a generation that tells the users of a row apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u8);
+
+impl MessageId {
+    /// Rows that 3 bits can name.
+    pub const ROWS: usize = 8;
+
+    const CLASS_WRITE: u8 = 0x80;
+
+    /// The id of a class, a generation (modulo 16) and a row (modulo 8).
+    #[inline]
+    #[must_use]
+    pub const fn new(write: bool, generation: u8, row: u8) -> MessageId {
+        let class = if write { MessageId::CLASS_WRITE } else { 0 };
+        MessageId(class | (generation & 0xf) << 3 | row & 7)
+    }
+
+    /// Whether it names a write of its sender; otherwise a read, an RMW or their response.
+    #[inline]
+    #[must_use]
+    pub const fn is_write(self) -> bool {
+        self.0 & MessageId::CLASS_WRITE != 0
+    }
+
+    /// Whether it is a later user of the row of `before`. Generations are compared as serial
+    /// numbers: up to 8 ahead is later, otherwise it is the same id or an older one.
+    #[inline]
+    #[must_use]
+    pub const fn is_after(self, before: MessageId) -> bool {
+        let ahead = (self.0 >> 3).wrapping_sub(before.0 >> 3) & 0xf;
+        1 <= ahead && ahead <= 8
+    }
+
+    /// Counts the users of its row, modulo 16.
+    #[inline]
+    #[must_use]
+    pub const fn generation(self) -> u8 {
+        self.0 >> 3 & 0xf
+    }
+
+    /// The row of the message state table.
+    #[inline]
+    #[must_use]
+    pub const fn row(self) -> usize {
+        (self.0 & 7) as usize
+    }
+}
 
 /// A demand: 16 bits and a unit bit. 1 B to 65,535 B go to the byte, up to 4 MiB - 64 B in units of
 /// 64 B.
@@ -226,6 +286,22 @@ impl<'a> ChunkData<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_keep_class_row_and_generation_apart() {
+        let mut seen = [false; 256];
+        for write in [false, true] {
+            for generation in 0..16 {
+                for row in 0..8 {
+                    let id = MessageId::new(write, generation, row);
+                    assert_eq!(id.is_write(), write);
+                    assert_eq!((id.generation(), id.row()), (generation, usize::from(row)));
+                    assert!(!std::mem::replace(&mut seen[usize::from(id.0)], true));
+                }
+            }
+        }
+        assert!(seen.iter().all(|&used| used));
+    }
 
     #[test]
     fn lengths_round_up_only_above_16_bits() {

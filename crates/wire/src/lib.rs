@@ -55,7 +55,7 @@ pub use message::{
     AcknowledgedWrite, DecodeError, Grant, GrantKind, Message, MessageBlocks, Notification,
     PostedWrite, ReadRequest, ReadResponse, RmwRequest, Status, StatusCode, WriteKind,
 };
-pub use opcode::{Opcode, OpcodeBits, RmwKind, RmwOperation, UnassignedOpcode};
+pub use opcode::{Opcode, OpcodeBits, RMW_BYTES, RmwKind, RmwOperation, UnassignedOpcode};
 pub use scramble::{Descrambler, Scrambler};
 pub use size::{
     ChunkKind, GRANT_BLOCKS, InterPacketGap, NOTIFICATION_BLOCKS, STATUS_BLOCKS, chunk_blocks,

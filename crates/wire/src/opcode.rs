@@ -1,5 +1,6 @@
 //! What a message asks for or answers.
 
+use ethermem_units::Bytes;
 use thiserror::Error;
 
 /// The operation of a memory message: four bits.
@@ -124,6 +125,12 @@ impl RmwKind {
         }
     }
 
+    /// The operation of an opcode as it came: `None` if that is not assigned or no atomic's.
+    #[must_use]
+    pub fn from_bits(bits: OpcodeBits) -> Option<RmwKind> {
+        RmwKind::ALL.into_iter().find(|kind| OpcodeBits::from(kind.opcode()) == bits)
+    }
+
     /// 64-bit operands it carries.
     #[must_use]
     pub const fn operand_count(self) -> usize {
@@ -134,8 +141,11 @@ impl RmwKind {
     }
 }
 
-/// A read-modify-write of a 64-bit word, with its operands. Its answer is a read response of eight
-/// bytes, the word before.
+/// Bytes of the word that a read-modify-write changes, and of its answer.
+pub const RMW_BYTES: Bytes = Bytes(8);
+
+/// A read-modify-write of a 64-bit word, with its operands. Its answer is a read response of
+/// [`RMW_BYTES`], the word before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RmwOperation {
     /// Store `desired` if the word is `expected`.
@@ -239,7 +249,12 @@ mod tests {
             let operation = RmwOperation::new(kind, [5, 7]);
             assert_eq!(operation.kind(), kind);
             assert_eq!(RmwOperation::new(kind, operation.operands()), operation);
-            assert_eq!(OpcodeBits::from(kind.opcode()).bits(), kind.opcode() as u8);
+            let bits = OpcodeBits::from(kind.opcode());
+            assert_eq!(bits.bits(), kind.opcode() as u8);
+            assert_eq!(RmwKind::from_bits(bits), Some(kind));
+        }
+        for bits in 0..8 {
+            assert_eq!(RmwKind::from_bits(OpcodeBits::from_low_bits(bits)), None);
         }
     }
 

@@ -3,6 +3,7 @@
 use ethermem_units::{BLOCK_PAYLOAD_BYTES, Blocks, Bytes};
 
 use crate::field::{AddressWidth, MAX_CHUNK_BYTES};
+use crate::message::WriteKind;
 use crate::opcode::RmwKind;
 
 /// /N/.
@@ -28,6 +29,17 @@ pub enum ChunkKind {
     AcknowledgedWrite,
     /// RRES.
     ReadResponse,
+}
+
+impl ChunkKind {
+    /// The kind of a write's chunks.
+    #[must_use]
+    pub const fn of_write(kind: WriteKind) -> ChunkKind {
+        match kind {
+            WriteKind::Posted => ChunkKind::PostedWrite,
+            WriteKind::Acknowledged => ChunkKind::AcknowledgedWrite,
+        }
+    }
 }
 
 /// RREQ: two blocks, or three with a 64-bit address.

@@ -112,7 +112,7 @@ pub(super) enum Outcome {
 impl Outcome {
     pub(super) const fn of(code: StatusCode) -> Outcome {
         match code {
-            StatusCode::Applied => Outcome::Done,
+            StatusCode::Ok => Outcome::Done,
             code => Outcome::Failed(FailReason::Remote(code)),
         }
     }

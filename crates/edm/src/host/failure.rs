@@ -51,7 +51,7 @@ impl Host {
     pub fn fail_link(&mut self, now: Ps) {
         self.advance(now);
         self.link_down = true;
-        for peer in (0..self.destinations.len() as u16).map(NodeId) {
+        for peer in (0..self.destinations.len() as u16).map(NodeId::at) {
             if peer != self.node && !self.destination(peer).is(DOWN) {
                 self.fail(peer, FailReason::LinkDown);
                 self.destination(peer).flags = 0;
@@ -61,7 +61,7 @@ impl Host {
 
     /// A failed peer works again, and both ends have forgotten what was under way between them.
     pub fn restore_peer(&mut self, peer: NodeId) {
-        if let Some(destination) = self.destinations.get_mut(usize::from(peer.0)) {
+        if let Some(destination) = self.destinations.get_mut(usize::from(peer.number())) {
             destination.flags &= !DOWN;
         }
     }

@@ -23,7 +23,8 @@ use ethermem_units::{Bytes, Ps};
 
 use crate::config::{EdmConfig, Order};
 use crate::message::{
-    Ack, Event, MESSAGE_BYTES_MAX, MessageId, NodeId, Op, RMW_BYTES, Request, Status, SubmitError,
+    Event, MESSAGE_BYTES_MAX, MessageId, NodeId, Op, RMW_BYTES, Request, Status, SubmitError,
+    WriteKind,
 };
 
 use entry::{Entry, List, NONE, Outcome, Slab, kind, state};
@@ -106,7 +107,7 @@ impl Host {
     #[must_use]
     pub fn new(config: HostConfig<'_>) -> Host {
         let HostConfig { node, nodes, edm, messages_max } = config;
-        assert!(node.0 < nodes, "node {} of {nodes}", node.0);
+        assert!(node.number() < nodes, "node {} of {nodes}", node.number());
         assert!((1..=8).contains(&edm.notifications_max), "X = {}", edm.notifications_max);
         assert!((64..=1024).contains(&edm.chunk.0), "a chunk of {} B", edm.chunk.0);
         assert!((1..=ENTRIES_MAX).contains(&messages_max), "{messages_max} messages");
@@ -174,27 +175,31 @@ impl Host {
     ) -> Result<(), SubmitError> {
         self.advance(now);
         let peer = request.peer;
-        if peer == self.node || usize::from(peer.0) >= self.destinations.len() {
+        if peer == self.node || usize::from(peer.number()) >= self.destinations.len() {
             return Err(SubmitError::BadPeer);
         }
-        let (bytes, mut kind, operands) = match request.op {
-            Op::Read { bytes } => (bytes, 0, [0; 2]),
-            Op::Write { bytes, ack: Ack::Posted } => (bytes, kind::WRITE, [0; 2]),
-            Op::Write { bytes, ack: Ack::Applied } => (bytes, kind::WRITE | kind::ACKED, [0; 2]),
-            Op::ReadModifyWrite { operands, .. } => (RMW_BYTES, kind::MODIFY, operands),
+        let (bytes, mut kind) = match request.op {
+            Op::Read { bytes } => (bytes, 0),
+            Op::Write { bytes, kind: WriteKind::Posted } => (bytes, kind::WRITE),
+            Op::Write { bytes, kind: WriteKind::Acknowledged } => {
+                (bytes, kind::WRITE | kind::ACKED)
+            }
+            Op::ReadModifyWrite { .. } => (RMW_BYTES, kind::MODIFY),
         };
         if bytes == Bytes(0) || bytes > MESSAGE_BYTES_MAX {
             return Err(SubmitError::BadLength);
         }
-        if self.link_down || self.destinations[usize::from(peer.0)].is(DOWN) {
+        if self.link_down || self.destinations[usize::from(peer.number())].is(DOWN) {
             return Err(SubmitError::LinkDown);
         }
         if request.fence && self.relaxed {
             kind |= kind::FENCE;
         }
-        let opcode = match request.op {
-            Op::ReadModifyWrite { opcode, .. } => opcode.code(),
-            _ => 0,
+        let (opcode, operands) = match request.op {
+            Op::ReadModifyWrite { operation } => {
+                (operation.kind().opcode() as u8, operation.operands())
+            }
+            _ => (0, [0; 2]),
         };
         let mut entry = self.entry(request, bytes.0 as u32, kind, opcode);
         if let Some(id) = id {
@@ -263,7 +268,8 @@ impl Host {
 
     /// Whether requests to `peer` are taken: neither it nor the link was declared failed.
     pub(crate) fn is_reachable(&self, peer: NodeId) -> bool {
-        !self.link_down && self.destinations.get(usize::from(peer.0)).is_some_and(|d| !d.is(DOWN))
+        !self.link_down
+            && self.destinations.get(usize::from(peer.number())).is_some_and(|d| !d.is(DOWN))
     }
 
     /// Whether an id is in use, quarantine included.
@@ -275,13 +281,13 @@ impl Host {
     /// Notifications to `peer` whose demand was not sent in full: at most X.
     #[must_use]
     pub fn notifications_active(&self, peer: NodeId) -> u8 {
-        self.destinations.get(usize::from(peer.0)).map_or(0, |found| found.writes_active)
+        self.destinations.get(usize::from(peer.number())).map_or(0, |found| found.writes_active)
     }
 
     /// Read and RMW ids open with `peer`, those in quarantine included: at most X.
     #[must_use]
     pub fn reads_active(&self, peer: NodeId) -> u8 {
-        let found = self.destinations.get(usize::from(peer.0));
+        let found = self.destinations.get(usize::from(peer.number()));
         found.map_or(0, |found| found.rows[0].count_ones() as u8)
     }
 
@@ -296,14 +302,17 @@ impl Host {
     fn is_known(&mut self, peer: NodeId) -> bool {
         let known = !self.link_down
             && peer != self.node
-            && self.destinations.get(usize::from(peer.0)).is_some_and(|found| !found.is(DOWN));
+            && self
+                .destinations
+                .get(usize::from(peer.number()))
+                .is_some_and(|found| !found.is(DOWN));
         self.counters.peer_unknown += u64::from(!known);
         known
     }
 
     #[inline]
     fn destination(&mut self, peer: NodeId) -> &mut Destination {
-        &mut self.destinations[usize::from(peer.0)]
+        &mut self.destinations[usize::from(peer.number())]
     }
 
     /// Decides how a request ended. Its entry stays while its id is in use.
@@ -324,7 +333,7 @@ impl Host {
     fn close(&mut self, leader: u32) {
         let entry = &self.slab[leader];
         let (peer, exposed) = (entry.peer, entry.has(state::EXPOSED));
-        let destination = &mut self.destinations[usize::from(peer.0)];
+        let destination = &mut self.destinations[usize::from(peer.number())];
         self.table.close(destination, peer, entry.id, exposed);
         let mut member = leader;
         while member != NONE {

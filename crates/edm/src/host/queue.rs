@@ -109,7 +109,7 @@ impl Host {
     /// Whether a read or a write to `peer` would find a free id, and be within X.
     #[inline]
     fn has_place(&self, peer: NodeId, write: bool) -> bool {
-        let destination = &self.destinations[usize::from(peer.0)];
+        let destination = &self.destinations[usize::from(peer.number())];
         self.table.has_free_row(destination, write)
             && (!write || destination.writes_active < self.notifications_max)
     }
@@ -117,12 +117,12 @@ impl Host {
     /// Whether a write that was dequeued before this read, and is not sent in full, orders it.
     #[inline]
     fn waits_for_write(&self, read: &Entry) -> bool {
-        let destination = &self.destinations[usize::from(read.peer.0)];
+        let destination = &self.destinations[usize::from(read.peer.number())];
         destination.writes_active > 0 && (self.strict || self.overlaps_write(read))
     }
 
     fn overlaps_write(&self, read: &Entry) -> bool {
-        let rows = self.destinations[usize::from(read.peer.0)].rows[1];
+        let rows = self.destinations[usize::from(read.peer.number())].rows[1];
         let end = read.address.saturating_add(u64::from(read.bytes));
         (0..u8::BITS as usize).filter(|row| rows & 1 << row != 0).any(|row| {
             let mut member = self.table.leader(read.peer, true, row);
@@ -145,7 +145,7 @@ impl Host {
         let entry = &mut self.slab[index];
         let peer = entry.peer;
         let write = entry.is(kind::WRITE);
-        let destination = &mut self.destinations[usize::from(peer.0)];
+        let destination = &mut self.destinations[usize::from(peer.number())];
         if entry.is(kind::NAMED) {
             self.table.open_as(destination, peer, entry.id, index);
         } else {
@@ -229,7 +229,7 @@ impl Host {
 
     fn enqueue_relaxed(&mut self, now: Ps, peer: NodeId, index: u32) {
         let entry = &mut self.slab[index];
-        let destination = &mut self.destinations[usize::from(peer.0)];
+        let destination = &mut self.destinations[usize::from(peer.number())];
         if destination.is(FENCE_INHERITED) {
             destination.flags &= !FENCE_INHERITED;
             entry.kind |= kind::FENCE;
@@ -314,25 +314,25 @@ impl Host {
 
     #[inline]
     fn queue_push(&mut self, peer: NodeId, index: u32) {
-        self.slab.push_back(&mut self.destinations[usize::from(peer.0)].queue, index);
+        self.slab.push_back(&mut self.destinations[usize::from(peer.number())].queue, index);
     }
 
     #[inline]
     fn queue_unlink(&mut self, peer: NodeId, index: u32) {
-        self.slab.unlink(&mut self.destinations[usize::from(peer.0)].queue, index);
+        self.slab.unlink(&mut self.destinations[usize::from(peer.number())].queue, index);
     }
 
     fn lane_head(&self, peer: NodeId, lane: usize) -> u32 {
-        self.lanes[usize::from(peer.0) * LANES + lane].head
+        self.lanes[usize::from(peer.number()) * LANES + lane].head
     }
 
     fn lane_push(&mut self, peer: NodeId, lane: usize, index: u32) {
-        self.slab.push_back(&mut self.lanes[usize::from(peer.0) * LANES + lane], index);
+        self.slab.push_back(&mut self.lanes[usize::from(peer.number()) * LANES + lane], index);
         self.destination(peer).lanes |= 1 << lane;
     }
 
     fn lane_unlink(&mut self, peer: NodeId, lane: usize, index: u32) {
-        let list = &mut self.lanes[usize::from(peer.0) * LANES + lane];
+        let list = &mut self.lanes[usize::from(peer.number()) * LANES + lane];
         self.slab.unlink(list, index);
         if list.is_empty() {
             self.destination(peer).lanes &= !(1 << lane);

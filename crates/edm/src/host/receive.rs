@@ -17,8 +17,8 @@ impl Host {
             return None;
         }
         match chunk.kind {
-            ChunkKind::WriteRequest { member, ack } => self.receive_write(now, chunk, member, ack),
             ChunkKind::ReadResponse => self.receive_response(now, &chunk),
+            ChunkKind::PostedWrite | ChunkKind::AcknowledgedWrite => self.receive_write(now, chunk),
         }
     }
 
@@ -81,7 +81,7 @@ impl Host {
             self.acknowledge(now, leader, status);
             return;
         }
-        if status.code == StatusCode::Applied {
+        if status.code == StatusCode::Ok {
             self.counters.status_unknown += 1;
             return;
         }

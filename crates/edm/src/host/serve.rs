@@ -65,7 +65,7 @@ impl Responses {
     fn served(&mut self, peer: NodeId, id: MessageId) -> Option<&mut Served> {
         let row = id.row();
         (!id.is_write() && row < self.rows)
-            .then(|| &mut self.served[row * self.nodes + usize::from(peer.0)])
+            .then(|| &mut self.served[row * self.nodes + usize::from(peer.number())])
     }
 
     /// The open response of an id.
@@ -106,7 +106,7 @@ impl Responses {
     /// Forgets all responses to `peer`, and which of its ids were seen.
     pub(super) fn forget(&mut self, peer: NodeId) {
         for row in 0..self.rows {
-            let position = row * self.nodes + usize::from(peer.0);
+            let position = row * self.nodes + usize::from(peer.number());
             let response = self.served[position].response;
             if response != NO_RESPONSE {
                 self.remove(response);
@@ -215,6 +215,7 @@ impl Host {
                     peer,
                     id,
                     kind: ChunkKind::ReadResponse,
+                    member: 0,
                     offset: Bytes(u64::from(offset)),
                     bytes: Bytes(u64::from(granted)),
                     last,

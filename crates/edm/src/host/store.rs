@@ -3,7 +3,7 @@
 use ethermem_units::{Bytes, Ps};
 
 use crate::message::{
-    Ack, Action, Chunk, ChunkKind, MESSAGE_BYTES_MAX, MessageId, NodeId, Status, StatusCode,
+    Action, Chunk, ChunkKind, MESSAGE_BYTES_MAX, MessageId, NodeId, Status, StatusCode,
 };
 
 use super::{Control, Host};
@@ -38,11 +38,11 @@ impl Stores {
         Store { received: 0, id: MessageId(0), member: 0, seen: false, broken: false };
 
     fn row(&mut self, peer: NodeId, id: MessageId) -> &mut Store {
-        &mut self.rows[id.row() * self.nodes + usize::from(peer.0)]
+        &mut self.rows[id.row() * self.nodes + usize::from(peer.number())]
     }
 
     pub(super) fn forget(&mut self, peer: NodeId) {
-        for row in self.rows.iter_mut().skip(usize::from(peer.0)).step_by(self.nodes) {
+        for row in self.rows.iter_mut().skip(usize::from(peer.number())).step_by(self.nodes) {
             *row = Stores::UNUSED;
         }
     }
@@ -50,14 +50,8 @@ impl Stores {
 
 impl Host {
     /// Takes a chunk of a write: what the world shall store.
-    pub(super) fn receive_write(
-        &mut self,
-        now: Ps,
-        chunk: Chunk,
-        member: u8,
-        ack: Ack,
-    ) -> Option<Action> {
-        let Chunk { peer, id, offset, bytes, last, .. } = chunk;
+    pub(super) fn receive_write(&mut self, now: Ps, chunk: Chunk) -> Option<Action> {
+        let Chunk { peer, id, kind, member, offset, bytes, last, .. } = chunk;
         if !id.is_write()
             || bytes == Bytes(0)
             || offset.0.saturating_add(bytes.0) > MESSAGE_BYTES_MAX.0
@@ -92,7 +86,7 @@ impl Host {
             return Some(Action::Store(chunk));
         }
         self.counters.chunk_out_of_order += 1;
-        if last && ack == Ack::Applied {
+        if last && kind == ChunkKind::AcknowledgedWrite {
             self.push_status(now, Status { peer, id, member, code: StatusCode::Incomplete });
         }
         None
@@ -103,13 +97,17 @@ impl Host {
     /// go to rising addresses, so the last one is refused too.
     pub fn on_written(&mut self, now: Ps, chunk: &Chunk, code: StatusCode) {
         self.advance(now);
-        let ChunkKind::WriteRequest { member, ack } = chunk.kind else {
-            return;
-        };
-        if ack == Ack::Posted {
-            self.counters.posted_write_refused += u64::from(code != StatusCode::Applied);
-        } else if chunk.last && self.is_known(chunk.peer) {
-            self.push_status(now, Status { peer: chunk.peer, id: chunk.id, member, code });
+        let Chunk { peer, id, member, last, .. } = *chunk;
+        match chunk.kind {
+            ChunkKind::ReadResponse => {}
+            ChunkKind::PostedWrite => {
+                self.counters.posted_write_refused += u64::from(code != StatusCode::Ok);
+            }
+            ChunkKind::AcknowledgedWrite => {
+                if last && self.is_known(peer) {
+                    self.push_status(now, Status { peer, id, member, code });
+                }
+            }
         }
     }
 

@@ -82,7 +82,7 @@ impl Table {
     #[inline]
     fn position(&self, peer: NodeId, write: bool, row: usize) -> usize {
         let row = usize::from(write) * self.rows_per_class[0] + row;
-        row * self.nodes + usize::from(peer.0)
+        row * self.nodes + usize::from(peer.number())
     }
 
     #[inline]
@@ -171,7 +171,7 @@ mod tests {
     fn an_id_comes_back_only_after_sixteen_uses_of_its_row() {
         let mut table = Table::new(4, 3);
         let mut destination = Destination::IDLE;
-        let peer = NodeId(2);
+        let peer = NodeId::at(2);
         let first = table.open(&mut destination, peer, true, 7);
         assert_eq!(table.get(peer, first), 7);
         for _ in 0..15 {
@@ -191,12 +191,12 @@ mod tests {
         let mut destination = Destination::IDLE;
         for index in 0..3 {
             assert!(table.has_free_row(&destination, false));
-            let id = table.open(&mut destination, NodeId(3), false, index);
-            assert_eq!(table.get(NodeId(3), id), index);
-            assert_eq!(table.get(NodeId(2), id), NONE);
+            let id = table.open(&mut destination, NodeId::at(3), false, index);
+            assert_eq!(table.get(NodeId::at(3), id), index);
+            assert_eq!(table.get(NodeId::at(2), id), NONE);
         }
         assert!(!table.has_free_row(&destination, false));
         assert!(table.has_free_row(&destination, true));
-        assert_eq!(table.get(NodeId(3), MessageId::new(false, 1, 7)), NONE);
+        assert_eq!(table.get(NodeId::at(3), MessageId::new(false, 1, 7)), NONE);
     }
 }

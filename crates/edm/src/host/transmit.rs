@@ -3,7 +3,7 @@
 use ethermem_units::{Bytes, Ps};
 
 use crate::message::{
-    Ack, Address, Chunk, ChunkKind, FailReason, Grant, MemoryRequest, Modify, Notification,
+    Address, Chunk, ChunkKind, FailReason, Grant, MemoryRequest, Modify, Notification, OpcodeBits,
     Outbound,
 };
 
@@ -110,8 +110,11 @@ impl Host {
             return Some(Outbound::Notify(Notification { peer, id, bytes, members }));
         }
         entry.state |= state::EXPOSED;
-        let modify = entry.is(kind::MODIFY).then_some(entry.acks_or_opcode);
-        let modify = modify.map(|opcode| Modify { opcode, operands: self.slab.operands(index) });
+        let opcode = entry.is(kind::MODIFY).then_some(entry.acks_or_opcode);
+        let modify = opcode.map(|opcode| Modify {
+            opcode: OpcodeBits::from_low_bits(opcode),
+            operands: self.slab.operands(index),
+        });
         let address = Address(self.slab[index].address);
         Some(Outbound::Request(MemoryRequest { peer, id, address, bytes, modify }))
     }
@@ -168,8 +171,8 @@ impl Host {
             return (bytes, None);
         }
         lead.state |= state::EXPOSED;
-        let ack = if entry.is(kind::ACKED) { Ack::Applied } else { Ack::Posted };
-        if last && ack == Ack::Applied {
+        let acked = entry.is(kind::ACKED);
+        if last && acked {
             lead.acks_or_opcode += 1;
             self.slab[cursor].state |= state::AWAITS_ACK;
         } else if last {
@@ -178,7 +181,8 @@ impl Host {
         let chunk = Chunk {
             peer: entry.peer,
             id: entry.id,
-            kind: ChunkKind::WriteRequest { member: entry.member, ack },
+            kind: if acked { ChunkKind::AcknowledgedWrite } else { ChunkKind::PostedWrite },
+            member: entry.member,
             offset: Bytes(u64::from(offset)),
             bytes: Bytes(u64::from(bytes)),
             last,

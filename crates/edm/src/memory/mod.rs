@@ -1,6 +1,6 @@
 //! The memory of a memory node: bounds, alignment, atomics.
 
-use crate::message::{Address, Modify, RmwOpcode, StatusCode};
+use crate::message::{Address, Modify, OpcodeBits, RMW_BYTES, RmwKind, RmwOperation, StatusCode};
 
 /// A byte-addressed memory from address 0.
 ///
@@ -29,11 +29,11 @@ pub enum MemoryError {
         /// Where it is.
         address: u64,
     },
-    /// The opcode is not one of [`RmwOpcode`]. A retry cannot help.
-    #[error("unknown RMW opcode {opcode}")]
+    /// The opcode is not one of [`RmwKind`]. A retry cannot help.
+    #[error("unknown RMW opcode {}", opcode.bits())]
     UnknownOpcode {
         /// What it is.
-        opcode: u8,
+        opcode: OpcodeBits,
     },
 }
 
@@ -42,7 +42,7 @@ impl From<MemoryError> for StatusCode {
         match error {
             MemoryError::OutOfBounds { .. } => StatusCode::BadAddress,
             MemoryError::Misaligned { .. } => StatusCode::Misaligned,
-            MemoryError::UnknownOpcode { .. } => StatusCode::UnknownOpcode,
+            MemoryError::UnknownOpcode { .. } => StatusCode::BadOpcode,
         }
     }
 }
@@ -57,7 +57,7 @@ pub struct Modified {
     pub stored: bool,
 }
 
-const WORD_BYTES: usize = 8;
+const WORD_BYTES: usize = RMW_BYTES.0 as usize;
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Memory<B> {
     /// The memory that `bytes` are.
@@ -95,26 +95,19 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Memory<B> {
     /// # Errors
     /// Any [`MemoryError`]; the word is unchanged then.
     pub fn modify(&mut self, address: Address, modify: Modify) -> Result<Modified, MemoryError> {
-        let Modify { opcode, operands: [first, second] } = modify;
-        let opcode = RmwOpcode::from_code(opcode).ok_or(MemoryError::UnknownOpcode { opcode })?;
+        let Modify { opcode, operands } = modify;
+        let kind = RmwKind::from_bits(opcode).ok_or(MemoryError::UnknownOpcode { opcode })?;
         if !address.0.is_multiple_of(WORD_BYTES as u64) {
             return Err(MemoryError::Misaligned { address: address.0 });
         }
         let mut word = [0; WORD_BYTES];
         word.copy_from_slice(self.read(address, WORD_BYTES)?);
         let old = u64::from_le_bytes(word);
-        let new = match opcode {
-            RmwOpcode::CompareAndSwap if old != first => {
-                return Ok(Modified { old, stored: false });
-            }
-            RmwOpcode::CompareAndSwap => second,
-            RmwOpcode::FetchAndAdd => old.wrapping_add(first),
-            RmwOpcode::Swap => first,
-            RmwOpcode::And => old & first,
-            RmwOpcode::Or => old | first,
-            RmwOpcode::Xor => old ^ first,
-        };
-        self.write(address, &new.to_le_bytes())?;
+        let operation = RmwOperation::new(kind, operands);
+        if matches!(operation, RmwOperation::CompareAndSwap { expected, .. } if expected != old) {
+            return Ok(Modified { old, stored: false });
+        }
+        self.write(address, &operation.apply(old).to_le_bytes())?;
         Ok(Modified { old, stored: true })
     }
 
@@ -140,9 +133,10 @@ mod tests {
         memory
     }
 
-    fn modify(opcode: RmwOpcode, operands: [u64; 2]) -> (Modified, u64) {
+    fn modify(opcode: RmwKind, operands: [u64; 2]) -> (Modified, u64) {
         let mut memory = memory();
-        let result = memory.modify(Address(8), Modify { opcode: opcode.code(), operands }).unwrap();
+        let result =
+            memory.modify(Address(8), Modify { opcode: opcode.opcode().into(), operands }).unwrap();
         let after = memory.read(Address(8), 8).unwrap().try_into().unwrap();
         (result, u64::from_le_bytes(after))
     }
@@ -150,13 +144,13 @@ mod tests {
     #[test]
     fn every_atomic_returns_the_word_before() {
         let cases = [
-            (RmwOpcode::CompareAndSwap, [WORD, 5], 5, true),
-            (RmwOpcode::CompareAndSwap, [WORD + 1, 5], WORD, false),
-            (RmwOpcode::FetchAndAdd, [u64::MAX, 0], WORD - 1, true),
-            (RmwOpcode::Swap, [9, 0], 9, true),
-            (RmwOpcode::And, [0xff, 0], 0x88, true),
-            (RmwOpcode::Or, [0xff, 0], WORD | 0xff, true),
-            (RmwOpcode::Xor, [WORD, 0], 0, true),
+            (RmwKind::CompareAndSwap, [WORD, 5], 5, true),
+            (RmwKind::CompareAndSwap, [WORD + 1, 5], WORD, false),
+            (RmwKind::FetchAndAdd, [u64::MAX, 0], WORD - 1, true),
+            (RmwKind::Swap, [9, 0], 9, true),
+            (RmwKind::And, [0xff, 0], 0x88, true),
+            (RmwKind::Or, [0xff, 0], WORD | 0xff, true),
+            (RmwKind::Xor, [WORD, 0], 0, true),
         ];
         for (opcode, operands, after, stored) in cases {
             let expected = (Modified { old: WORD, stored }, after);
@@ -188,12 +182,12 @@ mod tests {
     fn a_bad_atomic_has_no_effect() {
         let mut memory = memory();
         let before = memory.as_bytes().to_vec();
-        let swap = Modify { opcode: RmwOpcode::Swap.code(), operands: [7, 0] };
+        let swap = Modify { opcode: RmwKind::Swap.opcode().into(), operands: [7, 0] };
         let cases = [
             (12, swap, StatusCode::Misaligned),
             (32, swap, StatusCode::BadAddress),
-            (8, Modify { opcode: 0, ..swap }, StatusCode::UnknownOpcode),
-            (8, Modify { opcode: 7, ..swap }, StatusCode::UnknownOpcode),
+            (8, Modify { opcode: OpcodeBits::from_low_bits(0), ..swap }, StatusCode::BadOpcode),
+            (8, Modify { opcode: OpcodeBits::from_low_bits(7), ..swap }, StatusCode::BadOpcode),
         ];
         for (address, modify, status) in cases {
             let error = memory.modify(Address(address), modify).unwrap_err();

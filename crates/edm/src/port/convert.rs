@@ -6,13 +6,13 @@ use ethermem_units::Bytes;
 use ethermem_wire as wire;
 
 use crate::message::{
-    Ack, Address, Chunk, ChunkKind, Grant, MESSAGE_BYTES_MAX, MemoryRequest, MessageId, Modify,
-    NodeId, Notification, RMW_BYTES, RmwOpcode, Status, StatusCode,
+    Address, Chunk, ChunkKind, Grant, MESSAGE_BYTES_MAX, MemoryRequest, MessageId, Modify, NodeId,
+    Notification, RMW_BYTES, RmwKind, RmwOperation, Status, StatusCode, WriteKind,
 };
 
 /// The opcode of a status that answers no message: from a switch, that `peer` is gone
-/// ([`wire::StatusCode::LinkDisabled`]) or back ([`wire::StatusCode::Ok`]); from a host, that the
-/// oldest grant it has not answered stays unused ([`wire::StatusCode::Null`]).
+/// ([`StatusCode::LinkDisabled`]) or back ([`StatusCode::Ok`]); from a host, that the
+/// oldest grant it has not answered stays unused ([`StatusCode::Null`]).
 pub const PEER_DOWN_OPCODE: u8 = 0;
 
 /// Least chunk of a network on the wire: the index of a chunk, 15 bits, tells where in a message
@@ -20,18 +20,6 @@ pub const PEER_DOWN_OPCODE: u8 = 0;
 #[must_use]
 pub const fn chunk_bytes_min() -> Bytes {
     Bytes(MESSAGE_BYTES_MAX.0.div_ceil(wire::ChunkIndex::COUNT as u64).next_multiple_of(64))
-}
-
-pub(super) fn node(node: NodeId) -> wire::NodeId {
-    wire::NodeId::new(node.0).expect("a network has at most 512 nodes")
-}
-
-pub(super) fn peer(node: wire::NodeId) -> NodeId {
-    NodeId(node.number())
-}
-
-fn id(id: MessageId) -> wire::MessageId {
-    wire::MessageId(id.0)
 }
 
 fn address(address: Address) -> wire::Address {
@@ -48,48 +36,26 @@ fn flat(address: wire::Address) -> Address {
     }
 }
 
-fn kind(opcode: RmwOpcode) -> wire::RmwKind {
-    match opcode {
-        RmwOpcode::CompareAndSwap => wire::RmwKind::CompareAndSwap,
-        RmwOpcode::FetchAndAdd => wire::RmwKind::FetchAndAdd,
-        RmwOpcode::Swap => wire::RmwKind::Swap,
-        RmwOpcode::And => wire::RmwKind::And,
-        RmwOpcode::Or => wire::RmwKind::Or,
-        RmwOpcode::Xor => wire::RmwKind::Xor,
-    }
-}
-
-fn opcode(kind: wire::RmwKind) -> RmwOpcode {
-    match kind {
-        wire::RmwKind::CompareAndSwap => RmwOpcode::CompareAndSwap,
-        wire::RmwKind::FetchAndAdd => RmwOpcode::FetchAndAdd,
-        wire::RmwKind::Swap => RmwOpcode::Swap,
-        wire::RmwKind::And => RmwOpcode::And,
-        wire::RmwKind::Or => RmwOpcode::Or,
-        wire::RmwKind::Xor => RmwOpcode::Xor,
-    }
-}
-
 /// A request as it goes on the line; `None` for an opcode that nobody can have submitted.
 pub(super) fn request(request: &MemoryRequest) -> Option<wire::Message<'static>> {
-    let (to, id) = (node(request.peer), id(request.id));
+    let MemoryRequest { peer, id, .. } = *request;
     if let Some(Modify { opcode, operands }) = request.modify {
-        let operation = wire::RmwOperation::new(kind(RmwOpcode::from_code(opcode)?), operands);
+        let operation = RmwOperation::new(RmwKind::from_bits(opcode)?, operands);
         let address = address(request.address);
-        let rmw = wire::RmwRequest { peer: to, id, address, operation };
+        let rmw = wire::RmwRequest { peer, id, address, operation };
         return Some(wire::Message::RmwRequest(rmw));
     }
     // A length that only the long form can say to the byte takes the long form.
-    let short = wire::ReadRequest::new(to, id, address(request.address), request.bytes);
+    let short = wire::ReadRequest::new(peer, id, address(request.address), request.bytes);
     let long = wire::Address::Long(request.address.0);
-    let read = short.or_else(|_| wire::ReadRequest::new(to, id, long, request.bytes)).ok()?;
+    let read = short.or_else(|_| wire::ReadRequest::new(peer, id, long, request.bytes)).ok()?;
     Some(wire::Message::ReadRequest(read))
 }
 
 pub(super) fn read_request(request: &wire::ReadRequest) -> MemoryRequest {
     MemoryRequest {
-        peer: peer(request.peer()),
-        id: MessageId(request.id().0),
+        peer: request.peer(),
+        id: request.id(),
         address: flat(request.address()),
         bytes: request.bytes(),
         modify: None,
@@ -98,24 +64,22 @@ pub(super) fn read_request(request: &wire::ReadRequest) -> MemoryRequest {
 
 pub(super) fn rmw_request(request: &wire::RmwRequest) -> MemoryRequest {
     let operation = request.operation;
-    let modify = Modify { opcode: opcode(operation.kind()).code(), operands: operation.operands() };
+    let modify =
+        Modify { opcode: operation.kind().opcode().into(), operands: operation.operands() };
     MemoryRequest {
-        peer: peer(request.peer),
-        id: MessageId(request.id.0),
+        peer: request.peer,
+        id: request.id,
         address: flat(request.address),
         bytes: RMW_BYTES,
         modify: Some(modify),
     }
 }
 
-pub(super) fn notification(
-    notification: &Notification,
-    kind: wire::WriteKind,
-) -> wire::Message<'static> {
+pub(super) fn notification(notification: &Notification, kind: WriteKind) -> wire::Message<'static> {
     let demand = wire::Length::covering(notification.bytes);
     wire::Message::Notification(wire::Notification {
-        destination: node(notification.peer),
-        id: id(notification.id),
+        destination: notification.peer,
+        id: notification.id,
         demand: demand.expect("checked when the write was submitted"),
         kind,
     })
@@ -123,8 +87,8 @@ pub(super) fn notification(
 
 pub(super) fn from_notification(notification: &wire::Notification) -> Notification {
     Notification {
-        peer: peer(notification.destination),
-        id: MessageId(notification.id.0),
+        peer: notification.destination,
+        id: notification.id,
         bytes: notification.demand.bytes(),
         members: 1,
     }
@@ -134,8 +98,8 @@ pub(super) fn grant(grant: &Grant) -> wire::Message<'static> {
     let bytes = u16::try_from(grant.bytes.0).ok().and_then(NonZeroU16::new);
     let write = grant.id.is_write();
     wire::Message::Grant(wire::Grant {
-        peer: node(grant.peer),
-        id: id(grant.id),
+        peer: grant.peer,
+        id: grant.id,
         kind: if write { wire::GrantKind::Write } else { wire::GrantKind::Response },
         bytes: bytes.expect("a grant is for a chunk"),
     })
@@ -143,9 +107,9 @@ pub(super) fn grant(grant: &Grant) -> wire::Message<'static> {
 
 /// `None` when the id is not of the class that the grant says.
 pub(super) fn from_grant(grant: &wire::Grant) -> Option<Grant> {
-    let id = MessageId(grant.id.0);
+    let id = grant.id;
     (id.is_write() == (grant.kind == wire::GrantKind::Write)).then(|| Grant {
-        peer: peer(grant.peer),
+        peer: grant.peer,
         id,
         bytes: Bytes(u64::from(grant.bytes.get())),
     })
@@ -161,7 +125,7 @@ pub(super) fn chunk<'a>(
     let data = wire::ChunkData::new(data).expect("a chunk has bytes, and at most a grant's");
     let index = wire::ChunkIndex::new((chunk.offset.0 / chunk_bytes.0) as u16);
     let index = index.expect("chunks are long enough for their numbers");
-    let (source, id) = (node(source), id(chunk.id));
+    let id = chunk.id;
     match chunk.kind {
         ChunkKind::ReadResponse => wire::Message::ReadResponse(wire::ReadResponse {
             source,
@@ -170,29 +134,28 @@ pub(super) fn chunk<'a>(
             last: chunk.last,
             data,
         }),
-        ChunkKind::WriteRequest { ack: Ack::Posted, .. } => {
+        ChunkKind::PostedWrite => {
             let address = wire::Address40::new(chunk.address.0);
             let address = address.expect("a posted write beyond 40 bits is an acknowledged one");
             wire::Message::PostedWrite(wire::PostedWrite { address, data })
         }
-        ChunkKind::WriteRequest { ack: Ack::Applied, .. } => {
-            wire::Message::AcknowledgedWrite(wire::AcknowledgedWrite {
-                source,
-                id,
-                index,
-                last: chunk.last,
-                address: chunk.address.0,
-                data,
-            })
-        }
+        ChunkKind::AcknowledgedWrite => wire::Message::AcknowledgedWrite(wire::AcknowledgedWrite {
+            source,
+            id,
+            index,
+            last: chunk.last,
+            address: chunk.address.0,
+            data,
+        }),
     }
 }
 
 pub(super) fn from_response(response: &wire::ReadResponse<'_>, chunk_bytes: Bytes) -> Chunk {
     Chunk {
-        peer: peer(response.source),
-        id: MessageId(response.id.0),
+        peer: response.source,
+        id: response.id,
         kind: ChunkKind::ReadResponse,
+        member: 0,
         offset: Bytes(u64::from(response.index.number()) * chunk_bytes.0),
         bytes: Bytes(response.data.bytes().len() as u64),
         last: response.last,
@@ -202,9 +165,10 @@ pub(super) fn from_response(response: &wire::ReadResponse<'_>, chunk_bytes: Byte
 
 pub(super) fn from_write(write: &wire::AcknowledgedWrite<'_>, chunk_bytes: Bytes) -> Chunk {
     Chunk {
-        peer: peer(write.source),
-        id: MessageId(write.id.0),
-        kind: ChunkKind::WriteRequest { member: 0, ack: Ack::Applied },
+        peer: write.source,
+        id: write.id,
+        kind: ChunkKind::AcknowledgedWrite,
+        member: 0,
         offset: Bytes(u64::from(write.index.number()) * chunk_bytes.0),
         bytes: Bytes(write.data.bytes().len() as u64),
         last: write.last,
@@ -215,42 +179,28 @@ pub(super) fn from_write(write: &wire::AcknowledgedWrite<'_>, chunk_bytes: Bytes
 pub(super) fn status(status: &Status) -> wire::Message<'static> {
     let write = status.id.is_write();
     let opcode = if write { wire::Opcode::AcknowledgedWrite } else { wire::Opcode::Read };
-    let code = match status.code {
-        StatusCode::Applied => wire::StatusCode::Ok,
-        StatusCode::UnknownOpcode => wire::StatusCode::BadOpcode,
-        StatusCode::BadAddress | StatusCode::Misaligned => wire::StatusCode::BadAddress,
-        StatusCode::Incomplete => wire::StatusCode::LinkDisabled,
-        StatusCode::Overloaded => wire::StatusCode::Null,
-    };
     wire::Message::Status(wire::Status {
         opcode: opcode.into(),
-        peer: node(status.peer),
-        id: id(status.id),
-        code,
+        peer: status.peer,
+        id: status.id,
+        code: status.code,
     })
 }
 
 pub(super) fn from_status(status: &wire::Status) -> Status {
-    let code = match status.code {
-        wire::StatusCode::Ok => StatusCode::Applied,
-        wire::StatusCode::BadOpcode => StatusCode::UnknownOpcode,
-        wire::StatusCode::BadAddress => StatusCode::BadAddress,
-        wire::StatusCode::LinkDisabled => StatusCode::Incomplete,
-        wire::StatusCode::Null => StatusCode::Overloaded,
-    };
-    Status { peer: peer(status.peer), id: MessageId(status.id.0), member: 0, code }
+    Status { peer: status.peer, id: status.id, member: 0, code: status.code }
 }
 
 /// A status of [`PEER_DOWN_OPCODE`].
 pub(super) fn link_status(
     about: NodeId,
     of: MessageId,
-    code: wire::StatusCode,
+    code: StatusCode,
 ) -> wire::Message<'static> {
     wire::Message::Status(wire::Status {
         opcode: wire::OpcodeBits::from_low_bits(PEER_DOWN_OPCODE),
-        peer: node(about),
-        id: id(of),
+        peer: about,
+        id: of,
         code,
     })
 }
@@ -267,13 +217,13 @@ mod tests {
     #[test]
     fn requests_survive_the_wire() {
         let read = MemoryRequest {
-            peer: NodeId(3),
+            peer: NodeId::at(3),
             id: MessageId(9),
             address: Address(77),
             bytes: Bytes(70_001),
             modify: None,
         };
-        let modify = Modify { opcode: RmwOpcode::Swap.code(), operands: [5, 0] };
+        let modify = Modify { opcode: RmwKind::Swap.opcode().into(), operands: [5, 0] };
         let rmw = MemoryRequest { bytes: RMW_BYTES, modify: Some(modify), ..read };
         for sent in [read, MemoryRequest { address: Address(1 << 50), ..read }, rmw] {
             let found = match request(&sent) {
@@ -283,7 +233,7 @@ mod tests {
             };
             assert_eq!(found, sent);
         }
-        let unknown = Modify { opcode: 9, operands: [0; 2] };
+        let unknown = Modify { opcode: wire::OpcodeBits::from_low_bits(0), operands: [0; 2] };
         assert_eq!(request(&MemoryRequest { modify: Some(unknown), ..rmw }), None);
     }
 }

@@ -8,8 +8,8 @@ use wire::{Block, Message};
 
 use crate::memory::Memory;
 use crate::message::{
-    Ack, Action, Address, Chunk, ChunkKind, Event, MemoryRequest, Op, Outbound, Request,
-    StatusCode, SubmitError, Token,
+    Action, Address, Chunk, Event, MemoryRequest, Op, Outbound, Request, StatusCode, SubmitError,
+    Token, WriteKind,
 };
 use crate::phy::{LineBlock, MemorySource, REMOTE_FAULT, RxEvent, RxExtractor, TxArbiter, Unit};
 use crate::redundancy::{Interface, MirroredConfig, MirroredHost, Transmit};
@@ -111,10 +111,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
     /// # Errors
     /// [`SubmitError`]; nothing of the request remains then.
     pub fn submit(&mut self, now: Ps, mut request: Request) -> Result<(), SubmitError> {
-        if let Op::Write { bytes, ack } = &mut request.op {
+        if let Op::Write { bytes, kind } = &mut request.op {
             let end = request.address.0.saturating_add(bytes.0);
             if wire::Address40::new(end).is_err() {
-                *ack = Ack::Applied;
+                *kind = WriteKind::Acknowledged;
             }
         }
         self.host.submit(now, request)
@@ -248,10 +248,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>, U: Buffers> Arrival<'_, B, U> {
                 }
             }
             Message::Status(status) if status.opcode.bits() == convert::PEER_DOWN_OPCODE => {
-                let peer = convert::peer(status.peer);
                 match status.code {
-                    wire::StatusCode::LinkDisabled => self.host.fail_peer(now, interface, peer),
-                    wire::StatusCode::Ok => self.host.restore_peer(interface, peer),
+                    StatusCode::LinkDisabled => self.host.fail_peer(now, interface, status.peer),
+                    StatusCode::Ok => self.host.restore_peer(interface, status.peer),
                     _ => {}
                 }
             }
@@ -290,7 +289,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>, U: Buffers> Arrival<'_, B, U> {
         match self.host.on_chunk(self.now, self.interface, chunk) {
             Some(Action::Store(chunk)) => {
                 let written = self.memory.write(chunk.address, data);
-                let code = written.map_or_else(StatusCode::from, |()| StatusCode::Applied);
+                let code = written.map_or_else(StatusCode::from, |()| StatusCode::Ok);
                 self.host.on_written(self.now, self.interface, &chunk, code);
             }
             Some(Action::Deliver { token, offset, .. }) => {
@@ -315,20 +314,18 @@ struct Source<'a, U> {
 impl<U: Buffers> Source<'_, U> {
     fn load(&mut self, transmit: Transmit) {
         let message = match transmit {
-            Transmit::Unused { peer, id } => convert::link_status(peer, id, wire::StatusCode::Null),
+            Transmit::Unused { peer, id } => convert::link_status(peer, id, StatusCode::Null),
             Transmit::Message(Outbound::Request(request)) => {
                 convert::request(&request).expect("checked at submission")
             }
             Transmit::Message(Outbound::Notify(notification)) => {
-                convert::notification(&notification, wire::WriteKind::Acknowledged)
+                convert::notification(&notification, WriteKind::Acknowledged)
             }
             Transmit::Message(Outbound::Status(status)) => convert::status(&status),
             Transmit::Message(Outbound::Chunk { chunk, token }) => {
-                let data = match (chunk.kind, token) {
-                    (ChunkKind::WriteRequest { .. }, Some(token)) => {
-                        self.buffers.write_data(token, chunk.offset, chunk.bytes)
-                    }
-                    _ => {
+                let data = match token {
+                    Some(token) => self.buffers.write_data(token, chunk.offset, chunk.bytes),
+                    None => {
                         let (offset, bytes) = (chunk.offset.0 as usize, chunk.bytes.0 as usize);
                         self.responses.part(chunk.peer, chunk.id, offset, bytes)
                     }

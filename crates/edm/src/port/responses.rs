@@ -20,7 +20,7 @@ impl Responses {
     }
 
     fn slot(&self, peer: NodeId, id: MessageId) -> usize {
-        usize::from(peer.0) * self.rows + id.row()
+        usize::from(peer.number()) * self.rows + id.row()
     }
 
     /// Keeps what was read. Says whether there is room for so much.

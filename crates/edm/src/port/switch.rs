@@ -130,11 +130,11 @@ impl BlockSwitch {
     /// Whether a port is in use.
     #[must_use]
     pub fn is_up(&self, port: NodeId) -> bool {
-        self.ports[usize::from(port.0)].up
+        self.ports[usize::from(port.number())].up
     }
 
     fn port(&mut self, port: NodeId) -> &mut Port {
-        &mut self.ports[usize::from(port.0)]
+        &mut self.ports[usize::from(port.number())]
     }
 
     /// What arrived at a port in this slot, `None` without a signal. Gives the block for the
@@ -150,7 +150,7 @@ impl BlockSwitch {
         let block = Block::from_line(line.sync, line.payload).ok();
         self.cut_through(from, block);
         let BlockSwitch { switch, ports, counters } = self;
-        let Port { receiver, ingress, .. } = &mut ports[usize::from(from.0)];
+        let Port { receiver, ingress, .. } = &mut ports[usize::from(from.number())];
         let slot = receiver.slot(line.sync, line.payload);
         let decoder = slot.decoder;
         if !decoder.is_idle() {
@@ -273,7 +273,7 @@ impl BlockSwitch {
         }
         self.switch.restore_port(port);
         self.tell_all(port, wire::StatusCode::Ok);
-        for other in (0..self.ports.len() as u16).map(NodeId).filter(|&other| other != port) {
+        for other in (0..self.ports.len() as u16).map(NodeId::at).filter(|&other| other != port) {
             if !self.is_up(other) {
                 let gone = wire::StatusCode::LinkDisabled;
                 self.send_status(port, convert::link_status(other, MessageId(0), gone));
@@ -283,13 +283,13 @@ impl BlockSwitch {
 
     fn tell_all(&mut self, about: NodeId, code: wire::StatusCode) {
         let status = convert::link_status(about, MessageId(0), code);
-        for to in (0..self.ports.len() as u16).map(NodeId).filter(|&to| to != about) {
+        for to in (0..self.ports.len() as u16).map(NodeId::at).filter(|&to| to != about) {
             self.send_status(to, status);
         }
     }
 
     fn send_status(&mut self, to: NodeId, status: Message<'_>) {
-        if let Some(port) = self.ports.get_mut(usize::from(to.0)).filter(|port| port.up) {
+        if let Some(port) = self.ports.get_mut(usize::from(to.number())).filter(|port| port.up) {
             port.statuses.extend(status.blocks());
         }
     }
@@ -299,7 +299,7 @@ impl BlockSwitch {
         let BlockSwitch { switch, ports, .. } = self;
         if switch.next_wake().is_some_and(|wake| wake <= now) {
             switch.step(now, |at, emission| {
-                let port = &mut ports[usize::from(emission.to().0)];
+                let port = &mut ports[usize::from(emission.to().number())];
                 let behind = match emission {
                     Emission::Grant { .. } => 0,
                     Emission::Release { .. } => port.egress.mark(),
@@ -312,7 +312,7 @@ impl BlockSwitch {
     /// What leaves by a port in this slot; see [`TxArbiter::slot`].
     pub fn transmit(&mut self, now: Ps, to: NodeId, from_encoder: Option<Block>) -> TxSlot {
         let Port { up, transmitter, egress, emissions, statuses, request, in_chunk, .. } =
-            &mut self.ports[usize::from(to.0)];
+            &mut self.ports[usize::from(to.number())];
         let mut source = Source { now, egress, emissions, statuses, request, in_chunk };
         let slot = transmitter.slot(from_encoder, &mut source);
         if !*up {
@@ -363,8 +363,8 @@ fn take_message(
             return None;
         }
         Message::Status(status) => {
-            let to = convert::peer(status.peer);
-            let status = wire::Status { peer: convert::node(from), ..status };
+            let to = status.peer;
+            let status = wire::Status { peer: from, ..status };
             return Some((to, Message::Status(status)));
         }
         _ => {

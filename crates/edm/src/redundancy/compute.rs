@@ -3,8 +3,8 @@
 use ethermem_units::{Bytes, Ps};
 
 use crate::message::{
-    Ack, Action, Chunk, ChunkKind, Event, FailReason, MESSAGE_BYTES_MAX, NodeId, Op, Outbound,
-    Request, StatusCode, SubmitError,
+    Action, Chunk, ChunkKind, Event, FailReason, MESSAGE_BYTES_MAX, NodeId, Op, Outbound, Request,
+    StatusCode, SubmitError, WriteKind,
 };
 
 use super::pending::{Clock, Outcome, Requests};
@@ -26,7 +26,7 @@ impl MirroredHost {
     /// If `now` is before that of an earlier call: true of every method that takes the time.
     pub fn submit(&mut self, now: Ps, request: Request) -> Result<(), SubmitError> {
         let peer = request.peer;
-        if peer == self.node || usize::from(peer.0) >= self.queues.len() {
+        if peer == self.node || usize::from(peer.number()) >= self.queues.len() {
             return Err(SubmitError::BadPeer);
         }
         if let Op::Read { bytes } | Op::Write { bytes, .. } = request.op
@@ -38,12 +38,12 @@ impl MirroredHost {
             return Err(SubmitError::LinkDown);
         }
         let index = self.requests.insert(request).ok_or(SubmitError::Full)?;
-        let posted = matches!(request.op, Op::Write { ack: Ack::Posted, .. });
+        let posted = matches!(request.op, Op::Write { kind: WriteKind::Posted, .. });
         if !posted || self.sides.len() > 1 {
             let deadline = Ps(now.0.saturating_add(self.read_timeout.0));
             self.requests.start(index, Clock::Answer, deadline);
         }
-        self.queues[usize::from(peer.0)].push(&mut self.requests, index);
+        self.queues[usize::from(peer.number())].push(&mut self.requests, index);
         self.pump(now, peer);
         Ok(())
     }
@@ -77,7 +77,7 @@ impl MirroredHost {
             if self.requests[index].queued {
                 // Those before it in the queue were submitted before it, so they ended before it.
                 let peer = self.requests[index].request.peer;
-                let first = self.queues[usize::from(peer.0)].pop(&mut self.requests);
+                let first = self.queues[usize::from(peer.number())].pop(&mut self.requests);
                 assert_eq!(first, Some(index), "a queue is not in the order of its deadlines");
                 self.requests.release(index);
             }
@@ -97,10 +97,10 @@ impl MirroredHost {
     /// than the memory node can tell.
     pub(super) fn pump(&mut self, now: Ps, peer: NodeId) {
         let MirroredHost { sides, requests, queues, ids, under_way, .. } = self;
-        let Some(queue) = queues.get_mut(usize::from(peer.0)) else {
+        let Some(queue) = queues.get_mut(usize::from(peer.number())) else {
             return;
         };
-        let under_way = &mut under_way[usize::from(peer.0)];
+        let under_way = &mut under_way[usize::from(peer.number())];
         while let Some(waiting) = queue.head() {
             if !sides.iter().any(|side| side.host.is_reachable(peer)) {
                 queue.pop(requests);
@@ -126,10 +126,10 @@ impl MirroredHost {
             let pending = &mut requests[waiting];
             pending.id = id;
             let mut request = Request { token: Requests::token(waiting), ..pending.request };
-            if let Op::Write { ack, .. } = &mut request.op
+            if let Op::Write { kind, .. } = &mut request.op
                 && sides.len() > 1
             {
-                *ack = Ack::Applied;
+                *kind = WriteKind::Acknowledged;
             }
             for (bit, side) in sides.iter_mut().enumerate() {
                 if side_mask & 1 << bit != 0 {
@@ -177,7 +177,7 @@ impl MirroredHost {
         }
         if last {
             self.requests.stop(index);
-            self.under_way[usize::from(peer.0)] -= 1;
+            self.under_way[usize::from(peer.number())] -= 1;
             self.requests.release(index);
         } else if answered {
             let deadline = Ps(now.0.saturating_add(self.read_timeout.0 / COPY_WAIT_DIVISOR));
@@ -260,10 +260,10 @@ impl MirroredHost {
 
 /// Whether a chunk is of a write that nobody answers: on the wire it has neither source nor id.
 pub(super) const fn is_posted(chunk: &Chunk) -> bool {
-    matches!(chunk.kind, ChunkKind::WriteRequest { ack: Ack::Posted, .. })
+    matches!(chunk.kind, ChunkKind::PostedWrite)
 }
 
 /// Whether the memory node would say the same to any copy.
 fn is_final(code: StatusCode) -> bool {
-    matches!(code, StatusCode::BadAddress | StatusCode::Misaligned | StatusCode::UnknownOpcode)
+    matches!(code, StatusCode::BadAddress | StatusCode::Misaligned | StatusCode::BadOpcode)
 }

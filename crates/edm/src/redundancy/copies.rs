@@ -40,8 +40,7 @@ pub(super) struct Copies {
     nodes: usize,
 }
 
-const UNUSED: Stored =
-    Stored { id: MessageId(0), seen: false, moved: 0, code: StatusCode::Applied };
+const UNUSED: Stored = Stored { id: MessageId(0), seen: false, moved: 0, code: StatusCode::Ok };
 
 impl Copies {
     pub(super) fn new(nodes: u16) -> Copies {
@@ -54,7 +53,7 @@ impl Copies {
     }
 
     fn position(&self, peer: NodeId, id: MessageId) -> usize {
-        id.row() * self.nodes + usize::from(peer.0)
+        id.row() * self.nodes + usize::from(peer.number())
     }
 
     /// A request came.
@@ -105,7 +104,7 @@ impl Copies {
         let at = self.position(chunk.peer, chunk.id);
         let stored = &mut self.stored[at];
         stored.moved = chunk.offset.0 + chunk.bytes.0;
-        if stored.code == StatusCode::Applied {
+        if stored.code == StatusCode::Ok {
             stored.code = code;
         }
     }
@@ -113,7 +112,7 @@ impl Copies {
     /// Forgets a peer that no interface reaches.
     pub(super) fn forget(&mut self, peer: NodeId) {
         for row in 0..MessageId::ROWS {
-            let at = row * self.nodes + usize::from(peer.0);
+            let at = row * self.nodes + usize::from(peer.number());
             self.served[at] = Served::default();
             self.stored[at] = UNUSED;
         }

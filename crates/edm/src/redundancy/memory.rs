@@ -93,7 +93,7 @@ impl MirroredHost {
             Copy::First => return Some(Action::Store(*chunk)),
             Copy::Again(code) => {
                 self.counters.chunks_again += 1;
-                let code = code.unwrap_or(StatusCode::Applied);
+                let code = code.unwrap_or(StatusCode::Ok);
                 self.side(interface).host.on_written(now, chunk, code);
             }
             Copy::Stale => self.counters.stale += 1,

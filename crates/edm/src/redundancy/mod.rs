@@ -107,7 +107,7 @@ impl Side {
     ///
     /// A copy here must not overtake an older request that goes by the other interface alone.
     fn takes(&mut self, peer: NodeId, others_under_way: bool) -> bool {
-        let joining = &mut self.joining[usize::from(peer.0)];
+        let joining = &mut self.joining[usize::from(peer.number())];
         *joining &= others_under_way;
         !*joining && self.host.is_reachable(peer)
     }
@@ -180,7 +180,7 @@ impl MirroredHost {
         side.staged = None;
         side.link_down = true;
         self.settle(now, interface);
-        for peer in (0..self.queues.len() as u16).map(NodeId) {
+        for peer in (0..self.queues.len() as u16).map(NodeId::at) {
             self.forget_unreachable(peer);
             self.pump(now, peer);
         }
@@ -206,7 +206,7 @@ impl MirroredHost {
 
     /// The switch of an interface says that it does not reach `peer` any more.
     pub fn fail_peer(&mut self, now: Ps, interface: Interface, peer: NodeId) {
-        if usize::from(peer.0) >= self.queues.len() || peer == self.node {
+        if usize::from(peer.number()) >= self.queues.len() || peer == self.node {
             return;
         }
         self.side(interface).host.fail_peer(now, peer);
@@ -218,7 +218,7 @@ impl MirroredHost {
     /// The switch of an interface reaches `peer` again.
     pub fn restore_peer(&mut self, interface: Interface, peer: NodeId) {
         let side = self.side(interface);
-        if let Some(joining) = side.joining.get_mut(usize::from(peer.0)) {
+        if let Some(joining) = side.joining.get_mut(usize::from(peer.number())) {
             *joining |= !side.host.is_reachable(peer);
             side.host.restore_peer(peer);
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ethermem_units::Ps;
 
-use crate::message::{Ack, Event, FailReason, MessageId, NodeId, Op, Request, Token};
+use crate::message::{Event, FailReason, MessageId, NodeId, Op, Request, Token, WriteKind};
 
 /// No request.
 const NONE: u32 = u32::MAX;
@@ -70,8 +70,12 @@ impl Pending {
             (Outcome::Failed(why), _) => Event::Failed { token, why },
             (Outcome::Done, Op::Read { .. }) => Event::ReadDone { token },
             (Outcome::Done, Op::ReadModifyWrite { .. }) => Event::RmwDone { token },
-            (Outcome::Done, Op::Write { ack: Ack::Posted, .. }) => Event::WriteSent { token },
-            (Outcome::Done, Op::Write { ack: Ack::Applied, .. }) => Event::WriteApplied { token },
+            (Outcome::Done, Op::Write { kind: WriteKind::Posted, .. }) => {
+                Event::WriteSent { token }
+            }
+            (Outcome::Done, Op::Write { kind: WriteKind::Acknowledged, .. }) => {
+                Event::WriteApplied { token }
+            }
         }
     }
 }
@@ -288,7 +292,7 @@ impl Ids {
 
     fn row(&mut self, peer: NodeId, write: bool, row: usize) -> &mut Row {
         let row = usize::from(write) * self.rows_per_class[0] + row;
-        &mut self.rows[row * self.nodes + usize::from(peer.0)]
+        &mut self.rows[row * self.nodes + usize::from(peer.number())]
     }
 
     /// Gives `owner` an id whose row is free, `in_use` saying whether an id still belongs to the

@@ -103,11 +103,11 @@ impl Switch {
         request: MemoryRequest,
         blocks: u32,
     ) -> Result<(), NotifyError> {
-        self.scheduler.charge_source(now, from.0, blocks);
+        self.scheduler.charge_source(now, from.number(), blocks);
         let tag = self.store(request);
         let queued = self.scheduler.notify(Demand {
-            source: request.peer.0,
-            destination: from.0,
+            source: request.peer.number(),
+            destination: from.number(),
             flow: Flow::ReadResponse,
             bytes: demand(request.bytes),
             tag,
@@ -128,10 +128,10 @@ impl Switch {
         from: NodeId,
         notification: Notification,
     ) -> Result<(), NotifyError> {
-        self.scheduler.charge_source(now, from.0, 1);
+        self.scheduler.charge_source(now, from.number(), 1);
         self.scheduler.notify(Demand {
-            source: from.0,
-            destination: notification.peer.0,
+            source: from.number(),
+            destination: notification.peer.number(),
             flow: Flow::WriteRequest,
             bytes: demand(notification.bytes),
             tag: u32::from(notification.id.0),
@@ -151,7 +151,7 @@ impl Switch {
         let Switch { scheduler, stored, free, circuits } = self;
         scheduler.step(now, |grant| {
             circuits.open(grant.source, grant.destination, grant.bytes);
-            let (to, peer) = (NodeId(grant.source), NodeId(grant.destination));
+            let (to, peer) = (NodeId::at(grant.source), NodeId::at(grant.destination));
             let bytes = Bytes(u64::from(grant.bytes));
             let emission = match grant.flow {
                 Flow::WriteRequest => {
@@ -179,31 +179,31 @@ impl Switch {
     /// release.
     #[inline]
     pub fn on_ethernet(&mut self, now: Ps, from: NodeId, blocks: u32) {
-        self.scheduler.charge_source(now, from.0, blocks);
+        self.scheduler.charge_source(now, from.number(), blocks);
     }
 
     /// Charges control blocks that left by the downlink of `to` to that port's next release.
     #[inline]
     pub fn on_emitted(&mut self, now: Ps, to: NodeId, blocks: u32) {
-        self.scheduler.charge_destination(now, to.0, blocks);
+        self.scheduler.charge_destination(now, to.number(), blocks);
     }
 
     /// A chunk of `bytes` came from `from`: the port it is forwarded to, `None` when no grant is
     /// open for it, and then it must be dropped.
     #[inline]
     pub fn on_chunk(&mut self, from: NodeId, bytes: Bytes) -> Option<NodeId> {
-        self.circuits.use_up(from.0, bytes.0).map(NodeId)
+        self.circuits.use_up(from.number(), bytes.0).map(NodeId::at)
     }
 
     /// Where the next chunk of `from` goes, for a switch that forwards it before it has all of it.
     #[must_use]
     pub fn next_hop(&self, from: NodeId) -> Option<NodeId> {
-        self.circuits.next(from.0).map(NodeId)
+        self.circuits.next(from.number()).map(NodeId::at)
     }
 
     /// The oldest grant of `from` stays unused: its message ended before.
     pub fn on_unused_grant(&mut self, from: NodeId) {
-        self.circuits.skip(from.0);
+        self.circuits.skip(from.number());
     }
 
     /// Grants that no data has come for yet.
@@ -216,9 +216,9 @@ impl Switch {
     /// node that asked can be told.
     pub fn fail_port(&mut self, port: NodeId, mut dropped: impl FnMut(Dropped)) {
         let Switch { scheduler, stored, free, circuits } = self;
-        circuits.fail(port.0);
-        scheduler.fail_port(port.0, |demand| {
-            let (source, destination) = (NodeId(demand.source), NodeId(demand.destination));
+        circuits.fail(port.number());
+        scheduler.fail_port(port.number(), |demand| {
+            let (source, destination) = (NodeId::at(demand.source), NodeId::at(demand.destination));
             dropped(match demand.flow {
                 Flow::WriteRequest => Dropped {
                     compute: source,
@@ -236,7 +236,7 @@ impl Switch {
 
     /// Puts a failed port back into service.
     pub fn restore_port(&mut self, port: NodeId) {
-        self.scheduler.restore_port(port.0);
+        self.scheduler.restore_port(port.number());
     }
 
     fn store(&mut self, request: MemoryRequest) -> u32 {

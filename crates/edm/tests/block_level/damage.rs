@@ -35,7 +35,7 @@ struct Strike {
 /// Whether two nodes have a switch to which both have a link that nothing happened to.
 fn has_path(switches: u8, strikes: &[Strike], a: NodeId, b: NodeId) -> bool {
     let sound = |switch, node: NodeId| {
-        let node = usize::from(node.0);
+        let node = usize::from(node.number());
         !strikes.iter().any(|strike| strike.switch == switch && strike.node == node)
     };
     (0..usize::from(switches)).any(|switch| sound(switch, a) && sound(switch, b))
@@ -57,7 +57,7 @@ fn run(seed: u64, switches: u8, strikes: &[Strike]) -> Network {
             }
         }
         if token < REQUESTS && rng.percent(5) {
-            let node = NodeId(rng.below(u64::from(NODES)) as u16);
+            let node = NodeId::at(rng.below(u64::from(NODES)) as u16);
             let (request, data) = random_request(&mut rng, Token(token), node, NODES);
             if network.submit(node, request, data.clone()) {
                 submitted.push(Submitted { node, request, data, at: network.now });
@@ -137,7 +137,7 @@ fn an_error_in_any_block_that_means_something_disables_the_link() {
     for slot in 0..300 {
         let fault = Fault::Bits { upwards: slot % 2 == 0, bits: vec![(0, (slot % 66) as u32)] };
         let network = run(7, 1, &[Strike { slot: slot * 4, switch: 0, node: 1, fault }]);
-        disabled += usize::from(!network.switches[0].is_up(NodeId(1)));
+        disabled += usize::from(!network.switches[0].is_up(NodeId::at(1)));
     }
     // Most of a link that carries little is idles, and an idle with a wrong character is no more
     // than that.

@@ -51,7 +51,7 @@ fn message<'a>(rng: &mut Rng, data: &'a [u8]) -> Message<'a> {
             opcode: OpcodeBits::from_low_bits(rng.next() as u8),
             peer,
             id,
-            code: StatusCode::ALL[rng.below(5) as usize],
+            code: StatusCode::ALL[rng.below(StatusCode::ALL.len() as u64) as usize],
         }),
         3 => Message::ReadRequest(
             ReadRequest::new(peer, id, address, demand.bytes()).expect("in range"),

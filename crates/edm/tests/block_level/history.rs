@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ethermem_edm::{Ack, Address, Event, NodeId, Op, Request, RmwOpcode, Token};
+use ethermem_edm::{Address, Event, NodeId, Op, Request, RmwOperation, Token, WriteKind};
 use ethermem_units::{Bytes, Ps};
 
 use crate::rng::Rng;
@@ -30,21 +30,20 @@ pub(crate) fn random_request(
     node: NodeId,
     nodes: u16,
 ) -> (Request, Vec<u8>) {
-    let peer = NodeId((node.0 + 1 + rng.below(u64::from(nodes) - 1) as u16) % nodes);
-    let base = COUNTERS * 8 + u64::from(node.0) * REGION;
+    let peer = NodeId::at((node.number() + 1 + rng.below(u64::from(nodes) - 1) as u16) % nodes);
+    let base = COUNTERS * 8 + u64::from(node.number()) * REGION;
     let most = if rng.percent(30) { REGION } else { 64 };
     let bytes = 1 + rng.below(most);
     let address = Address(base + rng.below(REGION - bytes + 1));
     let (address, op) = match rng.below(10) {
         0..4 => (address, Op::Read { bytes: Bytes(bytes) }),
         4..8 => {
-            let ack = if rng.percent(20) { Ack::Posted } else { Ack::Applied };
-            (address, Op::Write { bytes: Bytes(bytes), ack })
+            let kind = if rng.percent(20) { WriteKind::Posted } else { WriteKind::Acknowledged };
+            (address, Op::Write { bytes: Bytes(bytes), kind })
         }
         _ => {
-            let opcode = RmwOpcode::FetchAndAdd;
             let address = Address(8 * rng.below(COUNTERS));
-            (address, Op::ReadModifyWrite { opcode, operands: [1, 0] })
+            (address, Op::ReadModifyWrite { operation: RmwOperation::FetchAndAdd(1) })
         }
     };
     let data = match op {
@@ -68,8 +67,9 @@ impl Outcome<'_> {
     /// Holds every read and the memories to the requests. Order holds between two nodes; of a write
     /// that ended with an error nothing is known.
     pub(crate) fn check(&self) {
-        for node in (0..self.memories.len() as u16).map(NodeId) {
-            for peer in (0..self.memories.len() as u16).map(NodeId).filter(|&peer| peer != node) {
+        for node in (0..self.memories.len() as u16).map(NodeId::at) {
+            for peer in (0..self.memories.len() as u16).map(NodeId::at).filter(|&peer| peer != node)
+            {
                 self.check_pair(node, peer);
             }
             (0..COUNTERS).for_each(|counter| self.check_counter(node, counter));
@@ -103,8 +103,8 @@ impl Outcome<'_> {
                 _ => {}
             }
         }
-        let memory = self.memories[usize::from(peer.0)];
-        let region = (COUNTERS * 8 + u64::from(node.0) * REGION) as usize;
+        let memory = self.memories[usize::from(peer.number())];
+        let region = (COUNTERS * 8 + u64::from(node.number()) * REGION) as usize;
         for at in region..region + REGION as usize {
             let holds = model[at].is_none_or(|known| known == memory[at]);
             assert!(holds, "byte {at} of {peer:?}, acknowledged by it, is lost: {what}");
@@ -131,7 +131,7 @@ impl Outcome<'_> {
                 _ => unknown += 1,
             }
         }
-        let word = &self.memories[usize::from(peer.0)][8 * counter as usize..][..8];
+        let word = &self.memories[usize::from(peer.number())][8 * counter as usize..][..8];
         let executed = u64::from_le_bytes(word.try_into().expect("eight bytes"));
         let certain = results.len() as u64;
         assert!((certain..=certain + unknown).contains(&executed), "{executed} adds: {what}");

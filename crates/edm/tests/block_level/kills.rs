@@ -37,7 +37,7 @@ fn run(seed: u64, kills: &[(u64, Kill)]) -> Network {
     }
     let mut submitted: Vec<Submitted> = Vec::new();
     for token in 0..REQUESTS {
-        let node = NodeId(rng.below(u64::from(NODES)) as u16);
+        let node = NodeId::at(rng.below(u64::from(NODES)) as u16);
         let dead = kills
             .iter()
             .any(|&(at, kill)| kill == Kill::Node(node) && Ps::from_ns(at) <= network.now);
@@ -90,7 +90,7 @@ fn a_repaired_link_carries_copies_again() {
         let counters = network.nodes.iter().map(ethermem_edm::MirroredHost::counters);
         counters.map(|counters| counters.requests_again + counters.chunks_again).sum()
     };
-    let links = (0..NODES).map(NodeId);
+    let links = (0..NODES).map(NodeId::at);
     let dead: Vec<_> = links.clone().map(|node| (0, Kill::Link(0, node))).collect();
     let repaired: Vec<_> = links.map(|node| (0, Kill::Flap(0, node))).collect();
     assert_eq!(again(&dead), 0, "one switch, no second copies");
@@ -100,7 +100,7 @@ fn a_repaired_link_carries_copies_again() {
 /// What dies for good. A link that comes back is not safe yet: edm-faults.md names the hole.
 fn kill() -> impl Strategy<Value = Kill> {
     let switch = 0..2_u8;
-    let node = (0..NODES).prop_map(NodeId);
+    let node = (0..NODES).prop_map(NodeId::at);
     prop_oneof![
         switch.clone().prop_map(Kill::Switch),
         switch.clone().prop_map(Kill::SilentSwitch),

@@ -116,7 +116,7 @@ impl Network {
     pub(crate) fn new(nodes: u16, switches: u8, memory_bytes: usize, edm: &EdmConfig) -> Network {
         let host = |node| {
             let host = MirroredConfig {
-                node: NodeId(node),
+                node: NodeId::at(node),
                 nodes,
                 edm,
                 messages_max: 256,
@@ -158,7 +158,7 @@ impl Network {
     }
 
     pub(crate) fn submit(&mut self, node: NodeId, request: Request, data: Vec<u8>) -> bool {
-        let at = usize::from(node.0);
+        let at = usize::from(node.number());
         self.data[at].writes.insert(request.token, data);
         self.hosts[at].submit(self.now, request).is_ok()
     }
@@ -170,14 +170,14 @@ impl Network {
             for n in 0..self.hosts.len() {
                 let link = self.link(s, n);
                 let arrived = self.up[link].pop();
-                let decoder = self.switches[s].receive(now, NodeId(n as u16), arrived);
+                let decoder = self.switches[s].receive(now, NodeId::at(n as u16), arrived);
                 self.switch_macs[link].hear(decoder);
             }
             self.switches[s].schedule(now);
             for n in 0..self.hosts.len() {
                 let link = self.link(s, n);
                 let encoder = &mut self.switch_macs[link].encoder;
-                let slot = self.switches[s].transmit(now, NodeId(n as u16), encoder.arrive());
+                let slot = self.switches[s].transmit(now, NodeId::at(n as u16), encoder.arrive());
                 encoder.hear(slot.encoder_ready);
                 let arrived = self.down[link].pop();
                 self.down[link].push(slot.line);

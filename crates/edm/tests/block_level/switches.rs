@@ -94,7 +94,7 @@ impl Network {
     ) -> Network {
         let node = |n| {
             MirroredHost::new(MirroredConfig {
-                node: NodeId(n),
+                node: NodeId::at(n),
                 nodes: node_count,
                 edm,
                 messages_max: 64,
@@ -127,12 +127,12 @@ impl Network {
     }
 
     fn link(switch: u8, node: NodeId) -> usize {
-        usize::from(node.0) * 2 + usize::from(switch)
+        usize::from(node.number()) * 2 + usize::from(switch)
     }
 
     fn is_dead(&self, switch: u8, node: NodeId) -> bool {
         self.dead_links[Network::link(switch, node)]
-            || self.dead_nodes[usize::from(node.0)]
+            || self.dead_nodes[usize::from(node.number())]
             || self.dead_switches[usize::from(switch)]
     }
 
@@ -148,7 +148,7 @@ impl Network {
 
     /// Submits a request; `data` is what a write writes.
     pub(crate) fn submit(&mut self, node: NodeId, request: Request, data: Vec<u8>) -> bool {
-        let taken = self.nodes[usize::from(node.0)].submit(self.now, request).is_ok();
+        let taken = self.nodes[usize::from(node.number())].submit(self.now, request).is_ok();
         if taken {
             self.writes.insert(request.token, data);
             self.drive(node);
@@ -172,7 +172,7 @@ impl Network {
                 let due = self.nodes[node].next_timeout().is_some_and(|at| at <= self.now);
                 if due && !self.dead_nodes[node] {
                     self.nodes[node].on_timer(self.now);
-                    self.drive(NodeId(node as u16));
+                    self.drive(NodeId::at(node as u16));
                 }
             }
             for switch in 0..2 {
@@ -208,8 +208,9 @@ impl Network {
             }
             Happening::Kill(kill) => self.kill(kill),
             Happening::NodeNotices(switch, node) => {
-                if !self.dead_nodes[usize::from(node.0)] {
-                    self.nodes[usize::from(node.0)].fail_interface(self.now, Interface(switch));
+                if !self.dead_nodes[usize::from(node.number())] {
+                    self.nodes[usize::from(node.number())]
+                        .fail_interface(self.now, Interface(switch));
                     self.drive(node);
                 }
             }
@@ -219,8 +220,9 @@ impl Network {
                 }
             }
             Happening::Repair(switch, node) => {
-                let others = (0..self.nodes.len() as u16).map(NodeId).filter(|&n| n != node);
-                if !self.dead_nodes[usize::from(node.0)] && !self.dead_switches[usize::from(switch)]
+                let others = (0..self.nodes.len() as u16).map(NodeId::at).filter(|&n| n != node);
+                if !self.dead_nodes[usize::from(node.number())]
+                    && !self.dead_switches[usize::from(switch)]
                 {
                     self.dead_links[Network::link(switch, node)] = false;
                     self.switches[usize::from(switch)].restore_port(node);
@@ -234,14 +236,14 @@ impl Network {
                 }
             }
             Happening::NodeRestores(switch, node) => {
-                self.nodes[usize::from(node.0)].restore_interface(Interface(switch));
+                self.nodes[usize::from(node.number())].restore_interface(Interface(switch));
                 self.used[Network::link(switch, node)] = true;
             }
         }
     }
 
     fn kill(&mut self, kill: Kill) {
-        let nodes = (0..self.nodes.len() as u16).map(NodeId);
+        let nodes = (0..self.nodes.len() as u16).map(NodeId::at);
         let (soon, sooner) = (self.now + FLIGHT, self.now + Ps(FLIGHT.0 / 3));
         match kill {
             Kill::Switch(switch) => {
@@ -260,7 +262,7 @@ impl Network {
                 self.at(self.now + FLIGHT * 6, Happening::Repair(switch, node));
             }
             Kill::Node(node) => {
-                self.dead_nodes[usize::from(node.0)] = true;
+                self.dead_nodes[usize::from(node.number())] = true;
                 (0..2).for_each(|switch| self.at(soon, Happening::SwitchNotices(switch, node)));
             }
         }
@@ -268,7 +270,7 @@ impl Network {
 
     fn fail_port(&mut self, switch: u8, port: NodeId) {
         self.switches[usize::from(switch)].fail_port(port, |_| {});
-        for node in (0..self.nodes.len() as u16).map(NodeId).filter(|&node| node != port) {
+        for node in (0..self.nodes.len() as u16).map(NodeId::at).filter(|&node| node != port) {
             self.send_down(switch, node, self.now, 1, Item::PeerDown(port));
         }
     }
@@ -331,7 +333,7 @@ impl Network {
 
     fn at_node(&mut self, switch: u8, node: NodeId, item: Item) {
         let (now, interface) = (self.now, Interface(switch));
-        let host = &mut self.nodes[usize::from(node.0)];
+        let host = &mut self.nodes[usize::from(node.number())];
         match item {
             Item::Grant(grant) => host.on_grant(now, interface, grant),
             Item::Status(status) => host.on_status(now, interface, status),
@@ -344,9 +346,9 @@ impl Network {
             }
             Item::Chunk(chunk, data) => match host.on_chunk(now, interface, chunk) {
                 Some(Action::Store(chunk)) => {
-                    let memory = &mut self.memories[usize::from(node.0)];
+                    let memory = &mut self.memories[usize::from(node.number())];
                     let code = memory.write(chunk.address, &data);
-                    let code = code.map_or_else(StatusCode::from, |()| StatusCode::Applied);
+                    let code = code.map_or_else(StatusCode::from, |()| StatusCode::Ok);
                     host.on_written(now, interface, &chunk, code);
                 }
                 Some(Action::Deliver { token, offset, bytes }) => {
@@ -364,7 +366,7 @@ impl Network {
     }
 
     fn serve(&mut self, node: NodeId, request: MemoryRequest) {
-        let memory = &mut self.memories[usize::from(node.0)];
+        let memory = &mut self.memories[usize::from(node.number())];
         let MemoryRequest { peer, id, address, bytes, modify } = request;
         let found = match modify {
             Some(modify) => {
@@ -377,7 +379,7 @@ impl Network {
             Ok(data) => {
                 self.responses.insert((node, peer, usize::from(id.0 & 7)), (id, data));
             }
-            Err(error) => self.nodes[usize::from(node.0)].refuse(peer, id, error.into()),
+            Err(error) => self.nodes[usize::from(node.number())].refuse(peer, id, error.into()),
         }
     }
 
@@ -386,14 +388,15 @@ impl Network {
         for switch in 0..2 {
             let link = Network::link(switch, node);
             let interface = Interface(switch);
-            let up = self.nodes[usize::from(node.0)].is_up(interface);
+            let up = self.nodes[usize::from(node.number())].is_up(interface);
             if !up && std::mem::take(&mut self.used[link]) && !self.dead_links[link] {
                 // The node gave the interface up on its own, and disables its link.
                 self.dead_links[link] = true;
                 self.at(self.now + FLIGHT, Happening::SwitchNotices(switch, node));
             }
             loop {
-                let sent = self.nodes[usize::from(node.0)].poll_outbound(self.now, interface);
+                let sent =
+                    self.nodes[usize::from(node.number())].poll_outbound(self.now, interface);
                 let Some(transmit) = sent else {
                     break;
                 };
@@ -407,7 +410,7 @@ impl Network {
                 self.at(arrival, Happening::AtSwitch(switch, node, self.cuts[link], item));
             }
         }
-        while let Some(event) = self.nodes[usize::from(node.0)].poll_event() {
+        while let Some(event) = self.nodes[usize::from(node.number())].poll_event() {
             let before = self.events.insert(event.token(), (event, self.now));
             assert_eq!(before, None, "{event:?} is a second end");
         }

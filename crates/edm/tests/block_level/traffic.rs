@@ -3,7 +3,8 @@
 
 use ethermem_edm::port::EGRESS_BLOCKS_MAX;
 use ethermem_edm::{
-    Ack, Address, Arbitration, EdmConfig, Event, NodeId, Op, Order, Request, RmwOpcode, Token,
+    Address, Arbitration, EdmConfig, Event, NodeId, Op, Order, Request, RmwOperation, Token,
+    WriteKind,
 };
 use ethermem_units::Bytes;
 
@@ -26,7 +27,7 @@ struct Model {
 impl Model {
     /// Applies a request; gives what it reads.
     fn apply(&mut self, request: &Request, data: &[u8]) -> Vec<u8> {
-        let memory = &mut self.memories[usize::from(request.peer.0)];
+        let memory = &mut self.memories[usize::from(request.peer.number())];
         let at = request.address.0 as usize;
         match request.op {
             Op::Read { bytes } => memory[at..at + bytes.0 as usize].to_vec(),
@@ -34,10 +35,10 @@ impl Model {
                 memory[at..at + data.len()].copy_from_slice(data);
                 Vec::new()
             }
-            Op::ReadModifyWrite { operands: [operand, _], .. } => {
+            Op::ReadModifyWrite { operation } => {
                 let word = memory[at..at + 8].to_vec();
                 let old = u64::from_le_bytes(word.as_slice().try_into().expect("eight bytes"));
-                memory[at..at + 8].copy_from_slice(&old.wrapping_add(operand).to_le_bytes());
+                memory[at..at + 8].copy_from_slice(&operation.apply(old).to_le_bytes());
                 word
             }
         }
@@ -45,7 +46,7 @@ impl Model {
 }
 
 fn random_request(rng: &mut Rng, token: Token, node: u16) -> (Request, Vec<u8>) {
-    let peer = NodeId((node + 1 + rng.below(u64::from(NODES) - 1) as u16) % NODES);
+    let peer = NodeId::at((node + 1 + rng.below(u64::from(NODES) - 1) as u16) % NODES);
     let most = if rng.percent(10) { 5_000 } else { 100 };
     let bytes = 1 + rng.below(most);
     let base = u64::from(node) * REGION;
@@ -53,13 +54,12 @@ fn random_request(rng: &mut Rng, token: Token, node: u16) -> (Request, Vec<u8>) 
     let (address, op) = match rng.below(10) {
         0..4 => (address, Op::Read { bytes: Bytes(bytes) }),
         4..8 => {
-            let ack = if rng.percent(50) { Ack::Posted } else { Ack::Applied };
-            (address, Op::Write { bytes: Bytes(bytes), ack })
+            let kind = if rng.percent(50) { WriteKind::Posted } else { WriteKind::Acknowledged };
+            (address, Op::Write { bytes: Bytes(bytes), kind })
         }
         _ => {
-            let opcode = RmwOpcode::FetchAndAdd;
             let address = Address(base + 8 * rng.below(REGION / 8));
-            (address, Op::ReadModifyWrite { opcode, operands: [rng.next(), 0] })
+            (address, Op::ReadModifyWrite { operation: RmwOperation::FetchAndAdd(rng.next()) })
         }
     };
     let data = match op {
@@ -83,7 +83,7 @@ fn run(seed: u64, switches: u8, messages: u32, frames: bool, edm: &EdmConfig) ->
             let node = rng.below(u64::from(NODES)) as u16;
             let token = Token(submitted);
             let (request, data) = random_request(&mut rng, token, node);
-            if network.submit(NodeId(node), request, data.clone()) {
+            if network.submit(NodeId::at(node), request, data.clone()) {
                 expected.push((node, request, model.apply(&request, &data)));
                 submitted += 1;
                 last_progress = step;
@@ -187,12 +187,12 @@ fn an_incast_stays_within_the_egress_buffer() {
             }
             if rng.percent(2) {
                 let bytes = Bytes(1 + rng.below(2_000));
-                let write = Op::Write { bytes, ack: Ack::Applied };
+                let write = Op::Write { bytes, kind: WriteKind::Acknowledged };
                 let op = if rng.percent(50) { write } else { Op::Read { bytes } };
                 let (token, address) = (Token(submitted), Address(rng.below(60_000)));
-                let request = Request { token, peer: NodeId(0), address, op, fence: false };
+                let request = Request { token, peer: NodeId::at(0), address, op, fence: false };
                 let data = rng.bytes(bytes.0 as usize);
-                submitted += u32::from(network.submit(NodeId(node), request, data));
+                submitted += u32::from(network.submit(NodeId::at(node), request, data));
             }
         }
         network.step();

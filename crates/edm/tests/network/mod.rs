@@ -110,7 +110,8 @@ pub(crate) fn pattern(token: Token, offset: u64) -> u8 {
 
 impl Network {
     pub(crate) fn new(nodes: u16, edm: &EdmConfig, messages_max: usize, seed: u64) -> Network {
-        let host = |node| Host::new(HostConfig { node: NodeId(node), nodes, edm, messages_max });
+        let host =
+            |node| Host::new(HostConfig { node: NodeId::at(node), nodes, edm, messages_max });
         let memory_bytes = usize::from(nodes) * REGION_BYTES as usize;
         Network {
             hosts: (0..nodes).map(host).collect(),
@@ -132,7 +133,7 @@ impl Network {
     }
 
     pub(crate) fn submit(&mut self, node: NodeId, request: Request) -> Result<(), SubmitError> {
-        let result = self.hosts[usize::from(node.0)].submit(self.now, request);
+        let result = self.hosts[usize::from(node.number())].submit(self.now, request);
         if result.is_ok() {
             let record = match request.op {
                 Op::Read { bytes } => vec![0; bytes.0 as usize],
@@ -176,7 +177,7 @@ impl Network {
             assert_eq!(record.event, None, "{event:?} is the second");
             record.event = Some(event);
         }
-        for peer in (0..self.memories.len() as u16).map(NodeId) {
+        for peer in (0..self.memories.len() as u16).map(NodeId::at) {
             assert!(host.notifications_active(peer) <= self.notifications_max);
             assert!(host.reads_active(peer) <= self.notifications_max);
         }
@@ -228,7 +229,7 @@ impl Network {
                 data = span.map(|offset| pattern(token, offset)).collect();
                 origin = Some(token);
             } else {
-                let key = (NodeId(node as u16), peer, id);
+                let key = (NodeId::at(node as u16), peer, id);
                 let (bytes, token) = &self.responses[&key];
                 data = bytes[span.start as usize..span.end as usize].to_vec();
                 origin = *token;
@@ -247,10 +248,10 @@ impl Network {
         let Some(flying) = self.up[node].pop_front() else {
             return false;
         };
-        let source = NodeId(node as u16);
+        let source = NodeId::at(node as u16);
         let What::Out(outbound) = flying.what else { unreachable!("hosts send no grants") };
         let destination = outbound.peer();
-        if usize::from(destination.0) >= self.hosts.len() {
+        if usize::from(destination.number()) >= self.hosts.len() {
             return true;
         }
         match outbound {
@@ -270,7 +271,7 @@ impl Network {
             }),
             Outbound::Chunk { .. } | Outbound::Status(_) => {
                 let what = What::Out(outbound.sent_by(source));
-                self.put(false, usize::from(destination.0), Flying { what, ..flying });
+                self.put(false, usize::from(destination.number()), Flying { what, ..flying });
             }
         }
         true
@@ -283,7 +284,7 @@ impl Network {
         }
         let index = self.rng.below(self.demands.len());
         let index = if self.order == Order::Strict { self.first_of_pair(index) } else { index };
-        let source = usize::from(self.demands[index].data_source.0);
+        let source = usize::from(self.demands[index].data_source.number());
         if self.backlog[source] + self.down[source].len() > 16 {
             return false;
         }
@@ -294,13 +295,13 @@ impl Network {
             demand.left -= left.min(chunk);
             let what = What::Out(Outbound::Request(request).sent_by(data_destination));
             let flying = Flying { what, data: Vec::new(), origin };
-            self.put(false, usize::from(data_source.0), flying);
+            self.put(false, usize::from(data_source.number()), flying);
         } else {
             let bytes = 1 + self.rng.next() % left.min(chunk);
             self.demands[index].left -= bytes;
             let grant = Grant { peer: data_destination, id, bytes: Bytes(bytes) };
             let flying = Flying { what: What::Grant(grant), data: Vec::new(), origin: None };
-            self.put(false, usize::from(data_source.0), flying);
+            self.put(false, usize::from(data_source.number()), flying);
         }
         if self.demands[index].left == 0 {
             self.demands.remove(index);
@@ -377,13 +378,13 @@ impl Network {
             }
         };
         self.effect(origin);
-        self.responses.insert((NodeId(node as u16), peer, id), (data, origin));
+        self.responses.insert((NodeId::at(node as u16), peer, id), (data, origin));
     }
 
     fn store(&mut self, node: usize, chunk: &Chunk, data: &[u8], origin: Option<Token>) {
         let address = Address(chunk.address.0 & 0xffff_ffff);
         let code = match self.memories[node].write(address, data) {
-            Ok(()) => StatusCode::Applied,
+            Ok(()) => StatusCode::Ok,
             Err(error) => StatusCode::from(error),
         };
         self.hosts[node].on_written(self.now, chunk, code);
@@ -419,7 +420,7 @@ impl Network {
     /// Changes one field to anything.
     fn corrupt(&mut self, mut what: What) -> What {
         let anything = self.rng.next();
-        let node = NodeId(anything as u16 % 5);
+        let node = NodeId::at(anything as u16 % 5);
         let id = MessageId(anything as u8);
         let bytes = Bytes(if anything & 1 << 40 == 0 { anything } else { anything % 300 });
         let flag = anything & 1 << 41 == 0;

@@ -1,15 +1,13 @@
 //! Messages that arrive independently of each other, at a rate that gives a load.
 
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
+use ethermem_wire::RMW_BYTES;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::pattern::{EndsSampler, Pattern, unit};
 use super::sizes::SizeDistribution;
 use crate::message::{Kind, Message, MessageSource, SourceError};
-
-/// Bytes that an atomic returns: one 64-bit word, whatever the size distribution says.
-pub const ATOMIC_BYTES: u64 = 8;
 
 /// Longest expected run. An exponential gap drawn from 53 bits is at most 37 times its mean, so
 /// that no arrival reaches 2^63 ps, half of what [`Ps`] holds.
@@ -165,7 +163,7 @@ impl MessageSource for Poisson {
         let kind = self.kind();
         let ends = self.ends.sample(kind, &mut self.rng);
         let size = self.sizes.sample(self.rng.next_u64());
-        let bytes = if kind == Kind::ReadModifyWrite { Bytes(ATOMIC_BYTES) } else { size };
+        let bytes = if kind == Kind::ReadModifyWrite { RMW_BYTES } else { size };
         let index = self.next_index;
         self.next_index += 1;
         let (compute, memory) = (ends.compute, ends.memory);
@@ -226,7 +224,7 @@ fn kind_means(
         let (share, mean) = match kind {
             Kind::Read => (config.read_fraction, None),
             Kind::Write => (1.0 - config.read_fraction - config.rmw_fraction, None),
-            Kind::ReadModifyWrite => (config.rmw_fraction, Some(value(kind, Bytes(ATOMIC_BYTES)))),
+            Kind::ReadModifyWrite => (config.rmw_fraction, Some(value(kind, RMW_BYTES))),
         };
         // Rounding can leave a share of writes just below zero.
         if share <= 1e-12 {

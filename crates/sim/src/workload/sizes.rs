@@ -2,8 +2,8 @@
 
 use ethermem_units::Bytes;
 
-/// Most data bytes of one message: what a 16-bit length in units of 64 B can say.
-pub const MESSAGE_BYTES_MAX: u64 = 65_535 * 64;
+/// Most data bytes of one message: what a length on the wire can say.
+pub const MESSAGE_BYTES_MAX: u64 = ethermem_wire::Length::MAX.bytes().0;
 
 /// Sizes of a segment that [`SizeDistribution::expectation`] visits one by one; a longer segment is
 /// sampled at as many evenly spaced sizes.

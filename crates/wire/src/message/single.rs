@@ -35,8 +35,7 @@ pub struct Notification {
 pub enum GrantKind {
     /// A chunk of the receiver's own write to the peer.
     Write,
-    /// A chunk of the receiver's response to the peer's read. Without this bit a node that is both
-    /// compute and memory node could not tell its write number 5 from the peer's read number 5.
+    /// A chunk of the receiver's response to the peer's read.
     Response,
 }
 
@@ -67,16 +66,25 @@ pub enum StatusCode {
     LinkDisabled = 3,
     /// The NULL response: no answer came in time.
     Null = 4,
+    /// The address of an atomic is not a multiple of 8.
+    Misaligned = 5,
+    /// A part of the data did not arrive; what did arrive may have been written.
+    Incomplete = 6,
+    /// The memory node had no room to keep the response or its grants.
+    Overloaded = 7,
 }
 
 impl StatusCode {
-    /// All five.
-    pub const ALL: [StatusCode; 5] = [
+    /// All eight.
+    pub const ALL: [StatusCode; 8] = [
         StatusCode::Ok,
         StatusCode::BadOpcode,
         StatusCode::BadAddress,
         StatusCode::LinkDisabled,
         StatusCode::Null,
+        StatusCode::Misaligned,
+        StatusCode::Incomplete,
+        StatusCode::Overloaded,
     ];
 }
 
@@ -217,6 +225,6 @@ mod tests {
             assert_eq!(Status::from_content(content), Ok(status));
             assert_eq!(Status::from_content(content | 1 << 39), Err(DecodeError::Reserved));
         }
-        assert_eq!(Status::from_content(5 << 21), Err(DecodeError::StatusCode(5)));
+        assert_eq!(Status::from_content(8 << 21), Err(DecodeError::StatusCode(8)));
     }
 }

@@ -64,7 +64,7 @@ fn singles() -> Vec<Message<'static>> {
         let bytes = NonZeroU16::new(bytes).expect("not zero");
         samples.push(Message::Grant(Grant { peer: node(peer), id: MessageId(id), kind, bytes }));
     }
-    for (code, opcode) in StatusCode::ALL.into_iter().zip([4, 15, 1, 8, 1]) {
+    for (code, opcode) in StatusCode::ALL.into_iter().zip([4, 15, 1, 8, 1, 9, 4, 13]) {
         let opcode = OpcodeBits::from_low_bits(opcode);
         let (peer, id) = (node(300), MessageId(0x5a));
         samples.push(Message::Status(Status { opcode, peer, id, code }));

@@ -2,13 +2,11 @@
 
 use crate::topology::Stream;
 use ethermem_edm::{
-    Ack, Address, Chunk, ChunkKind as EdmChunk, Grant, MemoryRequest, MessageId, Modify, NodeId,
-    Notification, Outbound, Status, Token,
+    Address, Chunk, Grant, MemoryRequest, MessageId, Modify, NodeId, Notification, OpcodeBits,
+    Outbound, Status, Token,
 };
 use ethermem_units::{Blocks, Bytes, Ps};
-use ethermem_wire::{
-    AddressWidth, ChunkKind, GRANT_BLOCKS, NOTIFICATION_BLOCKS, RmwKind, STATUS_BLOCKS,
-};
+use ethermem_wire::{AddressWidth, GRANT_BLOCKS, NOTIFICATION_BLOCKS, RmwKind, STATUS_BLOCKS};
 
 /// Addresses in these simulations fit 40 bits.
 const ADDRESS: AddressWidth = AddressWidth::Bits40;
@@ -32,7 +30,7 @@ pub(super) struct Asked {
     peer: NodeId,
     id: MessageId,
     /// The opcode of an RMWREQ.
-    opcode: Option<u8>,
+    opcode: Option<OpcodeBits>,
 }
 
 impl From<MemoryRequest> for Asked {
@@ -82,7 +80,7 @@ impl Item {
     /// What a host transmits.
     #[inline]
     pub(super) fn from_host(from: u16, outbound: Outbound) -> Item {
-        let to = outbound.peer().0;
+        let to = outbound.peer().number();
         let (blocks, data, payload) = match outbound {
             Outbound::Request(request) => (
                 request_blocks(request.modify.is_some()),
@@ -94,15 +92,8 @@ impl Item {
             }
             Outbound::Status(status) => (STATUS_BLOCKS, Blocks(0), Payload::Status(status)),
             Outbound::Chunk { chunk, token } => {
-                let kind = match chunk.kind {
-                    EdmChunk::ReadResponse => ChunkKind::ReadResponse,
-                    EdmChunk::WriteRequest { ack: Ack::Posted, .. } => ChunkKind::PostedWrite,
-                    EdmChunk::WriteRequest { ack: Ack::Applied, .. } => {
-                        ChunkKind::AcknowledgedWrite
-                    }
-                };
-                let blocks = ethermem_wire::chunk_blocks(kind, chunk.bytes);
-                let received = Chunk { peer: NodeId(from), ..chunk };
+                let blocks = ethermem_wire::chunk_blocks(chunk.kind, chunk.bytes);
+                let received = Chunk { peer: NodeId::at(from), ..chunk };
                 (blocks, chunk.bytes.to_blocks(), Payload::Chunk(received, token))
             }
         };
@@ -141,8 +132,8 @@ impl Item {
     pub(super) fn grant(to: NodeId, grant: Grant) -> Item {
         let payload = Payload::Grant(grant);
         Item {
-            from: grant.peer.0,
-            to: to.0,
+            from: grant.peer.number(),
+            to: to.number(),
             blocks: GRANT_BLOCKS.0 as u8,
             data: 0,
             due: Ps::ZERO,
@@ -154,7 +145,14 @@ impl Item {
     pub(super) fn release(to: NodeId, request: MemoryRequest) -> Item {
         let blocks = request_blocks(request.modify.is_some()).0 as u8;
         let payload = Payload::Request(request.into());
-        Item { from: request.peer.0, to: to.0, blocks, data: 0, due: Ps::ZERO, payload }
+        Item {
+            from: request.peer.number(),
+            to: to.number(),
+            blocks,
+            data: 0,
+            due: Ps::ZERO,
+            payload,
+        }
     }
 }
 

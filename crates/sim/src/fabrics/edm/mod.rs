@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 
 use ethermem_edm::sched::SchedulerConfig;
 use ethermem_edm::{
-    Ack, Action, Address, Chunk, Emission, Event as HostEvent, FailReason, Host, HostConfig,
-    MESSAGE_BYTES_MAX, NodeId, Op, Request, RmwOpcode, Status, StatusCode, SubmitError, Switch,
-    Token, budget as edm,
+    Action, Address, Chunk, Emission, Event as HostEvent, FailReason, Host, HostConfig,
+    MESSAGE_BYTES_MAX, NodeId, Op, Request, RmwOperation, Status, StatusCode, SubmitError, Switch,
+    Token, WriteKind, budget as edm,
 };
 use ethermem_units::{Bytes, Cycles, Ps};
 use ethermem_wire::ChunkKind;
@@ -180,7 +180,7 @@ impl Edm {
 
     fn at_switch(&mut self, sim: &mut Sim<Event>, flight: u32) {
         let item = *self.flights.get(flight);
-        let (now, from) = (sim.now(), NodeId(item.from));
+        let (now, from) = (sim.now(), NodeId::at(item.from));
         if item.due > now {
             sim.at(item.due, Event::AtSwitch(flight));
             return;
@@ -260,7 +260,7 @@ impl Edm {
             }
             *pending += 1;
         } else {
-            self.switch.on_emitted(now, NodeId(item.to), item.blocks.into());
+            self.switch.on_emitted(now, NodeId::at(item.to), item.blocks.into());
         }
         let Edm { links, flights, delays, nodes, tracks, .. } = self;
         let link = links.down(item.to);
@@ -290,8 +290,8 @@ impl Edm {
     /// The circuit of the oldest grant must lead where the chunk is meant to go.
     #[inline]
     fn forward_check(&mut self, item: &Item, chunk: &Chunk) {
-        let port = self.switch.on_chunk(NodeId(item.from), chunk.bytes);
-        if port != Some(NodeId(item.to)) {
+        let port = self.switch.on_chunk(NodeId::at(item.from), chunk.bytes);
+        if port != Some(NodeId::at(item.to)) {
             self.break_off(format!("the circuit of {} leads to {port:?}: {item:?}", item.from));
         }
     }
@@ -312,7 +312,7 @@ impl Edm {
         self.delivered += chunk.bytes;
         let host = &mut self.hosts[usize::from(item.to)];
         if let Some(Action::Store(stored)) = host.on_chunk(now, chunk) {
-            host.on_written(now, &stored, StatusCode::Applied);
+            host.on_written(now, &stored, StatusCode::Ok);
         }
     }
 
@@ -330,7 +330,7 @@ impl Edm {
                 self.arriving[pair(&item, self.nodes.len())] -= 1;
                 self.delivered += chunk.bytes;
                 if let Some(Action::Store(stored)) = host.on_chunk(now, chunk) {
-                    host.on_written(now, &stored, StatusCode::Applied);
+                    host.on_written(now, &stored, StatusCode::Ok);
                     // A posted write ends where its last data is stored.
                     if let (Some(token), true) = (token, stored.last) {
                         sim.finish(token.0, now);
@@ -343,7 +343,7 @@ impl Edm {
             }
             Payload::Grant(grant) => host.on_grant(now, grant),
             Payload::Status(status) => {
-                host.on_status(now, Status { peer: NodeId(item.from), ..status });
+                host.on_status(now, Status { peer: NodeId::at(item.from), ..status });
             }
             Payload::Notify(_) => unreachable!("a notification ends at the switch"),
         }
@@ -368,7 +368,7 @@ impl Fabric for Edm {
         let nodes = config.nodes;
         let host = |node| {
             Host::new(HostConfig {
-                node: NodeId(node),
+                node: NodeId::at(node),
                 nodes,
                 edm: &config.edm,
                 messages_max: HOST_MESSAGES_MAX,
@@ -405,14 +405,14 @@ impl Fabric for Edm {
     fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
         let op = match message.kind {
             Kind::Read => Op::Read { bytes: message.bytes },
-            Kind::Write => Op::Write { bytes: message.bytes, ack: Ack::Posted },
+            Kind::Write => Op::Write { bytes: message.bytes, kind: WriteKind::Posted },
             Kind::ReadModifyWrite => {
-                Op::ReadModifyWrite { opcode: RmwOpcode::FetchAndAdd, operands: [1, 0] }
+                Op::ReadModifyWrite { operation: RmwOperation::FetchAndAdd(1) }
             }
         };
         let request = Request {
             token: Token(handle),
-            peer: NodeId(message.memory),
+            peer: NodeId::at(message.memory),
             // Every message has bytes of its own.
             address: Address(message.index % ADDRESS_SLOTS * MESSAGE_BYTES_MAX.0),
             op,

@@ -114,7 +114,7 @@ fn kinds_come_in_their_shares_and_atomics_return_a_word() {
     assert!((share(Kind::ReadModifyWrite) - 0.2).abs() < 0.004);
     for message in &messages {
         if message.kind == Kind::ReadModifyWrite {
-            assert_eq!(message.bytes, Bytes(ATOMIC_BYTES));
+            assert_eq!(message.bytes, RMW_BYTES);
         }
     }
 }

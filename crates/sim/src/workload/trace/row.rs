@@ -1,9 +1,10 @@
 //! One row of a trace, whatever it is written in: its values, and what they may be.
 
 use ethermem_units::{Bytes, Ps};
+use ethermem_wire::RMW_BYTES;
 
 use crate::message::{Kind, Message, NodeIndex};
-use crate::workload::{ATOMIC_BYTES, MESSAGE_BYTES_MAX, found};
+use crate::workload::{MESSAGE_BYTES_MAX, found};
 
 /// Latest arrival, 53 days: a quarter of what [`Ps`] holds, so that no sum of times wraps.
 const ARRIVAL_PS_MAX: u64 = 1 << 62;
@@ -45,7 +46,7 @@ impl RowChecker {
         }
         let bytes_max = match row.kind {
             Kind::Read | Kind::Write => MESSAGE_BYTES_MAX,
-            Kind::ReadModifyWrite => ATOMIC_BYTES,
+            Kind::ReadModifyWrite => RMW_BYTES.0,
         };
         if !(1..=bytes_max).contains(&row.bytes) {
             let (bytes, kind) = (row.bytes, row.kind.name());
