@@ -1,14 +1,13 @@
 //! The event-driven form.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use ethermem_units::Ps;
 
-use super::queues::{Candidate, Queues};
+use super::lists::Candidate;
+use super::queues::{Entry, Queues};
+use super::releases::{Release, Releases};
 use super::rule::{
-    ControlDebt, Demand, Grant, NotifyError, OPEN, Ranking, SchedulerConfig, TailEstimate, class,
-    hold_threshold,
+    ControlDebt, Demand, Flow, Grant, NotifyError, OPEN, Ranking, SchedulerConfig, TailEstimate,
+    class, hold_threshold,
 };
 use crate::Policy;
 
@@ -34,31 +33,22 @@ struct End {
     /// A wake-up at its release is queued.
     armed: bool,
     failed: bool,
+    /// Of a destination: its request may have changed.
+    dirty: bool,
 }
 
-/// A time and an end, in one word: an end is a port, plus the number of ports for a destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Release(u64);
+/// The best request at a source in an iteration.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    /// The least of all: [`u64::MAX`] while there is none.
+    priority: u64,
+    pair: u32,
+    entry: u32,
+    destination: u16,
+}
 
-impl Release {
-    const END_BITS: u32 = 10;
-
-    #[inline]
-    fn new(at: Ps, end: u16) -> Release {
-        // 54 bits of picoseconds are five hours.
-        assert!(at.0 >> (u64::BITS - Release::END_BITS) == 0, "a run of over five hours");
-        Release(at.0 << Release::END_BITS | u64::from(end))
-    }
-
-    #[inline]
-    fn at(self) -> Ps {
-        Ps(self.0 >> Release::END_BITS)
-    }
-
-    #[inline]
-    fn end(self) -> u16 {
-        self.0 as u16 & ((1 << Release::END_BITS) - 1)
-    }
+impl Request {
+    const NONE: Request = Request { priority: u64::MAX, pair: 0, entry: 0, destination: 0 };
 }
 
 /// What came of a destination's turn in the first cycle.
@@ -72,7 +62,16 @@ enum Asked {
 }
 
 impl End {
-    const FREE: End = End { free: Ps::ZERO, debt: ControlDebt::NONE, armed: false, failed: false };
+    const FREE: End =
+        End { free: Ps::ZERO, debt: ControlDebt::NONE, armed: false, failed: false, dirty: false };
+
+    /// Has a wake-up queued `before` this end, named `name`, comes free.
+    #[inline]
+    fn arm(&mut self, before: Ps, name: u16, releases: &mut Releases) {
+        if !std::mem::replace(&mut self.armed, true) {
+            releases.push(Release::new(self.free.saturating_sub(before), name));
+        }
+    }
 
     #[inline]
     fn charge(&mut self, now: Ps, blocks: u32, config: &SchedulerConfig) {
@@ -99,16 +98,17 @@ pub struct Scheduler {
     config: SchedulerConfig,
     lookahead: Ps,
     ahead: Ps,
+    /// How long a whole chunk keeps its ports.
+    chunk_time: Ps,
     queues: Queues,
     tail: Option<TailEstimate>,
     holds: bool,
     sources: Vec<End>,
     destinations: Vec<End>,
     /// Releases to look at, the earliest first.
-    releases: BinaryHeap<Reverse<Release>>,
-    /// Destinations whose request may have changed, and whether each is among them.
+    releases: Releases,
+    /// Destinations whose request may have changed.
     dirty: Vec<u16>,
-    is_dirty: Vec<bool>,
     /// Destinations with no request but for a hold. Any change may lift one, so each step looks
     /// at them again, and a step is due once something changed.
     held: Vec<u16>,
@@ -116,7 +116,7 @@ pub struct Scheduler {
     /// The iteration under way ends here; the next one starts no earlier.
     iteration_end: Ps,
     /// Best request at each source in this iteration, and the sources that have one.
-    requests: Vec<Option<(Candidate, u16)>>,
+    requests: Vec<Request>,
     requested: Vec<u16>,
     stats: SchedulerStats,
 }
@@ -135,18 +135,18 @@ impl Scheduler {
         Scheduler {
             lookahead: config.lookahead(),
             ahead: config.ahead(),
+            chunk_time: config.busy_time(config.chunk.0 as u32),
             queues: Queues::new(config.ports, config.order, config.notifications_max, ranking),
             tail: (config.policy == Policy::Auto).then(TailEstimate::new),
             holds: matches!(config.policy, Policy::Srpt | Policy::Auto),
             sources: vec![End::FREE; n],
             destinations: vec![End::FREE; n],
-            releases: BinaryHeap::with_capacity(2 * n),
+            releases: Releases::new(2 * n),
             dirty: Vec::with_capacity(n),
-            is_dirty: vec![false; n],
             held: Vec::with_capacity(n),
             held_stale: false,
             iteration_end: Ps::ZERO,
-            requests: vec![None; n],
+            requests: vec![Request::NONE; n],
             requested: Vec::with_capacity(n),
             stats: SchedulerStats::default(),
             config,
@@ -213,7 +213,7 @@ impl Scheduler {
         if !self.dirty.is_empty() || (self.held_stale && !self.held.is_empty()) {
             return Some(self.iteration_end);
         }
-        self.releases.peek().map(|Reverse(release)| release.at().max(self.iteration_end))
+        self.releases.first().map(|release| release.at().max(self.iteration_end))
     }
 
     /// One matching iteration that starts now. Does nothing while an iteration is under way.
@@ -235,9 +235,7 @@ impl Scheduler {
         self.held_stale = true;
         let mut requested = std::mem::take(&mut self.requested);
         for source in requested.drain(..) {
-            let request = self.requests[usize::from(source)].take();
-            let (candidate, destination) = request.expect("a requested source has a request");
-            granted(self.grant(&candidate, destination));
+            granted(self.grant(source));
         }
         self.requested = requested;
     }
@@ -264,48 +262,25 @@ impl Scheduler {
         self.destinations[usize::from(port)].failed = false;
     }
 
+    #[inline]
     fn mark_dirty(&mut self, destination: u16) {
         self.held_stale = true;
-        if !std::mem::replace(&mut self.is_dirty[usize::from(destination)], true) {
-            self.dirty.push(destination);
-        }
+        mark(&mut self.destinations, &mut self.dirty, destination);
     }
 
     /// Marks the destinations that a released port may now serve.
     fn release_ports(&mut self, now: Ps) {
+        let Scheduler { queues, sources, destinations, dirty, releases, .. } = self;
         let ports = self.config.ports;
-        while let Some(&Reverse(release)) = self.releases.peek() {
-            if release.at() > now {
-                break;
-            }
-            self.releases.pop();
+        while let Some(release) = releases.pop_until(now) {
             let end = release.end();
             if end >= ports {
-                self.destinations[usize::from(end - ports)].armed = false;
-                self.mark_dirty(end - ports);
+                destinations[usize::from(end - ports)].armed = false;
+                mark(destinations, dirty, end - ports);
             } else {
-                self.sources[usize::from(end)].armed = false;
-                for at in 0..self.queues.peers(end).len() {
-                    let destination = self.queues.peers(end)[at];
-                    self.mark_dirty(destination);
-                }
+                sources[usize::from(end)].armed = false;
+                queues.peers.each(end, |peer| mark(destinations, dirty, peer.destination));
             }
-        }
-    }
-
-    fn arm_source(&mut self, port: u16) {
-        let end = &mut self.sources[usize::from(port)];
-        if !std::mem::replace(&mut end.armed, true) {
-            let at = end.free.saturating_sub(self.lookahead);
-            self.releases.push(Reverse(Release::new(at, port)));
-        }
-    }
-
-    fn arm_destination(&mut self, port: u16) {
-        let end = &mut self.destinations[usize::from(port)];
-        if !std::mem::replace(&mut end.armed, true) {
-            let release = end.free.saturating_sub(self.lookahead + self.ahead);
-            self.releases.push(Reverse(Release::new(release, port + self.config.ports)));
         }
     }
 
@@ -324,112 +299,133 @@ impl Scheduler {
                 Asked::Held => self.held.push(destination),
                 Asked::Nothing => {}
             }
-            self.is_dirty[usize::from(destination)] = false;
+            self.destinations[usize::from(destination)].dirty = false;
         }
         self.dirty.truncate(kept);
     }
 
     /// Makes a destination's request.
+    #[inline]
     fn request_of(&mut self, window: Ps, destination: u16) -> Asked {
-        if self.queues.candidates(destination).is_empty() {
+        let Scheduler { queues, sources, destinations, releases, .. } = self;
+        if queues.candidates.is_empty(destination) {
             return Asked::Nothing;
         }
-        if self.destinations[usize::from(destination)].free > window + self.ahead {
-            self.arm_destination(destination);
+        let (lookahead, ahead) = (self.lookahead, self.ahead);
+        let before = lookahead + ahead;
+        let name = |destination| destination + self.config.ports;
+        let end = &mut destinations[usize::from(destination)];
+        if end.free > window + ahead {
+            end.arm(before, name(destination), releases);
             return Asked::Nothing;
         }
-        let limit = self.destination_threshold(window, destination);
-        let mut best: Option<Candidate> = None;
+        let thresholds = Thresholds { holds: self.holds, window, ahead };
+        let mut limit = None;
+        let mut best = Candidate { priority: u64::MAX, ..Candidate::default() };
         let mut held = false;
-        for at in 0..self.queues.candidates(destination).len() {
-            let candidate = self.queues.candidates(destination)[at];
-            if self.sources[usize::from(candidate.source)].free > window {
-                self.arm_source(candidate.source);
-            } else if best.is_none_or(|best| candidate.priority < best.priority) {
-                let limit = limit.min(self.source_threshold(window, candidate.source));
+        queues.candidates.each(destination, |candidate| {
+            let source = candidate.source;
+            let end = &mut sources[usize::from(source)];
+            if end.free > window {
+                end.arm(lookahead, source, releases);
+            } else if candidate.priority < best.priority {
+                let limit = *limit
+                    .get_or_insert_with(|| thresholds.of_destination(queues, sources, destination));
+                let of_source = thresholds.of_source(queues, destinations, source);
+                if let Some((busy, _)) = of_source {
+                    destinations[usize::from(busy)].arm(before, name(busy), releases);
+                }
+                let limit = of_source.map_or(limit, |(_, of_source)| limit.min(of_source));
                 if limit == OPEN || class(candidate.priority) < limit {
-                    best = Some(candidate);
+                    best = *candidate;
                 } else {
                     held = true;
                 }
             }
-        }
-        let Some(best) = best else {
+        });
+        if best.priority == u64::MAX {
             return if held { Asked::Held } else { Asked::Nothing };
-        };
+        }
         let rival = &mut self.requests[usize::from(best.source)];
-        match rival {
-            None => {
-                *rival = Some((best, destination));
-                self.requested.push(best.source);
-            }
-            Some((other, _)) => {
-                self.stats.requests_lost += 1;
-                if best.priority < other.priority {
-                    *rival = Some((best, destination));
-                }
-            }
+        if rival.priority == u64::MAX {
+            self.requested.push(best.source);
+        } else {
+            self.stats.requests_lost += 1;
+        }
+        if best.priority < rival.priority {
+            let Candidate { priority, pair, .. } = best;
+            *rival = Request { priority, pair, entry: queues.best(pair), destination };
         }
         Asked::Request
     }
 
-    /// The class below which a free destination takes messages: bounded while its best message is
-    /// also the best of a source that is still busy, so that the two meet when it comes free.
-    #[inline]
-    fn destination_threshold(&self, window: Ps, destination: u16) -> u8 {
-        if !self.holds {
-            return OPEN;
-        }
-        let head = self.queues.destination_head(destination);
-        let source = usize::from(head.peer);
-        let waits = self.sources[source].free > window
-            && self.queues.source_head(head.peer).peer == destination;
-        if waits { hold_threshold(head.priority) } else { OPEN }
-    }
-
-    /// The same for a free source, whose best message is also the best of a busy destination.
-    #[inline]
-    fn source_threshold(&mut self, window: Ps, source: u16) -> u8 {
-        if !self.holds {
-            return OPEN;
-        }
-        let head = self.queues.source_head(source);
-        let destination = usize::from(head.peer);
-        let waits = self.destinations[destination].free > window + self.ahead
-            && self.queues.destination_head(head.peer).peer == source;
-        if !waits {
-            return OPEN;
-        }
-        self.arm_destination(head.peer);
-        hold_threshold(head.priority)
-    }
-
     /// Second and third cycle: the source takes its best request; both ports become busy.
-    fn grant(&mut self, candidate: &Candidate, destination: u16) -> Grant {
-        let source = candidate.source;
-        let entry = *self.queues.entry(candidate.entry);
-        let bytes = entry.remaining.min(self.config.chunk.0 as u32);
-        let (from, to) = (usize::from(source), usize::from(destination));
-        let busy = self.config.busy_time(bytes);
-        let earliest = self.destinations[to].free.saturating_sub(self.ahead);
-        let at = self.iteration_end.max(self.sources[from].free).max(earliest);
-        self.sources[from].take(at, busy, self.config.slot);
-        self.destinations[to].take(at, busy, self.config.slot);
-        let last = self.queues.take(source, destination, candidate.entry, bytes);
-        if entry.flow == super::Flow::ReadResponse && !entry.started {
+    #[inline]
+    fn grant(&mut self, source: u16) -> Grant {
+        let request = std::mem::replace(&mut self.requests[usize::from(source)], Request::NONE);
+        let Request { pair, entry, destination, .. } = request;
+        let Entry { remaining, tag, flow, started, .. } = *self.queues.entry(entry);
+        let chunk = self.config.chunk.0 as u32;
+        let (bytes, busy) = if remaining >= chunk {
+            (chunk, self.chunk_time)
+        } else {
+            (remaining, self.config.busy_time(remaining))
+        };
+        let from = &mut self.sources[usize::from(source)];
+        let to = &mut self.destinations[usize::from(destination)];
+        let earliest = to.free.saturating_sub(self.ahead);
+        let at = self.iteration_end.max(from.free).max(earliest);
+        from.take(at, busy, self.config.slot);
+        to.take(at, busy, self.config.slot);
+        let last = self.queues.take(pair, entry, bytes);
+        if flow == Flow::ReadResponse && !started {
             // Writes of the same compute-memory pair may have become eligible.
             self.mark_dirty(source);
         }
         self.stats.grants += 1;
-        Grant {
-            at,
-            source,
-            destination,
-            flow: entry.flow,
-            tag: entry.tag,
-            bytes,
-            first: !entry.started,
-            last,
+        Grant { at, source, destination, flow, tag, bytes, first: !started, last }
+    }
+}
+
+#[inline]
+fn mark(destinations: &mut [End], dirty: &mut Vec<u16>, destination: u16) {
+    if !std::mem::replace(&mut destinations[usize::from(destination)].dirty, true) {
+        dirty.push(destination);
+    }
+}
+
+/// What free ports demand of messages while they hold.
+#[derive(Clone, Copy)]
+struct Thresholds {
+    holds: bool,
+    window: Ps,
+    ahead: Ps,
+}
+
+impl Thresholds {
+    /// The class below which a free destination takes messages: bounded while its best message is
+    /// also the best of a source that is still busy, so that the two meet when it comes free.
+    #[inline]
+    fn of_destination(self, queues: &Queues, sources: &[End], destination: u16) -> u8 {
+        if !self.holds {
+            return OPEN;
         }
+        let head = queues.candidates.head(destination);
+        let waits = sources[usize::from(head.peer)].free > self.window
+            && queues.peers.head(head.peer).peer == destination;
+        if waits { hold_threshold(head.priority) } else { OPEN }
+    }
+
+    /// The same for a free source, whose best message is also the best of a busy destination: that
+    /// destination, and the class.
+    #[inline]
+    fn of_source(self, queues: &Queues, destinations: &[End], source: u16) -> Option<(u16, u8)> {
+        if !self.holds {
+            return None;
+        }
+        let head = queues.peers.head(source);
+        let waits = destinations[usize::from(head.peer)].free > self.window + self.ahead
+            && queues.candidates.head(head.peer).peer == source;
+        waits.then(|| (head.peer, hold_threshold(head.priority)))
     }
 }

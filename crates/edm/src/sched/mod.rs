@@ -8,7 +8,9 @@
 
 mod cycle;
 mod event;
+mod lists;
 mod queues;
+mod releases;
 mod rule;
 
 pub(crate) use rule::CYCLES_PER_ITERATION;

@@ -1,238 +1,254 @@
-//! The notification queues: per destination the best message of every source, per source the
-//! destinations it has messages for, per pair two first-in-first-out streams.
+//! The notification queues: per pair of ports two first-in-first-out streams, per end of a port
+//! the list of what may be granted there.
 //!
 //! Only a pair's best message can be granted, so a destination's queue holds at most one candidate
 //! a source, whatever X is.
+//!
+//! What is idle costs an index: a pair has state only while it has messages.
 
+use super::lists::{Candidate, Head, Lists, NO_HEAD, NOWHERE, Peer};
 use super::rule::{Demand, Flow, NotifyError, Ranking, priority};
 use crate::Order;
 
-/// No entry, no position.
+/// No entry, no pair.
 const NONE: u32 = u32::MAX;
-const NOWHERE: u16 = u16::MAX;
 
 /// One message waiting for grants.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    pub(super) sequence: u64,
+    sequence: u64,
     pub(super) remaining: u32,
     bytes: u32,
     pub(super) tag: u32,
     next: u32,
-    /// For a write: how many requests of its compute-memory pair must be released before it.
-    gate: u16,
     pub(super) flow: Flow,
     pub(super) started: bool,
 }
 
-/// The best message of one source in a destination's queue.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
-    pub(super) priority: u64,
-    pub(super) entry: u32,
-    pub(super) source: u16,
-}
-
+/// A pair of ports with messages.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
+    /// Of its candidate, if it is listed.
+    priority: u64,
+    best: u32,
     head: [u32; 2],
     tail: [u32; 2],
     /// Where its candidate stands in the destination's queue and in the source's list.
     in_destination: u16,
     in_source: u16,
-    /// Requests of the compute-memory pair (source asks destination): arrived, released. They
-    /// wrap; at most X are between them.
-    requests_arrived: u16,
-    requests_released: u16,
     active: [u8; 2],
+    source: u16,
+    destination: u16,
 }
 
-const EMPTY_PAIR: Pair = Pair {
-    head: [NONE; 2],
-    tail: [NONE; 2],
-    in_destination: NOWHERE,
-    in_source: NOWHERE,
-    requests_arrived: 0,
-    requests_released: 0,
-    active: [0; 2],
-};
-
-/// A port's best candidate, its peer being the port at the other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) priority: u64,
-    pub(super) peer: u16,
+/// Items of a capacity fixed at construction, the one freed last used next. Memory of items never
+/// used is never touched.
+#[derive(Clone, Debug)]
+struct Slab<T> {
+    items: Vec<T>,
+    free: Vec<u32>,
+    capacity: usize,
 }
 
-/// The head of a port that has no candidate: behind every other.
-pub(super) const NO_HEAD: Head = Head { priority: u64::MAX, peer: NOWHERE };
+impl<T> Slab<T> {
+    fn new(capacity: usize) -> Slab<T> {
+        let (items, free) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
+        Slab { items, free, capacity }
+    }
+
+    #[inline]
+    fn insert(&mut self, item: T) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.items[index as usize] = item;
+            return index;
+        }
+        // X bounds every pair, so the reservation is never outgrown.
+        assert!(self.items.len() < self.capacity, "notification queue overflow");
+        self.items.push(item);
+        self.items.len() as u32 - 1
+    }
+
+    #[inline]
+    fn remove(&mut self, index: u32) {
+        self.free.push(index);
+    }
+
+    fn in_use(&self) -> usize {
+        self.items.len() - self.free.len()
+    }
+}
+
+impl<T> std::ops::Index<u32> for Slab<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, index: u32) -> &T {
+        &self.items[index as usize]
+    }
+}
+
+impl<T> std::ops::IndexMut<u32> for Slab<T> {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.items[index as usize]
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Queues {
-    ports: usize,
+    ports: u16,
     order: Order,
     active_max: u8,
     pub(super) ranking: Ranking,
-    entries: Vec<Entry>,
-    free: u32,
-    waiting: usize,
     sequence: u64,
-    pairs: Vec<Pair>,
-    candidates: Vec<Candidate>,
-    candidates_len: Vec<u16>,
-    peers: Vec<u16>,
-    peers_len: Vec<u16>,
-    destination_heads: Vec<Head>,
-    source_heads: Vec<Head>,
+    entries: Slab<Entry>,
+    /// The state of a pair of ports, [`NONE`] while it has no messages.
+    pair_of: Vec<u32>,
+    pairs: Slab<Pair>,
+    /// By destination.
+    pub(super) candidates: Lists<Candidate, 4>,
+    /// By source.
+    pub(super) peers: Lists<Peer, 8>,
 }
 
 impl Queues {
     pub(super) fn new(ports: u16, order: Order, active_max: u8, ranking: Ranking) -> Queues {
-        let n = usize::from(ports);
-        let no_candidate = Candidate { priority: 0, entry: NONE, source: NOWHERE };
+        let pairs = usize::from(ports) * usize::from(ports);
         Queues {
-            ports: n,
+            ports,
             order,
             active_max,
             ranking,
-            // Reserved, not touched: what a run never fills costs no memory.
-            entries: Vec::with_capacity(n * n * 2 * usize::from(active_max)),
-            free: NONE,
-            waiting: 0,
             sequence: 0,
-            pairs: vec![EMPTY_PAIR; n * n],
-            candidates: vec![no_candidate; n * n],
-            candidates_len: vec![0; n],
-            peers: vec![0; n * n],
-            peers_len: vec![0; n],
-            destination_heads: vec![NO_HEAD; n],
-            source_heads: vec![NO_HEAD; n],
+            entries: Slab::new(pairs * 2 * usize::from(active_max)),
+            pair_of: vec![NONE; pairs],
+            pairs: Slab::new(pairs),
+            candidates: Lists::new(ports),
+            peers: Lists::new(ports),
         }
     }
 
     /// Messages waiting in all queues.
     pub(super) fn waiting(&self) -> usize {
-        self.waiting
-    }
-
-    /// The queue of a destination: one candidate a source, in no order.
-    #[inline]
-    pub(super) fn candidates(&self, destination: u16) -> &[Candidate] {
-        let at = usize::from(destination);
-        let start = at * self.ports;
-        &self.candidates[start..start + usize::from(self.candidates_len[at])]
-    }
-
-    /// The destinations for which a source has a candidate, in no order.
-    #[inline]
-    pub(super) fn peers(&self, source: u16) -> &[u16] {
-        let start = usize::from(source) * self.ports;
-        &self.peers[start..start + usize::from(self.peers_len[usize::from(source)])]
-    }
-
-    #[inline]
-    pub(super) fn destination_head(&self, port: u16) -> Head {
-        self.destination_heads[usize::from(port)]
-    }
-
-    #[inline]
-    pub(super) fn source_head(&self, port: u16) -> Head {
-        self.source_heads[usize::from(port)]
+        self.entries.in_use()
     }
 
     #[inline]
     pub(super) fn entry(&self, entry: u32) -> &Entry {
-        &self.entries[entry as usize]
+        &self.entries[entry]
+    }
+
+    /// The message that stands for a listed pair.
+    #[inline]
+    pub(super) fn best(&self, pair: u32) -> u32 {
+        self.pairs[pair].best
     }
 
     #[inline]
-    fn pair_index(&self, source: u16, destination: u16) -> usize {
-        usize::from(destination) * self.ports + usize::from(source)
+    fn index_of(&self, source: u16, destination: u16) -> usize {
+        usize::from(destination) * usize::from(self.ports) + usize::from(source)
     }
 
     /// Queues a message. The candidates of its pair are up to date afterwards.
     pub(super) fn insert(&mut self, demand: &Demand) -> Result<(), NotifyError> {
-        let at = self.pair_index(demand.source, demand.destination);
+        let at = self.index_of(demand.source, demand.destination);
         let flow = demand.flow as usize;
-        if self.pairs[at].active[flow] == self.active_max {
+        let mut pair = self.pair_of[at];
+        if pair == NONE {
+            pair = self.pairs.insert(Pair {
+                priority: u64::MAX,
+                best: NONE,
+                head: [NONE; 2],
+                tail: [NONE; 2],
+                in_destination: NOWHERE,
+                in_source: NOWHERE,
+                active: [0; 2],
+                source: demand.source,
+                destination: demand.destination,
+            });
+            self.pair_of[at] = pair;
+        } else if self.pairs[pair].active[flow] == self.active_max {
             return Err(NotifyError::PairFull);
         }
-        self.pairs[at].active[flow] += 1;
-        let gate = match demand.flow {
-            Flow::WriteRequest => self.pairs[at].requests_arrived,
-            Flow::ReadResponse => {
-                // The request came from the destination: its compute-memory pair is the reverse.
-                let stream = self.pair_index(demand.destination, demand.source);
-                let arrived = &mut self.pairs[stream].requests_arrived;
-                *arrived = arrived.wrapping_add(1);
-                0
-            }
-        };
-        let entry = self.allocate(Entry {
+        let entry = self.entries.insert(Entry {
             sequence: self.sequence,
             remaining: demand.bytes,
             bytes: demand.bytes,
             tag: demand.tag,
             next: NONE,
-            gate,
             flow: demand.flow,
             started: false,
         });
         self.sequence += 1;
-        self.waiting += 1;
-        let pair = &mut self.pairs[at];
-        let tail = std::mem::replace(&mut pair.tail[flow], entry);
+        let state = &mut self.pairs[pair];
+        state.active[flow] += 1;
+        let tail = std::mem::replace(&mut state.tail[flow], entry);
         if tail == NONE {
-            pair.head[flow] = entry;
+            state.head[flow] = entry;
         } else {
-            self.entries[tail as usize].next = entry;
+            self.entries[tail].next = entry;
         }
         if tail == NONE || self.order == Order::Relaxed {
-            self.refresh(demand.source, demand.destination);
+            self.refresh(pair);
         }
         Ok(())
     }
 
-    /// Takes `bytes` off a candidate's message; true when that was the rest of it.
-    pub(super) fn take(&mut self, source: u16, destination: u16, entry: u32, bytes: u32) -> bool {
-        let message = &mut self.entries[entry as usize];
+    /// Takes `bytes` off a message of a pair; true when that was the rest of it.
+    pub(super) fn take(&mut self, pair: u32, entry: u32, bytes: u32) -> bool {
+        let message = &mut self.entries[entry];
         message.remaining -= bytes;
         let last = message.remaining == 0;
         let flow = message.flow;
         let first = !std::mem::replace(&mut message.started, true);
+        let Pair { source, destination, .. } = self.pairs[pair];
         if last {
-            self.remove(source, destination, entry);
-        }
-        if last || self.ranking != Ranking::Arrival {
-            self.refresh(source, destination);
+            self.remove(pair, entry);
+            self.refresh(pair);
+            self.forget_if_idle(pair);
+        } else if self.ranking != Ranking::Arrival {
+            self.rank_anew(pair, entry);
         }
         if first && flow == Flow::ReadResponse {
             // A released request lets the writes behind it go: they flow the other way.
-            let stream = self.pair_index(destination, source);
-            let pair = &mut self.pairs[stream];
-            pair.requests_released = pair.requests_released.wrapping_add(1);
-            if pair.head[Flow::WriteRequest as usize] != NONE {
-                self.refresh(destination, source);
+            let reverse = self.pair_of[self.index_of(destination, source)];
+            if reverse != NONE && self.pairs[reverse].head[Flow::WriteRequest as usize] != NONE {
+                self.refresh(reverse);
             }
         }
         last
     }
 
+    /// A message of a pair has shrunk. As it ranks no worse for it, it stays what it was to its
+    /// pair and to its source, and at most becomes the first of its destination.
+    #[inline]
+    fn rank_anew(&mut self, pair: u32, entry: u32) {
+        let message = &self.entries[entry];
+        let rank = priority(self.ranking, message.remaining, message.bytes, message.sequence);
+        let state = &self.pairs[pair];
+        if state.best != entry || rank > state.priority {
+            self.refresh(pair);
+        } else if rank < state.priority {
+            self.set_candidate(pair, rank, entry);
+        }
+    }
+
     /// Drops every message of a port, saying each.
     pub(super) fn clear_port(&mut self, port: u16, mut dropped: impl FnMut(u16, u16, &Entry)) {
-        for peer in 0..self.ports as u16 {
+        for peer in 0..self.ports {
             for (source, destination) in [(port, peer), (peer, port)] {
-                let at = self.pair_index(source, destination);
+                let pair = self.pair_of[self.index_of(source, destination)];
+                if pair == NONE {
+                    continue;
+                }
                 for flow in [Flow::ReadResponse, Flow::WriteRequest] {
-                    while self.pairs[at].head[flow as usize] != NONE {
-                        let entry = self.pairs[at].head[flow as usize];
-                        dropped(source, destination, &self.entries[entry as usize]);
-                        self.remove(source, destination, entry);
+                    while self.pairs[pair].head[flow as usize] != NONE {
+                        let entry = self.pairs[pair].head[flow as usize];
+                        dropped(source, destination, &self.entries[entry]);
+                        self.remove(pair, entry);
                     }
                 }
-                let pair = &mut self.pairs[at];
-                pair.requests_released = pair.requests_arrived;
-                self.refresh(source, destination);
+                self.refresh(pair);
+                self.forget_if_idle(pair);
             }
         }
     }
@@ -240,50 +256,57 @@ impl Queues {
     /// Ranks every message anew, as `Policy::Auto` needs when it changes its mind.
     pub(super) fn set_ranking(&mut self, ranking: Ranking) {
         self.ranking = ranking;
-        for destination in 0..self.ports as u16 {
-            for source in 0..self.ports as u16 {
-                self.refresh(source, destination);
+        for at in 0..self.pair_of.len() {
+            if self.pair_of[at] != NONE {
+                self.refresh(self.pair_of[at]);
             }
         }
     }
 
-    fn allocate(&mut self, entry: Entry) -> u32 {
-        if self.free == NONE {
-            // X bounds every pair, so the reservation is never outgrown.
-            assert!(self.entries.len() < self.entries.capacity(), "notification queue overflow");
-            self.entries.push(entry);
-            return self.entries.len() as u32 - 1;
-        }
-        let index = self.free;
-        self.free = self.entries[index as usize].next;
-        self.entries[index as usize] = entry;
-        index
-    }
-
-    fn remove(&mut self, source: u16, destination: u16, entry: u32) {
-        let at = self.pair_index(source, destination);
-        let Entry { flow, next, .. } = self.entries[entry as usize];
+    fn remove(&mut self, pair: u32, entry: u32) {
+        let Entry { flow, next, .. } = self.entries[entry];
         let flow = flow as usize;
-        let pair = &mut self.pairs[at];
-        if pair.head[flow] == entry {
-            pair.head[flow] = next;
+        let state = &mut self.pairs[pair];
+        if state.head[flow] == entry {
+            state.head[flow] = next;
             if next == NONE {
-                pair.tail[flow] = NONE;
+                state.tail[flow] = NONE;
             }
         } else {
-            let mut before = pair.head[flow];
-            while self.entries[before as usize].next != entry {
-                before = self.entries[before as usize].next;
+            let mut before = state.head[flow];
+            while self.entries[before].next != entry {
+                before = self.entries[before].next;
             }
-            self.entries[before as usize].next = next;
+            self.entries[before].next = next;
             if next == NONE {
-                pair.tail[flow] = before;
+                state.tail[flow] = before;
             }
         }
-        pair.active[flow] -= 1;
-        self.waiting -= 1;
-        self.entries[entry as usize].next = self.free;
-        self.free = entry;
+        state.active[flow] -= 1;
+        self.entries.remove(entry);
+    }
+
+    fn forget_if_idle(&mut self, pair: u32) {
+        let Pair { active, source, destination, .. } = self.pairs[pair];
+        if active == [0; 2] {
+            let at = self.index_of(source, destination);
+            self.pair_of[at] = NONE;
+            self.pairs.remove(pair);
+        }
+    }
+
+    /// Whether an earlier request of a write's compute-memory pair was not released. Their
+    /// responses flow the other way, first in, first out: at most the first was released.
+    fn is_gated(&self, pair: &Pair, write: &Entry) -> bool {
+        let reverse = self.pair_of[self.index_of(pair.destination, pair.source)];
+        if reverse == NONE {
+            return false;
+        }
+        let mut request = self.pairs[reverse].head[Flow::ReadResponse as usize];
+        if request != NONE && self.entries[request].started {
+            request = self.entries[request].next;
+        }
+        request != NONE && self.entries[request].sequence < write.sequence
     }
 
     /// The message of a pair that may be granted next, with its priority.
@@ -292,15 +315,15 @@ impl Queues {
         for &head in &pair.head {
             let mut at = head;
             while at != NONE {
-                let entry = &self.entries[at as usize];
-                let gated = entry.flow == Flow::WriteRequest
-                    && self.order != Order::Relaxed
-                    && (pair.requests_released.wrapping_sub(entry.gate) as i16) < 0;
+                let entry = &self.entries[at];
+                let relaxed = self.order == Order::Relaxed;
+                let gated =
+                    !relaxed && entry.flow == Flow::WriteRequest && self.is_gated(pair, entry);
                 let rank = priority(self.ranking, entry.remaining, entry.bytes, entry.sequence);
                 if !gated && best.is_none_or(|(least, _)| rank < least) {
                     best = Some((rank, at));
                 }
-                if self.order != Order::Relaxed {
+                if !relaxed {
                     break;
                 }
                 at = entry.next;
@@ -310,90 +333,77 @@ impl Queues {
     }
 
     /// Brings a pair's candidate, and the heads of its two ports, up to date.
-    fn refresh(&mut self, source: u16, destination: u16) {
-        let at = self.pair_index(source, destination);
-        let best = self.best_of_pair(&self.pairs[at]);
-        let listed = self.pairs[at].in_destination != NOWHERE;
-        match (best, listed) {
+    fn refresh(&mut self, pair: u32) {
+        let state = &self.pairs[pair];
+        let listed = state.in_destination != NOWHERE;
+        match (self.best_of_pair(state), listed) {
             (None, false) => {}
-            (None, true) => self.unlist(source, destination),
-            (Some((priority, entry)), false) => {
-                self.list(source, destination, Candidate { priority, entry, source });
-            }
-            (Some((priority, entry)), true) => {
-                let slot = usize::from(destination) * self.ports
-                    + usize::from(self.pairs[at].in_destination);
-                self.candidates[slot] = Candidate { priority, entry, source };
-                self.update_heads(source, destination, priority);
-            }
+            (None, true) => self.unlist(pair),
+            (Some((priority, entry)), false) => self.list(pair, priority, entry),
+            (Some((priority, entry)), true) => self.set_candidate(pair, priority, entry),
         }
     }
 
-    fn list(&mut self, source: u16, destination: u16, candidate: Candidate) {
-        let at = self.pair_index(source, destination);
-        let (s, d) = (usize::from(source), usize::from(destination));
-        self.pairs[at].in_destination = self.candidates_len[d];
-        self.pairs[at].in_source = self.peers_len[s];
-        self.candidates[d * self.ports + usize::from(self.candidates_len[d])] = candidate;
-        self.peers[s * self.ports + usize::from(self.peers_len[s])] = destination;
-        self.candidates_len[d] += 1;
-        self.peers_len[s] += 1;
-        self.update_heads(source, destination, candidate.priority);
+    /// A listed pair has another candidate, or the same with another priority.
+    #[inline]
+    fn set_candidate(&mut self, pair: u32, priority: u64, entry: u32) {
+        let state = &mut self.pairs[pair];
+        (state.best, state.priority) = (entry, priority);
+        let Pair { source, destination, in_destination, .. } = *state;
+        self.candidates.get_mut(destination, in_destination).priority = priority;
+        self.update_heads(source, destination, priority);
     }
 
-    fn unlist(&mut self, source: u16, destination: u16) {
-        let at = self.pair_index(source, destination);
-        let (s, d) = (usize::from(source), usize::from(destination));
-        let hole = self.pairs[at].in_destination;
-        self.candidates_len[d] -= 1;
-        let moved = self.candidates[d * self.ports + usize::from(self.candidates_len[d])];
-        self.candidates[d * self.ports + usize::from(hole)] = moved;
-        let moved_pair = self.pair_index(moved.source, destination);
-        self.pairs[moved_pair].in_destination = hole;
+    fn list(&mut self, pair: u32, priority: u64, entry: u32) {
+        let state = &mut self.pairs[pair];
+        (state.best, state.priority) = (entry, priority);
+        let Pair { source, destination, .. } = *state;
+        let candidate = Candidate { priority, pair, source };
+        state.in_destination = self.candidates.push(destination, candidate);
+        state.in_source = self.peers.push(source, Peer { pair, destination });
+        self.update_heads(source, destination, priority);
+    }
 
-        let hole = self.pairs[at].in_source;
-        self.peers_len[s] -= 1;
-        let moved = self.peers[s * self.ports + usize::from(self.peers_len[s])];
-        self.peers[s * self.ports + usize::from(hole)] = moved;
-        let moved_pair = self.pair_index(source, moved);
-        self.pairs[moved_pair].in_source = hole;
-
-        self.pairs[at].in_destination = NOWHERE;
-        self.pairs[at].in_source = NOWHERE;
+    fn unlist(&mut self, pair: u32) {
+        let state = &mut self.pairs[pair];
+        let Pair { source, destination, in_destination, in_source, .. } = *state;
+        (state.in_destination, state.in_source) = (NOWHERE, NOWHERE);
+        if let Some(moved) = self.candidates.swap_remove(destination, in_destination) {
+            self.pairs[moved.pair].in_destination = in_destination;
+        }
+        if let Some(moved) = self.peers.swap_remove(source, in_source) {
+            self.pairs[moved.pair].in_source = in_source;
+        }
         self.update_heads(source, destination, u64::MAX);
     }
 
     /// A pair's candidate changed to `priority`: the heads follow.
     #[inline]
     fn update_heads(&mut self, source: u16, destination: u16, priority: u64) {
-        let head = self.destination_heads[usize::from(destination)];
+        let head = self.candidates.head(destination);
         if priority < head.priority {
-            self.destination_heads[usize::from(destination)] = Head { priority, peer: source };
+            self.candidates.set_head(destination, Head { priority, peer: source });
         } else if head.peer == source && priority != head.priority {
-            self.destination_heads[usize::from(destination)] = self
-                .candidates(destination)
-                .iter()
-                .map(|c| Head { priority: c.priority, peer: c.source })
-                .min_by_key(|head| head.priority)
-                .unwrap_or(NO_HEAD);
+            let mut best = NO_HEAD;
+            self.candidates.each(destination, |candidate| {
+                if candidate.priority < best.priority {
+                    best = Head { priority: candidate.priority, peer: candidate.source };
+                }
+            });
+            self.candidates.set_head(destination, best);
         }
-        let head = self.source_heads[usize::from(source)];
+        let head = self.peers.head(source);
         if priority < head.priority {
-            self.source_heads[usize::from(source)] = Head { priority, peer: destination };
+            self.peers.set_head(source, Head { priority, peer: destination });
         } else if head.peer == destination && priority != head.priority {
-            self.source_heads[usize::from(source)] = self
-                .peers(source)
-                .iter()
-                .map(|&peer| Head { priority: self.candidate_priority(source, peer), peer })
-                .min_by_key(|head| head.priority)
-                .unwrap_or(NO_HEAD);
+            let mut best = NO_HEAD;
+            self.peers.each(source, |peer| {
+                let priority = self.pairs[peer.pair].priority;
+                if priority < best.priority {
+                    best = Head { priority, peer: peer.destination };
+                }
+            });
+            self.peers.set_head(source, best);
         }
-    }
-
-    fn candidate_priority(&self, source: u16, destination: u16) -> u64 {
-        let at = self.pair_index(source, destination);
-        let slot =
-            usize::from(destination) * self.ports + usize::from(self.pairs[at].in_destination);
-        self.candidates[slot].priority
     }
 }
