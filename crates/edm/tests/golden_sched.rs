@@ -4,6 +4,9 @@
 //! Each is made by a small switch around the scheduler, so that its inputs are what a switch sees:
 //! arrivals in bursts and alone, mice and elephants, and the control blocks that go with them.
 
+#[path = "support/rng.rs"]
+mod rng;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -11,6 +14,7 @@ use std::path::PathBuf;
 use ethermem_edm::sched::{CycleGrant, CycleScheduler, Demand, Flow, NotifyError, SchedulerConfig};
 use ethermem_edm::{EdmConfig, Order, Policy};
 use ethermem_units::{Bytes, Ps};
+use rng::Rng;
 
 const COLUMNS: &str = "cycle,event,source,destination,flow,tag,bytes,blocks,at_cycle,first,last";
 /// Cycles of the scheduler's clock are counted, not timed.
@@ -82,16 +86,12 @@ impl Case {
     }
 }
 
-/// SplitMix64: the stimulus must be the same for ever.
-struct Draws(u64);
+/// The stimulus.
+struct Draws(Rng);
 
 impl Draws {
     fn below(&mut self, end: u32) -> u32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % u64::from(end)) as u32
+        self.0.below(end.into()) as u32
     }
 
     fn demand(&mut self, ports: u16, tag: u32) -> Demand {
@@ -191,7 +191,7 @@ fn request_charge(demand: &Demand) -> Charge {
 /// Runs a case to the end of its last message; gives the trace and how many were accepted.
 fn record(case: &Case) -> (String, Recorder, BTreeMap<u32, Demand>) {
     let config = case.config();
-    let mut draws = Draws(u64::from(case.ports) << 8 | case.policy as u64);
+    let mut draws = Draws(Rng(u64::from(case.ports) << 8 | case.policy as u64));
     let mut recorder = recorder(&config);
     let mut accepted: BTreeMap<u32, Demand> = BTreeMap::new();
     let mut charges: BTreeMap<u64, Vec<Charge>> = BTreeMap::new();

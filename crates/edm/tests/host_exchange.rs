@@ -1,48 +1,15 @@
 //! Two hosts driven by hand: the test is the switch, and every message on the way is compared.
 
+#[path = "support/two_hosts.rs"]
+mod two_hosts;
+
 use ethermem_edm::{
-    Action, Address, Chunk, ChunkKind, EdmConfig, Event, FailReason, Grant, Host, HostConfig,
-    MemoryRequest, NodeId, Notification, Op, Order, Outbound, Request, RmwKind, RmwOperation,
-    Status, StatusCode, Token, WriteKind,
+    Action, Address, Chunk, ChunkKind, EdmConfig, Event, FailReason, Grant, MemoryRequest, NodeId,
+    Notification, Op, Order, Outbound, Request, RmwKind, RmwOperation, Status, StatusCode, Token,
+    WriteKind,
 };
 use ethermem_units::{Bytes, Ps};
-
-const COMPUTE: NodeId = NodeId::at(0);
-const MEMORY: NodeId = NodeId::at(1);
-
-fn host(node: NodeId, edm: &EdmConfig) -> Host {
-    Host::new(HostConfig { node, nodes: 4, edm, messages_max: 64 })
-}
-
-fn read(token: u32, bytes: u64) -> Request {
-    let op = Op::Read { bytes: Bytes(bytes) };
-    Request { token: Token(token), peer: MEMORY, address: Address(0x1000), op, fence: false }
-}
-
-fn write(token: u32, bytes: u64, kind: WriteKind) -> Request {
-    Request { op: Op::Write { bytes: Bytes(bytes), kind }, ..read(token, 1) }
-}
-
-fn request(outbound: Option<Outbound>) -> MemoryRequest {
-    match outbound {
-        Some(Outbound::Request(request)) => request,
-        other => panic!("a request, not {other:?}"),
-    }
-}
-
-fn notification(outbound: Option<Outbound>) -> Notification {
-    match outbound {
-        Some(Outbound::Notify(notification)) => notification,
-        other => panic!("a notification, not {other:?}"),
-    }
-}
-
-fn chunk(outbound: Option<Outbound>) -> Chunk {
-    match outbound {
-        Some(Outbound::Chunk { chunk, .. }) => chunk,
-        other => panic!("a chunk, not {other:?}"),
-    }
-}
+use two_hosts::{COMPUTE, MEMORY, chunk, host, notification, read, request, write};
 
 fn status(outbound: Option<Outbound>) -> Status {
     match outbound {

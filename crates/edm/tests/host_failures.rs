@@ -1,48 +1,15 @@
 //! What hosts do with what is late, repeated, lost or too much: one case at a time, by hand.
 
+#[path = "support/two_hosts.rs"]
+mod two_hosts;
+
 use ethermem_edm::{
     Chunk, EdmConfig, Event, FailReason, Grant, Host, HostConfig, MESSAGE_BYTES_MAX, MemoryRequest,
     MessageId, NodeId, Notification, Op, Order, Outbound, Request, RmwOperation, Status,
     StatusCode, SubmitError, Token, WriteKind,
 };
 use ethermem_units::{Bytes, Ps};
-
-const COMPUTE: NodeId = NodeId::at(0);
-const MEMORY: NodeId = NodeId::at(1);
-
-fn host(node: NodeId, edm: &EdmConfig) -> Host {
-    Host::new(HostConfig { node, nodes: 4, edm, messages_max: 128 })
-}
-
-fn read(token: u32, bytes: u64) -> Request {
-    let op = Op::Read { bytes: Bytes(bytes) };
-    Request { token: Token(token), peer: MEMORY, address: Default::default(), op, fence: false }
-}
-
-fn write(token: u32, bytes: u64, kind: WriteKind) -> Request {
-    Request { op: Op::Write { bytes: Bytes(bytes), kind }, ..read(token, 1) }
-}
-
-fn request(outbound: Option<Outbound>) -> MemoryRequest {
-    match outbound {
-        Some(Outbound::Request(request)) => request,
-        other => panic!("a request, not {other:?}"),
-    }
-}
-
-fn notification(outbound: Option<Outbound>) -> Notification {
-    match outbound {
-        Some(Outbound::Notify(notification)) => notification,
-        other => panic!("a notification, not {other:?}"),
-    }
-}
-
-fn chunk(outbound: Option<Outbound>) -> Chunk {
-    match outbound {
-        Some(Outbound::Chunk { chunk, .. }) => chunk,
-        other => panic!("a chunk, not {other:?}"),
-    }
-}
+use two_hosts::{COMPUTE, MEMORY, chunk, host, notification, read, request, write};
 
 fn failed(token: u32, why: FailReason) -> Option<Event> {
     Some(Event::Failed { token: Token(token), why })

@@ -115,7 +115,7 @@ impl Ask {
 fn run(network: &mut Network, asks: &[Ask], first_token: u32) {
     let mut waiting = asks.iter().zip(first_token..).peekable();
     loop {
-        while waiting.peek().is_some() && network.rng.percent(40) {
+        while waiting.peek().is_some() && network.rng.below(100) < 40 {
             let Some((&ask, token)) = waiting.peek().copied() else {
                 break;
             };
@@ -224,7 +224,7 @@ proptest! {
     #[test]
     fn losses_and_repetitions_end_in_errors_not_in_wrong_data(
         asks in asks(), config in config(), seed: u64,
-        drop in 0..20_usize, duplicate in 0..20_usize,
+        drop in 0..20_u64, duplicate in 0..20_u64,
     ) {
         let config = EdmConfig { read_timeout: Ps(200_000), ..config };
         let mut network = Network::new(NODES, &config, 200, seed);
@@ -265,7 +265,7 @@ proptest! {
     /// ends twice, none is forgotten, nothing panics.
     #[test]
     fn corrupted_fields_do_no_harm_to_the_state(
-        asks in asks(), config in config(), seed: u64, corrupt in 1..30_usize,
+        asks in asks(), config in config(), seed: u64, corrupt in 1..30_u64,
     ) {
         let config = EdmConfig { read_timeout: Ps(200_000), ..config };
         let mut network = Network::new(NODES, &config, 200, seed);

@@ -4,6 +4,7 @@ pub mod budget;
 mod config;
 pub mod engine;
 pub mod fabrics;
+mod file;
 mod message;
 pub mod metrics;
 pub mod output;

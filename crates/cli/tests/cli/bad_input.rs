@@ -192,7 +192,7 @@ fn outputs_that_cannot_be_written() {
     refused(
         folder,
         &["workload", "generate", "good.toml", "--out", "missing/t.csv"],
-        "missing/t.csv: cannot be written: No such file or directory",
+        "cannot write missing/t.csv: No such file or directory (os error 2)",
     );
 }
 

@@ -8,6 +8,17 @@ mod ethernet;
 mod history;
 mod kills;
 mod links;
+#[path = "../support/rng.rs"]
 mod rng;
 mod switches;
 mod traffic;
+
+impl rng::Rng {
+    fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.next() as u8).collect()
+    }
+}

@@ -1,6 +1,9 @@
 //! A small network in virtual time: hosts with real memories, links that keep order, and a switch
 //! that grants in random order and random sizes, as far as the promised order lets it.
 
+#[path = "../support/rng.rs"]
+mod rng;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use ethermem_edm::{
@@ -8,6 +11,7 @@ use ethermem_edm::{
     MessageId, NodeId, Op, Order, Outbound, Request, StatusCode, SubmitError, Token,
 };
 use ethermem_units::{Bytes, Ps};
+use rng::Rng;
 
 /// Every compute node has a region of its own in every memory, so that the order of its requests
 /// alone decides what they read.
@@ -16,32 +20,12 @@ pub(crate) const REGION_BYTES: u64 = 2048;
 /// What the switch makes of a corrupted demand at most, so that a run ends.
 const LEFT_MAX: u64 = 5_000;
 
-/// SplitMix64: the schedule of a run, from one seed.
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    pub(crate) fn percent(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-}
-
 /// What a link does to what it carries, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
-    pub(crate) drop: usize,
-    pub(crate) duplicate: usize,
-    pub(crate) corrupt: usize,
+    pub(crate) drop: u64,
+    pub(crate) duplicate: u64,
+    pub(crate) corrupt: u64,
 }
 
 /// Something on a link, with the bytes it carries and the request it truly belongs to.
@@ -151,7 +135,7 @@ impl Network {
         self.step += 1;
         self.now += Ps(self.rng.next() % 1_000);
         let nodes = self.hosts.len();
-        let first = self.rng.below(4 * nodes);
+        let first = self.rng.below(4 * nodes as u64) as usize;
         let happened = (0..4 * nodes).any(|turn| {
             let turn = (first + turn) % (4 * nodes);
             let node = turn % nodes;
@@ -282,7 +266,7 @@ impl Network {
         if self.demands.is_empty() {
             return false;
         }
-        let index = self.rng.below(self.demands.len());
+        let index = self.rng.below(self.demands.len() as u64) as usize;
         let index = if self.order == Order::Strict { self.first_of_pair(index) } else { index };
         let source = usize::from(self.demands[index].data_source.number());
         if self.backlog[source] + self.down[source].len() > 16 {
@@ -404,13 +388,13 @@ impl Network {
     /// Puts something on a link, subject to its faults.
     fn put(&mut self, up: bool, node: usize, mut flying: Flying) {
         let Faults { drop, duplicate, corrupt } = self.faults;
-        if self.rng.percent(drop) {
+        if self.rng.below(100) < drop {
             return;
         }
-        if self.rng.percent(corrupt) {
+        if self.rng.below(100) < corrupt {
             flying.what = self.corrupt(flying.what);
         }
-        let copies = 1 + usize::from(self.rng.percent(duplicate));
+        let copies = 1 + usize::from(self.rng.below(100) < duplicate);
         let link = if up { &mut self.up[node] } else { &mut self.down[node] };
         for _ in 0..copies {
             link.push_back(flying.clone());

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use comfy_table::{Table, presets};
 use ethermem_sim::metrics::RunResult;
-use ethermem_sim::workload::{AtomicFile, InputError};
+use ethermem_sim::output::{OutputError, to_json, write_file};
 use serde::Serialize;
 
 use crate::case::Case;
@@ -198,15 +197,12 @@ impl Report {
     ///
     /// # Errors
     /// What kept the file from being written; then it is not there.
-    pub(crate) fn write(&self) -> Result<PathBuf, InputError> {
+    pub(crate) fn write(&self) -> Result<PathBuf, OutputError> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../out/bench");
         let path = folder.join("targets.json");
-        let unwritable = |error: &std::io::Error| InputError::io(&path, "be written", error);
-        std::fs::create_dir_all(&folder).map_err(|error| unwritable(&error))?;
-        let mut file = AtomicFile::create(&path)?;
-        serde_json::to_writer_pretty(&mut file, self).map_err(|error| unwritable(&error.into()))?;
-        file.write_all(b"\n").map_err(|error| unwritable(&error))?;
-        file.finish()?;
+        std::fs::create_dir_all(&folder)
+            .map_err(|reason| OutputError { path: folder.clone(), reason })?;
+        write_file(&path, to_json(self).as_bytes())?;
         Ok(path.canonicalize().unwrap_or(path))
     }
 }

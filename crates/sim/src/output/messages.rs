@@ -1,21 +1,18 @@
 use std::collections::VecDeque;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ethermem_units::Ps;
 use parquet::basic::{Compression, Encoding};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{
-    SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter,
-};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, Type};
 
-use super::{AtomicFile, OutputError};
 use crate::Message;
+use crate::file::{AtomicFile, OutputError, reason, write_column};
 
 /// Rows kept in memory before they are encoded: 16 MB.
 const ROW_GROUP_ROWS: usize = 1 << 18;
@@ -197,29 +194,6 @@ fn write_rows(
     write_column::<Int64Type>(&mut group, &alone_ps, Some(&present))?;
     write_column::<DoubleType>(&mut group, &slowdowns, Some(&present))?;
     group.close().map(|_| ())
-}
-
-/// The next column of the schema; `present` marks the rows that have a value.
-fn write_column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, AtomicFile>,
-    values: &[T::T],
-    present: Option<&[i16]>,
-) -> Result<(), ParquetError> {
-    let mut column: SerializedColumnWriter<'_> =
-        group.next_column()?.expect("as many columns as the schema has");
-    column.typed::<T>().write_batch(values, present, None)?;
-    column.close()
-}
-
-/// The operating system's reason where there is one: what the reader of one line wants.
-fn reason(error: ParquetError) -> io::Error {
-    match error {
-        ParquetError::External(cause) => match cause.downcast::<io::Error>() {
-            Ok(reason) => *reason,
-            Err(cause) => io::Error::other(cause),
-        },
-        error => io::Error::other(error),
-    }
 }
 
 #[cfg(test)]

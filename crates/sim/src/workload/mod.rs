@@ -1,6 +1,5 @@
 //! Where messages come from: synthetic arrivals and traces, one interface, nothing held in memory.
 
-mod atomic_file;
 mod cdf_file;
 mod error;
 mod lines;
@@ -13,7 +12,6 @@ mod trace;
 use ethermem_units::{BitsPerSecond, Bytes};
 
 use crate::message::{Kind, MessageSource, SourceError};
-pub use atomic_file::AtomicFile;
 pub use cdf_file::{built_in, built_in_names, read_size_cdf};
 pub use error::InputError;
 pub(crate) use error::found;

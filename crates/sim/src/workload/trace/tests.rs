@@ -274,7 +274,7 @@ fn a_full_disk_is_reported_in_every_format() {
     for format in TraceFormat::ALL {
         let error = write_trace(&mut Recorded::new(&messages), Path::new("/dev/full"), format)
             .expect_err("the device is full");
-        let expected = "/dev/full: cannot be written: No space left on device";
+        let expected = "cannot write /dev/full: No space left on device (os error 28)";
         assert_eq!(error.to_string(), expected, "{format:?}");
     }
 }

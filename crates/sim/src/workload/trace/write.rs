@@ -1,20 +1,20 @@
 //! Any source of messages, written as a trace.
 
-use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::Compression;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
 use super::{EDM_ARTIFACT_SLOT, TraceFormat};
+use crate::file::{AtomicFile, OutputError, reason, write_column};
 use crate::message::{Kind, Message, MessageSource, SourceError};
-use crate::workload::{AtomicFile, InputError};
+use crate::workload::InputError;
 
 /// Bytes of a read's request in the EDM artifact's format: one block.
 const EDM_ARTIFACT_REQUEST_BYTES: u64 = 8;
@@ -30,37 +30,17 @@ const SCHEMA: &str = "message ethermem_trace {
 }";
 
 /// A trace that could not be written; nothing is left of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error)]
 pub enum WriteTraceError {
     /// The source of the messages failed.
-    Source(SourceError),
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// The file cannot be written, for want of space or of permission.
-    Output(InputError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     /// The format cannot hold the message.
+    #[error(transparent)]
     NotInFormat(InputError),
-}
-
-impl fmt::Display for WriteTraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WriteTraceError::Source(error) => error.fmt(f),
-            WriteTraceError::Output(error) | WriteTraceError::NotInFormat(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for WriteTraceError {}
-
-impl From<SourceError> for WriteTraceError {
-    fn from(error: SourceError) -> WriteTraceError {
-        WriteTraceError::Source(error)
-    }
-}
-
-impl From<InputError> for WriteTraceError {
-    fn from(error: InputError) -> WriteTraceError {
-        WriteTraceError::Output(error)
-    }
 }
 
 /// Writes what is left of `source` to `path`, which is there whole or not at all, and returns how
@@ -88,7 +68,7 @@ fn write_csv(source: &mut dyn MessageSource, path: &Path) -> Result<u64, WriteTr
     write_text(source, path, header, |file, message| {
         let Message { arrival, kind, compute, memory, bytes, .. } = message;
         writeln!(file, "{},{},{compute},{memory},{}", arrival.0, kind.name(), bytes.0)
-            .map_err(|error| unwritable(path, &error))
+            .map_err(|error| unwritable(path, error))
     })
 }
 
@@ -105,7 +85,7 @@ fn write_edm_artifact(source: &mut dyn MessageSource, path: &Path) -> Result<u64
         };
         let slot = arrival.0 / EDM_ARTIFACT_SLOT.0;
         writeln!(file, "{index},{kind},{compute},{memory},{bytes},{reply_bytes},{slot}")
-            .map_err(|error| unwritable(path, &error))
+            .map_err(|error| unwritable(path, error))
     })
 }
 
@@ -116,18 +96,18 @@ fn write_text(
     row: impl Fn(&mut AtomicFile, Message) -> Result<(), WriteTraceError>,
 ) -> Result<u64, WriteTraceError> {
     let mut file = AtomicFile::create(path)?;
-    file.write_all(header.as_bytes()).map_err(|error| unwritable(path, &error))?;
+    file.write_all(header.as_bytes()).map_err(|error| unwritable(path, error))?;
     let mut messages = 0;
     while let Some(message) = source.next_message()? {
         row(&mut file, message)?;
         messages += 1;
     }
-    file.finish()?;
+    file.commit()?;
     Ok(messages)
 }
 
 fn write_parquet(source: &mut dyn MessageSource, path: &Path) -> Result<u64, WriteTraceError> {
-    let failed = |error: ParquetError| parquet_error(path, error);
+    let failed = |error: ParquetError| unwritable(path, reason(error));
     let schema = parse_message_type(SCHEMA).expect("the schema is valid");
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let mut file = AtomicFile::create(path)?;
@@ -151,45 +131,27 @@ fn write_parquet(source: &mut dyn MessageSource, path: &Path) -> Result<u64, Wri
         messages += rows.len() as u64;
     }
     writer.close().map_err(failed)?;
-    file.finish()?;
+    file.commit()?;
     Ok(messages)
 }
 
-fn write_row_group<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
+fn write_row_group(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     rows: &[Message],
 ) -> Result<(), ParquetError> {
     // Arrivals and sizes stay below 2^62; nodes below 2^9.
-    write_column::<Int64Type, W>(group, rows, |row| row.arrival.0 as i64)?;
-    write_column::<ByteArrayType, W>(group, rows, |row| ByteArray::from(row.kind.name()))?;
-    write_column::<Int32Type, W>(group, rows, |row| i32::from(row.compute))?;
-    write_column::<Int32Type, W>(group, rows, |row| i32::from(row.memory))?;
-    write_column::<Int64Type, W>(group, rows, |row| row.bytes.0 as i64)
+    let long = |value: fn(&Message) -> u64| rows.iter().map(|row| value(row) as i64).collect();
+    let node = |value: fn(&Message) -> u16| rows.iter().map(|row| value(row).into()).collect();
+    let kinds = rows.iter().map(|row| ByteArray::from(row.kind.name()));
+    let columns: [Vec<i64>; 2] = [long(|row| row.arrival.0), long(|row| row.bytes.0)];
+    let nodes: [Vec<i32>; 2] = [node(|row| row.compute), node(|row| row.memory)];
+    write_column::<Int64Type>(group, &columns[0], None)?;
+    write_column::<ByteArrayType>(group, &kinds.collect::<Vec<_>>(), None)?;
+    write_column::<Int32Type>(group, &nodes[0], None)?;
+    write_column::<Int32Type>(group, &nodes[1], None)?;
+    write_column::<Int64Type>(group, &columns[1], None)
 }
 
-fn write_column<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    rows: &[Message],
-    value: impl Fn(&Message) -> T::T,
-) -> Result<(), ParquetError> {
-    let values: Vec<T::T> = rows.iter().map(value).collect();
-    let mut column = group.next_column()?.expect("one call for every column of the schema");
-    column.typed::<T>().write_batch(&values, None, None)?;
-    column.close()
-}
-
-/// The system's error that made a write fail, where there is one.
-fn parquet_error(path: &Path, error: ParquetError) -> WriteTraceError {
-    let error = match error {
-        ParquetError::External(error) => match error.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(error) => io::Error::other(error),
-        },
-        other => io::Error::other(other),
-    };
-    unwritable(path, &error)
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> WriteTraceError {
-    WriteTraceError::Output(InputError::io(path, "be written", error))
+fn unwritable(path: &Path, error: io::Error) -> WriteTraceError {
+    OutputError::new(path, error).into()
 }

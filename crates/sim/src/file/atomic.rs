@@ -100,7 +100,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::output::write_file;
+    use crate::file::write_file;
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();

@@ -1,6 +1,6 @@
 //! The schedule of a run, from one seed.
 
-/// SplitMix64.
+/// SplitMix64: its numbers must be the same for ever, as golden vectors come from them.
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
@@ -13,13 +13,5 @@ impl Rng {
 
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
-    }
-
-    pub(crate) fn percent(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
     }
 }
