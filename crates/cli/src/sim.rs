@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
 
-    /// Draw links, grants and queues on this timeline, for ui.perfetto.dev; 1 us there is 1 ns
+    /// Draw messages, links and grants on this timeline, for ui.perfetto.dev; 1 us there is 1 ns
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
 

@@ -85,7 +85,7 @@ pub(crate) fn run_on<F: Fabric>(
     let started = Instant::now();
     let mut engine = Engine::new(F::build(config, seed));
     if let Some(timeline) = options.timeline.take() {
-        engine.draw_on(timeline);
+        engine.draw_on(timeline, config.nodes);
     }
     let end = engine
         .run(source.as_mut(), &mut watch, options.interrupt, options.progress)

@@ -92,3 +92,37 @@ fn parsed(arguments: &[&str]) -> Value {
     assert_eq!((called.code, called.err.as_str()), (0, ""), "{arguments:?}");
     serde_json::from_str(&called.out).unwrap()
 }
+
+/// Whether a timeline, in which names stand as they are, has this one.
+fn names(timeline: &[u8], name: &str) -> bool {
+    timeline.windows(name.len()).any(|window| window == name.as_bytes())
+}
+
+#[test]
+fn timelines_of_every_fabric() {
+    let folder = tempfile::tempdir().unwrap();
+    let few = ["--set", "workload.messages=300", "--set", "fabric.nodes=8"];
+    // The ideal has no links: messages alone are drawn.
+    for (fabric, rows, others) in [
+        ("edm", &["uplinks", "downlinks", "grants", "chunk", "/N/"][..], &["frame"][..]),
+        ("raw-ethernet", &["uplinks", "downlinks", "frame"], &["grants"]),
+        ("output-queued", &["uplinks", "downlinks", "chunk", "request"], &["grants"]),
+        ("ideal", &[], &["uplinks", "grants"]),
+    ] {
+        let [first, second] = ["a.pftrace", "b.pftrace"].map(|name| {
+            let path = folder.path().join(name);
+            let path = path.to_str().unwrap();
+            let sim = ["sim", SCENARIO, "--fabric", fabric, "--perfetto", path];
+            let called = call(&root(), &[&sim[..], &few].concat());
+            assert_eq!((called.code, called.err.as_str()), (0, ""), "{fabric}");
+            fs::read(path).unwrap()
+        });
+        assert!(first == second, "{fabric}: two runs of a seed are drawn alike");
+        for row in ["messages", "node 7", "read", "write"].iter().chain(rows) {
+            assert!(names(&first, row), "{fabric}: no {row}");
+        }
+        for other in others {
+            assert!(!names(&first, other), "{fabric} has {other}");
+        }
+    }
+}

@@ -12,7 +12,7 @@ use queue::EventQueue;
 
 use crate::message::{Kind, Message, MessageSource, SourceError};
 use crate::metrics::FabricStats;
-use crate::output::Timeline;
+use crate::output::{Timeline, TrackId};
 use crate::workload::LinkBlocks;
 
 /// The engine's name for a message in flight. A fabric may use it until it has said that the
@@ -30,7 +30,8 @@ pub trait Fabric: Sized {
     /// The network that a configuration describes, idle.
     fn build(config: &crate::FabricConfig, seed: u64) -> Self;
 
-    /// Makes the rows of a timeline that it will draw its links and decisions on.
+    /// Makes the rows of a timeline that it will draw its links and decisions on. The engine
+    /// draws messages.
     fn draw_on(&mut self, _timeline: &mut Timeline) {}
 
     /// How long a message takes from the application's call to where the fabric first decides
@@ -193,6 +194,8 @@ pub struct Engine<F: Fabric> {
     ended: u64,
     /// When the last message finished: timers may run on.
     finished_at: Ps,
+    /// The rows of messages, by compute node, when a timeline is drawn.
+    tracks: Vec<TrackId>,
 }
 
 impl<F: Fabric> Engine<F> {
@@ -207,11 +210,13 @@ impl<F: Fabric> Engine<F> {
             started: 0,
             ended: 0,
             finished_at: Ps::ZERO,
+            tracks: Vec::new(),
         }
     }
 
-    /// Draws the run on a timeline; [`RunEnd`] gives it back.
-    pub fn draw_on(&mut self, mut timeline: Timeline) {
+    /// Draws the run of so many nodes on a timeline; [`RunEnd`] gives it back.
+    pub fn draw_on(&mut self, mut timeline: Timeline, nodes: u16) {
+        self.tracks = timeline.rows("messages", nodes);
         self.fabric.draw_on(&mut timeline);
         self.sim.timeline = Some(timeline);
     }
@@ -306,7 +311,12 @@ impl<F: Fabric> Engine<F> {
             );
             self.ended += 1;
             self.finished_at = self.finished_at.max(outcome.unwrap_or(self.sim.now));
-            observer.outcome(&self.in_flight[handle as usize], outcome);
+            let message = &self.in_flight[handle as usize];
+            observer.outcome(message, outcome);
+            if let Some(timeline) = &mut self.sim.timeline {
+                let track = self.tracks[usize::from(message.compute)];
+                draw(timeline, track, message, outcome.map_err(|_| self.sim.now));
+            }
             self.free.push(handle);
         }
         self.sim.outcomes.clear();
@@ -320,4 +330,14 @@ impl<F: Fabric> Engine<F> {
             }
         }
     }
+}
+
+/// A message from its arrival to its end, or to the instant at which it was given up.
+fn draw(timeline: &mut Timeline, track: TrackId, message: &Message, ended: Result<Ps, Ps>) {
+    let (name, end) = match ended {
+        Ok(finished) => (message.kind.name(), finished),
+        Err(lost) => ("lost", lost),
+    };
+    let args = [("memory node", u64::from(message.memory)), ("bytes", message.bytes.0)];
+    timeline.slice(track, name, message.arrival, end, &args);
 }

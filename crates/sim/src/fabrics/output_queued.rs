@@ -15,7 +15,8 @@ use crate::budget::Timing;
 use crate::engine::{Fabric, Handle, Sim, Violation};
 use crate::message::{Kind, Message, NodeIndex};
 use crate::metrics::FabricStats;
-use crate::topology::Star;
+use crate::output::{Timeline, TrackId};
+use crate::topology::{LinkTracks, Star};
 use crate::workload::LinkBlocks;
 
 /// See the module.
@@ -24,6 +25,7 @@ pub struct OutputQueued {
     memory_access: Ps,
     chunk: u64,
     links: Star,
+    tracks: Option<LinkTracks>,
     sent: u64,
     delivered: u64,
 }
@@ -65,11 +67,22 @@ impl OutputQueued {
 
     fn transmit(&mut self, sim: &mut Sim<Event>, ready: Ps, item: Item) {
         let (blocks, data) = (Blocks(item.blocks.into()), Blocks(item.data.into()));
-        let start = self.links.up(item.source).send(ready, blocks, data);
+        let link = self.links.up(item.source);
+        let start = link.send(ready, blocks, data);
+        if let Some(tracks) = &self.tracks {
+            draw(sim.timeline(), tracks.up(item.source), &item, start, start + link.tail(blocks));
+        }
         let forwarded = start + self.timing.hop(edm::PCS) + self.timing.cycles(edm::FORWARD);
         self.sent += 1;
         sim.at(forwarded, Event::AtEgress(item));
     }
+}
+
+fn draw(timeline: Option<&mut Timeline>, track: TrackId, item: &Item, start: Ps, end: Ps) {
+    let Some(timeline) = timeline else { return };
+    let args = [("from", u64::from(item.source)), ("to", u64::from(item.destination))];
+    let name = if item.data == 0 { "request" } else { "chunk" };
+    timeline.slice(track, name, start, end, &args);
 }
 
 impl Fabric for OutputQueued {
@@ -81,9 +94,14 @@ impl Fabric for OutputQueued {
             memory_access: config.memory_access,
             chunk: config.edm.chunk.0,
             links: Star::new(config, Arbitration::Strict, seed),
+            tracks: None,
             sent: 0,
             delivered: 0,
         }
+    }
+
+    fn draw_on(&mut self, timeline: &mut Timeline) {
+        self.tracks = Some(LinkTracks::new(timeline, self.links.nodes()));
     }
 
     fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
@@ -118,6 +136,10 @@ impl Fabric for OutputQueued {
                 let blocks = Blocks(item.blocks.into());
                 let link = self.links.down(item.destination);
                 let start = link.send(sim.now(), blocks, Blocks(item.data.into()));
+                if let Some(tracks) = &self.tracks {
+                    let (track, end) = (tracks.down(item.destination), start + link.tail(blocks));
+                    draw(sim.timeline(), track, &item, start, end);
+                }
                 let whole = start + link.tail(blocks) + self.timing.hop(edm::PCS);
                 self.delivered += 1;
                 if item.response_bytes > 0 {

@@ -11,7 +11,8 @@ use crate::budget::{L2_FORWARDING, MAC, STANDARD_PCS, Timing};
 use crate::engine::{Fabric, Handle, Sim, Violation};
 use crate::message::{Kind, Message, NodeIndex};
 use crate::metrics::FabricStats;
-use crate::topology::Star;
+use crate::output::{Timeline, TrackId};
+use crate::topology::{LinkTracks, Star};
 use crate::workload::LinkBlocks;
 
 /// Largest payload of a frame.
@@ -33,6 +34,7 @@ pub struct RawEthernet {
     timing: Timing,
     memory_access: Ps,
     links: Star,
+    tracks: Option<LinkTracks>,
     sent: u64,
     delivered: u64,
 }
@@ -77,6 +79,16 @@ fn data_blocks(bytes: Bytes) -> Blocks {
     Blocks(whole * frame_blocks(DATA_BYTES_MAX).0) + rest
 }
 
+fn draw(timeline: Option<&mut Timeline>, track: TrackId, frame: &Frame, start: Ps, end: Ps) {
+    let Some(timeline) = timeline else { return };
+    let args = [
+        ("from", u64::from(frame.source)),
+        ("to", u64::from(frame.destination)),
+        ("data bytes", u64::from(frame.data_bytes)),
+    ];
+    timeline.slice(track, "frame", start, end, &args);
+}
+
 impl RawEthernet {
     /// Hands all frames of `bytes` to a node's transmitter.
     fn send(&mut self, sim: &mut Sim<Event>, bytes: u64, frame: Frame) {
@@ -88,6 +100,10 @@ impl RawEthernet {
             let frame = Frame { data_bytes: data as u16, last: left == 0, ..frame };
             let link = self.links.up(frame.source);
             let start = link.send(ready, frame_blocks(data), Bytes(data).to_blocks());
+            if let Some(tracks) = &self.tracks {
+                let end = start + link.tail(frame_tail(data));
+                draw(sim.timeline(), tracks.up(frame.source), &frame, start, end);
+            }
             let whole = start + link.tail(frame_tail(data)) + self.timing.hop(STANDARD_PCS);
             let forwarded = whole + self.timing.cycles(MAC) * 2 + L2_FORWARDING;
             self.sent += 1;
@@ -125,9 +141,14 @@ impl Fabric for RawEthernet {
             timing: Timing::of(config),
             memory_access: config.memory_access,
             links: Star::new(config, Arbitration::Fair, seed),
+            tracks: None,
             sent: 0,
             delivered: 0,
         }
+    }
+
+    fn draw_on(&mut self, timeline: &mut Timeline) {
+        self.tracks = Some(LinkTracks::new(timeline, self.links.nodes()));
     }
 
     fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
@@ -152,6 +173,10 @@ impl Fabric for RawEthernet {
                 let data = u64::from(frame.data_bytes);
                 let link = self.links.down(frame.destination);
                 let start = link.send(sim.now(), frame_blocks(data), Bytes(data).to_blocks());
+                if let Some(tracks) = &self.tracks {
+                    let end = start + link.tail(frame_tail(data));
+                    draw(sim.timeline(), tracks.down(frame.destination), &frame, start, end);
+                }
                 let whole = start + link.tail(frame_tail(data)) + self.timing.hop(STANDARD_PCS);
                 let access = if frame.response_bytes > 0 { self.memory_access } else { Ps::ZERO };
                 sim.at(whole + self.timing.cycles(MAC) + access, Event::Delivered(frame));

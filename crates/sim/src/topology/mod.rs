@@ -1,8 +1,10 @@
 //! One switch, a full-duplex link to every node.
 
 mod frames;
+mod tracks;
 mod transmitter;
 
+pub use tracks::LinkTracks;
 pub use transmitter::{Slots, Stream, Transmitter};
 
 use ethermem_edm::Arbitration;
@@ -36,6 +38,12 @@ impl Star {
         };
         let nodes = u64::from(config.nodes);
         Star { up: (0..nodes).map(link).collect(), down: (nodes..2 * nodes).map(link).collect() }
+    }
+
+    /// Nodes of the network.
+    #[must_use]
+    pub fn nodes(&self) -> u16 {
+        self.up.len() as u16
     }
 
     /// The uplink of a node.

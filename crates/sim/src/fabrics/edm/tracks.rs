@@ -7,11 +7,11 @@ use ethermem_units::Ps;
 
 use super::flight::{Item, Payload};
 use crate::output::{Timeline, TrackId};
+use crate::topology::LinkTracks;
 
 /// The rows.
 pub(super) struct Tracks {
-    up: Vec<TrackId>,
-    down: Vec<TrackId>,
+    links: LinkTracks,
     grants: Vec<TrackId>,
     waiting: TrackId,
 }
@@ -19,20 +19,18 @@ pub(super) struct Tracks {
 impl Tracks {
     pub(super) fn new(timeline: &mut Timeline, nodes: u16) -> Tracks {
         let waiting = timeline.counter_track("scheduler", "notifications", "messages");
-        let mut rows = |group: &str| {
-            (0..nodes).map(|node| timeline.track(group, &format!("node {node}"))).collect()
-        };
-        Tracks { waiting, grants: rows("grants"), up: rows("uplinks"), down: rows("downlinks") }
+        let grants = timeline.rows("grants", nodes);
+        Tracks { waiting, grants, links: LinkTracks::new(timeline, nodes) }
     }
 
     /// An item on the uplink of its sender.
     pub(super) fn up(&self, timeline: Option<&mut Timeline>, item: &Item, start: Ps, end: Ps) {
-        draw(timeline, self.up[usize::from(item.from)], item, start, end);
+        draw(timeline, self.links.up(item.from), item, start, end);
     }
 
     /// An item on the downlink of its receiver.
     pub(super) fn down(&self, timeline: Option<&mut Timeline>, item: &Item, start: Ps, end: Ps) {
-        draw(timeline, self.down[usize::from(item.to)], item, start, end);
+        draw(timeline, self.links.down(item.to), item, start, end);
     }
 
     /// A grant, at the port that may send.

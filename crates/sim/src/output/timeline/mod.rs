@@ -50,9 +50,12 @@ pub struct TimelineSummary {
 }
 
 impl TimelineSummary {
-    /// What to tell the reader of a timeline that is cut off.
+    /// What to tell the reader of a timeline that is cut off, or has nothing on it.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
+        if self.events == 0 && self.events_refused == 0 {
+            return Some("the timeline has nothing on it: no message was run".to_owned());
+        }
         let until = self.complete_until?;
         Some(format!(
             "the timeline holds {} events and is complete until {until}; {} events are not in it",
@@ -113,6 +116,11 @@ impl Timeline {
     /// order in which they were made.
     pub fn track(&mut self, group: &str, name: &str) -> TrackId {
         self.add_track(group, name, None)
+    }
+
+    /// A row for every node, in the group of this name.
+    pub fn rows(&mut self, group: &str, nodes: u16) -> Vec<TrackId> {
+        (0..nodes).map(|node| self.track(group, &format!("node {node}"))).collect()
     }
 
     /// A row for a counter; `unit` as it is shown: "blocks".

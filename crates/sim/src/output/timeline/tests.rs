@@ -105,6 +105,18 @@ fn a_full_timeline_says_where_it_ends() {
 }
 
 #[test]
+fn a_timeline_with_nothing_on_it_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.perfetto-trace");
+    let mut timeline = Timeline::create(&path, "edm", 2).unwrap();
+    let _ = timeline.rows("uplinks", 4);
+    let summary = timeline.close().unwrap();
+    let said = "the timeline has nothing on it: no message was run";
+    assert_eq!(summary.notice().as_deref(), Some(said));
+    assert_eq!(names(&packets(&path)).values().filter(|name| *name == "node 3").count(), 1);
+}
+
+#[test]
 fn back_to_back_slices_share_a_line_and_overlapping_ones_do_not() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.perfetto-trace");
