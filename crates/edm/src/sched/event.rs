@@ -2,13 +2,11 @@
 
 use ethermem_units::Ps;
 
-use super::lists::Candidate;
+use super::ports::{End, Thresholds};
 use super::queues::{Entry, Queues};
-use super::releases::{Release, Releases};
-use super::rule::{
-    ControlDebt, Demand, Flow, Grant, NotifyError, OPEN, Ranking, SchedulerConfig, TailEstimate,
-    class, hold_threshold,
-};
+use super::releases::Releases;
+use super::request::{Asked, Request, RequestCycle};
+use super::rule::{Demand, Flow, Grant, NotifyError, Ranking, SchedulerConfig, TailEstimate};
 use crate::Policy;
 
 /// What the scheduler did, for reports.
@@ -22,73 +20,6 @@ pub struct SchedulerStats {
     pub requests_lost: u64,
     /// Most messages waiting at once, in all queues.
     pub waiting_max: u64,
-}
-
-/// One end of a port: its uplink as a source, or its downlink as a destination.
-#[derive(Clone, Copy, Debug)]
-struct End {
-    /// When the port's last chunk, and what was charged to it since, has passed.
-    free: Ps,
-    debt: ControlDebt,
-    /// A wake-up at its release is queued.
-    armed: bool,
-    failed: bool,
-    /// Of a destination: its request may have changed.
-    dirty: bool,
-}
-
-/// The best request at a source in an iteration.
-#[derive(Clone, Copy, Debug)]
-struct Request {
-    /// The least of all: [`u64::MAX`] while there is none.
-    priority: u64,
-    pair: u32,
-    entry: u32,
-    destination: u16,
-}
-
-impl Request {
-    const NONE: Request = Request { priority: u64::MAX, pair: 0, entry: 0, destination: 0 };
-}
-
-/// What came of a destination's turn in the first cycle.
-enum Asked {
-    /// It asked a source.
-    Request,
-    /// Only a hold kept it from asking.
-    Held,
-    /// Nothing but a release or a notification can make it ask.
-    Nothing,
-}
-
-impl End {
-    const FREE: End =
-        End { free: Ps::ZERO, debt: ControlDebt::NONE, armed: false, failed: false, dirty: false };
-
-    /// Has a wake-up queued `before` this end, named `name`, comes free.
-    #[inline]
-    fn arm(&mut self, before: Ps, name: u16, releases: &mut Releases) {
-        if !std::mem::replace(&mut self.armed, true) {
-            releases.push(Release::new(self.free.saturating_sub(before), name));
-        }
-    }
-
-    #[inline]
-    fn charge(&mut self, now: Ps, blocks: u32, config: &SchedulerConfig) {
-        if self.free > now {
-            let late = self.debt.charge(blocks, config.control_blocks_free);
-            self.free += config.slot * u64::from(late);
-        }
-    }
-
-    /// Takes the port from `start` for `busy`.
-    #[inline]
-    fn take(&mut self, start: Ps, busy: Ps, slot: Ps) {
-        if self.debt != ControlDebt::NONE && start > self.free {
-            self.debt.pay((start - self.free).0 / slot.0);
-        }
-        self.free = self.free.max(start) + busy;
-    }
 }
 
 /// The grant scheduler, driven by events: call [`Scheduler::notify`] when a notification has been
@@ -105,7 +36,6 @@ pub struct Scheduler {
     holds: bool,
     sources: Vec<End>,
     destinations: Vec<End>,
-    /// Releases to look at, the earliest first.
     releases: Releases,
     /// Destinations whose request may have changed.
     dirty: Vec<u16>,
@@ -131,11 +61,12 @@ impl Scheduler {
         assert!((2..=512).contains(&config.ports), "2 to 512 ports, not {}", config.ports);
         assert!(config.lookahead_iterations >= 1 && config.chunk.0 >= 1, "no lookahead or chunk");
         let n = usize::from(config.ports);
+        let chunk_time = config.busy_time(config.chunk.0 as u32);
         let ranking = Ranking::of(config.policy);
         Scheduler {
             lookahead: config.lookahead(),
             ahead: config.ahead(),
-            chunk_time: config.busy_time(config.chunk.0 as u32),
+            chunk_time,
             queues: Queues::new(config.ports, config.order, config.notifications_max, ranking),
             tail: (config.policy == Policy::Auto).then(TailEstimate::new),
             holds: matches!(config.policy, Policy::Srpt | Policy::Auto),
@@ -213,7 +144,7 @@ impl Scheduler {
         if !self.dirty.is_empty() || (self.held_stale && !self.held.is_empty()) {
             return Some(self.iteration_end);
         }
-        self.releases.first().map(|release| release.at().max(self.iteration_end))
+        self.releases.first().map(|at| at.max(self.iteration_end))
     }
 
     /// One matching iteration that starts now. Does nothing while an iteration is under way.
@@ -279,84 +210,45 @@ impl Scheduler {
                 mark(destinations, dirty, end - ports);
             } else {
                 sources[usize::from(end)].armed = false;
-                queues.peers.each(end, |peer| mark(destinations, dirty, peer.destination));
+                for place in 0..queues.peers.len(end) {
+                    mark(destinations, dirty, queues.peers.get(end, place).destination);
+                }
             }
         }
     }
 
     /// First cycle: every destination asks its best eligible source.
     fn request(&mut self, now: Ps) {
-        let window = now + self.lookahead;
+        let Scheduler { queues, sources, destinations, releases, dirty, held, .. } = self;
+        let (window, ports) = (now + self.lookahead, self.config.ports);
+        let mut cycle = RequestCycle {
+            thresholds: Thresholds { holds: self.holds, window, ahead: self.ahead },
+            ports,
+            lookahead: self.lookahead,
+            queues,
+            sources,
+            destinations,
+            releases,
+            requests: &mut self.requests,
+            requested: &mut self.requested,
+            requests_lost: 0,
+        };
         let mut kept = 0;
-        for at in 0..self.dirty.len() {
-            let destination = self.dirty[at];
-            match self.request_of(window, destination) {
+        for at in 0..dirty.len() {
+            let destination = dirty[at];
+            match cycle.turn(destination) {
                 Asked::Request => {
-                    self.dirty[kept] = destination;
+                    dirty[kept] = destination;
                     kept += 1;
                     continue;
                 }
-                Asked::Held => self.held.push(destination),
+                Asked::Held => held.push(destination),
                 Asked::Nothing => {}
             }
-            self.destinations[usize::from(destination)].dirty = false;
+            cycle.destinations[usize::from(destination)].dirty = false;
         }
-        self.dirty.truncate(kept);
-    }
-
-    /// Makes a destination's request.
-    #[inline]
-    fn request_of(&mut self, window: Ps, destination: u16) -> Asked {
-        let Scheduler { queues, sources, destinations, releases, .. } = self;
-        if queues.candidates.is_empty(destination) {
-            return Asked::Nothing;
-        }
-        let (lookahead, ahead) = (self.lookahead, self.ahead);
-        let before = lookahead + ahead;
-        let name = |destination| destination + self.config.ports;
-        let end = &mut destinations[usize::from(destination)];
-        if end.free > window + ahead {
-            end.arm(before, name(destination), releases);
-            return Asked::Nothing;
-        }
-        let thresholds = Thresholds { holds: self.holds, window, ahead };
-        let mut limit = None;
-        let mut best = Candidate { priority: u64::MAX, ..Candidate::default() };
-        let mut held = false;
-        queues.candidates.each(destination, |candidate| {
-            let source = candidate.source;
-            let end = &mut sources[usize::from(source)];
-            if end.free > window {
-                end.arm(lookahead, source, releases);
-            } else if candidate.priority < best.priority {
-                let limit = *limit
-                    .get_or_insert_with(|| thresholds.of_destination(queues, sources, destination));
-                let of_source = thresholds.of_source(queues, destinations, source);
-                if let Some((busy, _)) = of_source {
-                    destinations[usize::from(busy)].arm(before, name(busy), releases);
-                }
-                let limit = of_source.map_or(limit, |(_, of_source)| limit.min(of_source));
-                if limit == OPEN || class(candidate.priority) < limit {
-                    best = *candidate;
-                } else {
-                    held = true;
-                }
-            }
-        });
-        if best.priority == u64::MAX {
-            return if held { Asked::Held } else { Asked::Nothing };
-        }
-        let rival = &mut self.requests[usize::from(best.source)];
-        if rival.priority == u64::MAX {
-            self.requested.push(best.source);
-        } else {
-            self.stats.requests_lost += 1;
-        }
-        if best.priority < rival.priority {
-            let Candidate { priority, pair, .. } = best;
-            *rival = Request { priority, pair, entry: queues.best(pair), destination };
-        }
-        Asked::Request
+        self.stats.requests_lost += cycle.requests_lost;
+        dirty.truncate(kept);
     }
 
     /// Second and third cycle: the source takes its best request; both ports become busy.
@@ -391,41 +283,5 @@ impl Scheduler {
 fn mark(destinations: &mut [End], dirty: &mut Vec<u16>, destination: u16) {
     if !std::mem::replace(&mut destinations[usize::from(destination)].dirty, true) {
         dirty.push(destination);
-    }
-}
-
-/// What free ports demand of messages while they hold.
-#[derive(Clone, Copy)]
-struct Thresholds {
-    holds: bool,
-    window: Ps,
-    ahead: Ps,
-}
-
-impl Thresholds {
-    /// The class below which a free destination takes messages: bounded while its best message is
-    /// also the best of a source that is still busy, so that the two meet when it comes free.
-    #[inline]
-    fn of_destination(self, queues: &Queues, sources: &[End], destination: u16) -> u8 {
-        if !self.holds {
-            return OPEN;
-        }
-        let head = queues.candidates.head(destination);
-        let waits = sources[usize::from(head.peer)].free > self.window
-            && queues.peers.head(head.peer).peer == destination;
-        if waits { hold_threshold(head.priority) } else { OPEN }
-    }
-
-    /// The same for a free source, whose best message is also the best of a busy destination: that
-    /// destination, and the class.
-    #[inline]
-    fn of_source(self, queues: &Queues, destinations: &[End], source: u16) -> Option<(u16, u8)> {
-        if !self.holds {
-            return None;
-        }
-        let head = queues.peers.head(source);
-        let waits = destinations[usize::from(head.peer)].free > self.window + self.ahead
-            && queues.candidates.head(head.peer).peer == source;
-        waits.then(|| (head.peer, hold_threshold(head.priority)))
     }
 }

@@ -71,21 +71,14 @@ impl<T: Copy + Default, const N: usize> Lists<T, N> {
     }
 
     #[inline]
-    pub(super) fn is_empty(&self, end: u16) -> bool {
-        self.ends[usize::from(end)].len == 0
+    pub(super) fn len(&self, end: u16) -> u16 {
+        self.ends[usize::from(end)].len
     }
 
-    /// Hands over the items of an end, in the order of their places.
     #[inline]
-    pub(super) fn each(&self, end: u16, mut f: impl FnMut(&T)) {
-        let mut left = usize::from(self.ends[usize::from(end)].len);
-        let mut line = usize::from(end);
-        while left > 0 {
-            let here = left.min(N);
-            self.lines[line].0[..here].iter().for_each(&mut f);
-            left -= here;
-            line += self.ends.len();
-        }
+    pub(super) fn get(&self, end: u16, place: u16) -> &T {
+        let (line, within) = (usize::from(place) / N, usize::from(place) % N);
+        &self.lines[line * self.ends.len() + usize::from(end)].0[within]
     }
 
     #[inline]
@@ -132,14 +125,11 @@ mod tests {
         }
         assert_eq!(lists.swap_remove(3, 1), Some(10));
         assert_eq!(lists.swap_remove(3, 9), None);
-        let items = |end| {
-            let mut items = Vec::new();
-            lists.each(end, |&item| items.push(item));
-            items
-        };
+        let items =
+            |end| (0..lists.len(end)).map(|place| *lists.get(end, place)).collect::<Vec<u32>>();
         assert_eq!(items(3), [0, 10, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(items(10), (100..111).collect::<Vec<u32>>());
-        assert!(lists.is_empty(0) && !lists.is_empty(3));
+        assert_eq!([lists.len(0), lists.len(3)], [0, 9]);
     }
 
     #[test]

@@ -9,9 +9,12 @@
 mod cycle;
 mod event;
 mod lists;
+mod ports;
 mod queues;
 mod releases;
+mod request;
 mod rule;
+mod slab;
 
 pub(crate) use rule::CYCLES_PER_ITERATION;
 

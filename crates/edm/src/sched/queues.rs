@@ -8,6 +8,7 @@
 
 use super::lists::{Candidate, Head, Lists, NO_HEAD, NOWHERE, Peer};
 use super::rule::{Demand, Flow, NotifyError, Ranking, priority};
+use super::slab::Slab;
 use crate::Order;
 
 /// No entry, no pair.
@@ -39,58 +40,6 @@ struct Pair {
     active: [u8; 2],
     source: u16,
     destination: u16,
-}
-
-/// Items of a capacity fixed at construction, the one freed last used next. Memory of items never
-/// used is never touched.
-#[derive(Clone, Debug)]
-struct Slab<T> {
-    items: Vec<T>,
-    free: Vec<u32>,
-    capacity: usize,
-}
-
-impl<T> Slab<T> {
-    fn new(capacity: usize) -> Slab<T> {
-        let (items, free) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
-        Slab { items, free, capacity }
-    }
-
-    #[inline]
-    fn insert(&mut self, item: T) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.items[index as usize] = item;
-            return index;
-        }
-        // X bounds every pair, so the reservation is never outgrown.
-        assert!(self.items.len() < self.capacity, "notification queue overflow");
-        self.items.push(item);
-        self.items.len() as u32 - 1
-    }
-
-    #[inline]
-    fn remove(&mut self, index: u32) {
-        self.free.push(index);
-    }
-
-    fn in_use(&self) -> usize {
-        self.items.len() - self.free.len()
-    }
-}
-
-impl<T> std::ops::Index<u32> for Slab<T> {
-    type Output = T;
-    #[inline]
-    fn index(&self, index: u32) -> &T {
-        &self.items[index as usize]
-    }
-}
-
-impl<T> std::ops::IndexMut<u32> for Slab<T> {
-    #[inline]
-    fn index_mut(&mut self, index: u32) -> &mut T {
-        &mut self.items[index as usize]
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -385,11 +334,12 @@ impl Queues {
             self.candidates.set_head(destination, Head { priority, peer: source });
         } else if head.peer == source && priority != head.priority {
             let mut best = NO_HEAD;
-            self.candidates.each(destination, |candidate| {
+            for place in 0..self.candidates.len(destination) {
+                let candidate = self.candidates.get(destination, place);
                 if candidate.priority < best.priority {
                     best = Head { priority: candidate.priority, peer: candidate.source };
                 }
-            });
+            }
             self.candidates.set_head(destination, best);
         }
         let head = self.peers.head(source);
@@ -397,12 +347,13 @@ impl Queues {
             self.peers.set_head(source, Head { priority, peer: destination });
         } else if head.peer == destination && priority != head.priority {
             let mut best = NO_HEAD;
-            self.peers.each(source, |peer| {
-                let priority = self.pairs[peer.pair].priority;
+            for place in 0..self.peers.len(source) {
+                let Peer { pair, destination } = *self.peers.get(source, place);
+                let priority = self.pairs[pair].priority;
                 if priority < best.priority {
-                    best = Head { priority, peer: peer.destination };
+                    best = Head { priority, peer: destination };
                 }
-            });
+            }
             self.peers.set_head(source, best);
         }
     }

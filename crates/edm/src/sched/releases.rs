@@ -28,63 +28,81 @@ impl Release {
 }
 
 /// A sorted array, at most one release an end. What is added mostly comes last or nearly so, as
-/// chunks are of one length: that is cheaper than a heap.
+/// chunks are of one length: little is moved.
 #[derive(Clone, Debug)]
 pub(super) struct Releases {
     sorted: Vec<Release>,
     /// Those before it were taken.
     first: usize,
-    ends: usize,
 }
 
 impl Releases {
+    /// Room for `ends`.
     pub(super) fn new(ends: usize) -> Releases {
-        Releases { sorted: Vec::with_capacity(2 * ends), first: 0, ends }
+        Releases { sorted: Vec::with_capacity(2 * ends), first: 0 }
     }
 
+    /// The time of the earliest.
     #[inline]
-    pub(super) fn first(&self) -> Option<Release> {
-        self.sorted.get(self.first).copied()
+    pub(super) fn first(&self) -> Option<Ps> {
+        self.sorted.get(self.first).map(|release| release.at())
     }
 
     /// Takes the first if it is due.
     #[inline]
     pub(super) fn pop_until(&mut self, now: Ps) -> Option<Release> {
-        let first = self.first().filter(|release| release.at() <= now)?;
+        let first = *self.sorted.get(self.first)?;
+        if first.at() > now {
+            return None;
+        }
         self.first += 1;
         Some(first)
     }
 
     #[inline]
     pub(super) fn push(&mut self, release: Release) {
-        if self.sorted.len() == 2 * self.ends {
+        if self.sorted.len() == self.sorted.capacity() {
             self.sorted.drain(..self.first);
             self.first = 0;
         }
-        let later = self.sorted[self.first..].iter().rev().take_while(|&&at| at > release).count();
-        self.sorted.insert(self.sorted.len() - later, release);
+        let before = self.sorted[self.first..].partition_point(|&other| other < release);
+        self.sorted.insert(self.first + before, release);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    #[test]
-    fn releases_come_by_time_then_by_end_and_only_when_due() {
-        let mut releases = Releases::new(3);
-        let mut taken = Vec::new();
-        for round in 0..20 {
-            for (offset, end) in [(30, 2), (10, 1), (10, 0)] {
-                releases.push(Release::new(Ps(100 * round + offset), end));
+    proptest! {
+        /// Against a sorted set, with steps of any length; and nothing is allocated.
+        #[test]
+        fn releases_come_by_time_then_by_end_and_only_when_due(
+            steps in prop::collection::vec((0..3_000u64, 0..20u16, 0..9_000u64), 1..200)
+        ) {
+            let mut releases = Releases::new(20);
+            let reserved = releases.sorted.capacity();
+            let mut model = std::collections::BTreeSet::new();
+            let (mut now, mut due) = (Ps(0), Vec::new());
+            for (time, end, offset) in steps {
+                now += Ps(time);
+                if !model.iter().any(|release: &Release| release.end() == end) {
+                    // Also what was due before now.
+                    let release = Release::new(Ps((now.0 + offset).saturating_sub(500)), end);
+                    releases.push(release);
+                    model.insert(release);
+                }
+                prop_assert_eq!(releases.first(), model.first().map(|first| first.at()));
+                if offset % 3 > 0 {
+                    due.clear();
+                    due.extend(std::iter::from_fn(|| releases.pop_until(now)));
+                    let later = model.split_off(&Release::new(now + Ps(1), 0));
+                    prop_assert_eq!(&due, &model.iter().copied().collect::<Vec<_>>());
+                    model = later;
+                }
             }
-            assert_eq!(releases.pop_until(Ps(100 * round + 9)), None);
-            while let Some(release) = releases.pop_until(Ps(100 * round + 30)) {
-                taken.push((release.at().0 - 100 * round, release.end()));
-            }
-            assert_eq!(releases.first(), None);
+            prop_assert_eq!(releases.sorted.capacity(), reserved);
         }
-        assert_eq!(taken, [(10, 0), (10, 1), (30, 2)].repeat(20));
-        assert_eq!(releases.sorted.capacity(), 6);
     }
 }

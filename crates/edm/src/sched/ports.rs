@@ -1,0 +1,91 @@
+//! The two ends of every port: until when they are taken, and what they hold out for.
+
+use ethermem_units::Ps;
+
+use super::queues::Queues;
+use super::releases::{Release, Releases};
+use super::rule::{ControlDebt, OPEN, SchedulerConfig, hold_threshold};
+
+/// One end of a port: its uplink as a source, or its downlink as a destination.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// When the port's last chunk, and what was charged to it since, has passed.
+    pub(super) free: Ps,
+    debt: ControlDebt,
+    /// A wake-up at its release is queued.
+    pub(super) armed: bool,
+    pub(super) failed: bool,
+    /// Of a destination: its request may have changed.
+    pub(super) dirty: bool,
+}
+
+impl End {
+    pub(super) const FREE: End =
+        End { free: Ps::ZERO, debt: ControlDebt::NONE, armed: false, failed: false, dirty: false };
+
+    /// Has a wake-up queued `before` this end, named `name`, comes free.
+    #[inline]
+    pub(super) fn arm(&mut self, before: Ps, name: u16, releases: &mut Releases) {
+        if !std::mem::replace(&mut self.armed, true) {
+            releases.push(Release::new(self.free.saturating_sub(before), name));
+        }
+    }
+
+    #[inline]
+    pub(super) fn charge(&mut self, now: Ps, blocks: u32, config: &SchedulerConfig) {
+        if self.free > now {
+            let late = self.debt.charge(blocks, config.control_blocks_free);
+            self.free += config.slot * u64::from(late);
+        }
+    }
+
+    /// Takes the port from `start` for `busy`.
+    #[inline]
+    pub(super) fn take(&mut self, start: Ps, busy: Ps, slot: Ps) {
+        if self.debt != ControlDebt::NONE && start > self.free {
+            self.debt.pay((start - self.free).0 / slot.0);
+        }
+        self.free = self.free.max(start) + busy;
+    }
+}
+
+/// What free ports demand of messages while they hold.
+#[derive(Clone, Copy)]
+pub(super) struct Thresholds {
+    pub(super) holds: bool,
+    pub(super) window: Ps,
+    pub(super) ahead: Ps,
+}
+
+impl Thresholds {
+    /// The class below which a free destination takes messages: bounded while its best message is
+    /// also the best of a source that is still busy, so that the two meet when it comes free.
+    #[inline]
+    pub(super) fn of_destination(self, queues: &Queues, sources: &[End], destination: u16) -> u8 {
+        if !self.holds {
+            return OPEN;
+        }
+        let head = queues.candidates.head(destination);
+        let waits = sources[usize::from(head.peer)].free > self.window
+            && queues.peers.head(head.peer).peer == destination;
+        if waits { hold_threshold(head.priority) } else { OPEN }
+    }
+
+    /// The same for a free source, whose best message is also the best of a busy destination: that
+    /// destination, and the class.
+    #[inline]
+    pub(super) fn of_source(
+        self,
+        queues: &Queues,
+        destinations: &[End],
+        source: u16,
+    ) -> Option<(u16, u8)> {
+        if !self.holds {
+            return None;
+        }
+        let head = queues.peers.head(source);
+        let waits = destinations[usize::from(head.peer)].free > self.window + self.ahead
+            && queues.candidates.head(head.peer).peer == source;
+        waits.then(|| (head.peer, hold_threshold(head.priority)))
+    }
+}

@@ -1,0 +1,126 @@
+//! The first cycle of an iteration: destinations ask sources.
+
+use ethermem_units::Ps;
+
+use super::lists::Candidate;
+use super::ports::{End, Thresholds};
+use super::queues::Queues;
+use super::releases::Releases;
+use super::rule::{OPEN, class};
+
+/// The best request at a source in an iteration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    /// The least of all: [`u64::MAX`] while there is none.
+    priority: u64,
+    pub(super) pair: u32,
+    pub(super) entry: u32,
+    pub(super) destination: u16,
+}
+
+impl Request {
+    pub(super) const NONE: Request =
+        Request { priority: u64::MAX, pair: 0, entry: 0, destination: 0 };
+}
+
+/// What came of a destination's turn.
+pub(super) enum Asked {
+    /// It asked a source.
+    Request,
+    /// Only a hold kept it from asking.
+    Held,
+    /// Nothing but a release or a notification can make it ask.
+    Nothing,
+}
+
+/// What a turn looks at and changes.
+pub(super) struct RequestCycle<'a> {
+    pub(super) thresholds: Thresholds,
+    pub(super) ports: u16,
+    pub(super) lookahead: Ps,
+    pub(super) queues: &'a Queues,
+    pub(super) sources: &'a mut [End],
+    pub(super) destinations: &'a mut [End],
+    pub(super) releases: &'a mut Releases,
+    /// By source.
+    pub(super) requests: &'a mut [Request],
+    /// The sources that have a request, in the order of their first one.
+    pub(super) requested: &'a mut Vec<u16>,
+    pub(super) requests_lost: u64,
+}
+
+impl RequestCycle<'_> {
+    /// A destination asks its best eligible source.
+    #[inline]
+    pub(super) fn turn(&mut self, destination: u16) -> Asked {
+        let Thresholds { window, ahead, .. } = self.thresholds;
+        if self.destinations[usize::from(destination)].free > window + ahead {
+            if self.queues.candidates.len(destination) > 0 {
+                self.arm_destination(destination);
+            }
+            return Asked::Nothing;
+        }
+        let queues = self.queues;
+        let mut limit = None;
+        let mut best = Candidate { priority: u64::MAX, ..Candidate::default() };
+        let mut held = false;
+        for place in 0..queues.candidates.len(destination) {
+            let candidate = *queues.candidates.get(destination, place);
+            let end = &mut self.sources[usize::from(candidate.source)];
+            if end.free > window {
+                end.arm(self.lookahead, candidate.source, self.releases);
+            } else if candidate.priority < best.priority {
+                let limit = *limit.get_or_insert_with(|| {
+                    self.thresholds.of_destination(queues, self.sources, destination)
+                });
+                let limit = limit.min(self.threshold_of_source(candidate.source));
+                if limit == OPEN || class(candidate.priority) < limit {
+                    best = candidate;
+                } else {
+                    held = true;
+                }
+            }
+        }
+        if best.priority < u64::MAX {
+            self.ask(destination, &best);
+            Asked::Request
+        } else if held {
+            Asked::Held
+        } else {
+            Asked::Nothing
+        }
+    }
+
+    #[inline]
+    fn arm_destination(&mut self, destination: u16) {
+        let before = self.lookahead + self.thresholds.ahead;
+        let end = &mut self.destinations[usize::from(destination)];
+        end.arm(before, destination + self.ports, self.releases);
+    }
+
+    /// A source that holds looks again when the destination that it waits for comes free.
+    #[inline]
+    fn threshold_of_source(&mut self, source: u16) -> u8 {
+        match self.thresholds.of_source(self.queues, self.destinations, source) {
+            Some((busy, threshold)) => {
+                self.arm_destination(busy);
+                threshold
+            }
+            None => OPEN,
+        }
+    }
+
+    #[inline]
+    fn ask(&mut self, destination: u16, best: &Candidate) {
+        let rival = &mut self.requests[usize::from(best.source)];
+        if rival.priority == u64::MAX {
+            self.requested.push(best.source);
+        } else {
+            self.requests_lost += 1;
+        }
+        if best.priority < rival.priority {
+            let entry = self.queues.best(best.pair);
+            *rival = Request { priority: best.priority, pair: best.pair, entry, destination };
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Items by index, the indices used again.
+
+/// Items of a capacity fixed at construction, the one freed last used next. Memory of items never
+/// used is never touched.
+#[derive(Clone, Debug)]
+pub(super) struct Slab<T> {
+    items: Vec<T>,
+    free: Vec<u32>,
+    capacity: usize,
+}
+
+impl<T> Slab<T> {
+    pub(super) fn new(capacity: usize) -> Slab<T> {
+        let (items, free) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
+        Slab { items, free, capacity }
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, item: T) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.items[index as usize] = item;
+            return index;
+        }
+        // X bounds every pair, so the reservation is never outgrown.
+        assert!(self.items.len() < self.capacity, "notification queue overflow");
+        self.items.push(item);
+        self.items.len() as u32 - 1
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, index: u32) {
+        self.free.push(index);
+    }
+
+    pub(super) fn in_use(&self) -> usize {
+        self.items.len() - self.free.len()
+    }
+}
+
+impl<T> std::ops::Index<u32> for Slab<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, index: u32) -> &T {
+        &self.items[index as usize]
+    }
+}
+
+impl<T> std::ops::IndexMut<u32> for Slab<T> {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut T {
+        &mut self.items[index as usize]
+    }
+}
