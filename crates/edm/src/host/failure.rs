@@ -5,7 +5,7 @@ use ethermem_units::Ps;
 use crate::message::{FailReason, NodeId};
 
 use super::entry::{NONE, Outcome, state};
-use super::table::{DOWN, Destination};
+use super::peers::{DOWN, Destination};
 use super::{Control, Host, Target};
 
 impl Host {
@@ -51,7 +51,7 @@ impl Host {
     pub fn fail_link(&mut self, now: Ps) {
         self.advance(now);
         self.link_down = true;
-        for peer in (0..self.destinations.len() as u16).map(NodeId::at) {
+        for peer in (0..self.peers.len() as u16).map(NodeId::at) {
             if peer != self.node && !self.destination(peer).is(DOWN) {
                 self.fail(peer, FailReason::LinkDown);
                 self.destination(peer).flags = 0;
@@ -61,8 +61,8 @@ impl Host {
 
     /// A failed peer works again, and both ends have forgotten what was under way between them.
     pub fn restore_peer(&mut self, peer: NodeId) {
-        if let Some(destination) = self.destinations.get_mut(usize::from(peer.number())) {
-            destination.flags &= !DOWN;
+        if usize::from(peer.number()) < self.peers.len() {
+            self.peers.destination_mut(peer).flags &= !DOWN;
         }
     }
 
@@ -80,7 +80,7 @@ impl Host {
         for write in [false, true] {
             let mut rows = self.destination(peer).rows[usize::from(write)];
             while rows != 0 {
-                let leader = self.table.leader(peer, write, rows.trailing_zeros() as usize);
+                let leader = self.peers.leader(peer, write, rows.trailing_zeros() as usize);
                 rows &= rows - 1;
                 let entry = &mut self.slab[leader];
                 entry.state = (entry.state | state::EXPOSED) & !state::UNSENT;
@@ -89,8 +89,7 @@ impl Host {
             }
         }
         *self.destination(peer) = Destination { flags: DOWN, ..Destination::IDLE };
-        self.responses.forget(peer);
-        self.stores.forget(peer);
+        self.forget(peer);
     }
 
     /// Takes everything that concerns `peer` out of the control and grant queues.

@@ -9,6 +9,7 @@
 mod counters;
 mod entry;
 mod failure;
+mod peers;
 mod queue;
 mod receive;
 mod ring;
@@ -28,10 +29,10 @@ use crate::message::{
 };
 
 use entry::{Entry, List, NONE, Outcome, Slab, kind, state};
+use peers::{DOWN, Destination, Peers};
 use ring::Ring;
 use serve::Responses;
-use store::Stores;
-use table::{DOWN, Destination, ENTRIES_MAX, Table};
+use table::ENTRIES_MAX;
 
 /// What a host is built from.
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +84,7 @@ pub struct Host {
     read_timeout: Ps,
     now: Ps,
     slab: Slab,
-    table: Table,
-    destinations: Vec<Destination>,
+    peers: Peers,
     /// Relaxed order: the lanes of every destination. Otherwise empty.
     lanes: Vec<List>,
     /// By deadline, which is the order of submission.
@@ -95,7 +95,6 @@ pub struct Host {
     statuses_max: usize,
     grants: Ring<Granted>,
     responses: Responses,
-    stores: Stores,
     counters: Counters,
 }
 
@@ -128,8 +127,7 @@ impl Host {
             read_timeout: edm.read_timeout,
             now: Ps::ZERO,
             slab: Slab::new(messages_max),
-            table: Table::new(nodes, edm.notifications_max),
-            destinations: vec![Destination::IDLE; usize::from(nodes)],
+            peers: Peers::new(nodes, edm.notifications_max),
             lanes: vec![List::EMPTY; if relaxed { usize::from(nodes) * queue::LANES } else { 0 }],
             deadlines: List::EMPTY,
             events: List::EMPTY,
@@ -140,7 +138,6 @@ impl Host {
             // many; more are counted and end their message.
             grants: Ring::new((8 * requests).max(64)),
             responses: Responses::new(nodes, edm.notifications_max),
-            stores: Stores::new(nodes),
             counters: Counters::default(),
         }
     }
@@ -175,7 +172,7 @@ impl Host {
     ) -> Result<(), SubmitError> {
         self.advance(now);
         let peer = request.peer;
-        if peer == self.node || usize::from(peer.number()) >= self.destinations.len() {
+        if peer == self.node || usize::from(peer.number()) >= self.peers.len() {
             return Err(SubmitError::BadPeer);
         }
         let (bytes, mut kind) = match request.op {
@@ -189,7 +186,7 @@ impl Host {
         if bytes == Bytes(0) || bytes > MESSAGE_BYTES_MAX {
             return Err(SubmitError::BadLength);
         }
-        if self.link_down || self.destinations[usize::from(peer.number())].is(DOWN) {
+        if self.link_down || self.peers.destination(peer).is(DOWN) {
             return Err(SubmitError::LinkDown);
         }
         if request.fence && self.relaxed {
@@ -268,26 +265,25 @@ impl Host {
 
     /// Whether requests to `peer` are taken: neither it nor the link was declared failed.
     pub(crate) fn is_reachable(&self, peer: NodeId) -> bool {
-        !self.link_down
-            && self.destinations.get(usize::from(peer.number())).is_some_and(|d| !d.is(DOWN))
+        !self.link_down && self.peers.get(peer).is_some_and(|d| !d.is(DOWN))
     }
 
     /// Whether an id is in use, quarantine included.
     pub(crate) fn is_open(&self, peer: NodeId, id: MessageId) -> bool {
-        let index = self.table.get(peer, id);
+        let index = self.peers.leader_of(peer, id);
         index != NONE && self.slab[index].id == id
     }
 
     /// Notifications to `peer` whose demand was not sent in full: at most X.
     #[must_use]
     pub fn notifications_active(&self, peer: NodeId) -> u8 {
-        self.destinations.get(usize::from(peer.number())).map_or(0, |found| found.writes_active)
+        self.peers.get(peer).map_or(0, |found| found.writes_active)
     }
 
     /// Read and RMW ids open with `peer`, those in quarantine included: at most X.
     #[must_use]
     pub fn reads_active(&self, peer: NodeId) -> u8 {
-        let found = self.destinations.get(usize::from(peer.number()));
+        let found = self.peers.get(peer);
         found.map_or(0, |found| found.rows[0].count_ones() as u8)
     }
 
@@ -302,17 +298,14 @@ impl Host {
     fn is_known(&mut self, peer: NodeId) -> bool {
         let known = !self.link_down
             && peer != self.node
-            && self
-                .destinations
-                .get(usize::from(peer.number()))
-                .is_some_and(|found| !found.is(DOWN));
+            && self.peers.get(peer).is_some_and(|found| !found.is(DOWN));
         self.counters.peer_unknown += u64::from(!known);
         known
     }
 
     #[inline]
     fn destination(&mut self, peer: NodeId) -> &mut Destination {
-        &mut self.destinations[usize::from(peer.number())]
+        self.peers.destination_mut(peer)
     }
 
     /// Decides how a request ended. Its entry stays while its id is in use.
@@ -333,8 +326,7 @@ impl Host {
     fn close(&mut self, leader: u32) {
         let entry = &self.slab[leader];
         let (peer, exposed) = (entry.peer, entry.has(state::EXPOSED));
-        let destination = &mut self.destinations[usize::from(peer.number())];
-        self.table.close(destination, peer, entry.id, exposed);
+        self.peers.close(peer, entry.id, exposed);
         let mut member = leader;
         while member != NONE {
             let next = self.slab[member].next;

@@ -14,8 +14,8 @@ use ethermem_units::Ps;
 
 use crate::message::NodeId;
 
-use super::entry::{Entry, NONE, kind, state};
-use super::table::{FENCE_INHERITED, FENCING};
+use super::entry::{Entry, List, NONE, kind, state};
+use super::peers::{FENCE_INHERITED, FENCING, QUEUED, Waiting};
 use super::{Control, Host};
 
 /// Most writes that share a notification: bounds what one call has to look at.
@@ -59,8 +59,11 @@ impl Host {
             return;
         }
         loop {
-            let head = self.destination(peer).queue.head;
-            if head == NONE || !self.may_open(head) {
+            if !self.peers.destination(peer).is(QUEUED) {
+                return;
+            }
+            let head = self.peers.waiting(peer).queue.head;
+            if !self.may_open(head) {
                 return;
             }
             self.queue_unlink(peer, head);
@@ -88,9 +91,7 @@ impl Host {
 
     /// The first entry that waits for `peer`, in no order that matters.
     pub(super) fn any_queued(&mut self, peer: NodeId) -> Option<u32> {
-        let destination = self.destination(peer);
-        let head = destination.queue.head;
-        let lanes = destination.lanes;
+        let Waiting { queue: List { head, .. }, lanes } = *self.peers.waiting(peer);
         match (head, lanes) {
             (NONE, 0) => None,
             (NONE, lanes) => Some(self.lane_head(peer, lanes.trailing_zeros() as usize)),
@@ -109,23 +110,22 @@ impl Host {
     /// Whether a read or a write to `peer` would find a free id, and be within X.
     #[inline]
     fn has_place(&self, peer: NodeId, write: bool) -> bool {
-        let destination = &self.destinations[usize::from(peer.number())];
-        self.table.has_free_row(destination, write)
-            && (!write || destination.writes_active < self.notifications_max)
+        self.peers.has_free_row(peer, write)
+            && (!write || self.peers.destination(peer).writes_active < self.notifications_max)
     }
 
     /// Whether a write that was dequeued before this read, and is not sent in full, orders it.
     #[inline]
     fn waits_for_write(&self, read: &Entry) -> bool {
-        let destination = &self.destinations[usize::from(read.peer.number())];
+        let destination = self.peers.destination(read.peer);
         destination.writes_active > 0 && (self.strict || self.overlaps_write(read))
     }
 
     fn overlaps_write(&self, read: &Entry) -> bool {
-        let rows = self.destinations[usize::from(read.peer.number())].rows[1];
+        let rows = self.peers.destination(read.peer).rows[1];
         let end = read.address.saturating_add(u64::from(read.bytes));
         (0..u8::BITS as usize).filter(|row| rows & 1 << row != 0).any(|row| {
-            let mut member = self.table.leader(read.peer, true, row);
+            let mut member = self.peers.leader(read.peer, true, row);
             while member != NONE {
                 let write = &self.slab[member];
                 let write_end = write.address.saturating_add(u64::from(write.bytes));
@@ -145,12 +145,12 @@ impl Host {
         let entry = &mut self.slab[index];
         let peer = entry.peer;
         let write = entry.is(kind::WRITE);
-        let destination = &mut self.destinations[usize::from(peer.number())];
         if entry.is(kind::NAMED) {
-            self.table.open_as(destination, peer, entry.id, index);
+            self.peers.open_as(peer, entry.id, index);
         } else {
-            entry.id = self.table.open(destination, peer, write, index);
+            entry.id = self.peers.open(peer, write, index);
         }
+        let destination = self.peers.destination_mut(peer);
         entry.state = (entry.state | state::OPEN | state::UNSENT) & !state::QUEUED;
         entry.next = NONE;
         entry.before = index;
@@ -211,9 +211,9 @@ impl Host {
     /// What would be dequeued next, if it is a write.
     fn next_write(&mut self, peer: NodeId) -> u32 {
         if !self.relaxed {
-            return self.destination(peer).queue.head;
+            return self.peers.waiting(peer).queue.head;
         }
-        match self.destination(peer).lanes >> CLASSES {
+        match self.peers.waiting(peer).lanes >> CLASSES {
             0 => NONE,
             lanes => self.lane_head(peer, (lanes.trailing_zeros() + CLASSES) as usize),
         }
@@ -229,12 +229,12 @@ impl Host {
 
     fn enqueue_relaxed(&mut self, now: Ps, peer: NodeId, index: u32) {
         let entry = &mut self.slab[index];
-        let destination = &mut self.destinations[usize::from(peer.number())];
+        let destination = self.peers.destination_mut(peer);
         if destination.is(FENCE_INHERITED) {
             destination.flags &= !FENCE_INHERITED;
             entry.kind |= kind::FENCE;
         }
-        if destination.queue.is_empty() && !entry.is(kind::FENCE) {
+        if self.peers.waiting(peer).queue.is_empty() && !entry.is(kind::FENCE) {
             let (bytes, write) = (entry.bytes, entry.is(kind::WRITE));
             self.lane_push(peer, lane(bytes, write), index);
         } else {
@@ -246,7 +246,7 @@ impl Host {
 
     fn pump_relaxed(&mut self, now: Ps, peer: NodeId) {
         loop {
-            if !self.destination(peer).has_queued() {
+            if !self.peers.destination(peer).is(QUEUED) {
                 return;
             }
             if self.destination(peer).is(FENCING) {
@@ -258,9 +258,9 @@ impl Host {
             while let Some(index) = self.lane_pop(peer) {
                 self.open_batch(now, index);
             }
-            let destination = *self.destination(peer);
-            let head = destination.queue.head;
-            if destination.lanes != 0 || head == NONE {
+            let destination = *self.peers.destination(peer);
+            let Waiting { queue: List { head, .. }, lanes } = *self.peers.waiting(peer);
+            if lanes != 0 || head == NONE {
                 return;
             }
             if self.slab[head].is(kind::FENCE) {
@@ -280,7 +280,7 @@ impl Host {
     /// message once.
     fn release_behind_fence(&mut self, peer: NodeId) {
         loop {
-            let head = self.destination(peer).queue.head;
+            let head = self.peers.waiting(peer).queue.head;
             if head == NONE || self.slab[head].is(kind::FENCE) {
                 return;
             }
@@ -295,7 +295,7 @@ impl Host {
     /// Takes the first of the smallest size class that may be opened; a read where a read and a
     /// write tie.
     fn lane_pop(&mut self, peer: NodeId) -> Option<u32> {
-        let lanes = u32::from(self.destination(peer).lanes);
+        let lanes = u32::from(self.peers.waiting(peer).lanes);
         let open = |write: bool, lanes: u32| {
             (lanes != 0 && self.has_place(peer, write)).then(|| lanes.trailing_zeros())
         };
@@ -314,12 +314,14 @@ impl Host {
 
     #[inline]
     fn queue_push(&mut self, peer: NodeId, index: u32) {
-        self.slab.push_back(&mut self.destinations[usize::from(peer.number())].queue, index);
+        self.slab.push_back(&mut self.peers.waiting(peer).queue, index);
+        self.destination(peer).flags |= QUEUED;
     }
 
     #[inline]
     fn queue_unlink(&mut self, peer: NodeId, index: u32) {
-        self.slab.unlink(&mut self.destinations[usize::from(peer.number())].queue, index);
+        self.slab.unlink(&mut self.peers.waiting(peer).queue, index);
+        self.unmark_if_empty(peer);
     }
 
     fn lane_head(&self, peer: NodeId, lane: usize) -> u32 {
@@ -328,14 +330,24 @@ impl Host {
 
     fn lane_push(&mut self, peer: NodeId, lane: usize, index: u32) {
         self.slab.push_back(&mut self.lanes[usize::from(peer.number()) * LANES + lane], index);
-        self.destination(peer).lanes |= 1 << lane;
+        self.peers.waiting(peer).lanes |= 1 << lane;
+        self.destination(peer).flags |= QUEUED;
     }
 
     fn lane_unlink(&mut self, peer: NodeId, lane: usize, index: u32) {
         let list = &mut self.lanes[usize::from(peer.number()) * LANES + lane];
         self.slab.unlink(list, index);
         if list.is_empty() {
-            self.destination(peer).lanes &= !(1 << lane);
+            self.peers.waiting(peer).lanes &= !(1 << lane);
+            self.unmark_if_empty(peer);
+        }
+    }
+
+    #[inline]
+    fn unmark_if_empty(&mut self, peer: NodeId) {
+        let Waiting { queue, lanes } = *self.peers.waiting(peer);
+        if queue.is_empty() && lanes == 0 {
+            self.destination(peer).flags &= !QUEUED;
         }
     }
 }

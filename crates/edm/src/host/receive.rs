@@ -29,7 +29,7 @@ impl Host {
             self.counters.chunk_malformed += 1;
             return None;
         }
-        let index = self.table.get(peer, id);
+        let index = self.peers.leader_of(peer, id);
         if index == NONE || self.slab[index].id != id || self.slab[index].has(state::UNSENT) {
             self.counters.chunk_unknown += 1;
             return None;
@@ -69,7 +69,7 @@ impl Host {
         if !self.is_known(status.peer) {
             return;
         }
-        let leader = self.table.get(status.peer, status.id);
+        let leader = self.peers.leader_of(status.peer, status.id);
         if leader == NONE
             || self.slab[leader].id != status.id
             || self.slab[leader].has(state::UNSENT)

@@ -7,6 +7,7 @@ use crate::message::{
     Outbound, RMW_BYTES, Status, StatusCode,
 };
 
+use super::store::Store;
 use super::{Granted, Host, Target};
 
 const NO_RESPONSE: u16 = u16::MAX;
@@ -28,19 +29,20 @@ struct Response {
 
 /// What is known of the id that last used a row of a peer's message state table.
 #[derive(Clone, Copy, Debug)]
-struct Served {
+pub(super) struct Served {
     response: u16,
     id: MessageId,
     seen: bool,
 }
 
-/// Responses by (peer, row), in a slab so that those in flight are close together.
+impl Served {
+    pub(super) const UNUSED: Served =
+        Served { response: NO_RESPONSE, id: MessageId(0), seen: false };
+}
+
+/// Responses in a slab, so that those in flight are close together; peers have their indices.
 #[derive(Debug)]
 pub(super) struct Responses {
-    /// As in the message state table, the first rows of all peers lie together.
-    served: Vec<Served>,
-    nodes: usize,
-    rows: usize,
     slab: Vec<Response>,
     capacity: usize,
     free: u16,
@@ -48,71 +50,26 @@ pub(super) struct Responses {
 
 impl Responses {
     pub(super) fn new(nodes: u16, notifications_max: u8) -> Responses {
-        let rows = usize::from(notifications_max);
-        let capacity = usize::from(nodes) * rows;
-        let unused = Served { response: NO_RESPONSE, id: MessageId(0), seen: false };
-        Responses {
-            served: vec![unused; capacity],
-            nodes: usize::from(nodes),
-            rows,
-            slab: Vec::with_capacity(capacity),
-            capacity,
-            free: NO_RESPONSE,
-        }
-    }
-
-    #[inline]
-    fn served(&mut self, peer: NodeId, id: MessageId) -> Option<&mut Served> {
-        let row = id.row();
-        (!id.is_write() && row < self.rows)
-            .then(|| &mut self.served[row * self.nodes + usize::from(peer.number())])
-    }
-
-    /// The open response of an id.
-    #[inline]
-    fn find(&mut self, peer: NodeId, id: MessageId) -> Option<u16> {
-        let served = self.served(peer, id)?;
-        (served.id == id && served.response != NO_RESPONSE).then_some(served.response)
+        let capacity = usize::from(nodes) * usize::from(notifications_max);
+        Responses { slab: Vec::with_capacity(capacity), capacity, free: NO_RESPONSE }
     }
 
     #[inline]
     fn insert(&mut self, response: Response) -> u16 {
         let index = self.free;
-        let index = if index != NO_RESPONSE {
-            self.free = self.slab[usize::from(index)].sent_or_next as u16;
-            self.slab[usize::from(index)] = response;
-            index
-        } else {
+        if index == NO_RESPONSE {
             assert!(self.slab.len() < self.capacity, "more responses than rows");
             self.slab.push(response);
-            (self.slab.len() - 1) as u16
-        };
-        let Response { peer, id, .. } = response;
-        if let Some(served) = self.served(peer, id) {
-            *served = Served { response: index, id, seen: true };
+            return (self.slab.len() - 1) as u16;
         }
+        self.free = self.slab[usize::from(index)].sent_or_next as u16;
+        self.slab[usize::from(index)] = response;
         index
     }
 
     fn remove(&mut self, index: u16) {
-        let Response { peer, id, .. } = self.slab[usize::from(index)];
-        if let Some(served) = self.served(peer, id) {
-            served.response = NO_RESPONSE;
-        }
         self.slab[usize::from(index)].sent_or_next = u32::from(self.free);
         self.free = index;
-    }
-
-    /// Forgets all responses to `peer`, and which of its ids were seen.
-    pub(super) fn forget(&mut self, peer: NodeId) {
-        for row in 0..self.rows {
-            let position = row * self.nodes + usize::from(peer.number());
-            let response = self.served[position].response;
-            if response != NO_RESPONSE {
-                self.remove(response);
-            }
-            self.served[position].seen = false;
-        }
     }
 
     pub(super) fn peer(&self, index: u16) -> NodeId {
@@ -133,10 +90,11 @@ impl Host {
         let length_fits = bytes > Bytes(0)
             && bytes <= MESSAGE_BYTES_MAX
             && (request.modify.is_none() || bytes == RMW_BYTES);
-        let Some(served) = self.responses.served(peer, id).filter(|_| length_fits) else {
+        if !length_fits || !self.is_served_under(id) {
             self.counters.request_malformed += 1;
             return None;
-        };
+        }
+        let served = *self.peers.served(peer, id.row());
         if served.seen && !id.is_after(served.id) {
             self.counters.request_duplicate += 1;
             return None;
@@ -159,20 +117,21 @@ impl Host {
             id,
             refused: None,
         });
+        *self.peers.served(peer, id.row()) = Served { response: index, id, seen: true };
         self.grants.push(now, Granted { target: Target::Response(index), bytes: granted });
         Some(Action::Serve(request))
     }
 
     /// Memory refused a request: its requester is told instead of being answered with data.
     pub fn refuse(&mut self, peer: NodeId, id: MessageId, code: StatusCode) {
-        let found = if self.is_known(peer) { self.responses.find(peer, id) } else { None };
+        let found = if self.is_known(peer) { self.response_of(peer, id) } else { None };
         if let Some(index) = found {
             self.responses.slab[usize::from(index)].refused = Some(code);
         }
     }
 
     pub(super) fn grant_response(&mut self, now: Ps, grant: Grant) {
-        let Some(index) = self.responses.find(grant.peer, grant.id) else {
+        let Some(index) = self.response_of(grant.peer, grant.id) else {
             self.counters.grant_unknown += 1;
             return;
         };
@@ -204,7 +163,7 @@ impl Host {
         let response = *response;
         let last = response.sent_or_next == response.bytes;
         if last {
-            self.responses.remove(index);
+            self.remove_response(index);
         }
         let Response { peer, id, .. } = response;
         let outbound = match response.refused {
@@ -230,7 +189,7 @@ impl Host {
     /// Answers a refused response whose demand was used up.
     fn finish_response(&mut self, now: Ps, index: u16) {
         let Response { peer, id, refused, .. } = self.responses.slab[usize::from(index)];
-        self.responses.remove(index);
+        self.remove_response(index);
         if let Some(code) = refused {
             self.push_status(now, Status { peer, id, member: 0, code });
         }
@@ -241,6 +200,42 @@ impl Host {
     fn abandon(&mut self, index: u16) {
         self.counters.response_abandoned += 1;
         self.grants.retain(|granted| !matches!(granted.target, Target::Response(i) if i == index));
+        self.remove_response(index);
+    }
+
+    /// Whether requests can come under this id.
+    #[inline]
+    fn is_served_under(&self, id: MessageId) -> bool {
+        !id.is_write() && id.row() < self.peers.rows(false)
+    }
+
+    /// The open response of an id.
+    #[inline]
+    fn response_of(&mut self, peer: NodeId, id: MessageId) -> Option<u16> {
+        if !self.is_served_under(id) {
+            return None;
+        }
+        let served = self.peers.served(peer, id.row());
+        (served.id == id && served.response != NO_RESPONSE).then_some(served.response)
+    }
+
+    fn remove_response(&mut self, index: u16) {
+        let Response { peer, id, .. } = self.responses.slab[usize::from(index)];
+        self.peers.served(peer, id.row()).response = NO_RESPONSE;
         self.responses.remove(index);
+    }
+
+    /// Forgets what a peer has sent: its requests, its writes, and which of its ids were seen.
+    pub(super) fn forget(&mut self, peer: NodeId) {
+        for row in 0..self.peers.rows(false) {
+            let response = self.peers.served(peer, row).response;
+            if response != NO_RESPONSE {
+                self.remove_response(response);
+            }
+            self.peers.served(peer, row).seen = false;
+        }
+        for row in 0..self.peers.rows(true) {
+            *self.peers.store(peer, row) = Store::UNUSED;
+        }
     }
 }

@@ -2,15 +2,13 @@
 
 use ethermem_units::{Bytes, Ps};
 
-use crate::message::{
-    Action, Chunk, ChunkKind, MESSAGE_BYTES_MAX, MessageId, NodeId, Status, StatusCode,
-};
+use crate::message::{Action, Chunk, ChunkKind, MESSAGE_BYTES_MAX, MessageId, Status, StatusCode};
 
 use super::{Control, Host};
 
 /// What is known of the write that last used a row of a peer's message state table.
 #[derive(Clone, Copy, Debug)]
-struct Store {
+pub(super) struct Store {
     /// Bytes of the current member that have arrived.
     received: u32,
     id: MessageId,
@@ -21,31 +19,9 @@ struct Store {
     broken: bool,
 }
 
-/// Writes under way towards this node, by (row, peer).
-#[derive(Debug)]
-pub(super) struct Stores {
-    rows: Vec<Store>,
-    nodes: usize,
-}
-
-impl Stores {
-    pub(super) fn new(nodes: u16) -> Stores {
-        let nodes = usize::from(nodes);
-        Stores { rows: vec![Stores::UNUSED; nodes * MessageId::ROWS], nodes }
-    }
-
-    const UNUSED: Store =
+impl Store {
+    pub(super) const UNUSED: Store =
         Store { received: 0, id: MessageId(0), member: 0, seen: false, broken: false };
-
-    fn row(&mut self, peer: NodeId, id: MessageId) -> &mut Store {
-        &mut self.rows[id.row() * self.nodes + usize::from(peer.number())]
-    }
-
-    pub(super) fn forget(&mut self, peer: NodeId) {
-        for row in self.rows.iter_mut().skip(usize::from(peer.number())).step_by(self.nodes) {
-            *row = Stores::UNUSED;
-        }
-    }
 }
 
 impl Host {
@@ -59,9 +35,9 @@ impl Host {
             self.counters.chunk_malformed += 1;
             return None;
         }
-        let row = self.stores.row(peer, id);
+        let row = self.peers.store(peer, id.row());
         if !row.seen || id.is_after(row.id) {
-            *row = Store { id, seen: true, ..Stores::UNUSED };
+            *row = Store { id, seen: true, ..Store::UNUSED };
         }
         if row.id == id && member > row.member {
             // The members between ended at the writer, or were lost: nobody hears of them.

@@ -26,7 +26,7 @@ impl Host {
     }
 
     fn grant_write(&mut self, now: Ps, grant: Grant) {
-        let leader = self.table.get(grant.peer, grant.id);
+        let leader = self.peers.leader_of(grant.peer, grant.id);
         if leader == NONE || self.slab[leader].id != grant.id {
             self.counters.grant_unknown += 1;
             return;

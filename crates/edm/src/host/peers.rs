@@ -1,0 +1,186 @@
+//! What a host keeps of its peers.
+
+use crate::message::{MessageId, NodeId};
+
+use super::entry::List;
+use super::serve::Served;
+use super::store::Store;
+use super::table::FREE_ROW;
+
+/// What the compute side knows of one destination, besides its rows of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Destination {
+    /// Rows of reads and of writes in use, one bit each.
+    pub(super) rows: [u8; 2],
+    /// Notifications whose demand was not sent in full: at most X.
+    pub(super) writes_active: u8,
+    pub(super) flags: u8,
+}
+
+/// A fence is under way: nothing else may be dequeued.
+pub(super) const FENCING: u8 = 1 << 0;
+/// A fence ended in the queue: the next message takes over its order.
+pub(super) const FENCE_INHERITED: u8 = 1 << 1;
+/// Declared failed.
+pub(super) const DOWN: u8 = 1 << 2;
+/// Something is in its queue or in its lanes.
+pub(super) const QUEUED: u8 = 1 << 3;
+
+impl Destination {
+    pub(super) const IDLE: Destination = Destination { rows: [0; 2], writes_active: 0, flags: 0 };
+
+    #[inline]
+    pub(super) const fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Nothing waits, and no fence has a say about what comes next.
+    #[inline]
+    pub(super) const fn is_passable(&self) -> bool {
+        !self.is(QUEUED | FENCING | FENCE_INHERITED)
+    }
+
+    /// Nothing is under way that a fence would have to wait for.
+    #[inline]
+    pub(super) const fn is_quiet(&self) -> bool {
+        self.rows[0] == 0 && self.writes_active == 0
+    }
+}
+
+/// What waits for a destination.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    /// Messages not yet dequeued. Relaxed order: those behind a fence; the others are in lanes.
+    pub(super) queue: List,
+    /// Relaxed order: lanes that hold a message, one bit each.
+    pub(super) lanes: u16,
+}
+
+/// All that most messages touch of a peer, together: its destination, and the first row of each of
+/// its tables.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    destination: Destination,
+    opened: [u32; 2],
+    served: Served,
+    store: Store,
+}
+
+const _: () = assert!(size_of::<Peer>() == 24, "of many peers, two or three share a cache line");
+
+/// Peers and their rows. The rows behind the first are used where several messages of a pair are
+/// under way at once: the second ones of all peers lie together, then the third ones.
+#[derive(Debug)]
+pub(super) struct Peers {
+    peers: Vec<Peer>,
+    waiting: Vec<Waiting>,
+    opened: [Vec<u32>; 2],
+    served: Vec<Served>,
+    stores: Vec<Store>,
+    /// Of reads and of writes.
+    rows: [usize; 2],
+}
+
+impl Peers {
+    /// Reads have X rows. Writes have all 8: those that wait for an acknowledgement keep theirs,
+    /// though their notification is no longer active.
+    pub(super) fn new(nodes: u16, notifications_max: u8) -> Peers {
+        let nodes = usize::from(nodes);
+        let rows = [usize::from(notifications_max), MessageId::ROWS];
+        let unused = Peer {
+            destination: Destination::IDLE,
+            opened: [FREE_ROW; 2],
+            served: Served::UNUSED,
+            store: Store::UNUSED,
+        };
+        Peers {
+            peers: vec![unused; nodes],
+            waiting: vec![Waiting { queue: List::EMPTY, lanes: 0 }; nodes],
+            opened: rows.map(|rows| vec![FREE_ROW; nodes * (rows - 1)]),
+            served: vec![Served::UNUSED; nodes * (rows[0] - 1)],
+            stores: vec![Store::UNUSED; nodes * (rows[1] - 1)],
+            rows,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// `None` for a node that does not exist.
+    #[inline]
+    pub(super) fn get(&self, peer: NodeId) -> Option<&Destination> {
+        self.peers.get(usize::from(peer.number())).map(|peer| &peer.destination)
+    }
+
+    #[inline]
+    pub(super) fn destination(&self, peer: NodeId) -> &Destination {
+        &self.peers[usize::from(peer.number())].destination
+    }
+
+    #[inline]
+    pub(super) fn destination_mut(&mut self, peer: NodeId) -> &mut Destination {
+        &mut self.peers[usize::from(peer.number())].destination
+    }
+
+    #[inline]
+    pub(super) fn waiting(&mut self, peer: NodeId) -> &mut Waiting {
+        &mut self.waiting[usize::from(peer.number())]
+    }
+
+    /// Rows of the message state table for reads or for writes.
+    #[inline]
+    pub(super) fn rows(&self, write: bool) -> usize {
+        self.rows[usize::from(write)]
+    }
+
+    /// Where a row behind the first stands among those of all peers.
+    #[inline]
+    fn behind(&self, peer: NodeId, row: usize) -> usize {
+        (row - 1) * self.peers.len() + usize::from(peer.number())
+    }
+
+    /// A row of the message state table.
+    #[inline]
+    pub(super) fn opened(&self, peer: NodeId, write: bool, row: usize) -> u32 {
+        match row {
+            0 => self.peers[usize::from(peer.number())].opened[usize::from(write)],
+            row => self.opened[usize::from(write)][self.behind(peer, row)],
+        }
+    }
+
+    #[inline]
+    pub(super) fn opened_mut(&mut self, peer: NodeId, write: bool, row: usize) -> &mut u32 {
+        match row {
+            0 => &mut self.peers[usize::from(peer.number())].opened[usize::from(write)],
+            row => {
+                let behind = self.behind(peer, row);
+                &mut self.opened[usize::from(write)][behind]
+            }
+        }
+    }
+
+    /// What is known of the reads of a peer under a row, which there must be.
+    #[inline]
+    pub(super) fn served(&mut self, peer: NodeId, row: usize) -> &mut Served {
+        match row {
+            0 => &mut self.peers[usize::from(peer.number())].served,
+            row => {
+                let behind = self.behind(peer, row);
+                &mut self.served[behind]
+            }
+        }
+    }
+
+    /// What is known of the writes of a peer under a row.
+    #[inline]
+    pub(super) fn store(&mut self, peer: NodeId, row: usize) -> &mut Store {
+        match row {
+            0 => &mut self.peers[usize::from(peer.number())].store,
+            row => {
+                let behind = self.behind(peer, row);
+                &mut self.stores[behind]
+            }
+        }
+    }
+}
