@@ -3,10 +3,11 @@
 use ethermem_units::Ps;
 
 use super::ports::{End, Thresholds};
-use super::queues::{Entry, Queues};
+use super::queues::Queues;
 use super::releases::Releases;
 use super::request::{Asked, Request, RequestCycle};
 use super::rule::{Demand, Flow, Grant, NotifyError, Ranking, SchedulerConfig, TailEstimate};
+use super::slab::Entry;
 use crate::Policy;
 
 /// What the scheduler did, for reports.

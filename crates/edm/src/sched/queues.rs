@@ -8,39 +8,8 @@
 
 use super::lists::{Candidate, Head, Lists, NO_HEAD, NOWHERE, Peer};
 use super::rule::{Demand, Flow, NotifyError, Ranking, priority};
-use super::slab::Slab;
+use super::slab::{Entry, NONE, Pair, Slab};
 use crate::Order;
-
-/// No entry, no pair.
-const NONE: u32 = u32::MAX;
-
-/// One message waiting for grants.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    sequence: u64,
-    pub(super) remaining: u32,
-    bytes: u32,
-    pub(super) tag: u32,
-    next: u32,
-    pub(super) flow: Flow,
-    pub(super) started: bool,
-}
-
-/// A pair of ports with messages.
-#[derive(Clone, Copy, Debug)]
-struct Pair {
-    /// Of its candidate, if it is listed.
-    priority: u64,
-    best: u32,
-    head: [u32; 2],
-    tail: [u32; 2],
-    /// Where its candidate stands in the destination's queue and in the source's list.
-    in_destination: u16,
-    in_source: u16,
-    active: [u8; 2],
-    source: u16,
-    destination: u16,
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Queues {
@@ -50,7 +19,8 @@ pub(super) struct Queues {
     pub(super) ranking: Ranking,
     sequence: u64,
     entries: Slab<Entry>,
-    /// The state of a pair of ports, [`NONE`] while it has no messages.
+    /// The state of a pair of ports, [`NONE`] while it has no messages. Those of the two directions
+    /// between two ports lie together: one often asks for the other.
     pair_of: Vec<u32>,
     pairs: Slab<Pair>,
     /// By destination.
@@ -61,7 +31,7 @@ pub(super) struct Queues {
 
 impl Queues {
     pub(super) fn new(ports: u16, order: Order, active_max: u8, ranking: Ranking) -> Queues {
-        let pairs = usize::from(ports) * usize::from(ports);
+        let pairs = usize::from(ports) * (usize::from(ports) - 1);
         Queues {
             ports,
             order,
@@ -94,7 +64,10 @@ impl Queues {
 
     #[inline]
     fn index_of(&self, source: u16, destination: u16) -> usize {
-        usize::from(destination) * usize::from(self.ports) + usize::from(source)
+        let (low, high) = (source.min(destination), source.max(destination));
+        let (low, high) = (usize::from(low), usize::from(high));
+        let before = low * (2 * usize::from(self.ports) - low - 1) / 2;
+        2 * (before + high - low - 1) + usize::from(source > destination)
     }
 
     /// Queues a message. The candidates of its pair are up to date afterwards.
@@ -183,7 +156,7 @@ impl Queues {
 
     /// Drops every message of a port, saying each.
     pub(super) fn clear_port(&mut self, port: u16, mut dropped: impl FnMut(u16, u16, &Entry)) {
-        for peer in 0..self.ports {
+        for peer in (0..self.ports).filter(|&peer| peer != port) {
             for (source, destination) in [(port, peer), (peer, port)] {
                 let pair = self.pair_of[self.index_of(source, destination)];
                 if pair == NONE {

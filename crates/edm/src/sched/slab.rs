@@ -1,4 +1,37 @@
-//! Items by index, the indices used again.
+//! Messages that wait, and pairs of ports that have any: by index, the indices used again.
+
+use super::rule::Flow;
+
+/// No entry, no pair.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// One message waiting for grants.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) sequence: u64,
+    pub(super) remaining: u32,
+    pub(super) bytes: u32,
+    pub(super) tag: u32,
+    pub(super) next: u32,
+    pub(super) flow: Flow,
+    pub(super) started: bool,
+}
+
+/// A pair of ports with messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair {
+    /// Of its candidate, if it is listed.
+    pub(super) priority: u64,
+    pub(super) best: u32,
+    pub(super) head: [u32; 2],
+    pub(super) tail: [u32; 2],
+    /// Where its candidate stands in the destination's queue and in the source's list.
+    pub(super) in_destination: u16,
+    pub(super) in_source: u16,
+    pub(super) active: [u8; 2],
+    pub(super) source: u16,
+    pub(super) destination: u16,
+}
 
 /// Items of a capacity fixed at construction, the one freed last used next. Memory of items never
 /// used is never touched.
