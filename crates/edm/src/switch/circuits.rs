@@ -5,6 +5,14 @@
 /// shared with Ethernet frames leave more unused; then there is made room for them.
 const OPEN_USUAL: usize = 512;
 
+/// Slots of a ring in use at first, a power of two. A ring walks round through all that are in use,
+/// so they are kept to what is needed.
+const OPEN_FIRST: usize = 64;
+
+/// Slots from the end of one ring to the next: a cache line, so that rings do not begin in the same
+/// sets of a cache.
+const GAP: usize = 16;
+
 /// The destination of a circuit whose port has failed: its data is dropped.
 const NOWHERE: u16 = u16::MAX;
 
@@ -25,8 +33,10 @@ struct Ring {
 #[derive(Clone, Debug)]
 pub(super) struct Circuits {
     rings: Vec<Ring>,
-    /// `capacity` for every ring.
+    /// `room` for every ring, and a gap.
     slots: Vec<Circuit>,
+    room: usize,
+    /// How many of them each ring goes round in, a power of two.
     capacity: usize,
 }
 
@@ -34,8 +44,9 @@ impl Circuits {
     pub(super) fn new(ports: u16) -> Circuits {
         Circuits {
             rings: vec![Ring::default(); ports.into()],
-            slots: vec![Circuit::default(); usize::from(ports) * OPEN_USUAL],
-            capacity: OPEN_USUAL,
+            slots: vec![Circuit::default(); usize::from(ports) * (OPEN_USUAL + GAP)],
+            room: OPEN_USUAL,
+            capacity: OPEN_FIRST,
         }
     }
 
@@ -45,32 +56,41 @@ impl Circuits {
         if self.rings[usize::from(source)].len as usize == self.capacity {
             self.grow();
         }
-        let ring = self.rings[usize::from(source)];
-        let slot = self.slot(source, ring.head + ring.len);
+        let ring = &mut self.rings[usize::from(source)];
+        let place = ring.head + ring.len;
+        ring.len += 1;
+        let slot = self.slot(source, place);
         self.slots[slot] = Circuit { destination, bytes_left: bytes as u16 };
-        self.rings[usize::from(source)].len += 1;
     }
 
     /// Where the circuit at a place of a port's ring is.
     #[inline]
     fn slot(&self, source: u16, place: u32) -> usize {
-        usize::from(source) * self.capacity + (place as usize & (self.capacity - 1))
+        usize::from(source) * (self.room + GAP) + (place as usize & (self.capacity - 1))
     }
 
+    /// All rings go round in twice the slots.
     #[cold]
     fn grow(&mut self) {
-        let capacity = 2 * self.capacity;
-        let mut slots = vec![Circuit::default(); self.rings.len() * capacity];
-        for source in 0..self.rings.len() {
-            let Ring { head, len } = self.rings[source];
-            for n in 0..len {
-                slots[source * capacity + n as usize] =
-                    self.slots[self.slot(source as u16, head + n)];
+        if self.capacity == self.room {
+            let room = 2 * self.room;
+            let mut slots = vec![Circuit::default(); self.rings.len() * (room + GAP)];
+            for source in 0..self.rings.len() {
+                let from = source * (self.room + GAP);
+                let to = source * (room + GAP);
+                slots[to..to + self.room].copy_from_slice(&self.slots[from..from + self.room]);
             }
-            self.rings[source].head = 0;
+            self.slots = slots;
+            self.room = room;
         }
-        self.slots = slots;
-        self.capacity = capacity;
+        for (source, ring) in self.rings.iter().enumerate() {
+            // What had begun again at the first slot follows the last one.
+            let first = source * (self.room + GAP);
+            let again = (ring.head + ring.len) as usize;
+            let again = again.saturating_sub(self.capacity);
+            self.slots.copy_within(first..first + again, first + self.capacity);
+        }
+        self.capacity *= 2;
     }
 
     /// Where the next data of a port goes; `None` when nothing is granted to it, or when the port
