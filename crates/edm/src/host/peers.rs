@@ -68,6 +68,16 @@ struct Peer {
 
 const _: () = assert!(size_of::<Peer>() == 24, "of many peers, two or three share a cache line");
 
+/// Rows are reserved for all, and filled in when one of their number is first used: within the
+/// reservation, so nothing is allocated.
+#[inline]
+fn touch<T: Copy>(rows: &mut Vec<T>, at: usize, nodes: usize, unused: T) -> &mut [T] {
+    if at >= rows.len() {
+        rows.resize((at / nodes + 1) * nodes, unused);
+    }
+    rows
+}
+
 /// Peers and their rows. The rows behind the first are used where several messages of a pair are
 /// under way at once: the second ones of all peers lie together, then the third ones.
 #[derive(Debug)]
@@ -96,9 +106,9 @@ impl Peers {
         Peers {
             peers: vec![unused; nodes],
             waiting: vec![Waiting { queue: List::EMPTY, lanes: 0 }; nodes],
-            opened: rows.map(|rows| vec![FREE_ROW; nodes * (rows - 1)]),
-            served: vec![Served::UNUSED; nodes * (rows[0] - 1)],
-            stores: vec![Store::UNUSED; nodes * (rows[1] - 1)],
+            opened: rows.map(|rows| Vec::with_capacity(nodes * (rows - 1))),
+            served: Vec::with_capacity(nodes * (rows[0] - 1)),
+            stores: Vec::with_capacity(nodes * (rows[1] - 1)),
             rows,
         }
     }
@@ -145,7 +155,10 @@ impl Peers {
     pub(super) fn opened(&self, peer: NodeId, write: bool, row: usize) -> u32 {
         match row {
             0 => self.peers[usize::from(peer.number())].opened[usize::from(write)],
-            row => self.opened[usize::from(write)][self.behind(peer, row)],
+            row => {
+                let opened = &self.opened[usize::from(write)];
+                opened.get(self.behind(peer, row)).copied().unwrap_or(FREE_ROW)
+            }
         }
     }
 
@@ -154,8 +167,8 @@ impl Peers {
         match row {
             0 => &mut self.peers[usize::from(peer.number())].opened[usize::from(write)],
             row => {
-                let behind = self.behind(peer, row);
-                &mut self.opened[usize::from(write)][behind]
+                let (behind, nodes) = (self.behind(peer, row), self.peers.len());
+                &mut touch(&mut self.opened[usize::from(write)], behind, nodes, FREE_ROW)[behind]
             }
         }
     }
@@ -166,8 +179,8 @@ impl Peers {
         match row {
             0 => &mut self.peers[usize::from(peer.number())].served,
             row => {
-                let behind = self.behind(peer, row);
-                &mut self.served[behind]
+                let (behind, nodes) = (self.behind(peer, row), self.peers.len());
+                &mut touch(&mut self.served, behind, nodes, Served::UNUSED)[behind]
             }
         }
     }
@@ -178,8 +191,8 @@ impl Peers {
         match row {
             0 => &mut self.peers[usize::from(peer.number())].store,
             row => {
-                let behind = self.behind(peer, row);
-                &mut self.stores[behind]
+                let (behind, nodes) = (self.behind(peer, row), self.peers.len());
+                &mut touch(&mut self.stores, behind, nodes, Store::UNUSED)[behind]
             }
         }
     }
