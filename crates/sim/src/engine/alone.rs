@@ -100,10 +100,9 @@ impl<F: Fabric> Alone<F> {
                 engine.live[handle as usize] = false;
                 engine.free.push(handle);
             }
-            if engine.sim.queue.peek_time().is_none() {
+            if !engine.handle_before(Ps::MAX) {
                 break;
             }
-            engine.handle_next();
         }
         engine.sim.now = engine.sim.now.max(latest);
         finished.expect("a message alone in the fabric completes") - start

@@ -237,16 +237,12 @@ impl<F: Fabric> Engine<F> {
         let mut look = EVENTS_PER_LOOK;
         let delay = self.fabric.submit_delay();
         loop {
-            let event = self.sim.queue.peek_time();
-            match (&arrival, event) {
-                (None, None) => break,
-                (Some(message), event) if event.is_none_or(|at| message.arrival + delay <= at) => {
-                    self.sim.now = message.arrival + delay;
-                    let message = *message;
-                    self.submit(&message);
-                    arrival = source.next_message()?;
-                }
-                _ => self.handle_next(),
+            let submitted = arrival.map_or(Ps::MAX, |message| message.arrival + delay);
+            if !self.handle_before(submitted) {
+                let Some(message) = arrival else { break };
+                self.sim.now = submitted;
+                self.submit(&message);
+                arrival = source.next_message()?;
             }
             if !self.sim.outcomes.is_empty() {
                 self.settle(observer);
@@ -293,13 +289,15 @@ impl<F: Fabric> Engine<F> {
         self.fabric.submit(&mut self.sim, handle, message);
     }
 
+    /// Handles the next event, if it is before `limit`.
     #[inline]
-    fn handle_next(&mut self) {
-        let (at, event) = self.sim.queue.pop().expect("its time was peeked");
+    fn handle_before(&mut self, limit: Ps) -> bool {
+        let Some((at, event)) = self.sim.queue.pop_before(limit) else { return false };
         debug_assert!(at >= self.sim.now);
         self.sim.now = at;
         self.sim.events += 1;
         self.fabric.handle(&mut self.sim, event);
+        true
     }
 
     fn settle(&mut self, observer: &mut dyn Observer) {

@@ -1,45 +1,53 @@
-//! The event queue: a wheel of short buckets for what is near, a heap for what is far.
+//! The event queue: a wheel of very short buckets for what is near, a heap for what is far.
 //!
-//! Events leave in the order of (time, insertion number), always. An event costs a few tens of
-//! nanoseconds whatever the number pending: it is linked into the bucket of its time, and only the
-//! bucket that time has reached is sorted.
+//! Events leave in the order of (time, insertion), always. A bucket is a list in that order, and so
+//! short in time that an event goes to its end or into an empty one almost always; a bitmap finds
+//! the next bucket that holds anything. An event costs the same whatever the number pending.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ethermem_units::Ps;
 
-/// Picoseconds a bucket spans, as a power of two: a few events each at a million messages a
-/// microsecond.
-const BUCKET_SHIFT: u32 = 6;
+/// Picoseconds a bucket spans, as a power of two: with 144 nodes under full load a few events, and
+/// under an application's less than one.
+const BUCKET_SHIFT: u32 = 5;
 /// Buckets of the wheel: together 1 us, more than the latency of any hop.
-const BUCKETS: usize = 1 << 14;
+const BUCKETS: usize = 1 << 15;
+const MASK: u64 = BUCKETS as u64 - 1;
 const WORDS: usize = BUCKETS / 64;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Node<E> {
     time: u64,
-    sequence: u64,
-    next: u32,
     event: E,
+    /// The next of its bucket, the last one's being the first; or the next free node.
+    next: u32,
 }
 
 /// Pending events of type `E`.
+///
+/// Invariant: the wheel holds the events of the `BUCKETS` buckets from that of the last event
+/// taken, and the heap all others. What comes out of the heap was therefore inserted before
+/// whatever its bucket is given later, and needs no number beside its place there.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue<E> {
     nodes: Vec<Node<E>>,
     free: u32,
-    buckets: Vec<u32>,
+    /// The last event of each bucket.
+    buckets: Box<[u32; BUCKETS]>,
     /// One bit a bucket that is not empty, and one bit a word of those that is not zero.
-    occupied: Vec<u64>,
+    occupied: Box<[u64; WORDS]>,
     summary: [u64; WORDS / 64],
-    /// The bucket that time has reached, latest event first.
-    current: Vec<(u64, u64, u32)>,
-    current_bucket: u64,
+    /// The bucket of the last event taken.
+    reached: u64,
+    /// By time and insertion.
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    sequence: u64,
-    pending: usize,
+    far_inserted: u64,
+    /// The bucket of the earliest event of `far`, and [`u64::MAX`] when there is none.
+    far_bucket: u64,
+    near: usize,
 }
 
 impl<E: Copy> EventQueue<E> {
@@ -47,149 +55,166 @@ impl<E: Copy> EventQueue<E> {
         EventQueue {
             nodes: Vec::new(),
             free: NONE,
-            buckets: vec![NONE; BUCKETS],
-            occupied: vec![0; WORDS],
+            buckets: filled(NONE),
+            occupied: filled(0),
             summary: [0; WORDS / 64],
-            current: Vec::new(),
-            current_bucket: 0,
+            reached: 0,
             far: BinaryHeap::new(),
-            sequence: 0,
-            pending: 0,
+            far_inserted: 0,
+            far_bucket: u64::MAX,
+            near: 0,
         }
     }
 
     /// Queues an event; never for a time before the last one taken.
     #[inline]
     pub(crate) fn push(&mut self, at: Ps, event: E) {
-        let sequence = self.sequence;
-        self.sequence += 1;
-        self.pending += 1;
-        let index = self.allocate(Node { time: at.0, sequence, next: NONE, event });
-        let bucket = at.0 >> BUCKET_SHIFT;
-        if bucket <= self.current_bucket {
-            let key = (at.0, sequence);
-            let place = self.current.partition_point(|&(time, seq, _)| (time, seq) > key);
-            self.current.insert(place, (at.0, sequence, index));
-        } else if bucket - self.current_bucket < BUCKETS as u64 {
-            self.link(bucket, index);
+        let index = self.allocate(Node { time: at.0, event, next: NONE });
+        if (at.0 >> BUCKET_SHIFT).wrapping_sub(self.reached) < BUCKETS as u64 {
+            self.link(at.0, index);
         } else {
-            self.far.push(Reverse((at.0, sequence, index)));
+            self.push_far(at.0, index);
         }
     }
 
-    /// Takes the earliest event.
+    /// Takes the earliest event, if it is before `limit`.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(Ps, E)> {
-        if self.current.is_empty() && !self.advance() {
+    pub(crate) fn pop_before(&mut self, limit: Ps) -> Option<(Ps, E)> {
+        if self.near == 0 && !self.reach_far(limit) {
             return None;
         }
-        let (time, _, index) = self.current.pop()?;
-        self.pending -= 1;
-        let event = self.nodes[index as usize].event;
-        self.nodes[index as usize].next = self.free;
-        self.free = index;
+        let slot = self.first_occupied();
+        let last = self.buckets[slot];
+        let first = self.nodes[last as usize].next;
+        let Node { time, event, next } = self.nodes[first as usize];
+        if time >= limit.0 {
+            return None;
+        }
+        if first == last {
+            self.buckets[slot] = NONE;
+            self.occupied[slot / 64] &= !(1 << (slot % 64));
+            if self.occupied[slot / 64] == 0 {
+                self.summary[slot / 4096] &= !(1 << (slot / 64 % 64));
+            }
+        } else {
+            self.nodes[last as usize].next = next;
+        }
+        self.nodes[first as usize].next = self.free;
+        self.free = first;
+        self.near -= 1;
+        self.reached = time >> BUCKET_SHIFT;
+        if self.far_bucket < self.reached + BUCKETS as u64 {
+            self.bring_near();
+        }
         Some((Ps(time), event))
     }
 
-    /// The time of the earliest event.
     #[inline]
-    pub(crate) fn peek_time(&mut self) -> Option<Ps> {
-        if self.current.is_empty() && !self.advance() {
-            return None;
-        }
-        self.current.last().map(|&(time, _, _)| Ps(time))
-    }
-
     fn allocate(&mut self, node: Node<E>) -> u32 {
-        if self.free == NONE {
-            self.nodes.push(node);
-            return (self.nodes.len() - 1) as u32;
-        }
         let index = self.free;
-        self.free = self.nodes[index as usize].next;
-        self.nodes[index as usize] = node;
-        index
+        match self.nodes.get_mut(index as usize) {
+            Some(free) => {
+                self.free = free.next;
+                *free = node;
+                index
+            }
+            None => {
+                self.nodes.push(node);
+                (self.nodes.len() - 1) as u32
+            }
+        }
     }
 
+    /// Puts an event behind those of its bucket that are not later.
     #[inline]
-    fn link(&mut self, bucket: u64, index: u32) {
-        let slot = bucket as usize % BUCKETS;
-        self.nodes[index as usize].next = self.buckets[slot];
-        self.buckets[slot] = index;
-        self.occupied[slot / 64] |= 1 << (slot % 64);
-        self.summary[slot / 4096] |= 1 << (slot / 64 % 64);
+    fn link(&mut self, time: u64, index: u32) {
+        self.near += 1;
+        let slot = (time >> BUCKET_SHIFT & MASK) as usize;
+        let last = self.buckets[slot];
+        if last == NONE {
+            self.buckets[slot] = index;
+            self.nodes[index as usize].next = index;
+            self.occupied[slot / 64] |= 1 << (slot % 64);
+            self.summary[slot / 4096] |= 1 << (slot / 64 % 64);
+            return;
+        }
+        let mut before = last;
+        if self.nodes[last as usize].time <= time {
+            self.buckets[slot] = index;
+        } else {
+            loop {
+                let next = self.nodes[before as usize].next;
+                if self.nodes[next as usize].time > time {
+                    break;
+                }
+                before = next;
+            }
+        }
+        self.nodes[index as usize].next = self.nodes[before as usize].next;
+        self.nodes[before as usize].next = index;
     }
 
-    /// Moves time to the next bucket that holds an event; false when there is none.
-    fn advance(&mut self) -> bool {
-        if self.pending == 0 {
+    #[cold]
+    fn push_far(&mut self, time: u64, index: u32) {
+        self.far.push(Reverse((time, self.far_inserted, index)));
+        self.far_inserted += 1;
+        self.far_bucket = self.far_bucket.min(time >> BUCKET_SHIFT);
+    }
+
+    /// With an empty wheel: goes on to the earliest event of all, if it is before `limit`.
+    #[cold]
+    fn reach_far(&mut self, limit: Ps) -> bool {
+        let Some(&Reverse((time, _, _))) = self.far.peek() else { return false };
+        if time >= limit.0 {
             return false;
         }
-        let near = self.next_occupied();
-        let far = self.far.peek().map(|Reverse((time, _, _))| time >> BUCKET_SHIFT);
-        let bucket = match (near, far) {
-            (Some(near), Some(far)) => near.min(far),
-            (Some(only), None) | (None, Some(only)) => only,
-            (None, None) => unreachable!("events are pending, so one is in the wheel or the heap"),
-        };
-        self.current_bucket = bucket;
-        // What the wheel now reaches comes out of the heap; the current bucket's events with it.
-        while let Some(&Reverse((time, sequence, index))) = self.far.peek() {
-            let far = time >> BUCKET_SHIFT;
-            if far >= bucket + BUCKETS as u64 {
-                break;
-            }
-            self.far.pop();
-            if far == bucket {
-                self.current.push((time, sequence, index));
-            } else {
-                self.link(far, index);
-            }
-        }
-        let slot = bucket as usize % BUCKETS;
-        let mut index = std::mem::replace(&mut self.buckets[slot], NONE);
-        self.occupied[slot / 64] &= !(1 << (slot % 64));
-        if self.occupied[slot / 64] == 0 {
-            self.summary[slot / 4096] &= !(1 << (slot / 64 % 64));
-        }
-        while index != NONE {
-            let node = &self.nodes[index as usize];
-            self.current.push((node.time, node.sequence, index));
-            index = node.next;
-        }
-        self.current.sort_unstable_by(|a, b| b.cmp(a));
+        self.reached = time >> BUCKET_SHIFT;
+        self.bring_near();
         true
     }
 
-    /// The next bucket after the current one that the wheel holds an event in.
-    fn next_occupied(&self) -> Option<u64> {
-        let start = (self.current_bucket + 1) as usize % BUCKETS;
-        let distance = self
-            .scan(start, BUCKETS)
-            .or_else(|| self.scan(0, start).map(|distance| distance + BUCKETS - start))?;
-        Some(self.current_bucket + 1 + distance as u64)
+    /// Moves into the wheel what it now reaches.
+    #[cold]
+    fn bring_near(&mut self) {
+        self.far_bucket = u64::MAX;
+        while let Some(&Reverse((time, _, index))) = self.far.peek() {
+            let bucket = time >> BUCKET_SHIFT;
+            if bucket - self.reached >= BUCKETS as u64 {
+                self.far_bucket = bucket;
+                break;
+            }
+            self.far.pop();
+            self.link(time, index);
+        }
     }
 
-    /// How far from `start` the first occupied bucket in `start..end` is.
-    fn scan(&self, start: usize, end: usize) -> Option<usize> {
-        let mut word = start / 64;
-        let masked = self.occupied.get(word)? & (u64::MAX << (start % 64));
-        let mut bits = masked;
-        if bits == 0 {
-            word += 1;
-            loop {
-                let group = self.summary.get(word / 64)? & (u64::MAX << (word % 64));
-                if group != 0 {
-                    word = word / 64 * 64 + group.trailing_zeros() as usize;
-                    break;
-                }
-                word = (word / 64 + 1) * 64;
-            }
-            bits = self.occupied[word];
+    /// The first bucket that holds an event, from the one reached on; one must.
+    #[inline]
+    fn first_occupied(&self) -> usize {
+        let start = (self.reached & MASK) as usize;
+        let bits = self.occupied[start / 64] & (u64::MAX << (start % 64));
+        if bits != 0 {
+            return start / 64 * 64 + bits.trailing_zeros() as usize;
         }
-        let slot = word * 64 + bits.trailing_zeros() as usize;
-        (slot < end).then(|| slot - start)
+        self.first_occupied_word((start / 64 + 1) % WORDS)
     }
+
+    /// The same in the words from `start` on, and around to it.
+    fn first_occupied_word(&self, start: usize) -> usize {
+        let mut group = start / 64;
+        let mut bits = self.summary[group] & (u64::MAX << (start % 64));
+        while bits == 0 {
+            group = (group + 1) % self.summary.len();
+            bits = self.summary[group];
+        }
+        let word = group * 64 + bits.trailing_zeros() as usize;
+        word * 64 + self.occupied[word].trailing_zeros() as usize
+    }
+}
+
+/// An array on the heap, which it never leaves.
+fn filled<T: Copy, const N: usize>(with: T) -> Box<[T; N]> {
+    vec![with; N].try_into().unwrap_or_else(|_| unreachable!("a vector of N items is N long"))
 }
 
 #[cfg(test)]
@@ -203,9 +228,10 @@ mod tests {
         for event in 0..5 {
             queue.push(Ps(640), event);
         }
-        let order: Vec<i32> = std::iter::from_fn(|| queue.pop()).map(|(_, e)| e).collect();
+        let order: Vec<i32> =
+            std::iter::from_fn(|| queue.pop_before(Ps::MAX)).map(|(_, e)| e).collect();
         assert_eq!(order, [0, 1, 2, 3, 4]);
-        assert_eq!(queue.peek_time(), None);
+        assert_eq!(queue.pop_before(Ps::MAX), None);
     }
 
     proptest! {
@@ -230,14 +256,18 @@ mod tests {
                         model.insert((now + delay, number));
                     }
                     None => {
-                        prop_assert_eq!(queue.peek_time().map(|t| t.0), model.first().map(|e| e.0));
-                        let popped = queue.pop().map(|(time, event)| (time.0, event));
+                        if let Some(&(first, _)) = model.first() {
+                            prop_assert_eq!(queue.pop_before(Ps(first)), None);
+                        }
+                        let popped = queue.pop_before(Ps::MAX).map(|(time, event)| (time.0, event));
                         prop_assert_eq!(popped, model.pop_first());
                         now = popped.map_or(now, |(time, _)| time);
                     }
                 }
             }
-            let rest: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(t, e)| (t.0, e)).collect();
+            let rest: Vec<_> = std::iter::from_fn(|| queue.pop_before(Ps::MAX))
+                .map(|(t, e)| (t.0, e))
+                .collect();
             prop_assert_eq!(rest, model.into_iter().collect::<Vec<_>>());
         }
     }

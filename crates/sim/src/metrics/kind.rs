@@ -10,6 +10,11 @@ use super::result::KindStats;
 const SLOWDOWN_STEPS: u64 = 10_000;
 /// A percentile is at most 0.01 % above the exact one, and never below it.
 const SIGNIFICANT_DIGITS: u8 = 4;
+/// Up to here a histogram has room from the start, which costs nothing until it is used; it grows
+/// by itself to what it sees beyond.
+const LATENCY_USUAL: Ps = Ps(1 << 30);
+/// The same of slowdowns.
+const SLOWDOWN_USUAL: u64 = 1 << 10;
 
 #[derive(Clone, Debug)]
 pub(super) struct KindRecorder {
@@ -27,8 +32,12 @@ pub(super) struct KindRecorder {
 
 impl KindRecorder {
     pub(super) fn new() -> KindRecorder {
-        // Grows by itself to the largest value seen.
-        let histogram = || Histogram::new(SIGNIFICANT_DIGITS).expect("at most 5 digits");
+        let histogram = |usual| {
+            let histogram = Histogram::new_with_max(usual, SIGNIFICANT_DIGITS);
+            let mut histogram = histogram.expect("at most 5 digits, a maximum over 2");
+            histogram.auto(true);
+            histogram
+        };
         KindRecorder {
             messages: 0,
             payload_bytes: 0,
@@ -37,8 +46,8 @@ impl KindRecorder {
             slowdown_sum: 0.0,
             slowdown_min: f64::INFINITY,
             slowdown_max: 0.0,
-            latency_ps: histogram(),
-            slowdown_steps: histogram(),
+            latency_ps: histogram(LATENCY_USUAL.0),
+            slowdown_steps: histogram(SLOWDOWN_USUAL * SLOWDOWN_STEPS),
         }
     }
 

@@ -66,6 +66,8 @@ impl Frames {
     }
 
     /// When an item may start that is ready at `ready` on a link that memory leaves at `free`.
+    // Not inlined: most links have no frames, and their path is to stay short.
+    #[inline(never)]
     pub(super) fn admit(&mut self, ready: Ps, free: Ps, blocks: Blocks) -> Ps {
         // Until `free` memory held the link: frames only arrived.
         self.arrive_until(free);

@@ -52,7 +52,8 @@ pub struct Transmitter {
     backlog_max: Ps,
     /// Sum over items of picoseconds waited times picoseconds of their blocks.
     waited_ps2: u128,
-    frames: Option<Frames>,
+    /// Apart, so that a link without them is small.
+    frames: Option<Box<Frames>>,
     /// Items that wait, in order: the first starts when the link is next free.
     waiting: VecDeque<Waiting>,
 }
@@ -66,7 +67,7 @@ impl Transmitter {
         stream: u64,
     ) -> Transmitter {
         let frames = (background.load > 0.0)
-            .then(|| Frames::new(slot, background, arbitration, seed, stream));
+            .then(|| Box::new(Frames::new(slot, background, arbitration, seed, stream)));
         Transmitter {
             slot,
             free: Ps::ZERO,
@@ -107,18 +108,17 @@ impl Transmitter {
         moved: impl FnMut(u32, Ps),
     ) -> Ps {
         self.forget_started(ready);
-        let place = match stream {
-            _ if self.waiting.is_empty() => 0,
-            Stream::Data(_) => self.waiting.len(),
-            Stream::Urgent | Stream::UrgentBehind(_) => self.place_of(stream),
-        };
-        let start = if place == self.waiting.len() {
-            self.send(ready, blocks, data)
-        } else {
-            self.insert(ready, place, blocks, moved)
-        };
+        if !self.waiting.is_empty() && !matches!(stream, Stream::Data(_)) {
+            let place = self.place_of(stream);
+            if place < self.waiting.len() {
+                let start = self.insert(ready, place, blocks, moved);
+                self.waiting.insert(place, Waiting { name, start, stream });
+                return start;
+            }
+        }
+        let start = self.send(ready, blocks, data);
         if start > ready {
-            self.waiting.insert(place, Waiting { name, start, stream });
+            self.waiting.push_back(Waiting { name, start, stream });
         }
         start
     }
@@ -163,7 +163,9 @@ impl Transmitter {
 
     #[inline]
     fn count(&mut self, ready: Ps, start: Ps, length: Ps) {
-        self.waited_ps2 += u128::from((start - ready).0) * u128::from(length.0);
+        if start > ready {
+            self.waited_ps2 += u128::from((start - ready).0) * u128::from(length.0);
+        }
         self.backlog_max = self.backlog_max.max(self.free - ready);
     }
 
@@ -207,7 +209,7 @@ impl Transmitter {
     /// Ethernet frames that came to this link, and blocks of them still waiting.
     #[must_use]
     pub fn frames(&self) -> (u64, u64) {
-        self.frames.as_ref().map_or((0, 0), Frames::counts)
+        self.frames.as_ref().map_or((0, 0), |frames| frames.counts())
     }
 }
 

@@ -176,6 +176,12 @@ impl Flights {
     /// The name of an item that nobody waits for any more.
     pub(super) const PASSED_ON: u32 = u32::MAX;
 
+    /// What the next item will be named.
+    #[inline]
+    pub(super) fn next(&self) -> u32 {
+        self.free.last().map_or(self.items.len() as u32, |&index| index)
+    }
+
     #[inline]
     pub(super) fn insert(&mut self, item: Item) -> u32 {
         match self.free.pop() {
@@ -208,11 +214,11 @@ impl Flights {
         }
     }
 
-    /// Takes an item out; its index names another from now on.
+    /// Takes an item out; its index names the next one.
     #[inline]
-    pub(super) fn remove(&mut self, index: u32) -> Item {
+    pub(super) fn take(&mut self, index: u32) -> &Item {
         self.free.push(index);
-        self.items[index as usize]
+        &self.items[index as usize]
     }
 
     /// Items under way.

@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 
 use ethermem_edm::sched::SchedulerConfig;
 use ethermem_edm::{
-    Action, Address, Chunk, Emission, Event as HostEvent, FailReason, Host, HostConfig,
-    MESSAGE_BYTES_MAX, NodeId, Op, Request, RmwOperation, Status, StatusCode, SubmitError, Switch,
-    Token, WriteKind, budget as edm,
+    Action, Address, Emission, Event as HostEvent, FailReason, Host, HostConfig, MESSAGE_BYTES_MAX,
+    NodeId, Op, Request, RmwOperation, Status, StatusCode, SubmitError, Switch, Token, WriteKind,
+    budget as edm,
 };
 use ethermem_units::{Bytes, Cycles, Ps};
 use ethermem_wire::ChunkKind;
@@ -44,8 +44,6 @@ pub struct Edm {
     /// What is on a link or in a pipeline, by index.
     flights: Flights,
     nodes: Vec<Node>,
-    /// Chunks whose arrival is an event, by pair of source and destination.
-    arriving: Vec<u16>,
     chunk: Bytes,
     step_at: Ps,
     granted: Bytes,
@@ -63,6 +61,17 @@ struct Node {
     /// When the last grant leaves the grant queue: they leave in order.
     grants_until: Ps,
     timer_set: bool,
+    /// The source of each chunk that is on its way here and whose arrival is an event.
+    arriving: Vec<u16>,
+}
+
+impl Node {
+    /// A chunk of `source` that was on its way is here.
+    #[inline]
+    fn arrived(&mut self, source: u16) {
+        let place = self.arriving.iter().position(|&from| from == source);
+        self.arriving.swap_remove(place.expect("a chunk that arrives was on its way"));
+    }
 }
 
 /// Where an item is, or what is due.
@@ -118,23 +127,21 @@ impl Edm {
         while let Some(outbound) = self.hosts[usize::from(node)].poll_outbound(now) {
             let item = Item::from_host(node, outbound);
             let (blocks, _) = item.size();
-            let flight = self.flights.insert(item);
             let Edm { links, flights, delays, tracks, .. } = self;
             let link = links.up(node);
-            let name = (flight, item.stream(item.to));
+            let name = (flights.next(), item.stream(item.to));
             let start = link.send_in(now, item.size(), name, |name, by| flights.put_off(name, by));
             if let Some(tracks) = tracks {
                 tracks.up(sim.timeline(), &item, start, start + link.tail(blocks));
             }
             let first = start + delays.hop;
-            let due = if item.data > 0 {
-                first + delays.forward
+            if item.data > 0 {
+                let due = first + delays.forward;
+                sim.at(due, Event::AtEgress(flights.insert(Item { due, ..item })));
             } else {
-                first + link.tail(blocks) + delays.insert
-            };
-            flights.get_mut(flight).due = due;
-            let event = if item.data > 0 { Event::AtEgress } else { Event::AtSwitch };
-            sim.at(due, event(flight));
+                let due = first + link.tail(blocks) + delays.insert;
+                sim.at(due, Event::AtSwitch(flights.insert(Item { due, ..item })));
+            }
         }
         self.settle(sim, node);
     }
@@ -179,10 +186,11 @@ impl Edm {
     }
 
     fn at_switch(&mut self, sim: &mut Sim<Event>, flight: u32) {
-        let item = *self.flights.get(flight);
+        let item = self.flights.get(flight);
         let (now, from) = (sim.now(), NodeId::at(item.from));
         if item.due > now {
-            sim.at(item.due, Event::AtSwitch(flight));
+            let due = item.due;
+            sim.at(due, Event::AtSwitch(flight));
             return;
         }
         let queued = match item.payload {
@@ -198,9 +206,10 @@ impl Edm {
                 unreachable!("chunks go to their egress, grants come from the switch")
             }
         };
-        self.flights.remove(flight);
+        let item = self.flights.take(flight);
         if let Err(error) = queued {
-            self.break_off(format!("the switch refused {item:?}: {error:?}"));
+            let what = format!("the switch refused {item:?}: {error:?}");
+            self.break_off(what);
         }
         self.schedule_step(sim);
     }
@@ -246,53 +255,65 @@ impl Edm {
 
     fn at_egress(&mut self, sim: &mut Sim<Event>, flight: u32) {
         let now = sim.now();
-        let item = *self.flights.get(flight);
+        let item = self.flights.get(flight);
         if item.data > 0 && item.due > now {
-            sim.at(item.due, Event::AtEgress(flight));
+            let due = item.due;
+            sim.at(due, Event::AtEgress(flight));
             return;
         }
-        if let Payload::Chunk(chunk, _) = item.payload {
-            self.forward_check(&item, &chunk);
-            let pending = &mut self.arriving[pair(&item, self.hosts.len())];
-            if !chunk.last && *pending == 0 {
-                self.pass_on(sim, flight, chunk);
+        if let Payload::Chunk(chunk, _) = &item.payload {
+            let (from, to, last, bytes) = (item.from, item.to, chunk.last, chunk.bytes);
+            self.forward_check(flight, from, to, bytes);
+            let arriving = &mut self.nodes[usize::from(to)].arriving;
+            if !last && !arriving.contains(&from) {
+                self.pass_on(sim, flight);
                 return;
             }
-            *pending += 1;
+            arriving.push(from);
         } else {
             self.switch.on_emitted(now, NodeId::at(item.to), item.blocks.into());
         }
+        self.send_down(sim, flight);
+    }
+
+    /// Gives an item its slots on its downlink, and says when it is processed at its host.
+    #[inline]
+    fn send_down(&mut self, sim: &mut Sim<Event>, flight: u32) {
+        let now = sim.now();
         let Edm { links, flights, delays, nodes, tracks, .. } = self;
-        let link = links.down(item.to);
-        let (blocks, _) = item.size();
+        let item = flights.get(flight);
+        let (to, size) = (item.to, item.size());
+        let link = links.down(to);
         let name = (flight, item.stream(item.from));
-        let start = link.send_in(now, item.size(), name, |name, by| flights.put_off(name, by));
+        let start = link.send_in(now, size, name, |name, by| flights.put_off(name, by));
+        let tail = link.tail(size.0);
+        let item = flights.get_mut(flight);
         if let Some(tracks) = tracks {
-            tracks.down(sim.timeline(), &item, start, start + link.tail(blocks));
+            tracks.down(sim.timeline(), item, start, start + tail);
         }
-        let whole = start + link.tail(blocks) + delays.hop;
-        let queue = &mut nodes[usize::from(item.to)].grants_until;
+        let whole = start + tail + delays.hop;
+        let queue = &mut nodes[usize::from(to)].grants_until;
         let mut granted = |processed: Ps| {
             *queue = processed.max(*queue);
             *queue
         };
-        let due = match item.payload {
+        item.due = match item.payload {
             Payload::Grant(_) => granted(whole + delays.grant_to_data),
             Payload::Request(_) => granted(whole + delays.request_to_data),
             Payload::Chunk(..) | Payload::Notify(_) | Payload::Status(_) => {
                 whole + delays.receive_data
             }
         };
-        flights.get_mut(flight).due = due;
-        sim.at(due, Event::AtHost(flight));
+        sim.at(item.due, Event::AtHost(flight));
     }
 
     /// The circuit of the oldest grant must lead where the chunk is meant to go.
     #[inline]
-    fn forward_check(&mut self, item: &Item, chunk: &Chunk) {
-        let port = self.switch.on_chunk(NodeId::at(item.from), chunk.bytes);
-        if port != Some(NodeId::at(item.to)) {
-            self.break_off(format!("the circuit of {} leads to {port:?}: {item:?}", item.from));
+    fn forward_check(&mut self, flight: u32, from: u16, to: u16, bytes: Bytes) {
+        let port = self.switch.on_chunk(NodeId::at(from), bytes);
+        if port != Some(NodeId::at(to)) {
+            let item = self.flights.get(flight);
+            self.break_off(format!("the circuit of {from} leads to {port:?}: {item:?}"));
         }
     }
 
@@ -300,18 +321,21 @@ impl Edm {
     /// on when it arrives, only on the last one's arrival, so it needs no event of its own. But it
     /// must not overtake one that has: a message before it may have had the same id.
     #[inline]
-    fn pass_on(&mut self, sim: &mut Sim<Event>, flight: u32, chunk: Chunk) {
+    fn pass_on(&mut self, sim: &mut Sim<Event>, flight: u32) {
         let now = sim.now();
-        let item = self.flights.remove(flight);
+        let item = self.flights.take(flight);
+        let Payload::Chunk(chunk, _) = &item.payload else {
+            unreachable!("only data is passed on")
+        };
         let link = self.links.down(item.to);
         let name = (Flights::PASSED_ON, item.stream(item.from));
         let start = link.send_in(now, item.size(), name, |_, _| unreachable!("data moves nobody"));
         if let Some(tracks) = &self.tracks {
-            tracks.down(sim.timeline(), &item, start, start + link.tail(item.size().0));
+            tracks.down(sim.timeline(), item, start, start + link.tail(item.size().0));
         }
         self.delivered += chunk.bytes;
         let host = &mut self.hosts[usize::from(item.to)];
-        if let Some(Action::Store(stored)) = host.on_chunk(now, chunk) {
+        if let Some(Action::Store(stored)) = host.on_chunk(now, *chunk) {
             host.on_written(now, &stored, StatusCode::Ok);
         }
     }
@@ -323,11 +347,12 @@ impl Edm {
             sim.at(due, Event::AtHost(flight));
             return;
         }
-        let item = self.flights.remove(flight);
-        let host = &mut self.hosts[usize::from(item.to)];
+        let item = self.flights.take(flight);
+        let to = item.to;
+        let host = &mut self.hosts[usize::from(to)];
         match item.payload {
             Payload::Chunk(chunk, token) => {
-                self.arriving[pair(&item, self.nodes.len())] -= 1;
+                self.nodes[usize::from(to)].arrived(item.from);
                 self.delivered += chunk.bytes;
                 if let Some(Action::Store(stored)) = host.on_chunk(now, chunk) {
                     host.on_written(now, &stored, StatusCode::Ok);
@@ -347,18 +372,12 @@ impl Edm {
             }
             Payload::Notify(_) => unreachable!("a notification ends at the switch"),
         }
-        self.pump(sim, item.to);
+        self.pump(sim, to);
     }
 
     fn break_off(&mut self, what: String) {
         self.violation.get_or_insert(what);
     }
-}
-
-/// Where the pair of an item's ends stands among those of so many nodes.
-#[inline]
-fn pair(item: &Item, nodes: usize) -> usize {
-    usize::from(item.from) * nodes + usize::from(item.to)
 }
 
 impl Fabric for Edm {
@@ -383,7 +402,6 @@ impl Fabric for Edm {
             links: Star::new(config, config.edm.arbitration, seed),
             flights: Flights::default(),
             nodes: (0..nodes).map(|_| Node::default()).collect(),
-            arriving: vec![0; usize::from(nodes) * usize::from(nodes)],
             chunk: config.edm.chunk,
             step_at: Ps::MAX,
             granted: Bytes(0),
