@@ -3,6 +3,9 @@
 use ethermem_edm::EdmConfig;
 use ethermem_units::{BitsPerSecond, Ps};
 
+use crate::fabrics::fastpass::FastpassConfig;
+use crate::fabrics::ird::IrdConfig;
+
 /// The part of a scenario that describes the network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FabricConfig {
@@ -20,6 +23,10 @@ pub struct FabricConfig {
     pub pcs_clock: Ps,
     /// EDM's own parameters.
     pub edm: EdmConfig,
+    /// The idealised receiver-driven transport's.
+    pub ird: IrdConfig,
+    /// Fastpass's.
+    pub fastpass: FastpassConfig,
     /// Ethernet frames that share the links.
     pub background: Background,
 }

@@ -1,9 +1,14 @@
 //! The fabrics, one file or folder each, and their registry.
 
 pub mod edm;
+pub mod fastpass;
+mod framing;
 pub mod ideal;
+pub mod ird;
 pub mod output_queued;
 pub mod raw_ethernet;
+
+pub use framing::Framing;
 
 use ethermem_units::{Bytes, Ps};
 
@@ -40,6 +45,8 @@ fn alone<F: Fabric>(config: &FabricConfig, kind: Kind, bytes: Bytes) -> Ps {
 pub const FABRICS: &[FabricEntry] = &[
     entry::<edm::Edm>("edm", "memory in the PHY, grants from a scheduler in the switch"),
     entry::<raw_ethernet::RawEthernet>("raw-ethernet", "MAC frames, store-and-forward L2 switch"),
+    entry::<ird::Ird>("ird", "idealised receiver-driven: credits by SRPT, paced by the receiver"),
+    entry::<fastpass::Fastpass>("fastpass", "an arbiter on its own link allocates timeslots"),
     entry::<output_queued::OutputQueued>("output-queued", "bound: EDM's path, nobody schedules"),
     entry::<ideal::Ideal>("ideal", "bound: every message alone on its path"),
 ];

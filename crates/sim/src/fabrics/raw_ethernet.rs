@@ -26,8 +26,11 @@ const PREAMBLE_BYTES: u64 = 8;
 const GAP_BYTES: u64 = 12;
 /// Operation, message id, length and a 64-bit address, in every frame.
 const MEMORY_HEADER_BYTES: u64 = 16;
+/// What the line takes of a frame beside its data, when it is not a small one.
+pub(super) const OVERHEAD_BYTES: u64 =
+    PREAMBLE_BYTES + FRAME_OVERHEAD_BYTES + MEMORY_HEADER_BYTES + GAP_BYTES;
 /// Data that one frame carries at most.
-const DATA_BYTES_MAX: u64 = MTU_BYTES - MEMORY_HEADER_BYTES;
+pub(super) const DATA_BYTES_MAX: u64 = MTU_BYTES - MEMORY_HEADER_BYTES;
 
 /// See the module.
 pub struct RawEthernet {
@@ -62,13 +65,13 @@ pub enum Event {
 }
 
 /// Blocks of a frame on the line, with preamble and gap.
-fn frame_blocks(data_bytes: u64) -> Blocks {
+pub(super) fn frame_blocks(data_bytes: u64) -> Blocks {
     let frame = (data_bytes + MEMORY_HEADER_BYTES + FRAME_OVERHEAD_BYTES).max(FRAME_BYTES_MIN);
     Bytes(PREAMBLE_BYTES + frame + GAP_BYTES).to_blocks()
 }
 
 /// Blocks after whose arrival a frame is whole: the gap is none of it.
-fn frame_tail(data_bytes: u64) -> Blocks {
+pub(super) fn frame_tail(data_bytes: u64) -> Blocks {
     let frame = (data_bytes + MEMORY_HEADER_BYTES + FRAME_OVERHEAD_BYTES).max(FRAME_BYTES_MIN);
     Bytes(PREAMBLE_BYTES + frame).to_blocks()
 }

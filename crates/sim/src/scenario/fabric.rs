@@ -5,12 +5,17 @@ use std::ops::RangeInclusive;
 use ethermem_edm::{Arbitration, EdmConfig, Order, Policy};
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
+use super::credits;
 use super::table::{Table, as_integer, as_number};
 use crate::config::{Background, FabricConfig, pcs_clock, scheduler_clock};
 use crate::workload::InputError;
 
 /// Data rates that a link may have, in Gb/s.
 pub const LINK_GBPS: [u64; 6] = [10, 25, 40, 100, 200, 400];
+const DEFAULT_LINK: BitsPerSecond = match BitsPerSecond::from_gbps(100) {
+    Ok(rate) => rate,
+    Err(_) => panic!("100 Gb/s is an Ethernet rate"),
+};
 const CHUNK_BYTES: RangeInclusive<u64> = 64..=1024;
 
 /// The kind and the configuration of the fabric; `fabrics` are the kinds there are, the default
@@ -33,6 +38,8 @@ pub(super) fn read(
         pcs_clock: clock_ns(&table, "pcs_clock_ns", "64 bits at the lane rate of link_gbps")?
             .unwrap_or_else(|| pcs_clock(link)),
         edm: edm(table.table("edm")?, link)?,
+        ird: credits::ird(table.table("ird")?)?,
+        fastpass: credits::fastpass(table.table("fastpass")?)?,
         background: background(root.table("background")?)?,
     };
     table.finish()?;
@@ -106,11 +113,20 @@ fn background(table: Table<'_>) -> Result<Background, InputError> {
 }
 
 fn link_rate(table: &Table<'_>) -> Result<BitsPerSecond, InputError> {
+    Ok(rate_gbps(table, "link_gbps", "100")?.unwrap_or(DEFAULT_LINK))
+}
+
+/// The rate of a link, when it is there.
+pub(super) fn rate_gbps(
+    table: &Table<'_>,
+    key: &str,
+    default: &str,
+) -> Result<Option<BitsPerSecond>, InputError> {
     let names = LINK_GBPS.map(|gbps| gbps.to_string()).join(", ");
-    let gbps = table.read("link_gbps", 100, &names, |value| {
+    let gbps = table.read(key, default, &names, |value| {
         as_integer(value).filter(|gbps| LINK_GBPS.contains(gbps))
     })?;
-    let rate = BitsPerSecond::from_gbps(gbps.unwrap_or(100));
+    let rate = gbps.map(BitsPerSecond::from_gbps).transpose();
     Ok(rate.expect("a block of every Ethernet rate takes whole picoseconds"))
 }
 

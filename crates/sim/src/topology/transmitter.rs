@@ -79,6 +79,12 @@ impl Transmitter {
         }
     }
 
+    /// A link beside the network's own, that no background frames share.
+    pub(crate) fn without_frames(slot: Ps) -> Transmitter {
+        let background = Background { load: 0.0, frame_bytes: 0 };
+        Transmitter::new(slot, &background, Arbitration::Fair, 0, 0)
+    }
+
     /// Sends an item of `blocks`, `data` of which carry data, as soon as it is `ready` and its
     /// turn has come. Gives the time its first block starts.
     ///

@@ -3,7 +3,9 @@
 mod contention;
 mod determinism;
 mod egress;
+mod fastpass;
 mod invariants;
+mod ird;
 mod queueing;
 mod snapshots;
 mod support;

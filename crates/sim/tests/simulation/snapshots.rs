@@ -6,13 +6,15 @@ use std::path::Path;
 use crate::support::{run_scenario, scenario};
 
 /// Name of the snapshot, fabric, and what the scenario has beside the common part.
-const RUNS: [(&str, &str, &str); 8] = [
+const RUNS: [(&str, &str, &str); 10] = [
     ("edm-srpt", "edm", "policy = \"srpt\""),
     ("edm-srpt-relaxed", "edm", "policy = \"srpt\"\norder = \"relaxed\""),
     ("edm-srpt-published", "edm", "policy = \"srpt-published\""),
     ("edm-fcfs", "edm", "policy = \"fcfs\""),
     ("edm-auto", "edm", "policy = \"auto\""),
     ("raw-ethernet", "raw-ethernet", ""),
+    ("ird", "ird", ""),
+    ("fastpass", "fastpass", ""),
     ("output-queued", "output-queued", ""),
     ("ideal", "ideal", ""),
 ];

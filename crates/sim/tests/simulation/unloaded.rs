@@ -9,7 +9,9 @@ use ethermem_edm::budget as edm;
 use ethermem_sim::budget::{Operation, Stack, Timing, edm_stages, mac_stages};
 use ethermem_sim::engine::{Alone, Fabric};
 use ethermem_sim::fabrics::edm::Edm;
+use ethermem_sim::fabrics::fastpass::Fastpass;
 use ethermem_sim::fabrics::ideal::Ideal;
+use ethermem_sim::fabrics::ird::Ird;
 use ethermem_sim::fabrics::output_queued::OutputQueued;
 use ethermem_sim::fabrics::raw_ethernet::RawEthernet;
 use ethermem_sim::{FabricConfig, Kind};
@@ -221,4 +223,56 @@ fn the_denominator_of_a_long_message_is_that_of_running_it() {
     check::<RawEthernet>(&config);
     check::<OutputQueued>(&config);
     check::<Ideal>(&config);
+    check::<Ird>(&config);
+    check::<Fastpass>(&config);
+}
+
+/// The frame of a payload with a 16 B memory header, as `raw-ethernet` counts it: blocks of the
+/// line, and blocks but the first until it is whole.
+fn mac_frame(data: u64) -> (u64, u64) {
+    let frame = (data + 34).max(64);
+    ((8 + frame + 12).div_ceil(8), (8 + frame).div_ceil(8) - 1)
+}
+
+const FRAME_DATA_MAX: u64 = 1_500 - 16;
+
+/// Slots of a message's frames through the switch: the full ones are stored once, and the last one
+/// waits behind them at its egress.
+fn frames_back_to_back(bytes: u64) -> u64 {
+    let full = (bytes - 1) / FRAME_DATA_MAX;
+    let last = bytes - full * FRAME_DATA_MAX;
+    match full {
+        0 => 2 * mac_frame(last).1,
+        _ => mac_frame(FRAME_DATA_MAX).1 + full * mac_frame(FRAME_DATA_MAX).0 + mac_frame(last).1,
+    }
+}
+
+#[test]
+fn ird_takes_a_credit_across_and_the_data_back() {
+    check::<Ird>(&configs(), |config, kind, bytes| {
+        let timing = Timing::of(config);
+        // A write too: its receiver knows of it at once, but its sender waits for the credit.
+        let budget = timing.total(&mac_stages(Operation::Read, Stack::RawEthernet, &timing));
+        // Credits are paced as the frames they call for, which so follow each other without a gap.
+        let data = frames_back_to_back(bytes);
+        budget
+            + memory_access(config, kind)
+            + config.link.block_time() * (2 * mac_frame(0).1 + data)
+    });
+}
+
+#[test]
+fn fastpass_takes_a_demand_an_allocation_and_the_data_across() {
+    let slow = fabric_config("nodes = 4\n[fabric.fastpass]\narbiter_gbps = 10");
+    let configs: Vec<FabricConfig> = configs().into_iter().chain([slow]).collect();
+    check::<Fastpass>(&configs, |config, kind, bytes| {
+        let timing = Timing::of(config);
+        // The decision takes no time, and the allocation of a read carries its request.
+        let crossing = timing.total(&mac_stages(Operation::Write, Stack::RawEthernet, &timing));
+        let arbiter = config.fastpass.arbiter_link.unwrap_or(config.link);
+        crossing * 3
+            + memory_access(config, kind)
+            + (arbiter.block_time() + config.link.block_time()) * (2 * mac_frame(0).1)
+            + config.link.block_time() * frames_back_to_back(bytes)
+    });
 }

@@ -3,6 +3,9 @@ use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
 use super::*;
 use crate::config::Background;
+use crate::fabrics::Framing;
+use crate::fabrics::fastpass::FastpassConfig;
+use crate::fabrics::ird::IrdConfig;
 use crate::workload::{
     Pattern, PoissonConfig, SizeDistribution, TraceConfig, TraceFormat, built_in,
 };
@@ -33,6 +36,8 @@ fn everything_has_a_default() {
             transceiver: Ps(19_000),
             memory_access: Ps(0),
             pcs_clock: Ps(2_560),
+            ird: IrdConfig::default(),
+            fastpass: FastpassConfig::default(),
             edm: EdmConfig { scheduler_clock: Some(Ps(333)), ..EdmConfig::default() },
             background: Background { load: 0.0, frame_bytes: 1518 },
         },
@@ -70,6 +75,13 @@ const EVERY_KEY: &str = r#"
         scheduler_clock_ns = 0.333
         lookahead_iterations = 3
         ahead_blocks = 40
+        [fabric.ird]
+        framing = "phy"
+        window_bytes = 9000
+        [fabric.fastpass]
+        arbiter_gbps = 400
+        timeslot_bytes = 1000
+        allocation_timeslots = 3
         [background]
         load = 0.25
         frame_bytes = 9018
@@ -113,6 +125,12 @@ fn every_key_is_read() {
         memory_access: Ps(82_000),
         pcs_clock: Ps(1_280),
         edm,
+        ird: IrdConfig { framing: Framing::Phy, window: Some(Bytes(9_000)) },
+        fastpass: FastpassConfig {
+            arbiter_link: BitsPerSecond::from_gbps(400).ok(),
+            timeslot: Bytes(1_000),
+            allocation_timeslots: 3,
+        },
         background: Background { load: 0.25, frame_bytes: 9018 },
     };
     let workload = WorkloadConfig::Poisson(PoissonConfig {

@@ -1,0 +1,146 @@
+//! What scheduled fabrics put on their links: MAC frames, or EDM's blocks and stages.
+
+use ethermem_edm::budget as edm;
+use ethermem_units::{Blocks, Bytes, Ps};
+use ethermem_wire::{AddressWidth, ChunkKind};
+
+use super::raw_ethernet::{DATA_BYTES_MAX, OVERHEAD_BYTES, frame_blocks, frame_tail};
+use crate::FabricConfig;
+use crate::budget::{L2_FORWARDING, MAC, STANDARD_PCS, Timing};
+use crate::topology::Transmitter;
+
+/// What messages are put into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Framing {
+    /// MAC frames through a store-and-forward switch, as `raw-ethernet` has them.
+    #[default]
+    Mac,
+    /// Blocks of the PCS, cut through, as EDM has them: what is left is the scheduling alone.
+    Phy,
+}
+
+/// The sizes of one item on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    /// Blocks that it takes.
+    pub(super) line: Blocks,
+    /// Those that carry data.
+    pub(super) data: Blocks,
+    /// Blocks until the switch can forward it.
+    forwarded: Blocks,
+    /// Blocks until it is whole.
+    whole: Blocks,
+}
+
+/// A framing with its delays.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Medium {
+    framing: Framing,
+    /// Data bytes that one item carries at most.
+    pub(super) data_max: u64,
+    /// What a host takes before the transmitter for control.
+    pub(super) request: Ps,
+    /// What it takes of control it receives, until it acts on it.
+    pub(super) receive: Ps,
+    /// What it takes before the transmitter for data.
+    pub(super) generate: Ps,
+    /// What it takes of data it receives.
+    pub(super) take: Ps,
+    hop: Ps,
+    forward: Ps,
+}
+
+impl Medium {
+    pub(super) fn of(config: &FabricConfig, framing: Framing) -> Medium {
+        let timing = Timing::of(config);
+        match framing {
+            Framing::Mac => {
+                let mac = timing.cycles(MAC);
+                Medium {
+                    framing,
+                    data_max: DATA_BYTES_MAX,
+                    request: mac,
+                    receive: mac,
+                    generate: mac,
+                    take: mac,
+                    hop: timing.hop(STANDARD_PCS),
+                    forward: mac * 2 + L2_FORWARDING,
+                }
+            }
+            Framing::Phy => Medium {
+                framing,
+                data_max: config.edm.chunk.0,
+                request: timing.cycles(edm::GENERATE_REQUEST),
+                receive: timing.cycles(edm::RECEIVE_REQUEST + edm::GRANT_QUEUE),
+                generate: timing.cycles(edm::GENERATE_DATA),
+                take: timing.cycles(edm::RECEIVE_DATA),
+                hop: timing.hop(edm::PCS),
+                forward: timing.cycles(edm::FORWARD),
+            },
+        }
+    }
+
+    /// An item with data, at most `data_max` bytes.
+    pub(super) fn data(&self, bytes: u64) -> Size {
+        let data = Bytes(bytes).to_blocks();
+        match self.framing {
+            Framing::Mac => mac(bytes),
+            Framing::Phy => {
+                let line = ethermem_wire::chunk_blocks(ChunkKind::ReadResponse, Bytes(bytes));
+                Size { line, data, forwarded: Blocks(1), whole: line }
+            }
+        }
+    }
+
+    /// A credit or a request: a frame of the least size, or an RREQ, whole before it is forwarded.
+    pub(super) fn control(&self) -> Size {
+        match self.framing {
+            Framing::Mac => mac(0),
+            Framing::Phy => {
+                let line = ethermem_wire::read_request_blocks(AddressWidth::Bits40);
+                Size { line, data: Blocks(0), forwarded: line, whole: line }
+            }
+        }
+    }
+
+    /// Blocks on the line and number of the items of a message's data, with at most `each` bytes.
+    pub(super) fn data_blocks(&self, bytes: Bytes, each: u64) -> (f64, u64) {
+        let (full, rest) = (bytes.0 / each, bytes.0 % each);
+        let last = if rest > 0 { self.data(rest).line } else { Blocks(0) };
+        let line = full * self.data(each).line.0 + last.0;
+        (line as f64, full + u64::from(rest > 0))
+    }
+
+    /// Hands an item to an uplink; gives when it is at its egress.
+    pub(super) fn up(&self, link: &mut Transmitter, ready: Ps, size: Size) -> Ps {
+        let start = link.send(ready, size.line, size.data);
+        start + link.tail(size.forwarded) + self.hop + self.forward
+    }
+
+    /// When an item that started so on its uplink is at its egress.
+    pub(super) fn after_up(&self, start: Ps, size: Size, slot: Ps) -> Ps {
+        start + slot * (size.forwarded.0 - 1) + self.hop + self.forward
+    }
+
+    /// When an item that started so on its downlink is whole at the host.
+    pub(super) fn after_down(&self, start: Ps, size: Size, slot: Ps) -> Ps {
+        start + slot * (size.whole.0 - 1) + self.hop
+    }
+
+    /// How long an item takes from one host to another, nothing else on the way.
+    pub(super) fn crossing(&self, size: Size, slot: Ps, before: Ps, after: Ps) -> Ps {
+        let egress = self.after_up(before, size, slot);
+        self.after_down(egress, size, slot) + after
+    }
+}
+
+/// Data bytes of the frame that takes so many bytes of the line, preamble and gap included.
+pub(super) fn frame_data(line: Bytes) -> u64 {
+    line.0 - OVERHEAD_BYTES
+}
+
+fn mac(bytes: u64) -> Size {
+    let tail = frame_tail(bytes);
+    let data = Bytes(bytes).to_blocks();
+    Size { line: frame_blocks(bytes), data, forwarded: tail, whole: tail }
+}

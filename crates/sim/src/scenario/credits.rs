@@ -1,0 +1,39 @@
+//! The tables of fabrics that send on credit or by allocation.
+
+use ethermem_units::Bytes;
+
+use super::fabric::rate_gbps;
+use super::table::{Table, as_integer};
+use crate::fabrics::Framing;
+use crate::fabrics::fastpass::FastpassConfig;
+use crate::fabrics::ird::IrdConfig;
+use crate::workload::InputError;
+
+/// What a window may be: from a frame's worth to what no link holds.
+const WINDOW_BYTES: (u64, u64) = (64, 1_000_000_000);
+
+pub(super) fn ird(table: Table<'_>) -> Result<IrdConfig, InputError> {
+    let (least, most) = WINDOW_BYTES;
+    let config = IrdConfig {
+        framing: table.choice("framing", &[("mac", Framing::Mac), ("phy", Framing::Phy)])?,
+        window: table
+            .read("window_bytes", "a round trip of the link", &format!("{least} to {most}"), |v| {
+                as_integer(v).filter(|bytes| (least..=most).contains(bytes))
+            })?
+            .map(Bytes),
+    };
+    table.finish()?;
+    Ok(config)
+}
+
+pub(super) fn fastpass(table: Table<'_>) -> Result<FastpassConfig, InputError> {
+    let default = FastpassConfig::default();
+    let timeslots = u64::from(default.allocation_timeslots);
+    let config = FastpassConfig {
+        arbiter_link: rate_gbps(&table, "arbiter_gbps", "link_gbps")?,
+        timeslot: Bytes(table.integer("timeslot_bytes", default.timeslot.0, 84..=1_538)?),
+        allocation_timeslots: table.integer("allocation_timeslots", timeslots, 1..=255)? as u8,
+    };
+    table.finish()?;
+    Ok(config)
+}

@@ -1,0 +1,82 @@
+//! Fastpass against its definition and its own arithmetic.
+
+use ethermem_sim::engine::Alone;
+use ethermem_sim::fabrics::fastpass::Fastpass;
+use ethermem_sim::{Kind, Message};
+use ethermem_units::{BitsPerSecond, Bytes, Ps};
+
+use crate::support::{fabric_config, message, run_messages};
+
+const SLOT: Ps = Ps(640);
+/// Blocks of a frame of the least size, and of a full one: a timeslot.
+const CONTROL: u64 = 11;
+const TIMESLOT: u64 = 193;
+
+/// Writes that are all there from the start, no two in a row of one node or to one node.
+fn writes(nodes: u16, rounds: u16, bytes: u64) -> Vec<Message> {
+    let pairs = (0..rounds).flat_map(|round| (0..nodes).map(move |node| (round, node)));
+    let to = |(round, node)| (node, (node + 1 + round) % nodes);
+    let write = |(from, to)| message(Ps::ZERO, Kind::Write, from, to, bytes);
+    pairs.map(to).map(write).collect()
+}
+
+#[test]
+fn the_arbiter_saturates_where_its_control_bytes_say() {
+    // A demand and an allocation for each message: in either direction its link carries a message
+    // for every 11 blocks, whatever the network could. 144 nodes could send 64 B every 15 blocks
+    // each, a hundred times as many.
+    let (nodes, rounds) = (144, 20);
+    let messages = u64::from(nodes * rounds);
+    for gbps in [25, 100, 400] {
+        let keys = format!("nodes = {nodes}\n[fabric.fastpass]\narbiter_gbps = {gbps}");
+        let config = fabric_config(&keys);
+        let (_, end) = run_messages::<Fastpass>(&config, &writes(nodes, rounds, 64));
+        let alone = Alone::<Fastpass>::new(&config).time(Kind::Write, Bytes(64));
+        let rate = BitsPerSecond::from_gbps(gbps).expect("an Ethernet rate");
+        let least = alone + rate.block_time() * (CONTROL * (messages - 1));
+        assert!(end.ended >= least, "{gbps} Gb/s: {} under {least}", end.ended);
+        // The last demand waits for a timeslot to begin, and its allocation for those of the
+        // demands that came within one and wait with it.
+        let most = least + SLOT * (2 * TIMESLOT);
+        assert!(end.ended <= most, "{gbps} Gb/s: {} over {most}", end.ended);
+    }
+}
+
+#[test]
+fn a_timeslot_joins_all_who_can_be_joined() {
+    // Two messages of one sender, two to one receiver, one apart from them.
+    let config = fabric_config("nodes = 8");
+    let write = |from, to| message(Ps::ZERO, Kind::Write, from, to, 1_484);
+    let messages = [write(0, 1), write(0, 2), write(3, 1), write(4, 5)];
+    let (finished, end) = run_messages::<Fastpass>(&config, &messages);
+    let matching = end.stats.matching.expect("an arbiter matches");
+    assert_eq!(matching.grants, 4);
+    // Demands come 11 blocks apart: the first timeslot starts with the first alone, and the second
+    // joins all others: 3 to 1, 0 to 2, 4 to 5.
+    assert_eq!((matching.rounds, matching.size_max), (2, 3));
+    let alone = Alone::<Fastpass>::new(&config).time(Kind::Write, Bytes(1_484));
+    assert_eq!(finished[0], alone);
+    // The three allocations leave the arbiter one after the other, from the second receiver on:
+    // it looked at another one first before.
+    let later = [(1, 1), (2, 0), (3, 2)];
+    for (message, place) in later {
+        let expected = alone + SLOT * (TIMESLOT + CONTROL * place);
+        assert_eq!(finished[message], expected, "{message}");
+    }
+}
+
+#[test]
+fn a_pair_is_held_for_the_timeslots_of_its_allocation() {
+    // 12 frames in allocations of 8 timeslots, then a frame of another sender for the same node
+    // that came later: by timeslots left it goes between them.
+    let config = fabric_config("nodes = 4");
+    let messages = [
+        message(Ps::ZERO, Kind::Write, 1, 0, 12 * 1_484),
+        message(Ps::from_ns(50), Kind::Write, 2, 0, 1_484),
+    ];
+    let (finished, _) = run_messages::<Fastpass>(&config, &messages);
+    let mut alone = Alone::<Fastpass>::new(&config);
+    let mut alone = |bytes| alone.time(Kind::Write, Bytes(bytes));
+    assert_eq!(finished[0], alone(12 * 1_484) + SLOT * TIMESLOT);
+    assert_eq!(finished[1], alone(1_484) + SLOT * (8 * TIMESLOT));
+}
