@@ -20,4 +20,4 @@ pub use message::{
     RmwOperation, Status, StatusCode, SubmitError, Token, WriteKind,
 };
 pub use redundancy::{Interface, MirroredConfig, MirroredHost, RedundancyCounters, Transmit};
-pub use switch::{Dropped, Emission, Switch};
+pub use switch::{Emission, Notice, Switch};

@@ -71,6 +71,15 @@ impl Host {
         self.link_down = false;
     }
 
+    /// The own link works again, and no peer is reached before [`Host::restore_peer`] says so.
+    pub(crate) fn restore_link_alone(&mut self) {
+        assert!(self.link_down, "the link is in use");
+        self.restore_link();
+        for peer in (0..self.peers.len() as u16).map(NodeId::at) {
+            self.destination(peer).flags |= DOWN;
+        }
+    }
+
     fn fail(&mut self, peer: NodeId, why: FailReason) {
         self.purge(peer);
         while let Some(index) = self.any_queued(peer) {

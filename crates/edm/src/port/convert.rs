@@ -11,8 +11,9 @@ use crate::message::{
 };
 
 /// The opcode of a status that answers no message: from a switch, that `peer` is gone
-/// ([`StatusCode::LinkDisabled`]) or back ([`StatusCode::Ok`]); from a host, that the
-/// oldest grant it has not answered stays unused ([`StatusCode::Null`]).
+/// ([`StatusCode::LinkDisabled`]) or back ([`StatusCode::Ok`]); from a host, that it
+/// has heard so and given up what it had with `peer` ([`StatusCode::LinkDisabled`]), or that
+/// the oldest grant it has not answered stays unused ([`StatusCode::Null`]).
 pub const PEER_DOWN_OPCODE: u8 = 0;
 
 /// Least chunk of a network on the wire: the index of a chunk, 15 bits, tells where in a message

@@ -8,8 +8,8 @@ use wire::{Block, Message};
 
 use crate::memory::Memory;
 use crate::message::{
-    Action, Address, Chunk, Event, MemoryRequest, Op, Outbound, Request, StatusCode, SubmitError,
-    Token, WriteKind,
+    Action, Address, Chunk, Event, MemoryRequest, MessageId, Op, Outbound, Request, StatusCode,
+    SubmitError, Token, WriteKind,
 };
 use crate::phy::{LineBlock, MemorySource, REMOTE_FAULT, RxEvent, RxExtractor, TxArbiter, Unit};
 use crate::redundancy::{Interface, MirroredConfig, MirroredHost, Transmit};
@@ -315,6 +315,9 @@ impl<U: Buffers> Source<'_, U> {
     fn load(&mut self, transmit: Transmit) {
         let message = match transmit {
             Transmit::Unused { peer, id } => convert::link_status(peer, id, StatusCode::Null),
+            Transmit::Heard { peer } => {
+                convert::link_status(peer, MessageId(0), StatusCode::LinkDisabled)
+            }
             Transmit::Message(Outbound::Request(request)) => {
                 convert::request(&request).expect("checked at submission")
             }

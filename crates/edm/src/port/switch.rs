@@ -12,7 +12,7 @@ use crate::phy::{
     ABORT, LineBlock, MemorySource, REMOTE_FAULT, RxEvent, RxExtractor, TxArbiter, TxSlot, Unit,
 };
 use crate::sched::SchedulerConfig;
-use crate::switch::{Emission, Switch};
+use crate::switch::{Emission, Notice, Switch};
 
 use super::convert;
 use super::egress::{ChunkSlot, Egress};
@@ -52,7 +52,7 @@ struct Port {
     ingress: Ingress,
     egress: Egress,
     /// Grants and released requests, in the order in which their circuits were opened: the node
-    /// answers them in the order in which they come.
+    /// answers them in the order in which they come. Word of a peer keeps its place among them.
     emissions: VecDeque<Queued>,
     /// Statuses.
     statuses: VecDeque<Block>,
@@ -62,15 +62,23 @@ struct Port {
     in_chunk: bool,
 }
 
-/// A grant or a released request that waits to leave.
+/// What the switch says of its own accord.
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    Emission(Emission),
+    Notice(Notice),
+}
+
+/// A grant, a released request or word of a peer that waits to leave.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     /// When it may leave at the earliest.
     at: Ps,
     /// For a request: the chunks of the egress port before it. Some may be writes of its own
-    /// compute node, submitted before it, and are not to be overtaken.
+    /// compute node, submitted before it, and are not to be overtaken. For word that a peer is
+    /// back: what is left of before it had gone must not come after it.
     behind: u64,
-    emission: Emission,
+    word: Word,
 }
 
 /// Where the blocks of the chunk that comes in go.
@@ -94,16 +102,17 @@ impl BlockSwitch {
         let ports = usize::from(config.ports);
         // An acknowledged chunk has a block more than a posted one.
         let config = SchedulerConfig { chunk_overhead_blocks: 3, ..config.clone() };
+        // Word of a peer: that it is back, and that it is gone again.
         let active = 2 * ports * usize::from(config.notifications_max);
-        // An acknowledgement for each write that can be open, and word of every port.
-        let statuses = ports * (MessageId::ROWS + usize::from(config.notifications_max) + 2);
+        // An acknowledgement for each write that can be open.
+        let statuses = ports * (MessageId::ROWS + usize::from(config.notifications_max));
         let port = || Port {
             up: true,
             receiver: RxExtractor::new(),
             transmitter: TxArbiter::new(arbitration),
             ingress: Ingress::Between,
             egress: Egress::new(CHUNK_BLOCKS_MAX),
-            emissions: VecDeque::with_capacity(active),
+            emissions: VecDeque::with_capacity(active + 2 * ports),
             statuses: VecDeque::with_capacity(statuses),
             request: VecDeque::with_capacity(8),
             in_chunk: false,
@@ -163,12 +172,13 @@ impl BlockSwitch {
             }
             RxEvent::Message(message) => match chunk_bytes(&message) {
                 Some(bytes) => self.end_chunk(from, block, bytes),
-                None => {
-                    let status = take_message(switch, counters, now, from, message);
-                    if let Some((to, status)) = status {
-                        self.send_status(to, status);
+                None => match take_message(switch, counters, now, from, message) {
+                    Taken::Here => {}
+                    Taken::Status(to, status) => self.pass_status(from, to, status),
+                    Taken::Heard(peer) => {
+                        switch.on_heard(from, peer, |notice| tell(ports, notice));
                     }
-                }
+                },
             },
             RxEvent::Refused(_) => {
                 counters.messages_unexpected += 1;
@@ -261,8 +271,8 @@ impl BlockSwitch {
                 port.ingress = Ingress::Drop;
             }
         }
-        self.switch.fail_port(failed, |_| {});
-        self.tell_all(failed, wire::StatusCode::LinkDisabled);
+        let BlockSwitch { switch, ports, .. } = self;
+        switch.fail_port(failed, |notice| tell(ports, notice));
     }
 
     /// Puts a repaired port back into service. Its node must have heard of the failure, and is to
@@ -271,26 +281,14 @@ impl BlockSwitch {
         if std::mem::replace(&mut self.port(port).up, true) {
             return;
         }
-        self.switch.restore_port(port);
-        self.tell_all(port, wire::StatusCode::Ok);
-        for other in (0..self.ports.len() as u16).map(NodeId::at).filter(|&other| other != port) {
-            if !self.is_up(other) {
-                let gone = wire::StatusCode::LinkDisabled;
-                self.send_status(port, convert::link_status(other, MessageId(0), gone));
-            }
-        }
+        let BlockSwitch { switch, ports, .. } = self;
+        switch.restore_port(port, |notice| tell(ports, notice));
     }
 
-    fn tell_all(&mut self, about: NodeId, code: wire::StatusCode) {
-        let status = convert::link_status(about, MessageId(0), code);
-        for to in (0..self.ports.len() as u16).map(NodeId::at).filter(|&to| to != about) {
-            self.send_status(to, status);
-        }
-    }
-
-    fn send_status(&mut self, to: NodeId, status: Message<'_>) {
-        if let Some(port) = self.ports.get_mut(usize::from(to.number())).filter(|port| port.up) {
-            port.statuses.extend(status.blocks());
+    /// Passes a status on, unless it may be of before one of the two had failed.
+    fn pass_status(&mut self, from: NodeId, to: NodeId, status: Message<'_>) {
+        if self.switch.is_joined(from, to) {
+            self.port(to).statuses.extend(status.blocks());
         }
     }
 
@@ -304,7 +302,7 @@ impl BlockSwitch {
                     Emission::Grant { .. } => 0,
                     Emission::Release { .. } => port.egress.mark(),
                 };
-                port.emissions.push_back(Queued { at, behind, emission });
+                port.emissions.push_back(Queued { at, behind, word: Word::Emission(emission) });
             });
         }
     }
@@ -325,6 +323,13 @@ impl BlockSwitch {
     }
 }
 
+/// Queues word of a peer behind all that its node is sent before.
+fn tell(ports: &mut [Port], notice: Notice) {
+    let port = &mut ports[usize::from(notice.to.number())];
+    let behind = port.egress.mark();
+    port.emissions.push_back(Queued { at: Ps::ZERO, behind, word: Word::Notice(notice) });
+}
+
 /// Data bytes of a chunk; `None` for every other message.
 fn chunk_bytes(message: &Message<'_>) -> Option<Bytes> {
     let data = match message {
@@ -336,14 +341,23 @@ fn chunk_bytes(message: &Message<'_>) -> Option<Bytes> {
     Some(Bytes(data.bytes().len() as u64))
 }
 
-/// Takes a message other than a chunk; gives the status that is to be passed on, and to whom.
+/// What is left to do with a message.
+enum Taken {
+    Here,
+    /// To be passed on to a node.
+    Status(NodeId, Message<'static>),
+    /// Its sender has given up what it had with a peer.
+    Heard(NodeId),
+}
+
+/// Takes a message other than a chunk.
 fn take_message(
     switch: &mut Switch,
     counters: &mut SwitchCounters,
     now: Ps,
     from: NodeId,
     message: Message<'_>,
-) -> Option<(NodeId, Message<'static>)> {
+) -> Taken {
     let blocks = message.blocks().len() as u32;
     let queued = match message {
         Message::Notification(notification) => {
@@ -357,23 +371,25 @@ fn take_message(
             switch.on_request(now, from, convert::rmw_request(&request), blocks)
         }
         Message::Status(status) if status.opcode.bits() == convert::PEER_DOWN_OPCODE => {
-            if status.code == wire::StatusCode::Null {
-                switch.on_unused_grant(from);
+            match status.code {
+                wire::StatusCode::Null => switch.on_unused_grant(from),
+                wire::StatusCode::LinkDisabled => return Taken::Heard(status.peer),
+                _ => counters.messages_unexpected += 1,
             }
-            return None;
+            return Taken::Here;
         }
         Message::Status(status) => {
             let to = status.peer;
             let status = wire::Status { peer: from, ..status };
-            return Some((to, Message::Status(status)));
+            return Taken::Status(to, Message::Status(status));
         }
         _ => {
             counters.messages_unexpected += 1;
-            return None;
+            return Taken::Here;
         }
     };
     counters.demands_refused += u64::from(queued.is_err());
-    None
+    Taken::Here
 }
 
 /// Whether a block is the /MS/ of a chunk.
@@ -393,8 +409,8 @@ fn is_chunk_end(block: Block) -> bool {
         || EdmControl::decode(block).is_ok_and(|control| control.sub_type() == SubType::Terminate)
 }
 
-/// The memory side of a switch port's transmitter: statuses, then grants and released requests,
-/// then chunks.
+/// The memory side of a switch port's transmitter: statuses, then grants, released requests and
+/// word of peers, then chunks.
 struct Source<'a> {
     now: Ps,
     egress: &'a mut Egress,
@@ -405,19 +421,24 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The next emission, if it may leave now.
-    fn due(&self) -> Option<Emission> {
-        let Queued { at, behind, emission } = *self.emissions.front()?;
-        (at <= self.now && self.egress.has_passed(behind)).then_some(emission)
+    /// The next word, if it may leave now.
+    fn due(&self) -> Option<Word> {
+        let Queued { at, behind, word } = *self.emissions.front()?;
+        (at <= self.now && self.egress.has_passed(behind)).then_some(word)
     }
 
-    /// Takes the next emission, whose time has come, as blocks.
+    /// Takes the next word, whose time has come, as blocks.
     fn load(&mut self) {
-        if let Some(Queued { emission, .. }) = self.emissions.pop_front() {
-            let message = match emission {
-                Emission::Grant { grant, .. } => convert::grant(&grant),
-                Emission::Release { request, .. } => {
+        if let Some(Queued { word, .. }) = self.emissions.pop_front() {
+            let message = match word {
+                Word::Emission(Emission::Grant { grant, .. }) => convert::grant(&grant),
+                Word::Emission(Emission::Release { request, .. }) => {
                     convert::request(&request).expect("it came as a request of this form")
+                }
+                Word::Notice(Notice { peer, joined, .. }) => {
+                    let gone = wire::StatusCode::LinkDisabled;
+                    let code = if joined { wire::StatusCode::Ok } else { gone };
+                    convert::link_status(peer, MessageId(0), code)
                 }
             };
             self.request.extend(message.blocks());
@@ -431,8 +452,8 @@ impl MemorySource for Source<'_> {
             return Some(Unit::Single);
         }
         match self.due() {
-            Some(Emission::Grant { .. }) => Some(Unit::Single),
-            Some(Emission::Release { .. }) => Some(Unit::Framed),
+            Some(Word::Emission(Emission::Release { .. })) => Some(Unit::Framed),
+            Some(_) => Some(Unit::Single),
             None => self.egress.is_waiting().then_some(Unit::Framed),
         }
     }

@@ -196,11 +196,18 @@ impl MirroredHost {
     #[must_use]
     pub fn has_outbound(&self, interface: Interface) -> bool {
         let side = &self.sides[usize::from(interface.0)];
-        side.staged.is_some() || side.host.has_outbound() || side.ledger.front().is_some()
+        !side.heard.is_empty()
+            || side.staged.is_some()
+            || side.host.has_outbound()
+            || side.ledger.front().is_some()
     }
 
     fn next_outbound(&mut self, now: Ps, interface: Interface) -> Option<Transmit> {
         let side = self.side(interface);
+        // The chunk of a grant may follow: the switch knows that its grant leads nowhere.
+        if let Some(peer) = side.heard.pop_front() {
+            return Some(Transmit::Heard { peer });
+        }
         let outbound = side.staged.take().or_else(|| side.host.poll_outbound(now));
         let Some(Outbound::Chunk { chunk, token }) = outbound else {
             if outbound.is_none() {

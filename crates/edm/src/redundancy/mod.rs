@@ -16,6 +16,8 @@ mod ledger;
 mod memory;
 mod pending;
 
+use std::collections::VecDeque;
+
 use ethermem_units::Ps;
 
 use crate::config::EdmConfig;
@@ -58,6 +60,12 @@ pub enum Transmit {
         /// The message it was for.
         id: MessageId,
     },
+    /// To the switch: what this interface had with `peer` is given up, as the switch said. Nothing
+    /// older follows.
+    Heard {
+        /// The node that the switch does not reach any more.
+        peer: NodeId,
+    },
 }
 
 /// Copies that had no effect, by cause.
@@ -98,6 +106,8 @@ struct Side {
     /// A chunk that grants before it have yet to be accounted for.
     staged: Option<Outbound>,
     link_down: bool,
+    /// Peers that the switch has parted from this node, in as far as it was not answered.
+    heard: VecDeque<NodeId>,
     /// Peers that are reached again, but to which older requests have no copy here.
     joining: Vec<bool>,
 }
@@ -134,6 +144,7 @@ impl MirroredHost {
             ledger: Ledger::new(GRANTS_MAX),
             staged: None,
             link_down: false,
+            heard: VecDeque::with_capacity(usize::from(nodes)),
             joining: vec![false; usize::from(nodes)],
         };
         MirroredHost {
@@ -178,6 +189,7 @@ impl MirroredHost {
         side.host.fail_link(now);
         side.ledger.clear();
         side.staged = None;
+        side.heard.clear();
         side.link_down = true;
         self.settle(now, interface);
         for peer in (0..self.queues.len() as u16).map(NodeId::at) {
@@ -186,13 +198,12 @@ impl MirroredHost {
         }
     }
 
-    /// The link of an interface works again, and its switch and all peers have heard that it had
-    /// failed. Requests from now on have a copy there.
+    /// The link of an interface has started anew: nothing that either end sent before is on it. No
+    /// peer is reached by it until [`MirroredHost::restore_peer`] says so.
     pub fn restore_interface(&mut self, interface: Interface) {
         let side = self.side(interface);
         if std::mem::take(&mut side.link_down) {
-            side.host.restore_link();
-            side.joining.fill(true);
+            side.host.restore_link_alone();
         }
     }
 
@@ -204,12 +215,17 @@ impl MirroredHost {
         !self.sides[usize::from(interface.0)].link_down
     }
 
-    /// The switch of an interface says that it does not reach `peer` any more.
+    /// The switch of an interface says that it does not reach `peer` any more. It is answered, and
+    /// reaches the peer again only after that.
     pub fn fail_peer(&mut self, now: Ps, interface: Interface, peer: NodeId) {
         if usize::from(peer.number()) >= self.queues.len() || peer == self.node {
             return;
         }
-        self.side(interface).host.fail_peer(now, peer);
+        let side = self.side(interface);
+        if !side.link_down && !side.heard.contains(&peer) {
+            side.heard.push_back(peer);
+        }
+        side.host.fail_peer(now, peer);
         self.settle(now, interface);
         self.forget_unreachable(peer);
         self.pump(now, peer);

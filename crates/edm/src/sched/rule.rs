@@ -74,7 +74,8 @@ pub enum NotifyError {
     PairFull,
     /// A port out of range, source equal to destination, or a size of 0 or over 4 MiB - 1.
     Invalid,
-    /// One of the two ports has failed. A retry can help once it is back.
+    /// One of the two ports has failed, or the sender has yet to hear of it. A retry can help once
+    /// they are joined again.
     PortFailed,
 }
 

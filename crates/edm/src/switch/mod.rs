@@ -6,12 +6,16 @@
 //! message is identified and inserted, and adds the latency of every stage itself.
 
 mod circuits;
+mod pairs;
 
 use ethermem_units::{Bytes, Ps};
 
 use crate::message::{Grant, MemoryRequest, MessageId, NodeId, Notification};
 use crate::sched::{Demand, Flow, NotifyError, Scheduler, SchedulerConfig};
 use circuits::Circuits;
+use pairs::Pairs;
+
+pub use pairs::Notice;
 
 /// What the switch sends of its own accord.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,17 +46,6 @@ impl Emission {
     }
 }
 
-/// A message that a failed port took out of the queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dropped {
-    /// The node that asked for it, by /N/ or by request.
-    pub compute: NodeId,
-    /// The memory node.
-    pub memory: NodeId,
-    /// The message.
-    pub id: MessageId,
-}
-
 /// Where a demand came from, by the scheduler's tag.
 #[derive(Clone, Copy, Debug)]
 struct Stored {
@@ -70,6 +63,7 @@ pub struct Switch {
     stored: Vec<Stored>,
     free: u32,
     circuits: Circuits,
+    pairs: Pairs,
 }
 
 impl Switch {
@@ -82,6 +76,7 @@ impl Switch {
             stored: Vec::with_capacity(requests_max),
             free: NONE,
             circuits: Circuits::new(config.ports),
+            pairs: Pairs::new(config.ports),
             scheduler: Scheduler::new(config),
         }
     }
@@ -104,6 +99,9 @@ impl Switch {
         blocks: u32,
     ) -> Result<(), NotifyError> {
         self.scheduler.charge_source(now, from.number(), blocks);
+        if self.pairs.is_parting(from, request.peer) {
+            return Err(NotifyError::PortFailed);
+        }
         let tag = self.store(request);
         let queued = self.scheduler.notify(Demand {
             source: request.peer.number(),
@@ -129,6 +127,9 @@ impl Switch {
         notification: Notification,
     ) -> Result<(), NotifyError> {
         self.scheduler.charge_source(now, from.number(), 1);
+        if self.pairs.is_parting(from, notification.peer) {
+            return Err(NotifyError::PortFailed);
+        }
         self.scheduler.notify(Demand {
             source: from.number(),
             destination: notification.peer.number(),
@@ -148,7 +149,7 @@ impl Switch {
     /// One matching iteration. Each emission may leave from the time given with it, once the block
     /// is generated.
     pub fn step(&mut self, now: Ps, mut emit: impl FnMut(Ps, Emission)) {
-        let Switch { scheduler, stored, free, circuits } = self;
+        let Switch { scheduler, stored, free, circuits, .. } = self;
         scheduler.step(now, |grant| {
             circuits.open(grant.source, grant.destination, grant.bytes);
             let (to, peer) = (NodeId::at(grant.source), NodeId::at(grant.destination));
@@ -212,31 +213,35 @@ impl Switch {
         self.circuits.open_total()
     }
 
-    /// Takes a port out of service. What waited for it is dropped, each message said, so that the
-    /// node that asked can be told.
-    pub fn fail_port(&mut self, port: NodeId, mut dropped: impl FnMut(Dropped)) {
-        let Switch { scheduler, stored, free, circuits } = self;
+    /// Whether messages of `from` to `to` are passed on: both ports are in service, and nothing
+    /// that was sent before one of them failed can be among them.
+    #[must_use]
+    pub fn is_joined(&self, from: NodeId, to: NodeId) -> bool {
+        self.pairs.is_joined(from, to)
+    }
+
+    /// Takes a port out of service: what waited for it is dropped, and its peers are to be told.
+    pub fn fail_port(&mut self, port: NodeId, tell: impl FnMut(Notice)) {
+        let Switch { scheduler, stored, free, circuits, pairs } = self;
+        pairs.fail(port, tell);
         circuits.fail(port.number());
         scheduler.fail_port(port.number(), |demand| {
-            let (source, destination) = (NodeId::at(demand.source), NodeId::at(demand.destination));
-            dropped(match demand.flow {
-                Flow::WriteRequest => Dropped {
-                    compute: source,
-                    memory: destination,
-                    id: MessageId(demand.tag as u8),
-                },
-                Flow::ReadResponse => {
-                    let entry = &mut stored[demand.tag as usize];
-                    entry.next_free = std::mem::replace(free, demand.tag);
-                    Dropped { compute: destination, memory: source, id: entry.request.id }
-                }
-            });
+            if demand.flow == Flow::ReadResponse {
+                stored[demand.tag as usize].next_free = std::mem::replace(free, demand.tag);
+            }
         });
     }
 
-    /// Puts a failed port back into service.
-    pub fn restore_port(&mut self, port: NodeId) {
+    /// Puts a failed port back into service. Its link must have started anew: nothing that either
+    /// end sent before is on it, and its node takes every peer for unreachable until it is told.
+    pub fn restore_port(&mut self, port: NodeId, tell: impl FnMut(Notice)) {
         self.scheduler.restore_port(port.number());
+        self.pairs.restore(port, tell);
+    }
+
+    /// `from` has given up what it had with `peer`, as it was told to.
+    pub fn on_heard(&mut self, from: NodeId, peer: NodeId, tell: impl FnMut(Notice)) {
+        self.pairs.heard(from, peer, tell);
     }
 
     fn store(&mut self, request: MemoryRequest) -> u32 {

@@ -6,6 +6,7 @@ use ethermem_units::Ps;
 use ethermem_wire::BLOCK_BITS;
 use proptest::prelude::*;
 
+use crate::cases;
 use crate::history::{Outcome, Submitted, memory_bytes, random_request};
 use crate::links::{Network, SLOT};
 use crate::rng::Rng;
@@ -110,7 +111,7 @@ fn strike(switches: usize) -> impl Strategy<Value = Strike> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn with_one_switch_errors_end_what_they_hit(seed: u64, strike in strike(1)) {

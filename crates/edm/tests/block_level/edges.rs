@@ -18,6 +18,7 @@ use ethermem_wire::{
 };
 use proptest::prelude::*;
 
+use crate::cases;
 use crate::ethernet::{Encoder, frame};
 use crate::rng::Rng;
 
@@ -199,7 +200,7 @@ fn run(seed: u64, arbitration: Arbitration, frame_share: u64, frame_bytes_max: u
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn frames_and_messages_arrive_as_they_were_sent(

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use ethermem_edm::sched::SchedulerConfig;
 use ethermem_edm::{
     Action, Chunk, ChunkKind, EdmConfig, Emission, Event, Grant, Interface, Memory, MemoryRequest,
-    MessageId, MirroredConfig, MirroredHost, NodeId, Outbound, Request, Status, StatusCode, Switch,
-    Token, Transmit,
+    MessageId, MirroredConfig, MirroredHost, NodeId, Notice, Outbound, Request, Status, StatusCode,
+    Switch, Token, Transmit,
 };
 use ethermem_units::{Bytes, Ps};
 
@@ -22,6 +22,7 @@ const FLIGHT: Ps = Ps(40_000);
 enum Item {
     Up(Outbound, Vec<u8>),
     Unused,
+    Heard(NodeId),
     Grant(Grant),
     Request(MemoryRequest),
     Chunk(Chunk, Vec<u8>),
@@ -40,9 +41,10 @@ enum Happening {
     /// Node and switch notice that their link is dead.
     NodeNotices(u8, NodeId),
     SwitchNotices(u8, NodeId),
-    /// A link is repaired, and its switch, then its node, put it back into use.
-    Repair(u8, NodeId),
-    NodeRestores(u8, NodeId),
+    /// A link is repaired, and its switch, then its node, put it back into use, unless it was cut
+    /// since that count of cuts.
+    Repair(u8, NodeId, u32),
+    NodeRestores(u8, NodeId, u32),
 }
 
 /// What dies.
@@ -54,8 +56,8 @@ pub(crate) enum Kill {
     SilentSwitch(u8),
     /// The link of a node to a switch.
     Link(u8, NodeId),
-    /// The same, but it is repaired after a while.
-    Flap(u8, NodeId),
+    /// The same, but it is repaired after so long.
+    Flap(u8, NodeId, Ps),
     /// A node.
     Node(NodeId),
 }
@@ -219,27 +221,36 @@ impl Network {
                     self.fail_port(switch, node);
                 }
             }
-            Happening::Repair(switch, node) => {
-                let others = (0..self.nodes.len() as u16).map(NodeId::at).filter(|&n| n != node);
-                if !self.dead_nodes[usize::from(node.number())]
-                    && !self.dead_switches[usize::from(switch)]
-                {
-                    self.dead_links[Network::link(switch, node)] = false;
-                    self.switches[usize::from(switch)].restore_port(node);
-                    for other in others {
-                        self.send_down(switch, other, self.now, 1, Item::PeerUp(node));
-                        if self.is_dead(switch, other) {
-                            self.send_down(switch, node, self.now, 1, Item::PeerDown(other));
-                        }
-                    }
-                    self.at(self.now + FLIGHT, Happening::NodeRestores(switch, node));
+            Happening::Repair(switch, node, cuts) => self.repair(switch, node, cuts),
+            Happening::NodeRestores(switch, node, cuts) => {
+                let link = Network::link(switch, node);
+                if cuts == self.cuts[link] && !self.is_dead(switch, node) {
+                    self.nodes[usize::from(node.number())].restore_interface(Interface(switch));
+                    self.used[link] = true;
                 }
             }
-            Happening::NodeRestores(switch, node) => {
-                self.nodes[usize::from(node.number())].restore_interface(Interface(switch));
-                self.used[Network::link(switch, node)] = true;
-            }
         }
+    }
+
+    /// A link comes back when both ends have given it up; the node's end once it sees that of the
+    /// switch, and before all that the switch sends from then on.
+    fn repair(&mut self, switch: u8, node: NodeId, cuts: u32) {
+        let link = Network::link(switch, node);
+        let dead =
+            self.dead_nodes[usize::from(node.number())] || self.dead_switches[usize::from(switch)];
+        if dead || cuts != self.cuts[link] {
+            return;
+        }
+        assert!(
+            !self.nodes[usize::from(node.number())].is_up(Interface(switch)),
+            "its node noticed"
+        );
+        self.dead_links[link] = false;
+        let mut notices = Vec::new();
+        self.switches[usize::from(switch)].restore_port(node, |notice| notices.push(notice));
+        self.tell(switch, &notices);
+        let clear = self.now + FLIGHT + self.lateness[link];
+        self.at(clear, Happening::NodeRestores(switch, node, cuts));
     }
 
     fn kill(&mut self, kill: Kill) {
@@ -257,9 +268,10 @@ impl Network {
                 self.at(soon, Happening::NodeNotices(switch, node));
                 self.at(sooner, Happening::SwitchNotices(switch, node));
             }
-            Kill::Flap(switch, node) => {
+            Kill::Flap(switch, node, down) => {
                 self.kill(Kill::Link(switch, node));
-                self.at(self.now + FLIGHT * 6, Happening::Repair(switch, node));
+                let cuts = self.cuts[Network::link(switch, node)];
+                self.at(self.now + down, Happening::Repair(switch, node, cuts));
             }
             Kill::Node(node) => {
                 self.dead_nodes[usize::from(node.number())] = true;
@@ -269,9 +281,15 @@ impl Network {
     }
 
     fn fail_port(&mut self, switch: u8, port: NodeId) {
-        self.switches[usize::from(switch)].fail_port(port, |_| {});
-        for node in (0..self.nodes.len() as u16).map(NodeId::at).filter(|&node| node != port) {
-            self.send_down(switch, node, self.now, 1, Item::PeerDown(port));
+        let mut notices = Vec::new();
+        self.switches[usize::from(switch)].fail_port(port, |notice| notices.push(notice));
+        self.tell(switch, &notices);
+    }
+
+    fn tell(&mut self, switch: u8, notices: &[Notice]) {
+        for &Notice { to, peer, joined } in notices {
+            let item = if joined { Item::PeerUp(peer) } else { Item::PeerDown(peer) };
+            self.send_down(switch, to, self.now, 1, item);
         }
     }
 
@@ -323,10 +341,18 @@ impl Network {
             }
             Item::Up(Outbound::Status(status), _) => {
                 let to = status.peer;
+                if !model.is_joined(from, to) {
+                    return;
+                }
                 let status = Status { peer: from, ..status };
                 self.send_down(switch, to, now, 1, Item::Status(status));
             }
             Item::Unused => model.on_unused_grant(from),
+            Item::Heard(peer) => {
+                let mut notices = Vec::new();
+                model.on_heard(from, peer, |notice| notices.push(notice));
+                self.tell(switch, &notices);
+            }
             _ => unreachable!("only a switch sends it"),
         }
     }
@@ -361,7 +387,7 @@ impl Network {
                 Some(Action::Serve(_)) => unreachable!("a chunk asks for nothing"),
                 None => {}
             },
-            Item::Up(..) | Item::Unused => unreachable!("only a node sends it"),
+            Item::Up(..) | Item::Unused | Item::Heard(_) => unreachable!("only a node sends it"),
         }
     }
 
@@ -402,6 +428,7 @@ impl Network {
                 };
                 let (blocks, item) = match transmit {
                     Transmit::Unused { .. } => (1, Item::Unused),
+                    Transmit::Heard { peer } => (1, Item::Heard(peer)),
                     Transmit::Message(outbound) => self.load(node, outbound),
                 };
                 let start = self.up_free[link].max(self.now);
