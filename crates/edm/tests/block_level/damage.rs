@@ -88,6 +88,7 @@ fn run(seed: u64, switches: u8, strikes: &[Strike]) -> Network {
         events: &network.events,
         reads: reads.map(|(&token, read)| (token, read.as_slice())).collect(),
         memories: network.hosts.iter().map(|host| host.memory().as_bytes()).collect(),
+        all_acknowledged: switches == 2,
         what: &what,
     };
     outcome.check();

@@ -53,19 +53,39 @@ pub(crate) fn random_request(
     (Request { token, peer, address, op, fence: false }, data)
 }
 
+/// What a byte may be.
+#[derive(Clone, Copy)]
+struct Possible([u64; 4]);
+
+impl Possible {
+    const NONE: Possible = Possible([0; 4]);
+
+    fn with(mut self, byte: u8) -> Possible {
+        self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
+        self
+    }
+
+    fn has(self, byte: u8) -> bool {
+        self.0[usize::from(byte >> 6)] & 1 << (byte & 63) != 0
+    }
+}
+
 /// What came of it all.
 pub(crate) struct Outcome<'a> {
     pub(crate) submitted: &'a [Submitted],
     pub(crate) events: &'a BTreeMap<Token, (Event, Ps)>,
     pub(crate) reads: BTreeMap<Token, &'a [u8]>,
     pub(crate) memories: Vec<&'a [u8]>,
+    /// Whether a posted write ends with its acknowledgement: with two switches.
+    pub(crate) all_acknowledged: bool,
     /// How to repeat the run.
     pub(crate) what: &'a str,
 }
 
 impl Outcome<'_> {
-    /// Holds every read and the memories to the requests. Order holds between two nodes; of a write
-    /// that ended with an error nothing is known.
+    /// Holds every read and the memories to the requests. Order holds between two nodes. A write
+    /// that ended with an error may have acted or not, but it does not act any more once a later
+    /// request of its pair succeeded: a read settles what it has seen.
     pub(crate) fn check(&self) {
         for node in (0..self.memories.len() as u16).map(NodeId::at) {
             for peer in (0..self.memories.len() as u16).map(NodeId::at).filter(|&peer| peer != node)
@@ -78,44 +98,52 @@ impl Outcome<'_> {
 
     fn check_pair(&self, node: NodeId, peer: NodeId) {
         let what = self.what;
-        // A byte is what was written last for certain, or anything.
-        let mut model: Vec<Option<u8>> = vec![Some(0); self.memories[0].len()];
+        let region = (COUNTERS * 8 + u64::from(node.number()) * REGION) as usize;
+        let mut model = vec![Possible::NONE.with(0); REGION as usize];
         let mine = self.submitted.iter().filter(|s| s.node == node && s.request.peer == peer);
         for Submitted { request, data, .. } in mine {
             let Request { token, address: Address(address), op, .. } = *request;
             let event = self.events.get(&token).map(|&(event, _)| event);
-            let range = |bytes: Bytes| address as usize..(address + bytes.0) as usize;
+            let Some(first) = (address as usize).checked_sub(region) else {
+                continue;
+            };
             match (op, event) {
                 (Op::Read { bytes }, Some(Event::ReadDone { .. })) => {
                     let read = self.reads[&token];
                     assert_eq!(read.len() as u64, bytes.0, "{what}");
-                    for (at, &known) in model[range(bytes)].iter().enumerate() {
-                        let holds = known.is_none_or(|known| known == read[at]);
-                        assert!(holds, "byte {at} of {token:?}: {what}");
+                    for (at, (byte, &found)) in model[first..].iter_mut().zip(read).enumerate() {
+                        assert!(byte.has(found), "byte {at} of {token:?}: {what}");
+                        *byte = Possible::NONE.with(found);
                     }
                 }
-                // That a posted write has left says nothing of where it arrived.
-                (Op::Write { bytes, .. }, Some(Event::WriteApplied { .. })) => {
-                    let written = data.iter().map(|&byte| Some(byte));
-                    model[range(bytes)].iter_mut().zip(written).for_each(|(b, new)| *b = new);
+                (Op::Write { .. }, event) => {
+                    let certain = match event {
+                        Some(Event::WriteApplied { .. }) => true,
+                        // One that was not acknowledged has left, and may have been lost.
+                        Some(Event::WriteSent { .. }) => self.all_acknowledged,
+                        _ => false,
+                    };
+                    for (byte, &new) in model[first..].iter_mut().zip(data) {
+                        let before = if certain { Possible::NONE } else { *byte };
+                        *byte = before.with(new);
+                    }
                 }
-                (Op::Write { bytes, .. }, _) => model[range(bytes)].fill(None),
                 _ => {}
             }
         }
-        let memory = self.memories[usize::from(peer.number())];
-        let region = (COUNTERS * 8 + u64::from(node.number()) * REGION) as usize;
-        for at in region..region + REGION as usize {
-            let holds = model[at].is_none_or(|known| known == memory[at]);
-            assert!(holds, "byte {at} of {peer:?}, acknowledged by it, is lost: {what}");
+        let memory = &self.memories[usize::from(peer.number())][region..];
+        for (at, (byte, &found)) in model.iter().zip(memory).enumerate() {
+            assert!(byte.has(found), "byte {at} of {node:?} at {peer:?} is lost: {what}");
         }
     }
 
-    /// Each increment that succeeded saw a word of its own, and the counter says how many there
+    /// Each increment that succeeded saw a word of its own, a greater one than those that had ended
+    /// before it was submitted and those of its own node before it; the counter says how many there
     /// were, of those that failed none or one each.
     fn check_counter(&self, peer: NodeId, counter: u64) {
         let what = self.what;
         let (mut results, mut unknown) = (BTreeSet::new(), 0);
+        let mut seen: Vec<(&Submitted, Ps, u64)> = Vec::new();
         let adds = self.submitted.iter().filter(|s| {
             s.request.peer == peer
                 && s.request.address == Address(8 * counter)
@@ -123,10 +151,15 @@ impl Outcome<'_> {
         });
         for add in adds {
             match self.events.get(&add.request.token) {
-                Some((Event::RmwDone { .. }, _)) => {
+                Some(&(Event::RmwDone { .. }, end)) => {
                     let word = self.reads[&add.request.token];
                     let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
                     assert!(results.insert(word), "two adds saw {word}: {what}");
+                    for &(before, before_end, before_word) in &seen {
+                        let ordered = before_end < add.at || before.node == add.node;
+                        assert!(!ordered || before_word < word, "{word} after its time: {what}");
+                    }
+                    seen.push((add, end, word));
                 }
                 _ => unknown += 1,
             }

@@ -2,7 +2,7 @@
 //! still have a path for succeeds, no acknowledged write is lost, no atomic acts twice, nobody
 //! waits for a deadline unless a switch died without a sign.
 
-use ethermem_edm::{EdmConfig, Event, FailReason, NodeId, Token};
+use ethermem_edm::{EdmConfig, Event, FailReason, NodeId, Op, Token};
 use ethermem_units::Ps;
 use proptest::prelude::*;
 
@@ -25,7 +25,10 @@ fn has_path(kills: &[Kill], a: NodeId, b: NodeId) -> bool {
         })
     };
     let works = |switch| {
-        !kills.contains(&Kill::Switch(switch)) && !kills.contains(&Kill::SilentSwitch(switch))
+        !kills.iter().any(|&kill| match kill {
+            Kill::Switch(s) | Kill::SilentSwitch(s) | Kill::Restart(s, _) => s == switch,
+            _ => false,
+        })
     };
     let path = |switch| works(switch) && reaches(switch, a) && reaches(switch, b);
     alive(a) && alive(b) && (path(0) || path(1))
@@ -57,12 +60,16 @@ fn run(seed: u64, kills: &[(u64, Kill)]) -> Network {
     network.run(network.now + TIMEOUT * 3);
 
     let kills: Vec<Kill> = kills.iter().map(|&(_, kill)| kill).collect();
-    let silent = kills.iter().any(|kill| matches!(kill, Kill::SilentSwitch(_)));
+    let silent = kills.iter().any(|kill| matches!(kill, Kill::SilentSwitch(_) | Kill::Restart(..)));
     for Submitted { node, request, at, .. } in &submitted {
         let Some(&(event, end)) = network.events.get(&request.token) else {
             assert!(kills.contains(&Kill::Node(*node)), "{request:?} hangs: {what}");
             continue;
         };
+        // A write that was answered in time may wait for its second answer (R5).
+        let write = matches!(request.op, Op::Write { .. });
+        let most = if write { TIMEOUT.0 + TIMEOUT.0 / 4 } else { TIMEOUT.0 };
+        assert!(end.0 - at.0 <= most, "{request:?} outlived its deadline: {what}");
         if has_path(&kills, *node, request.peer) {
             let failed = matches!(event, Event::Failed { .. });
             assert!(!failed, "{event:?} of {request:?} though there is a path: {what}");
@@ -81,6 +88,7 @@ fn run(seed: u64, kills: &[(u64, Kill)]) -> Network {
         events: &network.events,
         reads: reads.collect(),
         memories: memories.collect(),
+        all_acknowledged: true,
         what: &what,
     };
     outcome.check();
@@ -101,16 +109,29 @@ fn a_repaired_link_carries_copies_again() {
     assert!(again(&repaired) > 20, "second copies after the repair");
 }
 
-/// What dies, for good or for a while: at least until both ends have noticed.
+fn switch() -> impl Strategy<Value = u8> {
+    0..2_u8
+}
+
+fn node() -> impl Strategy<Value = NodeId> {
+    (0..NODES).prop_map(NodeId::at)
+}
+
+/// A link that comes back: after both ends have noticed at the earliest.
+fn flap() -> impl Strategy<Value = Kill> {
+    (switch(), node(), 50_u64..600)
+        .prop_map(|(switch, node, down)| Kill::Flap(switch, node, Ps::from_ns(down)))
+}
+
+/// What dies, for good or for a while.
 fn kill() -> impl Strategy<Value = Kill> {
-    let switch = || 0..2_u8;
-    let node = || (0..NODES).prop_map(NodeId::at);
-    let down = (50_u64..600).prop_map(Ps::from_ns);
+    let restart = (switch(), prop_oneof![1_u64..1_000, Just(30_000)]);
     prop_oneof![
         switch().prop_map(Kill::Switch),
         switch().prop_map(Kill::SilentSwitch),
+        restart.prop_map(|(switch, down)| Kill::Restart(switch, Ps::from_ns(down))),
         (switch(), node()).prop_map(|(switch, node)| Kill::Link(switch, node)),
-        (switch(), node(), down).prop_map(|(switch, node, down)| Kill::Flap(switch, node, down)),
+        flap(),
         node().prop_map(Kill::Node),
     ]
 }
@@ -151,5 +172,15 @@ proptest! {
         kills in prop::collection::vec((0_u64..4_000, kill()), 2),
     ) {
         run(seed, &kills);
+    }
+
+    #[test]
+    fn links_flap_while_something_dies(
+        seed: u64,
+        mut flaps in prop::collection::vec((0_u64..2_500, flap()), 2..5),
+        other in prop::option::of((0_u64..2_500, kill())),
+    ) {
+        flaps.extend(other);
+        run(seed, &flaps);
     }
 }

@@ -45,6 +45,8 @@ enum Happening {
     /// since that count of cuts.
     Repair(u8, NodeId, u32),
     NodeRestores(u8, NodeId, u32),
+    /// A switch starts, as after power-on: each of its links starts anew.
+    Start(u8),
 }
 
 /// What dies.
@@ -58,6 +60,8 @@ pub(crate) enum Kill {
     Link(u8, NodeId),
     /// The same, but it is repaired after so long.
     Flap(u8, NodeId, Ps),
+    /// A switch stops without a sign, and starts anew after so long, having forgotten all.
+    Restart(u8, Ps),
     /// A node.
     Node(NodeId),
 }
@@ -72,6 +76,7 @@ pub(crate) struct Network {
     pub(crate) writes: BTreeMap<Token, Vec<u8>>,
     responses: BTreeMap<(NodeId, NodeId, usize), (MessageId, Vec<u8>)>,
     switches: Vec<Switch>,
+    config: SchedulerConfig,
     agenda: BinaryHeap<Reverse<(Ps, u64)>>,
     happenings: BTreeMap<u64, Happening>,
     sequence: u64,
@@ -80,6 +85,8 @@ pub(crate) struct Network {
     down_free: Vec<Ps>,
     lateness: Vec<Ps>,
     dead_links: Vec<bool>,
+    /// Links that nobody repairs.
+    broken: Vec<bool>,
     cuts: Vec<u32>,
     /// Links whose node has not given them up.
     used: Vec<bool>,
@@ -114,6 +121,7 @@ impl Network {
             writes: BTreeMap::new(),
             responses: BTreeMap::new(),
             switches: (0..2).map(|_| Switch::new(config.clone())).collect(),
+            config,
             agenda: BinaryHeap::new(),
             happenings: BTreeMap::new(),
             sequence: 0,
@@ -121,6 +129,7 @@ impl Network {
             down_free: vec![Ps::ZERO; links],
             lateness: (0..links).map(|_| lateness()).collect(),
             dead_links: vec![false; links],
+            broken: vec![false; links],
             cuts: vec![0; links],
             used: vec![true; links],
             dead_nodes: vec![false; usize::from(node_count)],
@@ -221,6 +230,7 @@ impl Network {
                     self.fail_port(switch, node);
                 }
             }
+            Happening::Start(switch) => self.start(switch),
             Happening::Repair(switch, node, cuts) => self.repair(switch, node, cuts),
             Happening::NodeRestores(switch, node, cuts) => {
                 let link = Network::link(switch, node);
@@ -238,7 +248,7 @@ impl Network {
         let link = Network::link(switch, node);
         let dead =
             self.dead_nodes[usize::from(node.number())] || self.dead_switches[usize::from(switch)];
-        if dead || cuts != self.cuts[link] {
+        if dead || self.broken[link] || cuts != self.cuts[link] {
             return;
         }
         assert!(
@@ -255,7 +265,7 @@ impl Network {
 
     fn kill(&mut self, kill: Kill) {
         let nodes = (0..self.nodes.len() as u16).map(NodeId::at);
-        let (soon, sooner) = (self.now + FLIGHT, self.now + Ps(FLIGHT.0 / 3));
+        let soon = self.now + FLIGHT;
         match kill {
             Kill::Switch(switch) => {
                 self.dead_switches[usize::from(switch)] = true;
@@ -263,20 +273,43 @@ impl Network {
             }
             Kill::SilentSwitch(switch) => self.dead_switches[usize::from(switch)] = true,
             Kill::Link(switch, node) => {
-                self.dead_links[Network::link(switch, node)] = true;
-                self.cuts[Network::link(switch, node)] += 1;
-                self.at(soon, Happening::NodeNotices(switch, node));
-                self.at(sooner, Happening::SwitchNotices(switch, node));
+                self.broken[Network::link(switch, node)] = true;
+                self.cut(switch, node);
             }
             Kill::Flap(switch, node, down) => {
-                self.kill(Kill::Link(switch, node));
-                let cuts = self.cuts[Network::link(switch, node)];
+                let cuts = self.cut(switch, node);
                 self.at(self.now + down, Happening::Repair(switch, node, cuts));
+            }
+            Kill::Restart(switch, down) => {
+                self.dead_switches[usize::from(switch)] = true;
+                self.at(self.now + down, Happening::Start(switch));
             }
             Kill::Node(node) => {
                 self.dead_nodes[usize::from(node.number())] = true;
                 (0..2).for_each(|switch| self.at(soon, Happening::SwitchNotices(switch, node)));
             }
+        }
+    }
+
+    /// Cuts a link, which its switch notices first; gives the count of its cuts.
+    fn cut(&mut self, switch: u8, node: NodeId) -> u32 {
+        let link = Network::link(switch, node);
+        self.dead_links[link] = true;
+        self.cuts[link] += 1;
+        self.at(self.now + FLIGHT, Happening::NodeNotices(switch, node));
+        self.at(self.now + Ps(FLIGHT.0 / 3), Happening::SwitchNotices(switch, node));
+        self.cuts[link]
+    }
+
+    fn start(&mut self, switch: u8) {
+        self.dead_switches[usize::from(switch)] = false;
+        let mut model = Switch::new(self.config.clone());
+        let nodes = (0..self.nodes.len() as u16).map(NodeId::at);
+        nodes.clone().for_each(|node| model.fail_port(node, |_| {}));
+        self.switches[usize::from(switch)] = model;
+        for node in nodes {
+            let cuts = self.cut(switch, node);
+            self.at(self.now + FLIGHT * 2, Happening::Repair(switch, node, cuts));
         }
     }
 
@@ -317,6 +350,9 @@ impl Network {
         let start = self.down_free[link].max(from).max(self.now);
         self.down_free[link] = start + SLOT * blocks;
         let arrival = self.down_free[link] + FLIGHT + self.lateness[link];
+        if self.dead_links[link] {
+            return;
+        }
         self.at(arrival, Happening::AtNode(switch, node, self.cuts[link], item));
     }
 
@@ -433,6 +469,10 @@ impl Network {
                 };
                 let start = self.up_free[link].max(self.now);
                 self.up_free[link] = start + SLOT * blocks;
+                // What enters a dead link is lost, though it may be back before the arrival.
+                if self.dead_links[link] {
+                    continue;
+                }
                 let arrival = self.up_free[link] + FLIGHT + self.lateness[link];
                 self.at(arrival, Happening::AtSwitch(switch, node, self.cuts[link], item));
             }
