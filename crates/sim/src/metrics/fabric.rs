@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::FrameStats;
+
 /// Numbers of a fabric. `None` where a fabric has no such thing: the ideal has no queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FabricStats {
@@ -16,6 +18,8 @@ pub struct FabricStats {
     pub queue: Option<Queue>,
     /// What the grant scheduler did.
     pub matching: Option<Matching>,
+    /// Ethernet frames on the same links.
+    pub frames: Option<FrameStats>,
     /// Fallbacks, and anything else a reader of the numbers must know.
     pub notices: Vec<String>,
 }

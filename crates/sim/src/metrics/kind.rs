@@ -1,7 +1,7 @@
 //! The statistics of one kind of message, exact sums beside histograms.
 
 use ethermem_units::Ps;
-use hdrhistogram::Histogram;
+use hdrhistogram::{Counter, Histogram};
 
 use super::cdf::cdf_points;
 use super::result::KindStats;
@@ -110,7 +110,7 @@ impl KindRecorder {
 }
 
 /// The bin edge at or above the `ceil(per_mille / 1000 * n)`-th smallest value; 0 for no values.
-fn nearest_rank(histogram: &Histogram<u64>, per_mille: u64) -> u64 {
+pub(super) fn nearest_rank<C: Counter>(histogram: &Histogram<C>, per_mille: u64) -> u64 {
     let total = histogram.len();
     if total == 0 {
         return 0;

@@ -2,11 +2,14 @@
 
 mod cdf;
 mod fabric;
+mod frames;
 mod kind;
 mod recorder;
 mod result;
 
 pub use cdf::CdfPoint;
 pub use fabric::{FabricStats, Matching, Queue, Utilisation};
+pub use frames::FrameStats;
+pub(crate) use frames::FrameTimes;
 pub use recorder::{Recorder, Window};
 pub use result::{KindStats, Kinds, RunFacts, RunResult};

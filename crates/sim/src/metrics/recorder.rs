@@ -152,6 +152,7 @@ impl Recorder {
             utilisation: fabric.utilisation,
             queue: fabric.queue,
             matching: fabric.matching,
+            frames: fabric.frames,
             notices,
             events: facts.events,
             wall_s: facts.wall_s,

@@ -1,7 +1,7 @@
 use ethermem_units::Ps;
 use serde::Serialize;
 
-use super::{CdfPoint, Matching, Queue, Utilisation};
+use super::{CdfPoint, FrameStats, Matching, Queue, Utilisation};
 
 /// What the engine knows of a run besides its messages.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,6 +80,8 @@ pub struct RunResult {
     pub queue: Option<Queue>,
     /// What the grant scheduler did.
     pub matching: Option<Matching>,
+    /// Ethernet frames on the same links, where the scenario has them.
+    pub frames: Option<FrameStats>,
     /// Fallbacks, and anything else a reader of the numbers must know.
     pub notices: Vec<String>,
     /// Events the engine handled.

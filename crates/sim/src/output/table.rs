@@ -1,6 +1,6 @@
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 
-use crate::metrics::{KindStats, RunResult};
+use crate::metrics::{FrameStats, KindStats, RunResult};
 
 /// How a table is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +143,9 @@ pub fn runs_table(runs: &[RunResult], style: TableStyle) -> String {
             let (lost, started) = (run.messages_lost, run.messages_started);
             text.push_str(&format!("{}: {lost} of {started} messages lost\n", run.label));
         }
+        if let Some(frames) = &run.frames {
+            text.push_str(&format!("{}: {}\n", run.label, frames_line(frames)));
+        }
         for notice in &run.notices {
             text.push_str(&format!("{}: {notice}\n", run.label));
         }
@@ -168,6 +171,22 @@ fn row(run: &RunResult, kind: &str, stats: &KindStats, first: bool) -> Vec<Strin
         once(number(Some(run.payload_goodput_gbps_per_node), 2)),
     ]
     .into()
+}
+
+fn frames_line(frames: &FrameStats) -> String {
+    let FrameStats { latency_ns_mean, latency_ns_p50, latency_ns_p99, .. } = frames;
+    format!(
+        "{} Ethernet frames: latency ns {} p50 {} p99 {}, slowdown {} p99 {}; without memory \
+         traffic: latency ns {} p99 {}",
+        frames.sent,
+        number(*latency_ns_mean, 2),
+        number(*latency_ns_p50, 2),
+        number(*latency_ns_p99, 2),
+        number(frames.slowdown_mean, 3),
+        number(frames.slowdown_p99, 3),
+        number(frames.latency_ns_mean_without_memory, 2),
+        number(frames.latency_ns_p99_without_memory, 2),
+    )
 }
 
 fn number(value: Option<f64>, decimals: usize) -> String {

@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::metrics::{
-    FabricStats, Matching, Queue, Recorder, RunFacts, RunResult, Utilisation, Window,
+    FabricStats, FrameStats, Matching, Queue, Recorder, RunFacts, RunResult, Utilisation, Window,
 };
 use crate::{Kind, Message};
 
@@ -54,6 +54,20 @@ fn run() -> RunResult {
             size_mean: 1.5,
             size_max: 2,
         }),
+        frames: Some(FrameStats {
+            sent: 5,
+            waiting_blocks: 7,
+            unloaded_ns: 123.52,
+            latency_ns_mean: Some(200.5),
+            latency_ns_p50: Some(150.0),
+            latency_ns_p99: Some(300.25),
+            latency_ns_max: None,
+            slowdown_mean: Some(1.5),
+            slowdown_p50: Some(1.25),
+            slowdown_p99: Some(2.5),
+            latency_ns_mean_without_memory: Some(140.0),
+            latency_ns_p99_without_memory: Some(250.0),
+        }),
         notices: vec!["from the fabric".to_owned()],
     };
     recorder.finish(facts, stats)
@@ -92,6 +106,22 @@ const ALL: &str = r#"{
       "latency_ns_max": 1198.08,
       "bytes": 192
     }"#;
+
+/// What [`run`] tells of frames.
+const FRAMES: &str = r#"{
+    "sent": 5,
+    "waiting_blocks": 7,
+    "unloaded_ns": 123.52,
+    "latency_ns_mean": 200.5,
+    "latency_ns_p50": 150.0,
+    "latency_ns_p99": 300.25,
+    "latency_ns_max": null,
+    "slowdown_mean": 1.5,
+    "slowdown_p50": 1.25,
+    "slowdown_p99": 2.5,
+    "latency_ns_mean_without_memory": 140.0,
+    "latency_ns_p99_without_memory": 250.0
+  }"#;
 
 #[test]
 fn the_json_of_a_run_is_this() {
@@ -143,6 +173,7 @@ fn the_json_of_a_run_is_this() {
     "size_mean": 1.5,
     "size_max": 2
   }},
+  "frames": {FRAMES},
   "notices": [
     "from the engine",
     "from the fabric"

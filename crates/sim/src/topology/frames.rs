@@ -1,11 +1,14 @@
 //! Ethernet frames that share a link with memory traffic.
 
+use std::collections::VecDeque;
+
 use ethermem_edm::Arbitration;
 use ethermem_units::{Blocks, Ps};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::config::Background;
+use crate::metrics::FrameTimes;
 
 /// Bytes of a frame on the line beside itself: preamble and inter-packet gap.
 const PREAMBLE_AND_GAP_BYTES: u32 = 20;
@@ -19,8 +22,13 @@ pub(super) struct Frames {
     arbitration: Arbitration,
     rng: Xoshiro256PlusPlus,
     next: Ps,
-    arrived: u64,
     backlog: Blocks,
+    /// When the frames of the backlog arrived.
+    waiting: VecDeque<Ps>,
+    times: FrameTimes,
+    /// When the link would be free of the frames that arrived, were there no memory traffic.
+    quiet_until: Ps,
+    quiet: FrameTimes,
     /// The backlog is right at this time.
     at: Ps,
     /// Slots that frames may take before the next item, for those the last item took of them.
@@ -46,8 +54,11 @@ impl Frames {
                 seed ^ (stream + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             ),
             next: Ps::ZERO,
-            arrived: 0,
             backlog: Blocks(0),
+            waiting: VecDeque::new(),
+            times: FrameTimes::new(),
+            quiet_until: Ps::ZERO,
+            quiet: FrameTimes::new(),
             at: Ps::ZERO,
             owed: Blocks(0),
         };
@@ -55,8 +66,19 @@ impl Frames {
         frames
     }
 
-    pub(super) fn counts(&self) -> (u64, u64) {
-        (self.arrived, self.backlog.0)
+    /// What became of the frames until `ended`, on a link that memory leaves at `free`: with memory
+    /// traffic, without, and blocks that still wait.
+    pub(super) fn until(&self, free: Ps, ended: Ps) -> (FrameTimes, FrameTimes, Blocks) {
+        let mut frames = self.clone();
+        frames.arrive_until(free);
+        frames.at = frames.at.max(free);
+        frames.drain_until(ended);
+        (frames.times, frames.quiet, frames.backlog)
+    }
+
+    /// How long a frame takes on a link of its own.
+    pub(super) fn unloaded(&self) -> Ps {
+        self.slot * self.frame.0
     }
 
     fn gap(&mut self) -> Ps {
@@ -78,7 +100,7 @@ impl Frames {
         let mut start = self.at.max(ready);
         if self.arbitration == Arbitration::Fair {
             let turn = Blocks(self.owed.0.min(self.backlog.0));
-            self.backlog -= turn;
+            self.send(start, turn);
             start += self.slot * turn.0;
         }
         self.at = start;
@@ -91,9 +113,26 @@ impl Frames {
     fn arrive_until(&mut self, end: Ps) {
         while self.next <= end {
             self.backlog += self.frame;
-            self.arrived += 1;
+            self.waiting.push_back(self.next);
+            let quiet_end = self.quiet_until.max(self.next) + self.slot * self.frame.0;
+            self.quiet.record(quiet_end - self.next);
+            self.quiet_until = quiet_end;
             let gap = self.gap();
             self.next += gap;
+        }
+    }
+
+    /// Sends so many blocks of the backlog, from `start` on.
+    fn send(&mut self, start: Ps, blocks: Blocks) {
+        // All frames are alike, so the backlog says how much of the first is left.
+        let later = Blocks(self.frame.0 * (self.waiting.len() as u64).saturating_sub(1));
+        let mut left = self.backlog.0 - later.0;
+        self.backlog -= blocks;
+        while left <= blocks.0
+            && let Some(arrived) = self.waiting.pop_front()
+        {
+            self.times.record(start + self.slot * left - arrived);
+            left += self.frame.0;
         }
     }
 
@@ -110,12 +149,77 @@ impl Frames {
             }
             let until = end.min(self.next.max(self.at + self.slot));
             let slots = (until - self.at).0.div_ceil(self.slot.0).min(self.backlog.0);
-            self.backlog -= Blocks(slots);
+            self.send(self.at, Blocks(slots));
             // Frames waited for nobody here, so nothing is owed for what they took.
             self.owed = Blocks(self.owed.0.saturating_sub(slots));
             self.at += self.slot * slots;
             let at = self.at;
             self.arrive_until(at);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::FrameStats;
+
+    const SLOT: Ps = Ps(640);
+
+    fn frames(load: f64, arbitration: Arbitration) -> Frames {
+        Frames::new(SLOT, &Background { load, frame_bytes: 1518 }, arbitration, 7, 0)
+    }
+
+    /// Frames that arrive at these times, of which the last is far ahead.
+    fn frames_at(first: Ps, arbitration: Arbitration) -> Frames {
+        Frames { next: first, ..frames(1e-9, arbitration) }
+    }
+
+    fn stats(frames: &Frames, free: Ps, ended: Ps) -> FrameStats {
+        let (times, quiet, waiting) = frames.until(free, ended);
+        FrameStats::new(&times, &quiet, frames.unloaded(), waiting.0)
+    }
+
+    #[test]
+    fn a_frame_that_memory_cuts_takes_its_blocks_and_those_of_memory() {
+        let mut frames = frames_at(Ps(1_000), Arbitration::Strict);
+        let start = frames.admit(Ps(64_000), Ps::ZERO, Blocks(10));
+        // 99 of its 193 blocks began before memory was ready.
+        assert_eq!(start, Ps(1_000) + SLOT * 99);
+        let end = start + SLOT * 10;
+        let cut = stats(&frames, end, end + SLOT * 93);
+        assert_eq!((cut.sent, cut.waiting_blocks, cut.latency_ns_mean), (0, 1, None));
+        let whole = stats(&frames, end, end + SLOT * 94);
+        assert_eq!((whole.sent, whole.waiting_blocks), (1, 0));
+        assert_eq!(whole.latency_ns_mean, Some((SLOT * (193 + 10)).as_ns_f64()));
+        assert_eq!(whole.latency_ns_mean_without_memory, Some(whole.unloaded_ns));
+        assert_eq!(whole.slowdown_p99, Some(203.0 / 193.0));
+    }
+
+    #[test]
+    fn a_turn_of_the_frames_counts_as_sent() {
+        let mut frames = frames_at(Ps(0), Arbitration::Fair);
+        let first = frames.admit(Ps(0), Ps::ZERO, Blocks(10));
+        assert_eq!(first, Ps(0));
+        // Ten blocks of the frame come between the two, 183 after them.
+        let second = frames.admit(Ps(0), SLOT * 10, Blocks(20));
+        assert_eq!(second, SLOT * 20);
+        let end = SLOT * 40;
+        let whole = stats(&frames, end, end + SLOT * 183);
+        assert_eq!(whole.latency_ns_mean, Some((SLOT * (193 + 30)).as_ns_f64()));
+    }
+
+    #[test]
+    fn without_memory_frames_wait_for_each_other_alone() {
+        let ended = Ps::from_ns(10_000_000);
+        let found = stats(&frames(0.4, Arbitration::Fair), Ps::ZERO, ended);
+        assert!(found.sent > 30_000, "{found:?}");
+        // M/D/1: load / (2 (1 - load)) of a frame's time waiting. Within 2 % for so many.
+        let expected = 1.0 + 0.4 / (2.0 * 0.6);
+        let mean = found.slowdown_mean.expect("frames were sent");
+        assert!((mean / expected - 1.0).abs() < 0.02, "{mean} for {expected}");
+        let quiet = found.latency_ns_mean_without_memory.expect("frames arrived");
+        // Blocks keep to slots, arrivals do not.
+        assert!((found.latency_ns_mean.expect("sent") - quiet).abs() < 0.64, "{found:?}");
     }
 }

@@ -86,6 +86,7 @@ impl Star {
                 egress_blocks_bound: None,
             }),
             matching: None,
+            frames: Transmitter::frame_stats(all(), ended),
             notices: Vec::new(),
         }
     }

@@ -7,6 +7,7 @@ use ethermem_units::{Blocks, Ps};
 
 use super::frames::Frames;
 use crate::config::Background;
+use crate::metrics::{FrameStats, FrameTimes};
 
 /// Slots of a link that memory traffic took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -212,10 +213,22 @@ impl Transmitter {
         self.waited_ps2 as f64 / self.slot.0 as f64 / ended.0 as f64
     }
 
-    /// Ethernet frames that came to this link, and blocks of them still waiting.
+    /// What became of the Ethernet frames on these links until `ended`; `None` if they have none.
     #[must_use]
-    pub fn frames(&self) -> (u64, u64) {
-        self.frames.as_ref().map_or((0, 0), |frames| frames.counts())
+    pub fn frame_stats<'a>(
+        links: impl Iterator<Item = &'a Transmitter>,
+        ended: Ps,
+    ) -> Option<FrameStats> {
+        let (mut times, mut quiet) = (FrameTimes::new(), FrameTimes::new());
+        let (mut waiting, mut unloaded) = (Blocks(0), None);
+        for (link, frames) in links.filter_map(|link| Some((link, link.frames.as_ref()?))) {
+            let (with_memory, without, left) = frames.until(link.free, ended);
+            times.add(&with_memory);
+            quiet.add(&without);
+            waiting += left;
+            unloaded = Some(frames.unloaded());
+        }
+        Some(FrameStats::new(&times, &quiet, unloaded?, waiting.0))
     }
 }
 

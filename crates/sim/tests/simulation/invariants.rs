@@ -2,7 +2,7 @@
 //! carries more than it can, and company seldom helps. A fabric's own invariants are checked by
 //! its `close` at the end of each run.
 
-use ethermem_sim::metrics::{KindStats, RunResult};
+use ethermem_sim::metrics::{FrameStats, KindStats, RunResult};
 use ethermem_sim::scenario::Scenario;
 use ethermem_sim::workload::WorkloadConfig;
 use ethermem_sim::{Kind, fabrics};
@@ -196,17 +196,25 @@ fn background_frames_slow_memory_down_and_lose_nothing() {
         ));
         let result = run_scenario(&scenario, "edm", None);
         assert_eq!(result.messages_finished, 5_000);
-        result.kinds.all.latency_ns_mean.expect("measured")
+        (result.kinds.all.latency_ns_mean.expect("measured"), result.frames)
     };
-    let quiet = run("load = 0", "strict");
-    let strict = run("load = 0.4", "strict");
-    let fair = run("load = 0.4", "fair");
+    let (quiet, none) = run("load = 0", "strict");
+    let (strict, frames_strict) = run("load = 0.4", "strict");
+    let (fair, frames_fair) = run("load = 0.4", "fair");
     // Strictly, a message waits at each of its four transmitters for at most the block of a frame
     // that is under way.
     assert!(quiet < strict && strict < quiet + 4.0 * 0.64, "{quiet} {strict}");
     // Fairly, it waits at two of them for at most a control block's worth of frames, at two for at
     // most those of 10 blocks, and for what the same costs the messages before it.
     assert!(strict < fair && fair < quiet * 1.15, "{quiet} {strict} {fair}");
+
+    // What memory gains, frames lose; without memory they would wait for each other alone.
+    assert_eq!(none, None);
+    let [strict, fair] = [frames_strict, frames_fair].map(|frames| frames.expect("configured"));
+    let mean = |frames: &FrameStats| frames.latency_ns_mean.expect("sent");
+    let without = fair.latency_ns_mean_without_memory.expect("sent");
+    assert!(fair.sent > 400 && fair.unloaded_ns < without, "{fair:?}");
+    assert!(without < mean(&fair) && mean(&fair) < mean(&strict), "{fair:?} {strict:?}");
 }
 
 #[test]
