@@ -2,12 +2,12 @@
 
 use clap::Args;
 use ethermem_sim::fabrics::FabricEntry;
-use ethermem_sim::output::{runs_table, to_json};
+use ethermem_sim::output::runs_table;
 
 use crate::failure::Failure;
-use crate::output::{Format, print, table_style};
+use crate::output::Format;
 use crate::progress::{Progress, messages_of};
-use crate::runner::{Job, run_all, threads_default, typed_command};
+use crate::runner::{Job, run_all, threads_default};
 use crate::selection::{Selection, fabric};
 
 #[derive(Args)]
@@ -39,26 +39,13 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let selected = arguments.selection.read()?;
     let scenario = &selected.scenario;
-    let jobs: Vec<Job<'_>> = arguments
-        .fabrics
-        .iter()
-        .map(|fabric| Job {
-            fabric,
-            scenario,
-            scenario_name: &selected.name,
-            label: selected.label(),
-            command: typed_command(scenario.run.seed),
-            cost: messages_of(scenario).unwrap_or(0),
-        })
-        .collect();
+    let jobs: Vec<Job<'_>> =
+        arguments.fabrics.iter().map(|fabric| Job::typed(&selected, fabric)).collect();
     let runs = jobs.len() as u64;
     let progress = Progress::of_messages(messages_of(scenario).map(|messages| messages * runs));
     let threads = arguments.threads.map_or_else(threads_default, usize::from);
     let results = run_all(&jobs, threads, &progress);
     progress.clear();
     let results = results?;
-    print(&match arguments.format {
-        Format::Json => to_json(&results),
-        Format::Table => runs_table(&results, table_style()),
-    })
+    arguments.format.print(&results, |results, style| runs_table(results, style))
 }

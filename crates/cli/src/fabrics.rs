@@ -2,11 +2,11 @@
 
 use clap::Args;
 use ethermem_sim::fabrics::FABRICS;
-use ethermem_sim::output::{TextTable, to_json};
+use ethermem_sim::output::TextTable;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::{Format, print, table_style};
+use crate::output::Format;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -32,8 +32,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .collect();
     let header = ["fabric", "what it is"];
     let table = TextTable { header: &header, text_columns: &[0, 1], optional_columns: &[], rows };
-    print(&match arguments.format {
-        Format::Json => to_json(&entries),
-        Format::Table => table.render(table_style()),
-    })
+    arguments.format.print(&entries, |_, style| table.render(style))
 }

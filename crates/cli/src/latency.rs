@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use ethermem_sim::budget::{Cost, Operation, Stack, Stage, Timing, edm_stages, mac_stages};
 use ethermem_sim::fabrics::{self, FABRIC_NAMES};
-use ethermem_sim::output::{TableStyle, TextTable, to_json};
+use ethermem_sim::output::{TableStyle, TextTable};
 use ethermem_sim::scenario::{Changes, LINK_GBPS, Scenario, Setting};
 use ethermem_sim::workload::MESSAGE_BYTES_MAX;
 use ethermem_sim::{FabricConfig, Kind};
@@ -11,7 +11,7 @@ use ethermem_units::Bytes;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::{Format, print, table_style};
+use crate::output::Format;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -113,10 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(bytes) = arguments.bytes {
         budget.add_message(arguments, &config, Bytes(bytes))?;
     }
-    print(&match arguments.format {
-        Format::Json => to_json(&budget),
-        Format::Table => budget.table(table_style()),
-    })
+    arguments.format.print(&budget, Budget::table)
 }
 
 impl Budget {

@@ -3,7 +3,8 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use clap::ValueEnum;
-use ethermem_sim::output::TableStyle;
+use ethermem_sim::output::{TableStyle, to_json};
+use serde::Serialize;
 use terminal_size::{Width, terminal_size};
 
 use crate::failure::Failure;
@@ -15,6 +16,20 @@ pub(crate) enum Format {
     Table,
     /// For programs
     Json,
+}
+
+impl Format {
+    /// Prints `value` as JSON, or as the table that is made of it.
+    pub(crate) fn print<T: Serialize + ?Sized>(
+        self,
+        value: &T,
+        table: impl FnOnce(&T, TableStyle) -> String,
+    ) -> Result<(), Failure> {
+        print(&match self {
+            Format::Json => to_json(value),
+            Format::Table => table(value, table_style()),
+        })
+    }
 }
 
 /// Ruled for the width of a terminal, plain for files and pipes.

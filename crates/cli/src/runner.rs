@@ -15,6 +15,7 @@ use ethermem_sim::scenario::Scenario;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::{Progress, Share, messages_of};
+use crate::selection::Selected;
 
 /// Commit that the program is built from, where it is known.
 pub(crate) const COMMIT: Option<&str> = option_env!("ETHERMEM_COMMIT");
@@ -33,7 +34,20 @@ pub(crate) struct Job<'a> {
     pub(crate) cost: u64,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// What was selected, on `fabric`; the command as it was typed repeats it.
+    pub(crate) fn typed(selected: &'a Selected, fabric: &'static FabricEntry) -> Job<'a> {
+        let scenario = &selected.scenario;
+        Job {
+            fabric,
+            scenario,
+            scenario_name: &selected.name,
+            label: selected.label(),
+            command: typed_command(scenario.run.seed),
+            cost: messages_of(scenario).unwrap_or(0),
+        }
+    }
+
     /// Runs it on this thread.
     pub(crate) fn run(
         &self,
@@ -128,7 +142,7 @@ pub(crate) fn threads_default() -> usize {
 }
 
 /// The command as it was typed, for a shell, with the seed it used.
-pub(crate) fn typed_command(seed: u64) -> String {
+fn typed_command(seed: u64) -> String {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     if !words.iter().any(|word| word == "--seed" || word.starts_with("--seed=")) {
         words.extend(["--seed".to_owned(), seed.to_string()]);

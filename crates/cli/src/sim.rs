@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ethermem_sim::fabrics::{self, FabricEntry};
-use ethermem_sim::output::{MessageWriter, Timeline, runs_table, to_json};
+use ethermem_sim::output::{MessageWriter, Timeline, runs_table};
 
 use crate::failure::Failure;
-use crate::output::{Format, print, table_style};
+use crate::output::Format;
 use crate::progress::{Progress, messages_of};
-use crate::runner::{Job, typed_command};
+use crate::runner::Job;
 use crate::selection::{Selection, fabric};
 
 #[derive(Args)]
@@ -53,20 +53,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .as_deref()
         .map(|path| Timeline::create(path, &selected.name, Timeline::EVENTS_MAX_DEFAULT))
         .transpose()?;
-    let job = Job {
-        fabric,
-        scenario,
-        scenario_name: &selected.name,
-        label: selected.label(),
-        command: typed_command(scenario.run.seed),
-        cost: messages_of(scenario).unwrap_or(0),
-    };
+    let job = Job::typed(&selected, fabric);
     let progress = Progress::of_messages(messages_of(scenario));
     let result = job.run(messages, timeline, &progress);
     progress.clear();
     let result = result?;
-    print(&match arguments.format {
-        Format::Json => to_json(&result),
-        Format::Table => runs_table(&[result], table_style()),
-    })
+    arguments.format.print(&result, |result, style| runs_table(std::slice::from_ref(result), style))
 }

@@ -1,12 +1,12 @@
 //! `ethermem workload list`.
 
 use clap::Args;
-use ethermem_sim::output::{TextTable, to_json};
+use ethermem_sim::output::TextTable;
 use ethermem_sim::workload::{SizeSummary, built_in, built_in_names};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::{Format, print, table_style};
+use crate::output::Format;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -42,8 +42,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let rows = entries.iter().map(row).collect();
     let table = TextTable { header: &header, text_columns: &[0], optional_columns: &[4], rows };
-    print(&match arguments.format {
-        Format::Json => to_json(&entries),
-        Format::Table => table.render(table_style()),
-    })
+    arguments.format.print(&entries, |_, style| table.render(style))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use ethermem_sim::Kind;
 use ethermem_sim::fabrics::{FABRIC_NAMES, FABRICS, FabricEntry};
-use ethermem_sim::output::{TableStyle, TextTable, to_json};
+use ethermem_sim::output::{TableStyle, TextTable};
 use ethermem_sim::run::offered;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::{
@@ -15,7 +15,7 @@ use ethermem_sim::workload::{
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::{Format, print, table_style};
+use crate::output::Format;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -83,10 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         goodput_gbps_total: offered.goodput_gbps_total,
         blocks: blocks.collect(),
     };
-    print(&match arguments.format {
-        Format::Json => to_json(&shown),
-        Format::Table => shown.table(&scenario, &offered, table_style()),
-    })
+    arguments.format.print(&shown, |shown, style| shown.table(&scenario, &offered, style))
 }
 
 impl Arguments {

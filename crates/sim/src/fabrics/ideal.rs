@@ -58,17 +58,7 @@ impl Fabric for Ideal {
     fn blocks(_config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
         // A request is one block, data is nothing but data.
         let (request, data) = (1.0, bytes.to_blocks().0 as f64);
-        match kind {
-            Kind::Write => {
-                LinkBlocks { compute_uplink: data, memory_downlink: data, ..LinkBlocks::default() }
-            }
-            Kind::Read | Kind::ReadModifyWrite => LinkBlocks {
-                compute_uplink: request,
-                memory_downlink: request,
-                memory_uplink: data,
-                compute_downlink: data,
-            },
-        }
+        LinkBlocks::unscheduled(kind, request, data)
     }
 
     fn close(&self, _ended: Ps) -> Result<FabricStats, Violation> {

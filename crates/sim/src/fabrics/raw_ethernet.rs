@@ -194,17 +194,7 @@ impl Fabric for RawEthernet {
 
     fn blocks(_config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
         let (request, data) = (frame_blocks(0).0 as f64, data_blocks(bytes).0 as f64);
-        match kind {
-            Kind::Write => {
-                LinkBlocks { compute_uplink: data, memory_downlink: data, ..LinkBlocks::default() }
-            }
-            Kind::Read | Kind::ReadModifyWrite => LinkBlocks {
-                compute_uplink: request,
-                memory_downlink: request,
-                memory_uplink: data,
-                compute_downlink: data,
-            },
-        }
+        LinkBlocks::unscheduled(kind, request, data)
     }
 
     fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {

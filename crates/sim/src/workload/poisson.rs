@@ -43,6 +43,25 @@ pub struct LinkBlocks {
     pub memory_downlink: f64,
 }
 
+impl LinkBlocks {
+    /// A message whose data takes `data` blocks on each of its two links, after a request of
+    /// `request` blocks where the data comes from the memory node.
+    #[must_use]
+    pub fn unscheduled(kind: Kind, request: f64, data: f64) -> LinkBlocks {
+        match kind {
+            Kind::Write => {
+                LinkBlocks { compute_uplink: data, memory_downlink: data, ..LinkBlocks::default() }
+            }
+            Kind::Read | Kind::ReadModifyWrite => LinkBlocks {
+                compute_uplink: request,
+                memory_downlink: request,
+                memory_uplink: data,
+                compute_downlink: data,
+            },
+        }
+    }
+}
+
 /// What a synthetic workload asks of the network, exact expectations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Offered {

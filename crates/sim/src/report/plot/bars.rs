@@ -7,7 +7,7 @@ use super::frame::{
     Canvas, Frame, base_line, marks, picture_name, px, text_width, view_box, y_axis,
 };
 use super::scale::Scale;
-use super::{Picture, columns, grid};
+use super::{columns, panels};
 use crate::report::number::fixed;
 use crate::report::{BarPlot, BarSeries, Panel};
 
@@ -26,15 +26,8 @@ pub(super) fn draw(plot: &BarPlot, title: &str, colours: &Colours) -> Markup {
     let series = plot.panels.iter().map(|panel| panel.items.len()).max().unwrap_or_default();
     let beside = series * plot.categories.len() <= BARS_MAX_BESIDE;
     let columns = if beside { columns(plot.panels.len()) } else { 1 };
-    let pictures: Vec<Picture<'_>> = plot
-        .panels
-        .iter()
-        .map(|panel| Picture {
-            title: panel.title.clone(),
-            draw: Box::new(move |canvas| panel_svg(plot, panel, title, colours, canvas)),
-        })
-        .collect();
-    grid(columns, (300.0, 300.0), &pictures)
+    let draw = |panel: &_, canvas| panel_svg(plot, panel, title, colours, canvas);
+    panels(columns, (300.0, 300.0), &plot.panels, draw)
 }
 
 fn panel_svg(

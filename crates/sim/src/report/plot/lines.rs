@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::colours::{Colours, Paint, marker};
 use super::frame::{Canvas, Frame, marks, picture_name, px, text_width, view_box, x_axis, y_axis};
 use super::scale::Scale;
-use super::{Picture, columns, grid};
+use super::{Picture, columns, grid, panels};
 use crate::report::number::fixed;
 use crate::report::{Axis, LinePlot, Panel, Scale as Spacing, Series};
 
@@ -20,16 +20,9 @@ const MARKED_SHARES: [f64; 2] = [0.5, 0.99];
 
 pub(super) fn draw(plot: &LinePlot, title: &str, colours: &Colours) -> Markup {
     let chart = Chart { plot, colours, steps: None, x: &plot.x, y: &plot.y };
-    let pictures: Vec<Picture<'_>> = plot
-        .panels
-        .iter()
-        .map(|panel| Picture {
-            title: panel.title.clone(),
-            draw: Box::new(move |canvas| chart.draw(panel, title, canvas)),
-        })
-        .collect();
     let heights = if plot.panels.len() == 1 { HEIGHTS_ALONE } else { HEIGHTS };
-    grid(columns(plot.panels.len()), heights, &pictures)
+    let draw = |panel: &_, canvas| chart.draw(panel, title, canvas);
+    panels(columns(plot.panels.len()), heights, &plot.panels, draw)
 }
 
 /// Each panel twice: the share that has finished, and the share that has not, where the tail is.

@@ -14,7 +14,7 @@ pub(super) use colours::Colours;
 use colours::{Paint, marker};
 use frame::Canvas;
 
-use super::Plot;
+use super::{Panel, Plot};
 
 /// Width of the page's column in px.
 const PAGE_WIDTH: f64 = 1040.0;
@@ -85,6 +85,24 @@ fn grid(columns: usize, heights: (f64, f64), pictures: &[Picture<'_>]) -> Markup
             }
         }
     }
+}
+
+/// A picture for each panel, under its title, as [`grid`] lays them out.
+fn panels<T>(
+    columns: usize,
+    heights: (f64, f64),
+    panels: &[Panel<T>],
+    draw: impl Fn(&Panel<T>, Canvas) -> Markup,
+) -> Markup {
+    let draw = &draw;
+    let pictures: Vec<Picture<'_>> = panels
+        .iter()
+        .map(|panel| Picture {
+            title: panel.title.clone(),
+            draw: Box::new(move |canvas| draw(panel, canvas)),
+        })
+        .collect();
+    grid(columns, heights, &pictures)
 }
 
 struct Picture<'a> {

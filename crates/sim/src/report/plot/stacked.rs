@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use super::colours::Colours;
 use super::frame::{Canvas, Frame, base_line, picture_name, px, text_width, view_box, x_axis};
+use super::panels;
 use super::scale::Scale;
-use super::{Picture, grid};
 use crate::report::number::{fixed, trimmed};
 use crate::report::{Axis, Panel, Role, StackedBar, StackedPlot};
 
@@ -19,15 +19,8 @@ const BOTTOM: f64 = 42.0;
 pub(super) fn draw(plot: &StackedPlot, title: &str, colours: &Colours) -> Markup {
     let rows = plot.panels.iter().map(|panel| panel.items.len()).max().unwrap_or_default();
     let height = TOP + ROW_HEIGHT * rows.max(1) as f64 + BOTTOM;
-    let pictures: Vec<Picture<'_>> = plot
-        .panels
-        .iter()
-        .map(|panel| Picture {
-            title: panel.title.clone(),
-            draw: Box::new(move |canvas| panel_svg(plot, panel, title, colours, canvas)),
-        })
-        .collect();
-    grid(1, (height, height), &pictures)
+    let draw = |panel: &_, canvas| panel_svg(plot, panel, title, colours, canvas);
+    panels(1, (height, height), &plot.panels, draw)
 }
 
 fn panel_svg(
