@@ -1,5 +1,7 @@
 //! `ethermem compare`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::output::runs_table;
@@ -34,9 +36,23 @@ pub(crate) struct Arguments {
     /// How to print the results
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
+
+    /// Refused: a timeline is of one run
+    #[arg(long, value_name = "FILE", hide = true)]
+    perfetto: Option<PathBuf>,
+
+    /// Refused: messages are those of one run
+    #[arg(long, value_name = "FILE", hide = true)]
+    messages: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    for (flag, file) in [("perfetto", &arguments.perfetto), ("messages", &arguments.messages)] {
+        if file.is_some() {
+            let instead = format!("use `ethermem sim` with --fabric NAME --{flag} FILE");
+            return Err(Failure::input(format!("--{flag} is of one fabric: {instead}")));
+        }
+    }
     let selected = arguments.selection.read()?;
     let scenario = &selected.scenario;
     let jobs: Vec<Job<'_>> =

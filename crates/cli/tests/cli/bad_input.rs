@@ -191,6 +191,11 @@ fn outputs_that_cannot_be_written() {
     );
     refused(
         folder,
+        &["compare", "good.toml", "--fabrics", "edm,ideal", "--perfetto", "t.pftrace"],
+        "--perfetto is of one fabric: use `ethermem sim` with --fabric NAME --perfetto FILE",
+    );
+    refused(
+        folder,
         &["workload", "generate", "good.toml", "--out", "missing/t.csv"],
         "cannot write missing/t.csv: No such file or directory (os error 2)",
     );
