@@ -81,6 +81,7 @@ impl Case {
             SchedulerConfig::new(self.ports, &edm, CYCLE, CYCLE * if wide { 2 } else { 1 });
         if wide {
             config.control_blocks_free = config.control_blocks_free.map(|_| 5);
+            config.late_bytes_min = config.late_bytes_min.map(|_| 300);
         }
         config
     }
@@ -225,11 +226,13 @@ fn record(case: &Case) -> (String, Recorder, BTreeMap<u32, Demand>) {
 }
 
 fn header(case: &Case, config: &SchedulerConfig) -> String {
-    let free = config.control_blocks_free.map_or("none".to_owned(), |blocks| blocks.to_string());
+    let or_none = |value: Option<u32>| value.map_or("none".to_owned(), |value| value.to_string());
+    let free = or_none(config.control_blocks_free);
+    let late = or_none(config.late_bytes_min);
     format!(
         "# ports={} slot_cycles={} chunk_bytes={} chunk_overhead_blocks={} notifications_max={} \
-         policy={} order={} lookahead_iterations={} ahead_blocks={} control_blocks_free={free}\n\
-         {COLUMNS}\n",
+         policy={} order={} lookahead_iterations={} ahead_blocks={} control_blocks_free={free} \
+         late_bytes_min={late}\n{COLUMNS}\n",
         config.ports,
         config.slot.0 / config.cycle.0,
         config.chunk.0,
@@ -275,6 +278,7 @@ fn parsed_config(line: &str) -> SchedulerConfig {
         lookahead_iterations: number("lookahead_iterations") as u8,
         ahead_blocks: number("ahead_blocks"),
         control_blocks_free: of["control_blocks_free"].parse().ok(),
+        late_bytes_min: of["late_bytes_min"].parse().ok(),
     }
 }
 

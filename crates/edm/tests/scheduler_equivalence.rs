@@ -54,10 +54,11 @@ fn cases() -> impl Strategy<Value = Case> {
     let sizes = prop_oneof![3 => 1..=64u32, 2 => 65..=600u32, 1 => 1_000..=4_000u32];
     let demand = (0..40u64, any::<(u16, u16, bool)>(), sizes);
     let control = (0..400u64, any::<u16>(), 1..4u32, any::<bool>());
-    let shape = (2..9u16, policies, orders, (1..4u8, 0..25u32), 1..3u64, 0..12u32);
+    let late = prop::option::of(1..1_000u32);
+    let shape = (2..9u16, policies, orders, (1..4u8, 0..25u32), 1..3u64, 0..12u32, late);
     let drawn = (prop::collection::vec(demand, 1..120), prop::collection::vec(control, 0..200));
     (shape, drawn).prop_map(|(shape, (drawn, mut control))| {
-        let (ports, policy, order, window, slot, control_blocks_free) = shape;
+        let (ports, policy, order, window, slot, control_blocks_free, late_bytes_min) = shape;
         let mut cycle = 0;
         let demands = drawn
             .into_iter()
@@ -77,6 +78,7 @@ fn cases() -> impl Strategy<Value = Case> {
         control.sort_by_key(|&(cycle, ..)| cycle);
         let mut config = config(ports, policy, order, window, slot);
         config.control_blocks_free = config.control_blocks_free.map(|_| control_blocks_free);
+        config.late_bytes_min = late_bytes_min;
         Case { config, demands, control }
     })
 }
@@ -236,5 +238,29 @@ fn a_write_waits_for_the_release_of_the_read_before_it() {
         let (_, grants) = run_cycles(&case);
         let order: Vec<_> = grants.iter().map(|g| g.tag).filter(|&tag| tag != 0).collect();
         assert_eq!(order[0], first_of_pair, "{grants:?}");
+    }
+}
+
+#[test]
+fn a_message_that_waited_longer_than_it_takes_goes_before_shorter_ones() {
+    // Ten messages of 700 B would all go before one of 1,000 B, whose patience ends after 187.
+    let write = |source, bytes, tag| Demand {
+        source,
+        destination: 0,
+        flow: Flow::WriteRequest,
+        bytes,
+        tag,
+    };
+    let demands: Vec<_> = std::iter::once(write(1, 1_000, 0))
+        .chain((1..=10).map(|tag| write(2 + tag as u16 % 5, 700, tag)))
+        .map(|demand| (0, demand))
+        .collect();
+    for (late_bytes_min, place) in [(None, 10), (Some(1_001), 10), (Some(1_000), 2)] {
+        let config = config(7, Policy::Srpt, Order::Pair, (1, 0), 1);
+        let config = SchedulerConfig { late_bytes_min, ..config };
+        let case = Case { config, demands: demands.clone(), control: Vec::new() };
+        let (_, grants) = run_cycles(&case);
+        let ended: Vec<_> = grants.iter().filter(|g| g.last).map(|g| g.tag).collect();
+        assert_eq!(ended.iter().position(|&tag| tag == 0), Some(place), "{late_bytes_min:?}");
     }
 }

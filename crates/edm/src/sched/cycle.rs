@@ -4,8 +4,8 @@
 //! purpose no structure shared with the event-driven form but the rules.
 
 use super::rule::{
-    ControlDebt, Demand, Flow, NotifyError, OPEN, Ranking, SchedulerConfig, TailEstimate, class,
-    hold_threshold, priority,
+    CYCLES_PER_ITERATION, ControlDebt, Demand, Flow, NotifyError, OPEN, Ranked, Ranking,
+    SchedulerConfig, TailEstimate, class, hold_threshold, priority,
 };
 use crate::{Order, Policy};
 
@@ -34,6 +34,9 @@ struct Waiting {
     remaining: u32,
     sequence: u64,
     started: bool,
+    /// From which cycle on it is late, once an iteration has seen it.
+    late_from: Option<u64>,
+    late: bool,
 }
 
 /// One end of a port. Hardware keeps the distance to `free_at` in a counter that runs down.
@@ -143,6 +146,8 @@ impl CycleScheduler {
             remaining: demand.bytes,
             sequence: self.sequence,
             started: false,
+            late_from: None,
+            late: false,
         });
         self.sequence += 1;
         if self.config.policy == Policy::Auto {
@@ -181,13 +186,19 @@ impl CycleScheduler {
         self.phase = match std::mem::replace(&mut self.phase, Phase::Request) {
             Phase::Request => {
                 let requests = self.requests();
-                if requests.is_empty() { Phase::Request } else { Phase::Grant(requests) }
+                if requests.is_empty() {
+                    Phase::Request
+                } else {
+                    self.set_late_from();
+                    Phase::Grant(requests)
+                }
             }
             Phase::Grant(requests) => Phase::MarkBusy(self.accepted(&requests)),
             Phase::MarkBusy(accepted) => {
                 grants = accepted.iter().map(|&sequence| self.mark_busy(sequence)).collect();
                 grants.sort_by_key(|grant| grant.source);
                 self.apply_charges();
+                self.mark_late();
                 Phase::Request
             }
         };
@@ -196,7 +207,26 @@ impl CycleScheduler {
     }
 
     fn rank(&self, waiting: &Waiting) -> u64 {
-        priority(self.ranking, waiting.remaining, waiting.demand.bytes, waiting.sequence)
+        let Waiting { demand, remaining, sequence, late, .. } = *waiting;
+        priority(self.ranking, Ranked { remaining, size: demand.bytes, sequence, late })
+    }
+
+    /// Time runs from the end of the first iteration that saw a message and grants something.
+    fn set_late_from(&mut self) {
+        let seen = self.cycle + CYCLES_PER_ITERATION;
+        for waiting in self.queues.iter_mut().flatten() {
+            if let Some(patience) = self.config.patience(waiting.demand.bytes) {
+                let patience = patience.0.div_ceil(self.config.cycle.0);
+                waiting.late_from.get_or_insert(seen + patience);
+            }
+        }
+    }
+
+    /// At the end of an iteration: what is late in the next one.
+    fn mark_late(&mut self) {
+        for waiting in self.queues.iter_mut().flatten() {
+            waiting.late = waiting.late_from.is_some_and(|from| self.cycle + 1 >= from);
+        }
     }
 
     /// Whether a message may be granted as far as the order of its pair goes.

@@ -2,6 +2,7 @@
 
 use ethermem_units::Ps;
 
+use super::late::Alarms;
 use super::ports::{End, Thresholds};
 use super::queues::Queues;
 use super::releases::Releases;
@@ -33,6 +34,7 @@ pub struct Scheduler {
     /// How long a whole chunk keeps its ports.
     chunk_time: Ps,
     queues: Queues,
+    alarms: Alarms,
     tail: Option<TailEstimate>,
     holds: bool,
     sources: Vec<End>,
@@ -69,6 +71,7 @@ impl Scheduler {
             ahead: config.ahead(),
             chunk_time,
             queues: Queues::new(config.ports, config.order, config.notifications_max, ranking),
+            alarms: Alarms::default(),
             tail: (config.policy == Policy::Auto).then(TailEstimate::new),
             holds: matches!(config.policy, Policy::Srpt | Policy::Auto),
             sources: vec![End::FREE; n],
@@ -113,7 +116,10 @@ impl Scheduler {
         if self.sources[s].failed || self.destinations[d].failed {
             return Err(NotifyError::PortFailed);
         }
-        self.queues.insert(&demand)?;
+        let message = self.queues.insert(&demand)?;
+        if let Some(patience) = self.config.patience(demand.bytes) {
+            self.alarms.add(patience, message);
+        }
         if let Some(tail) = &mut self.tail {
             let ranking = tail.observe(demand.bytes);
             if ranking != self.queues.ranking {
@@ -170,6 +176,18 @@ impl Scheduler {
             granted(self.grant(source));
         }
         self.requested = requested;
+        self.mark_late();
+    }
+
+    /// An iteration has granted something: what else waits may be late by now.
+    #[inline]
+    fn mark_late(&mut self) {
+        self.alarms.set_unseen(self.iteration_end);
+        while let Some(message) = self.alarms.pop_until(self.iteration_end) {
+            if let Some(destination) = self.queues.set_late(message) {
+                self.mark_dirty(destination);
+            }
+        }
     }
 
     /// Takes a port out of service: its messages leave the queues, each said by its tag, and no

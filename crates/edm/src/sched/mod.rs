@@ -8,6 +8,7 @@
 
 mod cycle;
 mod event;
+mod late;
 mod lists;
 mod ports;
 mod queues;

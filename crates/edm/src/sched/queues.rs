@@ -8,7 +8,7 @@
 
 use super::lists::{Candidate, Head, Lists, NO_HEAD, NOWHERE, Peer};
 use super::rule::{Demand, Flow, NotifyError, Ranking, priority};
-use super::slab::{Entry, NONE, Pair, Slab};
+use super::slab::{ENDED, Entry, NONE, Name, Pair, Slab};
 use crate::Order;
 
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ impl Queues {
     }
 
     /// Queues a message. The candidates of its pair are up to date afterwards.
-    pub(super) fn insert(&mut self, demand: &Demand) -> Result<(), NotifyError> {
+    pub(super) fn insert(&mut self, demand: &Demand) -> Result<Name, NotifyError> {
         let at = self.index_of(demand.source, demand.destination);
         let flow = demand.flow as usize;
         let mut pair = self.pair_of[at];
@@ -99,6 +99,7 @@ impl Queues {
             next: NONE,
             flow: demand.flow,
             started: false,
+            late: false,
         });
         self.sequence += 1;
         let state = &mut self.pairs[pair];
@@ -112,7 +113,20 @@ impl Queues {
         if tail == NONE || self.order == Order::Relaxed {
             self.refresh(pair);
         }
-        Ok(())
+        let Demand { source, destination, .. } = *demand;
+        Ok(Name { sequence: self.entries[entry].sequence, entry, source, destination })
+    }
+
+    /// Ranks a message as late from now on; gives its destination if it still waits.
+    pub(super) fn set_late(&mut self, name: Name) -> Option<u16> {
+        let Name { sequence, entry, source, destination } = name;
+        let message = &mut self.entries[entry];
+        if message.sequence != sequence {
+            return None;
+        }
+        message.late = true;
+        self.refresh(self.pair_of[self.index_of(source, destination)]);
+        Some(destination)
     }
 
     /// Takes `bytes` off a message of a pair; true when that was the rest of it.
@@ -145,7 +159,7 @@ impl Queues {
     #[inline]
     fn rank_anew(&mut self, pair: u32, entry: u32) {
         let message = &self.entries[entry];
-        let rank = priority(self.ranking, message.remaining, message.bytes, message.sequence);
+        let rank = priority(self.ranking, message.ranked());
         let state = &self.pairs[pair];
         if state.best != entry || rank > state.priority {
             self.refresh(pair);
@@ -205,6 +219,7 @@ impl Queues {
             }
         }
         state.active[flow] -= 1;
+        self.entries[entry].sequence = ENDED;
         self.entries.remove(entry);
     }
 
@@ -241,7 +256,7 @@ impl Queues {
                 let relaxed = self.order == Order::Relaxed;
                 let gated =
                     !relaxed && entry.flow == Flow::WriteRequest && self.is_gated(pair, entry);
-                let rank = priority(self.ranking, entry.remaining, entry.bytes, entry.sequence);
+                let rank = priority(self.ranking, entry.ranked());
                 if !gated && best.is_none_or(|(least, _)| rank < least) {
                     best = Some((rank, at));
                 }

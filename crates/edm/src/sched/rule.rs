@@ -15,6 +15,11 @@ const DEMAND_BYTES_MAX: u64 = (1 << 22) - 1;
 /// Fraction bits of the logarithms that a rank is the sum of.
 const LOG_FRACTION_BITS: u32 = 3;
 
+/// Halves of its own time on the link after which a message is late.
+const PATIENCE_HALVES: u64 = 3;
+/// What being late takes off a rank, in its units: one size class.
+const LATE_BONUS: u32 = 2 << LOG_FRACTION_BITS;
+
 /// A destination holds for a message whose class is at least this far below its rival's.
 const HOLD_MARGIN: u8 = 1;
 /// The threshold of a port that is neither busy nor holding: above every class.
@@ -109,7 +114,15 @@ pub struct SchedulerConfig {
     /// room in the egress buffer and the host's grant queue, and later in the port's idle slots.
     /// `None`: as published, they are not counted.
     pub control_blocks_free: Option<u32>,
+    /// Messages of at least so many bytes go before others of their size once they have waited
+    /// half again as long as they take on the link. `None`: none does, as published, and where no
+    /// message waits behind others of its pair.
+    pub late_bytes_min: Option<u32>,
 }
+
+/// See [`SchedulerConfig::late_bytes_min`]: shorter messages seldom wait for more than a few that
+/// are shorter still, and are most of all.
+const LATE_BYTES_MIN: u32 = 64 << 10;
 
 /// See [`SchedulerConfig::control_blocks_free`]: about as much as a destination may be ahead.
 const CONTROL_BLOCKS_FREE: u32 = 32;
@@ -131,6 +144,7 @@ impl SchedulerConfig {
             lookahead_iterations: edm.lookahead_iterations,
             ahead_blocks: if published { 0 } else { edm.ahead_blocks },
             control_blocks_free: (!published).then_some(CONTROL_BLOCKS_FREE),
+            late_bytes_min: (!published && edm.order != Order::Relaxed).then_some(LATE_BYTES_MIN),
         }
     }
 
@@ -158,6 +172,15 @@ impl SchedulerConfig {
     pub fn busy_time(&self, bytes: u32) -> Ps {
         let blocks = Bytes(u64::from(bytes)).to_blocks().0 + u64::from(self.chunk_overhead_blocks);
         self.slot * blocks
+    }
+
+    /// How long a message may wait until it is late; `None` for ever.
+    #[must_use]
+    #[inline]
+    pub fn patience(&self, bytes: u32) -> Option<Ps> {
+        let own = self.slot * Bytes(u64::from(bytes)).to_blocks().0;
+        let counts = self.late_bytes_min.is_some_and(|least| bytes >= least);
+        counts.then(|| Ps(own.0 * PATIENCE_HALVES / 2))
     }
 
     pub(super) fn check(&self, demand: &Demand) -> Result<(), NotifyError> {
@@ -214,18 +237,37 @@ impl Ranking {
     }
 }
 
+/// What of a message its priority depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ranked {
+    /// Bytes to be granted yet.
+    pub(super) remaining: u32,
+    /// Bytes in all.
+    pub(super) size: u32,
+    /// Place in the order of arrival.
+    pub(super) sequence: u64,
+    /// It has waited longer than [`SchedulerConfig::patience`].
+    pub(super) late: bool,
+}
+
 /// A message's place in every order: the smaller goes first. No two are equal.
 ///
 /// [`Ranking::Weighted`] is `remaining * size`, each as its logarithm to an eighth of an octave:
 /// what counts is the mean slowdown, not the mean time, and a delay weighs one over the size. A
-/// rank so takes 9 bits and an adder, and changes seldom; arrival orders what is equal.
+/// rank so takes 9 bits and an adder, and changes seldom; arrival orders what is equal. What is
+/// late ranks as if it were smaller.
 #[inline]
-pub(super) fn priority(ranking: Ranking, remaining: u32, size: u32, sequence: u64) -> u64 {
+pub(super) fn priority(ranking: Ranking, message: Ranked) -> u64 {
+    let Ranked { remaining, size, sequence, late } = message;
     debug_assert!(sequence < 1 << SEQUENCE_BITS);
     match ranking {
         Ranking::Arrival => sequence,
         Ranking::Remaining => u64::from(remaining) << SEQUENCE_BITS | sequence,
-        Ranking::Weighted => u64::from(log2(remaining) + log2(size)) << SEQUENCE_BITS | sequence,
+        Ranking::Weighted => {
+            let rank = log2(remaining) + log2(size);
+            let rank = if late { rank.saturating_sub(LATE_BONUS) } else { rank };
+            u64::from(rank) << SEQUENCE_BITS | sequence
+        }
     }
 }
 
@@ -293,15 +335,37 @@ mod tests {
 
     #[test]
     fn shorter_goes_first_and_equals_go_by_arrival() {
-        let rank =
-            |remaining, size, sequence| priority(Ranking::Weighted, remaining, size, sequence);
+        let rank = |remaining, size, sequence| {
+            priority(Ranking::Weighted, Ranked { remaining, size, sequence, late: false })
+        };
         assert!(rank(64, 64, 9) < rank(72, 72, 1));
         assert!(rank(64, 64, 1) < rank(64, 64, 2));
         // As much left, but of a larger message: its delay weighs less.
         assert!(rank(64, 64, 9) < rank(64, 128, 1));
-        assert!(
-            priority(Ranking::Arrival, 9_999, 9_999, 1) < priority(Ranking::Arrival, 64, 64, 2)
-        );
+        let arrived = |size, sequence| {
+            priority(Ranking::Arrival, Ranked { remaining: size, size, sequence, late: false })
+        };
+        assert!(arrived(9_999, 1) < arrived(64, 2));
+    }
+
+    #[test]
+    fn a_late_message_ranks_as_one_of_half_its_size() {
+        let rank = |size, late| {
+            priority(Ranking::Weighted, Ranked { remaining: size, size, sequence: 7, late })
+        };
+        assert_eq!(rank(1 << 20, true), rank(1 << 19, false));
+        assert_eq!(class(rank(1 << 20, true)) + 1, class(rank(1 << 20, false)));
+        assert_eq!(rank(1, true), rank(1, false));
+    }
+
+    #[test]
+    fn patience_is_half_again_the_time_on_the_link_and_small_messages_have_no_end_of_it() {
+        let config = SchedulerConfig::new(2, &EdmConfig::default(), Ps(330), Ps(640));
+        assert_eq!(config.patience(LATE_BYTES_MIN - 1), None);
+        assert_eq!(config.patience(1 << 20), Some(Ps(640 * (1 << 17) * 3 / 2)));
+        let published = EdmConfig { policy: Policy::SrptPublished, ..EdmConfig::default() };
+        let config = SchedulerConfig::new(2, &published, Ps(330), Ps(640));
+        assert_eq!(config.patience(1 << 20), None);
     }
 
     #[test]
@@ -317,10 +381,12 @@ mod tests {
 
     #[test]
     fn classes_are_octaves_and_fcfs_has_one() {
-        let of = |bytes| class(priority(Ranking::Weighted, bytes, bytes, 77));
+        let ranked =
+            |bytes, sequence| Ranked { remaining: bytes, size: bytes, sequence, late: false };
+        let of = |bytes| class(priority(Ranking::Weighted, ranked(bytes, 77)));
         assert_eq!(of(64), of(127));
         assert_eq!(of(64) + 1, of(128));
-        assert_eq!(class(priority(Ranking::Arrival, 64, 64, 1 << 41)), 0);
+        assert_eq!(class(priority(Ranking::Arrival, ranked(64, 1 << 41))), 0);
     }
 
     #[test]

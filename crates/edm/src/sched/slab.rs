@@ -1,9 +1,12 @@
 //! Messages that wait, and pairs of ports that have any: by index, the indices used again.
 
-use super::rule::Flow;
+use super::rule::{Flow, Ranked};
 
 /// No entry, no pair.
 pub(super) const NONE: u32 = u32::MAX;
+
+/// The sequence number of an entry that is free.
+pub(super) const ENDED: u64 = u64::MAX;
 
 /// One message waiting for grants.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +18,24 @@ pub(super) struct Entry {
     pub(super) next: u32,
     pub(super) flow: Flow,
     pub(super) started: bool,
+    pub(super) late: bool,
+}
+
+impl Entry {
+    #[inline]
+    pub(super) fn ranked(&self) -> Ranked {
+        let Entry { remaining, bytes: size, sequence, late, .. } = *self;
+        Ranked { remaining, size, sequence, late }
+    }
+}
+
+/// A message by the place of its entry, and its sequence number to tell it from the next there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Name {
+    pub(super) sequence: u64,
+    pub(super) entry: u32,
+    pub(super) source: u16,
+    pub(super) destination: u16,
 }
 
 /// A pair of ports with messages.
