@@ -171,7 +171,7 @@ impl BlockSwitch {
                 return Block::IDLE;
             }
             RxEvent::Message(message) => match chunk_bytes(&message) {
-                Some(bytes) => self.end_chunk(from, block, bytes),
+                Some(bytes) => self.end_chunk(now, from, block, bytes),
                 None => match take_message(switch, counters, now, from, message) {
                     Taken::Here => {}
                     Taken::Status(to, status) => self.pass_status(from, to, status),
@@ -222,8 +222,8 @@ impl BlockSwitch {
     }
 
     /// The last block of a chunk came, and its checks hold.
-    fn end_chunk(&mut self, from: NodeId, block: Option<Block>, bytes: Bytes) {
-        let granted = self.switch.on_chunk(from, bytes);
+    fn end_chunk(&mut self, now: Ps, from: NodeId, block: Option<Block>, bytes: Bytes) {
+        let granted = self.switch.on_chunk(now, from, bytes);
         match std::mem::replace(&mut self.port(from).ingress, Ingress::Between) {
             Ingress::Forward(to, slot) if granted == Some(to) => {
                 let block = block.expect("a message ends with a block");

@@ -9,20 +9,8 @@ use super::releases::Releases;
 use super::request::{Asked, Request, RequestCycle};
 use super::rule::{Demand, Flow, Grant, NotifyError, Ranking, SchedulerConfig, TailEstimate};
 use super::slab::Entry;
+use super::stats::SchedulerStats;
 use crate::Policy;
-
-/// What the scheduler did, for reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SchedulerStats {
-    /// Matching iterations in which at least one destination made a request.
-    pub iterations: u64,
-    /// Grants given: the sum of the sizes of all matchings.
-    pub grants: u64,
-    /// Requests that lost at their source.
-    pub requests_lost: u64,
-    /// Most messages waiting at once, in all queues.
-    pub waiting_max: u64,
-}
 
 /// The grant scheduler, driven by events: call [`Scheduler::notify`] when a notification has been
 /// inserted, and [`Scheduler::step`] at the time [`Scheduler::next_wake`] says.
@@ -166,9 +154,11 @@ impl Scheduler {
         self.held_stale = false;
         self.request(now);
         if self.requested.is_empty() {
+            self.stats.maximal();
             return;
         }
-        self.stats.iterations += 1;
+        let size = self.requested.len();
+        self.stats.iteration(size as u64, (self.dirty.len() - size) as u64);
         self.iteration_end = now + self.config.iteration();
         self.held_stale = true;
         let mut requested = std::mem::take(&mut self.requested);
@@ -250,7 +240,6 @@ impl Scheduler {
             releases,
             requests: &mut self.requests,
             requested: &mut self.requested,
-            requests_lost: 0,
         };
         let mut kept = 0;
         for at in 0..dirty.len() {
@@ -266,7 +255,6 @@ impl Scheduler {
             }
             cycle.destinations[usize::from(destination)].dirty = false;
         }
-        self.stats.requests_lost += cycle.requests_lost;
         dirty.truncate(kept);
     }
 
@@ -293,7 +281,6 @@ impl Scheduler {
             // Writes of the same compute-memory pair may have become eligible.
             self.mark_dirty(source);
         }
-        self.stats.grants += 1;
         Grant { at, source, destination, flow, tag, bytes, first: !started, last }
     }
 }

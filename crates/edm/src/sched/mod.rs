@@ -16,9 +16,11 @@ mod releases;
 mod request;
 mod rule;
 mod slab;
+mod stats;
 
 pub(crate) use rule::CYCLES_PER_ITERATION;
 
 pub use cycle::{CycleGrant, CycleScheduler};
-pub use event::{Scheduler, SchedulerStats};
+pub use event::Scheduler;
 pub use rule::{Demand, Flow, Grant, NotifyError, SchedulerConfig};
+pub use stats::SchedulerStats;

@@ -2,28 +2,27 @@
 
 use ethermem_units::Ps;
 
-/// A time and an end, in one word: an end is a port, plus the number of ports for a destination.
+/// A time and an end: an end is a port, plus the number of ports for a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Release(u64);
+pub(super) struct Release {
+    at: Ps,
+    end: u16,
+}
 
 impl Release {
-    const END_BITS: u32 = 10;
-
     #[inline]
     pub(super) fn new(at: Ps, end: u16) -> Release {
-        // 54 bits of picoseconds are five hours.
-        assert!(at.0 >> (u64::BITS - Release::END_BITS) == 0, "a run of over five hours");
-        Release(at.0 << Release::END_BITS | u64::from(end))
+        Release { at, end }
     }
 
     #[inline]
     pub(super) fn at(self) -> Ps {
-        Ps(self.0 >> Release::END_BITS)
+        self.at
     }
 
     #[inline]
     pub(super) fn end(self) -> u16 {
-        self.0 as u16 & ((1 << Release::END_BITS) - 1)
+        self.end
     }
 }
 
@@ -74,6 +73,17 @@ impl Releases {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn times_of_a_run_of_days_are_kept_to_the_picosecond() {
+        let hours = |hours: u64| Ps(hours * 3_600_000_000_000_000);
+        let mut releases = Releases::new(2);
+        releases.push(Release::new(hours(100), 1_023));
+        releases.push(Release::new(hours(40), 1));
+        assert_eq!(releases.pop_until(Ps(hours(40).0 - 1)), None);
+        assert_eq!(releases.pop_until(hours(40)), Some(Release::new(hours(40), 1)));
+        assert_eq!(releases.first(), Some(hours(100)));
+    }
 
     proptest! {
         /// Against a sorted set, with steps of any length; and nothing is allocated.

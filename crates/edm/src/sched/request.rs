@@ -46,7 +46,6 @@ pub(super) struct RequestCycle<'a> {
     pub(super) requests: &'a mut [Request],
     /// The sources that have a request, in the order of their first one.
     pub(super) requested: &'a mut Vec<u16>,
-    pub(super) requests_lost: u64,
 }
 
 impl RequestCycle<'_> {
@@ -115,8 +114,6 @@ impl RequestCycle<'_> {
         let rival = &mut self.requests[usize::from(best.source)];
         if rival.priority == u64::MAX {
             self.requested.push(best.source);
-        } else {
-            self.requests_lost += 1;
         }
         if best.priority < rival.priority {
             let entry = self.queues.best(best.pair);

@@ -1,5 +1,7 @@
 //! Virtual circuits: for every port, where its next granted bytes go.
 
+use ethermem_units::Bytes;
+
 /// Grants of one port that there is room for from the start, a power of two: a round trip of the
 /// shortest chunks at 400 Gb/s is about 300. Far links, slow memory and a transmitter that is
 /// shared with Ethernet frames leave more unused; then there is made room for them.
@@ -101,6 +103,20 @@ impl Circuits {
         (ring.len > 0 && circuit.destination != NOWHERE).then_some(circuit.destination)
     }
 
+    /// Blocks by which a chunk of `bytes` and the rest of its grant exceed what was granted, when
+    /// each chunk has so many blocks `overhead`: a batch has a chunk a member. By as much a grant's
+    /// chunks exceed it in all.
+    #[inline]
+    pub(super) fn excess_blocks(&self, source: u16, bytes: u64, overhead: u32) -> u32 {
+        let ring = self.rings[usize::from(source)];
+        let granted = u64::from(self.slots[self.slot(source, ring.head)].bytes_left);
+        if ring.len == 0 || bytes >= granted {
+            return 0;
+        }
+        let blocks = |bytes: u64| Bytes(bytes).to_blocks().0 as u32;
+        blocks(bytes) + blocks(granted - bytes) - blocks(granted) + overhead
+    }
+
     /// Data of a granted message came: where it goes. `None` when it must be dropped: it exceeds
     /// its grant, or the port that it was granted for has failed.
     #[inline]
@@ -169,6 +185,25 @@ mod tests {
         assert_eq!(circuits.use_up(0, 64), Some(2));
         assert_eq!(circuits.use_up(0, 1), None);
         assert_eq!(circuits.open_total(), 0);
+    }
+
+    #[test]
+    fn the_chunks_of_a_batch_exceed_their_grant_by_their_framing() {
+        let mut circuits = Circuits::new(4);
+        assert_eq!(circuits.excess_blocks(0, 8, 2), 0);
+        // 256 B are 34 blocks as one chunk, 40 as four of 64 B, 37 as 129 and 127 B.
+        for (members, excess) in [(vec![256], 0), (vec![64; 4], 6), (vec![129, 127], 3)] {
+            circuits.open(0, 1, 256);
+            let total: u32 = members
+                .iter()
+                .map(|&bytes| {
+                    let excess = circuits.excess_blocks(0, bytes, 2);
+                    assert_eq!(circuits.use_up(0, bytes), Some(1));
+                    excess
+                })
+                .sum();
+            assert_eq!(total, excess, "{members:?}");
+        }
     }
 
     #[test]

@@ -190,10 +190,18 @@ impl Switch {
     }
 
     /// A chunk of `bytes` came from `from`: the port it is forwarded to, `None` when no grant is
-    /// open for it, and then it must be dropped.
+    /// open for it, and then it must be dropped. A grant counts the framing of one chunk; that of
+    /// further ones, of a batch, is charged to both ports.
     #[inline]
-    pub fn on_chunk(&mut self, from: NodeId, bytes: Bytes) -> Option<NodeId> {
-        self.circuits.use_up(from.number(), bytes.0).map(NodeId::at)
+    pub fn on_chunk(&mut self, now: Ps, from: NodeId, bytes: Bytes) -> Option<NodeId> {
+        let overhead = self.scheduler.config().chunk_overhead_blocks;
+        let excess = self.circuits.excess_blocks(from.number(), bytes.0, overhead);
+        let to = self.circuits.use_up(from.number(), bytes.0)?;
+        if excess > 0 {
+            self.scheduler.charge_source(now, from.number(), excess);
+            self.scheduler.charge_destination(now, to, excess);
+        }
+        Some(NodeId::at(to))
     }
 
     /// Where the next chunk of `from` goes, for a switch that forwards it before it has all of it.

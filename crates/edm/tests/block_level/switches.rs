@@ -367,7 +367,7 @@ impl Network {
                 let _refused = model.on_notification(now, from, notification);
             }
             Item::Up(Outbound::Chunk { chunk, .. }, data) => {
-                let Some(to) = model.on_chunk(from, chunk.bytes) else {
+                let Some(to) = model.on_chunk(now, from, chunk.bytes) else {
                     return;
                 };
                 assert_eq!(to, chunk.peer, "switch {switch} sends a chunk of {from:?} astray");

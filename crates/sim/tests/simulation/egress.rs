@@ -95,6 +95,20 @@ fn a_saturated_egress_queue_does_not_grow_with_the_run() {
 }
 
 #[test]
+fn a_saturated_egress_queue_of_batches_does_not_grow_with_the_run() {
+    // 256 B granted come as 40 blocks, not 34, and the others are charged.
+    let longest = |messages: u32| {
+        let scenario = scenario(&format!(
+            "[fabric]\nnodes = 16\n[fabric.edm]\nbatching = true\n[workload]\nload = 1.0\n\
+             pattern = \"incast\"\nread_fraction = 0\nmessage_bytes = 64\nmessages = {messages}"
+        ));
+        run_scenario(&scenario, "edm", None).queue.expect("a switch").egress_blocks_max
+    };
+    let (short, long) = (longest(10_000), longest(40_000));
+    assert!(long <= short + 34, "{short} blocks, then {long}");
+}
+
+#[test]
 fn the_buffer_ahead_is_what_an_incast_fills() {
     // Many senders of equal chunks and no control on the receiver's downlink: a chunk of 34 blocks
     // comes at most `ahead` early, and its jitter is a few blocks.

@@ -236,3 +236,20 @@ fn far_links_slow_memory_and_shared_transmitters_leave_many_grants_unused() {
         }
     }
 }
+
+#[test]
+fn a_read_that_timed_out_still_uses_its_grants() {
+    // A run whose grants are not used up ends as a violation, not with a result.
+    let scenario = scenario(
+        "[fabric]\nnodes = 16\n[fabric.edm]\nread_timeout_us = 1\n\
+         [workload]\nload = 0.95\nmessage_bytes = 64\nmessages = 40000",
+    );
+    let result = run_scenario(&scenario, "edm", None);
+    assert!(result.messages_lost > 100, "{} timed out", result.messages_lost);
+    // Of a matching, the most is over the mean.
+    let matching = result.matching.expect("EDM has a matching");
+    assert!(matching.iterations_mean >= 1.0 && matching.size_mean >= 1.0, "{matching:?}");
+    assert!(matching.iterations_max as f64 > matching.iterations_mean, "{matching:?}");
+    assert!(matching.size_max as f64 > matching.size_mean, "{matching:?}");
+    assert!(matching.rounds as f64 * matching.size_mean - matching.grants as f64 <= 0.5);
+}

@@ -263,7 +263,7 @@ impl Edm {
         }
         if let Payload::Chunk(chunk, _) = &item.payload {
             let (from, to, last, bytes) = (item.from, item.to, chunk.last, chunk.bytes);
-            self.forward_check(flight, from, to, bytes);
+            self.forward_check(now, flight, from, to, bytes);
             let arriving = &mut self.nodes[usize::from(to)].arriving;
             if !last && !arriving.contains(&from) {
                 self.pass_on(sim, flight);
@@ -309,8 +309,8 @@ impl Edm {
 
     /// The circuit of the oldest grant must lead where the chunk is meant to go.
     #[inline]
-    fn forward_check(&mut self, flight: u32, from: u16, to: u16, bytes: Bytes) {
-        let port = self.switch.on_chunk(NodeId::at(from), bytes);
+    fn forward_check(&mut self, now: Ps, flight: u32, from: u16, to: u16, bytes: Bytes) {
+        let port = self.switch.on_chunk(now, NodeId::at(from), bytes);
         if port != Some(NodeId::at(to)) {
             let item = self.flights.get(flight);
             self.break_off(format!("the circuit of {from} leads to {port:?}: {item:?}"));
@@ -505,13 +505,14 @@ impl Fabric for Edm {
         }
         let mut stats = self.links.stats(ended);
         let scheduler = self.switch.scheduler().stats();
+        let per_matching = |count: u64| count as f64 / scheduler.matchings.max(1) as f64;
         stats.matching = Some(Matching {
-            rounds: scheduler.iterations,
+            rounds: scheduler.matchings,
             grants: scheduler.grants,
-            iterations_mean: 1.0 + scheduler.requests_lost as f64 / scheduler.grants.max(1) as f64,
-            iterations_max: 0,
-            size_mean: scheduler.grants as f64 / scheduler.iterations.max(1) as f64,
-            size_max: 0,
+            iterations_mean: per_matching(scheduler.iterations),
+            iterations_max: scheduler.iterations_max,
+            size_mean: per_matching(scheduler.grants),
+            size_max: scheduler.size_max,
         });
         if let Some(queue) = &mut stats.queue {
             queue.egress_blocks_bound = self.queue_bound;

@@ -1,0 +1,69 @@
+//! What the event-driven form counts.
+
+/// What the scheduler did, for reports.
+///
+/// A matching is a run of iterations: those that lost a request are followed, at once, by one in
+/// which the loser may ask again, and the first without a loser, or without a request, leaves
+/// nothing to ask for: the matching is maximal. Ports come free and messages arrive meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SchedulerStats {
+    /// Matchings that granted something.
+    pub matchings: u64,
+    /// Matching iterations in which at least one destination made a request.
+    pub iterations: u64,
+    /// Most iterations of a matching.
+    pub iterations_max: u64,
+    /// Grants given: the sum of the sizes of all matchings.
+    pub grants: u64,
+    /// Most grants of a matching.
+    pub size_max: u64,
+    /// Requests that lost at their source.
+    pub requests_lost: u64,
+    /// Most messages waiting at once, in all queues.
+    pub waiting_max: u64,
+    /// Of the matching under way; zero while there is none.
+    matching_iterations: u64,
+    matching_size: u64,
+}
+
+impl SchedulerStats {
+    /// An iteration granted `size` of its requests and `lost` the others.
+    #[inline]
+    pub(super) fn iteration(&mut self, size: u64, lost: u64) {
+        self.iterations += 1;
+        self.grants += size;
+        self.requests_lost += lost;
+        self.matchings += u64::from(self.matching_iterations == 0);
+        self.matching_iterations += 1;
+        self.matching_size += size;
+        self.iterations_max = self.iterations_max.max(self.matching_iterations);
+        self.size_max = self.size_max.max(self.matching_size);
+        if lost == 0 {
+            self.maximal();
+        }
+    }
+
+    /// Nothing is left to ask for.
+    #[inline]
+    pub(super) fn maximal(&mut self) {
+        (self.matching_iterations, self.matching_size) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matching_ends_with_the_iteration_that_no_request_loses() {
+        let mut stats = SchedulerStats::default();
+        for (size, lost) in [(4, 0), (3, 2), (1, 1), (1, 0), (2, 1)] {
+            stats.iteration(size, lost);
+        }
+        // 4; 3 + 1 + 1; 2, whose loser found its source taken.
+        stats.maximal();
+        stats.iteration(1, 0);
+        assert_eq!((stats.matchings, stats.iterations, stats.grants), (4, 6, 12));
+        assert_eq!((stats.iterations_max, stats.size_max, stats.requests_lost), (3, 5, 4));
+    }
+}
