@@ -3,6 +3,7 @@
 use ethermem_edm::EdmConfig;
 use ethermem_units::{BitsPerSecond, Ps};
 
+use crate::fabrics::cxl::CxlConfig;
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::ird::IrdConfig;
 
@@ -27,6 +28,8 @@ pub struct FabricConfig {
     pub ird: IrdConfig,
     /// Fastpass's.
     pub fastpass: FastpassConfig,
+    /// CXL's.
+    pub cxl: CxlConfig,
     /// Ethernet frames that share the links.
     pub background: Background,
 }

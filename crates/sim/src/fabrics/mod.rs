@@ -1,5 +1,6 @@
 //! The fabrics, one file or folder each, and their registry.
 
+pub mod cxl;
 pub mod edm;
 pub mod fastpass;
 mod framing;
@@ -47,6 +48,7 @@ pub const FABRICS: &[FabricEntry] = &[
     entry::<raw_ethernet::RawEthernet>("raw-ethernet", "MAC frames, store-and-forward L2 switch"),
     entry::<ird::Ird>("ird", "idealised receiver-driven: credits by SRPT, paced by the receiver"),
     entry::<fastpass::Fastpass>("fastpass", "an arbiter on its own link allocates timeslots"),
+    entry::<cxl::Cxl>("cxl", "flits and credits from hop to hop, one queue a switch port"),
     entry::<output_queued::OutputQueued>("output-queued", "bound: EDM's path, nobody schedules"),
     entry::<ideal::Ideal>("ideal", "bound: every message alone on its path"),
 ];

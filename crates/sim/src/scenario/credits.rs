@@ -2,9 +2,10 @@
 
 use ethermem_units::Bytes;
 
-use super::fabric::rate_gbps;
+use super::fabric::{delay_ns, rate_gbps};
 use super::table::{Table, as_integer};
 use crate::fabrics::Framing;
+use crate::fabrics::cxl::{CxlConfig, Flit};
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::ird::IrdConfig;
 use crate::workload::InputError;
@@ -33,6 +34,25 @@ pub(super) fn fastpass(table: Table<'_>) -> Result<FastpassConfig, InputError> {
         arbiter_link: rate_gbps(&table, "arbiter_gbps", "link_gbps")?,
         timeslot: Bytes(table.integer("timeslot_bytes", default.timeslot.0, 84..=1_538)?),
         allocation_timeslots: table.integer("allocation_timeslots", timeslots, 1..=255)? as u8,
+    };
+    table.finish()?;
+    Ok(config)
+}
+
+pub(super) fn cxl(table: Table<'_>) -> Result<CxlConfig, InputError> {
+    let default = CxlConfig::default();
+    let flit = table.read("flit_bytes", 68, "68, 256", |value| match as_integer(value)? {
+        68 => Some(Flit::Bytes68),
+        256 => Some(Flit::Bytes256),
+        _ => None,
+    })?;
+    let entries = u64::from(default.buffer_entries);
+    let config = CxlConfig {
+        flit: flit.unwrap_or(default.flit),
+        buffer_entries: table.integer("buffer_entries", entries, 1..=65_536)? as u32,
+        switch: delay_ns(&table, "switch_ns", 70)?,
+        port: delay_ns(&table, "port_ns", 25)?,
+        credit_return: delay_ns(&table, "credit_return_ns", 25)?,
     };
     table.finish()?;
     Ok(config)

@@ -39,6 +39,7 @@ pub(super) fn read(
             .unwrap_or_else(|| pcs_clock(link)),
         edm: edm(table.table("edm")?, link)?,
         ird: credits::ird(table.table("ird")?)?,
+        cxl: credits::cxl(table.table("cxl")?)?,
         fastpass: credits::fastpass(table.table("fastpass")?)?,
         background: background(root.table("background")?)?,
     };
@@ -131,7 +132,7 @@ pub(super) fn rate_gbps(
 }
 
 /// A delay to the nearest picosecond; 1 ms is 200 km of fibre, no rack.
-fn delay_ns(table: &Table<'_>, key: &str, default_ns: u64) -> Result<Ps, InputError> {
+pub(super) fn delay_ns(table: &Table<'_>, key: &str, default_ns: u64) -> Result<Ps, InputError> {
     let delay = table.read(key, default_ns, "0 to 1000000", |value| {
         Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
     })?;

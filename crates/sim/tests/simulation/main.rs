@@ -1,6 +1,7 @@
 //! The simulator as a whole: fabrics, engine, workload and statistics together.
 
 mod contention;
+mod cxl;
 mod determinism;
 mod egress;
 mod fastpass;

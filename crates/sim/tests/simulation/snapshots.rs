@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::{run_scenario, scenario};
 
 /// Name of the snapshot, fabric, and what the scenario has beside the common part.
-const RUNS: [(&str, &str, &str); 10] = [
+const RUNS: [(&str, &str, &str); 11] = [
     ("edm-srpt", "edm", "policy = \"srpt\""),
     ("edm-srpt-relaxed", "edm", "policy = \"srpt\"\norder = \"relaxed\""),
     ("edm-srpt-published", "edm", "policy = \"srpt-published\""),
@@ -15,6 +15,7 @@ const RUNS: [(&str, &str, &str); 10] = [
     ("raw-ethernet", "raw-ethernet", ""),
     ("ird", "ird", ""),
     ("fastpass", "fastpass", ""),
+    ("cxl", "cxl", ""),
     ("output-queued", "output-queued", ""),
     ("ideal", "ideal", ""),
 ];

@@ -8,6 +8,7 @@
 use ethermem_edm::budget as edm;
 use ethermem_sim::budget::{Operation, Stack, Timing, edm_stages, mac_stages};
 use ethermem_sim::engine::{Alone, Fabric};
+use ethermem_sim::fabrics::cxl::{Cxl, Flit};
 use ethermem_sim::fabrics::edm::Edm;
 use ethermem_sim::fabrics::fastpass::Fastpass;
 use ethermem_sim::fabrics::ideal::Ideal;
@@ -225,6 +226,7 @@ fn the_denominator_of_a_long_message_is_that_of_running_it() {
     check::<Ideal>(&config);
     check::<Ird>(&config);
     check::<Fastpass>(&config);
+    check::<Cxl>(&config);
 }
 
 /// The frame of a payload with a 16 B memory header, as `raw-ethernet` counts it: blocks of the
@@ -274,5 +276,38 @@ fn fastpass_takes_a_demand_an_allocation_and_the_data_across() {
             + memory_access(config, kind)
             + (arbiter.block_time() + config.link.block_time()) * (2 * mac_frame(0).1)
             + config.link.block_time() * frames_back_to_back(bytes)
+    });
+}
+
+#[test]
+fn cxl_takes_its_ports_the_switch_and_every_flit() {
+    let keys = "nodes = 3\n[fabric.cxl]\n";
+    let large = fabric_config(&format!("{keys}flit_bytes = 256"));
+    let odd = fabric_config(&format!(
+        "propagation_ns = 3.003\nmemory_access_ns = 80\n{keys}port_ns = 21.5\nswitch_ns = 93.001\n\
+         credit_return_ns = 4"
+    ));
+    let mut configs: Vec<FabricConfig> = configs().into_iter().chain([large, odd]).collect();
+    for config in &mut configs {
+        // A round trip is 71 lines at 400 Gb/s.
+        config.cxl.buffer_entries = 128;
+    }
+    check::<Cxl>(&configs, |config, kind, bytes| {
+        // Slots of a flit and its blocks, twice: 68 B are 8.5.
+        let (slots, half_blocks) =
+            if config.cxl.flit == Flit::Bytes256 { (15, 64) } else { (4, 17) };
+        let flit = Ps(half_blocks * config.link.block_time().0 / 2);
+        let lines = bytes.div_ceil(64);
+        let crossing = config.cxl.port * 2 + config.propagation * 2 + config.cxl.switch;
+        // A header and four slots of data a line; the byte enables of a part of one.
+        let enables = u64::from(kind == Kind::Write && !bytes.is_multiple_of(64));
+        // The first line is whole at the switch before any of it goes on, the rest follow it.
+        let data =
+            crossing + flit * (5_u64.div_ceil(slots) + (5 * lines + enables).div_ceil(slots));
+        if kind == Kind::Write {
+            return data;
+        }
+        // The first request, at most four of them, fits a flit.
+        data + crossing + flit * 2 + config.memory_access
     });
 }

@@ -185,7 +185,7 @@ fn unknown_keys_are_refused_with_those_allowed() {
             "[fabric.roce]\n",
             "s.toml:1: fabric.roce: unknown key: allowed are kind, nodes, link_gbps, \
              propagation_ns, transceiver_ns, memory_access_ns, pcs_clock_ns, [fabric.edm], \
-             [fabric.ird], [fabric.fastpass]",
+             [fabric.ird], [fabric.cxl], [fabric.fastpass]",
         ),
         (
             "nodes = 3\n",

@@ -4,6 +4,7 @@ use ethermem_units::{BitsPerSecond, Bytes, Ps};
 use super::*;
 use crate::config::Background;
 use crate::fabrics::Framing;
+use crate::fabrics::cxl::{CxlConfig, Flit};
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::ird::IrdConfig;
 use crate::workload::{
@@ -38,6 +39,7 @@ fn everything_has_a_default() {
             pcs_clock: Ps(2_560),
             ird: IrdConfig::default(),
             fastpass: FastpassConfig::default(),
+            cxl: CxlConfig::default(),
             edm: EdmConfig { scheduler_clock: Some(Ps(333)), ..EdmConfig::default() },
             background: Background { load: 0.0, frame_bytes: 1518 },
         },
@@ -82,6 +84,12 @@ const EVERY_KEY: &str = r#"
         arbiter_gbps = 400
         timeslot_bytes = 1000
         allocation_timeslots = 3
+        [fabric.cxl]
+        flit_bytes = 256
+        buffer_entries = 7
+        switch_ns = 100
+        port_ns = 21.5
+        credit_return_ns = 8
         [background]
         load = 0.25
         frame_bytes = 9018
@@ -130,6 +138,13 @@ fn every_key_is_read() {
             arbiter_link: BitsPerSecond::from_gbps(400).ok(),
             timeslot: Bytes(1_000),
             allocation_timeslots: 3,
+        },
+        cxl: CxlConfig {
+            flit: Flit::Bytes256,
+            buffer_entries: 7,
+            switch: Ps(100_000),
+            port: Ps(21_500),
+            credit_return: Ps(8_000),
         },
         background: Background { load: 0.25, frame_bytes: 9018 },
     };

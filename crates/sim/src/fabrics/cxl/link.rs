@@ -1,0 +1,217 @@
+//! A direction of a link: slots packed into flits, and the credits for the buffer at its end.
+
+use std::collections::VecDeque;
+
+use ethermem_units::{BLOCK_PAYLOAD_BYTES, BitsPerSecond, Ps};
+
+/// What a slot carries.
+pub(super) const SLOT_BYTES: u64 = 16;
+
+/// How slots are packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flit {
+    /// Four slots, two bytes of CRC and two of protocol identifier (CXL 2.0, 4.2 and 6.2).
+    #[default]
+    Bytes68,
+    /// Fifteen slots, header, CRC and FEC (CXL 3.0, 4.3).
+    Bytes256,
+}
+
+impl Flit {
+    /// Slots of 16 B that it carries.
+    pub(super) const fn slots(self) -> u64 {
+        match self {
+            Flit::Bytes68 => 4,
+            Flit::Bytes256 => 15,
+        }
+    }
+
+    /// Blocks of 64 bits that it takes of a link, which need not be whole.
+    pub(super) const fn blocks(self) -> f64 {
+        match self {
+            Flit::Bytes68 => 8.5,
+            Flit::Bytes256 => 32.0,
+        }
+    }
+
+    /// What it takes of a link. A block of every Ethernet rate takes an even number of picoseconds.
+    pub(super) fn time(self, link: BitsPerSecond) -> Ps {
+        Ps((self.blocks() * 2.0) as u64 * link.block_time().0 / 2)
+    }
+}
+
+/// When a transaction is through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// Its last flit has left.
+    pub(super) end: Ps,
+    /// The transmitter can take the next one: the last flit starts and has slots left, or it ends.
+    pub(super) next: Ps,
+}
+
+/// A transmitter: a flit leaves with what there is when it starts.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    flit_time: Ps,
+    flit_bytes: f64,
+    slots: u64,
+    /// Start of the last flit, and slots of it taken.
+    last: Ps,
+    taken: u64,
+    flits: u64,
+    /// Slots that carried data.
+    pub(super) data_slots: u64,
+}
+
+impl Line {
+    pub(super) fn new(flit: Flit, link: BitsPerSecond) -> Line {
+        let slots = flit.slots();
+        Line {
+            flit_time: flit.time(link),
+            flit_bytes: flit.blocks() * BLOCK_PAYLOAD_BYTES as f64,
+            slots,
+            last: Ps::ZERO,
+            taken: slots,
+            flits: 0,
+            data_slots: 0,
+        }
+    }
+
+    /// Sends `slots` from now on: in the flit that starts now, or in new ones when it is through.
+    pub(super) fn send(&mut self, now: Ps, slots: u64) -> Sent {
+        if self.flits == 0 || now > self.last || self.taken == self.slots {
+            let free = if self.flits == 0 { now } else { self.last + self.flit_time };
+            self.last = now.max(free);
+            self.taken = 0;
+            self.flits += 1;
+        }
+        let total = self.taken + slots;
+        let more = (total - 1) / self.slots;
+        self.last += self.flit_time * more;
+        self.flits += more;
+        self.taken = total - more * self.slots;
+        let end = self.last + self.flit_time;
+        Sent { end, next: if self.taken == self.slots { end } else { self.last } }
+    }
+
+    /// Share of the time until `ended` that flits took.
+    pub(super) fn share(&self, ended: Ps) -> f64 {
+        if ended == Ps::ZERO {
+            0.0
+        } else {
+            (self.flits * self.flit_time.0) as f64 / ended.0 as f64
+        }
+    }
+
+    /// Bytes of all flits, empty slots included.
+    pub(super) fn bytes_sent(&self) -> f64 {
+        self.flits as f64 * self.flit_bytes
+    }
+}
+
+/// A sender's credits for the buffer at the other end. One is a transaction's entry, shared by all
+/// destinations.
+#[derive(Clone, Debug)]
+pub(super) struct Credits {
+    size: u32,
+    here: u32,
+    /// When those on their way back arrive.
+    returning: VecDeque<Ps>,
+}
+
+impl Credits {
+    pub(super) fn new(size: u32) -> Credits {
+        Credits { size, here: size, returning: VecDeque::new() }
+    }
+
+    /// Takes one, when one is here.
+    pub(super) fn take(&mut self, now: Ps) -> bool {
+        while self.returning.front().is_some_and(|&at| at <= now) {
+            self.returning.pop_front();
+            self.here += 1;
+        }
+        let taken = self.here > 0;
+        self.here -= u32::from(taken);
+        taken
+    }
+
+    /// Sends one back, to arrive `at`.
+    pub(super) fn give(&mut self, at: Ps) {
+        assert!(self.returning.back().is_none_or(|&last| last <= at), "a credit overtook another");
+        self.returning.push_back(at);
+        assert!(self.owned() <= self.size, "{} credits of {}", self.owned(), self.size);
+    }
+
+    /// When the next one arrives.
+    pub(super) fn next(&self) -> Option<Ps> {
+        self.returning.front().copied()
+    }
+
+    /// Those of no entry.
+    pub(super) fn owned(&self) -> u32 {
+        self.here + self.returning.len() as u32
+    }
+
+    /// Whether no entry is taken.
+    pub(super) fn all_back(&self) -> bool {
+        self.owned() == self.size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(flit: Flit) -> Line {
+        Line::new(flit, BitsPerSecond::from_gbps(100).expect("an Ethernet rate"))
+    }
+
+    #[test]
+    fn a_flit_of_68_bytes_takes_what_544_bits_take() {
+        assert_eq!(line(Flit::Bytes68).flit_time, Ps(5_440));
+        assert_eq!(line(Flit::Bytes256).flit_time, Ps(20_480));
+    }
+
+    #[test]
+    fn four_lines_with_their_headers_fill_five_flits() {
+        let mut line = line(Flit::Bytes68);
+        let mut now = Ps(1_000);
+        let mut ends = Vec::new();
+        for _ in 0..4 {
+            let sent = line.send(now, 5);
+            now = sent.next;
+            ends.push((sent.end - Ps(1_000)).0 / 5_440);
+        }
+        assert_eq!(ends, [2, 3, 4, 5]);
+        assert_eq!(now, Ps(1_000 + 5 * 5_440));
+        assert!((line.bytes_sent() - 340.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_comes_after_a_flits_start_waits_for_the_next_one() {
+        let mut line = line(Flit::Bytes68);
+        assert_eq!(line.send(Ps(0), 1), Sent { end: Ps(5_440), next: Ps(0) });
+        // At its start there is room for more, and then no longer.
+        assert_eq!(line.send(Ps(0), 1).end, Ps(5_440));
+        assert_eq!(line.send(Ps(1), 1), Sent { end: Ps(10_880), next: Ps(5_440) });
+        assert_eq!(line.send(Ps(20_000), 4), Sent { end: Ps(25_440), next: Ps(25_440) });
+        assert!((line.bytes_sent() - 204.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn credits_are_neither_made_nor_lost() {
+        let mut credits = Credits::new(2);
+        assert!(credits.take(Ps(0)) && credits.take(Ps(0)));
+        assert!(!credits.take(Ps(5)));
+        credits.give(Ps(10));
+        assert!(!credits.take(Ps(9)));
+        assert_eq!(credits.next(), Some(Ps(10)));
+        assert!(!credits.all_back());
+        assert!(credits.take(Ps(10)));
+        credits.give(Ps(11));
+        credits.give(Ps(12));
+        assert!(credits.all_back());
+        let extra = std::panic::catch_unwind(move || credits.give(Ps(13)));
+        assert!(extra.is_err(), "a credit of no entry");
+    }
+}

@@ -1,0 +1,362 @@
+//! CXL: flits, and credits from hop to hop.
+//!
+//! A message is cache lines. A read sends a request a line and gets a header and four slots of data
+//! for each; a write sends them. Slots of 16 B are packed into flits, whatever they belong to, and
+//! a link's sender has a credit for each entry of the buffer at its end, shared by all
+//! destinations. The switch keeps what came through a port in one queue: the first in it waits
+//! until its egress has a turn and a credit for it, and all behind it wait too, wherever they go.
+
+mod link;
+mod transaction;
+
+use std::collections::VecDeque;
+
+use ethermem_units::{Bytes, Ps};
+
+pub use link::Flit;
+use link::{Credits, Line, SLOT_BYTES};
+use transaction::{Entry, Flow, LINE_BYTES, LINE_SLOTS, Turn};
+
+use crate::FabricConfig;
+use crate::engine::{Fabric, Handle, Sim, Violation};
+use crate::message::{Kind, Message, NodeIndex};
+use crate::metrics::{FabricStats, Utilisation};
+use crate::workload::LinkBlocks;
+
+/// Parameters of `fabric.kind = "cxl"`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CxlConfig {
+    /// How slots are packed.
+    pub flit: Flit,
+    /// Entries of the buffer at either end of a link: a line with its header each, or requests.
+    pub buffer_entries: u32,
+    /// Through the switch, its two ports included.
+    pub switch: Ps,
+    /// Through a node's port, one way.
+    pub port: Ps,
+    /// From an entry that comes free to its credit on the wire.
+    pub credit_return: Ps,
+}
+
+impl Default for CxlConfig {
+    fn default() -> CxlConfig {
+        CxlConfig {
+            flit: Flit::Bytes68,
+            buffer_entries: 64,
+            switch: Ps::from_ns(70),
+            port: Ps::from_ns(25),
+            credit_return: Ps::from_ns(25),
+        }
+    }
+}
+
+/// A node's transmitter and the switch's buffer at its end.
+struct Ingress {
+    turns: VecDeque<Turn>,
+    line: Line,
+    credits: Credits,
+    /// An event will look at it again.
+    armed: bool,
+    /// With when the switch can forward it: the first decides for all.
+    buffer: VecDeque<(Ps, Entry)>,
+    /// The first of them is on its way to its egress, waits there, or one is leaving.
+    forwarding: bool,
+}
+
+/// A switch's transmitter to a node.
+struct Egress {
+    /// Ports whose first entry goes here, in turn.
+    waiting: VecDeque<NodeIndex>,
+    line: Line,
+    /// For the node's buffer.
+    credits: Credits,
+    armed: bool,
+}
+
+/// What has come to be.
+#[derive(Clone, Copy)]
+pub enum Event {
+    /// A node's transmitter can take the next transaction, or has a credit.
+    Uplink(NodeIndex),
+    /// The first entry of a port's buffer can be forwarded.
+    First(NodeIndex),
+    /// A port's entry has left through an egress, which can take the next one.
+    Left(NodeIndex, NodeIndex),
+    /// An egress has a credit.
+    Downlink(NodeIndex),
+    /// Requests for so many lines are through their memory, and its port.
+    Respond(Handle, u8),
+    /// The last credit of a message is back: it leaves nothing behind.
+    Returned,
+}
+
+/// Lines after which the packing of either flit repeats.
+const PACKING_LINES: u64 = 12;
+
+/// See the module.
+pub struct Cxl {
+    config: CxlConfig,
+    propagation: Ps,
+    memory_access: Ps,
+    ingress: Vec<Ingress>,
+    egress: Vec<Egress>,
+    flows: Vec<Option<Flow>>,
+    period: u64,
+    lines_asked: u64,
+    lines_delivered: u64,
+}
+
+impl Cxl {
+    fn flow(&mut self, handle: Handle) -> &mut Flow {
+        self.flows[handle as usize].as_mut().expect("it has not ended")
+    }
+
+    /// Sends a node's next transaction, when it has one and a credit. Its messages take turns.
+    fn uplink(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
+        let at = usize::from(node);
+        let port = &mut self.ingress[at];
+        if port.armed || port.turns.is_empty() {
+            return;
+        }
+        if !port.credits.take(sim.now()) {
+            if let Some(next) = port.credits.next() {
+                port.armed = true;
+                sim.at(next, Event::Uplink(node));
+            }
+            return;
+        }
+        let turn = port.turns.pop_front().expect("it is not empty");
+        let (entry, more) = match turn {
+            Turn::Request(handle) => self.flow(handle).request(handle),
+            Turn::Data(handle) => self.flow(handle).data(handle),
+        };
+        let (forward, size) = (self.propagation + self.config.switch, self.config.buffer_entries);
+        let port = &mut self.ingress[at];
+        if more {
+            port.turns.push_back(turn);
+        }
+        let sent = port.line.send(sim.now(), entry.slots.into());
+        port.line.data_slots += u64::from(entry.data_slots);
+        port.armed = true;
+        sim.at(sent.next, Event::Uplink(node));
+        port.buffer.push_back((sent.end + forward, entry));
+        assert!(port.buffer.len() <= size as usize, "the buffer of port {node} overflows");
+        if !port.forwarding {
+            port.forwarding = true;
+            sim.at(sent.end + forward, Event::First(node));
+        }
+    }
+
+    /// The first entry of a port's buffer waits for its egress, when it has come that far.
+    fn wait(&mut self, sim: &mut Sim<Event>, port: NodeIndex) {
+        let ingress = &mut self.ingress[usize::from(port)];
+        let Some(&(ready, entry)) = ingress.buffer.front() else {
+            ingress.forwarding = false;
+            return;
+        };
+        if ready > sim.now() {
+            sim.at(ready, Event::First(port));
+            return;
+        }
+        self.egress[usize::from(entry.to)].waiting.push_back(port);
+        self.downlink(sim, entry.to);
+    }
+
+    /// Forwards the first entry of the port whose turn it is.
+    fn downlink(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
+        let now = sim.now();
+        let egress = &mut self.egress[usize::from(node)];
+        if egress.armed || egress.waiting.is_empty() {
+            return;
+        }
+        if !egress.credits.take(now) {
+            // All its entries are on their way through: a node takes what comes.
+            let next = egress.credits.next().expect("a node's entries come free by themselves");
+            egress.armed = true;
+            sim.at(next, Event::Downlink(node));
+            return;
+        }
+        let port = egress.waiting.pop_front().expect("it is not empty");
+        let ingress = &mut self.ingress[usize::from(port)];
+        let (_, entry) = ingress.buffer.pop_front().expect("its first entry waits");
+        let sent = egress.line.send(now, entry.slots.into());
+        egress.line.data_slots += u64::from(entry.data_slots);
+        egress.armed = true;
+        sim.at(sent.next, Event::Left(port, node));
+        let credit = self.config.credit_return + self.propagation;
+        let arrived = sent.end + self.propagation + self.config.port;
+        egress.credits.give(arrived + credit);
+        ingress.credits.give(sent.end + credit);
+        if !ingress.armed && !ingress.turns.is_empty() {
+            // It had none, and none on the way.
+            ingress.armed = true;
+            sim.at(sent.end + credit, Event::Uplink(port));
+        }
+        if self.arrive(sim, entry, arrived) {
+            sim.at(arrived + credit, Event::Returned);
+        }
+    }
+
+    /// Takes what comes to a node; gives whether its message ends with it.
+    fn arrive(&mut self, sim: &mut Sim<Event>, entry: Entry, at: Ps) -> bool {
+        if entry.requests > 0 {
+            let respond = at + self.memory_access + self.config.port;
+            sim.at(respond, Event::Respond(entry.handle, entry.requests));
+            return false;
+        }
+        self.lines_delivered += 1;
+        let flow = self.flow(entry.handle);
+        flow.missing -= 1;
+        if flow.missing == 0 {
+            self.flows[entry.handle as usize] = None;
+            sim.finish(entry.handle, at);
+            return true;
+        }
+        false
+    }
+
+    fn respond(&mut self, sim: &mut Sim<Event>, handle: Handle, lines: u8) {
+        let flow = self.flow(handle);
+        let (node, first) = (flow.memory, flow.ready == 0);
+        flow.ready += u32::from(lines);
+        if first {
+            self.ingress[usize::from(node)].turns.push_back(Turn::Data(handle));
+        }
+        self.uplink(sim, node);
+    }
+
+    /// Data bytes after which the timing of a message alone repeats: those of the packing, or,
+    /// where credits hold a message up, all that credits are for.
+    fn period_bytes(config: &FabricConfig) -> u64 {
+        let own = &config.cxl;
+        let flit = own.flit.time(config.link);
+        // A transaction may wait for the flit under way.
+        let flits = flit * (1 + (LINE_SLOTS + 1).div_ceil(own.flit.slots()));
+        let hop = flits + config.propagation * 2 + own.credit_return;
+        let circle = (hop + own.switch + flits).0.max((hop + own.port).0);
+        let lines = circle * own.flit.slots() / (flit.0 * LINE_SLOTS) + 2;
+        let entries = u64::from(own.buffer_entries);
+        let held = if entries >= lines { 1 } else { entries };
+        PACKING_LINES * held * LINE_BYTES
+    }
+}
+
+impl Fabric for Cxl {
+    type Event = Event;
+
+    fn build(config: &FabricConfig, _seed: u64) -> Cxl {
+        let own = config.cxl;
+        let line = || Line::new(own.flit, config.link);
+        let credits = || Credits::new(own.buffer_entries);
+        let ingress = |_| Ingress {
+            turns: VecDeque::new(),
+            line: line(),
+            credits: credits(),
+            armed: false,
+            buffer: VecDeque::new(),
+            forwarding: false,
+        };
+        let egress =
+            |_| Egress { waiting: VecDeque::new(), line: line(), credits: credits(), armed: false };
+        Cxl {
+            config: own,
+            propagation: config.propagation,
+            memory_access: config.memory_access,
+            ingress: (0..config.nodes).map(ingress).collect(),
+            egress: (0..config.nodes).map(egress).collect(),
+            flows: Vec::new(),
+            period: Cxl::period_bytes(config),
+            lines_asked: 0,
+            lines_delivered: 0,
+        }
+    }
+
+    fn submit_delay(&self) -> Ps {
+        self.config.port
+    }
+
+    fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
+        let at = handle as usize;
+        if at >= self.flows.len() {
+            self.flows.resize_with(at + 1, || None);
+        }
+        let flow = Flow::of(message);
+        self.lines_asked += u64::from(flow.missing);
+        self.flows[at] = Some(flow);
+        let write = message.kind == Kind::Write;
+        let turn = if write { Turn::Data(handle) } else { Turn::Request(handle) };
+        self.ingress[usize::from(message.compute)].turns.push_back(turn);
+        self.uplink(sim, message.compute);
+    }
+
+    fn handle(&mut self, sim: &mut Sim<Event>, event: Event) {
+        match event {
+            Event::Uplink(node) => {
+                self.ingress[usize::from(node)].armed = false;
+                self.uplink(sim, node);
+            }
+            Event::First(port) => self.wait(sim, port),
+            Event::Left(port, node) => {
+                self.egress[usize::from(node)].armed = false;
+                self.wait(sim, port);
+                self.downlink(sim, node);
+            }
+            Event::Downlink(node) => {
+                self.egress[usize::from(node)].armed = false;
+                self.downlink(sim, node);
+            }
+            Event::Respond(handle, lines) => self.respond(sim, handle, lines),
+            Event::Returned => {}
+        }
+    }
+
+    fn period(&self) -> Bytes {
+        Bytes(self.period)
+    }
+
+    fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
+        transaction::blocks(config.cxl.flit, kind, bytes)
+    }
+
+    fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {
+        if self.lines_asked != self.lines_delivered {
+            return Err(Violation(format!(
+                "{} lines asked for, {} delivered",
+                self.lines_asked, self.lines_delivered
+            )));
+        }
+        let mut links = self.ingress.iter().map(|port| &port.credits);
+        let mut egress = self.egress.iter().map(|port| &port.credits);
+        if !links.all(Credits::all_back) || !egress.all(Credits::all_back) {
+            return Err(Violation("a credit did not come back".to_owned()));
+        }
+        if let Some(port) = self.ingress.iter().position(|port| !port.buffer.is_empty()) {
+            return Err(Violation(format!("port {port} still holds an entry")));
+        }
+        let up: Vec<&Line> = self.ingress.iter().map(|port| &port.line).collect();
+        let down: Vec<&Line> = self.egress.iter().map(|port| &port.line).collect();
+        Ok(stats(&up, &down, ended))
+    }
+}
+
+fn stats(up: &[&Line], down: &[&Line], ended: Ps) -> FabricStats {
+    let shares = |lines: &[&Line]| -> Vec<f64> { lines.iter().map(|l| l.share(ended)).collect() };
+    let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len() as f64;
+    let max = |shares: &[f64]| shares.iter().copied().fold(0.0, f64::max);
+    let (ups, downs) = (shares(up), shares(down));
+    let utilisation = Utilisation {
+        uplink_mean: mean(&ups),
+        uplink_max: max(&ups),
+        downlink_mean: mean(&downs),
+        downlink_max: max(&downs),
+    };
+    let all = || up.iter().chain(down);
+    let data: u64 = all().map(|line| line.data_slots).sum();
+    let sent: f64 = all().map(|line| line.bytes_sent()).sum();
+    FabricStats {
+        load_measured: Some(utilisation.uplink_mean.max(utilisation.downlink_mean)),
+        control_overhead: (sent > 0.0).then(|| 1.0 - (data * SLOT_BYTES) as f64 / sent),
+        utilisation: Some(utilisation),
+        ..FabricStats::default()
+    }
+}
