@@ -6,13 +6,17 @@ use ethermem_units::{BitsPerSecond, Ps};
 use crate::fabrics::cxl::CxlConfig;
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::ird::IrdConfig;
+use crate::packet::PacketConfig;
+use crate::topology::Topology;
 
 /// The part of a scenario that describes the network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FabricConfig {
-    /// Nodes, one switch port each: 2 to 512.
+    /// Nodes, a switch port each: 2 to 512.
     pub nodes: u16,
-    /// Rate of every link.
+    /// How they are joined.
+    pub topology: Topology,
+    /// Rate of every link of a node.
     pub link: BitsPerSecond,
     /// One-way propagation of one link.
     pub propagation: Ps,
@@ -30,6 +34,8 @@ pub struct FabricConfig {
     pub fastpass: FastpassConfig,
     /// CXL's.
     pub cxl: CxlConfig,
+    /// Those of fabrics of packets.
+    pub packet: PacketConfig,
     /// Ethernet frames that share the links.
     pub background: Background,
 }

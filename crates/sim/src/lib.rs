@@ -8,6 +8,7 @@ mod file;
 mod message;
 pub mod metrics;
 pub mod output;
+pub mod packet;
 pub mod report;
 pub mod run;
 pub mod scenario;

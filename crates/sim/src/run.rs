@@ -11,6 +11,7 @@ use crate::message::{Kind, Message, MessageSource, SourceError};
 use crate::metrics::{Recorder, RunFacts, RunResult, Window};
 use crate::output::{MessageWriter, OutputError, Timeline};
 use crate::scenario::Scenario;
+use crate::topology::Topology;
 use crate::workload::{LinkBlocks, Offered, Poisson, WorkloadConfig};
 
 /// What a run is told beside its scenario.
@@ -73,6 +74,13 @@ pub(crate) fn run_on<F: Fabric>(
 ) -> Result<RunResult, RunFailure> {
     let config = &scenario.fabric;
     let seed = scenario.run.seed;
+    if config.topology != Topology::SingleSwitch && !F::LEAF_SPINE {
+        let problem = format!(
+            "fabric {} runs on fabric.topology = \"single-switch\" alone",
+            options.fabric.name
+        );
+        return Err(RunFailure::Run(RunError::Source(SourceError(problem))));
+    }
     let mut source =
         messages(scenario).map_err(|error| RunFailure::Run(RunError::Source(error)))?;
     let mut watch = Watch::<F> {
@@ -199,7 +207,7 @@ impl<F: Fabric> Observer for Watch<F> {
     fn outcome(&mut self, message: &Message, outcome: Result<Ps, Loss>) {
         match outcome {
             Ok(finished) => {
-                let alone = self.alone.time(message.kind, message.bytes);
+                let alone = self.alone.time_of(message);
                 self.recorder.record(message, finished, alone);
                 self.write(message, Some((finished, alone)));
             }

@@ -7,23 +7,29 @@ use ethermem_units::{Bytes, Ps};
 use super::{Engine, Fabric};
 use crate::FabricConfig;
 use crate::config::Background;
-use crate::message::{Kind, Message};
+use crate::message::{Kind, Message, NodeIndex};
 
-/// Periods from which a long message's time is taken to grow by the same step.
+/// Periods from which a long message's time is taken to grow by the same step, once it is steady.
 const PERIODS_RUN: u64 = 5;
 
 /// Runs messages alone in a fabric, and remembers how long they took, by kind and size.
 ///
 /// A message of many periods ([`Fabric::period`]) is not run whole: sizes of the same remainder,
-/// some periods long, are run, and when the last two steps between them are equal the rest is
-/// steps of that length. When they are not, the message is run whole.
+/// some periods long ([`Fabric::steady_after`] and five more), are run, and when the last two
+/// steps between them are equal the rest is steps of that length. When they are not, the message
+/// is run whole.
 pub struct Alone<F: Fabric> {
     engine: Engine<F>,
     period: u64,
-    times: BTreeMap<(Kind, u64), Ps>,
-    /// By kind and remainder: the time at `PERIODS_RUN` periods, and the step, when it is steady.
-    steps: BTreeMap<(Kind, u64), Option<(Ps, Ps)>>,
+    /// Periods that the longest message run for a step has.
+    periods_run: u64,
+    times: BTreeMap<(Pair, Kind, u64), Ps>,
+    /// By kind and remainder: the time at `periods_run` periods, and the step, when it is steady.
+    steps: BTreeMap<(Pair, Kind, u64), Option<(Ps, Ps)>>,
 }
+
+/// The compute and the memory node of a message.
+type Pair = (NodeIndex, NodeIndex);
 
 impl<F: Fabric> Alone<F> {
     /// A second, quiet copy of the fabric.
@@ -34,49 +40,67 @@ impl<F: Fabric> Alone<F> {
         };
         let fabric = F::build(&quiet, 0);
         let period = fabric.period().0.max(1);
+        let periods_run = fabric.steady_after().0.div_ceil(period) + PERIODS_RUN;
         let engine = Engine::new(fabric);
-        Alone { engine, period, times: BTreeMap::new(), steps: BTreeMap::new() }
+        Alone { engine, period, periods_run, times: BTreeMap::new(), steps: BTreeMap::new() }
     }
 
-    /// How long a message takes from submission to completion with nothing else in the fabric.
+    /// How long a message takes from submission to completion with nothing else in the fabric,
+    /// between the first two nodes.
     ///
     /// # Panics
     /// When the fabric never completes it.
     pub fn time(&mut self, kind: Kind, bytes: Bytes) -> Ps {
-        let whole = bytes.0 / self.period;
-        if whole <= PERIODS_RUN {
-            return self.measured(kind, bytes.0);
+        self.between((0, 1), kind, bytes.0)
+    }
+
+    /// How long this message takes with nothing else in the fabric.
+    ///
+    /// # Panics
+    /// When the fabric never completes it.
+    #[inline]
+    pub fn time_of(&mut self, message: &Message) -> Ps {
+        let pair = self.engine.fabric.twin(message.compute, message.memory);
+        self.between(pair, message.kind, message.bytes.0)
+    }
+
+    fn between(&mut self, pair: Pair, kind: Kind, bytes: u64) -> Ps {
+        let whole = bytes / self.period;
+        if whole <= self.periods_run {
+            return self.measured(pair, kind, bytes);
         }
-        let rest = bytes.0 % self.period;
-        let steady = match self.steps.get(&(kind, rest)) {
+        let rest = bytes % self.period;
+        let steady = match self.steps.get(&(pair, kind, rest)) {
             Some(&steady) => steady,
             None => {
-                let at =
-                    |alone: &mut Self, periods| alone.measured(kind, periods * alone.period + rest);
-                let before = at(self, PERIODS_RUN - 2);
-                let middle = at(self, PERIODS_RUN - 1);
-                let after = at(self, PERIODS_RUN);
+                let last = self.periods_run;
+                let at = |alone: &mut Self, periods| {
+                    alone.measured(pair, kind, periods * alone.period + rest)
+                };
+                let before = at(self, last - 2);
+                let middle = at(self, last - 1);
+                let after = at(self, last);
                 let steady = (after - middle == middle - before).then(|| (after, after - middle));
-                self.steps.insert((kind, rest), steady);
+                self.steps.insert((pair, kind, rest), steady);
                 steady
             }
         };
         match steady {
-            Some((base, step)) => base + step * (whole - PERIODS_RUN),
-            None => self.measured(kind, bytes.0),
+            Some((base, step)) => base + step * (whole - self.periods_run),
+            None => self.measured(pair, kind, bytes),
         }
     }
 
-    fn measured(&mut self, kind: Kind, bytes: u64) -> Ps {
-        if let Some(&time) = self.times.get(&(kind, bytes)) {
+    fn measured(&mut self, pair: Pair, kind: Kind, bytes: u64) -> Ps {
+        if let Some(&time) = self.times.get(&(pair, kind, bytes)) {
             return time;
         }
-        let time = self.run(kind, Bytes(bytes));
-        self.times.insert((kind, bytes), time);
+        let time = self.run(pair, kind, Bytes(bytes));
+        self.times.insert((pair, kind, bytes), time);
         time
     }
 
-    fn run(&mut self, kind: Kind, bytes: Bytes) -> Ps {
+    fn run(&mut self, (compute, memory): Pair, kind: Kind, bytes: Bytes) -> Ps {
         let engine = &mut self.engine;
         // Whatever the message before left behind has passed; the fabric is idle again.
         let start = engine.sim.now + Ps::from_ns(1);
@@ -85,8 +109,8 @@ impl<F: Fabric> Alone<F> {
             index: engine.started,
             arrival: start,
             kind,
-            compute: 0,
-            memory: 1,
+            compute,
+            memory,
             bytes,
         });
         let mut finished = None;

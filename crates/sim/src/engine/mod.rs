@@ -10,7 +10,7 @@ use ethermem_units::{Bytes, Ps};
 pub use alone::Alone;
 use queue::EventQueue;
 
-use crate::message::{Kind, Message, MessageSource, SourceError};
+use crate::message::{Kind, Message, MessageSource, NodeIndex, SourceError};
 use crate::metrics::FabricStats;
 use crate::output::{Timeline, TrackId};
 use crate::workload::LinkBlocks;
@@ -26,6 +26,9 @@ pub type Handle = u32;
 pub trait Fabric: Sized {
     /// What it schedules.
     type Event: Copy;
+
+    /// Whether it runs on a leaf-spine network, and not on a single switch alone.
+    const LEAF_SPINE: bool = false;
 
     /// The network that a configuration describes, idle.
     fn build(config: &crate::FabricConfig, seed: u64) -> Self;
@@ -49,6 +52,17 @@ pub trait Fabric: Sized {
 
     /// Data bytes after which the timing of a long message repeats: a chunk, a frame's payload.
     fn period(&self) -> Bytes;
+
+    /// Data bytes after which a long message alone goes at a steady pace.
+    fn steady_after(&self) -> Bytes {
+        Bytes(0)
+    }
+
+    /// Two nodes between which a message alone takes as long as between these: the same two for
+    /// as many pairs as possible, for each is run.
+    fn twin(&self, _compute: NodeIndex, _memory: NodeIndex) -> (NodeIndex, NodeIndex) {
+        (0, 1)
+    }
 
     /// The blocks that a message puts on the links, control and framing included: what `load`
     /// counts.

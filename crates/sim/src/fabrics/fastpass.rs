@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use ethermem_edm::Arbitration;
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
-use super::framing::{Framing, Medium, Size, frame_data};
+use super::framing::{Framing, Medium, Size};
 use crate::FabricConfig;
 use crate::engine::{Fabric, Handle, Sim, Violation};
 use crate::message::{Kind, Message, NodeIndex};
@@ -227,7 +227,7 @@ impl Fabric for Fastpass {
             arbiter_slot,
             memory_access: config.memory_access,
             timeslot: slot * own.timeslot.to_blocks().0,
-            timeslot_bytes: frame_data(own.timeslot),
+            timeslot_bytes: medium.frame_data(own.timeslot),
             allocation_timeslots: own.allocation_timeslots.into(),
             links: Star::new(config, Arbitration::Fair, seed),
             to_arbiter: Transmitter::without_frames(arbiter_slot),
@@ -300,7 +300,7 @@ impl Fabric for Fastpass {
 
     fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
         let medium = Medium::of(config, Framing::Mac);
-        let frame = frame_data(config.fastpass.timeslot);
+        let frame = medium.frame_data(config.fastpass.timeslot);
         let (data, frames) = medium.data_blocks(bytes, frame);
         let control = medium.control().line.0 as f64;
         let timeslots = u64::from(config.fastpass.allocation_timeslots);

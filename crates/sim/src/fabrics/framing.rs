@@ -4,9 +4,9 @@ use ethermem_edm::budget as edm;
 use ethermem_units::{Blocks, Bytes, Ps};
 use ethermem_wire::{AddressWidth, ChunkKind};
 
-use super::raw_ethernet::{DATA_BYTES_MAX, OVERHEAD_BYTES, frame_blocks, frame_tail};
 use crate::FabricConfig;
-use crate::budget::{L2_FORWARDING, MAC, STANDARD_PCS, Timing};
+use crate::budget::{MAC, STANDARD_PCS, Timing};
+use crate::packet::{FRAME_OVERHEAD_BYTES, Frame, GAP_BYTES, PREAMBLE_BYTES};
 use crate::topology::Transmitter;
 
 /// What messages are put into.
@@ -38,6 +38,8 @@ pub(super) struct Medium {
     framing: Framing,
     /// Data bytes that one item carries at most.
     pub(super) data_max: u64,
+    /// Bytes of every frame's payload before its data.
+    memory_header: u64,
     /// What a host takes before the transmitter for control.
     pub(super) request: Ps,
     /// What it takes of control it receives, until it acts on it.
@@ -53,23 +55,26 @@ pub(super) struct Medium {
 impl Medium {
     pub(super) fn of(config: &FabricConfig, framing: Framing) -> Medium {
         let timing = Timing::of(config);
+        let memory_header = config.packet.memory_header.0;
         match framing {
             Framing::Mac => {
                 let mac = timing.cycles(MAC);
                 Medium {
                     framing,
-                    data_max: DATA_BYTES_MAX,
+                    data_max: config.packet.mtu.0 - memory_header,
+                    memory_header,
                     request: mac,
                     receive: mac,
                     generate: mac,
                     take: mac,
                     hop: timing.hop(STANDARD_PCS),
-                    forward: mac * 2 + L2_FORWARDING,
+                    forward: mac * 2 + config.packet.forwarding,
                 }
             }
             Framing::Phy => Medium {
                 framing,
                 data_max: config.edm.chunk.0,
+                memory_header,
                 request: timing.cycles(edm::GENERATE_REQUEST),
                 receive: timing.cycles(edm::RECEIVE_REQUEST + edm::GRANT_QUEUE),
                 generate: timing.cycles(edm::GENERATE_DATA),
@@ -84,7 +89,7 @@ impl Medium {
     pub(super) fn data(&self, bytes: u64) -> Size {
         let data = Bytes(bytes).to_blocks();
         match self.framing {
-            Framing::Mac => mac(bytes),
+            Framing::Mac => self.frame(bytes),
             Framing::Phy => {
                 let line = ethermem_wire::chunk_blocks(ChunkKind::ReadResponse, Bytes(bytes));
                 Size { line, data, forwarded: Blocks(1), whole: line }
@@ -95,7 +100,7 @@ impl Medium {
     /// A credit or a request: a frame of the least size, or an RREQ, whole before it is forwarded.
     pub(super) fn control(&self) -> Size {
         match self.framing {
-            Framing::Mac => mac(0),
+            Framing::Mac => self.frame(0),
             Framing::Phy => {
                 let line = ethermem_wire::read_request_blocks(AddressWidth::Bits40);
                 Size { line, data: Blocks(0), forwarded: line, whole: line }
@@ -132,15 +137,17 @@ impl Medium {
         let egress = self.after_up(before, size, slot);
         self.after_down(egress, size, slot) + after
     }
-}
 
-/// Data bytes of the frame that takes so many bytes of the line, preamble and gap included.
-pub(super) fn frame_data(line: Bytes) -> u64 {
-    line.0 - OVERHEAD_BYTES
-}
+    /// A MAC's frame with so much data.
+    fn frame(&self, bytes: u64) -> Size {
+        let frame = Frame::of(self.memory_header + bytes);
+        let whole = Blocks(u64::from(frame.tail) + 1);
+        Size { line: frame.line_blocks(), data: Bytes(bytes).to_blocks(), forwarded: whole, whole }
+    }
 
-fn mac(bytes: u64) -> Size {
-    let tail = frame_tail(bytes);
-    let data = Bytes(bytes).to_blocks();
-    Size { line: frame_blocks(bytes), data, forwarded: tail, whole: tail }
+    /// Data bytes of the frame that takes so many bytes of the line, preamble and gap included.
+    pub(super) fn frame_data(&self, line: Bytes) -> u64 {
+        let around = PREAMBLE_BYTES + FRAME_OVERHEAD_BYTES + self.memory_header + GAP_BYTES;
+        line.0.saturating_sub(around).max(1)
+    }
 }

@@ -1,6 +1,7 @@
 //! The fabrics, one file or folder each, and their registry.
 
 pub mod cxl;
+pub mod dctcp;
 pub mod edm;
 pub mod fastpass;
 mod framing;
@@ -49,6 +50,7 @@ pub const FABRICS: &[FabricEntry] = &[
     entry::<ird::Ird>("ird", "idealised receiver-driven: credits by SRPT, paced by the receiver"),
     entry::<fastpass::Fastpass>("fastpass", "an arbiter on its own link allocates timeslots"),
     entry::<cxl::Cxl>("cxl", "flits and credits from hop to hop, one queue a switch port"),
+    entry::<dctcp::Dctcp>("dctcp", "TCP that cuts its window by the share of marked packets"),
     entry::<output_queued::OutputQueued>("output-queued", "bound: EDM's path, nobody schedules"),
     entry::<ideal::Ideal>("ideal", "bound: every message alone on its path"),
 ];

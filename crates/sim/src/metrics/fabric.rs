@@ -20,6 +20,8 @@ pub struct FabricStats {
     pub matching: Option<Matching>,
     /// Ethernet frames on the same links.
     pub frames: Option<FrameStats>,
+    /// What became of packets.
+    pub packets: Option<PacketCounts>,
     /// Fallbacks, and anything else a reader of the numbers must know.
     pub notices: Vec<String>,
 }
@@ -63,4 +65,21 @@ pub struct Matching {
     pub size_mean: f64,
     /// The largest matching.
     pub size_max: u64,
+}
+
+/// What became of packets; those that a port of a host or of a switch was handed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PacketCounts {
+    /// Sent by hosts, once more or for the first time.
+    pub sent: u64,
+    /// Come to their destination.
+    pub delivered: u64,
+    /// Dropped by a queue.
+    pub dropped: u64,
+    /// Delivered with the mark that congestion was experienced.
+    pub marked: u64,
+    /// Sent once more.
+    pub retransmitted: u64,
+    /// Deadlines that ran out.
+    pub timeouts: u64,
 }

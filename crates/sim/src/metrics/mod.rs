@@ -8,7 +8,7 @@ mod recorder;
 mod result;
 
 pub use cdf::CdfPoint;
-pub use fabric::{FabricStats, Matching, Queue, Utilisation};
+pub use fabric::{FabricStats, Matching, PacketCounts, Queue, Utilisation};
 pub use frames::FrameStats;
 pub(crate) use frames::FrameTimes;
 pub use recorder::{Recorder, Window};

@@ -153,6 +153,7 @@ impl Recorder {
             queue: fabric.queue,
             matching: fabric.matching,
             frames: fabric.frames,
+            packets: fabric.packets,
             notices,
             events: facts.events,
             wall_s: facts.wall_s,

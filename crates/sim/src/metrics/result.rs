@@ -1,7 +1,7 @@
 use ethermem_units::Ps;
 use serde::Serialize;
 
-use super::{CdfPoint, FrameStats, Matching, Queue, Utilisation};
+use super::{CdfPoint, FrameStats, Matching, PacketCounts, Queue, Utilisation};
 
 /// What the engine knows of a run besides its messages.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,6 +82,8 @@ pub struct RunResult {
     pub matching: Option<Matching>,
     /// Ethernet frames on the same links, where the scenario has them.
     pub frames: Option<FrameStats>,
+    /// What became of packets.
+    pub packets: Option<PacketCounts>,
     /// Fallbacks, and anything else a reader of the numbers must know.
     pub notices: Vec<String>,
     /// Events the engine handled.

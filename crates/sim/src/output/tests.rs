@@ -3,7 +3,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::metrics::{
-    FabricStats, FrameStats, Matching, Queue, Recorder, RunFacts, RunResult, Utilisation, Window,
+    FabricStats, FrameStats, Matching, PacketCounts, Queue, Recorder, RunFacts, RunResult,
+    Utilisation, Window,
 };
 use crate::{Kind, Message};
 
@@ -67,6 +68,14 @@ fn run() -> RunResult {
             slowdown_p99: Some(2.5),
             latency_ns_mean_without_memory: Some(140.0),
             latency_ns_p99_without_memory: Some(250.0),
+        }),
+        packets: Some(PacketCounts {
+            sent: 9,
+            delivered: 7,
+            dropped: 2,
+            marked: 3,
+            retransmitted: 1,
+            timeouts: 1,
         }),
         notices: vec!["from the fabric".to_owned()],
     };
@@ -174,6 +183,14 @@ fn the_json_of_a_run_is_this() {
     "size_max": 2
   }},
   "frames": {FRAMES},
+  "packets": {{
+    "sent": 9,
+    "delivered": 7,
+    "dropped": 2,
+    "marked": 3,
+    "retransmitted": 1,
+    "timeouts": 1
+  }},
   "notices": [
     "from the engine",
     "from the fabric"

@@ -1,4 +1,4 @@
-//! The tables `fabric`, `fabric.edm` and `background`.
+//! The tables `fabric`, `fabric.edm` and `background`; those of packets are in `packet`.
 
 use std::ops::RangeInclusive;
 
@@ -6,6 +6,7 @@ use ethermem_edm::{Arbitration, EdmConfig, Order, Policy};
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
 use super::credits;
+use super::packet;
 use super::table::{Table, as_integer, as_number};
 use crate::config::{Background, FabricConfig, pcs_clock, scheduler_clock};
 use crate::workload::InputError;
@@ -41,6 +42,8 @@ pub(super) fn read(
         ird: credits::ird(table.table("ird")?)?,
         cxl: credits::cxl(table.table("cxl")?)?,
         fastpass: credits::fastpass(table.table("fastpass")?)?,
+        topology: packet::topology(&table, link)?,
+        packet: packet::read(&table)?,
         background: background(root.table("background")?)?,
     };
     table.finish()?;
@@ -80,7 +83,7 @@ fn edm(table: Table<'_>, link: BitsPerSecond) -> Result<EdmConfig, InputError> {
             &[("fair", Arbitration::Fair), ("strict", Arbitration::Strict)],
         )?,
         batching: table.flag("batching", default.batching)?,
-        read_timeout: read_timeout(&table, default.read_timeout)?,
+        read_timeout: timeout_us(&table, "read_timeout_us", default.read_timeout)?,
         scheduler_clock: clock_ns(&table, "scheduler_clock_ns", "0.333, up to 25 Gb/s 2.56")?
             .or(Some(scheduler_clock(link))),
         lookahead_iterations: table.integer(
@@ -95,9 +98,10 @@ fn edm(table: Table<'_>, link: BitsPerSecond) -> Result<EdmConfig, InputError> {
     Ok(config)
 }
 
-fn read_timeout(table: &Table<'_>, default: Ps) -> Result<Ps, InputError> {
+/// A timeout to the nearest picosecond.
+pub(super) fn timeout_us(table: &Table<'_>, key: &str, default: Ps) -> Result<Ps, InputError> {
     let default_us = default.as_ns_f64() / 1e3;
-    let timeout = table.read("read_timeout_us", default_us, "0.001 to 1000000", |value| {
+    let timeout = table.read(key, default_us, "0.001 to 1000000", |value| {
         let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
         Ps::from_ns_f64(us * 1e3)
     })?;

@@ -6,6 +6,7 @@
 mod check;
 mod credits;
 mod fabric;
+mod packet;
 mod setting;
 mod table;
 mod workload;

@@ -9,9 +9,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::config::Background;
 use crate::metrics::FrameTimes;
-
-/// Bytes of a frame on the line beside itself: preamble and inter-packet gap.
-const PREAMBLE_AND_GAP_BYTES: u32 = 20;
+use crate::packet::{GAP_BYTES, PREAMBLE_BYTES};
 
 /// Poisson arrivals of equal frames into a queue that drains into the slots memory leaves.
 #[derive(Clone, Debug)]
@@ -43,7 +41,7 @@ impl Frames {
         seed: u64,
         stream: u64,
     ) -> Frames {
-        let bytes = u64::from(background.frame_bytes + PREAMBLE_AND_GAP_BYTES);
+        let bytes = PREAMBLE_BYTES + u64::from(background.frame_bytes) + GAP_BYTES;
         let frame = ethermem_units::Bytes(bytes).to_blocks();
         let mut frames = Frames {
             slot,

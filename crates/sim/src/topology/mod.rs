@@ -1,14 +1,18 @@
-//! One switch, a full-duplex link to every node.
+//! Switches, and full-duplex links between them and the nodes.
 
+mod backlog;
 mod frames;
+mod layout;
 mod tracks;
 mod transmitter;
 
+pub use backlog::Backlog;
+pub use layout::{Balancing, Layout, LeafSpine, PortId, PortKind, Topology};
 pub use tracks::LinkTracks;
 pub use transmitter::{Slots, Stream, Transmitter};
 
 use ethermem_edm::Arbitration;
-use ethermem_units::Ps;
+use ethermem_units::{Blocks, Ps};
 
 use crate::config::FabricConfig;
 use crate::message::NodeIndex;
@@ -61,33 +65,64 @@ impl Star {
     /// What the links carried until `ended`, as every fabric reports it.
     #[must_use]
     pub fn stats(&self, ended: Ps) -> FabricStats {
-        let share = |link: &Transmitter| link.share(ended);
-        let mean =
-            |links: &[Transmitter]| links.iter().map(share).sum::<f64>() / links.len() as f64;
-        let max = |links: &[Transmitter]| links.iter().map(share).fold(0.0, f64::max);
-        let utilisation = Utilisation {
-            uplink_mean: mean(&self.up),
-            uplink_max: max(&self.up),
-            downlink_mean: mean(&self.down),
-            downlink_max: max(&self.down),
-        };
-        let all = || self.up.iter().chain(&self.down);
-        let (slots, data) = all().fold((0, 0), |(slots, data), link| {
-            (slots + link.slots().total.0, data + link.slots().data.0)
-        });
-        let waited: f64 = self.down.iter().map(|link| link.queued_share(ended)).sum();
-        FabricStats {
-            load_measured: Some(utilisation.uplink_mean.max(utilisation.downlink_mean)),
-            control_overhead: (slots > 0).then(|| 1.0 - data as f64 / slots as f64),
-            utilisation: Some(utilisation),
-            queue: Some(Queue {
-                egress_blocks_max: self.down.iter().map(Transmitter::queued_max).max().unwrap_or(0),
-                egress_blocks_mean: waited / self.down.len() as f64,
-                egress_blocks_bound: None,
-            }),
-            matching: None,
-            frames: Transmitter::frame_stats(all(), ended),
-            notices: Vec::new(),
+        fn uses(links: &[Transmitter]) -> Vec<LinkUse<'_>> {
+            let whole = |link| LinkUse { link, ordered: None, taken: link.slots().total };
+            links.iter().map(whole).collect()
         }
+        link_stats(&uses(&self.up), &uses(&self.down), ended)
+    }
+}
+
+/// A link, and what waited in front of it.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkUse<'l> {
+    /// The transmitter, which knows what it was handed over.
+    pub link: &'l Transmitter,
+    /// What waited before that, where someone else orders it.
+    pub ordered: Option<&'l Backlog>,
+    /// Slots taken until the end of the run, where items may come after it.
+    pub taken: Blocks,
+}
+
+impl LinkUse<'_> {
+    fn waiting_max(&self) -> u64 {
+        let ordered = self.ordered.map_or(0, |backlog| backlog.max().0);
+        self.link.queued_max().max(ordered)
+    }
+
+    fn waiting_mean(&self, ended: Ps) -> f64 {
+        self.link.queued_share(ended) + self.ordered.map_or(0.0, |backlog| backlog.mean(ended))
+    }
+}
+
+/// What the nodes' links carried until `ended`, as every fabric reports it.
+#[must_use]
+pub fn link_stats(up: &[LinkUse<'_>], down: &[LinkUse<'_>], ended: Ps) -> FabricStats {
+    let share = |of: &LinkUse<'_>| of.link.share(of.taken, ended);
+    let mean = |links: &[LinkUse<'_>]| links.iter().map(share).sum::<f64>() / links.len() as f64;
+    let max = |links: &[LinkUse<'_>]| links.iter().map(share).fold(0.0, f64::max);
+    let utilisation = Utilisation {
+        uplink_mean: mean(up),
+        uplink_max: max(up),
+        downlink_mean: mean(down),
+        downlink_max: max(down),
+    };
+    let (slots, data) = up.iter().chain(down).fold((0, 0), |(slots, data), of| {
+        (slots + of.link.slots().total.0, data + of.link.slots().data.0)
+    });
+    let waited: f64 = down.iter().map(|of| of.waiting_mean(ended)).sum();
+    FabricStats {
+        load_measured: Some(utilisation.uplink_mean.max(utilisation.downlink_mean)),
+        control_overhead: (slots > 0).then(|| 1.0 - data as f64 / slots as f64),
+        utilisation: Some(utilisation),
+        queue: Some(Queue {
+            egress_blocks_max: down.iter().map(LinkUse::waiting_max).max().unwrap_or(0),
+            egress_blocks_mean: waited / down.len() as f64,
+            egress_blocks_bound: None,
+        }),
+        matching: None,
+        frames: Transmitter::frame_stats(up.iter().chain(down).map(|of| of.link), ended),
+        packets: None,
+        notices: Vec::new(),
     }
 }

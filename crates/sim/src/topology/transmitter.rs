@@ -60,7 +60,7 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    pub(super) fn new(
+    pub(crate) fn new(
         slot: Ps,
         background: &Background,
         arbitration: Arbitration,
@@ -176,6 +176,20 @@ impl Transmitter {
         self.backlog_max = self.backlog_max.max(self.free - ready);
     }
 
+    /// When the last item handed over has left.
+    #[inline]
+    #[must_use]
+    pub fn free(&self) -> Ps {
+        self.free
+    }
+
+    /// Blocks of items handed over that have yet to leave, a started one among them.
+    #[inline]
+    #[must_use]
+    pub fn backlog(&self, now: Ps) -> Blocks {
+        Blocks(self.free.saturating_sub(now).0.div_ceil(self.slot.0))
+    }
+
     /// From the start of an item to its last block's: what serialisation adds.
     #[inline]
     #[must_use]
@@ -189,13 +203,13 @@ impl Transmitter {
         self.slots
     }
 
-    /// Share of the slots until `ended` that memory traffic took.
+    /// `taken` slots as a share of those until `ended`.
     #[must_use]
-    pub fn share(&self, ended: Ps) -> f64 {
+    pub fn share(&self, taken: Blocks, ended: Ps) -> f64 {
         if ended == Ps::ZERO {
             return 0.0;
         }
-        (self.slots.total.0 * self.slot.0) as f64 / ended.0 as f64
+        (taken.0 * self.slot.0) as f64 / ended.0 as f64
     }
 
     /// The most blocks that were ever queued, with the one being sent.

@@ -7,6 +7,7 @@ mod egress;
 mod fastpass;
 mod invariants;
 mod ird;
+mod packets;
 mod queueing;
 mod snapshots;
 mod support;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::{run_scenario, scenario};
 
 /// Name of the snapshot, fabric, and what the scenario has beside the common part.
-const RUNS: [(&str, &str, &str); 11] = [
+const RUNS: &[(&str, &str, &str)] = &[
     ("edm-srpt", "edm", "policy = \"srpt\""),
     ("edm-srpt-relaxed", "edm", "policy = \"srpt\"\norder = \"relaxed\""),
     ("edm-srpt-published", "edm", "policy = \"srpt-published\""),
@@ -18,12 +18,13 @@ const RUNS: [(&str, &str, &str); 11] = [
     ("cxl", "cxl", ""),
     ("output-queued", "output-queued", ""),
     ("ideal", "ideal", ""),
+    ("dctcp", "dctcp", ""),
 ];
 
 #[test]
 fn results_are_those_of_the_snapshots() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/sim");
-    for (name, fabric, edm) in RUNS {
+    for (name, fabric, edm) in RUNS.iter().copied() {
         let scenario = scenario(&format!(
             "[fabric]\nnodes = 8\n[fabric.edm]\n{edm}\n[workload]\nload = 0.6\n\
              size_cdf = \"memcached\"\nread_fraction = 0.4\nrmw_fraction = 0.2\nmessages = 300"

@@ -5,8 +5,11 @@ use super::*;
 use crate::config::Background;
 use crate::fabrics::Framing;
 use crate::fabrics::cxl::{CxlConfig, Flit};
+use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::ird::IrdConfig;
+use crate::packet::{PacketConfig, RenoConfig};
+use crate::topology::{Balancing, LeafSpine, Topology};
 use crate::workload::{
     Pattern, PoissonConfig, SizeDistribution, TraceConfig, TraceFormat, built_in,
 };
@@ -32,6 +35,7 @@ fn everything_has_a_default() {
         fabric_kind: "edm".into(),
         fabric: FabricConfig {
             nodes: 144,
+            topology: Topology::SingleSwitch,
             link: BitsPerSecond::from_gbps(100).expect("an Ethernet rate"),
             propagation: Ps(10_000),
             transceiver: Ps(19_000),
@@ -41,6 +45,7 @@ fn everything_has_a_default() {
             fastpass: FastpassConfig::default(),
             cxl: CxlConfig::default(),
             edm: EdmConfig { scheduler_clock: Some(Ps(333)), ..EdmConfig::default() },
+            packet: PacketConfig::default(),
             background: Background { load: 0.0, frame_bytes: 1518 },
         },
         workload: WorkloadConfig::Poisson(PoissonConfig {
@@ -61,6 +66,7 @@ const EVERY_KEY: &str = r#"
         [fabric]
         kind = "raw-ethernet"
         nodes = 16
+        topology = "leaf-spine"
         link_gbps = 25
         propagation_ns = 12.5
         transceiver_ns = 20
@@ -90,6 +96,26 @@ const EVERY_KEY: &str = r#"
         switch_ns = 100
         port_ns = 21.5
         credit_return_ns = 8
+        [fabric.leaf_spine]
+        rack_nodes = 8
+        spines = 2
+        propagation_ns = 30.5
+        balancing = "spray"
+        [fabric.packet]
+        mtu_bytes = 9000
+        memory_header_bytes = 8
+        forwarding_ns = 250.5
+        stack_ns = 0
+        [fabric.dctcp]
+        header_bytes = 52
+        buffer_bytes = 36864
+        ecn_threshold_bytes = 30000
+        gain = 0.25
+        alpha_initial = 0
+        window_packets_min = 2
+        window_packets_initial = 3
+        rto_min_us = 10000
+        duplicate_acks = 4
         [background]
         load = 0.25
         frame_bytes = 9018
@@ -109,6 +135,30 @@ const EVERY_KEY: &str = r#"
         cooldown_fraction = 0.5
     "#;
 
+/// What `EVERY_KEY` says of packets.
+fn packets_of_every_key() -> PacketConfig {
+    let dctcp = DctcpConfig {
+        header: Bytes(52),
+        buffer: Bytes(36_864),
+        ecn_threshold: Bytes(30_000),
+        gain: 0.25,
+        alpha_initial: 0.0,
+        window_packets_min: 2,
+        reno: RenoConfig {
+            window_packets_initial: 3,
+            timeout_min: Ps::from_ns(10_000_000),
+            duplicates: 4,
+        },
+    };
+    PacketConfig {
+        mtu: Bytes(9_000),
+        memory_header: Bytes(8),
+        forwarding: Ps(250_500),
+        stack: Some(Ps(0)),
+        dctcp,
+    }
+}
+
 #[test]
 fn every_key_is_read() {
     let text = EVERY_KEY;
@@ -127,6 +177,12 @@ fn every_key_is_read() {
     };
     let fabric = FabricConfig {
         nodes: 16,
+        topology: Topology::LeafSpine(LeafSpine {
+            rack_nodes: 8,
+            spines: 2,
+            propagation: Ps(30_500),
+            balancing: Balancing::Spray,
+        }),
         link: BitsPerSecond::from_gbps(25).expect("an Ethernet rate"),
         propagation: Ps(12_500),
         transceiver: Ps(20_000),
@@ -146,6 +202,7 @@ fn every_key_is_read() {
             port: Ps(21_500),
             credit_return: Ps(8_000),
         },
+        packet: packets_of_every_key(),
         background: Background { load: 0.25, frame_bytes: 9018 },
     };
     let workload = WorkloadConfig::Poisson(PoissonConfig {

@@ -1,0 +1,141 @@
+//! DCTCP: TCP that cuts its window by the share of packets that were marked (SIGCOMM 2010,
+//! RFC 8257).
+
+use ethermem_units::{Bytes, Ps};
+
+use crate::FabricConfig;
+use crate::packet::{Congestion, DropTail, PacketFabric, RenoConfig, Sender, Stream};
+use crate::topology::PortKind;
+
+/// DCTCP on the packet network.
+pub type Dctcp = PacketFabric<Stream<Marks>>;
+
+/// DCTCP's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DctcpConfig {
+    /// IP and TCP headers of a packet.
+    pub header: Bytes,
+    /// Buffer of a switch port.
+    pub buffer: Bytes,
+    /// K: bytes that a packet must find in a queue to be marked.
+    pub ecn_threshold: Bytes,
+    /// g: weight of the last window in the estimate of the share that is marked.
+    pub gain: f64,
+    /// The estimate before the first window.
+    pub alpha_initial: f64,
+    /// Least window after a cut.
+    pub window_packets_min: u32,
+    /// Window, timeout and loss detection.
+    pub reno: RenoConfig,
+}
+
+impl Default for DctcpConfig {
+    fn default() -> DctcpConfig {
+        DctcpConfig {
+            header: Bytes(40),
+            buffer: Bytes(337_500),
+            ecn_threshold: Bytes(22_500),
+            gain: 1.0 / 16.0,
+            alpha_initial: 1.0,
+            window_packets_min: 1,
+            reno: RenoConfig {
+                window_packets_initial: 10,
+                timeout_min: Ps::from_ns(200_000),
+                duplicates: 3,
+            },
+        }
+    }
+}
+
+/// DCTCP's reaction to marks.
+pub struct Marks(DctcpConfig);
+
+/// The marks of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Estimate {
+    alpha: f64,
+    acked: u32,
+    marked: u32,
+    /// The window that is being counted ends with this packet.
+    window_end: u32,
+    /// No second cut before this packet is acknowledged.
+    cut_end: u32,
+}
+
+impl Congestion for Marks {
+    type State = Estimate;
+
+    fn new(config: &FabricConfig) -> Marks {
+        Marks(config.packet.dctcp)
+    }
+
+    fn reno(&self) -> &RenoConfig {
+        &self.0.reno
+    }
+
+    fn header_bytes(config: &FabricConfig) -> Bytes {
+        config.packet.dctcp.header
+    }
+
+    fn queue(&self, kind: PortKind) -> DropTail {
+        // A host's interface holds back its own flows by marks, and drops nothing: its queue is
+        // the host's memory.
+        let limit_bytes = if kind == PortKind::HostUp { u64::MAX } else { self.0.buffer.0 };
+        DropTail { limit_bytes, mark_bytes: self.0.ecn_threshold.0 }
+    }
+
+    fn begin(&self, _sender: &Sender) -> Estimate {
+        let window_end = self.0.reno.window_packets_initial;
+        Estimate { alpha: self.0.alpha_initial, window_end, ..Estimate::default() }
+    }
+
+    #[inline]
+    fn acknowledged(
+        &self,
+        state: &mut Estimate,
+        sender: &mut Sender,
+        newly: u32,
+        marked: bool,
+    ) -> bool {
+        state.acked += newly;
+        state.marked += if marked { newly } else { 0 };
+        if sender.acked() >= state.window_end && state.acked > 0 {
+            let share = f64::from(state.marked) / f64::from(state.acked);
+            state.alpha += self.0.gain * (share - state.alpha);
+            (state.acked, state.marked, state.window_end) = (0, 0, sender.next());
+        }
+        let cut = marked && sender.acked() >= state.cut_end;
+        if cut {
+            sender.cut(1.0 - state.alpha / 2.0, f64::from(self.0.window_packets_min));
+            state.cut_end = sender.next();
+        }
+        cut
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_is_cut_once_a_window_by_half_the_marked_share() {
+        let config = DctcpConfig { alpha_initial: 0.5, ..DctcpConfig::default() };
+        let marks = Marks(config);
+        let mut sender = Sender::new(100, &config.reno);
+        while sender.take(Ps(0)).is_some() {}
+        let mut state = marks.begin(&sender);
+        let mut ack = |number: u32, marked| {
+            let newly = sender.acknowledge(number, Ps(0), &config.reno).newly;
+            let cut = marks.acknowledged(&mut state, &mut sender, newly, marked);
+            (cut, sender.window(), state.alpha)
+        };
+        assert_eq!(ack(1, false), (false, 10.0, 0.5));
+        assert_eq!(ack(2, true), (true, 7.5, 0.5));
+        for number in 3..10 {
+            assert_eq!(ack(number, true), (false, 7.5, 0.5), "{number}");
+        }
+        // Of the first window nine packets in ten were marked; the next cut is by the new share.
+        let alpha = 0.5 + (0.9 - 0.5) / 16.0;
+        assert_eq!(ack(10, true), (true, 7.5 * (1.0 - alpha / 2.0), alpha));
+    }
+}

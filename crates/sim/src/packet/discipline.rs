@@ -1,0 +1,61 @@
+//! Queue disciplines: what a port does with packets that wait.
+
+use super::{Packet, PacketId, Packets};
+
+/// How a port orders, marks and drops. One value a port.
+pub trait Discipline<H> {
+    /// Whether packets leave in the order of arrival and none is dropped once it was kept. Then
+    /// the port knows at arrival when a packet starts; it needs no event of its own, the
+    /// discipline keeps nothing, and `take` is never called.
+    const IN_ORDER: bool = false;
+
+    /// A packet has arrived behind `queued_bytes`, the one being sent included. It may be marked;
+    /// it is kept when this gives true. Kept ones that make room for it go to `dropped`.
+    fn offer(
+        &mut self,
+        packets: &mut Packets<H>,
+        id: PacketId,
+        queued_bytes: u64,
+        dropped: &mut Vec<PacketId>,
+    ) -> bool;
+
+    /// The link is free: the packet that is sent next, of those kept.
+    fn take(&mut self, _packets: &Packets<H>) -> Option<PacketId> {
+        None
+    }
+}
+
+/// First in, first out; the tail is dropped at `limit_bytes`, and what is kept behind more than
+/// `mark_bytes` is marked. `u64::MAX` is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropTail {
+    /// Most bytes that wait, the new frame's and the rest of the one being sent included.
+    pub limit_bytes: u64,
+    /// K: bytes that a packet must find to be marked.
+    pub mark_bytes: u64,
+}
+
+impl DropTail {
+    /// A queue without end that marks nothing.
+    pub const ENDLESS: DropTail = DropTail { limit_bytes: u64::MAX, mark_bytes: u64::MAX };
+}
+
+impl<H> Discipline<H> for DropTail {
+    const IN_ORDER: bool = true;
+
+    #[inline]
+    fn offer(
+        &mut self,
+        packets: &mut Packets<H>,
+        id: PacketId,
+        queued_bytes: u64,
+        _dropped: &mut Vec<PacketId>,
+    ) -> bool {
+        let packet: &mut Packet<H> = &mut packets[id];
+        if queued_bytes.saturating_add(packet.frame.line_bytes()) > self.limit_bytes {
+            return false;
+        }
+        packet.marked |= queued_bytes > self.mark_bytes;
+        true
+    }
+}

@@ -1,0 +1,164 @@
+//! A transport on a network of packets, as a fabric of the engine.
+
+use ethermem_units::{Bytes, Ps};
+
+use super::flow::NO_FLOW;
+use super::network::{Event, Network};
+use super::transport::{Net, Sizes, Transport};
+use super::{FlowId, Purpose};
+use crate::FabricConfig;
+use crate::engine::{Fabric, Handle, Sim, Violation};
+use crate::message::{Kind, Message, NodeIndex};
+use crate::metrics::FabricStats;
+use crate::output::Timeline;
+use crate::topology::{Layout, LinkUse, PortId, Transmitter, link_stats};
+use crate::workload::LinkBlocks;
+
+/// See the module.
+pub struct PacketFabric<T: Transport> {
+    transport: T,
+    network: Network<T>,
+}
+
+impl<T: Transport> PacketFabric<T> {
+    fn start(&mut self, sim: &mut Sim<Event>, flow: FlowId) {
+        self.transport.start(&mut Net { sim, network: &mut self.network }, flow);
+    }
+
+    fn expire(&mut self, sim: &mut Sim<Event>, flow: FlowId) {
+        self.transport.on_timer(&mut Net { sim, network: &mut self.network }, flow);
+    }
+
+    #[inline]
+    fn arrive(&mut self, sim: &mut Sim<Event>, id: u32) {
+        let Some(packet) = self.network.arrive(sim, id) else { return };
+        let answered = self.network.answered(&packet);
+        let net = &mut Net { sim, network: &mut self.network };
+        if let Some(request) = answered {
+            self.transport.on_answered(net, request);
+        }
+        self.transport.on_packet(net, &packet);
+        self.network.flows.release(packet.flow);
+    }
+
+    /// Bytes that wait at the switch's port to a node, the rest of a started frame included.
+    #[must_use]
+    pub fn egress_bytes(&self, node: NodeIndex, now: Ps) -> u64 {
+        let port: PortId = self.network.layout.nodes() + node;
+        self.network.queued_bytes(port, now)
+    }
+}
+
+impl<T: Transport> Fabric for PacketFabric<T> {
+    type Event = Event;
+    const LEAF_SPINE: bool = true;
+
+    fn build(config: &FabricConfig, seed: u64) -> PacketFabric<T> {
+        let layout = Layout::new(config, config.packet.stack.unwrap_or(T::stack()));
+        let transport = T::new(config, &layout);
+        let network = Network::new(config, seed, layout, &transport);
+        PacketFabric { transport, network }
+    }
+
+    fn draw_on(&mut self, timeline: &mut Timeline) {
+        self.network.draw_on(timeline);
+    }
+
+    fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
+        let ends = (message.compute, message.memory);
+        let (purpose, bytes) = match message.kind {
+            Kind::Write => (Purpose::Data, message.bytes.0),
+            Kind::Read | Kind::ReadModifyWrite => {
+                (Purpose::Request { response_bytes: message.bytes.0 }, 0)
+            }
+        };
+        let flow = self.network.open(handle, ends, purpose, bytes, NO_FLOW);
+        self.start(sim, flow);
+    }
+
+    #[inline]
+    fn handle(&mut self, sim: &mut Sim<Event>, event: Event) {
+        match event {
+            Event::Arrive(id) => self.arrive(sim, id),
+            Event::Free(port) => self.network.free(sim, port),
+            Event::Respond(request) => {
+                let flow = self.network.respond(request);
+                self.start(sim, flow);
+            }
+            Event::Timers => {
+                while let Some(flow) = self.network.due(sim) {
+                    self.expire(sim, flow);
+                }
+            }
+            Event::Timer(flow) => {
+                if self.network.looked(sim, flow) {
+                    self.expire(sim, flow);
+                }
+                self.network.flows.release(flow);
+            }
+        }
+    }
+
+    fn period(&self) -> Bytes {
+        Bytes(self.network.sizes.payload_max)
+    }
+
+    fn steady_after(&self) -> Bytes {
+        self.transport.steady_after()
+    }
+
+    fn twin(&self, compute: NodeIndex, memory: NodeIndex) -> (NodeIndex, NodeIndex) {
+        self.network.layout.twin(compute, memory)
+    }
+
+    fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
+        let sizes = Sizes::of::<T>(config);
+        let packets = sizes.packets(bytes.0);
+        let rest = bytes.0 - (packets - 1) * sizes.payload_max;
+        let data = (packets - 1) * u64::from(sizes.data(sizes.payload_max).line)
+            + u64::from(sizes.data(rest).line);
+        let feedback = T::feedback_packets(packets) * u64::from(sizes.control().line);
+        let (data, feedback) = (data as f64, feedback as f64);
+        let mut blocks = LinkBlocks::unscheduled(kind, f64::from(sizes.data(0).line), data);
+        let (uplink, downlink) = match kind {
+            Kind::Write => (&mut blocks.memory_uplink, &mut blocks.compute_downlink),
+            Kind::Read | Kind::ReadModifyWrite => {
+                (&mut blocks.compute_uplink, &mut blocks.memory_downlink)
+            }
+        };
+        *uplink += feedback;
+        *downlink += feedback;
+        blocks
+    }
+
+    fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {
+        let (network, counts) = (&self.network, &self.network.counts);
+        if counts.sent != counts.delivered + counts.dropped || network.packets.in_flight() > 0 {
+            return Err(Violation(format!(
+                "{} packets sent, {} delivered, {} dropped, {} left behind",
+                counts.sent,
+                counts.delivered,
+                counts.dropped,
+                network.packets.in_flight()
+            )));
+        }
+        if network.flows.open_count() > 0 {
+            return Err(Violation(format!("{} flows never end", network.flows.open_count())));
+        }
+        let uses: Vec<LinkUse<'_>> = network
+            .ports
+            .iter()
+            .map(|port| LinkUse {
+                link: &port.link,
+                ordered: Some(port.backlog()),
+                taken: port.taken(network.finished),
+            })
+            .collect();
+        let nodes = usize::from(network.layout.nodes());
+        let mut stats = link_stats(&uses[..nodes], &uses[nodes..2 * nodes], ended);
+        let links = uses.iter().map(|of| of.link);
+        stats.frames = Transmitter::frame_stats(links, ended);
+        stats.packets = Some(*counts);
+        Ok(stats)
+    }
+}

@@ -1,0 +1,32 @@
+//! The packet substrate: what all fabrics of store-and-forward packets share.
+//!
+//! Hosts, links, switches and their queues, framing, the mapping of messages to flows and back,
+//! deadlines. A fabric brings a [`Transport`] and a [`Discipline`]; see
+//! `docs/internals/packet-fabrics.md`.
+
+mod config;
+mod discipline;
+mod fabric;
+mod flow;
+mod frame;
+mod network;
+mod port;
+mod received;
+mod reno;
+mod slab;
+mod stream;
+mod timers;
+mod transport;
+
+pub use config::PacketConfig;
+pub use discipline::{Discipline, DropTail};
+pub use fabric::PacketFabric;
+pub use flow::{Flow, FlowId, Purpose};
+pub(crate) use flow::{Flows, Opening};
+pub use frame::{FRAME_OVERHEAD_BYTES, Frame, GAP_BYTES, PREAMBLE_BYTES};
+pub use network::{Event, Network};
+pub use received::Received;
+pub use reno::{Progress, RenoConfig, Sender};
+pub use slab::{Packet, PacketId, Packets};
+pub use stream::{Congestion, Ends, Header, Stream};
+pub use transport::{End, Net, Outgoing, Sizes, Transport, bandwidth_delay};

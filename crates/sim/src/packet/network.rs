@@ -1,0 +1,360 @@
+//! Ports, packets and flows of one network, and how a packet moves.
+
+use ethermem_units::Ps;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use super::flow::NO_FLOW;
+use super::port::{Port, Sent};
+use super::timers::{Entry, Timers};
+use super::transport::{End, Outgoing, Sizes, Transport};
+use super::{FlowId, Flows, Opening, Packet, PacketId, Packets, Purpose};
+use crate::config::FabricConfig;
+use crate::engine::{Handle, Sim};
+use crate::message::NodeIndex;
+use crate::metrics::PacketCounts;
+use crate::output::{Timeline, TrackId};
+use crate::topology::{Balancing, Layout, LinkTracks, PortId, Transmitter};
+
+/// What a network of packets schedules.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// A packet is whole behind its port: decided on by a switch, or handed up by a host.
+    Arrive(PacketId),
+    /// A port whose packets wait has sent the one before.
+    Free(PortId),
+    /// The deadlines that came in order are to be looked at.
+    Timers,
+    /// The deadline of a flow is to be looked at.
+    Timer(FlowId),
+    /// The memory has what a request asked for.
+    Respond(FlowId),
+}
+
+/// See the module.
+pub struct Network<T: Transport> {
+    pub(super) layout: Layout,
+    pub(super) ports: Vec<Port<T::Queue>>,
+    pub(super) packets: Packets<T::Header>,
+    pub(super) flows: Flows<T::Flow>,
+    pub(super) sizes: Sizes,
+    pub(super) counts: PacketCounts,
+    timers: Timers,
+    memory_access: Ps,
+    /// What a spray takes next, by node.
+    spray: Vec<u8>,
+    flows_opened: u64,
+    /// When a message last finished.
+    pub(super) finished: Ps,
+    dropped: Vec<PacketId>,
+    /// The rows of the timeline, by port, when one is drawn.
+    tracks: Vec<TrackId>,
+}
+
+/// The spine of a flow of this number, as likely as any other.
+fn spine(flow: u64, spines: u16) -> u8 {
+    if spines < 2 {
+        return 0;
+    }
+    (SplitMix64::seed_from_u64(flow).next_u64() % u64::from(spines)) as u8
+}
+
+impl<T: Transport> Network<T> {
+    pub(super) fn new(config: &FabricConfig, seed: u64, layout: Layout, transport: &T) -> Self {
+        let port = |id: PortId| {
+            let kind = layout.kind(id);
+            let slot = layout.slot(kind);
+            let arbitration = ethermem_edm::Arbitration::Fair;
+            let link = Transmitter::new(slot, &config.background, arbitration, seed, id.into());
+            Port::new(link, transport.queue(kind), layout.latency(kind))
+        };
+        Network {
+            ports: (0..layout.ports()).map(port).collect(),
+            packets: Packets::new(),
+            flows: Flows::new(),
+            sizes: Sizes::of::<T>(config),
+            counts: PacketCounts::default(),
+            timers: Timers::default(),
+            memory_access: config.memory_access,
+            spray: vec![0; usize::from(config.nodes)],
+            flows_opened: 0,
+            finished: Ps::ZERO,
+            dropped: Vec::new(),
+            tracks: Vec::new(),
+            layout,
+        }
+    }
+
+    /// Opens a flow of a message. Its spine is a hash of its number, as ECMP takes one of its
+    /// addresses and ports.
+    pub(super) fn open(
+        &mut self,
+        handle: Handle,
+        (source, destination): (NodeIndex, NodeIndex),
+        purpose: Purpose,
+        bytes: u64,
+        request: FlowId,
+    ) -> FlowId {
+        self.flows_opened += 1;
+        let spine = spine(self.flows_opened, self.layout.spines());
+        let packets = self.sizes.packets(bytes) as u32;
+        self.flows.open(Opening {
+            source,
+            destination,
+            purpose,
+            bytes,
+            packets,
+            handle,
+            request,
+            spine,
+        })
+    }
+
+    #[inline]
+    pub(super) fn send(&mut self, sim: &mut Sim<Event>, id: FlowId, out: Outgoing<T::Header>) {
+        let flow = &self.flows[id];
+        let (source, destination) = match out.from {
+            End::Source => (flow.source, flow.destination),
+            End::Destination => (flow.destination, flow.source),
+        };
+        let frame = match out.from {
+            End::Source => self.sizes.data(out.data_bytes),
+            End::Destination => self.sizes.control(),
+        };
+        let mut spine = flow.spine;
+        if self.layout.balancing() == Balancing::Spray {
+            let next = &mut self.spray[usize::from(source)];
+            *next = (*next + 1) % self.layout.spines() as u8;
+            spine = *next;
+        }
+        self.flows.hold(id);
+        self.counts.sent += 1;
+        let packet = self.packets.insert(Packet {
+            flow: id,
+            source,
+            destination,
+            frame,
+            data_bytes: out.data_bytes as u16,
+            rank: out.rank,
+            marked: false,
+            spine,
+            port: source,
+            header: out.header,
+        });
+        self.enqueue(sim, source, packet);
+    }
+
+    /// A packet moves on behind its port; gives it back at its destination.
+    #[inline]
+    pub(super) fn arrive(
+        &mut self,
+        sim: &mut Sim<Event>,
+        id: PacketId,
+    ) -> Option<Packet<T::Header>> {
+        let packet = &self.packets[id];
+        match self.layout.next(packet.port, packet.destination, packet.spine) {
+            Some(port) => {
+                self.packets[id].port = port;
+                self.enqueue(sim, port, id);
+                None
+            }
+            None => {
+                let packet = self.packets.remove(id);
+                self.counts.delivered += 1;
+                self.counts.marked += u64::from(packet.marked);
+                Some(packet)
+            }
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) {
+        let port = &mut self.ports[usize::from(at)];
+        port.finish(self.finished);
+        let offered = port.offer(sim.now(), &mut self.packets, id, &mut self.dropped);
+        match offered {
+            Ok(Some(sent)) => self.started(sim, at, sent),
+            Ok(None) => {}
+            Err(()) => self.dropped.push(id),
+        }
+        self.wake(sim, at);
+        while let Some(id) = self.dropped.pop() {
+            let packet = self.packets.remove(id);
+            self.counts.dropped += 1;
+            self.flows.release(packet.flow);
+        }
+    }
+
+    /// A port has sent a packet, and others wait.
+    #[inline]
+    pub(super) fn free(&mut self, sim: &mut Sim<Event>, at: PortId) {
+        let port = &mut self.ports[usize::from(at)];
+        port.finish(self.finished);
+        port.waking = false;
+        if let Some(sent) = port.next(sim.now(), &self.packets) {
+            self.started(sim, at, sent);
+        }
+        self.wake(sim, at);
+    }
+
+    #[inline]
+    fn started(&mut self, sim: &mut Sim<Event>, at: PortId, sent: Sent) {
+        sim.at(sent.whole, Event::Arrive(sent.id));
+        if let Some(timeline) = sim.timeline() {
+            self.draw(timeline, at, sent);
+        }
+    }
+
+    #[cold]
+    fn draw(&self, timeline: &mut Timeline, at: PortId, sent: Sent) {
+        let packet = &self.packets[sent.id];
+        let args = [
+            ("from", u64::from(packet.source)),
+            ("to", u64::from(packet.destination)),
+            ("data bytes", u64::from(packet.data_bytes)),
+        ];
+        timeline.slice(self.tracks[usize::from(at)], "frame", sent.start, sent.end, &args);
+    }
+
+    /// Makes a row for every link.
+    pub(super) fn draw_on(&mut self, timeline: &mut Timeline) {
+        let nodes = self.layout.nodes();
+        let links = LinkTracks::new(timeline, nodes);
+        let (up, down) = (0..nodes).map(|node| (links.up(node), links.down(node))).unzip();
+        let (up, down): (Vec<_>, Vec<_>) = (up, down);
+        self.tracks = [up, down].concat();
+        for port in 2 * nodes..self.layout.ports() {
+            self.tracks.push(timeline.track("leaves and spines", &self.layout.name(port)));
+        }
+    }
+
+    #[inline]
+    fn wake(&mut self, sim: &mut Sim<Event>, at: PortId) {
+        let port = &mut self.ports[usize::from(at)];
+        if !port.waking && !port.is_empty() {
+            port.waking = true;
+            sim.at(port.link.free(), Event::Free(at));
+        }
+    }
+
+    pub(super) fn deliver(&mut self, sim: &mut Sim<Event>, id: FlowId) {
+        let flow = &self.flows[id];
+        match flow.purpose {
+            Purpose::Data => {
+                self.finished = sim.now();
+                sim.finish(flow.handle, sim.now());
+            }
+            Purpose::Request { .. } => {
+                self.flows.hold(id);
+                sim.at(sim.now() + self.memory_access, Event::Respond(id));
+            }
+        }
+        self.flows.receive(id);
+    }
+
+    /// Opens the response to a request.
+    pub(super) fn respond(&mut self, id: FlowId) -> FlowId {
+        let request = &self.flows[id];
+        let Purpose::Request { response_bytes } = request.purpose else {
+            unreachable!("only a request is answered");
+        };
+        let (handle, ends) = (request.handle, (request.destination, request.source));
+        // Its source waits for the response, so that the request is still there when it comes.
+        self.flows.release(id);
+        self.open(handle, ends, Purpose::Data, response_bytes, id)
+    }
+
+    /// The request that an arriving packet answers, the first time.
+    #[inline]
+    pub(super) fn answered(&mut self, packet: &Packet<T::Header>) -> Option<FlowId> {
+        let flow = &mut self.flows[packet.flow];
+        if flow.request == NO_FLOW || packet.destination != flow.destination {
+            return None;
+        }
+        Some(std::mem::replace(&mut flow.request, NO_FLOW))
+    }
+
+    #[inline]
+    pub(super) fn arm(&mut self, sim: &mut Sim<Event>, id: FlowId, deadline: Ps) {
+        let flow = &mut self.flows[id];
+        flow.deadline = deadline;
+        if !std::mem::replace(&mut flow.armed, true) {
+            self.schedule(sim, id, deadline);
+        }
+    }
+
+    /// A look at a flow's deadline at `at`: with the others where it comes after them, else by an
+    /// event of its own.
+    fn schedule(&mut self, sim: &mut Sim<Event>, id: FlowId, at: Ps) {
+        let (flows, entry) =
+            (&self.flows, Entry { at, flow: id, generation: self.flows[id].generation });
+        if self.timers.push(entry, |entry| flows[entry.flow].generation != entry.generation) {
+            if !std::mem::replace(&mut self.timers.pending, true) {
+                sim.at(at, Event::Timers);
+            }
+        } else {
+            self.flows.hold(id);
+            sim.at(at, Event::Timer(id));
+        }
+    }
+
+    /// The next flow whose look is due among those in order; `None` when there is none, and the
+    /// next look at them is scheduled.
+    pub(super) fn due(&mut self, sim: &mut Sim<Event>) -> Option<FlowId> {
+        let now = sim.now();
+        while let Some(entry) = self.timers.pop_due(now) {
+            if self.flows[entry.flow].generation == entry.generation && self.looked(sim, entry.flow)
+            {
+                return Some(entry.flow);
+            }
+        }
+        let flows = &self.flows;
+        let next = self.timers.next(|entry| flows[entry.flow].generation != entry.generation);
+        self.timers.pending = next.is_some();
+        if let Some(at) = next {
+            sim.at(at, Event::Timers);
+        }
+        None
+    }
+
+    /// Whether the deadline of a flow has come; where it was put off, looks again at its time.
+    pub(super) fn looked(&mut self, sim: &mut Sim<Event>, id: FlowId) -> bool {
+        let flow = &mut self.flows[id];
+        flow.armed = false;
+        let deadline = flow.deadline;
+        if deadline == Ps::MAX {
+            return false;
+        }
+        if deadline <= sim.now() {
+            flow.deadline = Ps::MAX;
+            return true;
+        }
+        flow.armed = true;
+        self.schedule(sim, id, deadline);
+        false
+    }
+
+    /// Bytes that wait at a port or are still to be sent.
+    pub(super) fn queued_bytes(&self, port: PortId, now: Ps) -> u64 {
+        self.ports[usize::from(port)].queued_bytes(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spine;
+
+    #[test]
+    fn flows_are_spread_over_all_spines_and_not_in_turn() {
+        let mut flows = [0_i64; 4];
+        let mut repeated = 0;
+        for flow in 0..40_000 {
+            flows[usize::from(spine(flow, 4))] += 1;
+            repeated += i64::from(spine(flow, 4) == spine(flow + 1, 4));
+        }
+        // Binomial: 10,000 each with a standard deviation of 87.
+        for count in flows.into_iter().chain([repeated]) {
+            assert!((count - 10_000).abs() < 4 * 87, "{flows:?} {repeated}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Packets in flight, without an allocation each.
+
+use super::{FlowId, Frame};
+use crate::message::NodeIndex;
+use crate::topology::PortId;
+
+/// A packet's place; valid until it is delivered or dropped.
+pub type PacketId = u32;
+
+/// A packet: what the network looks at, and `header`, which only its transport does.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<H> {
+    /// The flow it belongs to, whichever way it goes.
+    pub flow: FlowId,
+    /// Whose network interface it left.
+    pub source: NodeIndex,
+    /// Where it goes.
+    pub destination: NodeIndex,
+    /// Its sizes.
+    pub frame: Frame,
+    /// Message data in it.
+    pub data_bytes: u16,
+    /// What queues may go by: the lower, the more urgent.
+    pub rank: u32,
+    /// Congestion was experienced on its way.
+    pub marked: bool,
+    /// The spine it takes, where it must cross one.
+    pub(crate) spine: u8,
+    /// The port it waits for, is sent by, or came through last.
+    pub(crate) port: PortId,
+    /// The transport's own fields.
+    pub header: H,
+}
+
+/// All packets of a network.
+#[derive(Debug)]
+pub struct Packets<H> {
+    slots: Vec<Packet<H>>,
+    free: Vec<PacketId>,
+}
+
+impl<H: Copy> Packets<H> {
+    pub(crate) fn new() -> Packets<H> {
+        Packets { slots: Vec::new(), free: Vec::new() }
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, packet: Packet<H>) -> PacketId {
+        if let Some(id) = self.free.pop() {
+            self.slots[id as usize] = packet;
+            return id;
+        }
+        self.slots.push(packet);
+        (self.slots.len() - 1) as PacketId
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, id: PacketId) -> Packet<H> {
+        self.free.push(id);
+        self.slots[id as usize]
+    }
+
+    /// Packets that are neither delivered nor dropped.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+impl<H> std::ops::Index<PacketId> for Packets<H> {
+    type Output = Packet<H>;
+
+    #[inline]
+    fn index(&self, id: PacketId) -> &Packet<H> {
+        &self.slots[id as usize]
+    }
+}
+
+impl<H> std::ops::IndexMut<PacketId> for Packets<H> {
+    #[inline]
+    fn index_mut(&mut self, id: PacketId) -> &mut Packet<H> {
+        &mut self.slots[id as usize]
+    }
+}

@@ -1,0 +1,197 @@
+//! TCP's kinds on the packet network: a flow a message, an acknowledgement a packet.
+//!
+//! Connections are open: no handshake. A request is acknowledged by its response. Hosts hand all
+//! that a window lets go to their interface, which sends first in, first out.
+
+use ethermem_units::{Bytes, Ps};
+
+use super::reno::{RenoConfig, Sender};
+use super::{
+    DropTail, End, FlowId, Net, Outgoing, Packet, Purpose, Received, Transport, bandwidth_delay,
+};
+use crate::config::FabricConfig;
+use crate::topology::{Layout, PortKind};
+
+/// What tells one kind of TCP from another: its parameters, its queues, what it makes of marks.
+pub trait Congestion: Sized {
+    /// State of a flow.
+    type State: Copy + Default;
+
+    /// With the parameters of a configuration.
+    fn new(config: &FabricConfig) -> Self;
+
+    /// What the sender needs.
+    fn reno(&self) -> &RenoConfig;
+
+    /// See [`Transport::header_bytes`].
+    fn header_bytes(config: &FabricConfig) -> Bytes;
+
+    /// See [`Transport::stack`].
+    fn stack() -> Ps {
+        Ps::ZERO
+    }
+
+    /// See [`Transport::queue`].
+    fn queue(&self, kind: PortKind) -> DropTail;
+
+    /// A flow begins.
+    fn begin(&self, sender: &Sender) -> Self::State;
+
+    /// An acknowledgement came, of `newly` packets, and says whether one was `marked`. Gives true
+    /// when the window was cut, so that it does not grow.
+    fn acknowledged(
+        &self,
+        state: &mut Self::State,
+        sender: &mut Sender,
+        newly: u32,
+        marked: bool,
+    ) -> bool;
+}
+
+/// See the module.
+pub struct Stream<C: Congestion> {
+    congestion: C,
+    /// Data of a round trip, after which slow start has filled the path.
+    ramp: Bytes,
+}
+
+/// Both ends of a flow.
+#[derive(Debug, Default)]
+pub struct Ends<S> {
+    sender: Sender,
+    congestion: S,
+    received: Received,
+}
+
+/// What a packet says.
+#[derive(Clone, Copy, Debug)]
+pub enum Header {
+    /// The packet of this position.
+    Data(u32),
+    /// All before this position have come; the one that asked for it was marked or not.
+    Acknowledgement(u32, bool),
+}
+
+impl<C: Congestion> Stream<C> {
+    /// Sends what the window lets go.
+    fn pump(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
+        let now = net.now();
+        while let Some((position, again)) = net.flow_mut(flow).state.sender.take(now) {
+            net.count_again(u64::from(again), 0);
+            self.transmit(net, flow, position);
+        }
+    }
+
+    fn transmit(&mut self, net: &mut Net<'_, Self>, flow: FlowId, position: u32) {
+        let data_bytes = net.data_bytes(flow, position);
+        let header = Header::Data(position);
+        net.send(flow, Outgoing { from: End::Source, data_bytes, rank: 0, header });
+    }
+
+    fn rearm(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
+        let timeout = net.flow(flow).state.sender.timeout(self.congestion.reno());
+        let deadline = net.now() + timeout;
+        net.arm(flow, deadline);
+    }
+
+    fn on_data(&mut self, net: &mut Net<'_, Self>, packet: &Packet<Header>, position: u32) {
+        let flow = net.flow_mut(packet.flow);
+        let (purpose, packets) = (flow.purpose, flow.packets);
+        let received = &mut flow.state.received;
+        let complete = received.insert(position) && received.count() == packets;
+        let ack = received.first_missing();
+        if complete {
+            net.deliver(packet.flow);
+        }
+        if purpose == Purpose::Data {
+            let header = Header::Acknowledgement(ack, packet.marked);
+            let outgoing = Outgoing { from: End::Destination, data_bytes: 0, rank: 0, header };
+            net.send(packet.flow, outgoing);
+        }
+    }
+
+    fn on_ack(&mut self, net: &mut Net<'_, Self>, flow: FlowId, ack: u32, marked: bool) {
+        let now = net.now();
+        let ends = &mut net.flow_mut(flow).state;
+        if ends.sender.done() {
+            return;
+        }
+        let progress = ends.sender.acknowledge(ack, now, self.congestion.reno());
+        let cut = self.congestion.acknowledged(
+            &mut ends.congestion,
+            &mut ends.sender,
+            progress.newly,
+            marked,
+        );
+        if progress.grow && !cut {
+            ends.sender.grow();
+        }
+        if ends.sender.done() {
+            net.settle(flow);
+            return;
+        }
+        if let Some(position) = progress.resend {
+            net.count_again(1, 0);
+            self.transmit(net, flow, position);
+        }
+        if progress.newly > 0 || progress.resend.is_some() {
+            self.rearm(net, flow);
+        }
+        self.pump(net, flow);
+    }
+}
+
+impl<C: Congestion> Transport for Stream<C> {
+    type Flow = Ends<C::State>;
+    type Header = Header;
+    type Queue = DropTail;
+
+    fn new(config: &FabricConfig, layout: &Layout) -> Stream<C> {
+        let ramp = Bytes(2 * bandwidth_delay::<Self>(config, layout).0);
+        Stream { congestion: C::new(config), ramp }
+    }
+
+    fn header_bytes(config: &FabricConfig) -> Bytes {
+        C::header_bytes(config)
+    }
+
+    fn stack() -> Ps {
+        C::stack()
+    }
+
+    fn queue(&self, kind: PortKind) -> DropTail {
+        self.congestion.queue(kind)
+    }
+
+    fn start(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
+        let opened = net.flow_mut(flow);
+        let sender = Sender::new(opened.packets, self.congestion.reno());
+        opened.state.received.reset(opened.packets);
+        opened.state.congestion = self.congestion.begin(&sender);
+        opened.state.sender = sender;
+        self.pump(net, flow);
+        self.rearm(net, flow);
+    }
+
+    fn on_packet(&mut self, net: &mut Net<'_, Self>, packet: &Packet<Header>) {
+        match packet.header {
+            Header::Data(position) => self.on_data(net, packet, position),
+            Header::Acknowledgement(ack, marked) => self.on_ack(net, packet.flow, ack, marked),
+        }
+    }
+
+    fn on_timer(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
+        net.flow_mut(flow).state.sender.time_out();
+        net.count_again(0, 1);
+        self.pump(net, flow);
+        self.rearm(net, flow);
+    }
+
+    fn feedback_packets(packets: u64) -> u64 {
+        packets
+    }
+
+    fn steady_after(&self) -> Bytes {
+        self.ramp
+    }
+}

@@ -1,0 +1,213 @@
+//! What a fabric of packets brings: its transport, as a pure state machine for both ends.
+
+use ethermem_units::{Bytes, Ps};
+
+use super::network::{Event, Network};
+use super::{Discipline, Flow, FlowId, Frame, Packet};
+use crate::config::FabricConfig;
+use crate::engine::Sim;
+use crate::message::NodeIndex;
+use crate::topology::{Layout, PortKind};
+
+/// A transport. One value serves all hosts; what belongs to a flow is in its
+/// [`Transport::Flow`], what belongs to a host the transport keeps by node.
+///
+/// It is given the time and reads no clock, and acts through [`Net`] alone. Of every flow it says
+/// once that it was delivered, at its destination, and once that it has settled, at its source.
+pub trait Transport: Sized {
+    /// State of a flow, of both its ends. [`Transport::start`] resets it.
+    type Flow: Default;
+    /// What its packets carry beside what the network looks at.
+    type Header: Copy;
+    /// What every port does with its packets.
+    type Queue: Discipline<Self::Header>;
+
+    /// The transport on a network, idle.
+    fn new(config: &FabricConfig, layout: &Layout) -> Self;
+
+    /// Bytes of its headers in every packet, behind the MAC's and before the memory header.
+    fn header_bytes(config: &FabricConfig) -> Bytes;
+
+    /// What a host's stack takes for a packet, either way, where the scenario does not say.
+    fn stack() -> Ps {
+        Ps::ZERO
+    }
+
+    /// The queue of a port.
+    fn queue(&self, kind: PortKind) -> Self::Queue;
+
+    /// A flow is opened: its source may send.
+    fn start(&mut self, net: &mut Net<'_, Self>, flow: FlowId);
+
+    /// A packet is whole at its destination, which is either end of its flow.
+    fn on_packet(&mut self, net: &mut Net<'_, Self>, packet: &Packet<Self::Header>);
+
+    /// The deadline of a flow that has not settled has come.
+    fn on_timer(&mut self, _net: &mut Net<'_, Self>, _flow: FlowId) {}
+
+    /// The response to a request is arriving: the request has, so its source forgets it.
+    fn on_answered(&mut self, net: &mut Net<'_, Self>, request: FlowId) {
+        net.settle(request);
+    }
+
+    /// Packets without data that it sends for a flow of `packets`, towards the flow's source: what
+    /// counts as load beside the data.
+    fn feedback_packets(_packets: u64) -> u64 {
+        0
+    }
+
+    /// Data bytes after which a message alone goes at a steady pace: slow start has ended.
+    fn steady_after(&self) -> Bytes {
+        Bytes(0)
+    }
+}
+
+/// Which end of a flow sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its source, data or a request.
+    Source,
+    /// Its destination, an acknowledgement, token or grant.
+    Destination,
+}
+
+/// A packet to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<H> {
+    /// Who sends it.
+    pub from: End,
+    /// Message data in it.
+    pub data_bytes: u64,
+    /// See [`Packet::rank`].
+    pub rank: u32,
+    /// The transport's own fields.
+    pub header: H,
+}
+
+/// The network and the time, as a transport sees them.
+pub struct Net<'n, T: Transport> {
+    pub(super) sim: &'n mut Sim<Event>,
+    pub(super) network: &'n mut Network<T>,
+}
+
+impl<T: Transport> Net<'_, T> {
+    /// The time.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Ps {
+        self.sim.now()
+    }
+
+    /// A flow.
+    #[inline]
+    #[must_use]
+    pub fn flow(&self, flow: FlowId) -> &Flow<T::Flow> {
+        &self.network.flows[flow]
+    }
+
+    /// A flow, to change its state.
+    #[inline]
+    pub fn flow_mut(&mut self, flow: FlowId) -> &mut Flow<T::Flow> {
+        &mut self.network.flows[flow]
+    }
+
+    /// Data bytes of the packet at this position of a flow.
+    #[inline]
+    #[must_use]
+    pub fn data_bytes(&self, flow: FlowId, position: u32) -> u64 {
+        let flow = &self.network.flows[flow];
+        let before = u64::from(position) * self.network.sizes.payload_max;
+        (flow.bytes - before).min(self.network.sizes.payload_max)
+    }
+
+    /// Hands a packet to the interface of one end of a flow.
+    #[inline]
+    pub fn send(&mut self, flow: FlowId, outgoing: Outgoing<T::Header>) {
+        self.network.send(self.sim, flow, outgoing);
+    }
+
+    /// Wakes the transport for a flow at `deadline`, and no more at the one before.
+    #[inline]
+    pub fn arm(&mut self, flow: FlowId, deadline: Ps) {
+        self.network.arm(self.sim, flow, deadline);
+    }
+
+    /// Wakes the transport no more for a flow.
+    #[inline]
+    pub fn disarm(&mut self, flow: FlowId) {
+        self.network.flows[flow].deadline = Ps::MAX;
+    }
+
+    /// The destination has all of the flow: a message ends, a request is answered.
+    pub fn deliver(&mut self, flow: FlowId) {
+        self.network.deliver(self.sim, flow);
+    }
+
+    /// The source sends no more of the flow and waits for nothing.
+    pub fn settle(&mut self, flow: FlowId) {
+        self.network.flows.settle(flow);
+    }
+
+    /// Bytes that wait in front of a node's uplink, or are being sent.
+    #[must_use]
+    pub fn uplink_bytes(&self, node: NodeIndex) -> u64 {
+        self.network.queued_bytes(node, self.sim.now())
+    }
+
+    /// Counts packets that are sent once more, and deadlines that ran out.
+    pub fn count_again(&mut self, packets: u64, timeouts: u64) {
+        self.network.counts.retransmitted += packets;
+        self.network.counts.timeouts += timeouts;
+    }
+}
+
+/// Sizes of a transport's packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Most data bytes of a packet.
+    pub payload_max: u64,
+    /// Headers of a packet behind the MAC's, with the memory header.
+    data_header: u64,
+    full: Frame,
+    control: Frame,
+}
+
+impl Sizes {
+    pub(super) fn of<T: Transport>(config: &FabricConfig) -> Sizes {
+        let control_header = T::header_bytes(config).0;
+        let data_header = control_header + config.packet.memory_header.0;
+        let payload_max = config.packet.mtu.0.saturating_sub(data_header).max(1);
+        Sizes {
+            payload_max,
+            data_header,
+            full: Frame::of(data_header + payload_max),
+            control: Frame::of(control_header),
+        }
+    }
+
+    /// The frame of a packet with this much data; a request has none, and names memory.
+    #[inline]
+    pub(super) fn data(&self, bytes: u64) -> Frame {
+        if bytes == self.payload_max { self.full } else { Frame::of(self.data_header + bytes) }
+    }
+
+    /// The frame of a packet that names no memory.
+    #[inline]
+    pub(super) fn control(&self) -> Frame {
+        self.control
+    }
+
+    /// Packets for `bytes` of data.
+    pub(super) fn packets(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.payload_max).max(1)
+    }
+}
+
+/// The data that fills the longest path while a full packet and its answer are under way.
+#[must_use]
+pub fn bandwidth_delay<T: Transport>(config: &FabricConfig, layout: &Layout) -> Bytes {
+    let sizes = Sizes::of::<T>(config);
+    let round_trip = layout.one_way(sizes.full) + layout.one_way(sizes.control);
+    let slots = round_trip.0.div_ceil(config.link.block_time().0);
+    Bytes(slots.div_ceil(sizes.full.line.into()) * sizes.payload_max)
+}

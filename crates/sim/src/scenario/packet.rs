@@ -1,0 +1,101 @@
+//! `fabric.topology` with its table, and the tables of fabrics of packets.
+
+use ethermem_units::{BitsPerSecond, Bytes, Ps};
+
+use super::fabric::{delay_ns, timeout_us};
+use super::table::{Table, as_number};
+use crate::fabrics::dctcp::DctcpConfig;
+use crate::packet::{PacketConfig, RenoConfig};
+use crate::topology::{Balancing, LeafSpine, Topology};
+use crate::workload::InputError;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    SingleSwitch,
+    LeafSpine,
+}
+
+/// How nodes with links of this rate are joined.
+pub(super) fn topology(fabric: &Table<'_>, link: BitsPerSecond) -> Result<Topology, InputError> {
+    let names = [("single-switch", Name::SingleSwitch), ("leaf-spine", Name::LeafSpine)];
+    let name = fabric.choice("topology", &names)?;
+    let table = fabric.table("leaf_spine")?;
+    let rack_nodes = table.integer("rack_nodes", 16, 1..=512)? as u16;
+    let spines = table.integer("spines", 4, 1..=64)? as u16;
+    let propagation = delay_ns(&table, "propagation_ns", 10)?;
+    let balancing =
+        table.choice("balancing", &[("ecmp", Balancing::Ecmp), ("spray", Balancing::Spray)])?;
+    if name == Name::SingleSwitch {
+        table.finish()?;
+        return Ok(Topology::SingleSwitch);
+    }
+    // A leaf's links to the spines carry what its nodes' links do, and their blocks take whole
+    // picoseconds.
+    let slots = link.block_time().0 * u64::from(spines);
+    if spines > rack_nodes || !slots.is_multiple_of(rack_nodes.into()) {
+        let problem = format!(
+            "with fabric.leaf_spine.rack_nodes = {rack_nodes} a leaf's links have no rate: allowed \
+             are at most as many spines as nodes of a rack, a block of whose links takes whole \
+             picoseconds"
+        );
+        return Err(table.error("spines", problem));
+    }
+    table.finish()?;
+    Ok(Topology::LeafSpine(LeafSpine { rack_nodes, spines, propagation, balancing }))
+}
+
+pub(super) fn read(fabric: &Table<'_>) -> Result<PacketConfig, InputError> {
+    let default = PacketConfig::default();
+    let table = fabric.table("packet")?;
+    let config = PacketConfig {
+        mtu: bytes(&table, "mtu_bytes", default.mtu, (256, 9_000))?,
+        memory_header: bytes(&table, "memory_header_bytes", default.memory_header, (0, 64))?,
+        forwarding: delay_ns(&table, "forwarding_ns", 400)?,
+        stack: table.read("stack_ns", "by fabric.kind", "0 to 1000000", |value| {
+            Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
+        })?,
+        dctcp: dctcp(fabric.table("dctcp")?)?,
+    };
+    table.finish()?;
+    Ok(config)
+}
+
+fn dctcp(table: Table<'_>) -> Result<DctcpConfig, InputError> {
+    let default = DctcpConfig::default();
+    let config = DctcpConfig {
+        header: bytes(&table, "header_bytes", default.header, (0, 128))?,
+        buffer: bytes(&table, "buffer_bytes", default.buffer, BUFFER_BYTES)?,
+        ecn_threshold: bytes(&table, "ecn_threshold_bytes", default.ecn_threshold, BUFFER_BYTES)?,
+        gain: table.number("gain", default.gain, 0.0..=1.0)?,
+        alpha_initial: table.number("alpha_initial", default.alpha_initial, 0.0..=1.0)?,
+        window_packets_min: packets(&table, "window_packets_min", default.window_packets_min)?,
+        reno: reno(&table, &default.reno)?,
+    };
+    table.finish()?;
+    Ok(config)
+}
+
+/// A switch port's buffer: from less than a frame of 9,000 B, which is then never kept, no sense.
+const BUFFER_BYTES: (u64, u64) = (10_000, 1_000_000_000);
+
+fn reno(table: &Table<'_>, default: &RenoConfig) -> Result<RenoConfig, InputError> {
+    let initial = default.window_packets_initial;
+    Ok(RenoConfig {
+        window_packets_initial: packets(table, "window_packets_initial", initial)?,
+        timeout_min: timeout_us(table, "rto_min_us", default.timeout_min)?,
+        duplicates: table.integer("duplicate_acks", default.duplicates.into(), 1..=1_000)? as u32,
+    })
+}
+
+fn bytes(
+    table: &Table<'_>,
+    key: &str,
+    default: Bytes,
+    (least, most): (u64, u64),
+) -> Result<Bytes, InputError> {
+    Ok(Bytes(table.integer(key, default.0, least..=most)?))
+}
+
+fn packets(table: &Table<'_>, key: &str, default: u32) -> Result<u32, InputError> {
+    Ok(table.integer(key, default.into(), 1..=1_000_000)? as u32)
+}

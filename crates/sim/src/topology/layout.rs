@@ -1,0 +1,280 @@
+//! Which ports there are, what a link between them takes, and which one comes next.
+
+use ethermem_units::{Blocks, Ps};
+
+use crate::budget::{MAC, STANDARD_PCS, Timing};
+use crate::config::FabricConfig;
+use crate::message::NodeIndex;
+use crate::packet::Frame;
+
+/// A transmitter: of a node's interface or of a switch's port.
+pub type PortId = u16;
+
+/// How nodes are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// One switch, a port for every node.
+    SingleSwitch,
+    /// Racks of nodes on a leaf switch each, every leaf joined to every spine.
+    LeafSpine(LeafSpine),
+}
+
+/// A two-tier Clos network of full bisection: a leaf has as much bandwidth to the spines as its
+/// nodes have to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeafSpine {
+    /// Nodes of a rack; the last rack may have fewer.
+    pub rack_nodes: u16,
+    /// Spine switches, at most as many as nodes of a rack.
+    pub spines: u16,
+    /// One-way propagation of a link between leaf and spine.
+    pub propagation: Ps,
+    /// What takes a packet to its spine.
+    pub balancing: Balancing,
+}
+
+/// How packets are spread over spines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balancing {
+    /// All packets of a flow take the spine that its hash names.
+    Ecmp,
+    /// Packets of a node take the spines in turn.
+    Spray,
+}
+
+/// What a port stands at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortKind {
+    /// A node's network interface, towards its switch.
+    HostUp,
+    /// A switch's port to a node.
+    HostDown,
+    /// A leaf's port to a spine.
+    LeafUp,
+    /// A spine's port to a leaf.
+    SpineDown,
+}
+
+/// The ports of a network, in this order: every node's interface, the port to every node, every
+/// leaf's ports to all spines, every spine's ports to all leaves.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    nodes: u16,
+    rack_nodes: u16,
+    racks: u16,
+    /// 0 for a single switch.
+    spines: u16,
+    balancing: Balancing,
+    host_slot: Ps,
+    core_slot: Ps,
+    /// From a frame's last block leaving a port to where it is decided on next, by kind of port.
+    latencies: [Ps; 4],
+}
+
+impl Layout {
+    /// The network of a configuration whose hosts take `stack` for a packet, either way.
+    #[must_use]
+    pub fn new(config: &FabricConfig, stack: Ps) -> Layout {
+        let timing = Timing::of(config);
+        let forward = timing.cycles(MAC) * 2 + config.packet.forwarding;
+        let host = timing.cycles(MAC) + stack;
+        let hop = timing.hop(STANDARD_PCS);
+        let (rack_nodes, spines, core_propagation, balancing) = match config.topology {
+            Topology::SingleSwitch => (config.nodes, 0, config.propagation, Balancing::Ecmp),
+            Topology::LeafSpine(clos) => {
+                (clos.rack_nodes, clos.spines, clos.propagation, clos.balancing)
+            }
+        };
+        let core = Timing { propagation: core_propagation, ..timing }.hop(STANDARD_PCS) + forward;
+        let host_slot = config.link.block_time();
+        Layout {
+            nodes: config.nodes,
+            rack_nodes,
+            racks: config.nodes.div_ceil(rack_nodes),
+            spines,
+            balancing,
+            host_slot,
+            core_slot: Ps(host_slot.0 * u64::from(spines) / u64::from(rack_nodes)),
+            latencies: [host + hop + forward, hop + host, core, core],
+        }
+    }
+
+    /// How many ports there are.
+    #[must_use]
+    pub fn ports(&self) -> u16 {
+        2 * self.nodes + 2 * self.racks * self.spines
+    }
+
+    /// Nodes, and so the ports of each of the first two kinds.
+    #[must_use]
+    pub fn nodes(&self) -> u16 {
+        self.nodes
+    }
+
+    /// Spines that a packet between racks can take; 0 for a single switch.
+    #[must_use]
+    pub fn spines(&self) -> u16 {
+        self.spines
+    }
+
+    /// How packets are spread over them.
+    #[must_use]
+    pub fn balancing(&self) -> Balancing {
+        self.balancing
+    }
+
+    /// What a port stands at.
+    #[must_use]
+    pub fn kind(&self, port: PortId) -> PortKind {
+        match port {
+            _ if port < self.nodes => PortKind::HostUp,
+            _ if port < 2 * self.nodes => PortKind::HostDown,
+            _ if port < 2 * self.nodes + self.racks * self.spines => PortKind::LeafUp,
+            _ => PortKind::SpineDown,
+        }
+    }
+
+    /// What a port between leaf and spine joins, for people.
+    #[must_use]
+    pub fn name(&self, port: PortId) -> String {
+        let core = port - 2 * self.nodes;
+        let leaf_up = self.racks * self.spines;
+        if core < leaf_up {
+            return format!("leaf {} to spine {}", core / self.spines, core % self.spines);
+        }
+        let core = core - leaf_up;
+        format!("spine {} to leaf {}", core / self.racks, core % self.racks)
+    }
+
+    /// The time of a block on the link behind ports of this kind.
+    #[must_use]
+    pub fn slot(&self, kind: PortKind) -> Ps {
+        match kind {
+            PortKind::HostUp | PortKind::HostDown => self.host_slot,
+            PortKind::LeafUp | PortKind::SpineDown => self.core_slot,
+        }
+    }
+
+    /// From a frame's last block leaving such a port to where it is decided on next.
+    #[must_use]
+    pub fn latency(&self, kind: PortKind) -> Ps {
+        self.latencies[kind as usize]
+    }
+
+    /// The port that a packet for `destination` waits at, come through `port`; `None` when it is
+    /// there.
+    #[inline]
+    #[must_use]
+    pub fn next(&self, port: PortId, destination: NodeIndex, spine: u8) -> Option<PortId> {
+        let down = self.nodes + destination;
+        let core = 2 * self.nodes;
+        if port < self.nodes {
+            if self.spines == 0 || self.same_rack(port, destination) {
+                return Some(down);
+            }
+            return Some(core + port / self.rack_nodes * self.spines + u16::from(spine));
+        }
+        if port < core {
+            return None;
+        }
+        let spines_down = core + self.racks * self.spines;
+        if port < spines_down {
+            let spine = (port - core) % self.spines;
+            return Some(spines_down + spine * self.racks + destination / self.rack_nodes);
+        }
+        Some(down)
+    }
+
+    /// Whether two nodes are on the same leaf.
+    #[inline]
+    #[must_use]
+    pub fn same_rack(&self, one: NodeIndex, other: NodeIndex) -> bool {
+        one / self.rack_nodes == other / self.rack_nodes
+    }
+
+    /// Two nodes as far from each other as these: the same two for all pairs of that distance.
+    #[must_use]
+    pub fn twin(&self, one: NodeIndex, other: NodeIndex) -> (NodeIndex, NodeIndex) {
+        if self.same_rack(one, other) { (0, 1) } else { (0, self.rack_nodes) }
+    }
+
+    /// The longest way of a frame from one node to another, nothing else on it.
+    #[must_use]
+    pub fn one_way(&self, frame: Frame) -> Ps {
+        let farthest: &[PortKind] = if self.racks > 1 {
+            &[PortKind::HostUp, PortKind::LeafUp, PortKind::SpineDown, PortKind::HostDown]
+        } else {
+            &[PortKind::HostUp, PortKind::HostDown]
+        };
+        let hop =
+            |&kind: &PortKind| self.slot(kind) * Blocks(frame.tail.into()).0 + self.latency(kind);
+        farthest.iter().map(hop).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    fn layout(keys: &str) -> Layout {
+        let text = format!("[fabric]\n{keys}\n");
+        let path = std::path::Path::new("t.toml");
+        let scenario = Scenario::parse(&text, path, &["dctcp"]).expect("a scenario");
+        Layout::new(&scenario.fabric, Ps::ZERO)
+    }
+
+    fn path(layout: &Layout, source: u16, destination: u16, spine: u8) -> Vec<PortId> {
+        let mut ports = vec![source];
+        while let Some(next) = layout.next(ports[ports.len() - 1], destination, spine) {
+            ports.push(next);
+        }
+        ports
+    }
+
+    #[test]
+    fn one_switch_has_a_port_for_every_node() {
+        let layout = layout("nodes = 5");
+        assert_eq!(layout.ports(), 10);
+        assert_eq!(path(&layout, 1, 4, 0), [1, 5 + 4]);
+        assert_eq!(layout.twin(3, 2), (0, 1));
+    }
+
+    #[test]
+    fn racks_are_joined_by_every_spine() {
+        let layout = layout("nodes = 144\ntopology = \"leaf-spine\"");
+        // 144 nodes, 9 leaves to 4 spines: two ports each.
+        assert_eq!(layout.ports(), 2 * 144 + 2 * 36);
+        assert_eq!(path(&layout, 17, 30, 3), [17, 144 + 30]);
+        // From rack 1 by spine 3 to rack 8.
+        assert_eq!(path(&layout, 17, 140, 3), [17, 288 + 4 + 3, 324 + 3 * 9 + 8, 144 + 140]);
+        let core = path(&layout, 17, 140, 3)[1..3].to_vec();
+        let names = core.into_iter().map(|port| layout.name(port)).collect::<Vec<_>>();
+        assert_eq!(names, ["leaf 1 to spine 3", "spine 3 to leaf 8"]);
+        assert_eq!(layout.twin(17, 30), (0, 1));
+        assert_eq!(layout.twin(17, 32), (0, 16));
+        for port in 0..layout.ports() {
+            let kind = match port {
+                0..144 => PortKind::HostUp,
+                144..288 => PortKind::HostDown,
+                288..324 => PortKind::LeafUp,
+                _ => PortKind::SpineDown,
+            };
+            assert_eq!(layout.kind(port), kind, "{port}");
+        }
+        // 16 nodes at 100 Gb/s over 4 spines: 400 Gb/s.
+        assert_eq!(layout.slot(PortKind::LeafUp), Ps(160));
+    }
+
+    #[test]
+    fn the_longest_way_counts_every_hop() {
+        let frame = Frame::of(1_500);
+        let star = layout("nodes = 4").one_way(frame);
+        // Table 1's one-way budget for raw Ethernet, and the frame stored twice.
+        assert_eq!(star, Ps(557_440 + 2 * 190 * 640));
+        let clos = layout("nodes = 144\ntopology = \"leaf-spine\"").one_way(frame);
+        // Two more switches: each with its link, at four times the rate.
+        let hop = Ps((2 * 3 + 2 * 3) * 2_560) + Ps::from_ns(2 * 19 + 10 + 400);
+        assert_eq!(clos, star + (hop + Ps(190 * 160)) * 2);
+    }
+}

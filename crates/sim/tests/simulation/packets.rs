@@ -1,0 +1,143 @@
+//! Fabrics of packets: what every transport keeps on every network, and what its own paper says of
+//! each.
+
+use std::cell::RefCell;
+
+use ethermem_sim::engine::{Fabric, Handle, Sim, Violation};
+use ethermem_sim::fabrics::dctcp::Dctcp;
+use ethermem_sim::metrics::FabricStats;
+use ethermem_sim::packet::Frame;
+use ethermem_sim::workload::LinkBlocks;
+use ethermem_sim::{FabricConfig, Kind, Message};
+use ethermem_units::{Bytes, Ps};
+
+use crate::support::{fabric_config, message, run_messages, run_scenario, scenario};
+
+/// A full frame on the line.
+fn full_bytes() -> u64 {
+    Frame::of(1_500).line_bytes()
+}
+
+thread_local! {
+    /// What was queued at the port to node 2, whenever something happened.
+    static SAMPLES: RefCell<Vec<(Ps, u64)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// DCTCP whose queue in front of node 2 is looked at with every event.
+struct Sampled(Dctcp);
+
+impl Fabric for Sampled {
+    type Event = <Dctcp as Fabric>::Event;
+
+    fn build(config: &FabricConfig, seed: u64) -> Sampled {
+        Sampled(Dctcp::build(config, seed))
+    }
+
+    fn submit(&mut self, sim: &mut Sim<Self::Event>, handle: Handle, message: &Message) {
+        self.0.submit(sim, handle, message);
+    }
+
+    fn handle(&mut self, sim: &mut Sim<Self::Event>, event: Self::Event) {
+        self.0.handle(sim, event);
+        let queued = self.0.egress_bytes(2, sim.now());
+        SAMPLES.with_borrow_mut(|samples| samples.push((sim.now(), queued)));
+    }
+
+    fn period(&self) -> Bytes {
+        self.0.period()
+    }
+
+    fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
+        Dctcp::blocks(config, kind, bytes)
+    }
+
+    fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {
+        self.0.close(ended)
+    }
+}
+
+#[test]
+fn two_long_dctcp_senders_keep_the_queue_near_k_and_the_link_full() {
+    let config = fabric_config("nodes = 3");
+    let bytes = 20_000_000;
+    let writes = [0, 1].map(|node| message(Ps(1_000), Kind::Write, node, 2, bytes));
+    let (finished, end) = run_messages::<Sampled>(&config, &writes);
+    let ended = finished.iter().max().expect("two").0;
+    let k = config.packet.dctcp.ecn_threshold.0 as f64;
+    let full = full_bytes() as f64;
+    let samples = SAMPLES.take();
+    // Without the slow start, and until the first has sent all: a few round trips before its end.
+    let both = finished.iter().min().expect("two").0;
+    let window = ended / 5..both - 10_000_000;
+    let steady = samples.iter().filter(|(at, _)| window.contains(&at.0));
+    let packets: Vec<f64> = steady.map(|&(_, queued)| (queued as f64 - k) / full).collect();
+    assert!(packets.len() > 10_000);
+    let most = packets.iter().copied().fold(f64::MIN, f64::max);
+    let least = packets.iter().copied().fold(f64::MAX, f64::min);
+    // DCTCP section 3.3: at most K and a packet a sender, here with the one being sent; below that
+    // by what a cut takes of the windows, sqrt(2 N (C RTT + K)) / 2 = 5.1 packets.
+    assert!(most < 3.0, "{most} packets over K");
+    assert!(least > -6.0, "{least} packets under K");
+    let mean = packets.iter().sum::<f64>() / packets.len() as f64;
+    assert!(mean.abs() < 2.0, "{mean} packets from K");
+    let counts = end.stats.packets.expect("packets");
+    assert_eq!((counts.dropped, counts.timeouts), (0, 0));
+    assert!(counts.marked > 100, "{counts:?}");
+    let gbps = 2.0 * bytes as f64 * 8.0 / ended as f64 * 1_000.0;
+    // Of 1,544 B of line 1,444 are data: 93.5 Gb/s at most.
+    assert!(gbps > 0.95 * 93.5, "{gbps} Gb/s");
+    // Each has between 45 and 55 % of the link.
+    assert!(both as f64 > 0.9 * 0.97 * ended as f64, "not fair: {finished:?}");
+}
+
+#[test]
+fn nothing_is_forgotten_where_much_is_dropped() {
+    // An incast into a buffer of 23 packets, within a rack and from others.
+    for topology in ["single-switch", "leaf-spine"] {
+        for balancing in ["ecmp", "spray"] {
+            let scenario = scenario(&format!(
+                "[fabric]\nnodes = 32\ntopology = \"{topology}\"\n[fabric.leaf_spine]\n\
+                 rack_nodes = 8\nspines = 2\nbalancing = \"{balancing}\"\n[fabric.dctcp]\n\
+                 buffer_bytes = 36864\n[workload]\npattern = \"incast\"\nload = 0.9\n\
+                 message_bytes = 30000\nread_fraction = 0.5\nmessages = 3000"
+            ));
+            let result = run_scenario(&scenario, "dctcp", None);
+            assert_eq!(result.messages_finished, 3_000);
+            let counts = result.packets.expect("packets");
+            assert!(counts.dropped > 100, "{topology}, {balancing}: {counts:?}");
+            assert!(counts.retransmitted >= counts.dropped / 2, "{counts:?}");
+        }
+    }
+}
+
+#[test]
+fn racks_are_farther_from_each_other_than_their_nodes() {
+    let config = fabric_config(
+        "nodes = 144\ntopology = \"leaf-spine\"\n[fabric.leaf_spine]\npropagation_ns = 100",
+    );
+    let near = [message(Ps(1_000), Kind::Write, 0, 1, 64)];
+    let far = [message(Ps(1_000), Kind::Write, 0, 143, 64)];
+    let (near, _) = run_messages::<Dctcp>(&config, &near);
+    let (far, _) = run_messages::<Dctcp>(&config, &far);
+    // Two switches more: at each 2 MAC passes and 400 ns; two links more, each with 2 PCS passes,
+    // 2 transceivers, 100 ns and the frame at 400 Gb/s. A cycle of 2.56 ns, 3 a pass. The frame
+    // has 64 B of data, 16 + 40 + 18 B of headers and 8 B of preamble.
+    let switch = Ps(2 * 3 * 2_560) + Ps::from_ns(400);
+    let tail = Bytes(64 + 16 + 40 + 18 + 8).to_blocks().0 - 1;
+    let link = Ps(2 * 3 * 2_560) + Ps::from_ns(2 * 19 + 100) + Ps(160 * tail);
+    assert_eq!(far[0] - near[0], (switch + link) * 2);
+}
+
+#[test]
+fn a_message_alone_is_not_slowed_by_its_distance() {
+    // One message at a time, between any two nodes: each takes what the denominator says.
+    for keys in ["", "link_gbps = 40\npropagation_ns = 200\n"] {
+        let scenario = scenario(&format!(
+            "[fabric]\nnodes = 48\ntopology = \"leaf-spine\"\n{keys}[workload]\nload = 0.0005\n\
+             size_cdf = \"memcached\"\nmessages = 300"
+        ));
+        let result = run_scenario(&scenario, "dctcp", None);
+        let all = &result.kinds.all;
+        assert_eq!((all.slowdown_min, all.slowdown_p50), (Some(1.0), Some(1.0)));
+    }
+}
