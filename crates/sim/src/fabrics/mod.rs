@@ -8,6 +8,7 @@ mod framing;
 pub mod ideal;
 pub mod ird;
 pub mod output_queued;
+pub mod pfabric;
 pub mod raw_ethernet;
 
 pub use framing::Framing;
@@ -51,6 +52,7 @@ pub const FABRICS: &[FabricEntry] = &[
     entry::<fastpass::Fastpass>("fastpass", "an arbiter on its own link allocates timeslots"),
     entry::<cxl::Cxl>("cxl", "flits and credits from hop to hop, one queue a switch port"),
     entry::<dctcp::Dctcp>("dctcp", "TCP that cuts its window by the share of marked packets"),
+    entry::<pfabric::Pfabric>("pfabric", "switches send and keep what has least to go"),
     entry::<output_queued::OutputQueued>("output-queued", "bound: EDM's path, nobody schedules"),
     entry::<ideal::Ideal>("ideal", "bound: every message alone on its path"),
 ];

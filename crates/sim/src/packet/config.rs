@@ -4,6 +4,7 @@ use ethermem_units::{Bytes, Ps};
 
 use crate::budget::L2_FORWARDING;
 use crate::fabrics::dctcp::DctcpConfig;
+use crate::fabrics::pfabric::PfabricConfig;
 
 /// Parameters of fabrics of packets: those they share, and each one's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub struct PacketConfig {
     pub stack: Option<Ps>,
     /// DCTCP's.
     pub dctcp: DctcpConfig,
+    /// pFabric's.
+    pub pfabric: PfabricConfig,
 }
 
 impl Default for PacketConfig {
@@ -28,6 +31,7 @@ impl Default for PacketConfig {
             forwarding: L2_FORWARDING,
             stack: None,
             dctcp: DctcpConfig::default(),
+            pfabric: PfabricConfig::default(),
         }
     }
 }

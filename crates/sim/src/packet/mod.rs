@@ -29,4 +29,4 @@ pub use received::Received;
 pub use reno::{Progress, RenoConfig, Sender};
 pub use slab::{Packet, PacketId, Packets};
 pub use stream::{Congestion, Ends, Header, Stream};
-pub use transport::{End, Net, Outgoing, Sizes, Transport, bandwidth_delay};
+pub use transport::{End, Net, Outgoing, Path, Sizes, Transport};

@@ -70,7 +70,7 @@ impl<T: Transport> Network<T> {
         };
         Network {
             ports: (0..layout.ports()).map(port).collect(),
-            packets: Packets::new(),
+            packets: Packets::default(),
             flows: Flows::new(),
             sizes: Sizes::of::<T>(config),
             counts: PacketCounts::default(),

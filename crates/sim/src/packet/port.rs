@@ -169,18 +169,7 @@ mod tests {
     const LATENCY: Ps = Ps(5_000);
 
     fn packet(packets: &mut Packets<()>) -> PacketId {
-        packets.insert(Packet {
-            flow: 0,
-            source: 0,
-            destination: 1,
-            frame: Frame::of(100),
-            data_bytes: 0,
-            rank: 0,
-            marked: false,
-            spine: 0,
-            port: 0,
-            header: (),
-        })
+        packets.insert(Packet::sample(0, 0, Frame::of(100)))
     }
 
     fn port<Q>(queue: Q) -> Port<Q> {
@@ -191,7 +180,7 @@ mod tests {
 
     /// Mean wait, in service times, of Poisson arrivals at `load`.
     fn mean_wait<Q: Discipline<()>>(queue: Q, load: f64, arrivals: u32) -> f64 {
-        let (mut packets, mut port, mut dropped) = (Packets::new(), port(queue), Vec::new());
+        let (mut packets, mut port, mut dropped) = (Packets::default(), port(queue), Vec::new());
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(17);
         let service = (SLOT * Frame::of(100).line_blocks().0).0 as f64;
         let unloaded = SLOT * u64::from(Frame::of(100).tail) + LATENCY;
@@ -236,7 +225,7 @@ mod tests {
     fn the_tail_is_dropped_and_what_is_behind_k_is_marked() {
         let line = Frame::of(100).line_bytes();
         let mut port = port(DropTail { limit_bytes: 4 * line, mark_bytes: 2 * line });
-        let (mut packets, mut dropped) = (Packets::new(), Vec::new());
+        let (mut packets, mut dropped) = (Packets::default(), Vec::new());
         let mut offer = |now: Ps| {
             let id = packet(&mut packets);
             let kept = port.offer(now, &mut packets, id, &mut dropped).is_ok();

@@ -32,6 +32,25 @@ pub struct Packet<H> {
     pub header: H,
 }
 
+#[cfg(test)]
+impl Packet<()> {
+    /// A packet of a test.
+    pub(crate) fn sample(flow: FlowId, rank: u32, frame: Frame) -> Packet<()> {
+        Packet {
+            flow,
+            source: 0,
+            destination: 1,
+            frame,
+            data_bytes: 0,
+            rank,
+            marked: false,
+            spine: 0,
+            port: 0,
+            header: (),
+        }
+    }
+}
+
 /// All packets of a network.
 #[derive(Debug)]
 pub struct Packets<H> {
@@ -39,11 +58,13 @@ pub struct Packets<H> {
     free: Vec<PacketId>,
 }
 
-impl<H: Copy> Packets<H> {
-    pub(crate) fn new() -> Packets<H> {
+impl<H> Default for Packets<H> {
+    fn default() -> Packets<H> {
         Packets { slots: Vec::new(), free: Vec::new() }
     }
+}
 
+impl<H: Copy> Packets<H> {
     #[inline]
     pub(crate) fn insert(&mut self, packet: Packet<H>) -> PacketId {
         if let Some(id) = self.free.pop() {

@@ -6,9 +6,7 @@
 use ethermem_units::{Bytes, Ps};
 
 use super::reno::{RenoConfig, Sender};
-use super::{
-    DropTail, End, FlowId, Net, Outgoing, Packet, Purpose, Received, Transport, bandwidth_delay,
-};
+use super::{DropTail, End, FlowId, Net, Outgoing, Packet, Path, Purpose, Received, Transport};
 use crate::config::FabricConfig;
 use crate::topology::{Layout, PortKind};
 
@@ -147,7 +145,8 @@ impl<C: Congestion> Transport for Stream<C> {
     type Queue = DropTail;
 
     fn new(config: &FabricConfig, layout: &Layout) -> Stream<C> {
-        let ramp = Bytes(2 * bandwidth_delay::<Self>(config, layout).0);
+        // Windows that double from one packet have by then reached the path's.
+        let ramp = Bytes(2 * Path::of::<Self>(config, layout).data.0);
         Stream { congestion: C::new(config), ramp }
     }
 

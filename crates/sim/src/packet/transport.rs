@@ -203,11 +203,32 @@ impl Sizes {
     }
 }
 
-/// The data that fills the longest path while a full packet and its answer are under way.
-#[must_use]
-pub fn bandwidth_delay<T: Transport>(config: &FabricConfig, layout: &Layout) -> Bytes {
-    let sizes = Sizes::of::<T>(config);
-    let round_trip = layout.one_way(sizes.full) + layout.one_way(sizes.control);
-    let slots = round_trip.0.div_ceil(config.link.block_time().0);
-    Bytes(slots.div_ceil(sizes.full.line.into()) * sizes.payload_max)
+/// What a transport's parameters scale with: the longest path of a network, nothing else on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// From the first block of a full packet to the last of its answer.
+    pub round_trip: Ps,
+    /// The bandwidth-delay product, in full packets.
+    pub packets: u32,
+    /// Their data.
+    pub data: Bytes,
+    /// What they take of a buffer.
+    pub line_bytes: u64,
+}
+
+impl Path {
+    /// That of a transport's packets.
+    #[must_use]
+    pub fn of<T: Transport>(config: &FabricConfig, layout: &Layout) -> Path {
+        let sizes = Sizes::of::<T>(config);
+        let round_trip = layout.one_way(sizes.full) + layout.one_way(sizes.control);
+        let slots = round_trip.0.div_ceil(config.link.block_time().0);
+        let packets = slots.div_ceil(sizes.full.line.into());
+        Path {
+            round_trip,
+            packets: packets as u32,
+            data: Bytes(packets * sizes.payload_max),
+            line_bytes: packets * sizes.full.line_bytes(),
+        }
+    }
 }

@@ -3,8 +3,9 @@
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
 use super::fabric::{delay_ns, timeout_us};
-use super::table::{Table, as_number};
+use super::table::{Table, as_integer, as_number};
 use crate::fabrics::dctcp::DctcpConfig;
+use crate::fabrics::pfabric::PfabricConfig;
 use crate::packet::{PacketConfig, RenoConfig};
 use crate::topology::{Balancing, LeafSpine, Topology};
 use crate::workload::InputError;
@@ -55,6 +56,7 @@ pub(super) fn read(fabric: &Table<'_>) -> Result<PacketConfig, InputError> {
             Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
         })?,
         dctcp: dctcp(fabric.table("dctcp")?)?,
+        pfabric: pfabric(fabric.table("pfabric")?)?,
     };
     table.finish()?;
     Ok(config)
@@ -70,6 +72,36 @@ fn dctcp(table: Table<'_>) -> Result<DctcpConfig, InputError> {
         alpha_initial: table.number("alpha_initial", default.alpha_initial, 0.0..=1.0)?,
         window_packets_min: packets(&table, "window_packets_min", default.window_packets_min)?,
         reno: reno(&table, &default.reno)?,
+    };
+    table.finish()?;
+    Ok(config)
+}
+
+fn pfabric(table: Table<'_>) -> Result<PfabricConfig, InputError> {
+    let default = PfabricConfig::default();
+    let window = |key, default: &str| -> Result<Option<u32>, InputError> {
+        let packets = table.read(key, default, "1 to 1000000", |value| {
+            as_integer(value).filter(|packets| (1..=1_000_000).contains(packets))
+        })?;
+        Ok(packets.map(|packets| packets as u32))
+    };
+    let (least, most) = BUFFER_BYTES;
+    let header = bytes(&table, "header_bytes", default.header, (0, 128))?;
+    let buffer_default = "2 bandwidth-delay products";
+    let buffer =
+        table.read("buffer_bytes", buffer_default, &format!("{least} to {most}"), |value| {
+            as_integer(value).filter(|bytes| (least..=most).contains(bytes))
+        })?;
+    let config = PfabricConfig {
+        header,
+        buffer: buffer.map(Bytes),
+        window_packets_initial: window("window_packets_initial", "a bandwidth-delay product")?,
+        window_packets_max: window("window_packets_max", "1.25 of the initial one")?,
+        timeout: table.read("rto_us", "3 round trips", "0.001 to 1000000", |value| {
+            let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
+            Ps::from_ns_f64(us * 1e3)
+        })?,
+        probe_after: table.integer("probe_after", default.probe_after.into(), 1..=1_000)? as u32,
     };
     table.finish()?;
     Ok(config)

@@ -3,13 +3,16 @@
 
 use std::cell::RefCell;
 
-use ethermem_sim::engine::{Fabric, Handle, Sim, Violation};
+use ethermem_sim::engine::{Alone, Fabric, Handle, Sim, Violation};
 use ethermem_sim::fabrics::dctcp::Dctcp;
+use ethermem_sim::fabrics::pfabric::Pfabric;
 use ethermem_sim::metrics::FabricStats;
 use ethermem_sim::packet::Frame;
 use ethermem_sim::workload::LinkBlocks;
 use ethermem_sim::{FabricConfig, Kind, Message};
 use ethermem_units::{Bytes, Ps};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::support::{fabric_config, message, run_messages, run_scenario, scenario};
 
@@ -140,4 +143,76 @@ fn a_message_alone_is_not_slowed_by_its_distance() {
         let all = &result.kinds.all;
         assert_eq!((all.slowdown_min, all.slowdown_p50), (Some(1.0), Some(1.0)));
     }
+}
+
+/// The web-search workload, in packets of 1,460 B: DCTCP's measurements, as pFabric's simulations
+/// and their successors have them.
+const WEB_SEARCH: [(f64, f64); 11] = [
+    (6.0, 0.15),
+    (13.0, 0.2),
+    (19.0, 0.3),
+    (33.0, 0.4),
+    (53.0, 0.53),
+    (133.0, 0.6),
+    (667.0, 0.7),
+    (1_333.0, 0.8),
+    (3_333.0, 0.9),
+    (6_667.0, 0.97),
+    (20_000.0, 1.0),
+];
+
+/// How many flows are run, and what YAPS makes of the mean slowdown of the same ones.
+const WEB_SEARCH_FLOWS: u32 = 1_000;
+const YAPS_MEAN_SLOWDOWN: f64 = 1.1888;
+/// Packets of the mean flow.
+const WEB_SEARCH_MEAN: f64 = 1_140.98;
+
+/// Web-search flows between random pairs of 144 nodes at load 0.6 of 40 Gb/s.
+fn web_search(flows: u32) -> Vec<Message> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+    let mut uniform = move || ((rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+    let gap_ps = WEB_SEARCH_MEAN * 1_500.0 * 8.0 / (0.6 * 40e9 * 144.0) * 1e12;
+    let mut at = 0.0;
+    let draw = |_| {
+        at -= uniform().ln() * gap_ps;
+        let (size, mut before) = (uniform(), (6.0, 0.0));
+        let mut packets = 0.0;
+        for point in WEB_SEARCH {
+            if size <= point.1 {
+                let share = (size - before.1) / (point.1 - before.1);
+                packets = before.0 + (point.0 - before.0) * share;
+                break;
+            }
+            before = point;
+        }
+        let source = (uniform() * 144.0) as u16 % 144;
+        let destination = (source + 1 + (uniform() * 143.0) as u16 % 143) % 144;
+        message(Ps(at as u64), Kind::Write, source, destination, packets.round() as u64 * 1_460)
+    };
+    (0..flows).map(draw).collect()
+}
+
+#[test]
+fn pfabric_slows_web_search_down_as_the_simulator_of_its_successors_says() {
+    // Links and hosts as YAPS has them: 200 ns of propagation and nothing else, packets of 1,500 B
+    // sprayed over the spines.
+    let config = fabric_config(
+        "nodes = 144\nlink_gbps = 40\ntopology = \"leaf-spine\"\npropagation_ns = 200\n\
+         transceiver_ns = 0\npcs_clock_ns = 0.001\n[fabric.leaf_spine]\npropagation_ns = 200\n\
+         balancing = \"spray\"\n[fabric.packet]\nforwarding_ns = 0\nmemory_header_bytes = 0\n\
+         [fabric.pfabric]\nbuffer_bytes = 36864\nwindow_packets_initial = 12\n\
+         window_packets_max = 15\nrto_us = 45",
+    );
+    let flows = web_search(WEB_SEARCH_FLOWS);
+    let (finished, end) = run_messages::<Pfabric>(&config, &flows);
+    let mut alone = Alone::<Pfabric>::new(&config);
+    let slowdowns = flows
+        .iter()
+        .zip(&finished)
+        .map(|(flow, &finished)| (finished - flow.arrival).0 as f64 / alone.time_of(flow).0 as f64);
+    let slowdowns: Vec<f64> = slowdowns.collect();
+    let mean = slowdowns.iter().sum::<f64>() / slowdowns.len() as f64;
+    assert!((mean / YAPS_MEAN_SLOWDOWN - 1.0).abs() < 0.1, "{mean}");
+    let counts = end.stats.packets.expect("packets");
+    assert!(counts.dropped > 0 && counts.timeouts > 0, "{counts:?}");
 }

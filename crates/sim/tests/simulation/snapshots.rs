@@ -19,6 +19,7 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("output-queued", "output-queued", ""),
     ("ideal", "ideal", ""),
     ("dctcp", "dctcp", ""),
+    ("pfabric", "pfabric", ""),
 ];
 
 #[test]

@@ -8,6 +8,7 @@ use crate::fabrics::cxl::{CxlConfig, Flit};
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::ird::IrdConfig;
+use crate::fabrics::pfabric::PfabricConfig;
 use crate::packet::{PacketConfig, RenoConfig};
 use crate::topology::{Balancing, LeafSpine, Topology};
 use crate::workload::{
@@ -116,6 +117,13 @@ const EVERY_KEY: &str = r#"
         window_packets_initial = 3
         rto_min_us = 10000
         duplicate_acks = 4
+        [fabric.pfabric]
+        header_bytes = 44
+        buffer_bytes = 36864
+        window_packets_initial = 12
+        window_packets_max = 15
+        rto_us = 45
+        probe_after = 6
         [background]
         load = 0.25
         frame_bytes = 9018
@@ -156,6 +164,14 @@ fn packets_of_every_key() -> PacketConfig {
         forwarding: Ps(250_500),
         stack: Some(Ps(0)),
         dctcp,
+        pfabric: PfabricConfig {
+            header: Bytes(44),
+            buffer: Some(Bytes(36_864)),
+            window_packets_initial: Some(12),
+            window_packets_max: Some(15),
+            timeout: Some(Ps::from_ns(45_000)),
+            probe_after: 6,
+        },
     }
 }
 
