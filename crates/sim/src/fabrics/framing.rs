@@ -147,7 +147,8 @@ impl Medium {
 
     /// Data bytes of the frame that takes so many bytes of the line, preamble and gap included.
     pub(super) fn frame_data(&self, line: Bytes) -> u64 {
+        // A timeslot holds the longest header; a frame is no longer than the MTU.
         let around = PREAMBLE_BYTES + FRAME_OVERHEAD_BYTES + self.memory_header + GAP_BYTES;
-        line.0.saturating_sub(around).max(1)
+        (line.0 - around).min(self.data_max)
     }
 }

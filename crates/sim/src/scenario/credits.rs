@@ -32,7 +32,7 @@ pub(super) fn fastpass(table: Table<'_>) -> Result<FastpassConfig, InputError> {
     let timeslots = u64::from(default.allocation_timeslots);
     let config = FastpassConfig {
         arbiter_link: rate_gbps(&table, "arbiter_gbps", "link_gbps")?,
-        timeslot: Bytes(table.integer("timeslot_bytes", default.timeslot.0, 84..=1_538)?),
+        timeslot: Bytes(table.integer("timeslot_bytes", default.timeslot.0, 128..=1_538)?),
         allocation_timeslots: table.integer("allocation_timeslots", timeslots, 1..=255)? as u8,
     };
     table.finish()?;

@@ -80,3 +80,18 @@ fn a_pair_is_held_for_the_timeslots_of_its_allocation() {
     assert_eq!(finished[0], alone(12 * 1_484) + SLOT * TIMESLOT);
     assert_eq!(finished[1], alone(1_484) + SLOT * (8 * TIMESLOT));
 }
+
+#[test]
+fn a_timeslot_may_be_shorter_than_a_frame_and_longer() {
+    // 128 B of the line hold 26 B of data behind the longest memory header; an MTU of 256 B, 192.
+    for (timeslot, data) in [(128, 26), (1_538, 192)] {
+        let config = fabric_config(&format!(
+            "nodes = 2\n[fabric.packet]\nmtu_bytes = 256\nmemory_header_bytes = 64\n\
+             [fabric.fastpass]\ntimeslot_bytes = {timeslot}\nallocation_timeslots = 1"
+        ));
+        let (_, end) = run_messages::<Fastpass>(&config, &writes(2, 1, data));
+        assert_eq!(end.stats.matching.expect("an arbiter matches").grants, 2);
+        let (_, end) = run_messages::<Fastpass>(&config, &writes(2, 1, data + 1));
+        assert_eq!(end.stats.matching.expect("an arbiter matches").grants, 4, "{timeslot}");
+    }
+}
