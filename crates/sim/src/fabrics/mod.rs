@@ -10,6 +10,7 @@ pub mod ird;
 pub mod output_queued;
 pub mod pfabric;
 pub mod raw_ethernet;
+pub mod tcp;
 
 pub use framing::Framing;
 
@@ -53,6 +54,7 @@ pub const FABRICS: &[FabricEntry] = &[
     entry::<cxl::Cxl>("cxl", "flits and credits from hop to hop, one queue a switch port"),
     entry::<dctcp::Dctcp>("dctcp", "TCP that cuts its window by the share of marked packets"),
     entry::<pfabric::Pfabric>("pfabric", "switches send and keep what has least to go"),
+    entry::<tcp::Tcp>("tcp", "NewReno with an initial window of two, a stack in hardware"),
     entry::<output_queued::OutputQueued>("output-queued", "bound: EDM's path, nobody schedules"),
     entry::<ideal::Ideal>("ideal", "bound: every message alone on its path"),
 ];

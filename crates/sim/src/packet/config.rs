@@ -5,6 +5,7 @@ use ethermem_units::{Bytes, Ps};
 use crate::budget::L2_FORWARDING;
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::pfabric::PfabricConfig;
+use crate::fabrics::tcp::TcpConfig;
 
 /// Parameters of fabrics of packets: those they share, and each one's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,8 @@ pub struct PacketConfig {
     pub dctcp: DctcpConfig,
     /// pFabric's.
     pub pfabric: PfabricConfig,
+    /// TCP's.
+    pub tcp: TcpConfig,
 }
 
 impl Default for PacketConfig {
@@ -32,6 +35,7 @@ impl Default for PacketConfig {
             stack: None,
             dctcp: DctcpConfig::default(),
             pfabric: PfabricConfig::default(),
+            tcp: TcpConfig::default(),
         }
     }
 }

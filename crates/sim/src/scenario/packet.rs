@@ -6,6 +6,7 @@ use super::fabric::{delay_ns, timeout_us};
 use super::table::{Table, as_integer, as_number};
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::pfabric::PfabricConfig;
+use crate::fabrics::tcp::TcpConfig;
 use crate::packet::{PacketConfig, RenoConfig};
 use crate::topology::{Balancing, LeafSpine, Topology};
 use crate::workload::InputError;
@@ -57,6 +58,7 @@ pub(super) fn read(fabric: &Table<'_>) -> Result<PacketConfig, InputError> {
         })?,
         dctcp: dctcp(fabric.table("dctcp")?)?,
         pfabric: pfabric(fabric.table("pfabric")?)?,
+        tcp: tcp(fabric.table("tcp")?)?,
     };
     table.finish()?;
     Ok(config)
@@ -102,6 +104,17 @@ fn pfabric(table: Table<'_>) -> Result<PfabricConfig, InputError> {
             Ps::from_ns_f64(us * 1e3)
         })?,
         probe_after: table.integer("probe_after", default.probe_after.into(), 1..=1_000)? as u32,
+    };
+    table.finish()?;
+    Ok(config)
+}
+
+fn tcp(table: Table<'_>) -> Result<TcpConfig, InputError> {
+    let default = TcpConfig::default();
+    let config = TcpConfig {
+        header: bytes(&table, "header_bytes", default.header, (0, 128))?,
+        buffer: bytes(&table, "buffer_bytes", default.buffer, BUFFER_BYTES)?,
+        reno: reno(&table, &default.reno)?,
     };
     table.finish()?;
     Ok(config)

@@ -6,6 +6,8 @@ use std::cell::RefCell;
 use ethermem_sim::engine::{Alone, Fabric, Handle, Sim, Violation};
 use ethermem_sim::fabrics::dctcp::Dctcp;
 use ethermem_sim::fabrics::pfabric::Pfabric;
+use ethermem_sim::fabrics::raw_ethernet::RawEthernet;
+use ethermem_sim::fabrics::tcp::Tcp;
 use ethermem_sim::metrics::FabricStats;
 use ethermem_sim::packet::Frame;
 use ethermem_sim::workload::LinkBlocks;
@@ -215,4 +217,32 @@ fn pfabric_slows_web_search_down_as_the_simulator_of_its_successors_says() {
     assert!((mean / YAPS_MEAN_SLOWDOWN - 1.0).abs() < 0.1, "{mean}");
     let counts = end.stats.packets.expect("packets");
     assert!(counts.dropped > 0 && counts.timeouts > 0, "{counts:?}");
+}
+
+#[test]
+fn tcp_takes_its_budget_and_a_round_trip_more_for_every_doubling() {
+    let config = fabric_config("nodes = 2");
+    // The same frames and stack without a transport: TCP's 40 B of headers stand in the memory
+    // header.
+    let bare =
+        fabric_config("nodes = 2\n[fabric.packet]\nstack_ns = 666.2\nmemory_header_bytes = 56");
+    let time = |packets: u64| {
+        let bytes = Bytes(packets * 1_444);
+        let tcp = Alone::<Tcp>::new(&config).time(Kind::Write, bytes);
+        (tcp, Alone::<RawEthernet>::new(&bare).time(Kind::Write, bytes))
+    };
+    for packets in [1, 2] {
+        let (tcp, bare) = time(packets);
+        assert_eq!(tcp, bare, "{packets} packets fit the first window");
+    }
+    // A packet there and an acknowledgement back, each through two hosts' stacks: Table 1's budget,
+    // and both frames stored at the switch.
+    let budget = Ps(557_440 + 2 * 666_200);
+    let (full, ack) = (Frame::of(1_500), Frame::of(40));
+    let round_trip = budget * 2 + Ps(640) * (2 * u64::from(full.tail) + 2 * u64::from(ack.tail));
+    // Windows of 2, 4 and 8 packets; the first packet of each waits for the acknowledgement of the
+    // first of the one before, and the last leaves behind the others of its own.
+    let (tcp, bare) = time(14);
+    let line = Ps(640) * u64::from(full.line);
+    assert_eq!(tcp, bare + (round_trip - line * 2) + (round_trip - line * 4));
 }

@@ -9,6 +9,7 @@ use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::ird::IrdConfig;
 use crate::fabrics::pfabric::PfabricConfig;
+use crate::fabrics::tcp::TcpConfig;
 use crate::packet::{PacketConfig, RenoConfig};
 use crate::topology::{Balancing, LeafSpine, Topology};
 use crate::workload::{
@@ -124,6 +125,12 @@ const EVERY_KEY: &str = r#"
         window_packets_max = 15
         rto_us = 45
         probe_after = 6
+        [fabric.tcp]
+        header_bytes = 48
+        buffer_bytes = 50000
+        window_packets_initial = 4
+        rto_min_us = 100
+        duplicate_acks = 5
         [background]
         load = 0.25
         frame_bytes = 9018
@@ -171,6 +178,15 @@ fn packets_of_every_key() -> PacketConfig {
             window_packets_max: Some(15),
             timeout: Some(Ps::from_ns(45_000)),
             probe_after: 6,
+        },
+        tcp: TcpConfig {
+            header: Bytes(48),
+            buffer: Bytes(50_000),
+            reno: RenoConfig {
+                window_packets_initial: 4,
+                timeout_min: Ps::from_ns(100_000),
+                duplicates: 5,
+            },
         },
     }
 }
