@@ -26,6 +26,9 @@ pub struct EdmConfig {
     /// Blocks that a destination may still have to come when it is granted again, met in the
     /// egress buffer: 0 to 256. Default 16.
     pub ahead_blocks: u32,
+    /// Blocks that may be granted towards a port and not have left it yet, and as many that a port
+    /// may be granted and not have sent: at least the longest chunk's. `None`: no limit.
+    pub egress_window_blocks: Option<u32>,
 }
 
 /// Priority of the grant scheduler (section 3.1.1, property 4).
@@ -76,6 +79,7 @@ impl Default for EdmConfig {
             scheduler_clock: None,
             lookahead_iterations: 2,
             ahead_blocks: 16,
+            egress_window_blocks: None,
         }
     }
 }

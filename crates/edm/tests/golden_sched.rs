@@ -277,6 +277,7 @@ fn parsed_config(line: &str) -> SchedulerConfig {
         order: value_of(&ORDERS, of["order"]),
         lookahead_iterations: number("lookahead_iterations") as u8,
         ahead_blocks: number("ahead_blocks"),
+        egress_window_blocks: None,
         control_blocks_free: of["control_blocks_free"].parse().ok(),
         late_bytes_min: of["late_bytes_min"].parse().ok(),
     }

@@ -4,7 +4,7 @@
 //! cycle for cycle. Beside it, what every schedule must keep: no port granted twice at once, each
 //! message granted exactly its bytes, streams first-in-first-out, and a schedule that ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ethermem_edm::sched::{CycleGrant, CycleScheduler, Demand, Flow, Scheduler, SchedulerConfig};
 use ethermem_edm::{EdmConfig, Order, Policy};
@@ -20,6 +20,28 @@ struct Case {
     demands: Vec<(u64, Demand)>,
     /// (cycle, port, blocks, uplink): control that passes, in order of cycles.
     control: Vec<(u64, u16, u32, bool)>,
+    /// Cycles from a grant until its data has come, and from there until it has left its egress.
+    delays: Vec<(u64, u64)>,
+}
+
+/// What is under way: (cycle, whether it leaves, grant).
+type UnderWay = BTreeSet<(u64, bool, CycleGrant)>;
+
+impl Case {
+    fn set_out(&self, under_way: &mut UnderWay, grant: CycleGrant) {
+        let at = grant.at_cycle as usize + usize::from(grant.source);
+        let (to_switch, at_egress) = self.delays[at % self.delays.len()];
+        under_way.insert((grant.at_cycle + to_switch, false, grant));
+        under_way.insert((grant.at_cycle + to_switch + at_egress, true, grant));
+    }
+}
+
+/// Takes what is due until `cycle`: whether it leaves, and its grant.
+fn due(under_way: &mut UnderWay, cycle: u64) -> Option<(bool, CycleGrant)> {
+    let first = under_way.first().filter(|&&(at, ..)| at <= cycle)?;
+    let (_, leaves, grant) = *first;
+    under_way.pop_first();
+    Some((leaves, grant))
 }
 
 fn config(
@@ -55,9 +77,12 @@ fn cases() -> impl Strategy<Value = Case> {
     let demand = (0..40u64, any::<(u16, u16, bool)>(), sizes);
     let control = (0..400u64, any::<u16>(), 1..4u32, any::<bool>());
     let late = prop::option::of(1..1_000u32);
+    // A chunk has 18 blocks.
+    let window = prop::option::of(18..60u32);
     let shape = (2..9u16, policies, orders, (1..4u8, 0..25u32), 1..3u64, 0..12u32, late);
     let drawn = (prop::collection::vec(demand, 1..120), prop::collection::vec(control, 0..200));
-    (shape, drawn).prop_map(|(shape, (drawn, mut control))| {
+    let delays = prop::collection::vec((0..60u64, 0..60u64), 1..8);
+    (shape, drawn, (window, delays)).prop_map(|(shape, (drawn, mut control), (egress, delays))| {
         let (ports, policy, order, window, slot, control_blocks_free, late_bytes_min) = shape;
         let mut cycle = 0;
         let demands = drawn
@@ -79,7 +104,8 @@ fn cases() -> impl Strategy<Value = Case> {
         let mut config = config(ports, policy, order, window, slot);
         config.control_blocks_free = config.control_blocks_free.map(|_| control_blocks_free);
         config.late_bytes_min = late_bytes_min;
-        Case { config, demands, control }
+        config.egress_window_blocks = egress;
+        Case { config, demands, control, delays }
     })
 }
 
@@ -92,6 +118,9 @@ fn run_cycles(case: &Case) -> (Vec<bool>, Vec<CycleGrant>) {
     let last = case.demands.last().map_or(0, |&(cycle, _)| cycle);
     // Twice the time to send everything over one port, and every iteration of every chunk.
     let end = last + 4 * (total / 8 + 4 * total / 128 + 4 * case.demands.len() as u64) + 2_000;
+    // And the time that every grant may be under way.
+    let end = end + 120 * (total / 128 + case.demands.len() as u64);
+    let mut under_way = UnderWay::new();
     while scheduler.cycle() < end {
         while next < case.demands.len() && case.demands[next].0 == scheduler.cycle() {
             accepted.push(scheduler.notify(case.demands[next].1).is_ok());
@@ -107,7 +136,17 @@ fn run_cycles(case: &Case) -> (Vec<bool>, Vec<CycleGrant>) {
             }
             next_control += 1;
         }
-        grants.extend(scheduler.tick());
+        while let Some((leaves, grant)) = due(&mut under_way, scheduler.cycle()) {
+            let blocks = case.config.chunk_blocks(grant.bytes);
+            if leaves {
+                scheduler.on_departed(grant.destination, blocks);
+            } else {
+                scheduler.on_sent(grant.source, blocks);
+            }
+        }
+        let granted = scheduler.tick();
+        granted.iter().for_each(|&grant| case.set_out(&mut under_way, grant));
+        grants.extend(granted);
     }
     (accepted, grants)
 }
@@ -123,10 +162,12 @@ fn run_events(case: &Case, accepted: &[bool]) -> Vec<CycleGrant> {
     let mut demands =
         case.demands.iter().zip(accepted).filter(|(_, accepted)| **accepted).peekable();
     let mut control = case.control.iter().peekable();
+    let mut under_way = UnderWay::new();
     let mut now = Ps::ZERO;
     loop {
         let input = demands.peek().map(|((cycle, _), _)| *cycle).into_iter();
-        let input = input.chain(control.peek().map(|(cycle, ..)| *cycle)).min();
+        let input = input.chain(control.peek().map(|(cycle, ..)| *cycle));
+        let input = input.chain(under_way.first().map(|&(cycle, ..)| cycle)).min();
         let next = input.map(|cycle| CYCLE * cycle).into_iter().chain(scheduler.next_wake()).min();
         // A wake-up in the past means now: the time of what was just put in.
         let Some(next) = next else { break };
@@ -144,6 +185,14 @@ fn run_events(case: &Case, accepted: &[bool]) -> Vec<CycleGrant> {
                 scheduler.charge_destination(now, port, blocks);
             }
         }
+        while let Some((leaves, grant)) = due(&mut under_way, now.0 / CYCLE.0) {
+            let blocks = case.config.chunk_blocks(grant.bytes);
+            if leaves {
+                scheduler.on_departed(grant.destination, blocks);
+            } else {
+                scheduler.on_sent(grant.source, blocks);
+            }
+        }
         let mut batch = Vec::new();
         scheduler.step(now, |grant| {
             batch.push(CycleGrant {
@@ -157,6 +206,7 @@ fn run_events(case: &Case, accepted: &[bool]) -> Vec<CycleGrant> {
             });
         });
         batch.sort_by_key(|grant| grant.source);
+        batch.iter().for_each(|&grant| case.set_out(&mut under_way, grant));
         grants.extend(batch);
     }
     grants
@@ -193,6 +243,30 @@ fn check_schedule(case: &Case, accepted: &[bool], grants: &[CycleGrant]) {
         }
     }
     assert!(left.is_empty(), "never granted: {left:?}");
+    check_windows(case, grants);
+}
+
+/// No end ever has more outstanding than its window.
+fn check_windows(case: &Case, grants: &[CycleGrant]) {
+    let Some(window) = case.config.egress_window_blocks else { return };
+    let mut outstanding: BTreeMap<(bool, u16), u32> = BTreeMap::new();
+    let mut under_way = UnderWay::new();
+    for &grant in grants {
+        let blocks = |grant: CycleGrant| case.config.chunk_blocks(grant.bytes);
+        let end = |leaves, grant: CycleGrant| {
+            (leaves, if leaves { grant.destination } else { grant.source })
+        };
+        // A grant is decided before the cycle that it bears; what passed by then may count.
+        while let Some((leaves, passed)) = due(&mut under_way, grant.at_cycle) {
+            *outstanding.get_mut(&end(leaves, passed)).expect("granted") -= blocks(passed);
+        }
+        for leaves in [false, true] {
+            let outstanding = outstanding.entry(end(leaves, grant)).or_default();
+            *outstanding += blocks(grant);
+            assert!(*outstanding <= window, "{outstanding} of {window} blocks: {grant:?}");
+        }
+        case.set_out(&mut under_way, grant);
+    }
 }
 
 proptest! {
@@ -215,6 +289,7 @@ fn a_lone_message_is_granted_an_iteration_after_its_notification_and_then_back_t
             Demand { source: 0, destination: 1, flow: Flow::WriteRequest, bytes: 300, tag: 0 },
         )],
         control: Vec::new(),
+        delays: vec![(0, 0)],
     };
     let (_, grants) = run_cycles(&case);
     let at: Vec<_> = grants.iter().map(|g| (g.at_cycle, g.bytes)).collect();
@@ -234,6 +309,7 @@ fn a_write_waits_for_the_release_of_the_read_before_it() {
             config: config(3, Policy::Fcfs, order, (1, 0), 1),
             demands: vec![(0, long), (4, read), (4, write)],
             control: Vec::new(),
+            delays: vec![(0, 0)],
         };
         let (_, grants) = run_cycles(&case);
         let order: Vec<_> = grants.iter().map(|g| g.tag).filter(|&tag| tag != 0).collect();
@@ -258,7 +334,8 @@ fn a_message_that_waited_longer_than_it_takes_goes_before_shorter_ones() {
     for (late_bytes_min, place) in [(None, 10), (Some(1_001), 10), (Some(1_000), 2)] {
         let config = config(7, Policy::Srpt, Order::Pair, (1, 0), 1);
         let config = SchedulerConfig { late_bytes_min, ..config };
-        let case = Case { config, demands: demands.clone(), control: Vec::new() };
+        let case =
+            Case { config, demands: demands.clone(), control: Vec::new(), delays: vec![(0, 0)] };
         let (_, grants) = run_cycles(&case);
         let ended: Vec<_> = grants.iter().filter(|g| g.last).map(|g| g.tag).collect();
         assert_eq!(ended.iter().position(|&tag| tag == 0), Some(place), "{late_bytes_min:?}");

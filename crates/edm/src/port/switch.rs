@@ -101,7 +101,12 @@ impl BlockSwitch {
     pub fn new(config: &SchedulerConfig, arbitration: Arbitration) -> BlockSwitch {
         let ports = usize::from(config.ports);
         // An acknowledged chunk has a block more than a posted one.
-        let config = SchedulerConfig { chunk_overhead_blocks: 3, ..config.clone() };
+        // Departures are not said here: the egress asserts what it holds.
+        let config = SchedulerConfig {
+            chunk_overhead_blocks: 3,
+            egress_window_blocks: None,
+            ..config.clone()
+        };
         // Word of a peer: that it is back, and that it is gone again.
         let active = 2 * ports * usize::from(config.notifications_max);
         // An acknowledgement for each write that can be open.

@@ -44,6 +44,8 @@ struct Waiting {
 struct Port {
     free_at: u64,
     debt: ControlDebt,
+    /// Blocks granted that have not passed.
+    outstanding: u32,
 }
 
 impl Port {
@@ -54,7 +56,8 @@ impl Port {
         }
     }
 
-    fn take(&mut self, start: u64, busy: u64, slot: u64) {
+    fn take(&mut self, start: u64, (busy, blocks): (u64, u32), slot: u64) {
+        self.outstanding += blocks;
         self.debt.pay(start.saturating_sub(self.free_at) / slot);
         self.free_at = self.free_at.max(start) + busy;
     }
@@ -166,6 +169,21 @@ impl CycleScheduler {
         self.charge(Charge { cycle: self.cycle, port, blocks, uplink: false });
     }
 
+    /// Blocks that a source was granted have come from it.
+    pub fn on_sent(&mut self, source: u16, blocks: u32) {
+        self.sources[usize::from(source)].outstanding -= blocks;
+    }
+
+    /// Blocks that are to leave by a destination have come beyond what was granted.
+    pub fn on_exceeded(&mut self, destination: u16, blocks: u32) {
+        self.destinations[usize::from(destination)].outstanding += blocks;
+    }
+
+    /// Blocks granted towards a destination have left its egress.
+    pub fn on_departed(&mut self, destination: u16, blocks: u32) {
+        self.destinations[usize::from(destination)].outstanding -= blocks;
+    }
+
     fn charge(&mut self, charge: Charge) {
         self.charges.push(charge);
         if matches!(self.phase, Phase::Request) {
@@ -266,6 +284,12 @@ impl CycleScheduler {
         self.destinations[port].free_at <= self.cycle + self.window() + self.ahead()
     }
 
+    /// Whether a chunk fits both windows. Nobody holds for a window.
+    fn has_room(&self, source: usize, destination: usize) -> bool {
+        let most = self.sources[source].outstanding.max(self.destinations[destination].outstanding);
+        most <= self.config.outstanding_limit()
+    }
+
     fn ahead(&self) -> u64 {
         self.config.ahead().0 / self.config.cycle.0
     }
@@ -314,6 +338,7 @@ impl CycleScheduler {
             let limit = source_limits[s].min(destination_limits[d]);
             let eligible = self.source_ready(s)
                 && self.destination_ready(d)
+                && self.has_room(s, d)
                 && (limit == OPEN || class(rank) < limit);
             if eligible && best[d].is_none_or(|(least, _)| rank < least) {
                 best[d] = Some((rank, waiting.sequence));
@@ -357,8 +382,9 @@ impl CycleScheduler {
         let at_cycle = self.sources[s].free_at.max(earliest).max(self.cycle + 1);
         let busy = self.config.busy_time(bytes).0.div_ceil(self.config.cycle.0);
         let slot = self.config.slot.0 / self.config.cycle.0;
-        self.sources[s].take(at_cycle, busy, slot);
-        self.destinations[d].take(at_cycle, busy, slot);
+        let taken = (busy, self.config.chunk_blocks(bytes));
+        self.sources[s].take(at_cycle, taken, slot);
+        self.destinations[d].take(at_cycle, taken, slot);
         CycleGrant {
             at_cycle,
             source: demand.source,

@@ -21,6 +21,8 @@ pub struct Scheduler {
     ahead: Ps,
     /// How long a whole chunk keeps its ports.
     chunk_time: Ps,
+    chunk_blocks: u32,
+    outstanding_limit: u32,
     queues: Queues,
     alarms: Alarms,
     tail: Option<TailEstimate>,
@@ -34,6 +36,8 @@ pub struct Scheduler {
     /// at them again, and a step is due once something changed.
     held: Vec<u16>,
     held_stale: bool,
+    /// Destinations whose window was found full since they were last taken.
+    full: Vec<u16>,
     /// The iteration under way ends here; the next one starts no earlier.
     iteration_end: Ps,
     /// Best request at each source in this iteration, and the sources that have one.
@@ -58,6 +62,8 @@ impl Scheduler {
             lookahead: config.lookahead(),
             ahead: config.ahead(),
             chunk_time,
+            chunk_blocks: config.chunk_blocks(config.chunk.0 as u32),
+            outstanding_limit: config.outstanding_limit(),
             queues: Queues::new(config.ports, config.order, config.notifications_max, ranking),
             alarms: Alarms::default(),
             tail: (config.policy == Policy::Auto).then(TailEstimate::new),
@@ -68,6 +74,7 @@ impl Scheduler {
             dirty: Vec::with_capacity(n),
             held: Vec::with_capacity(n),
             held_stale: false,
+            full: Vec::with_capacity(n),
             iteration_end: Ps::ZERO,
             requests: vec![Request::NONE; n],
             requested: Vec::with_capacity(n),
@@ -131,6 +138,53 @@ impl Scheduler {
         self.destinations[usize::from(port)].charge(now, blocks, &self.config);
     }
 
+    /// Blocks that a source was granted have come from it, or never will.
+    #[inline]
+    pub fn on_sent(&mut self, source: u16, blocks: u32) {
+        if self.sources[usize::from(source)].pass(blocks, self.outstanding_limit) {
+            let Scheduler { queues, destinations, dirty, .. } = self;
+            for place in 0..queues.peers.len(source) {
+                mark(destinations, dirty, queues.peers.get(source, place).destination);
+            }
+            self.held_stale = true;
+        }
+    }
+
+    /// Blocks that are to leave by a destination have come beyond what was granted.
+    #[inline]
+    pub fn on_exceeded(&mut self, destination: u16, blocks: u32) {
+        self.destinations[usize::from(destination)].exceed(blocks);
+    }
+
+    /// Blocks granted towards a destination have left its egress, or never will.
+    #[inline]
+    pub fn on_departed(&mut self, destination: u16, blocks: u32) {
+        if self.destinations[usize::from(destination)].pass(blocks, self.outstanding_limit) {
+            self.mark_dirty(destination);
+        }
+    }
+
+    /// Whether a destination waits for departures to be granted again.
+    #[inline]
+    #[must_use]
+    pub fn is_full(&self, destination: u16) -> bool {
+        self.destinations[usize::from(destination)].full
+    }
+
+    /// Takes a destination that was found full since the last call: what departed from it may not
+    /// have been said yet.
+    #[inline]
+    pub fn poll_full(&mut self) -> Option<u16> {
+        self.full.pop()
+    }
+
+    /// Blocks granted that have not come from their sources, and that have not left their egress.
+    #[must_use]
+    pub fn outstanding_blocks(&self) -> (u64, u64) {
+        let sum = |ends: &[End]| ends.iter().map(|end| u64::from(end.outstanding())).sum();
+        (sum(&self.sources), sum(&self.destinations))
+    }
+
     /// When to call [`Scheduler::step`] next; `None` while nothing can happen without a
     /// notification. May be in the past: then at once.
     #[inline]
@@ -181,7 +235,9 @@ impl Scheduler {
     }
 
     /// Takes a port out of service: its messages leave the queues, each said by its tag, and no
-    /// grant names it until [`Scheduler::restore_port`].
+    /// grant names it until [`Scheduler::restore_port`]. What was granted to it and towards it no
+    /// longer counts, and must not be said to come or to leave; what it was granted towards others
+    /// is the caller's to take back ([`Scheduler::on_departed`]).
     pub fn fail_port(&mut self, port: u16, mut dropped: impl FnMut(Demand)) {
         self.queues.clear_port(port, |source, destination, entry| {
             dropped(Demand {
@@ -192,8 +248,8 @@ impl Scheduler {
                 tag: entry.tag,
             });
         });
-        self.sources[usize::from(port)].failed = true;
-        self.destinations[usize::from(port)].failed = true;
+        self.sources[usize::from(port)].fail();
+        self.destinations[usize::from(port)].fail();
     }
 
     /// Puts a failed port back into service, free.
@@ -228,18 +284,21 @@ impl Scheduler {
 
     /// First cycle: every destination asks its best eligible source.
     fn request(&mut self, now: Ps) {
-        let Scheduler { queues, sources, destinations, releases, dirty, held, .. } = self;
+        let Scheduler { queues, sources, destinations, releases, dirty, held, full, .. } = self;
+        full.clear();
         let (window, ports) = (now + self.lookahead, self.config.ports);
         let mut cycle = RequestCycle {
             thresholds: Thresholds { holds: self.holds, window, ahead: self.ahead },
             ports,
             lookahead: self.lookahead,
+            outstanding_limit: self.outstanding_limit,
             queues,
             sources,
             destinations,
             releases,
             requests: &mut self.requests,
             requested: &mut self.requested,
+            full,
         };
         let mut kept = 0;
         for at in 0..dirty.len() {
@@ -265,17 +324,17 @@ impl Scheduler {
         let Request { pair, entry, destination, .. } = request;
         let Entry { remaining, tag, flow, started, .. } = *self.queues.entry(entry);
         let chunk = self.config.chunk.0 as u32;
-        let (bytes, busy) = if remaining >= chunk {
-            (chunk, self.chunk_time)
+        let (bytes, taken) = if remaining >= chunk {
+            (chunk, (self.chunk_time, self.chunk_blocks))
         } else {
-            (remaining, self.config.busy_time(remaining))
+            (remaining, (self.config.busy_time(remaining), self.config.chunk_blocks(remaining)))
         };
         let from = &mut self.sources[usize::from(source)];
         let to = &mut self.destinations[usize::from(destination)];
         let earliest = to.free.saturating_sub(self.ahead);
         let at = self.iteration_end.max(from.free).max(earliest);
-        from.take(at, busy, self.config.slot);
-        to.take(at, busy, self.config.slot);
+        from.take(at, taken, self.config.slot);
+        to.take(at, taken, self.config.slot);
         let last = self.queues.take(pair, entry, bytes);
         if flow == Flow::ReadResponse && !started {
             // Writes of the same compute-memory pair may have become eligible.

@@ -12,6 +12,11 @@ pub(super) struct End {
     /// When the port's last chunk, and what was charged to it since, has passed.
     pub(super) free: Ps,
     debt: ControlDebt,
+    /// Blocks granted that have not passed: a source's, the switch's ingress; a destination's, the
+    /// egress.
+    outstanding: u32,
+    /// It was asked for and its window is full: it is looked at again once there is room.
+    pub(super) full: bool,
     /// A wake-up at its release is queued.
     pub(super) armed: bool,
     pub(super) failed: bool,
@@ -20,8 +25,15 @@ pub(super) struct End {
 }
 
 impl End {
-    pub(super) const FREE: End =
-        End { free: Ps::ZERO, debt: ControlDebt::NONE, armed: false, failed: false, dirty: false };
+    pub(super) const FREE: End = End {
+        free: Ps::ZERO,
+        debt: ControlDebt::NONE,
+        outstanding: 0,
+        full: false,
+        armed: false,
+        failed: false,
+        dirty: false,
+    };
 
     /// Has a wake-up queued `before` this end, named `name`, comes free.
     #[inline]
@@ -39,9 +51,39 @@ impl End {
         }
     }
 
-    /// Takes the port from `start` for `busy`.
+    /// Whether more blocks are outstanding than `limit`; then it is `full` until they are not.
     #[inline]
-    pub(super) fn take(&mut self, start: Ps, busy: Ps, slot: Ps) {
+    pub(super) fn is_full(&mut self, limit: u32) -> bool {
+        self.full = self.outstanding > limit;
+        self.full
+    }
+
+    /// Blocks came that no grant counted.
+    #[inline]
+    pub(super) fn exceed(&mut self, blocks: u32) {
+        self.outstanding = self.outstanding.saturating_add(blocks);
+    }
+
+    /// Blocks passed, or never will. Whether there is room now for who asked.
+    #[inline]
+    pub(super) fn pass(&mut self, blocks: u32, limit: u32) -> bool {
+        self.outstanding = self.outstanding.saturating_sub(blocks);
+        self.full && !self.is_full(limit)
+    }
+
+    /// All that was granted is lost.
+    pub(super) fn fail(&mut self) {
+        (self.failed, self.outstanding, self.full) = (true, 0, false);
+    }
+
+    pub(super) fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// Takes the port from `start` for `busy`, for so many `blocks`.
+    #[inline]
+    pub(super) fn take(&mut self, start: Ps, (busy, blocks): (Ps, u32), slot: Ps) {
+        self.outstanding = self.outstanding.saturating_add(blocks);
         if self.debt != ControlDebt::NONE && start > self.free {
             self.debt.pay((start - self.free).0 / slot.0);
         }

@@ -38,6 +38,8 @@ pub(super) struct RequestCycle<'a> {
     pub(super) thresholds: Thresholds,
     pub(super) ports: u16,
     pub(super) lookahead: Ps,
+    /// See [`End::is_full`].
+    pub(super) outstanding_limit: u32,
     pub(super) queues: &'a Queues,
     pub(super) sources: &'a mut [End],
     pub(super) destinations: &'a mut [End],
@@ -46,6 +48,8 @@ pub(super) struct RequestCycle<'a> {
     pub(super) requests: &'a mut [Request],
     /// The sources that have a request, in the order of their first one.
     pub(super) requested: &'a mut Vec<u16>,
+    /// Destinations that wait for departures.
+    pub(super) full: &'a mut Vec<u16>,
 }
 
 impl RequestCycle<'_> {
@@ -60,6 +64,10 @@ impl RequestCycle<'_> {
             return Asked::Nothing;
         }
         let queues = self.queues;
+        if self.destinations[usize::from(destination)].is_full(self.outstanding_limit) {
+            self.full.push(destination);
+            return Asked::Nothing;
+        }
         let mut limit = None;
         let mut best = Candidate { priority: u64::MAX, ..Candidate::default() };
         let mut held = false;
@@ -68,6 +76,8 @@ impl RequestCycle<'_> {
             let end = &mut self.sources[usize::from(candidate.source)];
             if end.free > window {
                 end.arm(self.lookahead, candidate.source, self.releases);
+            } else if end.is_full(self.outstanding_limit) {
+                // Its departures make it look again.
             } else if candidate.priority < best.priority {
                 let limit = *limit.get_or_insert_with(|| {
                     self.thresholds.of_destination(queues, self.sources, destination)

@@ -110,6 +110,10 @@ pub struct SchedulerConfig {
     /// are still to come: they meet in the egress buffer, which so makes up for ports that come
     /// free at different instants. 0: as published, no buffer.
     pub ahead_blocks: u32,
+    /// Blocks that may be granted towards a destination and not have departed from its egress, and
+    /// as many that a source may be granted and not have sent: at least a chunk's. `None`: they are
+    /// not limited, and departures need not be said.
+    pub egress_window_blocks: Option<u32>,
     /// Control blocks that may pass a port in a row of grants before they lengthen it: they find
     /// room in the egress buffer and the host's grant queue, and later in the port's idle slots.
     /// `None`: as published, they are not counted.
@@ -143,6 +147,7 @@ impl SchedulerConfig {
             order: edm.order,
             lookahead_iterations: edm.lookahead_iterations,
             ahead_blocks: if published { 0 } else { edm.ahead_blocks },
+            egress_window_blocks: edm.egress_window_blocks,
             control_blocks_free: (!published).then_some(CONTROL_BLOCKS_FREE),
             late_bytes_min: (!published && edm.order != Order::Relaxed).then_some(LATE_BYTES_MIN),
         }
@@ -170,8 +175,22 @@ impl SchedulerConfig {
     #[must_use]
     #[inline]
     pub fn busy_time(&self, bytes: u32) -> Ps {
-        let blocks = Bytes(u64::from(bytes)).to_blocks().0 + u64::from(self.chunk_overhead_blocks);
-        self.slot * blocks
+        self.slot * u64::from(self.chunk_blocks(bytes))
+    }
+
+    /// Blocks of a chunk of `bytes` with its framing.
+    #[must_use]
+    #[inline]
+    pub fn chunk_blocks(&self, bytes: u32) -> u32 {
+        Bytes(u64::from(bytes)).to_blocks().0 as u32 + self.chunk_overhead_blocks
+    }
+
+    /// The most blocks that an end may have outstanding and be granted a chunk: one of any length
+    /// then fits its window.
+    #[must_use]
+    pub(super) fn outstanding_limit(&self) -> u32 {
+        let longest = self.chunk_blocks(self.chunk.0 as u32);
+        self.egress_window_blocks.map_or(u32::MAX, |window| window - longest)
     }
 
     /// How long a message may wait until it is late; `None` for ever.

@@ -117,6 +117,14 @@ impl Circuits {
         blocks(bytes) + blocks(granted - bytes) - blocks(granted) + overhead
     }
 
+    /// Whether the oldest grant of a port allows `bytes`.
+    #[inline]
+    pub(super) fn allows(&self, source: u16, bytes: u64) -> bool {
+        let ring = self.rings[usize::from(source)];
+        let left = self.slots[self.slot(source, ring.head)].bytes_left;
+        ring.len > 0 && bytes <= u64::from(left)
+    }
+
     /// Data of a granted message came: where it goes. `None` when it must be dropped: it exceeds
     /// its grant, or the port that it was granted for has failed.
     #[inline]
@@ -141,18 +149,31 @@ impl Circuits {
         (destination != NOWHERE).then_some(destination)
     }
 
-    /// The oldest grant of a port stays unused, or what is left of it.
-    pub(super) fn skip(&mut self, source: u16) {
-        let ring = &mut self.rings[usize::from(source)];
-        if ring.len > 0 {
-            ring.head = (ring.head + 1) & (self.capacity as u32 - 1);
-            ring.len -= 1;
+    /// The oldest grant of a port stays unused, or what is left of it: the bytes, and where they
+    /// were to go if that port has not failed. `None` without a grant.
+    pub(super) fn skip(&mut self, source: u16) -> Option<(u32, Option<u16>)> {
+        let Ring { head, len } = self.rings[usize::from(source)];
+        if len == 0 {
+            return None;
         }
+        let Circuit { destination, bytes_left } = self.slots[self.slot(source, head)];
+        let ring = &mut self.rings[usize::from(source)];
+        ring.head = (head + 1) & (self.capacity as u32 - 1);
+        ring.len -= 1;
+        Some((bytes_left.into(), (destination != NOWHERE).then_some(destination)))
     }
 
     /// Forgets every circuit from a port. Those to it stay in their places and lead nowhere: their
-    /// sources do not know yet, and what they send must not take the circuit behind.
-    pub(super) fn fail(&mut self, port: u16) {
+    /// sources do not know yet, and what they send must not take the circuit behind. Says where the
+    /// port's own led, and the bytes that will not come by them.
+    pub(super) fn fail(&mut self, port: u16, mut lost: impl FnMut(u16, u32)) {
+        let Ring { head, len } = self.rings[usize::from(port)];
+        for n in 0..len {
+            let Circuit { destination, bytes_left } = self.slots[self.slot(port, head + n)];
+            if destination != NOWHERE {
+                lost(destination, bytes_left.into());
+            }
+        }
         self.rings[usize::from(port)] = Ring::default();
         for source in 0..self.rings.len() as u16 {
             let Ring { head, len } = self.rings[usize::from(source)];
@@ -213,14 +234,21 @@ mod tests {
         circuits.open(0, 2, 8);
         circuits.open(0, 1, 8);
         circuits.open(1, 2, 8);
-        circuits.fail(1);
+        let mut lost = Vec::new();
+        circuits.fail(1, |to, bytes| lost.push((to, bytes)));
+        assert_eq!(lost, [(2, 8)]);
         assert_eq!(circuits.open_total(), 3);
         assert_eq!(circuits.next(0), None);
         assert_eq!(circuits.use_up(0, 8), None);
         assert_eq!(circuits.next(0), Some(2));
         assert_eq!(circuits.use_up(0, 8), Some(2));
-        circuits.skip(0);
-        assert_eq!(circuits.open_total(), 0);
+        assert_eq!(circuits.skip(0), Some((8, None)), "its own grant to 1");
+        assert_eq!((circuits.skip(0), circuits.open_total()), (None, 0));
+        circuits.open(0, 2, 64);
+        assert_eq!(circuits.use_up(0, 24), Some(2));
+        lost.clear();
+        circuits.fail(0, |to, bytes| lost.push((to, bytes)));
+        assert_eq!((lost, circuits.open_total()), (vec![(2, 40)], 0));
     }
     #[test]
     fn more_than_the_usual_are_kept_in_order() {

@@ -189,15 +189,41 @@ impl Switch {
         self.scheduler.charge_destination(now, to.number(), blocks);
     }
 
+    /// Data that was forwarded to `to` has left by it, `blocks` in all. What was there when the port
+    /// failed is not said.
+    #[inline]
+    pub fn on_departed(&mut self, to: NodeId, blocks: u32) {
+        self.scheduler.on_departed(to.number(), blocks);
+    }
+
+    /// Whether `to` is not granted until data leaves it.
+    #[inline]
+    #[must_use]
+    pub fn is_full(&self, to: NodeId) -> bool {
+        self.scheduler.is_full(to.number())
+    }
+
+    /// A port that the last step found full: what departed from it must be said, now and as it
+    /// departs, while [`Switch::is_full`].
+    #[inline]
+    pub fn poll_full(&mut self) -> Option<NodeId> {
+        self.scheduler.poll_full().map(NodeId::at)
+    }
+
     /// A chunk of `bytes` came from `from`: the port it is forwarded to, `None` when no grant is
     /// open for it, and then it must be dropped. A grant counts the framing of one chunk; that of
-    /// further ones, of a batch, is charged to both ports.
+    /// further ones, of a batch, is charged to both ports, and counts until it departs.
     #[inline]
     pub fn on_chunk(&mut self, now: Ps, from: NodeId, bytes: Bytes) -> Option<NodeId> {
         let overhead = self.scheduler.config().chunk_overhead_blocks;
         let excess = self.circuits.excess_blocks(from.number(), bytes.0, overhead);
+        if self.circuits.allows(from.number(), bytes.0) {
+            let blocks = self.scheduler.config().chunk_blocks(bytes.0 as u32);
+            self.scheduler.on_sent(from.number(), blocks - excess);
+        }
         let to = self.circuits.use_up(from.number(), bytes.0)?;
         if excess > 0 {
+            self.scheduler.on_exceeded(to, excess);
             self.scheduler.charge_source(now, from.number(), excess);
             self.scheduler.charge_destination(now, to, excess);
         }
@@ -212,7 +238,13 @@ impl Switch {
 
     /// The oldest grant of `from` stays unused: its message ended before.
     pub fn on_unused_grant(&mut self, from: NodeId) {
-        self.circuits.skip(from.number());
+        if let Some((bytes, to)) = self.circuits.skip(from.number()) {
+            let blocks = self.scheduler.config().chunk_blocks(bytes);
+            self.scheduler.on_sent(from.number(), blocks);
+            if let Some(to) = to {
+                self.scheduler.on_departed(to, blocks);
+            }
+        }
     }
 
     /// Grants that no data has come for yet.
@@ -232,7 +264,10 @@ impl Switch {
     pub fn fail_port(&mut self, port: NodeId, tell: impl FnMut(Notice)) {
         let Switch { scheduler, stored, free, circuits, pairs } = self;
         pairs.fail(port, tell);
-        circuits.fail(port.number());
+        circuits.fail(port.number(), |to, bytes| {
+            let blocks = scheduler.config().chunk_blocks(bytes);
+            scheduler.on_departed(to, blocks);
+        });
         scheduler.fail_port(port.number(), |demand| {
             if demand.flow == Flow::ReadResponse {
                 stored[demand.tag as usize].next_free = std::mem::replace(free, demand.tag);

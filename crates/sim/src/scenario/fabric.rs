@@ -18,6 +18,7 @@ const DEFAULT_LINK: BitsPerSecond = match BitsPerSecond::from_gbps(100) {
     Err(_) => panic!("100 Gb/s is an Ethernet rate"),
 };
 const CHUNK_BYTES: RangeInclusive<u64> = 64..=1024;
+const EGRESS_WINDOW_BLOCKS: RangeInclusive<u64> = 130..=1_000_000;
 
 /// The kind and the configuration of the fabric; `fabrics` are the kinds there are, the default
 /// one first.
@@ -93,9 +94,21 @@ fn edm(table: Table<'_>, link: BitsPerSecond) -> Result<EdmConfig, InputError> {
         )? as u8,
         ahead_blocks: table.integer("ahead_blocks", u64::from(default.ahead_blocks), 0..=256)?
             as u32,
+        egress_window_blocks: egress_window(&table)?,
     };
     table.finish()?;
     Ok(config)
+}
+
+/// At least the blocks of the longest chunk.
+fn egress_window(table: &Table<'_>) -> Result<Option<u32>, InputError> {
+    let (least, most) = EGRESS_WINDOW_BLOCKS.into_inner();
+    let allowed = format!("{least} to {most}");
+    let window =
+        table.read("egress_window_blocks", "a round trip and 1024", &allowed, |value| {
+            as_integer(value).filter(|blocks| EGRESS_WINDOW_BLOCKS.contains(blocks))
+        })?;
+    Ok(window.map(|blocks| blocks as u32))
 }
 
 /// A timeout to the nearest picosecond.

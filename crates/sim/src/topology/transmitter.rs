@@ -22,6 +22,7 @@ pub struct Slots {
 struct Waiting {
     name: u32,
     start: Ps,
+    blocks: Blocks,
     stream: Stream,
 }
 
@@ -57,6 +58,12 @@ pub struct Transmitter {
     frames: Option<Box<Frames>>,
     /// Items that wait, in order: the first starts when the link is next free.
     waiting: VecDeque<Waiting>,
+    /// Blocks of those.
+    waiting_blocks: Blocks,
+    /// When the last item that started ends.
+    started_until: Ps,
+    /// Blocks of data that started since they were last taken: nothing puts them off any more.
+    started_data: Blocks,
 }
 
 impl Transmitter {
@@ -77,6 +84,9 @@ impl Transmitter {
             waited_ps2: 0,
             frames,
             waiting: VecDeque::new(),
+            waiting_blocks: Blocks(0),
+            started_until: Ps::ZERO,
+            started_data: Blocks(0),
         }
     }
 
@@ -92,6 +102,13 @@ impl Transmitter {
     /// Items must be handed over in the order they become ready.
     #[inline]
     pub fn send(&mut self, ready: Ps, blocks: Blocks, data: Blocks) -> Ps {
+        let start = self.append(ready, blocks, data);
+        self.backlog_max = self.backlog_max.max(self.free - ready);
+        start
+    }
+
+    #[inline]
+    fn append(&mut self, ready: Ps, blocks: Blocks, data: Blocks) -> Ps {
         let mut start = ready.max(self.free);
         if let Some(frames) = &mut self.frames {
             start = frames.admit(ready, self.free, blocks);
@@ -119,14 +136,21 @@ impl Transmitter {
             let place = self.place_of(stream);
             if place < self.waiting.len() {
                 let start = self.insert(ready, place, blocks, moved);
-                self.waiting.insert(place, Waiting { name, start, stream });
+                self.waiting.insert(place, Waiting { name, start, blocks, stream });
+                self.waiting_blocks += blocks;
+                self.count_queued(ready);
                 return start;
             }
         }
-        let start = self.send(ready, blocks, data);
+        let start = self.append(ready, blocks, data);
+        let item = Waiting { name, start, blocks, stream };
         if start > ready {
-            self.waiting.push_back(Waiting { name, start, stream });
+            self.waiting.push_back(item);
+            self.waiting_blocks += blocks;
+        } else {
+            self.start(&item);
         }
+        self.count_queued(ready);
         start
     }
 
@@ -163,9 +187,41 @@ impl Transmitter {
 
     #[inline]
     fn forget_started(&mut self, now: Ps) {
-        while self.waiting.front().is_some_and(|waiting| waiting.start <= now) {
+        while let Some(&first) = self.waiting.front().filter(|waiting| waiting.start <= now) {
             self.waiting.pop_front();
+            self.waiting_blocks -= first.blocks;
+            self.start(&first);
         }
+    }
+
+    #[inline]
+    fn start(&mut self, item: &Waiting) {
+        self.started_until = item.start + self.slot * item.blocks.0;
+        if matches!(item.stream, Stream::Data(_)) {
+            self.started_data += item.blocks;
+        }
+    }
+
+    /// Frames take slots between items, and are no part of what is queued.
+    #[inline]
+    fn count_queued(&mut self, ready: Ps) {
+        let under_way = self.started_until.saturating_sub(ready);
+        let queued = under_way + self.slot * self.waiting_blocks.0;
+        self.backlog_max = self.backlog_max.max(queued);
+    }
+
+    /// Takes the blocks of data that have started until `now`, since the last call, of items sent
+    /// with [`Transmitter::send_in`].
+    #[inline]
+    pub fn take_started_data(&mut self, now: Ps) -> Blocks {
+        self.forget_started(now);
+        std::mem::take(&mut self.started_data)
+    }
+
+    /// When the first item that waits starts, unless it is put off.
+    #[must_use]
+    pub fn next_start(&self) -> Option<Ps> {
+        self.waiting.front().map(|waiting| waiting.start)
     }
 
     #[inline]
@@ -173,7 +229,6 @@ impl Transmitter {
         if start > ready {
             self.waited_ps2 += u128::from((start - ready).0) * u128::from(length.0);
         }
-        self.backlog_max = self.backlog_max.max(self.free - ready);
     }
 
     /// When the last item handed over has left.

@@ -4,12 +4,12 @@
 //! [`ethermem_edm::budget`], the serialisation of every item and the slots that its transmitter
 //! has free, and moves a chunk in one event a hop.
 
+mod bound;
 mod flight;
 mod tracks;
 
 use std::collections::VecDeque;
 
-use ethermem_edm::sched::SchedulerConfig;
 use ethermem_edm::{
     Action, Address, Emission, Event as HostEvent, FailReason, Host, HostConfig, MESSAGE_BYTES_MAX,
     NodeId, Op, Request, RmwOperation, Status, StatusCode, SubmitError, Switch, Token, WriteKind,
@@ -48,7 +48,7 @@ pub struct Edm {
     step_at: Ps,
     granted: Bytes,
     delivered: Bytes,
-    queue_bound: Option<u64>,
+    queue_blocks_bound: u64,
     violation: Option<String>,
     tracks: Option<Tracks>,
 }
@@ -61,6 +61,8 @@ struct Node {
     /// When the last grant leaves the grant queue: they leave in order.
     grants_until: Ps,
     timer_set: bool,
+    /// An event at the next start of an item on its downlink is set.
+    departure_set: bool,
     /// The source of each chunk that is on its way here and whose arrival is an event.
     arriving: Vec<u16>,
 }
@@ -85,6 +87,8 @@ pub enum Event {
     AtHost(u32),
     /// A matching iteration is due.
     Step,
+    /// The first item that waits for a downlink starts, unless it was put off.
+    Departure(NodeIndex),
     /// A read timer may have run out.
     Timer(NodeIndex),
 }
@@ -250,6 +254,9 @@ impl Edm {
             let now = sim.now();
             tracks.waiting(sim.timeline(), now, self.switch.scheduler().waiting());
         }
+        while let Some(port) = self.switch.poll_full() {
+            self.on_departures(sim, port.number());
+        }
         self.schedule_step(sim);
     }
 
@@ -267,13 +274,45 @@ impl Edm {
             let arriving = &mut self.nodes[usize::from(to)].arriving;
             if !last && !arriving.contains(&from) {
                 self.pass_on(sim, flight);
+                self.after_chunk(sim, to);
                 return;
             }
             arriving.push(from);
+            self.send_down(sim, flight);
+            self.after_chunk(sim, to);
         } else {
             self.switch.on_emitted(now, NodeId::at(item.to), item.blocks.into());
+            self.send_down(sim, flight);
         }
-        self.send_down(sim, flight);
+    }
+
+    /// Says what has left by a downlink to a switch that waits for it, and when to look again.
+    #[cold]
+    fn on_departures(&mut self, sim: &mut Sim<Event>, to: NodeIndex) {
+        let Edm { links, switch, nodes, .. } = self;
+        let link = links.down(to);
+        let departed = link.take_started_data(sim.now());
+        switch.on_departed(NodeId::at(to), departed.0 as u32);
+        let set = &mut nodes[usize::from(to)].departure_set;
+        if switch.is_full(NodeId::at(to))
+            && !*set
+            && let Some(at) = link.next_start()
+        {
+            *set = true;
+            sim.at(at, Event::Departure(to));
+        }
+    }
+
+    /// A chunk was handed to a downlink: what has left by it was so far of interest to nobody
+    /// unless the port is full.
+    #[inline]
+    fn after_chunk(&mut self, sim: &mut Sim<Event>, to: NodeIndex) {
+        let departed = self.links.down(to).take_started_data(sim.now());
+        self.switch.on_departed(NodeId::at(to), departed.0 as u32);
+        if self.switch.is_full(NodeId::at(to)) {
+            self.on_departures(sim, to);
+        }
+        self.schedule_step(sim);
     }
 
     /// Gives an item its slots on its downlink, and says when it is processed at its host.
@@ -393,9 +432,9 @@ impl Fabric for Edm {
                 messages_max: HOST_MESSAGES_MAX,
             })
         };
-        let scheduler =
-            SchedulerConfig::new(nodes, &config.edm, config.pcs_clock, config.link.block_time());
+        let scheduler = bound::scheduler(config);
         Edm {
+            queue_blocks_bound: bound::egress_blocks(&scheduler, config.edm.batching),
             delays: Delays::new(config),
             hosts: (0..nodes).map(host).collect(),
             switch: Switch::new(scheduler),
@@ -406,7 +445,6 @@ impl Fabric for Edm {
             step_at: Ps::MAX,
             granted: Bytes(0),
             delivered: Bytes(0),
-            queue_bound: None,
             violation: None,
             tracks: None,
         }
@@ -446,6 +484,11 @@ impl Fabric for Edm {
             Event::AtEgress(flight) => self.at_egress(sim, flight),
             Event::AtHost(flight) => self.at_host(sim, flight),
             Event::Step => self.step(sim),
+            Event::Departure(node) => {
+                self.nodes[usize::from(node)].departure_set = false;
+                self.on_departures(sim, node);
+                self.schedule_step(sim);
+            }
             Event::Timer(node) => {
                 let host = &mut self.hosts[usize::from(node)];
                 host.on_timer(sim.now());
@@ -515,7 +558,11 @@ impl Fabric for Edm {
             size_max: scheduler.size_max,
         });
         if let Some(queue) = &mut stats.queue {
-            queue.egress_blocks_bound = self.queue_bound;
+            let (max, bound) = (queue.egress_blocks_max, self.queue_blocks_bound);
+            if max > bound {
+                return fail(format!("an egress queue held {max} blocks, {bound} at most"));
+            }
+            queue.egress_blocks_bound = Some(bound);
         }
         Ok(stats)
     }

@@ -85,6 +85,7 @@ const EVERY_KEY: &str = r#"
         scheduler_clock_ns = 0.333
         lookahead_iterations = 3
         ahead_blocks = 40
+        egress_window_blocks = 500
         [fabric.ird]
         framing = "phy"
         window_bytes = 9000
@@ -206,6 +207,7 @@ fn every_key_is_read() {
         scheduler_clock: Some(Ps(333)),
         lookahead_iterations: 3,
         ahead_blocks: 40,
+        egress_window_blocks: Some(500),
     };
     let fabric = FabricConfig {
         nodes: 16,
