@@ -298,6 +298,22 @@ fn a_lone_message_is_granted_an_iteration_after_its_notification_and_then_back_t
 }
 
 #[test]
+fn a_lone_message_takes_one_step_a_chunk() {
+    let config = SchedulerConfig::new(2, &EdmConfig::default(), CYCLE, CYCLE);
+    let chunk = config.chunk.0 as u32;
+    let mut scheduler = Scheduler::new(config);
+    let demand =
+        Demand { source: 0, destination: 1, flow: Flow::WriteRequest, bytes: 20 * chunk, tag: 0 };
+    scheduler.notify(demand).unwrap();
+    let (mut steps, mut grants) = (0, 0);
+    while let Some(wake) = scheduler.next_wake() {
+        scheduler.step(wake, |_| grants += 1);
+        steps += 1;
+    }
+    assert_eq!((steps, grants), (20, 20));
+}
+
+#[test]
 fn a_write_waits_for_the_release_of_the_read_before_it() {
     // Node 0 reads from 1, then writes to 1; port 0's downlink is busy with a long message, so
     // that the read is released late and the write could overtake it.

@@ -221,6 +221,10 @@ impl Scheduler {
         }
         self.requested = requested;
         self.mark_late();
+        self.put_off_looks();
+        if self.dirty.is_empty() && self.held.is_empty() {
+            self.stats.maximal();
+        }
     }
 
     /// An iteration has granted something: what else waits may be late by now.
@@ -282,24 +286,42 @@ impl Scheduler {
         }
     }
 
-    /// First cycle: every destination asks its best eligible source.
-    fn request(&mut self, now: Ps) {
-        let Scheduler { queues, sources, destinations, releases, dirty, held, full, .. } = self;
-        full.clear();
-        let (window, ports) = (now + self.lookahead, self.config.ports);
-        let mut cycle = RequestCycle {
+    /// What an iteration that starts at `at` looks at, and the destinations that look.
+    #[inline]
+    fn cycle(&mut self, at: Ps) -> (RequestCycle<'_>, &mut Vec<u16>, &mut Vec<u16>) {
+        let window = at + self.lookahead;
+        let cycle = RequestCycle {
             thresholds: Thresholds { holds: self.holds, window, ahead: self.ahead },
-            ports,
+            ports: self.config.ports,
             lookahead: self.lookahead,
             outstanding_limit: self.outstanding_limit,
-            queues,
-            sources,
-            destinations,
-            releases,
+            queues: &self.queues,
+            sources: &mut self.sources,
+            destinations: &mut self.destinations,
+            releases: &mut self.releases,
             requests: &mut self.requests,
             requested: &mut self.requested,
-            full,
+            full: &mut self.full,
         };
+        (cycle, &mut self.dirty, &mut self.held)
+    }
+
+    /// Those that took part and cannot ask in the next iteration, as most of the granted ones and
+    /// those that lost to them, need not look then: without them there may be none at all.
+    #[inline]
+    fn put_off_looks(&mut self) {
+        let (mut cycle, dirty, _) = self.cycle(self.iteration_end);
+        dirty.retain(|&destination| {
+            let looks = !cycle.put_off(destination);
+            cycle.destinations[usize::from(destination)].dirty = looks;
+            looks
+        });
+    }
+
+    /// First cycle: every destination asks its best eligible source.
+    fn request(&mut self, now: Ps) {
+        self.full.clear();
+        let (mut cycle, dirty, held) = self.cycle(now);
         let mut kept = 0;
         for at in 0..dirty.len() {
             let destination = dirty[at];

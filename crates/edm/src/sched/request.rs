@@ -58,9 +58,7 @@ impl RequestCycle<'_> {
     pub(super) fn turn(&mut self, destination: u16) -> Asked {
         let Thresholds { window, ahead, .. } = self.thresholds;
         if self.destinations[usize::from(destination)].free > window + ahead {
-            if self.queues.candidates.len(destination) > 0 {
-                self.arm_destination(destination);
-            }
+            self.put_off(destination);
             return Asked::Nothing;
         }
         let queues = self.queues;
@@ -98,6 +96,29 @@ impl RequestCycle<'_> {
         } else {
             Asked::Nothing
         }
+    }
+
+    /// Whether a destination could ask nobody in this iteration. Then it looks again when it and a
+    /// source that it could ask are both free.
+    #[inline]
+    pub(super) fn put_off(&mut self, destination: u16) -> bool {
+        let Thresholds { window, ahead, .. } = self.thresholds;
+        let ready = self.destinations[usize::from(destination)].free.saturating_sub(ahead);
+        let queues = self.queues;
+        let sources = (0..queues.candidates.len(destination))
+            .map(|at| queues.candidates.get(destination, at));
+        let free = |sources: &[End], from: &Candidate| sources[usize::from(from.source)].free;
+        if sources.clone().any(|from| free(self.sources, from) <= ready.max(window)) {
+            if ready <= window {
+                return false;
+            }
+            self.arm_destination(destination);
+            return true;
+        }
+        for source in sources.map(|from| from.source) {
+            self.sources[usize::from(source)].arm(self.lookahead, source, self.releases);
+        }
+        true
     }
 
     #[inline]

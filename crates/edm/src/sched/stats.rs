@@ -3,8 +3,9 @@
 /// What the scheduler did, for reports.
 ///
 /// A matching is a run of iterations: those that lost a request are followed, at once, by one in
-/// which the loser may ask again, and the first without a loser, or without a request, leaves
-/// nothing to ask for: the matching is maximal. Ports come free and messages arrive meanwhile.
+/// which the loser may ask again, and the first without a loser, or with losers that have nobody
+/// left to ask, leaves nothing to ask for: the matching is maximal. Ports come free and messages
+/// arrive meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerStats {
     /// Matchings that granted something.
