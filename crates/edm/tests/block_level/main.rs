@@ -12,6 +12,7 @@ mod links;
 mod property;
 #[path = "../support/rng.rs"]
 mod rng;
+mod start;
 mod switches;
 mod traffic;
 
