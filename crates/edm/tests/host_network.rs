@@ -1,6 +1,8 @@
 //! Hosts under random schedules: what is promised holds whatever the switch and the links do.
 
 mod network;
+#[path = "support/property.rs"]
+mod property;
 
 use ethermem_edm::{
     Address, Counters, EdmConfig, Event, FailReason, Host, NodeId, Op, Order, Request, RmwKind,
@@ -167,7 +169,7 @@ fn assert_all_ended_well(network: &Network, asks: &[Ask], first_token: u32) {
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::with_cases(96)
+        ..property::cases(96)
     })]
 
     /// Without faults every request ends well, every read returns what the requests of its compute

@@ -4,6 +4,9 @@
 //! cycle for cycle. Beside it, what every schedule must keep: no port granted twice at once, each
 //! message granted exactly its bytes, streams first-in-first-out, and a schedule that ends.
 
+#[path = "support/property.rs"]
+mod property;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use ethermem_edm::sched::{CycleGrant, CycleScheduler, Demand, Flow, Scheduler, SchedulerConfig};
@@ -270,7 +273,7 @@ fn check_windows(case: &Case, grants: &[CycleGrant]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(property::cases(400))]
     #[test]
     fn both_forms_grant_the_same_in_the_same_cycle(case in cases()) {
         let (accepted, by_cycle) = run_cycles(&case);

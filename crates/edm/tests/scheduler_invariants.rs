@@ -2,6 +2,9 @@
 //! under FCFS, a failed port takes its own messages and no others, and the rule that the published
 //! scheduler lacks makes the difference it is there for.
 
+#[path = "support/property.rs"]
+mod property;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use ethermem_edm::sched::{Demand, Flow, Grant, NotifyError, Scheduler, SchedulerConfig};
@@ -56,7 +59,7 @@ fn demands(ports: u16, most: usize, bytes: u32) -> impl Strategy<Value = Vec<Dem
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(property::cases(300))]
 
     /// Without a hold, and with all ports free at first, the first matching goes on until no
     /// message is left with both of its ends free.

@@ -9,6 +9,9 @@ mod message;
 pub mod metrics;
 pub mod output;
 pub mod packet;
+#[cfg(test)]
+#[path = "../tests/support/property.rs"]
+mod property;
 pub mod report;
 pub mod run;
 pub mod scenario;

@@ -24,6 +24,20 @@ pub trait MemorySource {
     fn take(&mut self) -> (Block, bool);
 }
 
+/// The memory side of a link that is down: nothing. What frames offer is dropped then.
+#[derive(Clone, Copy, Debug)]
+pub struct Silent;
+
+impl MemorySource for Silent {
+    fn head(&mut self) -> Option<Unit> {
+        None
+    }
+
+    fn take(&mut self) -> (Block, bool) {
+        unreachable!("nothing was named")
+    }
+}
+
 /// Slots without data that the gap of 12 octets between two frames can take: so long, frames are
 /// not done but between two of them.
 pub const GAP_SLOTS: u32 = 2;

@@ -6,7 +6,7 @@ use ethermem_wire::{
 };
 
 use super::frame_buffer::{FRAME_BYTES_MAX, FrameBuffer};
-use super::signal::REMOTE_FAULT;
+use super::signal::FaultSignal;
 
 /// Octets after the start character, which the assembler keeps until the frame ends.
 const PREAMBLE_BYTES: usize = 7;
@@ -118,7 +118,8 @@ impl RxExtractor {
             Ok(Some(Event::Message(message))) => RxEvent::Message(message),
             Ok(Some(Event::Ethernet(block))) => {
                 standard = Some(block);
-                if block == REMOTE_FAULT { RxEvent::RemoteFault } else { RxEvent::None }
+                let fault = FaultSignal::decode(block).is_some();
+                if fault { RxEvent::RemoteFault } else { RxEvent::None }
             }
             Err(DeframeError::InsideMessage(BlockType::Control))
                 if block.is_ok_and(Block::has_error_character) =>

@@ -10,10 +10,12 @@ mod arbiter;
 mod encoder_buffer;
 mod extractor;
 mod frame_buffer;
+mod link;
 mod signal;
 
-pub use arbiter::{GAP_SLOTS, MemorySource, TxArbiter, TxSlot, Unit};
+pub use arbiter::{GAP_SLOTS, MemorySource, Silent, TxArbiter, TxSlot, Unit};
 pub use encoder_buffer::ENCODER_LATENCY_SLOTS;
 pub use extractor::{Corruption, RxCounters, RxEvent, RxExtractor, RxSlot};
 pub use frame_buffer::FRAME_BYTES_MAX;
-pub use signal::{ABORT, LineBlock, REMOTE_FAULT};
+pub use link::{FIRST_IDLES, LinkFaults, LinkSlot, SIGNAL_REPEATS};
+pub use signal::{ABORT, FaultSignal, LOCAL_FAULT, LineBlock, REMOTE_FAULT};

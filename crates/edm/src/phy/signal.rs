@@ -27,6 +27,57 @@ pub const ABORT: Block = Block::control(BlockType::Control, repeated_character(0
 /// trust, so the link is disabled in both directions.
 pub const REMOTE_FAULT: Block = Block::control(BlockType::OrderedOrdered, 0x02 << 16 | 0x02 << 48);
 
+/// The same for a local fault: the PHY reports it in place of what it cannot receive.
+pub const LOCAL_FAULT: Block = Block::control(BlockType::OrderedOrdered, 0x01 << 16 | 0x01 << 48);
+
+/// A remote fault with what its sender knows. The first column is the standard's set, the second
+/// one says in its three octets which failure this is, the peer's last one that was heard of
+/// (0: none), and 2, or 3 from an end that is ready to start anew. Without numbers it is
+/// [`REMOTE_FAULT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultSignal {
+    /// The sender's failures are numbered from 1 to 255, and then again from 1.
+    pub failure: u8,
+    /// The last failure of the receiver that the sender heard of since its own.
+    pub heard: u8,
+    /// The sender is allowed to start anew, and was answered.
+    pub ready: bool,
+}
+
+impl FaultSignal {
+    /// As a block.
+    #[must_use]
+    pub const fn block(self) -> Block {
+        let FaultSignal { failure, heard, ready } = self;
+        let last = if ready { 3 } else { 2 };
+        let second = failure as u64 | (heard as u64) << 8 | last << 16;
+        Block::control(BlockType::OrderedOrdered, 0x02 << 16 | second << 32)
+    }
+
+    /// What a block says; `None` if it is no remote fault. One in either column alone says as much
+    /// as [`REMOTE_FAULT`], and so does one with numbers that no end sends.
+    #[must_use]
+    pub fn decode(block: Block) -> Option<FaultSignal> {
+        let block_type = block.block_type().ok().flatten()?;
+        let content = block.payload() >> 8;
+        let is_fault = |column: u64| column & 0xff_ffff == 0x02_0000;
+        let first = matches!(block_type, BlockType::OrderedControl | BlockType::OrderedStart);
+        let (first, second) = match block_type {
+            BlockType::OrderedOrdered => (is_fault(content), is_fault(content >> 32)),
+            BlockType::ControlOrdered => (false, is_fault(content >> 32)),
+            _ => (first && is_fault(content), false),
+        };
+        let [.., failure, heard, last] = block.payload().to_le_bytes();
+        let ready = last == 3;
+        let signal = FaultSignal { failure, heard, ready };
+        if block_type == BlockType::OrderedOrdered && signal.block() == block {
+            return Some(signal);
+        }
+        let plain = FaultSignal { failure: 0, heard: 0, ready: false };
+        (first || second).then_some(plain)
+    }
+}
+
 /// Eight control characters of seven bits.
 const fn repeated_character(character: u64) -> u64 {
     let mut rest = 0;
@@ -48,6 +99,29 @@ mod tests {
         assert_eq!(ABORT.payload() >> 8, 0x3c_78f1_e3c7_8f1e & ((1 << 56) - 1));
         let octets = REMOTE_FAULT.payload().to_le_bytes();
         assert_eq!(octets, [0x55, 0, 0, 2, 0, 0, 0, 2]);
+        assert_eq!(LOCAL_FAULT.payload().to_le_bytes(), [0x55, 0, 0, 1, 0, 0, 0, 1]);
         assert!(REMOTE_FAULT.block_type().unwrap().unwrap().has_ordered_set());
+    }
+
+    #[test]
+    fn a_fault_says_what_it_was_told_and_the_standard_says_nothing() {
+        for (failure, heard, ready) in [(1, 0, false), (7, 255, true), (255, 2, false)] {
+            let signal = FaultSignal { failure, heard, ready };
+            assert_eq!(FaultSignal::decode(signal.block()), Some(signal));
+            assert_eq!(signal.block().payload() as u32, REMOTE_FAULT.payload() as u32);
+        }
+        let plain = FaultSignal { failure: 0, heard: 0, ready: false };
+        assert_eq!(plain.block(), REMOTE_FAULT);
+        for block in [
+            REMOTE_FAULT,
+            Block::control(BlockType::OrderedControl, 0x02 << 16),
+            Block::control(BlockType::ControlOrdered, 0x02 << 48),
+            Block::control(BlockType::OrderedOrdered, 0x02 << 16 | 0x01 << 48),
+        ] {
+            assert_eq!(FaultSignal::decode(block), Some(plain), "{block:?}");
+        }
+        for block in [LOCAL_FAULT, Block::IDLE, ABORT, Block::data(REMOTE_FAULT.payload())] {
+            assert_eq!(FaultSignal::decode(block), None, "{block:?}");
+        }
     }
 }

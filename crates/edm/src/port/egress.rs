@@ -17,7 +17,7 @@ pub(super) struct ChunkSlot(u8);
 /// One egress port. Chunks leave in the order in which they began, each without a break: while one
 /// goes out as it comes in, those of other sources wait behind it. The scheduler frees a
 /// destination when its chunk has passed, and so bounds what waits; both bounds are asserted.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Egress {
     slots: Vec<Slot>,
     order: VecDeque<ChunkSlot>,
@@ -28,7 +28,7 @@ pub(super) struct Egress {
     blocks_max: usize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Slot {
     blocks: VecDeque<Block>,
     used: bool,

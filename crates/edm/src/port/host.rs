@@ -11,7 +11,9 @@ use crate::message::{
     Action, Address, Chunk, Event, MemoryRequest, MessageId, Op, Outbound, Request, StatusCode,
     SubmitError, Token, WriteKind,
 };
-use crate::phy::{LineBlock, MemorySource, REMOTE_FAULT, RxEvent, RxExtractor, TxArbiter, Unit};
+use crate::phy::{
+    LineBlock, LinkFaults, LinkSlot, MemorySource, RxEvent, RxExtractor, Silent, TxArbiter, Unit,
+};
 use crate::redundancy::{Interface, MirroredConfig, MirroredHost, Transmit};
 
 use super::convert;
@@ -62,10 +64,21 @@ pub struct HostPort<B> {
 
 #[derive(Debug)]
 struct Link {
+    faults: LinkFaults,
     transmitter: TxArbiter,
     receiver: RxExtractor,
     /// What is left of the unit that goes out.
     unit: VecDeque<Block>,
+}
+
+impl Link {
+    /// Drops what was under way in both directions, and disables the link.
+    fn disable(&mut self) {
+        self.faults.fail();
+        self.receiver.reset();
+        self.transmitter.abandon_unit();
+        self.unit.clear();
+    }
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
@@ -79,6 +92,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
         let chunk_bytes = edm.chunk;
         assert!(chunk_bytes >= convert::chunk_bytes_min(), "chunks of {} B", chunk_bytes.0);
         let link = || Link {
+            faults: LinkFaults::new(),
             transmitter: TxArbiter::new(edm.arbitration),
             receiver: RxExtractor::new(),
             unit: VecDeque::with_capacity(UNIT_BLOCKS_MAX),
@@ -142,6 +156,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
         let decoder = self.receive(now, interface, arrived, buffers);
         let HostPort { host, chunk_bytes, responses, links, .. } = self;
         let link = &mut links[usize::from(interface.0)];
+        if !host.is_up(interface) && link.faults.is_up() {
+            link.disable();
+        }
+        if let Some(line) = link.faults.transmit() {
+            let slot = link.transmitter.slot(from_encoder, &mut Silent);
+            return PortSlot { line, decoder, encoder_ready: slot.encoder_ready };
+        }
         let mut source = Source {
             now,
             interface,
@@ -152,14 +173,16 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
             buffers,
         };
         let slot = link.transmitter.slot(from_encoder, &mut source);
-        let line = if host.is_up(interface) { slot.line } else { REMOTE_FAULT };
-        PortSlot { line, decoder, encoder_ready: slot.encoder_ready }
+        PortSlot { line: slot.line, decoder, encoder_ready: slot.encoder_ready }
     }
 
-    /// Puts a repaired link back into use; see [`MirroredHost::restore_interface`].
+    /// Lets a failed link start anew, as soon as its other end may, too; see [`LinkFaults`].
     pub fn restore(&mut self, interface: Interface) {
-        self.links[usize::from(interface.0)].receiver.reset();
-        self.host.restore_interface(interface);
+        if !self.host.is_up(interface) {
+            let link = &mut self.links[usize::from(interface.0)];
+            link.disable();
+            link.faults.allow_start();
+        }
     }
 
     fn receive(
@@ -169,15 +192,25 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
         arrived: Option<LineBlock>,
         buffers: &mut impl Buffers,
     ) -> Block {
-        if !self.host.is_up(interface) {
-            return Block::IDLE;
-        }
         let HostPort { host, chunk_bytes, posted, memory, responses, links } = self;
         let link = &mut links[usize::from(interface.0)];
-        let Some(LineBlock { sync, payload }) = arrived else {
-            link.receiver.reset();
-            host.fail_interface(now, interface);
-            return Block::IDLE;
+        if !host.is_up(interface) && link.faults.is_up() {
+            link.disable();
+        }
+        let LineBlock { sync, payload } = match link.faults.receive(arrived) {
+            LinkSlot::Up(line) => line,
+            LinkSlot::Down => return Block::IDLE,
+            LinkSlot::Started => {
+                // Nothing of before may leave by it.
+                while host.poll_outbound(now, interface).is_some() {}
+                host.restore_interface(interface);
+                return Block::IDLE;
+            }
+            LinkSlot::Failed => {
+                link.disable();
+                host.fail_interface(now, interface);
+                return Block::IDLE;
+            }
         };
         let slot = link.receiver.slot(sync, payload);
         let mut arrival = Arrival {
@@ -200,7 +233,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
             RxEvent::RemoteFault | RxEvent::Corrupt(_) => false,
         };
         if !sound {
-            link.receiver.reset();
+            link.disable();
             host.fail_interface(now, interface);
             return Block::IDLE;
         }

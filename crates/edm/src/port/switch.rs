@@ -9,7 +9,8 @@ use wire::{Block, EdmControl, Message, Opcode, OpcodeBits, SubType, SyncHeader};
 use crate::config::Arbitration;
 use crate::message::{MessageId, NodeId};
 use crate::phy::{
-    ABORT, LineBlock, MemorySource, REMOTE_FAULT, RxEvent, RxExtractor, TxArbiter, TxSlot, Unit,
+    ABORT, LineBlock, LinkFaults, LinkSlot, MemorySource, RxEvent, RxExtractor, Silent, TxArbiter,
+    TxSlot, Unit,
 };
 use crate::sched::SchedulerConfig;
 use crate::switch::{Emission, Notice, Switch};
@@ -46,7 +47,7 @@ pub struct BlockSwitch {
 
 #[derive(Debug)]
 struct Port {
-    up: bool,
+    faults: LinkFaults,
     receiver: RxExtractor,
     transmitter: TxArbiter,
     ingress: Ingress,
@@ -112,7 +113,7 @@ impl BlockSwitch {
         // An acknowledgement for each write that can be open.
         let statuses = ports * (MessageId::ROWS + usize::from(config.notifications_max));
         let port = || Port {
-            up: true,
+            faults: LinkFaults::new(),
             receiver: RxExtractor::new(),
             transmitter: TxArbiter::new(arbitration),
             ingress: Ingress::Between,
@@ -144,7 +145,7 @@ impl BlockSwitch {
     /// Whether a port is in use.
     #[must_use]
     pub fn is_up(&self, port: NodeId) -> bool {
-        self.ports[usize::from(port.number())].up
+        self.ports[usize::from(port.number())].faults.is_up()
     }
 
     fn port(&mut self, port: NodeId) -> &mut Port {
@@ -154,12 +155,18 @@ impl BlockSwitch {
     /// What arrived at a port in this slot, `None` without a signal. Gives the block for the
     /// decoder. A port that is corrupt, faulty or dead is disabled, and all others hear of it.
     pub fn receive(&mut self, now: Ps, from: NodeId, arrived: Option<LineBlock>) -> Block {
-        if !self.port(from).up {
-            return Block::IDLE;
-        }
-        let Some(line) = arrived else {
-            self.fail_port(from);
-            return Block::IDLE;
+        let line = match self.port(from).faults.receive(arrived) {
+            LinkSlot::Up(line) => line,
+            LinkSlot::Down => return Block::IDLE,
+            LinkSlot::Started => {
+                let BlockSwitch { switch, ports, .. } = self;
+                switch.restore_port(from, |notice| tell(ports, notice));
+                return Block::IDLE;
+            }
+            LinkSlot::Failed => {
+                self.drop_port(from);
+                return Block::IDLE;
+            }
         };
         let block = Block::from_line(line.sync, line.payload).ok();
         self.cut_through(from, block);
@@ -257,13 +264,16 @@ impl BlockSwitch {
 
     /// Disables a port: what hung on it is dropped, and all other ports are told.
     pub fn fail_port(&mut self, failed: NodeId) {
-        if !self.port(failed).up {
-            return;
+        if self.is_up(failed) {
+            self.port(failed).faults.fail();
+            self.drop_port(failed);
         }
+    }
+
+    fn drop_port(&mut self, failed: NodeId) {
         self.abort_chunk(failed);
         self.counters.ports_failed += 1;
         let port = self.port(failed);
-        port.up = false;
         port.receiver.reset();
         port.transmitter.abandon_unit();
         port.egress.clear();
@@ -280,14 +290,10 @@ impl BlockSwitch {
         switch.fail_port(failed, |notice| tell(ports, notice));
     }
 
-    /// Puts a repaired port back into service. Its node must have heard of the failure, and is to
-    /// be restored after this: the others are told before anything of it can reach them.
+    /// Lets the link of a failed port start anew, as soon as its other end may, too; see
+    /// [`LinkFaults`]. The port is in service from then on.
     pub fn restore_port(&mut self, port: NodeId) {
-        if std::mem::replace(&mut self.port(port).up, true) {
-            return;
-        }
-        let BlockSwitch { switch, ports, .. } = self;
-        switch.restore_port(port, |notice| tell(ports, notice));
+        self.port(port).faults.allow_start();
     }
 
     /// Passes a status on, unless it may be of before one of the two had failed.
@@ -314,13 +320,13 @@ impl BlockSwitch {
 
     /// What leaves by a port in this slot; see [`TxArbiter::slot`].
     pub fn transmit(&mut self, now: Ps, to: NodeId, from_encoder: Option<Block>) -> TxSlot {
-        let Port { up, transmitter, egress, emissions, statuses, request, in_chunk, .. } =
+        let Port { faults, transmitter, egress, emissions, statuses, request, in_chunk, .. } =
             &mut self.ports[usize::from(to.number())];
+        if let Some(line) = faults.transmit() {
+            return TxSlot { line, ..transmitter.slot(from_encoder, &mut Silent) };
+        }
         let mut source = Source { now, egress, emissions, statuses, request, in_chunk };
         let slot = transmitter.slot(from_encoder, &mut source);
-        if !*up {
-            return TxSlot { line: REMOTE_FAULT, ..slot };
-        }
         if !*in_chunk && !slot.line.is_idle() && !is_chunk_end(slot.line) {
             self.switch.on_emitted(now, to, 1);
         }

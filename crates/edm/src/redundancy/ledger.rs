@@ -14,7 +14,7 @@ pub(super) struct Owed {
 /// The switch sends the n-th chunk of a port where the n-th grant said, so each grant is answered,
 /// in order: by its chunk, or by word that it stays unused. A host drops grants for good reasons (a
 /// message timed out, a peer failed) and in several places; here, where all pass, none is missed.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Ledger {
     owed: VecDeque<Owed>,
     capacity: usize,

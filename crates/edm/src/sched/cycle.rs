@@ -85,7 +85,7 @@ enum Phase {
 }
 
 /// The grant scheduler, one call a clock cycle. A slot must be a whole number of cycles.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct CycleScheduler {
     config: SchedulerConfig,
     cycle: u64,

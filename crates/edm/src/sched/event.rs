@@ -14,7 +14,7 @@ use crate::Policy;
 
 /// The grant scheduler, driven by events: call [`Scheduler::notify`] when a notification has been
 /// inserted, and [`Scheduler::step`] at the time [`Scheduler::next_wake`] says.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Scheduler {
     config: SchedulerConfig,
     lookahead: Ps,

@@ -7,7 +7,7 @@ use ethermem_units::Ps;
 
 use super::slab::Name;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Alarms {
     /// Those that no iteration has seen, with their patience: it runs from the end of the first
     /// that does, and grants something.

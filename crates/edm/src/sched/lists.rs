@@ -39,7 +39,7 @@ struct Line<T, const N: usize>([T; N]);
 ///
 /// The first lines of all ends lie together, then the second ones: lists are short, so what is in
 /// use is a few pages, whatever was reserved.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Lists<T, const N: usize> {
     lines: Vec<Line<T, N>>,
     ends: Vec<End>,

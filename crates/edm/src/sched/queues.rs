@@ -11,7 +11,7 @@ use super::rule::{Demand, Flow, NotifyError, Ranking, priority};
 use super::slab::{ENDED, Entry, NONE, Name, Pair, Slab};
 use crate::Order;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Queues {
     ports: u16,
     order: Order,

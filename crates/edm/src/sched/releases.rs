@@ -28,7 +28,7 @@ impl Release {
 
 /// A sorted array, at most one release an end. What is added mostly comes last or nearly so, as
 /// chunks are of one length: little is moved.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Releases {
     sorted: Vec<Release>,
     /// Those before it were taken.

@@ -56,7 +56,7 @@ pub(super) struct Pair {
 
 /// Items of a capacity fixed at construction, the one freed last used next. Memory of items never
 /// used is never touched.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Slab<T> {
     items: Vec<T>,
     free: Vec<u32>,

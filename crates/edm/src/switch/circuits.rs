@@ -32,7 +32,7 @@ struct Ring {
 }
 
 /// A first-in-first-out list of circuits a source port: hosts serve grants in order.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Circuits {
     rings: Vec<Ring>,
     /// `room` for every ring, and a gap.

@@ -56,7 +56,7 @@ struct Stored {
 const NONE: u32 = u32::MAX;
 
 /// An EDM switch.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Switch {
     scheduler: Scheduler,
     /// Requests from their arrival to their last grant; a write needs its id alone.

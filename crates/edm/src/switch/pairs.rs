@@ -16,7 +16,7 @@ pub struct Notice {
 /// A pair parts when a port fails and joins when both are in service, but not before each end has
 /// said that it heard of the parting: what it sent until then may still be on its uplink, and lacks
 /// what the failure took. A port whose link starts anew has nothing on its uplink to speak for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Pairs {
     failed: Vec<bool>,
     /// By (node, peer): what the node sends to the peer may be older than their parting.

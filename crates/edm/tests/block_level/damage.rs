@@ -1,8 +1,8 @@
 //! Bits change on the line, links are cut: whatever the receiver sees ends the link, what hung on
 //! it ends with an error or goes on by the other switch, and no data is ever wrong.
 
-use ethermem_edm::{EdmConfig, Event, FailReason, NodeId, Token};
-use ethermem_units::Ps;
+use ethermem_edm::{Address, EdmConfig, Event, FailReason, NodeId, Op, Request, Token};
+use ethermem_units::{Bytes, Ps};
 use ethermem_wire::BLOCK_BITS;
 use proptest::prelude::*;
 
@@ -31,6 +31,8 @@ struct Strike {
     switch: usize,
     node: usize,
     fault: Fault,
+    /// So long after it the host and the switch may start the link anew, once they have noticed.
+    repair: Option<(u64, u64)>,
 }
 
 /// Whether two nodes have a switch to which both have a link that nothing happened to.
@@ -49,6 +51,9 @@ fn run(seed: u64, switches: u8, strikes: &[Strike]) -> Network {
     let mut network = Network::new(NODES, switches, memory_bytes(NODES), &edm);
     let mut submitted: Vec<Submitted> = Vec::new();
     let mut token = 0;
+    // Some of them after the repair.
+    let repaired = strikes.iter().any(|strike| strike.repair.is_some());
+    let requests = if repaired { 3 * REQUESTS } else { REQUESTS };
     for slot in 0..(TIMEOUT.0 * 2 / SLOT.0) {
         for strike in strikes.iter().filter(|strike| strike.slot == slot) {
             let link = network.link(strike.switch, strike.node);
@@ -57,7 +62,17 @@ fn run(seed: u64, switches: u8, strikes: &[Strike]) -> Network {
                 Fault::Cut => network.cut(link),
             }
         }
-        if token < REQUESTS && rng.percent(5) {
+        for strike in strikes {
+            let Some((host, switch)) = strike.repair else {
+                continue;
+            };
+            for (after, at_host) in [(host, true), (switch, false)] {
+                if slot == strike.slot + after {
+                    network.restore(strike.switch, strike.node, at_host);
+                }
+            }
+        }
+        if token < requests && rng.percent(5) {
             let node = NodeId::at(rng.below(u64::from(NODES)) as u16);
             let (request, data) = random_request(&mut rng, Token(token), node, NODES);
             if network.submit(node, request, data.clone()) {
@@ -66,8 +81,8 @@ fn run(seed: u64, switches: u8, strikes: &[Strike]) -> Network {
             token += 1;
         }
         network.step();
-        let done = token == REQUESTS && network.events.len() == submitted.len();
-        if done && strikes.iter().all(|strike| slot > strike.slot + 500) {
+        let done = token == requests && network.events.len() == submitted.len();
+        if done && strikes.iter().all(|strike| slot > strike.slot + 900) {
             break;
         }
     }
@@ -108,7 +123,14 @@ fn strike(switches: usize) -> impl Strategy<Value = Strike> {
     let damage = (any::<bool>(), bits()).prop_map(|(upwards, bits)| Fault::Bits { upwards, bits });
     let fault = prop_oneof![4 => damage, 1 => Just(Fault::Cut)];
     (0_u64..1_500, 0..switches, 0..usize::from(NODES), fault)
-        .prop_map(|(slot, switch, node, fault)| Strike { slot, switch, node, fault })
+        .prop_map(|(slot, switch, node, fault)| Strike { slot, switch, node, fault, repair: None })
+}
+
+/// The same, and both ends may start the link anew, either of them first.
+fn flap(switches: usize) -> impl Strategy<Value = Strike> {
+    let after = prop_oneof![4 => 20_u64..120, 1 => 20_u64..700];
+    (strike(switches), after.clone(), after)
+        .prop_map(|(strike, host, switch)| Strike { repair: Some((host, switch)), ..strike })
 }
 
 proptest! {
@@ -131,6 +153,46 @@ proptest! {
     ) {
         run(seed, 2, &strikes);
     }
+
+    #[test]
+    fn with_one_switch_links_that_start_anew_pass_nothing_of_before(
+        seed: u64,
+        flaps in prop::collection::vec(flap(1), 1..5),
+    ) {
+        run(seed, 1, &flaps);
+    }
+
+    #[test]
+    fn with_two_switches_links_that_start_anew_pass_nothing_of_before(
+        seed: u64,
+        flaps in prop::collection::vec(flap(2), 1..5),
+    ) {
+        run(seed, 2, &flaps);
+    }
+}
+
+/// A link is cut amid traffic and repaired: it is up soon after both ends may start it, whichever
+/// may first, and carries copies again.
+#[test]
+fn a_repaired_link_carries_traffic_again() {
+    for (host, switch) in (0..40).map(|n| (60 + 3 * n, 60 + 7 * (40 - n))).chain([(60, 700)]) {
+        let repair = Some((host, switch));
+        let cut = Strike { slot: 100 + host, switch: 0, node: 1, fault: Fault::Cut, repair };
+        let mut network = run(host, 1, &[cut]);
+        assert!(network.is_up(0, 1), "host after {host}, switch after {switch}");
+        let before = network.events.len();
+        for (token, node) in (0..NODES).enumerate() {
+            let peer = NodeId::at(if node == 1 { 2 } else { 1 });
+            let token = Token(1_000 + token as u32);
+            let op = Op::Read { bytes: Bytes(300) };
+            let request = Request { token, peer, address: Address(0), op, fence: false };
+            assert!(network.submit(NodeId::at(node), request, Vec::new()), "{request:?}");
+        }
+        (0..1_000).for_each(|_| network.step());
+        let ends = network.events.range(Token(1_000)..);
+        let done = ends.filter(|(_, (event, _))| matches!(event, Event::ReadDone { .. })).count();
+        assert_eq!((done, network.events.len() - before), (usize::from(NODES), usize::from(NODES)));
+    }
 }
 
 #[test]
@@ -138,7 +200,8 @@ fn an_error_in_any_block_that_means_something_disables_the_link() {
     let mut disabled = 0;
     for slot in 0..300 {
         let fault = Fault::Bits { upwards: slot % 2 == 0, bits: vec![(0, (slot % 66) as u32)] };
-        let network = run(7, 1, &[Strike { slot: slot * 4, switch: 0, node: 1, fault }]);
+        let strike = Strike { slot: slot * 4, switch: 0, node: 1, fault, repair: None };
+        let network = run(7, 1, &[strike]);
         disabled += usize::from(!network.switches[0].is_up(NodeId::at(1)));
     }
     // Most of a link that carries little is idles, and an idle with a wrong character is no more

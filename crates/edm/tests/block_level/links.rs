@@ -15,21 +15,21 @@ use crate::ethernet::Encoder;
 /// One block at 100 Gb/s.
 pub(crate) const SLOT: Ps = Ps(640);
 /// Slots that a block is on a link.
-const FLIGHT_SLOTS: usize = 15;
+pub(crate) const FLIGHT_SLOTS: usize = 15;
 
 /// One direction of a link: scrambler, line, descrambler.
-struct Line {
+pub(crate) struct Line {
     scrambler: Scrambler,
     descrambler: Descrambler,
     flying: VecDeque<(u8, u64)>,
     /// Bits to flip in the blocks to come: (blocks from now, bit of the 66).
     damage: Vec<(u64, u32)>,
     slot: u64,
-    cut: bool,
+    pub(crate) cut: bool,
 }
 
 impl Line {
-    fn new() -> Line {
+    pub(crate) fn new() -> Line {
         let mut line = Line {
             scrambler: Scrambler::new(0),
             descrambler: Descrambler::new(0),
@@ -42,7 +42,7 @@ impl Line {
         line
     }
 
-    fn push(&mut self, block: Block) {
+    pub(crate) fn push(&mut self, block: Block) {
         let mut sync = block.sync() as u8;
         let mut payload = self.scrambler.scramble(block.payload());
         for &(_, bit) in self.damage.iter().filter(|&&(at, _)| at == self.slot) {
@@ -55,7 +55,13 @@ impl Line {
         self.flying.push_back((sync, payload));
     }
 
-    fn pop(&mut self) -> Option<LineBlock> {
+    /// Flips bits of the blocks to come: (slots from now, bit of the 66).
+    pub(crate) fn damage(&mut self, bits: &[(u64, u32)]) {
+        let from = self.slot;
+        self.damage.extend(bits.iter().map(|&(after, bit)| (from + after, bit)));
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<LineBlock> {
         let (sync, payload) = self.flying.pop_front().expect("a line is as long as it was");
         let payload = self.descrambler.descramble(payload);
         (!self.cut).then_some(LineBlock { sync, payload })
@@ -147,8 +153,25 @@ impl Network {
     /// Flips bits of what enters a direction of a link: (slots from now, bit of the 66).
     pub(crate) fn damage(&mut self, link: usize, upwards: bool, bits: &[(u64, u32)]) {
         let line = if upwards { &mut self.up[link] } else { &mut self.down[link] };
-        let from = line.slot;
-        line.damage.extend(bits.iter().map(|&(after, bit)| (from + after, bit)));
+        line.damage(bits);
+    }
+
+    /// Repairs a link, and lets one of its ends start it anew, if that end has noticed.
+    pub(crate) fn restore(&mut self, switch: usize, node: usize, at_host: bool) {
+        let link = self.link(switch, node);
+        self.up[link].cut = false;
+        self.down[link].cut = false;
+        if at_host {
+            self.hosts[node].restore(Interface(switch as u8));
+        } else {
+            self.switches[switch].restore_port(NodeId::at(node as u16));
+        }
+    }
+
+    /// Whether both ends of a link are up.
+    pub(crate) fn is_up(&self, switch: usize, node: usize) -> bool {
+        self.hosts[node].host().is_up(Interface(switch as u8))
+            && self.switches[switch].is_up(NodeId::at(node as u16))
     }
 
     /// Cuts a link in both directions.

@@ -8,19 +8,15 @@ mod ethernet;
 mod history;
 mod kills;
 mod links;
+#[path = "../support/property.rs"]
+mod property;
 #[path = "../support/rng.rs"]
 mod rng;
+mod start;
 mod switches;
 mod traffic;
 
-use proptest::prelude::ProptestConfig;
-
-/// So many cases, or as many as `PROPTEST_CASES` says: a number in the code alone would hide it.
-fn cases(usual: u32) -> ProptestConfig {
-    let said = std::env::var_os("PROPTEST_CASES").is_some();
-    let config = ProptestConfig::default();
-    ProptestConfig { cases: if said { config.cases } else { usual }, ..config }
-}
+use property::cases;
 
 impl rng::Rng {
     fn percent(&mut self, percent: u64) -> bool {

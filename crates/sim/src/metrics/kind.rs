@@ -148,7 +148,7 @@ mod tests {
 
     proptest! {
         // Histograms that span microseconds to milliseconds are slow without optimisation.
-        #![proptest_config(ProptestConfig::with_cases(32))]
+        #![proptest_config(crate::property::cases(32))]
 
         #[test]
         fn percentiles_are_those_of_the_sorted_messages(

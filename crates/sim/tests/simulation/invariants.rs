@@ -151,7 +151,7 @@ fn check(scenario: &Scenario, fabric: &str, drawn: &[(u64, u64); 3]) -> RunResul
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(crate::property::cases(96))]
 
     #[test]
     fn every_fabric_finishes_every_message(text in scenarios()) {

@@ -8,6 +8,8 @@ mod fastpass;
 mod invariants;
 mod ird;
 mod packets;
+#[path = "../support/property.rs"]
+mod property;
 mod queueing;
 mod snapshots;
 mod support;

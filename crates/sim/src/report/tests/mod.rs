@@ -204,7 +204,7 @@ fn any_value() -> impl Strategy<Value = f64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(crate::property::cases(64))]
 
     #[test]
     fn any_numbers_can_be_drawn(

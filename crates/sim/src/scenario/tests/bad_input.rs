@@ -277,7 +277,7 @@ fn scenario_words() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(crate::property::cases(512))]
 
     #[test]
     fn no_scenario_panics_or_is_accepted_without_being_runnable(text in scenario_words()) {

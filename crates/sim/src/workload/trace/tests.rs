@@ -281,7 +281,7 @@ fn a_full_disk_is_reported_in_every_format() {
 
 proptest! {
     // Every case writes, syncs and reads four files.
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(crate::property::cases(32))]
 
     #[test]
     fn any_messages_survive_csv_and_parquet(
