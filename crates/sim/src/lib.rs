@@ -12,6 +12,7 @@ pub mod packet;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod sweep;
 pub mod topology;
 pub mod workload;
 
