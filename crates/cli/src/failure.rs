@@ -8,7 +8,10 @@ use ethermem_sim::SourceError;
 use ethermem_sim::engine::RunError;
 use ethermem_sim::output::OutputError;
 use ethermem_sim::run::RunFailure;
+use ethermem_sim::sweep::JournalError;
 use ethermem_sim::workload::{InputError, WriteTraceError};
+
+use crate::interrupt;
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ impl Failure {
                 ExitCode::from(1)
             }
             Failure::Interrupted(what) => {
-                eprintln!("interrupted {what}; no file was written");
+                eprintln!("interrupted {what}; {}", interrupt::left());
                 ExitCode::from(130)
             }
             Failure::Unread => ExitCode::SUCCESS,
@@ -74,6 +77,12 @@ impl From<InputError> for Failure {
 
 impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Failure {
+        Failure::input(error)
+    }
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Failure {
         Failure::input(error)
     }
 }

@@ -1,5 +1,6 @@
 //! Ctrl-C: a flag that runs look at, and an end even where nothing looks.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,6 +10,18 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const EXIT_CODE: i32 = 130;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static LEFT: OnceLock<String> = OnceLock::new();
+
+/// Says what an interrupted command leaves behind, once it leaves something.
+pub(crate) fn leaves(what: String) {
+    // A command says it once.
+    let _ = LEFT.set(what);
+}
+
+/// What an interrupted command leaves behind.
+pub(crate) fn left() -> &'static str {
+    LEFT.get().map_or("no file was written", String::as_str)
+}
 
 /// Set by Ctrl-C, SIGTERM and SIGHUP.
 pub(crate) fn flag() -> &'static AtomicBool {
@@ -28,7 +41,7 @@ pub(crate) fn listen() {
         }
         std::thread::spawn(|| {
             std::thread::sleep(PATIENCE);
-            eprintln!("interrupted; no file was written");
+            eprintln!("interrupted; {}", left());
             std::process::exit(EXIT_CODE);
         });
     });

@@ -16,6 +16,7 @@ mod report;
 mod runner;
 mod selection;
 mod sim;
+mod sweep;
 mod workload;
 
 use std::process::ExitCode;
@@ -45,6 +46,8 @@ enum Command {
     Sim(sim::Arguments),
     /// Run the same messages on several fabrics, side by side
     Compare(compare::Arguments),
+    /// Run a scenario with keys varied, on several fabrics and seeds; goes on after a kill
+    Sweep(sweep::Arguments),
     /// Look at workloads, or write one as a trace
     #[command(subcommand)]
     Workload(workload::Command),
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Latency(arguments) => latency::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Workload(command) => workload::run(&command),
         Command::Fabrics(arguments) => fabrics::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),

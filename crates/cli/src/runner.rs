@@ -97,8 +97,19 @@ pub(crate) fn run_all(
     threads: usize,
     progress: &Progress,
 ) -> Result<Vec<RunResult>, Failure> {
+    run_each(jobs, threads, progress, |_, result| Ok(result))
+}
+
+/// As [`run_all`], but returns what `take` makes of each job's result, in the thread that ran it
+/// and as soon as it ended.
+pub(crate) fn run_each<T: Send>(
+    jobs: &[Job<'_>],
+    threads: usize,
+    progress: &Progress,
+    take: impl Fn(usize, RunResult) -> Result<T, Failure> + Sync,
+) -> Result<Vec<T>, Failure> {
     let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<RunResult, Failure>>>> =
+    let results: Vec<Mutex<Option<Result<T, Failure>>>> =
         jobs.iter().map(|_| Mutex::default()).collect();
     let work = || {
         while let Some(at) =
@@ -107,7 +118,7 @@ pub(crate) fn run_all(
             if interrupt::is_set() {
                 break;
             }
-            let result = jobs[at].run(None, None, progress);
+            let result = jobs[at].run(None, None, progress).and_then(|result| take(at, result));
             match &result {
                 Ok(_) => progress.run_ended(),
                 Err(_) => interrupt::end_runs(),

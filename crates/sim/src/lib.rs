@@ -15,6 +15,7 @@ mod property;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod sweep;
 pub mod topology;
 pub mod workload;
 

@@ -11,7 +11,6 @@ use crate::message::{Kind, Message, MessageSource, SourceError};
 use crate::metrics::{Recorder, RunFacts, RunResult, Window};
 use crate::output::{MessageWriter, OutputError, Timeline};
 use crate::scenario::Scenario;
-use crate::topology::Topology;
 use crate::workload::{LinkBlocks, Offered, Poisson, WorkloadConfig};
 
 /// What a run is told beside its scenario.
@@ -74,15 +73,9 @@ pub(crate) fn run_on<F: Fabric>(
 ) -> Result<RunResult, RunFailure> {
     let config = &scenario.fabric;
     let seed = scenario.run.seed;
-    if config.topology != Topology::SingleSwitch && !F::LEAF_SPINE {
-        let problem = format!(
-            "fabric {} runs on fabric.topology = \"single-switch\" alone",
-            options.fabric.name
-        );
-        return Err(RunFailure::Run(RunError::Source(SourceError(problem))));
-    }
-    let mut source =
-        messages(scenario).map_err(|error| RunFailure::Run(RunError::Source(error)))?;
+    let refused = |error| RunFailure::Run(RunError::Source(error));
+    options.fabric.check_topology(config.topology).map_err(refused)?;
+    let mut source = messages(scenario).map_err(refused)?;
     let mut watch = Watch::<F> {
         recorder: Recorder::new(window(scenario, source.messages_total())),
         alone: Alone::new(config),

@@ -9,4 +9,5 @@ mod reference;
 mod report;
 mod same_bytes;
 mod support;
+mod sweep;
 mod workload;

@@ -28,6 +28,7 @@ fn every_flag_is_in_the_reference_and_every_flag_there_exists() {
         &["latency"][..],
         &["sim"],
         &["compare"],
+        &["sweep"],
         &["workload list", "workload show", "workload generate"],
         &["fabrics"],
         &["report"],
@@ -68,7 +69,8 @@ fn the_commands_of_the_guides_run() {
         }
     }
     let mut ran = 0;
-    for guide in ["getting-started", "run-a-scenario", "compare-fabrics", "read-a-report"] {
+    for guide in ["getting-started", "run-a-scenario", "compare-fabrics", "sweep", "read-a-report"]
+    {
         let text = fs::read_to_string(root().join(format!("docs/how-to/{guide}.md"))).unwrap();
         for (language, code) in blocks(&text) {
             match language {
@@ -79,7 +81,7 @@ fn the_commands_of_the_guides_run() {
             }
         }
     }
-    assert!(ran >= 9, "{ran} commands");
+    assert!(ran >= 11, "{ran} commands");
 }
 
 fn run(folder: &Path, code: &str) -> usize {

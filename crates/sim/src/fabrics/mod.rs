@@ -18,10 +18,11 @@ use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
 use crate::engine::{Alone, Fabric};
-use crate::message::Kind;
+use crate::message::{Kind, SourceError};
 use crate::metrics::RunResult;
 use crate::run::{RunFailure, RunOptions, run_on};
 use crate::scenario::Scenario;
+use crate::topology::Topology;
 use crate::workload::LinkBlocks;
 
 /// A fabric as scenarios and commands know it.
@@ -34,11 +35,34 @@ pub struct FabricEntry {
     pub blocks: fn(&FabricConfig, Kind, Bytes) -> LinkBlocks,
     /// How long a message takes from submission to completion with nothing else in the fabric.
     pub alone: fn(&FabricConfig, Kind, Bytes) -> Ps,
+    leaf_spine: bool,
     pub(crate) run: fn(&Scenario, RunOptions<'_>) -> Result<RunResult, RunFailure>,
 }
 
+impl FabricEntry {
+    /// Whether the fabric runs on a topology.
+    ///
+    /// # Errors
+    /// [`SourceError`] that says on which it does.
+    pub fn check_topology(&self, topology: Topology) -> Result<(), SourceError> {
+        if topology == Topology::SingleSwitch || self.leaf_spine {
+            return Ok(());
+        }
+        let name = self.name;
+        let problem = format!("fabric {name} runs on fabric.topology = \"single-switch\" alone");
+        Err(SourceError(problem))
+    }
+}
+
 const fn entry<F: Fabric>(name: &'static str, summary: &'static str) -> FabricEntry {
-    FabricEntry { name, summary, blocks: F::blocks, alone: alone::<F>, run: run_on::<F> }
+    FabricEntry {
+        name,
+        summary,
+        blocks: F::blocks,
+        alone: alone::<F>,
+        leaf_spine: F::LEAF_SPINE,
+        run: run_on::<F>,
+    }
 }
 
 fn alone<F: Fabric>(config: &FabricConfig, kind: Kind, bytes: Bytes) -> Ps {

@@ -8,7 +8,7 @@ mod credits;
 mod fabric;
 mod packet;
 mod setting;
-mod table;
+pub(crate) mod table;
 mod workload;
 
 use std::cell::RefCell;
@@ -83,19 +83,7 @@ impl Scenario {
         changes: &Changes,
         fabrics: &[&str],
     ) -> Result<Scenario, InputError> {
-        let unreadable = |error: std::io::Error| InputError::io(file, "be read", &error);
-        let mut bytes = Vec::new();
-        let opened = File::open(file).map_err(unreadable)?;
-        opened.take(SCENARIO_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > SCENARIO_BYTES_MAX {
-            let problem = format!("longer than {SCENARIO_BYTES_MAX} B: no scenario");
-            return Err(InputError::file(file, problem));
-        }
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count() as u64;
-            InputError::line(file, line, "not UTF-8 text: a scenario is TOML")
-        })?;
+        let text = read_text(file)?;
         Scenario::parse_with(&text, file, changes, fabrics)
     }
 
@@ -156,6 +144,23 @@ impl Scenario {
     pub fn keys(fabrics: &[&str]) -> Vec<Key> {
         defaults(fabrics).1
     }
+}
+
+/// The text of a scenario, or of a file that varies one.
+pub(crate) fn read_text(file: &Path) -> Result<String, InputError> {
+    let unreadable = |error: std::io::Error| InputError::io(file, "be read", &error);
+    let mut bytes = Vec::new();
+    let opened = File::open(file).map_err(unreadable)?;
+    opened.take(SCENARIO_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > SCENARIO_BYTES_MAX {
+        let problem = format!("longer than {SCENARIO_BYTES_MAX} B: no scenario");
+        return Err(InputError::file(file, problem));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        InputError::line(file, line, "not UTF-8 text: a scenario is TOML")
+    })
 }
 
 /// A scenario that says nothing.

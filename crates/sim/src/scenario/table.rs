@@ -22,19 +22,19 @@ pub struct Key {
 }
 
 /// What errors call the place of a setting.
-pub(super) const SET: &str = "--set";
+pub(crate) const SET: &str = "--set";
 
 /// The text of a scenario, and every key that was asked of it.
-pub(super) struct Source<'s> {
-    pub(super) file: &'s Path,
+pub(crate) struct Source<'s> {
+    pub(crate) file: &'s Path,
     /// The file's, and behind `file_bytes` of it the settings.
-    pub(super) text: &'s str,
-    pub(super) file_bytes: usize,
-    pub(super) keys: RefCell<Vec<Key>>,
+    pub(crate) text: &'s str,
+    pub(crate) file_bytes: usize,
+    pub(crate) keys: RefCell<Vec<Key>>,
 }
 
 /// A table of a scenario, empty when the scenario does not have it.
-pub(super) struct Table<'s> {
+pub(crate) struct Table<'s> {
     source: &'s Source<'s>,
     /// With the tables around it, dots between; empty for the root.
     name: String,
@@ -44,20 +44,20 @@ pub(super) struct Table<'s> {
 }
 
 impl<'s> Source<'s> {
-    pub(super) fn line(&self, offset: usize) -> u64 {
+    pub(crate) fn line(&self, offset: usize) -> u64 {
         let before = self.text.as_bytes().get(..offset).unwrap_or(self.text.as_bytes());
         1 + before.iter().filter(|&&byte| byte == b'\n').count() as u64
     }
 
     /// A problem of the text from `offset` on.
-    pub(super) fn error(&self, offset: usize, problem: impl AsRef<str>) -> InputError {
+    pub(crate) fn error(&self, offset: usize, problem: impl AsRef<str>) -> InputError {
         if offset >= self.file_bytes && self.file_bytes < self.text.len() {
             return InputError::file(Path::new(SET), problem);
         }
         InputError::line(self.file, self.line(offset), problem)
     }
 
-    pub(super) fn root(&'s self, values: &'s DeTable<'s>) -> Table<'s> {
+    pub(crate) fn root(&'s self, values: &'s DeTable<'s>) -> Table<'s> {
         let known = RefCell::default();
         Table { source: self, name: String::new(), values: Some(values), known }
     }
@@ -65,7 +65,7 @@ impl<'s> Source<'s> {
 
 impl<'s> Table<'s> {
     /// The table `key` of this one.
-    pub(super) fn table(&self, key: &str) -> Result<Table<'s>, InputError> {
+    pub(crate) fn table(&self, key: &str) -> Result<Table<'s>, InputError> {
         self.known.borrow_mut().push((key.to_owned(), format!("[{}]", self.full(key))));
         let values = match self.value(key) {
             None => None,
@@ -79,7 +79,7 @@ impl<'s> Table<'s> {
     }
 
     /// What `key` is, when it is there; `parse` gives `None` for what is not allowed.
-    pub(super) fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         key: &str,
         default: impl Display,
@@ -101,7 +101,7 @@ impl<'s> Table<'s> {
         }
     }
 
-    pub(super) fn integer(
+    pub(crate) fn integer(
         &self,
         key: &str,
         default: u64,
@@ -114,7 +114,7 @@ impl<'s> Table<'s> {
 
     /// An integer whose default or bounds follow from other keys, named as people are told them:
     /// `default` is (value, name), `allowed` (least, most, name of the most).
-    pub(super) fn bounded(
+    pub(crate) fn bounded(
         &self,
         key: &str,
         default: (u64, &str),
@@ -130,7 +130,7 @@ impl<'s> Table<'s> {
         }
     }
 
-    pub(super) fn number(
+    pub(crate) fn number(
         &self,
         key: &str,
         default: f64,
@@ -141,7 +141,7 @@ impl<'s> Table<'s> {
         Ok(self.read(key, default, &name, parse)?.unwrap_or(default))
     }
 
-    pub(super) fn flag(&self, key: &str, default: bool) -> Result<bool, InputError> {
+    pub(crate) fn flag(&self, key: &str, default: bool) -> Result<bool, InputError> {
         let parse = |value: &DeValue<'_>| match value {
             DeValue::Boolean(value) => Some(*value),
             _ => None,
@@ -150,7 +150,7 @@ impl<'s> Table<'s> {
     }
 
     /// One of `choices` by name; the first one is the default.
-    pub(super) fn choice<T: Copy>(
+    pub(crate) fn choice<T: Copy>(
         &self,
         key: &str,
         choices: &[(&str, T)],
@@ -161,7 +161,7 @@ impl<'s> Table<'s> {
     }
 
     /// One of `choices` by name, when it is there.
-    pub(super) fn choice_or<T: Copy>(
+    pub(crate) fn choice_or<T: Copy>(
         &self,
         key: &str,
         default: impl Display,
@@ -174,12 +174,12 @@ impl<'s> Table<'s> {
         })
     }
 
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
 
     /// Refuses `key` where it would change nothing.
-    pub(super) fn only(&self, key: &str, when: &str, holds: bool) -> Result<(), InputError> {
+    pub(crate) fn only(&self, key: &str, when: &str, holds: bool) -> Result<(), InputError> {
         if holds || !self.has(key) {
             return Ok(());
         }
@@ -187,7 +187,7 @@ impl<'s> Table<'s> {
     }
 
     /// A problem of what `key` is, or of its absence.
-    pub(super) fn error(&self, key: &str, problem: impl Display) -> InputError {
+    pub(crate) fn error(&self, key: &str, problem: impl Display) -> InputError {
         let name = self.full(key);
         let Some(value) = self.value(key) else {
             return InputError::file(self.source.file, format!("{name} is not set: {problem}"));
@@ -197,8 +197,19 @@ impl<'s> Table<'s> {
         self.source.error(span.start, format!("{name} = {}: {problem}", found(text)))
     }
 
+    /// The keys and values of a table whose keys are not known beforehand; `None` where it is
+    /// absent.
+    pub(crate) fn values(&self) -> Option<&'s DeTable<'s>> {
+        self.values
+    }
+
     /// Refuses what was not asked for.
-    pub(super) fn finish(self) -> Result<(), InputError> {
+    pub(crate) fn finish(self) -> Result<(), InputError> {
+        self.check_known()
+    }
+
+    /// As [`Table::finish`], of a table that is lent.
+    pub(crate) fn check_known(&self) -> Result<(), InputError> {
         let Some(values) = self.values else {
             return Ok(());
         };
@@ -227,7 +238,7 @@ impl<'s> Table<'s> {
     }
 }
 
-pub(super) fn as_integer(value: &DeValue<'_>) -> Option<u64> {
+pub(crate) fn as_integer(value: &DeValue<'_>) -> Option<u64> {
     match value {
         DeValue::Integer(value) => u64::from_str_radix(value.as_str(), value.radix()).ok(),
         _ => None,
@@ -235,7 +246,7 @@ pub(super) fn as_integer(value: &DeValue<'_>) -> Option<u64> {
 }
 
 /// A number written with or without a point.
-pub(super) fn as_number(value: &DeValue<'_>) -> Option<f64> {
+pub(crate) fn as_number(value: &DeValue<'_>) -> Option<f64> {
     match value {
         DeValue::Float(value) => value.as_str().parse().ok(),
         DeValue::Integer(_) => as_integer(value).map(|value| value as f64),
@@ -243,7 +254,7 @@ pub(super) fn as_number(value: &DeValue<'_>) -> Option<f64> {
     }
 }
 
-pub(super) fn as_text<'v>(value: &'v DeValue<'_>) -> Option<&'v str> {
+pub(crate) fn as_text<'v>(value: &'v DeValue<'_>) -> Option<&'v str> {
     match value {
         DeValue::String(value) => Some(value),
         _ => None,

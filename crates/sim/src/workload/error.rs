@@ -29,6 +29,16 @@ impl InputError {
         InputError { line: Some(line), ..InputError::file(file, problem) }
     }
 
+    /// The same problem, found at `line` of `file`.
+    pub(crate) fn moved(self, file: &Path, line: u64) -> InputError {
+        InputError::line(file, line, self.problem)
+    }
+
+    /// The problem without its place, and the place.
+    pub(crate) fn parts(&self) -> (&str, &str) {
+        (&self.problem, &self.file)
+    }
+
     /// A file that the system does not let us use.
     #[must_use]
     pub fn io(file: &Path, doing: &str, error: &std::io::Error) -> InputError {

@@ -16,6 +16,7 @@ pub use cdf_file::{built_in, built_in_names, read_size_cdf};
 pub use error::InputError;
 pub(crate) use error::found;
 pub use pattern::Pattern;
+pub(crate) use pattern::unit;
 pub use poisson::{LinkBlocks, Offered, Poisson, PoissonConfig};
 pub use sizes::{MESSAGE_BYTES_MAX, PointError, SizeDistribution};
 pub use summary::SizeSummary;

@@ -184,7 +184,7 @@ fn below(draw: u64, bound: u16) -> u16 {
 
 /// A uniform draw as a number in the open interval (0, 1).
 #[inline]
-pub(super) fn unit(draw: u64) -> f64 {
+pub(crate) fn unit(draw: u64) -> f64 {
     ((draw >> 11) as f64 + 0.5) * (1.0 / (1_u64 << 53) as f64)
 }
 

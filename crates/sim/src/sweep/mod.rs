@@ -1,0 +1,21 @@
+//! Sweeps: keys of a scenario varied, runs repeated over seeds, and what the seeds leave open.
+//!
+//! A sweep is a list of points, each one scenario on one fabric with one seed. A point is known by
+//! the hash of all that its result depends on, so that a journal of finished points serves whatever
+//! sweep asks for them again. Who runs the points, on which threads, is not known here.
+
+mod axis;
+mod identity;
+mod journal;
+mod plan;
+mod record;
+mod rows;
+mod summary;
+
+pub use axis::AXIS_VALUES_MAX;
+pub use identity::Identity;
+pub use journal::{Journal, JournalError};
+pub use plan::{POINTS_MAX, Point, Sweep};
+pub use record::{METRICS, Metric, Record};
+pub use rows::write_rows;
+pub use summary::{Estimate, Summary, summaries_table, summarise};

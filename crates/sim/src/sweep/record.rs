@@ -1,0 +1,84 @@
+//! What is kept of a point.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::metrics::RunResult;
+
+/// A number of a run's result that a sweep keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its column.
+    pub name: &'static str,
+    /// Where it stands in the result's JSON.
+    pointer: &'static str,
+}
+
+const fn metric(name: &'static str, pointer: &'static str) -> Metric {
+    Metric { name, pointer }
+}
+
+/// All that are kept, in the order of the columns.
+pub const METRICS: &[Metric] = &[
+    metric("slowdown_mean", "/kinds/all/slowdown_mean"),
+    metric("slowdown_p50", "/kinds/all/slowdown_p50"),
+    metric("slowdown_p99", "/kinds/all/slowdown_p99"),
+    metric("slowdown_p999", "/kinds/all/slowdown_p999"),
+    metric("slowdown_max", "/kinds/all/slowdown_max"),
+    metric("latency_ns_mean", "/kinds/all/latency_ns_mean"),
+    metric("latency_ns_p50", "/kinds/all/latency_ns_p50"),
+    metric("latency_ns_p99", "/kinds/all/latency_ns_p99"),
+    metric("latency_ns_p999", "/kinds/all/latency_ns_p999"),
+    metric("latency_ns_max", "/kinds/all/latency_ns_max"),
+    metric("read_slowdown_mean", "/kinds/read/slowdown_mean"),
+    metric("read_slowdown_p99", "/kinds/read/slowdown_p99"),
+    metric("read_latency_ns_mean", "/kinds/read/latency_ns_mean"),
+    metric("read_latency_ns_p99", "/kinds/read/latency_ns_p99"),
+    metric("write_slowdown_mean", "/kinds/write/slowdown_mean"),
+    metric("write_slowdown_p99", "/kinds/write/slowdown_p99"),
+    metric("write_latency_ns_mean", "/kinds/write/latency_ns_mean"),
+    metric("write_latency_ns_p99", "/kinds/write/latency_ns_p99"),
+    metric("load_measured", "/load_measured"),
+    metric("payload_goodput_gbps", "/payload_goodput_gbps"),
+    metric("control_overhead", "/control_overhead"),
+    metric("queue_egress_blocks_max", "/queue/egress_blocks_max"),
+    metric("messages_started", "/messages_started"),
+    metric("messages_lost", "/messages_lost"),
+    metric("messages_measured", "/messages_measured"),
+    metric("simulated_ns", "/simulated_ns"),
+    metric("events", "/events"),
+];
+
+/// A finished point: a line of the journal, a row of the results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The point's identity.
+    pub point: String,
+    /// The numbers of [`METRICS`], `None` where the run has no such thing.
+    pub values: Vec<Option<f64>>,
+    /// Fallbacks, and anything else a reader of the numbers must know.
+    pub notices: Vec<String>,
+}
+
+impl Record {
+    /// What is kept of `result`, the run of the point that `point` names.
+    ///
+    /// # Panics
+    /// Never: a result serialises.
+    #[must_use]
+    pub fn new(point: super::Identity, result: &RunResult) -> Record {
+        let json = serde_json::to_value(result).expect("keys are strings");
+        let value = |metric: &Metric| json.pointer(metric.pointer).and_then(Value::as_f64);
+        Record {
+            point: point.to_string(),
+            values: METRICS.iter().map(value).collect(),
+            notices: result.notices.clone(),
+        }
+    }
+
+    /// The number of a metric of [`METRICS`].
+    pub(super) fn value(&self, at: usize) -> Option<f64> {
+        self.values[at]
+    }
+}
