@@ -18,9 +18,9 @@ use crate::runner::{COMMIT, Job, run_each, shell_line, threads_default};
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    ethermem sweep scenarios/sweep-load.toml --out load.parquet\n  \
-    ethermem sweep scenarios/sweep-load.toml --out few.parquet --set workload.messages=2000\n  \
-    ethermem sweep scenarios/sweep-load.toml --out load.parquet --threads 2 --format json\n\
+    ethermem sweep sweeps/load.toml --out load.parquet\n  \
+    ethermem sweep sweeps/load.toml --out few.parquet --set workload.messages=2000\n  \
+    ethermem sweep sweeps/load.toml --out load.parquet --threads 2 --format json\n\
     \n\
     Finished points are kept in FILE.journal. After Ctrl-C, a kill or a full disk the same\n\
     command goes on: only missing points run. docs/how-to/sweep.md says how to write a sweep.")]

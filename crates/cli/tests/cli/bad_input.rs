@@ -221,10 +221,6 @@ fn a_full_disk() {
 fn every_scenario_of_the_repository_is_good() {
     for entry in fs::read_dir(root().join("scenarios")).unwrap() {
         let path = entry.unwrap().path();
-        // A sweep is no scenario: `sweep::the_example_of_the_repository_runs` runs it.
-        if path.ends_with("sweep-load.toml") {
-            continue;
-        }
         let set = "workload.messages=100";
         let called = call(&root(), &["sim", path.to_str().unwrap(), "--set", set]);
         assert_eq!((called.code, called.err.as_str()), (0, ""), "{}", path.display());

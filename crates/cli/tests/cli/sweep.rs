@@ -204,7 +204,7 @@ fn bad_sweeps_are_one_line_and_leave_nothing() {
 fn the_example_of_the_repository_runs() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("load.parquet");
-    let example = ["sweep", "scenarios/sweep-load.toml", "--out", out.to_str().unwrap()];
+    let example = ["sweep", "sweeps/load.toml", "--out", out.to_str().unwrap()];
     let called = call(&root(), &[&example[..], &["--set", "workload.messages=2000"]].concat());
     assert_eq!(called.code, 0, "{}", called.err);
     assert_eq!(called.out.lines().count(), 13, "{}", called.out);
