@@ -9,11 +9,11 @@ use std::collections::BinaryHeap;
 
 use ethermem_units::Ps;
 
-/// Picoseconds a bucket spans, as a power of two: with 512 nodes under full load a few events, and
-/// under an application's far less than one.
-const BUCKET_SHIFT: u32 = 3;
+/// Picoseconds a bucket spans, as a power of two: with 144 nodes under full load a few events, and
+/// under an application's less than one.
+const BUCKET_SHIFT: u32 = 5;
 /// Buckets of the wheel: together 1 us, more than the latency of any hop.
-const BUCKETS: usize = 1 << 17;
+const BUCKETS: usize = 1 << 15;
 const MASK: u64 = BUCKETS as u64 - 1;
 const WORDS: usize = BUCKETS / 64;
 const NONE: u32 = u32::MAX;
