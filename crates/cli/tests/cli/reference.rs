@@ -60,7 +60,7 @@ fn every_figure_is_in_the_guide() {
 #[test]
 fn the_commands_of_the_guides_run() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["scenarios", "workloads"] {
+    for name in ["scenarios", "sweeps", "workloads"] {
         let target = root().join(name);
         fs::create_dir(folder.path().join(name)).unwrap();
         for entry in fs::read_dir(target).unwrap() {
