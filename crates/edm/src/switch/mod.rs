@@ -189,8 +189,8 @@ impl Switch {
         self.scheduler.charge_destination(now, to.number(), blocks);
     }
 
-    /// Data that was forwarded to `to` has left by it, `blocks` in all. What was there when the port
-    /// failed is not said.
+    /// Data that was forwarded to `to` has left by it, `blocks` in all. What was there when the
+    /// port failed is not said.
     #[inline]
     pub fn on_departed(&mut self, to: NodeId, blocks: u32) {
         self.scheduler.on_departed(to.number(), blocks);
