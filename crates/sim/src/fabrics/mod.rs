@@ -9,7 +9,9 @@ pub mod ideal;
 pub mod ird;
 pub mod output_queued;
 pub mod pfabric;
+pub mod pfc;
 pub mod raw_ethernet;
+pub mod roce;
 pub mod tcp;
 
 pub use framing::Framing;
@@ -78,6 +80,8 @@ pub const FABRICS: &[FabricEntry] = &[
     entry::<cxl::Cxl>("cxl", "flits and credits from hop to hop, one queue a switch port"),
     entry::<dctcp::Dctcp>("dctcp", "TCP that cuts its window by the share of marked packets"),
     entry::<pfabric::Pfabric>("pfabric", "switches send and keep what has least to go"),
+    entry::<pfc::Pfc>("pfc", "lossless: links are paused, senders cut their rates by marks"),
+    entry::<roce::Roce>("roce", "RoCEv2's stack, go-back-N over switches that drop"),
     entry::<tcp::Tcp>("tcp", "NewReno with an initial window of two, a stack in hardware"),
     entry::<output_queued::OutputQueued>("output-queued", "bound: EDM's path, nobody schedules"),
     entry::<ideal::Ideal>("ideal", "bound: every message alone on its path"),

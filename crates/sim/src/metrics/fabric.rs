@@ -82,4 +82,7 @@ pub struct PacketCounts {
     pub retransmitted: u64,
     /// Deadlines that ran out.
     pub timeouts: u64,
+    /// Times that a switch paused a link; absent where links are never paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<u64>,
 }

@@ -16,8 +16,7 @@ fn run() -> RunResult {
     for (index, kind) in (0..).zip([Kind::Read, Kind::Read, Kind::Write, Kind::ReadModifyWrite]) {
         let arrival = Ps(1_000 * index);
         let message = Message { index, arrival, kind, compute: 0, memory: 1, bytes: Bytes(64) };
-        let latency = Ps(299_520 * (index + 1));
-        recorder.record(&message, arrival + latency, Ps(299_520));
+        recorder.record(&message, arrival + Ps(299_520 * (index + 1)), Ps(299_520));
     }
     let facts = RunFacts {
         fabric: "edm".to_owned(),
@@ -76,6 +75,7 @@ fn run() -> RunResult {
             marked: 3,
             retransmitted: 1,
             timeouts: 1,
+            pauses: Some(4),
         }),
         notices: vec!["from the fabric".to_owned()],
     };
@@ -189,7 +189,8 @@ fn the_json_of_a_run_is_this() {
     "dropped": 2,
     "marked": 3,
     "retransmitted": 1,
-    "timeouts": 1
+    "timeouts": 1,
+    "pauses": 4
   }},
   "notices": [
     "from the engine",

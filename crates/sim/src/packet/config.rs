@@ -5,6 +5,8 @@ use ethermem_units::{Bytes, Ps};
 use crate::budget::L2_FORWARDING;
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::pfabric::PfabricConfig;
+use crate::fabrics::pfc::PfcConfig;
+use crate::fabrics::roce::RoceConfig;
 use crate::fabrics::tcp::TcpConfig;
 
 /// Parameters of fabrics of packets: those they share, and each one's own.
@@ -22,6 +24,10 @@ pub struct PacketConfig {
     pub dctcp: DctcpConfig,
     /// pFabric's.
     pub pfabric: PfabricConfig,
+    /// PFC's and DCQCN's.
+    pub pfc: PfcConfig,
+    /// RoCE's.
+    pub roce: RoceConfig,
     /// TCP's.
     pub tcp: TcpConfig,
 }
@@ -35,6 +41,8 @@ impl Default for PacketConfig {
             stack: None,
             dctcp: DctcpConfig::default(),
             pfabric: PfabricConfig::default(),
+            pfc: PfcConfig::default(),
+            roce: RoceConfig::default(),
             tcp: TcpConfig::default(),
         }
     }

@@ -23,6 +23,14 @@ pub trait Discipline<H> {
     fn take(&mut self, _packets: &Packets<H>) -> Option<PacketId> {
         None
     }
+
+    /// The far end of the link pauses it, or lets it go on.
+    fn pause(&mut self, _paused: bool) {}
+
+    /// Whether nothing of what is kept may be sent, as long as the link is paused.
+    fn is_blocked(&self) -> bool {
+        false
+    }
 }
 
 /// First in, first out; the tail is dropped at `limit_bytes`, and what is kept behind more than

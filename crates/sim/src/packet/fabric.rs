@@ -11,7 +11,7 @@ use crate::engine::{Fabric, Handle, Sim, Violation};
 use crate::message::{Kind, Message, NodeIndex};
 use crate::metrics::FabricStats;
 use crate::output::Timeline;
-use crate::topology::{Layout, LinkUse, PortId, Transmitter, link_stats};
+use crate::topology::{Layout, LinkUse, PortId, Slots, Transmitter, link_stats};
 use crate::workload::LinkBlocks;
 
 /// See the module.
@@ -23,6 +23,18 @@ pub struct PacketFabric<T: Transport> {
 impl<T: Transport> PacketFabric<T> {
     fn start(&mut self, sim: &mut Sim<Event>, flow: FlowId) {
         self.transport.start(&mut Net { sim, network: &mut self.network }, flow);
+        self.pace(sim);
+    }
+
+    /// Tells the transport what has begun to leave.
+    #[inline]
+    fn pace(&mut self, sim: &mut Sim<Event>) {
+        if !T::PACES {
+            return;
+        }
+        while let Some(left) = self.network.left.pop() {
+            self.transport.on_left(&mut Net { sim, network: &mut self.network }, left);
+        }
     }
 
     fn expire(&mut self, sim: &mut Sim<Event>, flow: FlowId) {
@@ -39,6 +51,12 @@ impl<T: Transport> PacketFabric<T> {
         }
         self.transport.on_packet(net, &packet);
         self.network.flows.release(packet.flow);
+    }
+
+    /// Slots that a node's interface has taken of its link.
+    #[must_use]
+    pub fn uplink_slots(&self, node: NodeIndex) -> Slots {
+        self.network.ports[usize::from(node)].link.slots()
     }
 
     /// Bytes that wait at the switch's port to a node, the rest of a started frame included.
@@ -96,7 +114,10 @@ impl<T: Transport> Fabric for PacketFabric<T> {
                 }
                 self.network.flows.release(flow);
             }
+            Event::Pause(port) => self.network.set_paused(sim, port, true),
+            Event::Resume(port) => self.network.set_paused(sim, port, false),
         }
+        self.pace(sim);
     }
 
     fn period(&self) -> Bytes {
@@ -144,6 +165,17 @@ impl<T: Transport> Fabric for PacketFabric<T> {
         }
         if network.flows.open_count() > 0 {
             return Err(Violation(format!("{} flows never end", network.flows.open_count())));
+        }
+        for (port, ingress) in network.ingress.iter().enumerate() {
+            let Some(ingress) = ingress else { continue };
+            if let Some((most, room)) = ingress.overflow() {
+                return Err(Violation(format!(
+                    "{most} bytes kept of what came through port {port}, of {room} allowed"
+                )));
+            }
+            if !ingress.is_idle() {
+                return Err(Violation(format!("port {port} is still paused, or its packets kept")));
+            }
         }
         let uses: Vec<LinkUse<'_>> = network
             .ports

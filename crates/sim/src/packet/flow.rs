@@ -44,8 +44,8 @@ pub struct Flow<S> {
     pub(crate) spine: u8,
     /// When the transport is to be woken; `Ps::MAX` for never.
     pub(crate) deadline: Ps,
-    /// A timer will look at `deadline`, at its time or before.
-    pub(crate) armed: bool,
+    /// When a timer will look at `deadline`; `Ps::MAX` for none. Looks for later are void.
+    pub(crate) look: Ps,
     pub(crate) generation: u32,
     /// Packets, timers and ends that will still name this flow.
     references: u32,
@@ -98,7 +98,7 @@ impl<S: Default> Flows<S> {
             request: opening.request,
             spine: opening.spine,
             deadline: Ps::MAX,
-            armed: false,
+            look: Ps::MAX,
             generation,
             references: 2,
             received: false,

@@ -1,14 +1,17 @@
 //! Ports, packets and flows of one network, and how a packet moves.
 
-use ethermem_units::Ps;
+use ethermem_units::{Blocks, Ps};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::flow::NO_FLOW;
 use super::port::{Port, Sent};
 use super::timers::{Entry, Timers};
-use super::transport::{End, Outgoing, Sizes, Transport};
-use super::{FlowId, Flows, Opening, Packet, PacketId, Packets, Purpose};
+use super::transport::{End, Left, Outgoing, Sizes, Transport};
+use super::{
+    Discipline, FlowId, Flows, Frame, Ingress, Opening, Packet, PacketId, Packets, Purpose,
+    UNPAUSED_RANK,
+};
 use crate::config::FabricConfig;
 use crate::engine::{Handle, Sim};
 use crate::message::NodeIndex;
@@ -27,6 +30,10 @@ pub enum Event {
     Timers,
     /// The deadline of a flow is to be looked at.
     Timer(FlowId),
+    /// A port is paused by the switch behind it.
+    Pause(PortId),
+    /// A paused port goes on.
+    Resume(PortId),
     /// The memory has what a request asked for.
     Respond(FlowId),
 }
@@ -47,6 +54,11 @@ pub struct Network<T: Transport> {
     /// When a message last finished.
     pub(super) finished: Ps,
     dropped: Vec<PacketId>,
+    /// What came through a port and is still in the switch behind it, by port; empty where nothing
+    /// pauses.
+    pub(super) ingress: Vec<Option<Ingress>>,
+    /// What has begun to leave, or has its place, where the transport paces.
+    pub(super) left: Vec<Left>,
     /// The rows of the timeline, by port, when one is drawn.
     tracks: Vec<TrackId>,
 }
@@ -68,18 +80,24 @@ impl<T: Transport> Network<T> {
             let link = Transmitter::new(slot, &config.background, arbitration, seed, id.into());
             Port::new(link, transport.queue(kind), layout.latency(kind))
         };
+        let limits = |port| transport.pause_limits(layout.kind(port)).map(Ingress::new);
+        let ingress: Vec<Option<Ingress>> = (0..layout.ports()).map(limits).collect();
+        let pauses = ingress.iter().any(Option::is_some);
+        let counts = PacketCounts { pauses: pauses.then_some(0), ..PacketCounts::default() };
         Network {
             ports: (0..layout.ports()).map(port).collect(),
             packets: Packets::default(),
             flows: Flows::new(),
             sizes: Sizes::of::<T>(config),
-            counts: PacketCounts::default(),
+            counts,
             timers: Timers::default(),
             memory_access: config.memory_access,
             spray: vec![0; usize::from(config.nodes)],
             flows_opened: 0,
             finished: Ps::ZERO,
             dropped: Vec::new(),
+            ingress: if pauses { ingress } else { Vec::new() },
+            left: Vec::new(),
             tracks: Vec::new(),
             layout,
         }
@@ -154,7 +172,10 @@ impl<T: Transport> Network<T> {
         let packet = &self.packets[id];
         match self.layout.next(packet.port, packet.destination, packet.spine) {
             Some(port) => {
-                self.packets[id].port = port;
+                let through = std::mem::replace(&mut self.packets[id].port, port);
+                if !self.ingress.is_empty() {
+                    self.keep(sim, through, id);
+                }
                 self.enqueue(sim, port, id);
                 None
             }
@@ -191,6 +212,10 @@ impl<T: Transport> Network<T> {
         let port = &mut self.ports[usize::from(at)];
         port.finish(self.finished);
         port.waking = false;
+        // A pause frame went first.
+        if port.link.free() > sim.now() {
+            return self.wake(sim, at);
+        }
         if let Some(sent) = port.next(sim.now(), &self.packets) {
             self.started(sim, at, sent);
         }
@@ -200,9 +225,64 @@ impl<T: Transport> Network<T> {
     #[inline]
     fn started(&mut self, sim: &mut Sim<Event>, at: PortId, sent: Sent) {
         sim.at(sent.whole, Event::Arrive(sent.id));
+        if T::PACES && at < self.layout.nodes() {
+            self.leave(at, sent);
+        }
+        if !self.ingress.is_empty() && at >= self.layout.nodes() {
+            self.unkeep(sim, at, sent.id);
+        }
         if let Some(timeline) = sim.timeline() {
             self.draw(timeline, at, sent);
         }
+    }
+
+    /// A packet of a flow's source begins to leave.
+    #[inline]
+    fn leave(&mut self, at: PortId, sent: Sent) {
+        let packet = &self.packets[sent.id];
+        if self.flows[packet.flow].source == packet.source {
+            let slot = self.layout.slot(self.layout.kind(at));
+            let line = slot * packet.frame.line_blocks().0;
+            let bytes = packet.frame.line_bytes();
+            self.left.push(Left { flow: packet.flow, start: sent.start, line, bytes });
+        }
+    }
+
+    /// A packet that came through a port is kept by the switch behind it.
+    fn keep(&mut self, sim: &mut Sim<Event>, through: PortId, id: PacketId) {
+        let packet = &self.packets[id];
+        let Some(ingress) = &mut self.ingress[usize::from(through)] else { return };
+        if packet.rank != UNPAUSED_RANK && ingress.add(packet.frame.line_bytes()) {
+            self.counts.pauses = self.counts.pauses.map(|pauses| pauses + 1);
+            self.tell(sim, through, Event::Pause(through));
+        }
+    }
+
+    /// A packet that a switch's port sends is kept no longer.
+    fn unkeep(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) {
+        let packet = &self.packets[id];
+        let through = self.layout.previous(at, packet.source, packet.destination, packet.spine);
+        let Some(ingress) = &mut self.ingress[usize::from(through)] else { return };
+        if packet.rank != UNPAUSED_RANK && ingress.remove(packet.frame.line_bytes()) {
+            self.tell(sim, through, Event::Resume(through));
+        }
+    }
+
+    /// Sends a pause frame against the direction of a port: behind what is being sent there, and
+    /// before all that waits.
+    fn tell(&mut self, sim: &mut Sim<Event>, through: PortId, event: Event) {
+        let frame = Frame::of(0);
+        let port = &mut self.ports[usize::from(self.layout.reverse(through))];
+        port.finish(self.finished);
+        let start = port.link.send(sim.now(), frame.line_blocks(), Blocks(0));
+        let tail = port.link.tail(Blocks(u64::from(frame.tail) + 1));
+        sim.at(start + tail + self.layout.pause_latency(self.layout.kind(through)), event);
+    }
+
+    /// A pause frame has come to a port.
+    pub(super) fn set_paused(&mut self, sim: &mut Sim<Event>, at: PortId, paused: bool) {
+        self.ports[usize::from(at)].queue.pause(paused);
+        self.wake(sim, at);
     }
 
     #[cold]
@@ -231,9 +311,9 @@ impl<T: Transport> Network<T> {
     #[inline]
     fn wake(&mut self, sim: &mut Sim<Event>, at: PortId) {
         let port = &mut self.ports[usize::from(at)];
-        if !port.waking && !port.is_empty() {
+        if !port.waking && !port.is_empty() && !port.queue.is_blocked() {
             port.waking = true;
-            sim.at(port.link.free(), Event::Free(at));
+            sim.at(port.link.free().max(sim.now()), Event::Free(at));
         }
     }
 
@@ -278,7 +358,7 @@ impl<T: Transport> Network<T> {
     pub(super) fn arm(&mut self, sim: &mut Sim<Event>, id: FlowId, deadline: Ps) {
         let flow = &mut self.flows[id];
         flow.deadline = deadline;
-        if !std::mem::replace(&mut flow.armed, true) {
+        if deadline < flow.look {
             self.schedule(sim, id, deadline);
         }
     }
@@ -286,10 +366,11 @@ impl<T: Transport> Network<T> {
     /// A look at a flow's deadline at `at`: with the others where it comes after them, else by an
     /// event of its own.
     fn schedule(&mut self, sim: &mut Sim<Event>, id: FlowId, at: Ps) {
+        self.flows[id].look = at;
         let (flows, entry) =
             (&self.flows, Entry { at, flow: id, generation: self.flows[id].generation });
         if self.timers.push(entry, |entry| flows[entry.flow].generation != entry.generation) {
-            if !std::mem::replace(&mut self.timers.pending, true) {
+            if self.timers.needs_event(at) {
                 sim.at(at, Event::Timers);
             }
         } else {
@@ -309,9 +390,8 @@ impl<T: Transport> Network<T> {
             }
         }
         let flows = &self.flows;
-        let next = self.timers.next(|entry| flows[entry.flow].generation != entry.generation);
-        self.timers.pending = next.is_some();
-        if let Some(at) = next {
+        let ended = |entry: Entry| flows[entry.flow].generation != entry.generation;
+        if let Some(at) = self.timers.next(now, ended) {
             sim.at(at, Event::Timers);
         }
         None
@@ -320,7 +400,10 @@ impl<T: Transport> Network<T> {
     /// Whether the deadline of a flow has come; where it was put off, looks again at its time.
     pub(super) fn looked(&mut self, sim: &mut Sim<Event>, id: FlowId) -> bool {
         let flow = &mut self.flows[id];
-        flow.armed = false;
+        if flow.look > sim.now() {
+            return false;
+        }
+        flow.look = Ps::MAX;
         let deadline = flow.deadline;
         if deadline == Ps::MAX {
             return false;
@@ -329,7 +412,6 @@ impl<T: Transport> Network<T> {
             flow.deadline = Ps::MAX;
             return true;
         }
-        flow.armed = true;
         self.schedule(sim, id, deadline);
         false
     }

@@ -9,11 +9,17 @@ use super::FlowId;
 /// Deadlines in the order they were set, which is their order in time as long as all timeouts are
 /// equal. Those of flows that have ended fall out without an event; one event, for the head,
 /// serves all.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Timers {
     queue: VecDeque<Entry>,
-    /// An event for the head, or for one before it, is pending.
-    pub(crate) pending: bool,
+    /// When the first event that is pending comes, not after the head; `Ps::MAX` for none.
+    pending: Ps,
+}
+
+impl Default for Timers {
+    fn default() -> Timers {
+        Timers { queue: VecDeque::new(), pending: Ps::MAX }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,11 +48,24 @@ impl Timers {
         self.queue.pop_front()
     }
 
-    /// When the next event is due: at the first entry that has not ended.
-    pub(crate) fn next(&mut self, ended: impl Fn(Entry) -> bool) -> Option<Ps> {
+    /// An event has come: when the next is due, at the first entry that has not ended, unless one
+    /// is pending.
+    pub(crate) fn next(&mut self, now: Ps, ended: impl Fn(Entry) -> bool) -> Option<Ps> {
         while self.queue.front().is_some_and(|&head| ended(head)) {
             self.queue.pop_front();
         }
-        self.queue.front().map(|head| head.at)
+        if self.pending <= now {
+            self.pending = Ps::MAX;
+        }
+        let at = self.queue.front()?.at;
+        self.needs_event(at).then_some(at)
+    }
+
+    /// Whether an event at `at` is to be scheduled. One that is pending may be later: for an entry
+    /// that has ended, and had a longer timeout.
+    pub(crate) fn needs_event(&mut self, at: Ps) -> bool {
+        let sooner = at < self.pending;
+        self.pending = self.pending.min(at);
+        sooner
     }
 }

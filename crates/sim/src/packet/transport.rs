@@ -3,7 +3,7 @@
 use ethermem_units::{Bytes, Ps};
 
 use super::network::{Event, Network};
-use super::{Discipline, Flow, FlowId, Frame, Packet};
+use super::{Discipline, Flow, FlowId, Frame, Packet, PauseLimits};
 use crate::config::FabricConfig;
 use crate::engine::Sim;
 use crate::message::NodeIndex;
@@ -25,6 +25,9 @@ pub trait Transport: Sized {
     /// The transport on a network, idle.
     fn new(config: &FabricConfig, layout: &Layout) -> Self;
 
+    /// Whether it is told what leaves its sources, to send at a pace of its own.
+    const PACES: bool = false;
+
     /// Bytes of its headers in every packet, behind the MAC's and before the memory header.
     fn header_bytes(config: &FabricConfig) -> Bytes;
 
@@ -36,6 +39,11 @@ pub trait Transport: Sized {
     /// The queue of a port.
     fn queue(&self, kind: PortKind) -> Self::Queue;
 
+    /// What the switch behind ports of this kind allows; `None` where nothing pauses them.
+    fn pause_limits(&self, _kind: PortKind) -> Option<PauseLimits> {
+        None
+    }
+
     /// A flow is opened: its source may send.
     fn start(&mut self, net: &mut Net<'_, Self>, flow: FlowId);
 
@@ -44,6 +52,10 @@ pub trait Transport: Sized {
 
     /// The deadline of a flow that has not settled has come.
     fn on_timer(&mut self, _net: &mut Net<'_, Self>, _flow: FlowId) {}
+
+    /// Where it paces: a packet of a flow's source leaves its interface, now or, from a queue in
+    /// order, later.
+    fn on_left(&mut self, _net: &mut Net<'_, Self>, _left: Left) {}
 
     /// The response to a request is arriving: the request has, so its source forgets it.
     fn on_answered(&mut self, net: &mut Net<'_, Self>, request: FlowId) {
@@ -82,6 +94,19 @@ pub struct Outgoing<H> {
     pub rank: u32,
     /// The transport's own fields.
     pub header: H,
+}
+
+/// A packet that leaves an interface.
+#[derive(Clone, Copy, Debug)]
+pub struct Left {
+    /// Whose source sent it.
+    pub flow: FlowId,
+    /// When its first block leaves.
+    pub start: Ps,
+    /// How long it takes the link.
+    pub line: Ps,
+    /// Bytes that it takes of it.
+    pub bytes: u64,
 }
 
 /// The network and the time, as a transport sees them.

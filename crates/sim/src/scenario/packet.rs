@@ -6,6 +6,8 @@ use super::fabric::{delay_ns, timeout_us};
 use super::table::{Table, as_integer, as_number};
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::pfabric::PfabricConfig;
+use crate::fabrics::pfc::PfcConfig;
+use crate::fabrics::roce::RoceConfig;
 use crate::fabrics::tcp::TcpConfig;
 use crate::packet::{PacketConfig, RenoConfig};
 use crate::topology::{Balancing, LeafSpine, Topology};
@@ -58,6 +60,8 @@ pub(super) fn read(fabric: &Table<'_>) -> Result<PacketConfig, InputError> {
         })?,
         dctcp: dctcp(fabric.table("dctcp")?)?,
         pfabric: pfabric(fabric.table("pfabric")?)?,
+        pfc: pfc(fabric.table("pfc")?)?,
+        roce: roce(fabric.table("roce")?)?,
         tcp: tcp(fabric.table("tcp")?)?,
     };
     table.finish()?;
@@ -109,12 +113,61 @@ fn pfabric(table: Table<'_>) -> Result<PfabricConfig, InputError> {
     Ok(config)
 }
 
+fn pfc(table: Table<'_>) -> Result<PfcConfig, InputError> {
+    let default = PfcConfig::default();
+    let bytes_or = |key, at_40_gbps: &str, (least, most): (u64, u64)| {
+        let allowed = format!("{least} to {most}");
+        let read = |bytes: &u64| (least..=most).contains(bytes);
+        let given = table.read(key, at_40_gbps, &allowed, |value| as_integer(value).filter(read));
+        given.map(|bytes| bytes.map(Bytes))
+    };
+    let mbps = |key, default| {
+        let read = |mbps: &f64| (0.001..=1e6).contains(mbps);
+        table.read(key, default, "0.001 to 1000000", |value| as_number(value).filter(read))
+    };
+    let stages = default.recovery_stages.into();
+    let config = PfcConfig {
+        header: bytes(&table, "header_bytes", default.header, (0, 128))?,
+        xoff: bytes_or("xoff_bytes", "24470 at 40 Gb/s", (0, 1_000_000_000))?,
+        xon: bytes_or("xon_bytes", "two full frames under xoff_bytes", (0, 1_000_000_000))?,
+        ecn_min: bytes_or("ecn_min_bytes", "5000 at 40 Gb/s", (0, 1_000_000_000))?,
+        ecn_max: bytes_or("ecn_max_bytes", "200000 at 40 Gb/s", (0, 1_000_000_000))?,
+        ecn_chance: table.number("ecn_chance_max", default.ecn_chance, 0.0..=1.0)?,
+        cnp_interval: timeout_us(&table, "cnp_interval_us", default.cnp_interval)?,
+        gain: table.number("gain", default.gain, 0.0..=1.0)?,
+        alpha_timer: timeout_us(&table, "alpha_timer_us", default.alpha_timer)?,
+        increase_timer: timeout_us(&table, "increase_timer_us", default.increase_timer)?,
+        byte_counter: bytes_or(
+            "byte_counter_bytes",
+            "10000000 at 40 Gb/s",
+            (1_000, 1_000_000_000_000),
+        )?,
+        recovery_stages: table.integer("recovery_stages", stages, 1..=1_000)? as u32,
+        additive_mbps: mbps("additive_mbps", "40 at 40 Gb/s")?,
+        hyper_mbps: mbps("hyper_mbps", "400 at 40 Gb/s")?,
+        rate_min_mbps: mbps("rate_min_mbps", "40 at 40 Gb/s")?,
+    };
+    table.finish()?;
+    Ok(config)
+}
+
 fn tcp(table: Table<'_>) -> Result<TcpConfig, InputError> {
     let default = TcpConfig::default();
     let config = TcpConfig {
         header: bytes(&table, "header_bytes", default.header, (0, 128))?,
         buffer: bytes(&table, "buffer_bytes", default.buffer, BUFFER_BYTES)?,
         reno: reno(&table, &default.reno)?,
+    };
+    table.finish()?;
+    Ok(config)
+}
+
+fn roce(table: Table<'_>) -> Result<RoceConfig, InputError> {
+    let default = RoceConfig::default();
+    let config = RoceConfig {
+        header: bytes(&table, "header_bytes", default.header, (0, 128))?,
+        buffer: bytes(&table, "buffer_bytes", default.buffer, BUFFER_BYTES)?,
+        timeout: timeout_us(&table, "timeout_us", default.timeout)?,
     };
     table.finish()?;
     Ok(config)

@@ -69,6 +69,8 @@ pub struct Layout {
     core_slot: Ps,
     /// From a frame's last block leaving a port to where it is decided on next, by kind of port.
     latencies: [Ps; 4],
+    /// From the end of a pause frame to where it stops a port, by the kind of that port.
+    pause_latencies: [Ps; 4],
 }
 
 impl Layout {
@@ -85,7 +87,9 @@ impl Layout {
                 (clos.rack_nodes, clos.spines, clos.propagation, clos.balancing)
             }
         };
-        let core = Timing { propagation: core_propagation, ..timing }.hop(STANDARD_PCS) + forward;
+        let core_hop = Timing { propagation: core_propagation, ..timing }.hop(STANDARD_PCS);
+        let core = core_hop + forward;
+        let pause = [hop, hop, core_hop, core_hop].map(|hop| hop + timing.cycles(MAC) * 2);
         let host_slot = config.link.block_time();
         Layout {
             nodes: config.nodes,
@@ -95,6 +99,7 @@ impl Layout {
             balancing,
             host_slot,
             core_slot: Ps(host_slot.0 * u64::from(spines) / u64::from(rack_nodes)),
+            pause_latencies: pause,
             latencies: [host + hop + forward, hop + host, core, core],
         }
     }
@@ -159,6 +164,52 @@ impl Layout {
     #[must_use]
     pub fn latency(&self, kind: PortKind) -> Ps {
         self.latencies[kind as usize]
+    }
+
+    /// From a pause frame's last block leaving the far end to a port of this kind stopping: two
+    /// MACs and the link.
+    #[must_use]
+    pub fn pause_latency(&self, kind: PortKind) -> Ps {
+        self.pause_latencies[kind as usize]
+    }
+
+    /// The port of the same link's other direction.
+    #[must_use]
+    pub fn reverse(&self, port: PortId) -> PortId {
+        let core = 2 * self.nodes;
+        let spines_down = core + self.racks * self.spines;
+        match self.kind(port) {
+            PortKind::HostUp => port + self.nodes,
+            PortKind::HostDown => port - self.nodes,
+            PortKind::LeafUp => {
+                let (leaf, spine) = ((port - core) / self.spines, (port - core) % self.spines);
+                spines_down + spine * self.racks + leaf
+            }
+            PortKind::SpineDown => {
+                let down = port - spines_down;
+                let (spine, leaf) = (down / self.racks, down % self.racks);
+                core + leaf * self.spines + spine
+            }
+        }
+    }
+
+    /// The port that a packet came through to a switch's port.
+    #[inline]
+    #[must_use]
+    pub fn previous(
+        &self,
+        port: PortId,
+        source: NodeIndex,
+        destination: NodeIndex,
+        spine: u8,
+    ) -> PortId {
+        let mut before = source;
+        loop {
+            match self.next(before, destination, spine) {
+                Some(next) if next != port => before = next,
+                _ => return before,
+            }
+        }
     }
 
     /// The port that a packet for `destination` waits at, come through `port`; `None` when it is
@@ -248,6 +299,14 @@ mod tests {
         assert_eq!(path(&layout, 17, 30, 3), [17, 144 + 30]);
         // From rack 1 by spine 3 to rack 8.
         assert_eq!(path(&layout, 17, 140, 3), [17, 288 + 4 + 3, 324 + 3 * 9 + 8, 144 + 140]);
+        let long = path(&layout, 17, 140, 3);
+        for hop in long.windows(2) {
+            assert_eq!(layout.previous(hop[1], 17, 140, 3), hop[0]);
+        }
+        // What node 17 sends to 140 leaves by the links that come back from it.
+        let back: Vec<_> = path(&layout, 140, 17, 3).into_iter().rev().collect();
+        let reversed: Vec<_> = long.iter().map(|&port| layout.reverse(port)).collect();
+        assert_eq!(reversed, back);
         let core = path(&layout, 17, 140, 3)[1..3].to_vec();
         let names = core.into_iter().map(|port| layout.name(port)).collect::<Vec<_>>();
         assert_eq!(names, ["leaf 1 to spine 3", "spine 3 to leaf 8"]);

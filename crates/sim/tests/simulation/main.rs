@@ -7,6 +7,7 @@ mod egress;
 mod fastpass;
 mod invariants;
 mod ird;
+mod lossless;
 mod packets;
 #[path = "../support/property.rs"]
 mod property;

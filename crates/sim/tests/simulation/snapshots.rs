@@ -21,6 +21,8 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("dctcp", "dctcp", ""),
     ("pfabric", "pfabric", ""),
     ("tcp", "tcp", ""),
+    ("pfc", "pfc", ""),
+    ("roce", "roce", ""),
 ];
 
 #[test]

@@ -182,11 +182,11 @@ fn unknown_keys_are_refused_with_those_allowed() {
             "s.toml:2: run.z: unknown key: allowed are seed, warmup_fraction, cooldown_fraction",
         ),
         (
-            "[fabric.roce]\n",
-            "s.toml:1: fabric.roce: unknown key: allowed are kind, nodes, link_gbps, \
+            "[fabric.rocky]\n",
+            "s.toml:1: fabric.rocky: unknown key: allowed are kind, nodes, link_gbps, \
              propagation_ns, transceiver_ns, memory_access_ns, pcs_clock_ns, [fabric.edm], \
              [fabric.ird], [fabric.cxl], [fabric.fastpass], topology, [fabric.leaf_spine], \
-             [fabric.packet], [fabric.dctcp], [fabric.pfabric], \
+             [fabric.packet], [fabric.dctcp], [fabric.pfabric], [fabric.pfc], [fabric.roce], \
              [fabric.tcp]",
         ),
         (

@@ -9,6 +9,8 @@ use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::ird::IrdConfig;
 use crate::fabrics::pfabric::PfabricConfig;
+use crate::fabrics::pfc::PfcConfig;
+use crate::fabrics::roce::RoceConfig;
 use crate::fabrics::tcp::TcpConfig;
 use crate::packet::{PacketConfig, RenoConfig};
 use crate::topology::{Balancing, LeafSpine, Topology};
@@ -132,6 +134,26 @@ const EVERY_KEY: &str = r#"
         window_packets_initial = 4
         rto_min_us = 100
         duplicate_acks = 5
+        [fabric.pfc]
+        header_bytes = 64
+        xoff_bytes = 100000
+        xon_bytes = 50000
+        ecn_min_bytes = 6000
+        ecn_max_bytes = 70000
+        ecn_chance_max = 0.5
+        cnp_interval_us = 4
+        gain = 0.125
+        alpha_timer_us = 5
+        increase_timer_us = 6
+        byte_counter_bytes = 150000
+        recovery_stages = 3
+        additive_mbps = 50.5
+        hyper_mbps = 500
+        rate_min_mbps = 1000
+        [fabric.roce]
+        header_bytes = 60
+        buffer_bytes = 40000
+        timeout_us = 67
         [background]
         load = 0.25
         frame_bytes = 9018
@@ -189,6 +211,24 @@ fn packets_of_every_key() -> PacketConfig {
                 duplicates: 5,
             },
         },
+        pfc: PfcConfig {
+            header: Bytes(64),
+            xoff: Some(Bytes(100_000)),
+            xon: Some(Bytes(50_000)),
+            ecn_min: Some(Bytes(6_000)),
+            ecn_max: Some(Bytes(70_000)),
+            ecn_chance: 0.5,
+            cnp_interval: Ps::from_ns(4_000),
+            gain: 0.125,
+            alpha_timer: Ps::from_ns(5_000),
+            increase_timer: Ps::from_ns(6_000),
+            byte_counter: Some(Bytes(150_000)),
+            recovery_stages: 3,
+            additive_mbps: Some(50.5),
+            hyper_mbps: Some(500.0),
+            rate_min_mbps: Some(1_000.0),
+        },
+        roce: RoceConfig { header: Bytes(60), buffer: Bytes(40_000), timeout: Ps::from_ns(67_000) },
     }
 }
 

@@ -1,0 +1,288 @@
+//! Lossless Ethernet: priority flow control from hop to hop (IEEE 802.1Qbb), and above it DCQCN
+//! from end to end (SIGCOMM 2015).
+
+mod dcqcn;
+mod queue;
+
+use ethermem_units::{BLOCK_PAYLOAD_BYTES, Bytes, Ps};
+
+use crate::FabricConfig;
+use crate::packet::{
+    End, FlowId, Frame, Left, Net, Outgoing, Packet, PacketFabric, PauseLimits, Purpose, Transport,
+    UNPAUSED_RANK,
+};
+use crate::topology::{Layout, PortKind};
+pub use dcqcn::{Reaction, Rules};
+pub use queue::{LosslessQueue, Red};
+
+/// PFC and DCQCN on the packet network.
+pub type Pfc = PacketFabric<Dcqcn>;
+
+/// Parameters of both. Rates and sizes that are `None` scale with the link's rate from what the
+/// paper has at 40 Gb/s.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PfcConfig {
+    /// IP, UDP, BTH and ICRC of a packet.
+    pub header: Bytes,
+    /// What a switch keeps of a link's packets before it pauses the link.
+    pub xoff: Option<Bytes>,
+    /// What it keeps when the link goes on; `None` for two full frames less.
+    pub xon: Option<Bytes>,
+    /// Kmin.
+    pub ecn_min: Option<Bytes>,
+    /// Kmax.
+    pub ecn_max: Option<Bytes>,
+    /// Pmax.
+    pub ecn_chance: f64,
+    /// N: least time between two notifications of a flow.
+    pub cnp_interval: Ps,
+    /// g.
+    pub gain: f64,
+    /// Time without a notification after which alpha decays.
+    pub alpha_timer: Ps,
+    /// Time after which the rate grows.
+    pub increase_timer: Ps,
+    /// Bytes after which it grows.
+    pub byte_counter: Option<Bytes>,
+    /// F.
+    pub recovery_stages: u32,
+    /// R_AI, in Mb/s.
+    pub additive_mbps: Option<f64>,
+    /// R_HAI, in Mb/s.
+    pub hyper_mbps: Option<f64>,
+    /// Least rate, in Mb/s.
+    pub rate_min_mbps: Option<f64>,
+}
+
+impl Default for PfcConfig {
+    fn default() -> PfcConfig {
+        PfcConfig {
+            header: Bytes(44),
+            xoff: None,
+            xon: None,
+            ecn_min: None,
+            ecn_max: None,
+            ecn_chance: 0.01,
+            cnp_interval: Ps::from_ns(50_000),
+            gain: 1.0 / 256.0,
+            alpha_timer: Ps::from_ns(55_000),
+            increase_timer: Ps::from_ns(55_000),
+            byte_counter: None,
+            recovery_stages: 5,
+            additive_mbps: None,
+            hyper_mbps: None,
+            rate_min_mbps: None,
+        }
+    }
+}
+
+/// The rate of the paper's links.
+const PAPER_GBPS: f64 = 40.0;
+/// What is given for that rate: the static bound of the pause threshold, Kmin, Kmax, the byte
+/// counter and R_AI; the last two are ours. Their sources: the scenario reference.
+const XOFF_BYTES: f64 = 24_470.0;
+const ECN_MIN_BYTES: f64 = 5_000.0;
+const ECN_MAX_BYTES: f64 = 200_000.0;
+const BYTE_COUNTER_BYTES: f64 = 10_000_000.0;
+const ADDITIVE_MBPS: f64 = 40.0;
+const HYPER_MBPS: f64 = 400.0;
+const RATE_MIN_MBPS: f64 = 40.0;
+
+/// The transport: rate-limited senders, no loss to repair.
+pub struct Dcqcn {
+    rules: Rules,
+    cnp_interval: Ps,
+    config: FabricConfig,
+    layout: Layout,
+}
+
+/// Both ends of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ends {
+    next: u32,
+    reaction: Reaction,
+    received: u32,
+    /// No notification before this.
+    notify_after: Ps,
+}
+
+/// What a packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// Data, or a request.
+    Data,
+    /// All has come.
+    Acknowledgement,
+    /// CNP: a packet was marked.
+    Notification,
+}
+
+impl PfcConfig {
+    /// For a link so many times as fast as the paper's; where a threshold is given, so many times
+    /// as fast as a node's.
+    fn red(&self, scale: f64, faster: f64) -> Red {
+        let bytes = |given: Option<Bytes>, paper: f64| {
+            (given.map_or(paper * scale, |bytes| bytes.0 as f64) * faster) as u64
+        };
+        Red {
+            least_bytes: bytes(self.ecn_min, ECN_MIN_BYTES),
+            most_bytes: bytes(self.ecn_max, ECN_MAX_BYTES),
+            chance_max: self.ecn_chance,
+        }
+    }
+
+    fn rules(&self, link_gbps: f64) -> Rules {
+        let scale = link_gbps / PAPER_GBPS;
+        let share = |given: Option<f64>, paper: f64| {
+            (given.unwrap_or(paper * scale) / (link_gbps * 1e3)).min(1.0)
+        };
+        Rules {
+            gain: self.gain,
+            alpha_timer: self.alpha_timer,
+            increase_timer: self.increase_timer,
+            byte_counter: self
+                .byte_counter
+                .map_or((BYTE_COUNTER_BYTES * scale) as u64, |bytes| bytes.0),
+            recovery_stages: self.recovery_stages,
+            additive: share(self.additive_mbps, ADDITIVE_MBPS),
+            hyper: share(self.hyper_mbps, HYPER_MBPS),
+            rate_min: share(self.rate_min_mbps, RATE_MIN_MBPS),
+        }
+    }
+
+    fn limits(&self, config: &FabricConfig, layout: &Layout, kind: PortKind) -> PauseLimits {
+        let scale = config.link.as_gbps_f64() / PAPER_GBPS;
+        let faster = faster(layout, kind);
+        let full = Frame::of(config.packet.mtu.0).line_bytes();
+        let xoff = self.xoff.map_or(XOFF_BYTES * scale, |bytes| bytes.0 as f64) * faster;
+        let xoff_bytes = xoff as u64;
+        let xon = self.xon.map(|bytes| (bytes.0 as f64 * faster) as u64);
+        let xon_bytes = xon.unwrap_or(xoff_bytes.saturating_sub(2 * full)).min(xoff_bytes);
+        PauseLimits { xoff_bytes, xon_bytes, headroom_bytes: headroom(config, layout, kind) }
+    }
+}
+
+/// How many times as fast as a node's a link behind ports of this kind is.
+fn faster(layout: &Layout, kind: PortKind) -> f64 {
+    layout.slot(PortKind::HostUp).0 as f64 / layout.slot(kind).0 as f64
+}
+
+/// What can still come through a link after a switch has decided to pause it: the frame that
+/// crossed the threshold, one that the pause frame waits for and one that the sender has begun,
+/// as much as the link carries while the pause frame is sent and on its way, and what was on its
+/// way to the switch then.
+fn headroom(config: &FabricConfig, layout: &Layout, kind: PortKind) -> u64 {
+    let full = Frame::of(config.packet.mtu.0).line_bytes();
+    let background = if config.background.load > 0.0 {
+        2 * full.max(Frame::of(config.background.frame_bytes.into()).line_bytes())
+    } else {
+        0
+    };
+    let way = layout.pause_latency(kind) + layout.latency(kind);
+    let on_the_way = Bytes(way.0.div_ceil(layout.slot(kind).0) * BLOCK_PAYLOAD_BYTES).0;
+    3 * full + background + Frame::of(0).line_bytes() + on_the_way
+}
+
+impl Dcqcn {
+    fn transmit(&mut self, net: &mut Net<'_, Dcqcn>, id: FlowId) {
+        let position = net.flow(id).state.next;
+        net.flow_mut(id).state.next += 1;
+        let data_bytes = net.data_bytes(id, position);
+        let rank = UNPAUSED_RANK + 1;
+        net.send(id, Outgoing { from: End::Source, data_bytes, rank, header: Header::Data });
+    }
+
+    fn on_data(&mut self, net: &mut Net<'_, Dcqcn>, packet: &Packet<Header>) {
+        let now = net.now();
+        let flow = net.flow_mut(packet.flow);
+        let (purpose, packets) = (flow.purpose, flow.packets);
+        let ends = &mut flow.state;
+        ends.received += 1;
+        let complete = ends.received == packets;
+        let notify = packet.marked && !complete && now >= ends.notify_after;
+        if notify {
+            ends.notify_after = now + self.cnp_interval;
+        }
+        if complete {
+            net.deliver(packet.flow);
+        }
+        let header = match purpose {
+            Purpose::Data if complete => Header::Acknowledgement,
+            _ if notify => Header::Notification,
+            _ => return,
+        };
+        let from = End::Destination;
+        net.send(packet.flow, Outgoing { from, data_bytes: 0, rank: UNPAUSED_RANK, header });
+    }
+}
+
+impl Transport for Dcqcn {
+    type Flow = Ends;
+    type Header = Header;
+    type Queue = LosslessQueue;
+    const PACES: bool = true;
+
+    fn new(config: &FabricConfig, layout: &Layout) -> Dcqcn {
+        let pfc = &config.packet.pfc;
+        let link_gbps = config.link.as_gbps_f64();
+        Dcqcn {
+            rules: pfc.rules(link_gbps),
+            cnp_interval: pfc.cnp_interval,
+            config: config.clone(),
+            layout: layout.clone(),
+        }
+    }
+
+    fn header_bytes(config: &FabricConfig) -> Bytes {
+        config.packet.pfc.header
+    }
+
+    fn queue(&self, kind: PortKind) -> LosslessQueue {
+        // A host's interface is paced, and marks nothing.
+        if kind == PortKind::HostUp {
+            return LosslessQueue::new(Red::NEVER);
+        }
+        let scale = self.config.link.as_gbps_f64() / PAPER_GBPS;
+        LosslessQueue::new(self.config.packet.pfc.red(scale, faster(&self.layout, kind)))
+    }
+
+    fn pause_limits(&self, kind: PortKind) -> Option<PauseLimits> {
+        // Hosts take all that comes.
+        let limits = || self.config.packet.pfc.limits(&self.config, &self.layout, kind);
+        (kind != PortKind::HostDown).then(limits)
+    }
+
+    fn start(&mut self, net: &mut Net<'_, Dcqcn>, flow: FlowId) {
+        net.flow_mut(flow).state = Ends::default();
+        self.transmit(net, flow);
+    }
+
+    fn on_left(&mut self, net: &mut Net<'_, Dcqcn>, left: Left) {
+        let flow = net.flow_mut(left.flow);
+        if flow.state.next == flow.packets {
+            return;
+        }
+        flow.state.reaction.sent(left.bytes, left.start, &self.rules);
+        let gap = Ps((left.line.0 as f64 / flow.state.reaction.rate()) as u64);
+        net.arm(left.flow, left.start + gap);
+    }
+
+    fn on_timer(&mut self, net: &mut Net<'_, Dcqcn>, flow: FlowId) {
+        self.transmit(net, flow);
+    }
+
+    fn on_packet(&mut self, net: &mut Net<'_, Dcqcn>, packet: &Packet<Header>) {
+        match packet.header {
+            Header::Data => self.on_data(net, packet),
+            Header::Acknowledgement => net.settle(packet.flow),
+            Header::Notification => {
+                let now = net.now();
+                net.flow_mut(packet.flow).state.reaction.notified(now, &self.rules);
+            }
+        }
+    }
+
+    fn feedback_packets(_packets: u64) -> u64 {
+        1
+    }
+}

@@ -1,0 +1,192 @@
+//! RoCEv2 over plain Ethernet: the host stack of Table 1, go-back-N, and switches that drop.
+//!
+//! Nothing holds senders back: a queue pair sends at the rate of its link, its packets in turn
+//! with those of others at its interface.
+
+use ethermem_units::{Bytes, Ps};
+
+use crate::FabricConfig;
+use crate::budget::ROCE_STACK;
+use crate::packet::{
+    DropTail, End, FlowId, Left, Net, Outgoing, Packet, PacketFabric, Purpose, Transport,
+};
+use crate::topology::{Layout, PortKind};
+
+/// RoCEv2 on the packet network.
+pub type Roce = PacketFabric<GoBackN>;
+
+/// RoCE's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RoceConfig {
+    /// IP, UDP, BTH and ICRC of a packet.
+    pub header: Bytes,
+    /// Buffer of a switch port.
+    pub buffer: Bytes,
+    /// After the last packet, without an answer.
+    pub timeout: Ps,
+}
+
+impl Default for RoceConfig {
+    fn default() -> RoceConfig {
+        RoceConfig { header: Bytes(44), buffer: Bytes(337_500), timeout: Ps::from_ns(500_000) }
+    }
+}
+
+/// The transport.
+pub struct GoBackN(RoceConfig);
+
+/// Both ends of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ends {
+    /// The packet that is sent next.
+    next: u32,
+    /// Past the last ever sent.
+    sent_end: u32,
+    /// All before this have come, as far as the sender knows.
+    acked: u32,
+    /// A packet waits at the interface.
+    waiting: bool,
+    done: bool,
+    /// The packet that the receiver takes next.
+    expected: u32,
+    /// It has asked for that one.
+    asked: bool,
+}
+
+/// What a packet says.
+#[derive(Clone, Copy, Debug)]
+pub enum Header {
+    /// The packet of this position.
+    Data(u32),
+    /// All have come.
+    Acknowledgement,
+    /// NAK: this position is expected, and another came.
+    Missing(u32),
+}
+
+impl GoBackN {
+    /// Sends the next packet, unless one waits at the interface.
+    fn pump(net: &mut Net<'_, GoBackN>, id: FlowId) {
+        let flow = net.flow_mut(id);
+        let position = flow.state.next;
+        if flow.state.waiting || flow.state.done || position == flow.packets {
+            return;
+        }
+        let again = position < flow.state.sent_end;
+        flow.state.next += 1;
+        flow.state.sent_end = flow.state.sent_end.max(position + 1);
+        flow.state.waiting = true;
+        net.count_again(again.into(), 0);
+        let data_bytes = net.data_bytes(id, position);
+        let header = Header::Data(position);
+        net.send(id, Outgoing { from: End::Source, data_bytes, rank: 0, header });
+    }
+
+    fn answer(net: &mut Net<'_, GoBackN>, id: FlowId, header: Header) {
+        net.send(id, Outgoing { from: End::Destination, data_bytes: 0, rank: 0, header });
+    }
+
+    fn on_data(net: &mut Net<'_, GoBackN>, id: FlowId, position: u32) {
+        let flow = net.flow_mut(id);
+        let (purpose, packets) = (flow.purpose, flow.packets);
+        let ends = &mut flow.state;
+        let expected = ends.expected;
+        if position > expected {
+            if !std::mem::replace(&mut ends.asked, true) {
+                Self::answer(net, id, Header::Missing(expected));
+            }
+            return;
+        }
+        if position == expected {
+            ends.expected += 1;
+            ends.asked = false;
+            if ends.expected == packets {
+                net.deliver(id);
+            }
+        }
+        // The last is acknowledged, and again when it comes again: the first answer may be lost.
+        if position + 1 == packets && purpose == Purpose::Data {
+            Self::answer(net, id, Header::Acknowledgement);
+        }
+    }
+
+    fn settle(net: &mut Net<'_, GoBackN>, id: FlowId) {
+        if !std::mem::replace(&mut net.flow_mut(id).state.done, true) {
+            net.settle(id);
+        }
+    }
+}
+
+impl Transport for GoBackN {
+    type Flow = Ends;
+    type Header = Header;
+    type Queue = DropTail;
+    const PACES: bool = true;
+
+    fn new(config: &FabricConfig, _layout: &Layout) -> GoBackN {
+        GoBackN(config.packet.roce)
+    }
+
+    fn header_bytes(config: &FabricConfig) -> Bytes {
+        config.packet.roce.header
+    }
+
+    fn stack() -> Ps {
+        ROCE_STACK
+    }
+
+    fn queue(&self, kind: PortKind) -> DropTail {
+        // A host's interface has the host's memory behind it.
+        let limit_bytes = if kind == PortKind::HostUp { u64::MAX } else { self.0.buffer.0 };
+        DropTail { limit_bytes, ..DropTail::ENDLESS }
+    }
+
+    fn start(&mut self, net: &mut Net<'_, GoBackN>, flow: FlowId) {
+        net.flow_mut(flow).state = Ends::default();
+        Self::pump(net, flow);
+    }
+
+    fn on_left(&mut self, net: &mut Net<'_, GoBackN>, left: Left) {
+        if !net.flow(left.flow).state.done {
+            net.arm(left.flow, left.start + left.line);
+        }
+    }
+
+    fn on_timer(&mut self, net: &mut Net<'_, GoBackN>, id: FlowId) {
+        let flow = net.flow_mut(id);
+        let sent = std::mem::take(&mut flow.state.waiting);
+        if flow.state.next == flow.packets {
+            if sent {
+                let deadline = net.now() + self.0.timeout;
+                return net.arm(id, deadline);
+            }
+            flow.state.next = flow.state.acked;
+            net.count_again(0, 1);
+        }
+        Self::pump(net, id);
+    }
+
+    fn on_answered(&mut self, net: &mut Net<'_, GoBackN>, request: FlowId) {
+        Self::settle(net, request);
+    }
+
+    fn on_packet(&mut self, net: &mut Net<'_, GoBackN>, packet: &Packet<Header>) {
+        match packet.header {
+            Header::Data(position) => Self::on_data(net, packet.flow, position),
+            Header::Acknowledgement => Self::settle(net, packet.flow),
+            Header::Missing(expected) => {
+                let flow = net.flow_mut(packet.flow);
+                // Not an answer that came behind a later one.
+                if expected >= flow.state.acked {
+                    flow.state.acked = expected;
+                    flow.state.next = expected;
+                    Self::pump(net, packet.flow);
+                }
+            }
+        }
+    }
+
+    fn feedback_packets(_packets: u64) -> u64 {
+        1
+    }
+}

@@ -1,0 +1,208 @@
+//! `pfc` and `roce`: what lossless Ethernet and its absence do, against theory.
+
+use std::cell::RefCell;
+
+use ethermem_sim::engine::{Fabric, Handle, Sim, Violation};
+use ethermem_sim::fabrics::pfc::Pfc;
+use ethermem_sim::fabrics::roce::Roce;
+use ethermem_sim::metrics::FabricStats;
+use ethermem_sim::packet::Frame;
+use ethermem_sim::workload::LinkBlocks;
+use ethermem_sim::{FabricConfig, Kind, Message};
+use ethermem_units::{Bytes, Ps};
+
+use crate::support::{fabric_config, message, run_messages, run_scenario, scenario};
+
+const SENDERS: u16 = 8;
+/// Time between two looks.
+const STEP: Ps = Ps::from_ns(1_000_000);
+
+thread_local! {
+    /// Slots that each sender had taken of its link, once a step.
+    static TAKEN: RefCell<Vec<[u64; SENDERS as usize]>> = const { RefCell::new(Vec::new()) };
+}
+
+/// PFC with DCQCN whose senders are looked at once a step.
+struct Sampled(Pfc);
+
+impl Fabric for Sampled {
+    type Event = <Pfc as Fabric>::Event;
+
+    fn build(config: &FabricConfig, seed: u64) -> Sampled {
+        Sampled(Pfc::build(config, seed))
+    }
+
+    fn submit(&mut self, sim: &mut Sim<Self::Event>, handle: Handle, message: &Message) {
+        self.0.submit(sim, handle, message);
+    }
+
+    fn handle(&mut self, sim: &mut Sim<Self::Event>, event: Self::Event) {
+        self.0.handle(sim, event);
+        TAKEN.with_borrow_mut(|taken| {
+            if sim.now() >= STEP * (taken.len() as u64 + 1) {
+                let slots = |node| self.0.uplink_slots(node as u16).total.0;
+                taken.push(std::array::from_fn(slots));
+            }
+        });
+    }
+
+    fn period(&self) -> Bytes {
+        self.0.period()
+    }
+
+    fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
+        Pfc::blocks(config, kind, bytes)
+    }
+
+    fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {
+        self.0.close(ended)
+    }
+}
+
+/// Jain's index: 1 when all have as much, 1/n when one has all.
+fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    sum * sum / squares / shares.len() as f64
+}
+
+#[test]
+fn dcqcn_converges_to_fair_shares_of_eight_flows() {
+    // One starts after the other, so that they begin at rates far apart.
+    let config = fabric_config("nodes = 9");
+    let start = |node: u16| Ps(1_000) + Ps::from_ns(500_000) * u64::from(node);
+    let flows: Vec<Message> = (0..SENDERS)
+        .map(|node| message(start(node), Kind::Write, node, SENDERS, 80_000_000))
+        .collect();
+    let (_, end) = run_messages::<Sampled>(&config, &flows);
+    let counts = end.stats.packets.expect("packets");
+    assert!(counts.marked > 100, "{counts:?}");
+    assert_eq!(counts.dropped, 0);
+    let taken = TAKEN.take();
+    let shares = |from: usize, to: usize| -> Vec<f64> {
+        (0..usize::from(SENDERS)).map(|n| (taken[to][n] - taken[from][n]) as f64).collect()
+    };
+    // Until all have started, and the 20 ms from 30 ms on, by when rates have settled.
+    let (early, late) = (jain(&shares(3, 5)), jain(&shares(30, 50)));
+    assert!(late > 0.95, "Jain's index {late}, {early} at first: {:?}", shares(30, 50));
+    let used = shares(30, 50).iter().sum::<f64>() * 640.0 / 20e9;
+    assert!(used > 0.9, "{used} of the link");
+}
+
+#[test]
+fn nothing_is_lost_when_64_send_to_one() {
+    for topology in ["single-switch", "leaf-spine"] {
+        let config = fabric_config(&format!("nodes = 80\ntopology = \"{topology}\""));
+        let incast: Vec<Message> =
+            (1..65).map(|node| message(Ps(1_000), Kind::Write, node, 0, 1_000_000)).collect();
+        let (_, end) = run_messages::<Pfc>(&config, &incast);
+        let counts = end.stats.packets.expect("packets");
+        assert_eq!((counts.dropped, counts.retransmitted, counts.timeouts), (0, 0, 0));
+        assert!(counts.pauses > Some(64), "{topology}: {counts:?}");
+    }
+}
+
+/// Mean time of 64 B writes that share a host, and nothing else, with one of eight senders to a
+/// node, and of those of a host that takes no part.
+fn victims_and_neighbours<F: Fabric>() -> (f64, f64) {
+    let config = fabric_config("nodes = 12");
+    let mut messages: Vec<Message> =
+        (1..9).map(|node| message(Ps(1_000), Kind::Write, node, 0, 500_000)).collect();
+    for at in 0..20 {
+        let later = Ps::from_ns(20_000 + 1_300 * at);
+        messages.push(message(later, Kind::Write, 1, 10, 64));
+        messages.push(message(later, Kind::Write, 9, 11, 64));
+    }
+    let (finished, _) = run_messages::<F>(&config, &messages);
+    let mean = |first: usize| {
+        let own = (first..messages.len()).step_by(2);
+        own.map(|n| (finished[n] - messages[n].arrival).0).sum::<u64>() as f64 / 20.0
+    };
+    (mean(8), mean(9))
+}
+
+#[test]
+fn a_victim_of_a_paused_link_waits_and_its_neighbour_does_not() {
+    let frame = 193.0 * 640.0;
+    let (victim, neighbour) = victims_and_neighbours::<Pfc>();
+    assert_eq!(neighbour, unloaded(64, Ps::ZERO).0 as f64);
+    // A pause ends when what came over xon has left: two frames of this sender, and of its headroom
+    // at most 7.7, while each of the others sends as many. The victim meets it at any point, and on
+    // average waits for more than one frame of each.
+    let waited = (victim - neighbour) / frame;
+    assert!((8.0..8.0 * 9.7).contains(&waited), "{waited} frames");
+    // Where nothing is paused, it waits for the frame that its host is sending.
+    let (victim, neighbour) = victims_and_neighbours::<Roce>();
+    let waited = (victim - neighbour) / frame;
+    assert!((0.0..=1.0).contains(&waited), "{waited} frames");
+}
+
+/// Table 1's one-way budget at 100 Gb/s, a frame that is stored twice, and those before it.
+fn unloaded(bytes: u64, stack: Ps) -> Ps {
+    let slot = 640;
+    let payload = 1_500 - 16 - 44;
+    let before = (bytes - 1) / payload;
+    let last = Frame::of(16 + 44 + bytes - before * payload);
+    let budget = Ps(557_440) + stack * 2;
+    budget + Ps(slot * (before * 193 + 2 * u64::from(last.tail)))
+}
+
+#[test]
+fn messages_alone_take_the_budget_to_the_picosecond() {
+    let config = fabric_config("nodes = 3");
+    let time = |bytes, kind| {
+        let alone = [message(Ps(5_000), kind, 0, 1, bytes)];
+        let (pfc, _) = run_messages::<Pfc>(&config, &alone);
+        let (roce, _) = run_messages::<Roce>(&config, &alone);
+        (pfc[0] - Ps(5_000), roce[0] - Ps(5_000))
+    };
+    let stack = Ps(230_200);
+    for bytes in [1, 64, 1_440, 14_400] {
+        let expected = (unloaded(bytes, Ps::ZERO), unloaded(bytes, stack));
+        assert_eq!(time(bytes, Kind::Write), expected, "{bytes} B");
+    }
+    // A request of 64 B, the least frame, then the data.
+    let request = Ps(640 * 2 * u64::from(Frame::of(60).tail));
+    let read = |stack| Ps(557_440) + stack * 2 + request + unloaded(64, stack);
+    assert_eq!(time(64, Kind::Read), (read(Ps::ZERO), read(stack)));
+}
+
+#[test]
+fn all_ends_on_every_network_with_frames_beside() {
+    for topology in ["single-switch", "leaf-spine"] {
+        for (balancing, background) in [("ecmp", 0.0), ("spray", 0.3)] {
+            for fabric in ["pfc", "roce"] {
+                let scenario = scenario(&format!(
+                    "[fabric]\nnodes = 32\ntopology = \"{topology}\"\n[fabric.leaf_spine]\n\
+                     rack_nodes = 8\nspines = 2\nbalancing = \"{balancing}\"\n[fabric.roce]\n\
+                     buffer_bytes = 36864\n[background]\nload = {background}\n[workload]\n\
+                     pattern = \"incast\"\nload = 0.65\nmessage_bytes = 30000\n\
+                     read_fraction = 0.5\nmessages = 3000"
+                ));
+                let result = run_scenario(&scenario, fabric, None);
+                assert_eq!(result.messages_finished, 3_000);
+                let counts = result.packets.expect("packets");
+                if fabric == "pfc" {
+                    assert_eq!(counts.dropped, 0);
+                    continue;
+                }
+                assert!(counts.dropped > 50, "{topology}, {balancing}: {counts:?}");
+                // Go-back-N sends again what came.
+                assert!(counts.retransmitted > counts.dropped, "{counts:?}");
+                assert_eq!(counts.pauses, None);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_packet_alone_never_waits_for_the_timeout_of_a_flow_that_has_ended() {
+    // The request has ended when the response's packets are paced.
+    let scenario = scenario(
+        "[fabric]\nnodes = 2\n[workload]\nload = 0.01\nmessage_bytes = 7201\nread_fraction = 1\n\
+         messages = 50",
+    );
+    let result = run_scenario(&scenario, "roce", None);
+    let latency_ns = result.kinds.all.latency_ns_max.expect("measured");
+    assert!(latency_ns < 20_000.0, "{latency_ns} ns, of a timeout of 500,000 ns");
+}
