@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let config = Scenario::default_with(&changes, FABRIC_NAMES)?.fabric;
     let mut budget = Budget::of(arguments.fabric, arguments.op, &config);
     if let Some(bytes) = arguments.bytes {
-        budget.add_message(arguments, &config, Bytes(bytes))?;
+        budget.add_message(arguments, &config, Bytes(bytes));
     }
     arguments.format.print(&budget, Budget::table)
 }
@@ -133,17 +133,8 @@ impl Budget {
         }
     }
 
-    fn add_message(
-        &mut self,
-        arguments: &Arguments,
-        config: &FabricConfig,
-        bytes: Bytes,
-    ) -> Result<(), Failure> {
-        let Some(simulated) = fabrics::find(self.fabric) else {
-            let names = FABRIC_NAMES.join(", ");
-            let problem = format!("--bytes: {} is not simulated: allowed are {names}", self.fabric);
-            return Err(Failure::Input(problem));
-        };
+    fn add_message(&mut self, arguments: &Arguments, config: &FabricConfig, bytes: Bytes) {
+        let simulated = fabrics::find(self.fabric).expect("every stack of the budget is a fabric");
         let timing = Timing::of(config);
         let total = timing.total(&arguments.fabric.stages(arguments.op, &timing));
         let latency = (simulated.alone)(config, arguments.op.kind(), bytes);
@@ -152,7 +143,6 @@ impl Budget {
             serialization_ns: latency.saturating_sub(total).as_ns_f64(),
             latency_ns: latency.as_ns_f64(),
         });
-        Ok(())
     }
 
     fn table(&self, style: TableStyle) -> String {

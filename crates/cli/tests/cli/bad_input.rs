@@ -137,11 +137,6 @@ fn arguments() {
     refused(folder, &["sim"], "the following required arguments were not provided: <SCENARIO>");
     refused(
         folder,
-        &["latency", "--fabric", "roce", "--bytes", "64"],
-        &format!("--bytes: roce is not simulated: allowed are {known}"),
-    );
-    refused(
-        folder,
         &["workload", "show", "hadup"],
         "hadup: no such file: allowed are files and hadoop, spark, sparksql, graphlab, memcached",
     );

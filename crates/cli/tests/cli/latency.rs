@@ -79,6 +79,18 @@ fn a_simulated_message_is_the_stages_and_its_blocks() {
 }
 
 #[test]
+fn every_stack_is_simulated_and_takes_its_stages_and_more() {
+    for fabric in ["edm", "raw-ethernet", "roce", "tcp"] {
+        let budget = latency(&["--fabric", fabric, "--op", "write", "--bytes", "64"]);
+        let ns = |value: &serde_json::Value| value.as_f64().unwrap();
+        let message = &budget["message"];
+        assert!(ns(&message["serialization_ns"]) >= 9.0 * 2.56 - 1e-9, "{fabric}: {message}");
+        let sum = ns(&budget["total_ns"]) + ns(&message["serialization_ns"]);
+        assert!((ns(&message["latency_ns"]) - sum).abs() < 1e-9, "{fabric}: {message}");
+    }
+}
+
+#[test]
 fn a_key_of_the_network_changes_its_stage() {
     let budget = latency(&["--set", "fabric.propagation_ns=50"]);
     assert!((budget["total_ns"].as_f64().unwrap() - (299.52 + 4.0 * 40.0)).abs() < 1e-9);
