@@ -31,7 +31,7 @@ impl Transport for Frames {
         Bytes(0)
     }
 
-    fn queue(&self, _kind: PortKind) -> DropTail {
+    fn queue(&self, _kind: PortKind, _seed: u64) -> DropTail {
         DropTail::ENDLESS
     }
 

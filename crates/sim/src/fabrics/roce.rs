@@ -135,7 +135,7 @@ impl Transport for GoBackN {
         ROCE_STACK
     }
 
-    fn queue(&self, kind: PortKind) -> DropTail {
+    fn queue(&self, kind: PortKind, _seed: u64) -> DropTail {
         // A host's interface has the host's memory behind it.
         let limit_bytes = if kind == PortKind::HostUp { u64::MAX } else { self.0.buffer.0 };
         DropTail { limit_bytes, ..DropTail::ENDLESS }

@@ -78,7 +78,10 @@ impl<T: Transport> Network<T> {
             let slot = layout.slot(kind);
             let arbitration = ethermem_edm::Arbitration::Fair;
             let link = Transmitter::new(slot, &config.background, arbitration, seed, id.into());
-            Port::new(link, transport.queue(kind), layout.latency(kind))
+            // Its own draws of the run's seed, apart from those of its background frames.
+            let own =
+                SplitMix64::seed_from_u64(seed ^ (u64::from(id) + 1).rotate_left(32)).next_u64();
+            Port::new(link, transport.queue(kind, own), layout.latency(kind))
         };
         let limits = |port| transport.pause_limits(layout.kind(port)).map(Ingress::new);
         let ingress: Vec<Option<Ingress>> = (0..layout.ports()).map(limits).collect();

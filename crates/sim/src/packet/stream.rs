@@ -158,7 +158,7 @@ impl<C: Congestion> Transport for Stream<C> {
         C::stack()
     }
 
-    fn queue(&self, kind: PortKind) -> DropTail {
+    fn queue(&self, kind: PortKind, _seed: u64) -> DropTail {
         self.congestion.queue(kind)
     }
 

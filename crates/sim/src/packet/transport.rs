@@ -36,8 +36,8 @@ pub trait Transport: Sized {
         Ps::ZERO
     }
 
-    /// The queue of a port.
-    fn queue(&self, kind: PortKind) -> Self::Queue;
+    /// The queue of a port; `seed`, another one at each port, is for its random draws.
+    fn queue(&self, kind: PortKind, seed: u64) -> Self::Queue;
 
     /// What the switch behind ports of this kind allows; `None` where nothing pauses them.
     fn pause_limits(&self, _kind: PortKind) -> Option<PauseLimits> {

@@ -2,16 +2,16 @@
 
 use std::cell::RefCell;
 
-use ethermem_sim::engine::{Fabric, Handle, Sim, Violation};
+use ethermem_sim::engine::Fabric;
 use ethermem_sim::fabrics::pfc::Pfc;
 use ethermem_sim::fabrics::roce::Roce;
-use ethermem_sim::metrics::FabricStats;
 use ethermem_sim::packet::Frame;
-use ethermem_sim::workload::LinkBlocks;
-use ethermem_sim::{FabricConfig, Kind, Message};
-use ethermem_units::{Bytes, Ps};
+use ethermem_sim::{Kind, Message};
+use ethermem_units::Ps;
 
-use crate::support::{fabric_config, message, run_messages, run_scenario, scenario};
+use crate::support::{
+    Watch, Watched, fabric_config, message, run_messages, run_messages_from, run_scenario, scenario,
+};
 
 const SENDERS: u16 = 8;
 /// Time between two looks.
@@ -22,40 +22,14 @@ thread_local! {
     static TAKEN: RefCell<Vec<[u64; SENDERS as usize]>> = const { RefCell::new(Vec::new()) };
 }
 
-/// PFC with DCQCN whose senders are looked at once a step.
-struct Sampled(Pfc);
-
-impl Fabric for Sampled {
-    type Event = <Pfc as Fabric>::Event;
-
-    fn build(config: &FabricConfig, seed: u64) -> Sampled {
-        Sampled(Pfc::build(config, seed))
-    }
-
-    fn submit(&mut self, sim: &mut Sim<Self::Event>, handle: Handle, message: &Message) {
-        self.0.submit(sim, handle, message);
-    }
-
-    fn handle(&mut self, sim: &mut Sim<Self::Event>, event: Self::Event) {
-        self.0.handle(sim, event);
+impl Watch for Pfc {
+    fn look(&self, now: Ps) {
         TAKEN.with_borrow_mut(|taken| {
-            if sim.now() >= STEP * (taken.len() as u64 + 1) {
-                let slots = |node| self.0.uplink_slots(node as u16).total.0;
+            if now >= STEP * (taken.len() as u64 + 1) {
+                let slots = |node| self.uplink_slots(node as u16).total.0;
                 taken.push(std::array::from_fn(slots));
             }
         });
-    }
-
-    fn period(&self) -> Bytes {
-        self.0.period()
-    }
-
-    fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
-        Pfc::blocks(config, kind, bytes)
-    }
-
-    fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {
-        self.0.close(ended)
     }
 }
 
@@ -74,7 +48,7 @@ fn dcqcn_converges_to_fair_shares_of_eight_flows() {
     let flows: Vec<Message> = (0..SENDERS)
         .map(|node| message(start(node), Kind::Write, node, SENDERS, 80_000_000))
         .collect();
-    let (_, end) = run_messages::<Sampled>(&config, &flows);
+    let (_, end) = run_messages::<Watched<Pfc>>(&config, &flows);
     let counts = end.stats.packets.expect("packets");
     assert!(counts.marked > 100, "{counts:?}");
     assert_eq!(counts.dropped, 0);
@@ -87,6 +61,16 @@ fn dcqcn_converges_to_fair_shares_of_eight_flows() {
     assert!(late > 0.95, "Jain's index {late}, {early} at first: {:?}", shares(30, 50));
     let used = shares(30, 50).iter().sum::<f64>() * 640.0 / 20e9;
     assert!(used > 0.9, "{used} of the link");
+}
+
+#[test]
+fn marks_are_drawn_from_the_seed_of_the_run() {
+    let config = fabric_config("nodes = 9");
+    let incast: Vec<Message> =
+        (0..8).map(|node| message(Ps(1_000), Kind::Write, node, 8, 2_000_000)).collect();
+    let finished = |seed| run_messages_from::<Pfc>(seed, &config, &incast).0;
+    assert_eq!(finished(1), finished(1));
+    assert_ne!(finished(1), finished(2), "the same packets are marked");
 }
 
 #[test]

@@ -3,20 +3,20 @@
 
 use std::cell::RefCell;
 
-use ethermem_sim::engine::{Alone, Fabric, Handle, Sim, Violation};
+use ethermem_sim::engine::Alone;
 use ethermem_sim::fabrics::dctcp::Dctcp;
 use ethermem_sim::fabrics::pfabric::Pfabric;
 use ethermem_sim::fabrics::raw_ethernet::RawEthernet;
 use ethermem_sim::fabrics::tcp::Tcp;
-use ethermem_sim::metrics::FabricStats;
 use ethermem_sim::packet::Frame;
-use ethermem_sim::workload::LinkBlocks;
-use ethermem_sim::{FabricConfig, Kind, Message};
+use ethermem_sim::{Kind, Message};
 use ethermem_units::{Bytes, Ps};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::support::{fabric_config, message, run_messages, run_scenario, scenario};
+use crate::support::{
+    Watch, Watched, fabric_config, message, run_messages, run_scenario, scenario,
+};
 
 /// A full frame on the line.
 fn full_bytes() -> u64 {
@@ -28,36 +28,9 @@ thread_local! {
     static SAMPLES: RefCell<Vec<(Ps, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// DCTCP whose queue in front of node 2 is looked at with every event.
-struct Sampled(Dctcp);
-
-impl Fabric for Sampled {
-    type Event = <Dctcp as Fabric>::Event;
-
-    fn build(config: &FabricConfig, seed: u64) -> Sampled {
-        Sampled(Dctcp::build(config, seed))
-    }
-
-    fn submit(&mut self, sim: &mut Sim<Self::Event>, handle: Handle, message: &Message) {
-        self.0.submit(sim, handle, message);
-    }
-
-    fn handle(&mut self, sim: &mut Sim<Self::Event>, event: Self::Event) {
-        self.0.handle(sim, event);
-        let queued = self.0.egress_bytes(2, sim.now());
-        SAMPLES.with_borrow_mut(|samples| samples.push((sim.now(), queued)));
-    }
-
-    fn period(&self) -> Bytes {
-        self.0.period()
-    }
-
-    fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
-        Dctcp::blocks(config, kind, bytes)
-    }
-
-    fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {
-        self.0.close(ended)
+impl Watch for Dctcp {
+    fn look(&self, now: Ps) {
+        SAMPLES.with_borrow_mut(|samples| samples.push((now, self.egress_bytes(2, now))));
     }
 }
 
@@ -66,7 +39,7 @@ fn two_long_dctcp_senders_keep_the_queue_near_k_and_the_link_full() {
     let config = fabric_config("nodes = 3");
     let bytes = 20_000_000;
     let writes = [0, 1].map(|node| message(Ps(1_000), Kind::Write, node, 2, bytes));
-    let (finished, end) = run_messages::<Sampled>(&config, &writes);
+    let (finished, end) = run_messages::<Watched<Dctcp>>(&config, &writes);
     let ended = finished.iter().max().expect("two").0;
     let k = config.packet.dctcp.ecn_threshold.0 as f64;
     let full = full_bytes() as f64;

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use ethermem_sim::engine::{Engine, Fabric, Loss, Observer, RunEnd};
-use ethermem_sim::metrics::RunResult;
+use ethermem_sim::engine::{Engine, Fabric, Handle, Loss, Observer, RunEnd, Sim, Violation};
+use ethermem_sim::metrics::{FabricStats, RunResult};
 use ethermem_sim::output::MessageWriter;
 use ethermem_sim::run::{RunOptions, run};
 use ethermem_sim::scenario::Scenario;
+use ethermem_sim::workload::LinkBlocks;
 use ethermem_sim::{FabricConfig, Kind, Message, MessageSource, NodeIndex, SourceError, fabrics};
 use ethermem_units::{Bytes, Ps};
 
@@ -60,19 +61,66 @@ impl Observer for Finished {
     }
 }
 
-/// Runs messages, in order of arrival, on a fabric; gives when each finished.
+/// Runs messages, in order of arrival, on a fabric of seed 1; gives when each finished.
 pub(crate) fn run_messages<F: Fabric>(
+    config: &FabricConfig,
+    messages: &[Message],
+) -> (Vec<Ps>, RunEnd) {
+    run_messages_from::<F>(1, config, messages)
+}
+
+/// [`run_messages`] from another seed.
+pub(crate) fn run_messages_from<F: Fabric>(
+    seed: u64,
     config: &FabricConfig,
     messages: &[Message],
 ) -> (Vec<Ps>, RunEnd) {
     let numbered = messages.iter().enumerate();
     let numbered: Vec<_> = numbered.map(|(n, m)| Message { index: n as u64, ..*m }).collect();
     let mut finished = Finished(vec![None; messages.len()]);
-    let end = Engine::new(F::build(config, 1))
+    let end = Engine::new(F::build(config, seed))
         .run(&mut List(numbered.into_iter()), &mut finished, &AtomicBool::new(false), &|_| {})
         .unwrap_or_else(|error| panic!("{error}"));
     let all = finished.0.into_iter().map(|at| at.expect("every message finishes"));
     (all.collect(), end)
+}
+
+/// A fabric that a test looks into while it runs.
+pub(crate) trait Watch: Fabric {
+    /// Called after every event.
+    fn look(&self, now: Ps);
+}
+
+/// Runs as its fabric does, and has it looked at.
+pub(crate) struct Watched<F>(F);
+
+impl<F: Watch> Fabric for Watched<F> {
+    type Event = F::Event;
+
+    fn build(config: &FabricConfig, seed: u64) -> Watched<F> {
+        Watched(F::build(config, seed))
+    }
+
+    fn submit(&mut self, sim: &mut Sim<F::Event>, handle: Handle, message: &Message) {
+        self.0.submit(sim, handle, message);
+    }
+
+    fn handle(&mut self, sim: &mut Sim<F::Event>, event: F::Event) {
+        self.0.handle(sim, event);
+        self.0.look(sim.now());
+    }
+
+    fn period(&self) -> Bytes {
+        self.0.period()
+    }
+
+    fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
+        F::blocks(config, kind, bytes)
+    }
+
+    fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {
+        self.0.close(ended)
+    }
 }
 
 /// Runs a scenario on one fabric, as the command does.

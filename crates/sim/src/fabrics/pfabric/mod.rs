@@ -162,7 +162,7 @@ impl Transport for Hosts {
         config.packet.pfabric.header
     }
 
-    fn queue(&self, _kind: PortKind) -> PriorityQueue {
+    fn queue(&self, _kind: PortKind, _seed: u64) -> PriorityQueue {
         PriorityQueue::new(self.buffer_bytes)
     }
 

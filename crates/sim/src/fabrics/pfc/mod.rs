@@ -237,13 +237,14 @@ impl Transport for Dcqcn {
         config.packet.pfc.header
     }
 
-    fn queue(&self, kind: PortKind) -> LosslessQueue {
+    fn queue(&self, kind: PortKind, seed: u64) -> LosslessQueue {
         // A host's interface is paced, and marks nothing.
         if kind == PortKind::HostUp {
-            return LosslessQueue::new(Red::NEVER);
+            return LosslessQueue::new(Red::NEVER, seed);
         }
         let scale = self.config.link.as_gbps_f64() / PAPER_GBPS;
-        LosslessQueue::new(self.config.packet.pfc.red(scale, faster(&self.layout, kind)))
+        let red = self.config.packet.pfc.red(scale, faster(&self.layout, kind));
+        LosslessQueue::new(red, seed)
     }
 
     fn pause_limits(&self, kind: PortKind) -> Option<PauseLimits> {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::packet::{Discipline, Packet, PacketId, Packets, UNPAUSED_RANK};
+use crate::packet::{Discipline, PacketId, Packets, UNPAUSED_RANK};
 
 /// The chance of a mark, by the bytes that a packet finds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,26 +42,23 @@ pub struct LosslessQueue {
     control: VecDeque<PacketId>,
     data: VecDeque<PacketId>,
     paused: bool,
-    /// Seeded by the port of the first packet that could be marked.
-    random: Option<SplitMix64>,
+    random: SplitMix64,
 }
 
 impl LosslessQueue {
-    /// An empty one.
+    /// An empty one, whose marks are drawn from `seed`.
     #[must_use]
-    pub fn new(red: Red) -> LosslessQueue {
+    pub fn new(red: Red, seed: u64) -> LosslessQueue {
         let (control, data) = (VecDeque::new(), VecDeque::new());
-        LosslessQueue { red, control, data, paused: false, random: None }
+        LosslessQueue { red, control, data, paused: false, random: SplitMix64::seed_from_u64(seed) }
     }
 
-    fn marks<H>(&mut self, packet: &Packet<H>, queued_bytes: u64) -> bool {
+    fn marks(&mut self, queued_bytes: u64) -> bool {
         let chance = self.red.chance(queued_bytes);
         if chance <= 0.0 {
             return false;
         }
-        let seed = packet.port.into();
-        let random = self.random.get_or_insert_with(|| SplitMix64::seed_from_u64(seed));
-        ((random.next_u64() >> 11) as f64) < chance * (1u64 << 53) as f64
+        ((self.random.next_u64() >> 11) as f64) < chance * (1u64 << 53) as f64
     }
 }
 
@@ -77,7 +74,7 @@ impl<H: Copy> Discipline<H> for LosslessQueue {
         if packet.rank == UNPAUSED_RANK {
             self.control.push_back(id);
         } else {
-            packet.marked |= self.marks(packet, queued_bytes);
+            packet.marked |= self.marks(queued_bytes);
             self.data.push_back(id);
         }
         true
