@@ -33,6 +33,24 @@ pub struct RunOptions<'a> {
     pub timeline: Option<Timeline>,
 }
 
+impl<'a> RunOptions<'a> {
+    /// A run under the fabric's name, to its end, that is neither watched nor drawn.
+    #[must_use]
+    pub fn of(fabric: &'a FabricEntry) -> RunOptions<'a> {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        RunOptions {
+            fabric,
+            label: fabric.name.to_owned(),
+            scenario_name: String::new(),
+            commit: None,
+            interrupt: &NEVER,
+            progress: &|_| {},
+            messages: None,
+            timeline: None,
+        }
+    }
+}
+
 /// Why there is no result.
 #[derive(Debug)]
 pub enum RunFailure {

@@ -84,6 +84,24 @@ fn the_commands_of_the_guides_run() {
     assert!(ran >= 11, "{ran} commands");
 }
 
+#[test]
+fn the_guide_to_fabrics_quotes_its_example() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let (guide, example) = (read("docs/add-a-fabric.md"), read("examples/round_robin_fabric.rs"));
+    let quoted: Vec<&str> = blocks(&guide)
+        .into_iter()
+        .filter(|&(language, _)| language == "rust")
+        .map(|b| b.1)
+        .collect();
+    assert_eq!(quoted.len(), 3);
+    for code in quoted {
+        assert!(example.contains(code), "not in the example:\n{code}");
+    }
+    let lines = example.lines().count();
+    assert!(guide.contains(&format!("takes {lines}\nlines")), "{lines} lines");
+    assert!(lines < 150, "{lines} lines");
+}
+
 fn run(folder: &Path, code: &str) -> usize {
     let lines = code.lines().filter(|line| line.starts_with("ethermem "));
     let mut ran = 0;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ethermem_sim::fabrics::{self, FABRIC_NAMES};
 use ethermem_sim::metrics::RunResult;
@@ -45,17 +45,9 @@ impl Case {
 
     /// Runs it to its end.
     pub(crate) fn run(&self) -> RunResult {
-        let interrupt = AtomicBool::new(false);
-        let options = RunOptions {
-            fabric: fabrics::find(self.fabric).expect("a case names a fabric of the registry"),
-            label: self.label.clone(),
-            scenario_name: self.label.clone(),
-            commit: None,
-            interrupt: &interrupt,
-            progress: &|_| {},
-            messages: None,
-            timeline: None,
-        };
+        let fabric = fabrics::find(self.fabric).expect("a case names a fabric of the registry");
+        let (label, scenario_name) = (self.label.clone(), self.label.clone());
+        let options = RunOptions { label, scenario_name, ..RunOptions::of(fabric) };
         run(&self.parse(), options).unwrap_or_else(|error| panic!("{}: {error}", self.label))
     }
 }

@@ -42,6 +42,19 @@ pub struct FabricEntry {
 }
 
 impl FabricEntry {
+    /// A fabric under its name, with what it is in a line.
+    #[must_use]
+    pub const fn new<F: Fabric>(name: &'static str, summary: &'static str) -> FabricEntry {
+        FabricEntry {
+            name,
+            summary,
+            blocks: F::blocks,
+            alone: alone::<F>,
+            leaf_spine: F::LEAF_SPINE,
+            run: run_on::<F>,
+        }
+    }
+
     /// Whether the fabric runs on a topology.
     ///
     /// # Errors
@@ -56,35 +69,48 @@ impl FabricEntry {
     }
 }
 
-const fn entry<F: Fabric>(name: &'static str, summary: &'static str) -> FabricEntry {
-    FabricEntry {
-        name,
-        summary,
-        blocks: F::blocks,
-        alone: alone::<F>,
-        leaf_spine: F::LEAF_SPINE,
-        run: run_on::<F>,
-    }
-}
-
 fn alone<F: Fabric>(config: &FabricConfig, kind: Kind, bytes: Bytes) -> Ps {
     Alone::<F>::new(config).time(kind, bytes)
 }
 
 /// Every fabric, the default first.
 pub const FABRICS: &[FabricEntry] = &[
-    entry::<edm::Edm>("edm", "memory in the PHY, grants from a scheduler in the switch"),
-    entry::<raw_ethernet::RawEthernet>("raw-ethernet", "MAC frames, store-and-forward L2 switch"),
-    entry::<ird::Ird>("ird", "idealised receiver-driven: credits by SRPT, paced by the receiver"),
-    entry::<fastpass::Fastpass>("fastpass", "an arbiter on its own link allocates timeslots"),
-    entry::<cxl::Cxl>("cxl", "flits and credits from hop to hop, one queue a switch port"),
-    entry::<dctcp::Dctcp>("dctcp", "TCP that cuts its window by the share of marked packets"),
-    entry::<pfabric::Pfabric>("pfabric", "switches send and keep what has least to go"),
-    entry::<pfc::Pfc>("pfc", "lossless: links are paused, senders cut their rates by marks"),
-    entry::<roce::Roce>("roce", "RoCEv2's stack, go-back-N over switches that drop"),
-    entry::<tcp::Tcp>("tcp", "NewReno with an initial window of two, a stack in hardware"),
-    entry::<output_queued::OutputQueued>("output-queued", "bound: EDM's path, nobody schedules"),
-    entry::<ideal::Ideal>("ideal", "bound: every message alone on its path"),
+    FabricEntry::new::<edm::Edm>("edm", "memory in the PHY, grants from a scheduler in the switch"),
+    FabricEntry::new::<raw_ethernet::RawEthernet>(
+        "raw-ethernet",
+        "MAC frames, store-and-forward L2 switch",
+    ),
+    FabricEntry::new::<ird::Ird>(
+        "ird",
+        "idealised receiver-driven: credits by SRPT, paced by the receiver",
+    ),
+    FabricEntry::new::<fastpass::Fastpass>(
+        "fastpass",
+        "an arbiter on its own link allocates timeslots",
+    ),
+    FabricEntry::new::<cxl::Cxl>(
+        "cxl",
+        "flits and credits from hop to hop, one queue a switch port",
+    ),
+    FabricEntry::new::<dctcp::Dctcp>(
+        "dctcp",
+        "TCP that cuts its window by the share of marked packets",
+    ),
+    FabricEntry::new::<pfabric::Pfabric>("pfabric", "switches send and keep what has least to go"),
+    FabricEntry::new::<pfc::Pfc>(
+        "pfc",
+        "lossless: links are paused, senders cut their rates by marks",
+    ),
+    FabricEntry::new::<roce::Roce>("roce", "RoCEv2's stack, go-back-N over switches that drop"),
+    FabricEntry::new::<tcp::Tcp>(
+        "tcp",
+        "NewReno with an initial window of two, a stack in hardware",
+    ),
+    FabricEntry::new::<output_queued::OutputQueued>(
+        "output-queued",
+        "bound: EDM's path, nobody schedules",
+    ),
+    FabricEntry::new::<ideal::Ideal>("ideal", "bound: every message alone on its path"),
 ];
 
 /// The names of all fabrics, the default first.

@@ -130,15 +130,8 @@ pub(crate) fn run_scenario(
     messages: Option<&Path>,
 ) -> RunResult {
     let messages = messages.map(|path| MessageWriter::create(path).expect("a writable file"));
-    let options = RunOptions {
-        fabric: fabrics::find(fabric).expect("a fabric of the registry"),
-        label: fabric.to_owned(),
-        scenario_name: "test.toml".to_owned(),
-        commit: None,
-        interrupt: &AtomicBool::new(false),
-        progress: &|_| {},
-        messages,
-        timeline: None,
-    };
-    run(scenario, options).unwrap_or_else(|error| panic!("{fabric}, {scenario:?}: {error}"))
+    let fabric = fabrics::find(fabric).expect("a fabric of the registry");
+    let scenario_name = "test.toml".to_owned();
+    let options = RunOptions { scenario_name, messages, ..RunOptions::of(fabric) };
+    run(scenario, options).unwrap_or_else(|error| panic!("{}, {scenario:?}: {error}", fabric.name))
 }
