@@ -186,7 +186,7 @@ impl Transport for GoBackN {
         }
     }
 
-    fn feedback_packets(_packets: u64) -> u64 {
+    fn feedback_packets(_config: &FabricConfig, _packets: u64) -> u64 {
         1
     }
 }

@@ -114,6 +114,9 @@ impl<T: Transport> Fabric for PacketFabric<T> {
                 }
                 self.network.flows.release(flow);
             }
+            Event::Wake(end, node) => {
+                self.transport.on_wake(&mut Net { sim, network: &mut self.network }, end, node);
+            }
             Event::Pause(port) => self.network.set_paused(sim, port, true),
             Event::Resume(port) => self.network.set_paused(sim, port, false),
         }
@@ -138,7 +141,7 @@ impl<T: Transport> Fabric for PacketFabric<T> {
         let rest = bytes.0 - (packets - 1) * sizes.payload_max;
         let data = (packets - 1) * u64::from(sizes.data(sizes.payload_max).line)
             + u64::from(sizes.data(rest).line);
-        let feedback = T::feedback_packets(packets) * u64::from(sizes.control().line);
+        let feedback = T::feedback_packets(config, packets) * u64::from(sizes.control().line);
         let (data, feedback) = (data as f64, feedback as f64);
         let mut blocks = LinkBlocks::unscheduled(kind, f64::from(sizes.data(0).line), data);
         let (uplink, downlink) = match kind {

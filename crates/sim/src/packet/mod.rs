@@ -5,11 +5,14 @@
 //! `docs/internals/packet-fabrics.md`.
 
 mod config;
+mod deadlines;
 mod discipline;
 mod fabric;
 mod flow;
 mod frame;
+mod levels;
 mod network;
+mod pacer;
 mod pause;
 mod port;
 mod received;
@@ -20,12 +23,15 @@ mod timers;
 mod transport;
 
 pub use config::PacketConfig;
+pub use deadlines::Deadlines;
 pub use discipline::{Discipline, DropTail};
 pub use fabric::PacketFabric;
 pub use flow::{Flow, FlowId, Purpose};
 pub(crate) use flow::{Flows, Opening};
 pub use frame::{FRAME_OVERHEAD_BYTES, Frame, GAP_BYTES, PREAMBLE_BYTES};
+pub use levels::Levels;
 pub use network::{Event, Network};
+pub use pacer::Pacers;
 pub(crate) use pause::Ingress;
 pub use pause::{PauseLimits, UNPAUSED_RANK};
 pub use received::Received;

@@ -17,7 +17,7 @@ use crate::engine::{Handle, Sim};
 use crate::message::NodeIndex;
 use crate::metrics::PacketCounts;
 use crate::output::{Timeline, TrackId};
-use crate::topology::{Balancing, Layout, LinkTracks, PortId, Transmitter};
+use crate::topology::{Balancing, Layout, LinkTracks, PortId, PortKind, Transmitter};
 
 /// What a network of packets schedules.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,8 @@ pub enum Event {
     Pause(PortId),
     /// A paused port goes on.
     Resume(PortId),
+    /// One end of what a node does is to go on.
+    Wake(End, NodeIndex),
     /// The memory has what a request asked for.
     Respond(FlowId),
 }
@@ -417,6 +419,20 @@ impl<T: Transport> Network<T> {
         }
         self.schedule(sim, id, deadline);
         false
+    }
+
+    /// When all that a node's interface was handed has left.
+    #[inline]
+    pub(super) fn interface_free(&self, node: NodeIndex, now: Ps) -> Ps {
+        let port = &self.ports[usize::from(node)];
+        let slot = self.layout.slot(PortKind::HostUp);
+        port.link.free().max(now) + slot * port.backlog().blocks().0
+    }
+
+    /// How long a packet with this much data takes a node's link.
+    #[inline]
+    pub(super) fn line(&self, data_bytes: u64) -> Ps {
+        self.layout.slot(PortKind::HostUp) * self.sizes.data(data_bytes).line_blocks().0
     }
 
     /// Bytes that wait at a port or are still to be sent.

@@ -186,7 +186,7 @@ impl<C: Congestion> Transport for Stream<C> {
         self.rearm(net, flow);
     }
 
-    fn feedback_packets(packets: u64) -> u64 {
+    fn feedback_packets(_config: &FabricConfig, packets: u64) -> u64 {
         packets
     }
 

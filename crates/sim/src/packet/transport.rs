@@ -53,6 +53,9 @@ pub trait Transport: Sized {
     /// The deadline of a flow that has not settled has come.
     fn on_timer(&mut self, _net: &mut Net<'_, Self>, _flow: FlowId) {}
 
+    /// A node is woken, as it asked for.
+    fn on_wake(&mut self, _net: &mut Net<'_, Self>, _end: End, _node: NodeIndex) {}
+
     /// Where it paces: a packet of a flow's source leaves its interface, now or, from a queue in
     /// order, later.
     fn on_left(&mut self, _net: &mut Net<'_, Self>, _left: Left) {}
@@ -64,7 +67,7 @@ pub trait Transport: Sized {
 
     /// Packets without data that it sends for a flow of `packets`, towards the flow's source: what
     /// counts as load beside the data.
-    fn feedback_packets(_packets: u64) -> u64 {
+    fn feedback_packets(_config: &FabricConfig, _packets: u64) -> u64 {
         0
     }
 
@@ -163,6 +166,12 @@ impl<T: Transport> Net<'_, T> {
         self.network.flows[flow].deadline = Ps::MAX;
     }
 
+    /// Wakes the transport for one end of what a node does at `at`, whatever else it is woken for.
+    #[inline]
+    pub fn wake(&mut self, end: End, node: NodeIndex, at: Ps) {
+        self.sim.at(at, Event::Wake(end, node));
+    }
+
     /// The destination has all of the flow: a message ends, a request is answered.
     pub fn deliver(&mut self, flow: FlowId) {
         self.network.deliver(self.sim, flow);
@@ -177,6 +186,20 @@ impl<T: Transport> Net<'_, T> {
     #[must_use]
     pub fn uplink_bytes(&self, node: NodeIndex) -> u64 {
         self.network.queued_bytes(node, self.sim.now())
+    }
+
+    /// When all that a node's interface was handed has left.
+    #[inline]
+    #[must_use]
+    pub fn interface_free(&self, node: NodeIndex) -> Ps {
+        self.network.interface_free(node, self.sim.now())
+    }
+
+    /// How long a packet with this much data takes a node's link.
+    #[inline]
+    #[must_use]
+    pub fn line(&self, data_bytes: u64) -> Ps {
+        self.network.line(data_bytes)
     }
 
     /// Counts packets that are sent once more, and deadlines that ran out.

@@ -198,7 +198,7 @@ impl Transport for Hosts {
         self.rearm(net, flow);
     }
 
-    fn feedback_packets(packets: u64) -> u64 {
+    fn feedback_packets(_config: &FabricConfig, packets: u64) -> u64 {
         packets
     }
 

@@ -1,0 +1,58 @@
+//! The deadlines of both ends of a flow, of which the network keeps one.
+
+use ethermem_units::Ps;
+
+use super::transport::End;
+
+/// When each end of a flow is to be looked at; `Ps::MAX` for never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    source: Ps,
+    destination: Ps,
+}
+
+impl Default for Deadlines {
+    fn default() -> Deadlines {
+        Deadlines { source: Ps::MAX, destination: Ps::MAX }
+    }
+}
+
+impl Deadlines {
+    /// Sets that of one end; gives the earlier of both, for the network.
+    #[inline]
+    pub fn set(&mut self, end: End, at: Ps) -> Ps {
+        match end {
+            End::Source => self.source = at,
+            End::Destination => self.destination = at,
+        }
+        self.source.min(self.destination)
+    }
+
+    /// Whether those of source and destination have come; those that have are set no more.
+    pub fn due(&mut self, now: Ps) -> (bool, bool) {
+        let due = |at: &mut Ps| {
+            let due = *at <= now;
+            if due {
+                *at = Ps::MAX;
+            }
+            due
+        };
+        (due(&mut self.source), due(&mut self.destination))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earlier_counts_and_each_comes_once() {
+        let mut deadlines = Deadlines::default();
+        assert_eq!(deadlines.set(End::Source, Ps(9)), Ps(9));
+        assert_eq!(deadlines.set(End::Destination, Ps(5)), Ps(5));
+        assert_eq!(deadlines.due(Ps(7)), (false, true));
+        assert_eq!(deadlines.set(End::Destination, Ps::MAX), Ps(9));
+        assert_eq!(deadlines.due(Ps(9)), (true, false));
+        assert_eq!(deadlines.due(Ps(99)), (false, false));
+    }
+}
