@@ -18,6 +18,7 @@ mod port;
 mod received;
 mod reno;
 mod slab;
+mod spray;
 mod stream;
 mod timers;
 mod transport;

@@ -6,6 +6,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::flow::NO_FLOW;
 use super::port::{Port, Sent};
+use super::spray::Spray;
 use super::timers::{Entry, Timers};
 use super::transport::{End, Left, Outgoing, Sizes, Transport};
 use super::{
@@ -50,8 +51,8 @@ pub struct Network<T: Transport> {
     pub(super) counts: PacketCounts,
     timers: Timers,
     memory_access: Ps,
-    /// What a spray takes next, by node.
-    spray: Vec<u8>,
+    /// What packets of a node take next, by node; empty where a flow keeps its spine.
+    spray: Vec<Spray>,
     flows_opened: u64,
     /// When a message last finished.
     pub(super) finished: Ps,
@@ -88,6 +89,10 @@ impl<T: Transport> Network<T> {
         let limits = |port| transport.pause_limits(layout.kind(port)).map(Ingress::new);
         let ingress: Vec<Option<Ingress>> = (0..layout.ports()).map(limits).collect();
         let pauses = ingress.iter().any(Option::is_some);
+        let balancing = layout.balancing().unwrap_or(T::balancing());
+        let sprays = layout.spines() > 0 && balancing != Balancing::Ecmp;
+        let spray = |node| Spray::new(layout.spines(), balancing, seed ^ u64::from(node));
+        let spray = (0..if sprays { config.nodes } else { 0 }).map(spray).collect();
         let counts = PacketCounts { pauses: pauses.then_some(0), ..PacketCounts::default() };
         Network {
             ports: (0..layout.ports()).map(port).collect(),
@@ -97,7 +102,7 @@ impl<T: Transport> Network<T> {
             counts,
             timers: Timers::default(),
             memory_access: config.memory_access,
-            spray: vec![0; usize::from(config.nodes)],
+            spray,
             flows_opened: 0,
             finished: Ps::ZERO,
             dropped: Vec::new(),
@@ -144,12 +149,8 @@ impl<T: Transport> Network<T> {
             End::Source => self.sizes.data(out.data_bytes),
             End::Destination => self.sizes.control(),
         };
-        let mut spine = flow.spine;
-        if self.layout.balancing() == Balancing::Spray {
-            let next = &mut self.spray[usize::from(source)];
-            *next = (*next + 1) % self.layout.spines() as u8;
-            spine = *next;
-        }
+        let spray = self.spray.get_mut(usize::from(source));
+        let spine = spray.map_or(flow.spine, Spray::next);
         self.flows.hold(id);
         self.counts.sent += 1;
         let packet = self.packets.insert(Packet {

@@ -7,7 +7,7 @@ use super::{Discipline, Flow, FlowId, Frame, Packet, PauseLimits};
 use crate::config::FabricConfig;
 use crate::engine::Sim;
 use crate::message::NodeIndex;
-use crate::topology::{Layout, PortKind};
+use crate::topology::{Balancing, Layout, PortKind};
 
 /// A transport. One value serves all hosts; what belongs to a flow is in its
 /// [`Transport::Flow`], what belongs to a host the transport keeps by node.
@@ -34,6 +34,11 @@ pub trait Transport: Sized {
     /// What a host's stack takes for a packet, either way, where the scenario does not say.
     fn stack() -> Ps {
         Ps::ZERO
+    }
+
+    /// How its packets are spread over spines, where the scenario does not say.
+    fn balancing() -> Balancing {
+        Balancing::Ecmp
     }
 
     /// The queue of a port; `seed`, another one at each port, is for its random draws.

@@ -27,8 +27,9 @@ pub(super) fn topology(fabric: &Table<'_>, link: BitsPerSecond) -> Result<Topolo
     let rack_nodes = table.integer("rack_nodes", 16, 1..=512)? as u16;
     let spines = table.integer("spines", 4, 1..=64)? as u16;
     let propagation = delay_ns(&table, "propagation_ns", 10)?;
-    let balancing =
-        table.choice("balancing", &[("ecmp", Balancing::Ecmp), ("spray", Balancing::Spray)])?;
+    let balancings =
+        [("ecmp", Balancing::Ecmp), ("spray", Balancing::Spray), ("permute", Balancing::Permute)];
+    let balancing = table.choice_or("balancing", "by fabric.kind", &balancings)?;
     if name == Name::SingleSwitch {
         table.finish()?;
         return Ok(Topology::SingleSwitch);

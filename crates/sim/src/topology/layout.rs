@@ -29,8 +29,8 @@ pub struct LeafSpine {
     pub spines: u16,
     /// One-way propagation of a link between leaf and spine.
     pub propagation: Ps,
-    /// What takes a packet to its spine.
-    pub balancing: Balancing,
+    /// What takes a packet to its spine; `None` for the transport's own.
+    pub balancing: Option<Balancing>,
 }
 
 /// How packets are spread over spines.
@@ -40,6 +40,8 @@ pub enum Balancing {
     Ecmp,
     /// Packets of a node take the spines in turn.
     Spray,
+    /// The same, in an order that is drawn anew after every round.
+    Permute,
 }
 
 /// What a port stands at.
@@ -64,7 +66,7 @@ pub struct Layout {
     racks: u16,
     /// 0 for a single switch.
     spines: u16,
-    balancing: Balancing,
+    balancing: Option<Balancing>,
     host_slot: Ps,
     core_slot: Ps,
     /// From a frame's last block leaving a port to where it is decided on next, by kind of port.
@@ -82,7 +84,7 @@ impl Layout {
         let host = timing.cycles(MAC) + stack;
         let hop = timing.hop(STANDARD_PCS);
         let (rack_nodes, spines, core_propagation, balancing) = match config.topology {
-            Topology::SingleSwitch => (config.nodes, 0, config.propagation, Balancing::Ecmp),
+            Topology::SingleSwitch => (config.nodes, 0, config.propagation, None),
             Topology::LeafSpine(clos) => {
                 (clos.rack_nodes, clos.spines, clos.propagation, clos.balancing)
             }
@@ -122,9 +124,9 @@ impl Layout {
         self.spines
     }
 
-    /// How packets are spread over them.
+    /// How packets are spread over them; `None` for the transport's own way.
     #[must_use]
-    pub fn balancing(&self) -> Balancing {
+    pub fn balancing(&self) -> Option<Balancing> {
         self.balancing
     }
 

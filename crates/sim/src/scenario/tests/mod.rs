@@ -255,7 +255,7 @@ fn every_key_is_read() {
             rack_nodes: 8,
             spines: 2,
             propagation: Ps(30_500),
-            balancing: Balancing::Spray,
+            balancing: Some(Balancing::Spray),
         }),
         link: BitsPerSecond::from_gbps(25).expect("an Ethernet rate"),
         propagation: Ps(12_500),
