@@ -19,5 +19,7 @@ pub use message::{
     MessageId, Modify, NodeId, Notification, Op, OpcodeBits, Outbound, RMW_BYTES, Request, RmwKind,
     RmwOperation, Status, StatusCode, SubmitError, Token, WriteKind,
 };
-pub use redundancy::{Interface, MirroredConfig, MirroredHost, RedundancyCounters, Transmit};
+pub use redundancy::{
+    Interface, MirroredConfig, MirroredHost, RedundancyCounters, Streams, Transmit,
+};
 pub use switch::{Emission, Notice, Switch};

@@ -68,8 +68,14 @@ fn blocks_pass_without_allocations() {
     let config = SchedulerConfig::new(NODES, &edm, Ps(2_560), SLOT);
     let host = |node| {
         let node = NodeId::at(node);
-        let host =
-            MirroredConfig { node, nodes: NODES, edm: &edm, messages_max: 64, interfaces: 2 };
+        let host = MirroredConfig {
+            node,
+            nodes: NODES,
+            edm: &edm,
+            messages_max: 64,
+            interfaces: 2,
+            start: 0,
+        };
         HostPort::new(HostPortConfig { host, read_bytes_max: 4_096 }, vec![0; 65_536])
     };
     let mut network = Network {

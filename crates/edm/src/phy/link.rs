@@ -162,7 +162,6 @@ impl LinkFaults {
         };
         if self.answered && self.allowed && peer_is_ready {
             self.state = State::Up;
-            self.allowed = false;
             self.idles = FIRST_IDLES;
         }
     }
@@ -177,5 +176,112 @@ impl LinkFaults {
         let idle = self.idles > 0;
         self.idles -= u32::from(idle);
         idle.then_some(Block::IDLE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the peer's signals say here: that this is its ninth failure.
+    const PEERS: u8 = 9;
+
+    fn signal(failure: u8, heard: u8, ready: bool) -> Option<LineBlock> {
+        Some(LineBlock::from(FaultSignal { failure, heard, ready }.block()))
+    }
+
+    fn idle() -> Option<LineBlock> {
+        Some(LineBlock::from(Block::IDLE))
+    }
+
+    /// As often as it takes to be taken.
+    fn hear(link: &mut LinkFaults, line: Option<LineBlock>) {
+        for _ in 0..SIGNAL_REPEATS {
+            link.receive(line);
+        }
+    }
+
+    /// What it says of itself: its failure, the peer's that it heard of, whether it is ready.
+    fn says(link: &mut LinkFaults) -> (u8, u8, bool) {
+        let block = link.transmit().expect("it is down");
+        let FaultSignal { failure, heard, ready } = FaultSignal::decode(block).expect("a fault");
+        (failure, heard, ready)
+    }
+
+    fn failed() -> LinkFaults {
+        let mut link = LinkFaults::new();
+        link.fail();
+        link
+    }
+
+    /// Up again after its first failure.
+    fn started() -> LinkFaults {
+        let mut link = failed();
+        link.allow_start();
+        hear(&mut link, signal(PEERS, 1, true));
+        assert!(link.is_up());
+        link
+    }
+
+    #[test]
+    fn only_its_own_number_answers_it() {
+        let mut link = failed();
+        link.allow_start();
+        for line in [signal(PEERS, 2, true), signal(PEERS, 0, true), signal(0, 1, true), idle()] {
+            hear(&mut link, line);
+            assert!(!link.is_up() && !says(&mut link).2, "{line:?}");
+        }
+        hear(&mut link, signal(PEERS, 1, false));
+        assert_eq!(says(&mut link), (1, PEERS, true));
+        hear(&mut link, idle());
+        assert!(link.is_up());
+    }
+
+    #[test]
+    fn a_signal_counts_when_it_came_three_times_in_a_row() {
+        let mut link = failed();
+        for _ in 0..SIGNAL_REPEATS - 1 {
+            link.receive(signal(PEERS, 1, false));
+        }
+        link.receive(signal(PEERS + 1, 1, false));
+        assert_eq!(says(&mut link), (1, 0, false));
+        hear(&mut link, signal(PEERS, 1, false));
+        assert_eq!(says(&mut link), (1, PEERS, false));
+    }
+
+    #[test]
+    fn what_is_no_signal_after_the_answer_is_another_failure() {
+        let mut link = failed();
+        hear(&mut link, signal(PEERS, 1, false));
+        link.receive(Some(LineBlock { sync: 0b01, payload: 7 }));
+        assert_eq!(says(&mut link), (2, 0, false), "nothing of before counts");
+    }
+
+    #[test]
+    fn signals_of_this_start_are_no_news_and_all_others_are_failures() {
+        let receive = |line| started().receive(line);
+        let none = LinkSlot::Up(LineBlock::from(Block::IDLE));
+        assert_eq!(receive(signal(PEERS, 1, true)), none);
+        let news =
+            [signal(PEERS, 1, false), signal(PEERS + 1, 1, true), signal(PEERS, 2, true), None];
+        for line in news {
+            assert_eq!(receive(line), LinkSlot::Failed, "{line:?}");
+        }
+        assert_eq!(LinkFaults::new().receive(signal(0, 0, true)), LinkSlot::Failed);
+    }
+
+    #[test]
+    fn no_failure_has_the_number_that_says_none() {
+        let mut link = failed();
+        for failure in (1..=u8::MAX).chain(1..=3) {
+            assert_eq!(says(&mut link).0, failure);
+            link.allow_start();
+            hear(&mut link, signal(PEERS, failure, true));
+            assert!(link.is_up());
+            link.fail();
+            assert!(!says(&mut link).2, "one permission is for one start");
+            hear(&mut link, signal(PEERS, failure.checked_add(1).unwrap_or(1), true));
+            assert!(!link.is_up());
+        }
     }
 }

@@ -9,11 +9,13 @@ use crate::message::{
     Address, Chunk, ChunkKind, Grant, MESSAGE_BYTES_MAX, MemoryRequest, MessageId, Modify, NodeId,
     Notification, RMW_BYTES, RmwKind, RmwOperation, Status, StatusCode, WriteKind,
 };
+use crate::redundancy::Streams;
 
 /// The opcode of a status that answers no message: from a switch, that `peer` is gone
 /// ([`StatusCode::LinkDisabled`]) or back ([`StatusCode::Ok`]); from a host, that it
 /// has heard so and given up what it had with `peer` ([`StatusCode::LinkDisabled`]), or that
-/// the oldest grant it has not answered stays unused ([`StatusCode::Null`]).
+/// the oldest grant it has not answered stays unused ([`StatusCode::Null`]); from a host to
+/// another, which streams are its newest, in place of the id ([`StatusCode::Incomplete`]).
 pub const PEER_DOWN_OPCODE: u8 = 0;
 
 /// Least chunk of a network on the wire: the index of a chunk, 15 bits, tells where in a message
@@ -190,6 +192,14 @@ pub(super) fn status(status: &Status) -> wire::Message<'static> {
 
 pub(super) fn from_status(status: &wire::Status) -> Status {
     Status { peer: status.peer, id: status.id, member: 0, code: status.code }
+}
+
+/// The code by which a status of [`PEER_DOWN_OPCODE`] tells of streams.
+pub(super) const STREAMS: StatusCode = StatusCode::Incomplete;
+
+/// A status that tells `peer` of its sender's streams.
+pub(super) fn streams(peer: NodeId, streams: Streams) -> wire::Message<'static> {
+    link_status(peer, MessageId(streams.to_bits()), STREAMS)
 }
 
 /// A status of [`PEER_DOWN_OPCODE`].

@@ -14,7 +14,7 @@ use crate::message::{
 use crate::phy::{
     LineBlock, LinkFaults, LinkSlot, MemorySource, RxEvent, RxExtractor, Silent, TxArbiter, Unit,
 };
-use crate::redundancy::{Interface, MirroredConfig, MirroredHost, Transmit};
+use crate::redundancy::{Interface, MirroredConfig, MirroredHost, Streams, Transmit};
 
 use super::convert;
 use super::responses::Responses;
@@ -284,6 +284,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>, U: Buffers> Arrival<'_, B, U> {
                 match status.code {
                     StatusCode::LinkDisabled => self.host.fail_peer(now, interface, status.peer),
                     StatusCode::Ok => self.host.restore_peer(interface, status.peer),
+                    convert::STREAMS => {
+                        let streams = Streams::from_bits(status.id.0);
+                        self.host.on_streams(interface, status.peer, streams);
+                    }
                     _ => {}
                 }
             }
@@ -351,6 +355,7 @@ impl<U: Buffers> Source<'_, U> {
             Transmit::Heard { peer } => {
                 convert::link_status(peer, MessageId(0), StatusCode::LinkDisabled)
             }
+            Transmit::Streams { peer, streams } => convert::streams(peer, streams),
             Transmit::Message(Outbound::Request(request)) => {
                 convert::request(&request).expect("checked at submission")
             }

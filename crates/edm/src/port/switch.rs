@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ethermem_units::{Bytes, Ps};
 use ethermem_wire as wire;
-use wire::{Block, EdmControl, Message, Opcode, OpcodeBits, SubType, SyncHeader};
+use wire::{Block, DecodeError, EdmControl, Message, Opcode, OpcodeBits, SubType, SyncHeader};
 
 use crate::config::Arbitration;
 use crate::message::{MessageId, NodeId};
@@ -110,8 +110,9 @@ impl BlockSwitch {
         };
         // Word of a peer: that it is back, and that it is gone again.
         let active = 2 * ports * usize::from(config.notifications_max);
-        // An acknowledgement for each write that can be open.
-        let statuses = ports * (MessageId::ROWS + usize::from(config.notifications_max));
+        // An acknowledgement for each write that can be open, and word of each node's streams.
+        let statuses =
+            2 * ports + ports * (MessageId::ROWS + usize::from(config.notifications_max));
         let port = || Port {
             faults: LinkFaults::new(),
             receiver: RxExtractor::new(),
@@ -192,9 +193,10 @@ impl BlockSwitch {
                     }
                 },
             },
-            RxEvent::Refused(_) => {
+            RxEvent::Refused(refused) => {
                 counters.messages_unexpected += 1;
                 self.abort_chunk(from);
+                self.answer(from, &refused);
             }
             // A control block in a chunk that completes nothing: its sender gave up.
             RxEvent::None => {
@@ -246,6 +248,18 @@ impl BlockSwitch {
                 self.port(to).egress.push(slot, ABORT, true);
             }
             Ingress::Drop | Ingress::Between => self.counters.chunks_astray += 1,
+        }
+    }
+
+    /// A request whose opcode this version does not know ends at its sender, which counts on a
+    /// status; a node that floods with such waits for answers itself.
+    fn answer(&mut self, from: NodeId, refused: &DecodeError) {
+        let DecodeError::Opcode { opcode, peer, id } = *refused else { return };
+        let code = wire::StatusCode::BadOpcode;
+        let status = Message::Status(wire::Status { opcode, peer, id, code });
+        let statuses = &mut self.port(from).statuses;
+        if statuses.len() < statuses.capacity() {
+            statuses.extend(status.blocks());
         }
     }
 
@@ -361,6 +375,11 @@ enum Taken {
     Heard(NodeId),
 }
 
+/// A status on its way from one node to another.
+fn pass(from: NodeId, status: wire::Status) -> Taken {
+    Taken::Status(status.peer, Message::Status(wire::Status { peer: from, ..status }))
+}
+
 /// Takes a message other than a chunk.
 fn take_message(
     switch: &mut Switch,
@@ -385,15 +404,12 @@ fn take_message(
             match status.code {
                 wire::StatusCode::Null => switch.on_unused_grant(from),
                 wire::StatusCode::LinkDisabled => return Taken::Heard(status.peer),
+                convert::STREAMS => return pass(from, status),
                 _ => counters.messages_unexpected += 1,
             }
             return Taken::Here;
         }
-        Message::Status(status) => {
-            let to = status.peer;
-            let status = wire::Status { peer: from, ..status };
-            return Taken::Status(to, Message::Status(status));
-        }
+        Message::Status(status) => return pass(from, status),
         _ => {
             counters.messages_unexpected += 1;
             return Taken::Here;

@@ -197,6 +197,7 @@ impl MirroredHost {
     pub fn has_outbound(&self, interface: Interface) -> bool {
         let side = &self.sides[usize::from(interface.0)];
         !side.heard.is_empty()
+            || !side.telling.is_empty()
             || side.staged.is_some()
             || side.host.has_outbound()
             || side.ledger.front().is_some()
@@ -207,6 +208,10 @@ impl MirroredHost {
         // The chunk of a grant may follow: the switch knows that its grant leads nowhere.
         if let Some(peer) = side.heard.pop_front() {
             return Some(Transmit::Heard { peer });
+        }
+        if let Some(peer) = side.telling.pop_front() {
+            let streams = self.streams[usize::from(peer.number())];
+            return Some(Transmit::Streams { peer, streams });
         }
         let outbound = side.staged.take().or_else(|| side.host.poll_outbound(now));
         let Some(Outbound::Chunk { chunk, token }) = outbound else {

@@ -2,11 +2,15 @@
 
 use crate::message::{Chunk, MemoryRequest, MessageId, NodeId, StatusCode};
 
+use super::streams::Streams;
+
 /// What is known of the read or RMW that last used a row of a peer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Served {
     id: MessageId,
     seen: bool,
+    /// Its sender's newest streams when it came.
+    streams: Streams,
     refused: Option<StatusCode>,
 }
 
@@ -15,6 +19,8 @@ struct Served {
 struct Stored {
     id: MessageId,
     seen: bool,
+    /// Its sender's newest streams when its first chunk came.
+    streams: Streams,
     /// Bytes that memory has taken or refused.
     moved: u64,
     code: StatusCode,
@@ -40,13 +46,17 @@ pub(super) struct Copies {
     nodes: usize,
 }
 
-const UNUSED: Stored = Stored { id: MessageId(0), seen: false, moved: 0, code: StatusCode::Ok };
+const NO_STREAMS: Streams = Streams::of_start(0);
+const UNSERVED: Served =
+    Served { id: MessageId(0), seen: false, streams: NO_STREAMS, refused: None };
+const UNUSED: Stored =
+    Stored { id: MessageId(0), seen: false, streams: NO_STREAMS, moved: 0, code: StatusCode::Ok };
 
 impl Copies {
     pub(super) fn new(nodes: u16) -> Copies {
         let nodes = usize::from(nodes);
         Copies {
-            served: vec![Served::default(); nodes * MessageId::ROWS],
+            served: vec![UNSERVED; nodes * MessageId::ROWS],
             stored: vec![UNUSED; nodes * MessageId::ROWS],
             nodes,
         }
@@ -56,18 +66,20 @@ impl Copies {
         id.row() * self.nodes + usize::from(peer.number())
     }
 
-    /// A request came.
-    pub(super) fn request(&mut self, request: &MemoryRequest) -> Copy {
+    /// A request came, its sender's newest streams being `streams`. What came by streams that have
+    /// all ended is as if it had never come: ids may have run away from it.
+    pub(super) fn request(&mut self, request: &MemoryRequest, streams: Streams) -> Copy {
         let MemoryRequest { peer, id, .. } = *request;
         let at = self.position(peer, id);
         let served = &mut self.served[at];
-        if served.seen && served.id == id {
+        let known = served.seen && !served.streams.have_ended(streams);
+        if known && served.id == id {
             return Copy::Again(served.refused);
         }
-        if served.seen && !id.is_after(served.id) {
+        if known && !id.is_after(served.id) {
             return Copy::Stale;
         }
-        *served = Served { id, seen: true, refused: None };
+        *served = Served { id, seen: true, streams, refused: None };
         Copy::First
     }
 
@@ -85,12 +97,13 @@ impl Copies {
         served.seen && served.id == id
     }
 
-    /// A chunk of a write came, in order on its interface.
-    pub(super) fn chunk(&mut self, chunk: &Chunk) -> Copy {
+    /// A chunk of a write came, in order on its interface; `streams` as for a request.
+    pub(super) fn chunk(&mut self, chunk: &Chunk, streams: Streams) -> Copy {
         let at = self.position(chunk.peer, chunk.id);
         let stored = &mut self.stored[at];
-        if !stored.seen || chunk.id.is_after(stored.id) {
-            *stored = Stored { id: chunk.id, seen: true, ..UNUSED };
+        let known = stored.seen && !stored.streams.have_ended(streams);
+        if !known || chunk.id.is_after(stored.id) {
+            *stored = Stored { id: chunk.id, seen: true, streams, ..UNUSED };
         }
         if stored.id != chunk.id {
             return Copy::Stale;
@@ -108,13 +121,31 @@ impl Copies {
             stored.code = code;
         }
     }
+}
 
-    /// Forgets a peer that no interface reaches.
-    pub(super) fn forget(&mut self, peer: NodeId) {
-        for row in 0..MessageId::ROWS {
-            let at = row * self.nodes + usize::from(peer.number());
-            self.served[at] = Served::default();
-            self.stored[at] = UNUSED;
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Address;
+    use ethermem_units::Bytes;
+
+    #[test]
+    fn a_request_acts_once_until_all_streams_of_its_time_have_ended() {
+        let mut copies = Copies::new(2);
+        let (peer, id) = (NodeId::at(1), MessageId::new(false, 9, 0));
+        let request =
+            MemoryRequest { peer, id, address: Address(0), bytes: Bytes(8), modify: None };
+        let before = MemoryRequest { id: MessageId::new(false, 8, 0), ..request };
+        let mut streams = Streams::of_start(0);
+        assert_eq!(copies.request(&request, streams), Copy::First);
+        streams.begin(1);
+        assert_eq!(copies.request(&request, streams), Copy::Again(None));
+        assert_eq!(copies.request(&before, streams), Copy::Stale);
+        // After power-on its sender counts from the same ids.
+        assert_eq!(copies.request(&request, Streams::of_start(1)), Copy::First);
+        streams = Streams::of_start(1);
+        streams.begin(0);
+        streams.begin(1);
+        assert_eq!(copies.request(&before, streams), Copy::First);
     }
 }

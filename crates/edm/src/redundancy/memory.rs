@@ -2,7 +2,9 @@
 
 use ethermem_units::Ps;
 
-use crate::message::{Action, Chunk, Grant, MemoryRequest, MessageId, NodeId, Status, StatusCode};
+use crate::message::{
+    Action, Chunk, ChunkKind, Grant, MemoryRequest, MessageId, NodeId, Status, StatusCode,
+};
 
 use super::compute::is_posted;
 use super::copies::Copy;
@@ -45,8 +47,11 @@ impl MirroredHost {
         if !self.owe(now, interface, Owed { peer, id }) {
             return None;
         }
+        if !self.acts(interface, peer) {
+            return None;
+        }
         self.side(interface).host.on_request(now, request)?;
-        match self.copies.request(&request) {
+        match self.copies.request(&request, self.peer_streams.newest(peer)) {
             Copy::First => return Some(Action::Serve(request)),
             Copy::Again(refused) => {
                 self.counters.requests_again += 1;
@@ -78,6 +83,9 @@ impl MirroredHost {
             let stored = self.sides.len() == 1;
             return stored.then_some(Action::Store(chunk));
         }
+        if chunk.kind == ChunkKind::AcknowledgedWrite && !self.acts(interface, chunk.peer) {
+            return None;
+        }
         let action = self.side(interface).host.on_chunk(now, chunk);
         let action = action.and_then(|action| match action {
             Action::Store(chunk) => self.first_copy(now, interface, &chunk),
@@ -89,7 +97,7 @@ impl MirroredHost {
     }
 
     fn first_copy(&mut self, now: Ps, interface: Interface, chunk: &Chunk) -> Option<Action> {
-        match self.copies.chunk(chunk) {
+        match self.copies.chunk(chunk, self.peer_streams.newest(chunk.peer)) {
             Copy::First => return Some(Action::Store(*chunk)),
             Copy::Again(code) => {
                 self.counters.chunks_again += 1;

@@ -15,6 +15,7 @@ mod copies;
 mod ledger;
 mod memory;
 mod pending;
+mod streams;
 
 use std::collections::VecDeque;
 
@@ -27,6 +28,8 @@ use crate::message::{MessageId, NodeId, Outbound};
 use copies::Copies;
 use ledger::Ledger;
 use pending::{Ids, Queue, Requests};
+use streams::PeerStreams;
+pub use streams::Streams;
 
 /// One of a node's links, by the switch it leads to: 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +49,9 @@ pub struct MirroredConfig<'a> {
     pub messages_max: usize,
     /// Switches: 1 or 2.
     pub interfaces: u8,
+    /// Which start of the node this is, modulo 4. One that has lost its state must not say the
+    /// number of the start before, and must have been silent for longer than a message travels.
+    pub start: u8,
 }
 
 /// What leaves by an interface.
@@ -66,6 +72,13 @@ pub enum Transmit {
         /// The node that the switch does not reach any more.
         peer: NodeId,
     },
+    /// To a node: which of this node's streams are its newest.
+    Streams {
+        /// The node to tell.
+        peer: NodeId,
+        /// Their numbers.
+        streams: Streams,
+    },
 }
 
 /// Copies that had no effect, by cause.
@@ -79,6 +92,8 @@ pub struct RedundancyCounters {
     pub responses_again: u64,
     /// Copies of messages whose row had gone to a later one.
     pub stale: u64,
+    /// Requests and chunks of streams that their sender had given up.
+    pub given_up: u64,
     /// Grants that were answered with nothing.
     pub grants_unused: u64,
 }
@@ -95,6 +110,9 @@ pub struct MirroredHost {
     under_way: Vec<u32>,
     ids: Ids,
     copies: Copies,
+    /// This node's own, to each peer.
+    streams: Vec<Streams>,
+    peer_streams: PeerStreams,
     counters: RedundancyCounters,
 }
 
@@ -108,6 +126,8 @@ struct Side {
     link_down: bool,
     /// Peers that the switch has parted from this node, in as far as it was not answered.
     heard: VecDeque<NodeId>,
+    /// Peers to be told which streams are the newest.
+    telling: VecDeque<NodeId>,
     /// Peers that are reached again, but to which older requests have no copy here.
     joining: Vec<bool>,
 }
@@ -121,6 +141,13 @@ impl Side {
         *joining &= others_under_way;
         !*joining && self.host.is_reachable(peer)
     }
+
+    /// Has a peer told of this node's streams, once.
+    fn tell(&mut self, peer: NodeId) {
+        if self.host.is_reachable(peer) && !self.telling.contains(&peer) {
+            self.telling.push_back(peer);
+        }
+    }
 }
 
 /// Grants that a switch may have open towards one port.
@@ -133,7 +160,7 @@ impl MirroredHost {
     /// If the configuration is out of the ranges that [`EdmConfig`] and [`MirroredConfig`] state.
     #[must_use]
     pub fn new(config: MirroredConfig<'_>) -> MirroredHost {
-        let MirroredConfig { node, nodes, edm, messages_max, interfaces } = config;
+        let MirroredConfig { node, nodes, edm, messages_max, interfaces, start } = config;
         assert!((1..=2).contains(&interfaces), "{interfaces} interfaces");
         let edm = EdmConfig { batching: false, ..edm.clone() };
         // An id in quarantine holds an entry of a host that has none here any more.
@@ -145,6 +172,7 @@ impl MirroredHost {
             staged: None,
             link_down: false,
             heard: VecDeque::with_capacity(usize::from(nodes)),
+            telling: VecDeque::with_capacity(usize::from(nodes)),
             joining: vec![false; usize::from(nodes)],
         };
         MirroredHost {
@@ -156,6 +184,8 @@ impl MirroredHost {
             under_way: vec![0; usize::from(nodes)],
             ids: Ids::new(nodes, edm.notifications_max),
             copies: Copies::new(nodes),
+            streams: vec![Streams::of_start(start); usize::from(nodes)],
+            peer_streams: PeerStreams::new(nodes),
             counters: RedundancyCounters::default(),
         }
     }
@@ -185,15 +215,18 @@ impl MirroredHost {
     /// The link of an interface is disabled, or the switch behind it is gone. What has no other
     /// way ends with an error; everything else goes on by the other interface.
     pub fn fail_interface(&mut self, now: Ps, interface: Interface) {
+        for peer in (0..self.queues.len() as u16).map(NodeId::at) {
+            self.begin_stream(interface, peer);
+        }
         let side = self.side(interface);
         side.host.fail_link(now);
         side.ledger.clear();
         side.staged = None;
         side.heard.clear();
+        side.telling.clear();
         side.link_down = true;
         self.settle(now, interface);
         for peer in (0..self.queues.len() as u16).map(NodeId::at) {
-            self.forget_unreachable(peer);
             self.pump(now, peer);
         }
     }
@@ -225,9 +258,9 @@ impl MirroredHost {
         if !side.link_down && !side.heard.contains(&peer) {
             side.heard.push_back(peer);
         }
-        side.host.fail_peer(now, peer);
+        self.begin_stream(interface, peer);
+        self.side(interface).host.fail_peer(now, peer);
         self.settle(now, interface);
-        self.forget_unreachable(peer);
         self.pump(now, peer);
     }
 
@@ -237,17 +270,39 @@ impl MirroredHost {
         if let Some(joining) = side.joining.get_mut(usize::from(peer.number())) {
             *joining |= !side.host.is_reachable(peer);
             side.host.restore_peer(peer);
+            side.tell(peer);
         }
+    }
+
+    /// An interface loses a peer: what it has sent must not act any more once the peer hears of it
+    /// by the other, ahead of all that this sends from now on.
+    fn begin_stream(&mut self, interface: Interface, peer: NodeId) {
+        let lost = usize::from(interface.0);
+        if peer == self.node || !self.sides[lost].host.is_reachable(peer) {
+            return;
+        }
+        let streams = &mut self.streams[usize::from(peer.number())];
+        streams.begin(lost);
+        match self.sides.get_mut(1 - lost) {
+            Some(other) => other.tell(peer),
+            // With one interface all its streams have ended.
+            None => streams.begin(1 - lost),
+        }
+    }
+
+    /// A peer said which of its streams are the newest.
+    pub fn on_streams(&mut self, interface: Interface, peer: NodeId, streams: Streams) {
+        self.peer_streams.hear(peer, usize::from(interface.0), streams);
+    }
+
+    /// Whether a request or a chunk to write that came by an interface may act.
+    fn acts(&mut self, interface: Interface, peer: NodeId) -> bool {
+        let acts = self.peer_streams.is_newest(peer, usize::from(interface.0));
+        self.counters.given_up += u64::from(!acts);
+        acts
     }
 
     fn is_reachable(&self, peer: NodeId) -> bool {
         self.sides.iter().any(|side| side.host.is_reachable(peer))
-    }
-
-    /// Once no interface reaches a peer, both ends start anew.
-    fn forget_unreachable(&mut self, peer: NodeId) {
-        if !self.is_reachable(peer) {
-            self.copies.forget(peer);
-        }
     }
 }

@@ -14,6 +14,8 @@ use crate::switches::{Kill, Network};
 const NODES: u16 = 4;
 const TIMEOUT: Ps = Ps::from_ns(100_000);
 const REQUESTS: u32 = 48;
+/// Slots of a flight in which a link is cut and back, or a row of ids used many times.
+const LATE: u64 = 4_000;
 
 /// Whether two nodes have a switch that both reach.
 fn has_path(kills: &[Kill], a: NodeId, b: NodeId) -> bool {
@@ -35,10 +37,16 @@ fn has_path(kills: &[Kill], a: NodeId, b: NodeId) -> bool {
 }
 
 fn run(seed: u64, kills: &[(u64, Kill)]) -> Network {
-    let what = format!("seed {seed}, {kills:?}");
+    run_late(seed, 200, kills)
+}
+
+/// On links that are up to so many slots late.
+fn run_late(seed: u64, late_slots_max: u64, kills: &[(u64, Kill)]) -> Network {
+    let what = format!("seed {seed}, up to {late_slots_max} slots late, {kills:?}");
     let mut rng = Rng(seed);
     let edm = EdmConfig { read_timeout: TIMEOUT, ..EdmConfig::default() };
-    let mut network = Network::new(NODES, memory_bytes(NODES), &edm, || Ps(640 * rng.below(200)));
+    let mut network =
+        Network::new(NODES, memory_bytes(NODES), &edm, || Ps(640 * rng.below(late_slots_max)));
     for &(when, kill) in kills {
         network.kill_at(Ps::from_ns(when), kill);
     }
@@ -109,6 +117,11 @@ fn a_repaired_link_carries_copies_again() {
     assert!(again(&repaired) > 20, "second copies after the repair");
 }
 
+/// Slots that a link may be late: little, or longer than it takes one that was cut to be back.
+fn late() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => Just(200), 1 => Just(LATE)]
+}
+
 fn switch() -> impl Strategy<Value = u8> {
     0..2_u8
 }
@@ -151,6 +164,25 @@ fn what_was_sent_before_a_link_came_back_does_not_act_after_it() {
     }
 }
 
+/// A write had been given up with both links of its node; its copy by one switch was still on the
+/// way when a newer one by the other was acknowledged. Without R8 memory then lost the newer one.
+#[test]
+fn what_was_given_up_does_not_act_after_what_came_later() {
+    let flap = |switch, down| Kill::Flap(switch, NodeId::at(0), Ps::from_ns(down));
+    let network = run_late(9385722425986788261, LATE, &[(1142, flap(0, 53)), (1476, flap(1, 224))]);
+    assert!(network.nodes.iter().any(|node| node.counters().given_up > 0));
+}
+
+/// A switch had joined two nodes, and one had yet to hear of it, when that one lost the peer by the
+/// other switch. A memory node that then forgets what it did does it again for the copy that the
+/// first switch still brings.
+#[test]
+fn a_memory_node_remembers_what_may_still_have_a_copy() {
+    let flap = |switch, node, down| Kill::Flap(switch, NodeId::at(node), Ps::from_ns(down));
+    let restart = (530, Kill::Restart(0, Ps::from_ns(31)));
+    run_late(358801653343615217, LATE, &[(729, flap(1, 0, 196)), (2419, flap(1, 1, 247)), restart]);
+}
+
 #[test]
 fn with_everything_alive_each_request_succeeds_and_acts_once() {
     for seed in 0..100 {
@@ -162,25 +194,39 @@ proptest! {
     #![proptest_config(cases(2_000))]
 
     #[test]
-    fn one_thing_dies(seed: u64, when in 0_u64..4_000, kill in kill()) {
-        run(seed, &[(when, kill)]);
+    fn one_thing_dies(seed: u64, late in late(), when in 0_u64..4_000, kill in kill()) {
+        run_late(seed, late, &[(when, kill)]);
     }
 
     #[test]
     fn two_things_die(
         seed: u64,
+        late in late(),
         kills in prop::collection::vec((0_u64..4_000, kill()), 2),
     ) {
-        run(seed, &kills);
+        run_late(seed, late, &kills);
     }
 
     #[test]
     fn links_flap_while_something_dies(
         seed: u64,
+        late in late(),
         mut flaps in prop::collection::vec((0_u64..2_500, flap()), 2..5),
         other in prop::option::of((0_u64..2_500, kill())),
     ) {
         flaps.extend(other);
-        run(seed, &flaps);
+        run_late(seed, late, &flaps);
+    }
+
+    /// Most of the cases that break without R8.
+    #[test]
+    fn links_of_a_node_flap_while_copies_are_long_under_way(
+        seed: u64,
+        node in node(),
+        (at, apart) in (0_u64..2_500, 0_u64..500),
+        downs in (50_u64..600, 50_u64..600),
+    ) {
+        let flap = |switch, down| Kill::Flap(switch, node, Ps::from_ns(down));
+        run_late(seed, LATE, &[(at, flap(0, downs.0)), (at + apart, flap(1, downs.1))]);
     }
 }

@@ -127,6 +127,7 @@ impl Network {
                 edm,
                 messages_max: 256,
                 interfaces: switches,
+                start: 0,
             };
             HostPort::new(HostPortConfig { host, read_bytes_max: 8_192 }, vec![0; memory_bytes])
         };

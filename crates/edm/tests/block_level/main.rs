@@ -8,6 +8,7 @@ mod ethernet;
 mod history;
 mod kills;
 mod links;
+mod opcodes;
 #[path = "../support/property.rs"]
 mod property;
 #[path = "../support/rng.rs"]

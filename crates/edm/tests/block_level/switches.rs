@@ -8,7 +8,7 @@ use ethermem_edm::sched::SchedulerConfig;
 use ethermem_edm::{
     Action, Chunk, ChunkKind, EdmConfig, Emission, Event, Grant, Interface, Memory, MemoryRequest,
     MessageId, MirroredConfig, MirroredHost, NodeId, Notice, Outbound, Request, Status, StatusCode,
-    Switch, Token, Transmit,
+    Streams, Switch, Token, Transmit,
 };
 use ethermem_units::{Bytes, Ps};
 
@@ -23,6 +23,7 @@ enum Item {
     Up(Outbound, Vec<u8>),
     Unused,
     Heard(NodeId),
+    Streams(NodeId, Streams),
     Grant(Grant),
     Request(MemoryRequest),
     Chunk(Chunk, Vec<u8>),
@@ -108,6 +109,7 @@ impl Network {
                 edm,
                 messages_max: 64,
                 interfaces: 2,
+                start: 0,
             })
         };
         let config = SchedulerConfig::new(node_count, edm, Ps(2_560), SLOT);
@@ -383,6 +385,11 @@ impl Network {
                 let status = Status { peer: from, ..status };
                 self.send_down(switch, to, now, 1, Item::Status(status));
             }
+            Item::Streams(to, streams) => {
+                if model.is_joined(from, to) {
+                    self.send_down(switch, to, now, 1, Item::Streams(from, streams));
+                }
+            }
             Item::Unused => model.on_unused_grant(from),
             Item::Heard(peer) => {
                 let mut notices = Vec::new();
@@ -401,6 +408,7 @@ impl Network {
             Item::Status(status) => host.on_status(now, interface, status),
             Item::PeerDown(peer) => host.fail_peer(now, interface, peer),
             Item::PeerUp(peer) => host.restore_peer(interface, peer),
+            Item::Streams(peer, streams) => host.on_streams(interface, peer, streams),
             Item::Request(request) => {
                 if let Some(Action::Serve(request)) = host.on_request(now, interface, request) {
                     self.serve(node, request);
@@ -465,6 +473,7 @@ impl Network {
                 let (blocks, item) = match transmit {
                     Transmit::Unused { .. } => (1, Item::Unused),
                     Transmit::Heard { peer } => (1, Item::Heard(peer)),
+                    Transmit::Streams { peer, streams } => (1, Item::Streams(peer, streams)),
                     Transmit::Message(outbound) => self.load(node, outbound),
                 };
                 let start = self.up_free[link].max(self.now);
