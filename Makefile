@@ -43,7 +43,7 @@ docs: ## Build the API documentation, private items included
 
 # Cheapest first, so that a slip shows at once.
 .PHONY: lint
-lint: lint-format lint-scripts lint-clippy docs lint-tidy lint-pure lint-fuzz lint-deny
+lint: lint-format lint-scripts lint-python lint-clippy docs lint-tidy lint-pure lint-fuzz lint-deny
 lint: ## Check format, lints, documentation, style, purity, licences
 
 .PHONY: lint-format
@@ -57,6 +57,12 @@ endif
 lint-scripts:
 	@git ls-files -z -- '*.py' | xargs -0 -r $(PYTHON) scripts/compile_all.py
 	@{ git ls-files -z -- '*.sh'; printf '.ci/run\0'; } | xargs -0 -r -n 1 bash -n
+
+# The shell ends at the first of them that fails.
+.PHONY: lint-python
+lint-python:
+	@$(PYTHON) scripts/python_env.py lint \
+	    bash -euxc 'ruff format --check python scripts; ruff check python scripts; mypy'
 
 .PHONY: lint-clippy
 lint-clippy:
@@ -123,4 +129,4 @@ soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
 .PHONY: clean
 clean: ## Delete what builds and runs made
 	$(CARGO) clean
-	rm -rf out
+	rm -rf out .venv

@@ -21,6 +21,7 @@ CARGO_TARGET_FAILED = re.compile(r"^error: (?:test|doctest) failed, to rerun pas
 CARGO_TARGET = re.compile(r"^\s+(?:Running|Doc-tests) ")
 UNITTEST_RAN = re.compile(r"^Ran (\d+) tests? in ")
 UNITTEST_RESULT = re.compile(r"^(?:OK|FAILED)(?: \((.*)\))?$")
+PYTEST_RESULT = re.compile(r"^=+ ((?:\d+ \w+(?:, )?)+) in [\d.]+s(?: \([\d:]+\))? =+$")
 # One thread prints the name of a test, without a newline, before the test prints.
 SKIPPED = re.compile(r"^(?:test .* \.\.\. )?SKIPPED: \S")
 
@@ -95,6 +96,26 @@ class UnittestOutput:
             self.ran = 0
 
 
+class PytestOutput:
+    """Counts the tests in the output of pytest, line by line; its last line counts them."""
+
+    def __init__(self):
+        self.count = Count()
+
+    def read(self, line):
+        """Take one line into account."""
+        if SKIPPED.match(line):
+            self.count += Count(skipped=1)
+        elif closing := PYTEST_RESULT.match(line):
+            counted = re.findall(r"(\d+) (\w+)", closing.group(1))
+            number = {kind.removesuffix("s"): int(count) for count, kind in counted}
+            self.count += Count(
+                number.get("passed", 0) + number.get("xpassed", 0),
+                number.get("failed", 0) + number.get("error", 0),
+                number.get("skipped", 0) + number.get("xfailed", 0),
+            )
+
+
 # What `make test` runs. Each is a command and what understands its output.
 SUITES = [
     (["cargo", "test", "--workspace", "--locked", "--no-fail-fast"], CargoOutput),
@@ -102,6 +123,7 @@ SUITES = [
         [sys.executable, "-B", "-m", "unittest", "discover", "-s", "scripts", "-p", "test_*.py"],
         UnittestOutput,
     ),
+    ([sys.executable, "scripts/python_env.py", "test", "python", "-m", "pytest"], PytestOutput),
 ]
 
 

@@ -6,7 +6,7 @@ import sys
 import unittest
 
 import run_tests
-from run_tests import CargoOutput, Count, UnittestOutput
+from run_tests import CargoOutput, Count, PytestOutput, UnittestOutput
 
 
 def count(reader, text):
@@ -59,6 +59,20 @@ class Unittest(unittest.TestCase):
         text = "Ran 9 tests in 0.1s\n\nFAILED (failures=1, errors=2, skipped=3)\n"
         self.assertEqual(count(UnittestOutput(), text), Count(3, 3, 3))
         self.assertEqual(count(UnittestOutput(), "Ran 1 test in 0.1s\n\nOK\n"), Count(1, 0, 0))
+
+
+class Pytest(unittest.TestCase):
+    def test_the_last_line_counts(self):
+        text = """\
+SKIPPED [1] python/tests/test_sweep.py:7: could not import 'ray'
+= 2 failed, 11 passed, 3 skipped, 1 xfailed, 4 warnings, 1 error in 62.25s (0:01:02) =
+"""
+        self.assertEqual(count(PytestOutput(), text), Count(11, 3, 4))
+        self.assertEqual(count(PytestOutput(), "==== 1 passed in 0.01s ====\n"), Count(1, 0, 0))
+        self.assertEqual(count(PytestOutput(), "=== no tests ran in 0.01s ===\n"), Count())
+
+    def test_an_environment_that_cannot_be_made_is_one_skipped(self):
+        self.assertEqual(count(PytestOutput(), "SKIPPED: Python's test: no\n"), Count(0, 0, 1))
 
 
 class Run(unittest.TestCase):

@@ -39,8 +39,8 @@ impl Failure {
     pub(crate) fn of_run(failure: RunFailure, command: &str) -> Failure {
         match failure {
             RunFailure::Run(RunError::Source(error)) => Failure::input(error),
-            RunFailure::Run(error @ RunError::Violation(_)) => {
-                Failure::Broken { what: error.to_string(), command: command.to_owned() }
+            failure @ (RunFailure::Run(RunError::Violation(_)) | RunFailure::Panicked(_)) => {
+                Failure::Broken { what: failure.to_string(), command: command.to_owned() }
             }
             RunFailure::Output(error) => Failure::input(error),
             RunFailure::Interrupted(ended) => {
@@ -127,6 +127,8 @@ mod tests {
 
     #[test]
     fn a_broken_invariant_is_no_bad_input() {
+        let panicked = RunFailure::Panicked("port 3 granted twice".to_owned());
+        assert!(matches!(Failure::of_run(panicked, "ethermem sim"), Failure::Broken { .. }));
         let violation = RunError::Violation(Violation("granted 64 B, delivered 0 B".to_owned()));
         let failure = Failure::of_run(RunFailure::Run(violation), "ethermem sim s.toml --seed 7");
         let Failure::Broken { what, command } = &failure else { panic!("{failure:?}") };

@@ -1,7 +1,5 @@
 //! Runs of the simulator, one or many, on threads; the results do not depend on how many.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -9,7 +7,7 @@ use std::thread;
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::{MessageWriter, Timeline};
-use ethermem_sim::run::{RunFailure, RunOptions, run};
+use ethermem_sim::run::{RunOptions, run};
 use ethermem_sim::scenario::Scenario;
 
 use crate::failure::Failure;
@@ -66,28 +64,8 @@ impl<'a> Job<'a> {
             messages,
             timeline,
         };
-        guarded(&self.command, || run(self.scenario, options))
+        run(self.scenario, options).map_err(|failure| Failure::of_run(failure, &self.command))
     }
-}
-
-/// A broken assertion of a run must still say how to repeat it; nothing of the run is used after.
-fn guarded(
-    command: &str,
-    run: impl FnOnce() -> Result<RunResult, RunFailure>,
-) -> Result<RunResult, Failure> {
-    match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(result) => result.map_err(|failure| Failure::of_run(failure, command)),
-        Err(panic) => Err(Failure::Broken {
-            what: panic_message(panic.as_ref()),
-            command: command.to_owned(),
-        }),
-    }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("assertion failed: {}", text.unwrap_or("no message"))
 }
 
 /// Runs all jobs on at most `threads` threads, in the order given, and returns their results in it.
@@ -170,22 +148,6 @@ pub(crate) fn shell_line<'w>(words: impl Iterator<Item = &'w str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_broken_assertion_says_how_to_repeat_it() {
-        for panicking in [
-            || -> Result<RunResult, RunFailure> { panic!("port {} granted twice", 3) },
-            || -> Result<RunResult, RunFailure> { panic!("port 3 granted twice") },
-        ] {
-            match guarded("ethermem sim s.toml --seed 7", panicking) {
-                Err(Failure::Broken { what, command }) => {
-                    assert_eq!(what, "assertion failed: port 3 granted twice");
-                    assert_eq!(command, "ethermem sim s.toml --seed 7");
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-    }
 
     #[test]
     fn a_command_is_quoted_for_a_shell() {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ethermem_sim::fabrics::{self, FABRIC_NAMES, FabricEntry};
+use ethermem_sim::run::label_of;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::{InputError, TraceConfig, TraceFormat};
 
@@ -72,8 +73,7 @@ impl Selection {
 impl Selected {
     /// What tells its runs from those of another scenario.
     pub(crate) fn label(&self) -> String {
-        let stem = Path::new(&self.name).file_stem();
-        stem.map_or_else(|| self.name.clone(), |stem| stem.to_string_lossy().into_owned())
+        label_of(&self.name)
     }
 }
 

@@ -1,5 +1,8 @@
 //! A run: one scenario on one fabric, to its end, as one result.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -56,6 +59,8 @@ impl<'a> RunOptions<'a> {
 pub enum RunFailure {
     /// The workload, or a broken invariant.
     Run(RunError),
+    /// An assertion did not hold: what it says.
+    Panicked(String),
     /// A file of results could not be written.
     Output(OutputError),
     /// Ended from outside after this many messages.
@@ -66,6 +71,7 @@ impl std::fmt::Display for RunFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             RunFailure::Run(error) => error.fmt(f),
+            RunFailure::Panicked(what) => write!(f, "assertion failed: {what}"),
             RunFailure::Output(error) => error.fmt(f),
             RunFailure::Interrupted(ended) => write!(f, "interrupted after {ended} messages"),
         }
@@ -82,7 +88,26 @@ impl std::error::Error for RunFailure {}
 /// # Errors
 /// [`RunFailure`]; no partial result is given.
 pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, RunFailure> {
-    (options.fabric.run)(scenario, options)
+    let run = options.fabric.run;
+    guarded(|| run(scenario, options))
+}
+
+/// A broken assertion must still say how to repeat it; nothing of the run is used after.
+fn guarded(run: impl FnOnce() -> Result<RunResult, RunFailure>) -> Result<RunResult, RunFailure> {
+    catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|panic| Err(RunFailure::Panicked(panic_message(panic.as_ref()))))
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
+}
+
+/// What tells the runs of the scenario or trace of this name from those of another one.
+#[must_use]
+pub fn label_of(scenario_name: &str) -> String {
+    let stem = Path::new(scenario_name).file_stem();
+    stem.map_or_else(|| scenario_name.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
 pub(crate) fn run_on<F: Fabric>(
@@ -228,5 +253,27 @@ impl<F: Fabric> Observer for Watch<F> {
                 self.write(message, None);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_assertion_is_a_failure_with_its_message() {
+        for panicking in [
+            || -> Result<RunResult, RunFailure> { panic!("port {} granted twice", 3) },
+            || -> Result<RunResult, RunFailure> { panic!("port 3 granted twice") },
+        ] {
+            let failure = guarded(panicking).unwrap_err();
+            assert_eq!(failure.to_string(), "assertion failed: port 3 granted twice");
+        }
+    }
+
+    #[test]
+    fn a_label_is_the_name_without_folders_and_extension() {
+        assert_eq!(label_of("scenarios/app-spark.toml"), "app-spark");
+        assert_eq!(label_of(".."), "..");
     }
 }

@@ -8,7 +8,9 @@ use crate::modules::packages;
 use crate::{Findings, Tree};
 
 /// From the foundation up; a crate uses only the crates before it.
-pub const LEVELS: [&str; 5] = ["units", "wire", "edm", "sim", "cli"];
+pub const LEVELS: [&str; 6] = ["units", "wire", "edm", "sim", "py", "cli"];
+/// Levels that no other crate uses: what people call.
+pub const TOPS: [&str; 2] = ["py", "cli"];
 /// Crates outside the levels, which use none of them.
 pub const APART: [&str; 1] = ["tidy"];
 /// Crates that take everything as an argument: no clock, no file, no socket, no thread.
@@ -37,15 +39,15 @@ pub fn dependencies(tree: &Tree) -> Findings {
             findings.file(&path, format!("the package must be named `{PREFIX}{name}`"));
         }
         let allowed = match LEVELS.iter().position(|level| *level == name) {
-            Some(level) => &LEVELS[..level],
-            None if APART.contains(&name) => &[],
+            Some(level) => LEVELS[..level].iter().filter(|below| !TOPS.contains(below)).collect(),
+            None if APART.contains(&name) => Vec::new(),
             None => {
                 findings.file(&path, "has no level: add it to LEVELS in crates/tidy");
                 continue;
             }
         };
         for used in used_crates(&manifest) {
-            if !allowed.contains(&used.as_str()) {
+            if !allowed.contains(&&used.as_str()) {
                 let message = format!("`{name}` may not use `{used}`; it may use {allowed:?}");
                 findings.file(&path, message);
             }
@@ -119,6 +121,8 @@ mod tests {
         assert_eq!(fails("wire", "[dev-dependencies]\nethermem-sim = { path = \"x\" }\n"), 1);
         assert_eq!(fails("wire", "[dependencies]\nx = { package = \"ethermem-cli\" }\n"), 1);
         assert_eq!(fails("wire", "[target.'cfg(unix)'.dependencies]\nethermem-sim = \"1\"\n"), 1);
+        assert_eq!(fails("py", "[dependencies]\nethermem-sim.workspace = true\n"), 0);
+        assert_eq!(fails("cli", "[dependencies]\nethermem-py.workspace = true\n"), 1);
         assert_eq!(fails("tidy", "[dependencies]\nethermem-units.workspace = true\n"), 1);
         assert_eq!(fails("tidy", "[dependencies]\nsyn = \"2\"\n"), 0);
     }

@@ -162,6 +162,8 @@ fn target_roots(tree: &Tree) -> Vec<String> {
                 below.ends_with("/main.rs") || (below.ends_with(".rs") && !below.contains('/'))
             }));
         }
+        let build = manifest.get("package").and_then(|package| package.get("build"));
+        roots.extend(build.and_then(Value::as_str).map(at));
         for kind in ["lib", "bin", "test", "bench", "example"] {
             roots.extend(named_targets(&manifest, kind).iter().map(|path| at(path)));
         }
@@ -215,13 +217,15 @@ mod tests {
 
     #[test]
     fn targets_that_a_manifest_names_are_roots() {
-        let manifest = "[package]\nname = \"x\"\n[[bin]]\nname = \"b\"\npath = \"targets/b.rs\"\n\
+        let manifest = "[package]\nname = \"x\"\nbuild = \"../commit.rs\"\n[[bin]]\n\
+                        name = \"b\"\npath = \"targets/b.rs\"\n\
                         [[example]]\nname = \"e\"\npath = \"../examples/e.rs\"\n";
         let tree = Tree::from_files([
             ("fuzz/Cargo.toml", manifest),
             ("fuzz/targets/b.rs", ""),
             ("fuzz/targets/c.rs", ""),
             ("examples/e.rs", ""),
+            ("commit.rs", ""),
         ]);
         assert_eq!(dead_files(&tree).places(), ["fuzz/targets/c.rs"]);
     }

@@ -2,6 +2,7 @@
 
 use ethermem_units::Ps;
 use hdrhistogram::Histogram;
+use serde::Serialize;
 
 /// Even steps of the share, where most messages are.
 const BODY_STEPS: u64 = 250;
@@ -13,7 +14,7 @@ const TAIL_RATIO: f64 = 0.9;
 const QUOTED_SHARES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 /// A point of a cumulative distribution: exactly `share` of the messages took at most `latency_ns`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CdfPoint {
     /// Latency in nanoseconds.
     pub latency_ns: f64,

@@ -13,6 +13,7 @@ pub struct InputError {
     file: String,
     line: Option<u64>,
     problem: String,
+    unusable: bool,
 }
 
 impl InputError {
@@ -20,7 +21,7 @@ impl InputError {
     #[must_use]
     pub fn file(file: &Path, problem: impl AsRef<str>) -> InputError {
         let file = one_line(&file.display().to_string());
-        InputError { file, line: None, problem: one_line(problem.as_ref()) }
+        InputError { file, line: None, problem: one_line(problem.as_ref()), unusable: false }
     }
 
     /// A problem at `line`, counted from 1.
@@ -42,7 +43,14 @@ impl InputError {
     /// A file that the system does not let us use.
     #[must_use]
     pub fn io(file: &Path, doing: &str, error: &std::io::Error) -> InputError {
-        InputError::file(file, format!("cannot {doing}: {}", reason(error)))
+        let error = InputError::file(file, format!("cannot {doing}: {}", reason(error)));
+        InputError { unusable: true, ..error }
+    }
+
+    /// Whether the system does not let us use the file: what is in it may be right.
+    #[must_use]
+    pub fn is_unusable(&self) -> bool {
+        self.unusable
     }
 }
 
@@ -113,5 +121,7 @@ mod tests {
         let error = std::io::Error::from_raw_os_error(2);
         let shown = InputError::io(Path::new("x.toml"), "be read", &error).to_string();
         assert_eq!(shown, "x.toml: cannot be read: No such file or directory");
+        assert!(InputError::io(Path::new("x"), "be read", &error).is_unusable());
+        assert!(!InputError::line(Path::new("x"), 1, "it is wrong").is_unusable());
     }
 }

@@ -1,0 +1,46 @@
+"""Values as TOML spells them, so that the simulator reads what Python holds."""
+
+import json
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import TypeAlias
+
+from ._native import InputError
+
+#: What a key of a scenario can be set to.
+Value: TypeAlias = str | bool | int | float | Sequence["Value"] | Mapping[str, "Value"]
+
+
+def spelled(key: str, value: object) -> str:
+    """Spell `value` in one line; `key` is what an error calls it."""
+    if isinstance(value, str):
+        # A JSON string is a basic string of TOML, but for one character.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        return repr(float(value))
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(_pairs(key, value))}}}"
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return f"[{', '.join(spelled(key, part) for part in value)}]"
+    raise InputError(
+        f"{key} = {value!r}: allowed are text, numbers, booleans, lists and tables of them"
+    )
+
+
+def document(scenario: Mapping[str, object]) -> str:
+    """Spell a whole scenario, a line for each of its keys and tables."""
+    return "".join(f"{pair}\n" for pair in _pairs("", scenario))
+
+
+def _pairs(within: str, table: Mapping[str, object]) -> list[str]:
+    pairs = []
+    for name, value in table.items():
+        if not isinstance(name, str):
+            raise InputError(f"{name!r}: allowed are keys that are text")
+        key = f"{within}.{name}" if within else name
+        pairs.append(f"{json.dumps(name)} = {spelled(key, value)}")
+    return pairs
