@@ -7,10 +7,10 @@ pub mod fastpass;
 mod framing;
 pub mod ideal;
 pub mod ird;
-pub mod ndp;
 pub mod output_queued;
 pub mod pfabric;
 pub mod pfc;
+pub mod phost;
 pub mod raw_ethernet;
 pub mod roce;
 pub mod tcp;
@@ -98,14 +98,11 @@ pub const FABRICS: &[FabricEntry] = &[
         "TCP that cuts its window by the share of marked packets",
     ),
     FabricEntry::new::<pfabric::Pfabric>("pfabric", "switches send and keep what has least to go"),
-    FabricEntry::new::<ndp::Ndp>(
-        "ndp",
-        "switches trim packets to headers, receivers pull what comes next",
-    ),
     FabricEntry::new::<pfc::Pfc>(
         "pfc",
         "lossless: links are paused, senders cut their rates by marks",
     ),
+    FabricEntry::new::<phost::Phost>("phost", "receivers give tokens to what has least to go"),
     FabricEntry::new::<roce::Roce>("roce", "RoCEv2's stack, go-back-N over switches that drop"),
     FabricEntry::new::<tcp::Tcp>(
         "tcp",

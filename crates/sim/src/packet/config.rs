@@ -4,9 +4,9 @@ use ethermem_units::{Bytes, Ps};
 
 use crate::budget::L2_FORWARDING;
 use crate::fabrics::dctcp::DctcpConfig;
-use crate::fabrics::ndp::NdpConfig;
 use crate::fabrics::pfabric::PfabricConfig;
 use crate::fabrics::pfc::PfcConfig;
+use crate::fabrics::phost::PhostConfig;
 use crate::fabrics::roce::RoceConfig;
 use crate::fabrics::tcp::TcpConfig;
 
@@ -23,12 +23,12 @@ pub struct PacketConfig {
     pub stack: Option<Ps>,
     /// DCTCP's.
     pub dctcp: DctcpConfig,
-    /// NDP's.
-    pub ndp: NdpConfig,
     /// pFabric's.
     pub pfabric: PfabricConfig,
     /// PFC's and DCQCN's.
     pub pfc: PfcConfig,
+    /// pHost's.
+    pub phost: PhostConfig,
     /// RoCE's.
     pub roce: RoceConfig,
     /// TCP's.
@@ -43,9 +43,9 @@ impl Default for PacketConfig {
             forwarding: L2_FORWARDING,
             stack: None,
             dctcp: DctcpConfig::default(),
-            ndp: NdpConfig::default(),
             pfabric: PfabricConfig::default(),
             pfc: PfcConfig::default(),
+            phost: PhostConfig::default(),
             roce: RoceConfig::default(),
             tcp: TcpConfig::default(),
         }

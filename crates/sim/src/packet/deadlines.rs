@@ -25,6 +25,13 @@ impl Deadlines {
             End::Source => self.source = at,
             End::Destination => self.destination = at,
         }
+        self.earlier()
+    }
+
+    /// The earlier of both.
+    #[inline]
+    #[must_use]
+    pub fn earlier(&self) -> Ps {
         self.source.min(self.destination)
     }
 

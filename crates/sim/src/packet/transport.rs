@@ -261,6 +261,8 @@ impl Sizes {
 pub struct Path {
     /// From the first block of a full packet to the last of its answer.
     pub round_trip: Ps,
+    /// What a full packet takes of a node's link.
+    pub packet_time: Ps,
     /// The bandwidth-delay product, in full packets.
     pub packets: u32,
     /// Their data.
@@ -279,6 +281,7 @@ impl Path {
         let packets = slots.div_ceil(sizes.full.line.into());
         Path {
             round_trip,
+            packet_time: config.link.block_time() * u64::from(sizes.full.line),
             packets: packets as u32,
             data: Bytes(packets * sizes.payload_max),
             line_bytes: packets * sizes.full.line_bytes(),

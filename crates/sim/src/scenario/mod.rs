@@ -7,6 +7,7 @@ mod check;
 mod credits;
 mod fabric;
 mod packet;
+mod receiver_driven;
 mod setting;
 pub(crate) mod table;
 mod workload;

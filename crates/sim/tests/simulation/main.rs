@@ -8,11 +8,11 @@ mod fastpass;
 mod invariants;
 mod ird;
 mod lossless;
-mod ndp;
 mod packets;
 #[path = "../support/property.rs"]
 mod property;
 mod queueing;
+mod receiver_driven;
 mod snapshots;
 mod support;
 mod unloaded;

@@ -3,11 +3,13 @@
 
 use std::cell::RefCell;
 
-use ethermem_sim::engine::Alone;
+use ethermem_sim::engine::{Alone, Fabric};
 use ethermem_sim::fabrics::dctcp::Dctcp;
 use ethermem_sim::fabrics::pfabric::Pfabric;
+use ethermem_sim::fabrics::phost::Phost;
 use ethermem_sim::fabrics::raw_ethernet::RawEthernet;
 use ethermem_sim::fabrics::tcp::Tcp;
+use ethermem_sim::metrics::PacketCounts;
 use ethermem_sim::packet::Frame;
 use ethermem_sim::{Kind, Message};
 use ethermem_units::{Bytes, Ps};
@@ -138,7 +140,8 @@ const WEB_SEARCH: [(f64, f64); 11] = [
 
 /// How many flows are run, and what YAPS makes of the mean slowdown of the same ones.
 const WEB_SEARCH_FLOWS: u32 = 1_000;
-const YAPS_MEAN_SLOWDOWN: f64 = 1.1888;
+const YAPS_MEAN_SLOWDOWN_PFABRIC: f64 = 1.1888;
+const YAPS_MEAN_SLOWDOWN_PHOST: f64 = 2.1440;
 /// Packets of the mean flow.
 const WEB_SEARCH_MEAN: f64 = 1_140.98;
 
@@ -167,29 +170,43 @@ fn web_search(flows: u32) -> Vec<Message> {
     (0..flows).map(draw).collect()
 }
 
-#[test]
-fn pfabric_slows_web_search_down_as_the_simulator_of_its_successors_says() {
-    // Links and hosts as YAPS has them: 200 ns of propagation and nothing else, packets of 1,500 B
-    // sprayed over the spines.
-    let config = fabric_config(
+/// Their mean slowdown on links and hosts as YAPS has them: 200 ns of propagation and nothing else,
+/// packets of 1,500 B sprayed over the spines. What the network did to packets is given too.
+fn web_search_slowdown<F: Fabric, A: Fabric>(keys: &str) -> (f64, PacketCounts) {
+    let config = fabric_config(&format!(
         "nodes = 144\nlink_gbps = 40\ntopology = \"leaf-spine\"\npropagation_ns = 200\n\
          transceiver_ns = 0\npcs_clock_ns = 0.001\n[fabric.leaf_spine]\npropagation_ns = 200\n\
-         balancing = \"spray\"\n[fabric.packet]\nforwarding_ns = 0\nmemory_header_bytes = 0\n\
-         [fabric.pfabric]\nbuffer_bytes = 36864\nwindow_packets_initial = 12\n\
-         window_packets_max = 15\nrto_us = 45",
-    );
+         balancing = \"spray\"\n[fabric.packet]\nforwarding_ns = 0\nmemory_header_bytes = 0\n{keys}"
+    ));
     let flows = web_search(WEB_SEARCH_FLOWS);
-    let (finished, end) = run_messages::<Pfabric>(&config, &flows);
-    let mut alone = Alone::<Pfabric>::new(&config);
+    let (finished, end) = run_messages::<F>(&config, &flows);
+    let mut alone = Alone::<A>::new(&config);
     let slowdowns = flows
         .iter()
         .zip(&finished)
         .map(|(flow, &finished)| (finished - flow.arrival).0 as f64 / alone.time_of(flow).0 as f64);
-    let slowdowns: Vec<f64> = slowdowns.collect();
-    let mean = slowdowns.iter().sum::<f64>() / slowdowns.len() as f64;
-    assert!((mean / YAPS_MEAN_SLOWDOWN - 1.0).abs() < 0.1, "{mean}");
-    let counts = end.stats.packets.expect("packets");
+    let mean = slowdowns.sum::<f64>() / f64::from(WEB_SEARCH_FLOWS);
+    (mean, end.stats.packets.expect("packets"))
+}
+
+#[test]
+fn pfabric_slows_web_search_down_as_the_simulator_of_its_successors_says() {
+    let (mean, counts) = web_search_slowdown::<Pfabric, Pfabric>(
+        "[fabric.pfabric]\nbuffer_bytes = 36864\nwindow_packets_initial = 12\n\
+         window_packets_max = 15\nrto_us = 45",
+    );
+    assert!((mean / YAPS_MEAN_SLOWDOWN_PFABRIC - 1.0).abs() < 0.1, "{mean}");
     assert!(counts.dropped > 0 && counts.timeouts > 0, "{counts:?}");
+}
+
+#[test]
+fn phost_slows_web_search_down_as_its_simulator_says() {
+    // Tokens again after the time of 9 packets; one level for all data.
+    let (mean, counts) = web_search_slowdown::<Phost, Pfabric>(
+        "[fabric.phost]\ntokens_unused_max = 8\ntimeout_us = 2.7\nshort_packets = 0\n\
+         downgrade_ends_with_data = false",
+    );
+    assert!((mean / YAPS_MEAN_SLOWDOWN_PHOST - 1.0).abs() < 0.1, "{mean} {counts:?}");
 }
 
 #[test]

@@ -20,10 +20,10 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("ideal", "ideal", ""),
     ("dctcp", "dctcp", ""),
     ("pfabric", "pfabric", ""),
-    ("ndp", "ndp", ""),
     ("tcp", "tcp", ""),
     ("pfc", "pfc", ""),
     ("roce", "roce", ""),
+    ("phost", "phost", ""),
 ];
 
 #[test]

@@ -8,9 +8,9 @@ use crate::fabrics::cxl::{CxlConfig, Flit};
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::ird::IrdConfig;
-use crate::fabrics::ndp::{NdpConfig, PullOrder};
 use crate::fabrics::pfabric::PfabricConfig;
 use crate::fabrics::pfc::PfcConfig;
+use crate::fabrics::phost::PhostConfig;
 use crate::fabrics::roce::RoceConfig;
 use crate::fabrics::tcp::TcpConfig;
 use crate::packet::{PacketConfig, RenoConfig};
@@ -122,15 +122,6 @@ const EVERY_KEY: &str = r#"
         window_packets_initial = 3
         rto_min_us = 10000
         duplicate_acks = 4
-        [fabric.ndp]
-        header_bytes = 48
-        queue_packets = 6
-        header_queue_bytes = 9000
-        headers_per_data = 5
-        trim_arriving_fraction = 0.25
-        window_packets_initial = 30
-        pull_order = "fewest-missing"
-        rto_us = 400
         [fabric.pfabric]
         header_bytes = 44
         buffer_bytes = 36864
@@ -160,6 +151,16 @@ const EVERY_KEY: &str = r#"
         additive_mbps = 50.5
         hyper_mbps = 500
         rate_min_mbps = 1000
+        [fabric.phost]
+        header_bytes = 42
+        buffer_bytes = 20000
+        free_packets = 4
+        short_packets = 6
+        token_lifetime_packets = 2.5
+        tokens_unused_max = 12
+        downgrade_packets = 30.5
+        downgrade_ends_with_data = false
+        timeout_us = 4.5
         [fabric.roce]
         header_bytes = 60
         buffer_bytes = 40000
@@ -204,16 +205,6 @@ fn packets_of_every_key() -> PacketConfig {
         forwarding: Ps(250_500),
         stack: Some(Ps(0)),
         dctcp,
-        ndp: NdpConfig {
-            header: Bytes(48),
-            queue_packets: 6,
-            header_queue: Some(Bytes(9_000)),
-            headers_per_data: 5,
-            trim_arriving: 0.25,
-            window_packets_initial: Some(30),
-            pull_order: PullOrder::FewestMissing,
-            timeout: Ps::from_ns(400_000),
-        },
         pfabric: PfabricConfig {
             header: Bytes(44),
             buffer: Some(Bytes(36_864)),
@@ -247,6 +238,17 @@ fn packets_of_every_key() -> PacketConfig {
             additive_mbps: Some(50.5),
             hyper_mbps: Some(500.0),
             rate_min_mbps: Some(1_000.0),
+        },
+        phost: PhostConfig {
+            header: Bytes(42),
+            buffer: Bytes(20_000),
+            free_packets: 4,
+            short_packets: 6,
+            token_lifetime_packets: 2.5,
+            tokens_unused_max: Some(12),
+            downgrade_packets: 30.5,
+            downgrade_ends_with_data: false,
+            timeout: Ps::from_ns(4_500),
         },
         roce: RoceConfig { header: Bytes(60), buffer: Bytes(40_000), timeout: Ps::from_ns(67_000) },
     }

@@ -1,0 +1,251 @@
+//! The destination of a flow, and how a host chooses among those that want tokens.
+
+use ethermem_units::Ps;
+
+use super::source::Token;
+use super::{Header, Hosts, Rules};
+use crate::message::NodeIndex;
+use crate::packet::{End, FlowId, Net, Purpose, Rank, Received};
+
+/// The destination of one flow.
+#[derive(Debug, Default)]
+pub(super) struct Destination {
+    packets: u32,
+    received: Received,
+    known: bool,
+    /// Where the next token's packet is looked for.
+    next: u32,
+    /// Tokens given, free ones included.
+    given: u32,
+    /// Tokens up to the last that data came for.
+    used: u32,
+    /// How many are given before the flow waits for what they call for.
+    goal: u32,
+    /// Under what the flow waits for its host's tokens.
+    wanting: Option<Rank>,
+}
+
+/// What a destination does after a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// It wants the next one.
+    Wants,
+    /// The source has not used too many: no more for a while.
+    Downgraded,
+    /// All that is missing has its token.
+    Given,
+}
+
+impl Destination {
+    pub(super) fn reset(&mut self, packets: u32) {
+        let mut received = std::mem::take(&mut self.received);
+        received.reset(packets);
+        *self = Destination { packets, received, goal: packets, ..Destination::default() };
+    }
+
+    fn remaining(&self) -> u32 {
+        self.packets - self.received.count()
+    }
+
+    fn done(&self) -> bool {
+        self.remaining() == 0
+    }
+
+    /// The next token.
+    fn token(&mut self) -> Token {
+        let mut position = self.received.next_missing(self.next);
+        if position >= self.packets {
+            position = self.received.first_missing();
+        }
+        self.next = position + 1;
+        self.given += 1;
+        Token { position, number: self.given - 1, remaining: self.remaining() }
+    }
+
+    fn after(&self, rules: &Rules) -> After {
+        if self.given >= self.goal {
+            After::Given
+        } else if self.given - self.used >= rules.tokens_unused_max {
+            After::Downgraded
+        } else {
+            After::Wants
+        }
+    }
+
+    /// Its time is over: one more token for a source that was downgraded, one for each packet that
+    /// is missing where all were given.
+    fn relax(&mut self, rules: &Rules) {
+        match self.after(rules) {
+            After::Given => {
+                self.goal = self.given + self.remaining();
+                self.used = self.given;
+            }
+            _ => self.used = (self.given + 1).saturating_sub(rules.tokens_unused_max),
+        }
+    }
+}
+
+impl Hosts {
+    /// A destination learns of a flow, by its announcement or by its first data; what is free from
+    /// `first` on is still to come.
+    fn learn(&mut self, net: &mut Net<'_, Hosts>, id: FlowId, first: u32) {
+        let flow = net.flow_mut(id);
+        let (node, packets) = (flow.destination, flow.packets);
+        flow.state.destination.known = true;
+        if packets > self.rules.free_packets {
+            self.rank(net, id);
+            return self.call(net, node);
+        }
+        // All of it was free, and takes the link that tokens would call others to.
+        (flow.state.destination.given, flow.state.destination.used) = (packets, 0);
+        let line = (first..packets).map(|position| net.line(net.data_bytes(id, position))).sum();
+        let now = net.now();
+        self.receivers.take(node, now, line);
+        let at = now + self.rules.packet_time * u64::from(2 * packets);
+        Self::arm(net, id, End::Destination, at);
+    }
+
+    /// A flow wants a token.
+    fn rank(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
+        let flow = net.flow_mut(id);
+        let rank = (flow.state.destination.remaining(), flow.state.order);
+        flow.state.destination.wanting = Some(rank);
+        self.wanting[usize::from(flow.destination)].insert((rank, id));
+    }
+
+    /// Gives a token to the flow with the least to go, once the link has room for its packet.
+    pub(super) fn call(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
+        while let Some(&(_, id)) = self.wanting[usize::from(node)].first() {
+            if !self.receivers.ready(net, node) {
+                return;
+            }
+            self.wanting[usize::from(node)].pop_first();
+            let now = net.now();
+            let destination = &mut net.flow_mut(id).state.destination;
+            destination.wanting = None;
+            let token = destination.token();
+            let after = destination.after(&self.rules);
+            let line = net.line(net.data_bytes(id, token.position));
+            self.receivers.take(node, now, line);
+            Self::control(net, id, End::Destination, Header::Token(token));
+            match after {
+                After::Wants => self.rank(net, id),
+                After::Downgraded => {
+                    Self::arm(net, id, End::Destination, now + self.rules.downgrade);
+                }
+                After::Given => Self::arm(net, id, End::Destination, now + self.rules.timeout),
+            }
+        }
+    }
+
+    pub(super) fn on_announcement(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
+        let destination = &net.flow(id).state.destination;
+        if destination.done() {
+            // Its acknowledgement was lost, or is under way.
+            Self::control(net, id, End::Destination, Header::Acknowledgement);
+        } else if !destination.known {
+            self.learn(net, id, 0);
+        }
+    }
+
+    pub(super) fn on_data(
+        &mut self,
+        net: &mut Net<'_, Hosts>,
+        id: FlowId,
+        position: u32,
+        number: u32,
+    ) {
+        let (purpose, packets) = (net.flow(id).purpose, net.flow(id).packets);
+        let destination = &net.flow(id).state.destination;
+        if destination.done() {
+            return;
+        }
+        // What comes alone and whole needs no token.
+        if packets > 1 && !destination.known {
+            self.learn(net, id, 1);
+        }
+        let flow = net.flow_mut(id);
+        let node = flow.destination;
+        let destination = &mut flow.state.destination;
+        let waits = packets > 1 && destination.wanting.is_none();
+        let downgraded = waits && destination.after(&self.rules) == After::Downgraded;
+        destination.used = destination.used.max(number + 1);
+        destination.received.insert(position);
+        if !destination.done() {
+            if downgraded && destination.after(&self.rules) == After::Wants {
+                self.rank(net, id);
+                if self.rules.downgrade_ends_with_data {
+                    Self::arm(net, id, End::Destination, Ps::MAX);
+                    self.call(net, node);
+                }
+            }
+            return;
+        }
+        if let Some(rank) = destination.wanting.take() {
+            self.wanting[usize::from(node)].remove(&(rank, id));
+        }
+        Self::arm(net, id, End::Destination, Ps::MAX);
+        net.deliver(id);
+        if purpose == Purpose::Data {
+            Self::control(net, id, End::Destination, Header::Acknowledgement);
+        }
+    }
+
+    /// The time of a destination is over.
+    pub(super) fn want_again(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
+        let flow = net.flow_mut(id);
+        let node = flow.destination;
+        let destination = &mut flow.state.destination;
+        // Else it used its tokens meanwhile, and now its host looks at it.
+        if destination.wanting.is_none() {
+            let given = destination.after(&self.rules) == After::Given;
+            destination.relax(&self.rules);
+            net.count_again(0, u64::from(given));
+            self.rank(net, id);
+        }
+        self.call(net, node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabrics::phost::tests::RULES;
+
+    fn tokens(destination: &mut Destination) -> Vec<u32> {
+        let mut positions = Vec::new();
+        loop {
+            positions.push(destination.token().position);
+            if destination.after(&RULES) != After::Wants {
+                return positions;
+            }
+        }
+    }
+
+    #[test]
+    fn a_source_that_uses_none_gets_as_many_as_it_may_and_then_single_ones() {
+        let mut destination = Destination::default();
+        destination.reset(9);
+        assert_eq!(tokens(&mut destination), [0, 1, 2]);
+        assert_eq!(destination.after(&RULES), After::Downgraded);
+        destination.relax(&RULES);
+        assert_eq!(tokens(&mut destination), [3]);
+        // It used the last one: two of three are open again.
+        destination.received.insert(3);
+        destination.used = 4;
+        assert_eq!(tokens(&mut destination), [4, 5, 6]);
+    }
+
+    #[test]
+    fn what_is_missing_when_all_was_called_for_is_called_for_again() {
+        let mut destination = Destination::default();
+        destination.reset(3);
+        assert_eq!(tokens(&mut destination), [0, 1, 2]);
+        assert_eq!(destination.after(&RULES), After::Given);
+        destination.received.insert(1);
+        destination.relax(&RULES);
+        assert_eq!(destination.remaining(), 2);
+        assert_eq!(tokens(&mut destination), [0, 2]);
+        assert_eq!(destination.token().number, 5);
+    }
+}

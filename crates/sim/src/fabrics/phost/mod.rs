@@ -1,0 +1,273 @@
+//! pHost: receivers give tokens to the flow with the least to go, senders spend them on the flow
+//! with the least to go, and switches are commodity (CoNEXT 2015).
+
+mod destination;
+mod source;
+
+use ethermem_units::{Bytes, Ps};
+
+use crate::FabricConfig;
+use crate::message::NodeIndex;
+use crate::packet::{
+    Deadlines, End, FlowId, Levels, Net, Outgoing, Pacers, Packet, PacketFabric, Path, Purpose,
+    Ranked, Transport,
+};
+use crate::topology::{Balancing, Layout, PortKind};
+use destination::Destination;
+use source::{Source, Token};
+
+/// pHost on the packet network.
+pub type Phost = PacketFabric<Hosts>;
+
+/// pHost's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PhostConfig {
+    /// IP and transport headers of a packet.
+    pub header: Bytes,
+    /// Buffer of a switch port.
+    pub buffer: Bytes,
+    /// Longest flow that is sent without waiting for tokens.
+    pub free_packets: u32,
+    /// Longest flow whose packets go before those of others in the network.
+    pub short_packets: u32,
+    /// How long a token can be used after it came, in times of a full packet.
+    pub token_lifetime_packets: f64,
+    /// Tokens that a flow may have and not have used; `None` for what fills the path.
+    pub tokens_unused_max: Option<u32>,
+    /// How long a flow with so many gets no more, in times of a full packet.
+    pub downgrade_packets: f64,
+    /// Whether it gets more as soon as it has used some, and not with the next turn or the end of
+    /// that time.
+    pub downgrade_ends_with_data: bool,
+    /// From the last token of a flow to those for what has not come; and until a source without
+    /// any answer asks again.
+    pub timeout: Ps,
+}
+
+impl Default for PhostConfig {
+    fn default() -> PhostConfig {
+        PhostConfig {
+            header: Bytes(40),
+            buffer: Bytes(36_864),
+            free_packets: 8,
+            short_packets: 8,
+            token_lifetime_packets: 1.5,
+            tokens_unused_max: None,
+            downgrade_packets: 25.0,
+            downgrade_ends_with_data: true,
+            timeout: Ps::from_ns(9_500),
+        }
+    }
+}
+
+/// Ranks of packets: announcements, tokens, acknowledgements and requests, then data.
+const CONTROL_RANK: u32 = 0;
+const SHORT_RANK: u32 = 1;
+const LONG_RANK: u32 = 2;
+const RANKS: usize = 3;
+
+/// Times and limits, the same for all flows.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    buffer_bytes: u64,
+    free_packets: u32,
+    short_packets: u32,
+    /// What a full packet takes of a node's link.
+    packet_time: Ps,
+    token_lifetime: Ps,
+    tokens_unused_max: u32,
+    downgrade: Ps,
+    downgrade_ends_with_data: bool,
+    timeout: Ps,
+    /// Data after which a message alone goes at a steady pace.
+    ramp: Bytes,
+}
+
+/// The transport.
+pub struct Hosts {
+    rules: Rules,
+    /// Flows that have tokens, by their source.
+    sending: Vec<Ranked>,
+    senders: Pacers,
+    /// Flows that want tokens, by their destination.
+    wanting: Vec<Ranked>,
+    receivers: Pacers,
+    flows_started: u64,
+}
+
+/// Both ends of a flow.
+#[derive(Debug, Default)]
+pub struct Ends {
+    /// Age: decides between equals.
+    order: u64,
+    source: Source,
+    destination: Destination,
+    deadlines: Deadlines,
+}
+
+/// What a packet says.
+#[derive(Clone, Copy, Debug)]
+pub enum Header {
+    /// RTS: there is a flow.
+    Announcement,
+    /// The packet of this position, sent for the token of this number.
+    Data(u32, u32),
+    /// Send a packet.
+    Token(Token),
+    /// All has come.
+    Acknowledgement,
+}
+
+impl Hosts {
+    fn control(net: &mut Net<'_, Hosts>, flow: FlowId, from: End, header: Header) {
+        net.send(flow, Outgoing { from, data_bytes: 0, rank: CONTROL_RANK, header });
+    }
+
+    /// Sets when an end of a flow is to be looked at.
+    fn arm(net: &mut Net<'_, Hosts>, flow: FlowId, end: End, at: Ps) {
+        let deadline = net.flow_mut(flow).state.deadlines.set(end, at);
+        net.arm(flow, deadline);
+    }
+
+    /// Sends a source's request, once more or for the first time.
+    fn request(net: &mut Net<'_, Hosts>, flow: FlowId) {
+        Self::control(net, flow, End::Source, Header::Data(0, 0));
+    }
+}
+
+impl Transport for Hosts {
+    type Flow = Ends;
+    type Header = Header;
+    type Queue = Levels;
+
+    fn new(config: &FabricConfig, layout: &Layout) -> Hosts {
+        let own = &config.packet.phost;
+        let path = Path::of::<Hosts>(config, layout);
+        let packet_time = path.packet_time;
+        let packets = |count: f64| Ps((packet_time.0 as f64 * count) as u64);
+        // The first data comes a round trip after its token, and by then tokens went out for all
+        // of the path and the packet that is coming.
+        let tokens_filling = path.packets + 1;
+        let unused = own.tokens_unused_max.unwrap_or(tokens_filling.max(own.free_packets));
+        // With fewer it goes by bursts, and no step of it is like the next.
+        let steady = if unused < tokens_filling { u32::MAX } else { own.free_packets };
+        let payload = path.data.0 / u64::from(path.packets);
+        let ranked = || vec![Ranked::new(); usize::from(layout.nodes())];
+        Hosts {
+            rules: Rules {
+                buffer_bytes: own.buffer.0,
+                free_packets: own.free_packets,
+                short_packets: own.short_packets,
+                packet_time,
+                token_lifetime: packets(own.token_lifetime_packets),
+                tokens_unused_max: unused,
+                downgrade: packets(own.downgrade_packets),
+                downgrade_ends_with_data: own.downgrade_ends_with_data,
+                timeout: own.timeout,
+                ramp: Bytes(u64::from(steady) * payload),
+            },
+            sending: ranked(),
+            senders: Pacers::new(End::Source, layout.nodes()),
+            wanting: ranked(),
+            receivers: Pacers::new(End::Destination, layout.nodes()),
+            flows_started: 0,
+        }
+    }
+
+    fn header_bytes(config: &FabricConfig) -> Bytes {
+        config.packet.phost.header
+    }
+
+    fn balancing() -> Balancing {
+        Balancing::Spray
+    }
+
+    fn queue(&self, kind: PortKind, _seed: u64) -> Levels {
+        // A host's interface has one packet of data at a time, and nothing to drop.
+        let host = kind == PortKind::HostUp;
+        Levels::new(RANKS, if host { u64::MAX } else { self.rules.buffer_bytes })
+    }
+
+    fn start(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
+        let now = net.now();
+        let flow = net.flow_mut(id);
+        flow.state.order = self.flows_started;
+        flow.state.source.reset(flow.packets, now, &self.rules);
+        flow.state.destination.reset(flow.packets);
+        flow.state.deadlines = Deadlines::default();
+        let (node, purpose) = (flow.source, flow.purpose);
+        self.flows_started += 1;
+        if purpose != Purpose::Data {
+            Self::request(net, id);
+        } else if net.flow(id).state.source.is_free() {
+            self.enlist(net, id);
+            self.spend(net, node);
+        } else {
+            Self::control(net, id, End::Source, Header::Announcement);
+        }
+        Self::arm(net, id, End::Source, now + self.rules.timeout);
+    }
+
+    fn on_packet(&mut self, net: &mut Net<'_, Hosts>, packet: &Packet<Header>) {
+        match packet.header {
+            Header::Announcement => self.on_announcement(net, packet.flow),
+            Header::Data(position, number) => self.on_data(net, packet.flow, position, number),
+            Header::Token(token) => self.on_token(net, packet.flow, token),
+            Header::Acknowledgement => self.on_acknowledgement(net, packet.flow),
+        }
+    }
+
+    fn on_timer(&mut self, net: &mut Net<'_, Hosts>, flow: FlowId) {
+        let now = net.now();
+        let (source, destination) = net.flow_mut(flow).state.deadlines.due(now);
+        if source {
+            self.ask_again(net, flow);
+        }
+        if destination {
+            self.want_again(net, flow);
+        }
+        let rest = net.flow(flow).state.deadlines.earlier();
+        net.arm(flow, rest);
+    }
+
+    fn on_wake(&mut self, net: &mut Net<'_, Hosts>, end: End, node: NodeIndex) {
+        match end {
+            End::Source => {
+                self.senders.woken(node);
+                self.spend(net, node);
+            }
+            End::Destination => {
+                self.receivers.woken(node);
+                self.call(net, node);
+            }
+        }
+    }
+
+    fn feedback_packets(config: &FabricConfig, packets: u64) -> u64 {
+        let free = packets <= config.packet.phost.free_packets.into();
+        if free { 1 } else { packets + 1 }
+    }
+
+    fn steady_after(&self) -> Bytes {
+        self.rules.ramp
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet takes a nanosecond, and three tokens may be unused.
+    pub(super) const RULES: Rules = Rules {
+        buffer_bytes: 36_864,
+        free_packets: 4,
+        short_packets: 4,
+        packet_time: Ps(1_000),
+        token_lifetime: Ps(1_500),
+        tokens_unused_max: 3,
+        downgrade: Ps(25_000),
+        downgrade_ends_with_data: true,
+        timeout: Ps(9_000),
+        ramp: Bytes(0),
+    };
+}

@@ -1,0 +1,40 @@
+//! The tables of receiver-driven fabrics of packets.
+
+use super::fabric::timeout_us;
+use super::packet::{BUFFER_BYTES, bytes};
+use super::table::{Table, as_integer};
+use crate::fabrics::phost::PhostConfig;
+use crate::workload::InputError;
+
+pub(super) fn phost(table: Table<'_>) -> Result<PhostConfig, InputError> {
+    let default = PhostConfig::default();
+    let packets = |key, default: u32| -> Result<u32, InputError> {
+        Ok(table.integer(key, default.into(), 0..=1_000_000)? as u32)
+    };
+    let config = PhostConfig {
+        header: bytes(&table, "header_bytes", default.header, (0, 128))?,
+        buffer: bytes(&table, "buffer_bytes", default.buffer, BUFFER_BYTES)?,
+        free_packets: packets("free_packets", default.free_packets)?,
+        short_packets: packets("short_packets", default.short_packets)?,
+        token_lifetime_packets: table.number(
+            "token_lifetime_packets",
+            default.token_lifetime_packets,
+            0.0..=1e6,
+        )?,
+        tokens_unused_max: table
+            .read("tokens_unused_max", "a bandwidth-delay product", "1 to 1000000", |value| {
+                as_integer(value).filter(|tokens| (1..=1_000_000).contains(tokens))
+            })?
+            .map(|tokens| tokens as u32),
+        downgrade_packets: table.number(
+            "downgrade_packets",
+            default.downgrade_packets,
+            0.0..=1e6,
+        )?,
+        downgrade_ends_with_data: table
+            .flag("downgrade_ends_with_data", default.downgrade_ends_with_data)?,
+        timeout: timeout_us(&table, "timeout_us", default.timeout)?,
+    };
+    table.finish()?;
+    Ok(config)
+}

@@ -1,0 +1,139 @@
+//! `phost`: what receivers that call for data do, against theory and the paper.
+
+use ethermem_sim::engine::Fabric;
+use ethermem_sim::fabrics::phost::Phost;
+use ethermem_sim::packet::Frame;
+use ethermem_sim::{Kind, Message};
+use ethermem_units::Ps;
+
+use crate::support::{fabric_config, message, run_messages, scenario};
+
+const SLOT: u64 = 640;
+/// IPv4 and 20 bytes of a transport; the memory header.
+const HEADERS: u64 = 40 + 16;
+const PAYLOAD: u64 = 1_500 - HEADERS;
+
+/// A full packet on a link of 100 Gb/s.
+fn packet_time() -> Ps {
+    Ps(SLOT * u64::from(Frame::of(1_500).line))
+}
+
+/// Table 1's one-way budget at 100 Gb/s, and a frame that is stored twice.
+fn one_way(payload: u64) -> Ps {
+    Ps(557_440) + tail(payload) * 2
+}
+
+/// From the first block of a frame to its last.
+fn tail(payload: u64) -> Ps {
+    Ps(SLOT * u64::from(Frame::of(payload).tail))
+}
+
+/// Data whose packets follow each other without a gap.
+fn back_to_back(bytes: u64) -> Ps {
+    let before = (bytes - 1) / PAYLOAD;
+    let last = HEADERS + bytes - before * PAYLOAD;
+    // The last is stored at the switch before the full one in front of it is gone.
+    let first = if before == 0 { last } else { 1_500 };
+    Ps(557_440) + tail(first) + tail(last) + packet_time() * before
+}
+
+/// When all of these have finished, after the first began.
+fn time_of_all<F: Fabric>(keys: &str, messages: &[Message]) -> Ps {
+    let (finished, _) = run_messages::<F>(&fabric_config(keys), messages);
+    *finished.iter().max().expect("some") - messages[0].arrival
+}
+
+fn write(compute: u16, memory: u16, bytes: u64) -> Message {
+    message(Ps(1_000), Kind::Write, compute, memory, bytes)
+}
+
+#[test]
+fn phost_alone_takes_the_budget_to_the_picosecond() {
+    let time = |kind, bytes| {
+        let alone = [message(Ps(5_000), kind, 0, 1, bytes)];
+        time_of_all::<Phost>("nodes = 3\nmemory_access_ns = 50", &alone)
+    };
+    // An announcement, which says as much as a request, and a token, where data is not free.
+    let asked = one_way(HEADERS) + one_way(40);
+    for (bytes, free) in
+        [(1, true), (64, true), (8 * PAYLOAD, true), (8 * PAYLOAD + 1, false), (99_999, false)]
+    {
+        let wait = if free { Ps::ZERO } else { asked };
+        let write = wait + back_to_back(bytes);
+        assert_eq!(time(Kind::Write, bytes), write, "{bytes} B");
+        let read = one_way(HEADERS) + Ps(50_000) + write;
+        assert_eq!(time(Kind::Read, bytes), read, "{bytes} B");
+    }
+}
+
+#[test]
+fn phost_receivers_and_senders_serve_the_shortest_first() {
+    // The short one comes when the long one has long begun, to the same node or from it.
+    for other in [(2, 1), (0, 2)] {
+        let (long, short) = (1_000 * PAYLOAD, 100 * PAYLOAD);
+        let messages =
+            [write(0, 1, long), message(Ps(20_000_000), Kind::Write, other.0, other.1, short)];
+        let (finished, _) = run_messages::<Phost>(&fabric_config("nodes = 3"), &messages);
+        let alone = one_way(HEADERS) + one_way(40) + back_to_back(short);
+        let slowdown = (finished[1] - messages[1].arrival).0 as f64 / alone.0 as f64;
+        // What was called for of the long one comes first: a bandwidth-delay product of 12.
+        assert!((1.0..1.15).contains(&slowdown), "{slowdown}, {other:?}");
+    }
+}
+
+#[test]
+fn a_phost_source_that_does_not_answer_is_left_for_another() {
+    // Node 0 sends to 1 first, for that is shorter; node 2 prefers what 0 has for it to what 3 has.
+    let messages =
+        [write(0, 1, 200 * PAYLOAD), write(0, 2, 300 * PAYLOAD), write(3, 2, 400 * PAYLOAD)];
+    let packets = |keys: &str| {
+        let keys = format!("nodes = 4\n[fabric.phost]\n{keys}");
+        time_of_all::<Phost>(&keys, &messages).0 as f64 / packet_time().0 as f64
+    };
+    // The link to node 2 takes 700. It is empty for the tokens that node 0 may leave unused, 14,
+    // then for one of 25, for the timeout of 20, and for a round trip, 13, at either end.
+    let downgraded = packets("timeout_us = 2.5");
+    assert!((700.0..=700.0 + 14.0 + 8.0 + 20.0 + 26.0).contains(&downgraded), "{downgraded}");
+    // Without that it is empty until node 0 has sent its 200.
+    let patient = packets("timeout_us = 2.5\ntokens_unused_max = 100000");
+    assert!(patient > 850.0, "{patient}");
+}
+
+#[test]
+fn an_incast_of_64_over_phost_leaves_no_gap() {
+    let bytes = 100_000;
+    let incast: Vec<Message> = (1..65).map(|node| write(node, 0, bytes)).collect();
+    let config = fabric_config("nodes = 65");
+    let (finished, end) = run_messages::<Phost>(&config, &incast);
+    let time = (*finished.iter().max().expect("64") - Ps(1_000)).0 as f64;
+    // All frames one after the other, and the way of the first.
+    let rest = Frame::of(HEADERS + bytes % PAYLOAD);
+    let each = packet_time() * (bytes / PAYLOAD) + Ps(SLOT * u64::from(rest.line));
+    let ideal = (each * 64 + one_way(1_500) - packet_time()).0 as f64;
+    assert!(time >= ideal && time < 1.02 * ideal, "{} of the ideal", time / ideal);
+    let counts = end.stats.packets.expect("packets");
+    assert_eq!((counts.dropped, counts.retransmitted), (0, 0), "{counts:?}");
+}
+
+#[test]
+fn what_receivers_call_for_comes_however_little_a_switch_keeps() {
+    // All nodes to and from one, at once, in buffers of six full packets.
+    let kinds = [Kind::Write, Kind::Read];
+    let sizes = [64, 1_000, 8 * PAYLOAD, 20 * PAYLOAD];
+    let of =
+        |node: u16| kinds.map(|kind| sizes.map(|bytes| message(Ps(1_000), kind, node, 0, bytes)));
+    let messages: Vec<Message> = (1..32).flat_map(of).flatten().collect();
+    for topology in ["single-switch", "leaf-spine"] {
+        for (balancing, background) in [("ecmp", 0.0), ("spray", 0.3)] {
+            let config = scenario(&format!(
+                "[fabric]\nnodes = 32\ntopology = \"{topology}\"\n[fabric.leaf_spine]\n\
+                 rack_nodes = 8\nspines = 2\nbalancing = \"{balancing}\"\n[fabric.phost]\n\
+                 buffer_bytes = 10000\n[background]\nload = {background}\n\
+                 [workload]\nload = 0.1"
+            ));
+            let (_, end) = run_messages::<Phost>(&config.fabric, &messages);
+            let counts = end.stats.packets.expect("packets");
+            assert!(counts.dropped > 100, "{topology}, {balancing}: {counts:?}");
+        }
+    }
+}
