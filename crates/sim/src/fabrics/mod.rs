@@ -7,6 +7,7 @@ pub mod fastpass;
 mod framing;
 pub mod ideal;
 pub mod ird;
+pub mod ndp;
 pub mod output_queued;
 pub mod pfabric;
 pub mod pfc;
@@ -98,6 +99,10 @@ pub const FABRICS: &[FabricEntry] = &[
         "TCP that cuts its window by the share of marked packets",
     ),
     FabricEntry::new::<pfabric::Pfabric>("pfabric", "switches send and keep what has least to go"),
+    FabricEntry::new::<ndp::Ndp>(
+        "ndp",
+        "switches trim packets to headers, receivers pull what comes next",
+    ),
     FabricEntry::new::<pfc::Pfc>(
         "pfc",
         "lossless: links are paused, senders cut their rates by marks",

@@ -85,4 +85,10 @@ pub struct PacketCounts {
     /// Times that a switch paused a link; absent where links are never paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pauses: Option<u64>,
+    /// Times that a queue took a packet's data; absent where none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trimmed: Option<u64>,
+    /// Times that a queue sent a packet back to its source; absent where none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returned: Option<u64>,
 }

@@ -68,19 +68,36 @@ fn run() -> RunResult {
             latency_ns_mean_without_memory: Some(140.0),
             latency_ns_p99_without_memory: Some(250.0),
         }),
-        packets: Some(PacketCounts {
-            sent: 9,
-            delivered: 7,
-            dropped: 2,
-            marked: 3,
-            retransmitted: 1,
-            timeouts: 1,
-            pauses: Some(4),
-        }),
+        packets: Some(PACKET_COUNTS),
         notices: vec!["from the fabric".to_owned()],
     };
     recorder.finish(facts, stats)
 }
+
+const PACKET_COUNTS: PacketCounts = PacketCounts {
+    sent: 9,
+    delivered: 7,
+    dropped: 2,
+    marked: 3,
+    retransmitted: 1,
+    timeouts: 1,
+    pauses: Some(4),
+    trimmed: Some(3),
+    returned: Some(1),
+};
+
+/// The same.
+const PACKETS: &str = r#"{
+    "sent": 9,
+    "delivered": 7,
+    "dropped": 2,
+    "marked": 3,
+    "retransmitted": 1,
+    "timeouts": 1,
+    "pauses": 4,
+    "trimmed": 3,
+    "returned": 1
+  }"#;
 
 /// One kind of [`run`], a read.
 const READ: &str = r#"{
@@ -183,15 +200,7 @@ fn the_json_of_a_run_is_this() {
     "size_max": 2
   }},
   "frames": {FRAMES},
-  "packets": {{
-    "sent": 9,
-    "delivered": 7,
-    "dropped": 2,
-    "marked": 3,
-    "retransmitted": 1,
-    "timeouts": 1,
-    "pauses": 4
-  }},
+  "packets": {PACKETS},
   "notices": [
     "from the engine",
     "from the fabric"

@@ -4,6 +4,7 @@ use ethermem_units::{Bytes, Ps};
 
 use crate::budget::L2_FORWARDING;
 use crate::fabrics::dctcp::DctcpConfig;
+use crate::fabrics::ndp::NdpConfig;
 use crate::fabrics::pfabric::PfabricConfig;
 use crate::fabrics::pfc::PfcConfig;
 use crate::fabrics::phost::PhostConfig;
@@ -23,6 +24,8 @@ pub struct PacketConfig {
     pub stack: Option<Ps>,
     /// DCTCP's.
     pub dctcp: DctcpConfig,
+    /// NDP's.
+    pub ndp: NdpConfig,
     /// pFabric's.
     pub pfabric: PfabricConfig,
     /// PFC's and DCQCN's.
@@ -43,6 +46,7 @@ impl Default for PacketConfig {
             forwarding: L2_FORWARDING,
             stack: None,
             dctcp: DctcpConfig::default(),
+            ndp: NdpConfig::default(),
             pfabric: PfabricConfig::default(),
             pfc: PfcConfig::default(),
             phost: PhostConfig::default(),

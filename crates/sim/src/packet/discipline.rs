@@ -1,5 +1,7 @@
 //! Queue disciplines: what a port does with packets that wait.
 
+use ethermem_units::Blocks;
+
 use super::{Packet, PacketId, Packets};
 
 /// How a port orders, marks and drops. One value a port.
@@ -9,8 +11,12 @@ pub trait Discipline<H> {
     /// discipline keeps nothing, and `take` is never called.
     const IN_ORDER: bool = false;
 
+    /// Whether it trims packets, and sends back those that it has no room for even then.
+    const TRIMS: bool = false;
+
     /// A packet has arrived behind `queued_bytes`, the one being sent included. It may be marked;
-    /// it is kept when this gives true. Kept ones that make room for it go to `dropped`.
+    /// it is kept when this gives true. Kept ones that make room for it go to `dropped`, also those
+    /// that are to go back ([`Heading::Turning`](super::Heading)).
     fn offer(
         &mut self,
         packets: &mut Packets<H>,
@@ -18,6 +24,11 @@ pub trait Discipline<H> {
         queued_bytes: u64,
         dropped: &mut Vec<PacketId>,
     ) -> bool;
+
+    /// What was trimmed by the last `offer`.
+    fn trimmed(&mut self) -> Trimmed {
+        Trimmed::default()
+    }
 
     /// The link is free: the packet that is sent next, of those kept.
     fn take(&mut self, _packets: &Packets<H>) -> Option<PacketId> {
@@ -31,6 +42,15 @@ pub trait Discipline<H> {
     fn is_blocked(&self) -> bool {
         false
     }
+}
+
+/// What was taken from packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trimmed {
+    /// How many packets lost their data.
+    pub packets: u64,
+    /// By how much those grew shorter that were kept before.
+    pub kept_blocks: Blocks,
 }
 
 /// First in, first out; the tail is dropped at `limit_bytes`, and what is kept behind more than

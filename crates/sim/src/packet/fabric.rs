@@ -9,7 +9,7 @@ use super::{FlowId, Purpose};
 use crate::FabricConfig;
 use crate::engine::{Fabric, Handle, Sim, Violation};
 use crate::message::{Kind, Message, NodeIndex};
-use crate::metrics::FabricStats;
+use crate::metrics::{FabricStats, PacketCounts};
 use crate::output::Timeline;
 use crate::topology::{Layout, LinkUse, PortId, Slots, Transmitter, link_stats};
 use crate::workload::LinkBlocks;
@@ -193,7 +193,8 @@ impl<T: Transport> Fabric for PacketFabric<T> {
         let mut stats = link_stats(&uses[..nodes], &uses[nodes..2 * nodes], ended);
         let links = uses.iter().map(|of| of.link);
         stats.frames = Transmitter::frame_stats(links, ended);
-        stats.packets = Some(*counts);
+        let trimmed = network.ports.iter().map(|port| port.trimmed).sum();
+        stats.packets = Some(PacketCounts { trimmed: counts.trimmed.map(|_| trimmed), ..*counts });
         Ok(stats)
     }
 }

@@ -26,7 +26,7 @@ mod transport;
 
 pub use config::PacketConfig;
 pub use deadlines::Deadlines;
-pub use discipline::{Discipline, DropTail};
+pub use discipline::{Discipline, DropTail, Trimmed};
 pub use fabric::PacketFabric;
 pub use flow::{Flow, FlowId, Purpose};
 pub(crate) use flow::{Flows, Opening};
@@ -39,6 +39,6 @@ pub use pause::{PauseLimits, UNPAUSED_RANK};
 pub use ranked::{Rank, Ranked};
 pub use received::Received;
 pub use reno::{Progress, RenoConfig, Sender};
-pub use slab::{Packet, PacketId, Packets};
+pub use slab::{Heading, Packet, PacketId, Packets};
 pub use stream::{Congestion, Ends, Header, Stream};
 pub use transport::{End, Left, Net, Outgoing, Path, Sizes, Transport};

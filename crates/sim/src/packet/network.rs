@@ -10,8 +10,8 @@ use super::spray::Spray;
 use super::timers::{Entry, Timers};
 use super::transport::{End, Left, Outgoing, Sizes, Transport};
 use super::{
-    Discipline, FlowId, Flows, Frame, Ingress, Opening, Packet, PacketId, Packets, Purpose,
-    UNPAUSED_RANK,
+    Discipline, FlowId, Flows, Frame, Heading, Ingress, Opening, Packet, PacketId, Packets,
+    Purpose, UNPAUSED_RANK,
 };
 use crate::config::FabricConfig;
 use crate::engine::{Handle, Sim};
@@ -93,7 +93,13 @@ impl<T: Transport> Network<T> {
         let sprays = layout.spines() > 0 && balancing != Balancing::Ecmp;
         let spray = |node| Spray::new(layout.spines(), balancing, seed ^ u64::from(node));
         let spray = (0..if sprays { config.nodes } else { 0 }).map(spray).collect();
-        let counts = PacketCounts { pauses: pauses.then_some(0), ..PacketCounts::default() };
+        let trims = T::Queue::TRIMS.then_some(0);
+        let counts = PacketCounts {
+            pauses: pauses.then_some(0),
+            trimmed: trims,
+            returned: trims,
+            ..PacketCounts::default()
+        };
         Network {
             ports: (0..layout.ports()).map(port).collect(),
             packets: Packets::default(),
@@ -161,6 +167,8 @@ impl<T: Transport> Network<T> {
             data_bytes: out.data_bytes as u16,
             rank: out.rank,
             marked: false,
+            trimmed: false,
+            heading: Heading::Out,
             spine,
             port: source,
             header: out.header,
@@ -206,10 +214,27 @@ impl<T: Transport> Network<T> {
         }
         self.wake(sim, at);
         while let Some(id) = self.dropped.pop() {
+            if T::Queue::TRIMS && self.packets[id].heading == Heading::Turning {
+                self.turn(sim, at, id);
+                continue;
+            }
             let packet = self.packets.remove(id);
             self.counts.dropped += 1;
             self.flows.release(packet.flow);
         }
+    }
+
+    /// Sends a packet back the way it came, from the switch of this port.
+    fn turn(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) {
+        let packet = &mut self.packets[id];
+        let (source, destination) = (packet.source, packet.destination);
+        let through = self.layout.previous(at, source, destination, packet.spine);
+        packet.heading = Heading::Back;
+        (packet.source, packet.destination) = (destination, source);
+        packet.port = self.layout.reverse(through);
+        let back = packet.port;
+        self.counts.returned = self.counts.returned.map(|returned| returned + 1);
+        self.enqueue(sim, back, id);
     }
 
     /// A port has sent a packet, and others wait.

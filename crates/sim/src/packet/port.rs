@@ -25,6 +25,8 @@ pub(crate) struct Port<Q> {
     pub(crate) latency: Ps,
     /// Packets that the discipline keeps.
     held: u32,
+    /// Packets that lost their data here.
+    pub(crate) trimmed: u64,
     /// An event at the end of the current frame is pending.
     pub(crate) waking: bool,
     backlog: Backlog,
@@ -38,7 +40,8 @@ impl<Q> Port<Q> {
     pub(crate) fn new(link: Transmitter, queue: Q, latency: Ps) -> Port<Q> {
         let backlog = Backlog::default();
         let (finished, taken) = (Ps::ZERO, Blocks(0));
-        Port { link, queue, latency, held: 0, waking: false, backlog, finished, taken }
+        let (held, trimmed, waking) = (0, 0, false);
+        Port { link, queue, latency, held, trimmed, waking, backlog, finished, taken }
     }
 
     /// Bytes that wait or are still to be sent.
@@ -93,6 +96,11 @@ impl<Q> Port<Q> {
         let kept = self.queue.offer(packets, id, queued, dropped);
         if Q::IN_ORDER {
             return if kept { Ok(Some(self.start(now, id, &packets[id]))) } else { Err(()) };
+        }
+        if Q::TRIMS {
+            let trimmed = self.queue.trimmed();
+            self.trimmed += trimmed.packets;
+            self.backlog.remove(now, trimmed.kept_blocks);
         }
         for &id in dropped.iter() {
             self.leave(now, &packets[id]);

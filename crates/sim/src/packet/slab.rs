@@ -1,5 +1,7 @@
 //! Packets in flight, without an allocation each.
 
+use ethermem_units::Blocks;
+
 use super::{FlowId, Frame};
 use crate::message::NodeIndex;
 use crate::topology::PortId;
@@ -24,6 +26,10 @@ pub struct Packet<H> {
     pub rank: u32,
     /// Congestion was experienced on its way.
     pub marked: bool,
+    /// Its data was taken from it on its way.
+    pub trimmed: bool,
+    /// Where it is going.
+    pub heading: Heading,
     /// The spine it takes, where it must cross one.
     pub(crate) spine: u8,
     /// The port it waits for, is sent by, or came through last.
@@ -32,10 +38,42 @@ pub struct Packet<H> {
     pub header: H,
 }
 
+/// Where a packet is going.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heading {
+    /// To where it was sent.
+    Out,
+    /// A queue sends it back: the network turns it round.
+    Turning,
+    /// Back to who sent it; its destination is its source.
+    Back,
+}
+
+impl<H> Packet<H> {
+    /// Takes its data from it and leaves `frame`; it is as urgent as can be. Gives the blocks that
+    /// it takes of a link no more.
+    pub fn trim(&mut self, frame: Frame) -> Blocks {
+        let before = self.frame.line_blocks();
+        self.frame = frame;
+        self.data_bytes = 0;
+        self.rank = 0;
+        self.trimmed = true;
+        before - frame.line_blocks()
+    }
+}
+
 #[cfg(test)]
 impl Packet<()> {
     /// A packet of a test.
     pub(crate) fn sample(flow: FlowId, rank: u32, frame: Frame) -> Packet<()> {
+        Packet::sample_with(flow, rank, frame, ())
+    }
+}
+
+#[cfg(test)]
+impl<H> Packet<H> {
+    /// A packet of a test, with what its transport says.
+    pub(crate) fn sample_with(flow: FlowId, rank: u32, frame: Frame, header: H) -> Packet<H> {
         Packet {
             flow,
             source: 0,
@@ -44,9 +82,11 @@ impl Packet<()> {
             data_bytes: 0,
             rank,
             marked: false,
+            trimmed: false,
+            heading: Heading::Out,
             spine: 0,
             port: 0,
-            header: (),
+            header,
         }
     }
 }

@@ -6,6 +6,7 @@ use super::fabric::{delay_ns, timeout_us};
 use super::receiver_driven;
 use super::table::{Table, as_integer, as_number};
 use crate::fabrics::dctcp::DctcpConfig;
+use crate::fabrics::ndp::{NdpConfig, PullOrder};
 use crate::fabrics::pfabric::PfabricConfig;
 use crate::fabrics::pfc::PfcConfig;
 use crate::fabrics::roce::RoceConfig;
@@ -61,6 +62,7 @@ pub(super) fn read(fabric: &Table<'_>) -> Result<PacketConfig, InputError> {
             Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
         })?,
         dctcp: dctcp(fabric.table("dctcp")?)?,
+        ndp: ndp(fabric.table("ndp")?)?,
         pfabric: pfabric(fabric.table("pfabric")?)?,
         pfc: pfc(fabric.table("pfc")?)?,
         phost: receiver_driven::phost(fabric.table("phost")?)?,
@@ -86,24 +88,35 @@ fn dctcp(table: Table<'_>) -> Result<DctcpConfig, InputError> {
     Ok(config)
 }
 
+fn ndp(table: Table<'_>) -> Result<NdpConfig, InputError> {
+    let default = NdpConfig::default();
+    let window = "a bandwidth-delay product and queue_packets";
+    let orders = [("fair", PullOrder::Fair), ("fewest-missing", PullOrder::FewestMissing)];
+    let per_data = default.headers_per_data.into();
+    let config = NdpConfig {
+        header: bytes(&table, "header_bytes", default.header, (0, 128))?,
+        queue_packets: table.integer("queue_packets", default.queue_packets.into(), 1..=10_000)?
+            as u32,
+        header_queue: buffer_or(&table, "header_queue_bytes", "the room of queue_packets", 1_000)?,
+        headers_per_data: table.integer("headers_per_data", per_data, 1..=1_000)? as u32,
+        trim_arriving: table.number("trim_arriving_fraction", default.trim_arriving, 0.0..=1.0)?,
+        window_packets_initial: window_or(&table, "window_packets_initial", window)?,
+        pull_order: table.choice("pull_order", &orders)?,
+        timeout: timeout_us(&table, "rto_us", default.timeout)?,
+    };
+    table.finish()?;
+    Ok(config)
+}
+
 fn pfabric(table: Table<'_>) -> Result<PfabricConfig, InputError> {
     let default = PfabricConfig::default();
-    let window = |key, default: &str| -> Result<Option<u32>, InputError> {
-        let packets = table.read(key, default, "1 to 1000000", |value| {
-            as_integer(value).filter(|packets| (1..=1_000_000).contains(packets))
-        })?;
-        Ok(packets.map(|packets| packets as u32))
-    };
-    let (least, most) = BUFFER_BYTES;
     let header = bytes(&table, "header_bytes", default.header, (0, 128))?;
     let buffer_default = "2 bandwidth-delay products";
-    let buffer =
-        table.read("buffer_bytes", buffer_default, &format!("{least} to {most}"), |value| {
-            as_integer(value).filter(|bytes| (least..=most).contains(bytes))
-        })?;
+    let buffer = buffer_or(&table, "buffer_bytes", buffer_default, BUFFER_BYTES.0)?;
+    let window = |key, default| window_or(&table, key, default);
     let config = PfabricConfig {
         header,
-        buffer: buffer.map(Bytes),
+        buffer,
         window_packets_initial: window("window_packets_initial", "a bandwidth-delay product")?,
         window_packets_max: window("window_packets_max", "1.25 of the initial one")?,
         timeout: table.read("rto_us", "3 round trips", "0.001 to 1000000", |value| {
@@ -195,6 +208,28 @@ pub(super) fn bytes(
     (least, most): (u64, u64),
 ) -> Result<Bytes, InputError> {
     Ok(Bytes(table.integer(key, default.0, least..=most)?))
+}
+
+/// A buffer of `least` bytes or more, when it is there.
+fn buffer_or(
+    table: &Table<'_>,
+    key: &str,
+    default: &str,
+    least: u64,
+) -> Result<Option<Bytes>, InputError> {
+    let most = BUFFER_BYTES.1;
+    let buffer = table.read(key, default, &format!("{least} to {most}"), |value| {
+        as_integer(value).filter(|bytes| (least..=most).contains(bytes))
+    })?;
+    Ok(buffer.map(Bytes))
+}
+
+/// A window, when it is there.
+fn window_or(table: &Table<'_>, key: &str, default: &str) -> Result<Option<u32>, InputError> {
+    let packets = table.read(key, default, "1 to 1000000", |value| {
+        as_integer(value).filter(|packets| (1..=1_000_000).contains(packets))
+    })?;
+    Ok(packets.map(|packets| packets as u32))
 }
 
 fn packets(table: &Table<'_>, key: &str, default: u32) -> Result<u32, InputError> {

@@ -8,6 +8,7 @@ mod fastpass;
 mod invariants;
 mod ird;
 mod lossless;
+mod ndp;
 mod packets;
 #[path = "../support/property.rs"]
 mod property;

@@ -20,6 +20,7 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("ideal", "ideal", ""),
     ("dctcp", "dctcp", ""),
     ("pfabric", "pfabric", ""),
+    ("ndp", "ndp", ""),
     ("tcp", "tcp", ""),
     ("pfc", "pfc", ""),
     ("roce", "roce", ""),

@@ -8,6 +8,7 @@ use crate::fabrics::cxl::{CxlConfig, Flit};
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::ird::IrdConfig;
+use crate::fabrics::ndp::{NdpConfig, PullOrder};
 use crate::fabrics::pfabric::PfabricConfig;
 use crate::fabrics::pfc::PfcConfig;
 use crate::fabrics::phost::PhostConfig;
@@ -122,6 +123,15 @@ const EVERY_KEY: &str = r#"
         window_packets_initial = 3
         rto_min_us = 10000
         duplicate_acks = 4
+        [fabric.ndp]
+        header_bytes = 48
+        queue_packets = 6
+        header_queue_bytes = 9000
+        headers_per_data = 5
+        trim_arriving_fraction = 0.25
+        window_packets_initial = 30
+        pull_order = "fewest-missing"
+        rto_us = 400
         [fabric.pfabric]
         header_bytes = 44
         buffer_bytes = 36864
@@ -205,6 +215,16 @@ fn packets_of_every_key() -> PacketConfig {
         forwarding: Ps(250_500),
         stack: Some(Ps(0)),
         dctcp,
+        ndp: NdpConfig {
+            header: Bytes(48),
+            queue_packets: 6,
+            header_queue: Some(Bytes(9_000)),
+            headers_per_data: 5,
+            trim_arriving: 0.25,
+            window_packets_initial: Some(30),
+            pull_order: PullOrder::FewestMissing,
+            timeout: Ps::from_ns(400_000),
+        },
         pfabric: PfabricConfig {
             header: Bytes(44),
             buffer: Some(Bytes(36_864)),
@@ -239,18 +259,23 @@ fn packets_of_every_key() -> PacketConfig {
             hyper_mbps: Some(500.0),
             rate_min_mbps: Some(1_000.0),
         },
-        phost: PhostConfig {
-            header: Bytes(42),
-            buffer: Bytes(20_000),
-            free_packets: 4,
-            short_packets: 6,
-            token_lifetime_packets: 2.5,
-            tokens_unused_max: Some(12),
-            downgrade_packets: 30.5,
-            downgrade_ends_with_data: false,
-            timeout: Ps::from_ns(4_500),
-        },
+        phost: phost_of_every_key(),
         roce: RoceConfig { header: Bytes(60), buffer: Bytes(40_000), timeout: Ps::from_ns(67_000) },
+    }
+}
+
+/// What it says of `phost`.
+fn phost_of_every_key() -> PhostConfig {
+    PhostConfig {
+        header: Bytes(42),
+        buffer: Bytes(20_000),
+        free_packets: 4,
+        short_packets: 6,
+        token_lifetime_packets: 2.5,
+        tokens_unused_max: Some(12),
+        downgrade_packets: 30.5,
+        downgrade_ends_with_data: false,
+        timeout: Ps::from_ns(4_500),
     }
 }
 

@@ -1,0 +1,124 @@
+//! NDP: what its paper says of it.
+
+use ethermem_sim::engine::Alone;
+use ethermem_sim::fabrics::ndp::Ndp;
+use ethermem_sim::metrics::PacketCounts;
+use ethermem_sim::packet::Frame;
+use ethermem_sim::{FabricConfig, Kind, Message};
+use ethermem_units::{Bytes, Ps};
+
+use crate::support::{fabric_config, message, run_messages, run_scenario, scenario};
+
+/// Data bytes of a full packet: the MTU without the transport's and the memory header.
+const PAYLOAD: u64 = 1_500 - 40 - 16;
+/// A block at 100 Gb/s.
+const SLOT: Ps = Ps(640);
+
+/// Writes of so many packets by nodes from 1 on to node 0, all at once.
+fn incast(senders: u16, packets: u64) -> Vec<Message> {
+    let bytes = packets * PAYLOAD;
+    (1..=senders).map(|node| message(Ps(1_000), Kind::Write, node, 0, bytes)).collect()
+}
+
+fn run(config: &FabricConfig, messages: &[Message]) -> (Vec<Ps>, PacketCounts) {
+    let (finished, end) = run_messages::<Ndp>(config, messages);
+    (finished, end.stats.packets.expect("packets"))
+}
+
+/// When the last of `packets` full packets is whole at their receiver at the earliest: the first
+/// comes as if alone, the others follow it on the receiver's link without a gap.
+fn ideal(config: &FabricConfig, packets: u64) -> Ps {
+    let first = Alone::<Ndp>::new(config).time(Kind::Write, Bytes(PAYLOAD));
+    let line = SLOT * Frame::of(1_500).line_blocks().0;
+    Ps(1_000) + first + line * (packets - 1)
+}
+
+#[test]
+fn an_incast_of_64_takes_little_longer_than_its_data_on_one_link() {
+    // From single packets on, all sent at once into a queue of eight, to long messages.
+    for (topology, packets) in [
+        ("single-switch", 1),
+        ("single-switch", 8),
+        ("single-switch", 20),
+        ("single-switch", 180),
+        ("leaf-spine", 94),
+    ] {
+        let config = fabric_config(&format!("nodes = 144\ntopology = \"{topology}\""));
+        let messages = incast(64, packets);
+        let (finished, counts) = run(&config, &messages);
+        let last = finished.iter().max().expect("64");
+        let over = last.0 as f64 / ideal(&config, 64 * packets).0 as f64;
+        assert!((1.0..1.1).contains(&over), "{topology}, {packets} packets: {over}");
+        // Nothing is lost, not even a header; what had no room was trimmed, and was sent again.
+        assert_eq!((counts.dropped, counts.timeouts), (0, 0), "{counts:?}");
+        let trimmed = counts.trimmed.expect("NDP trims");
+        assert!(trimmed > 40, "{counts:?}");
+        assert_eq!(counts.retransmitted, trimmed, "{counts:?}");
+    }
+}
+
+#[test]
+fn headers_without_room_come_back_and_none_is_lost() {
+    // Room for 11 headers, as those of 64 senders come at once.
+    let config = fabric_config("nodes = 65\n[fabric.ndp]\nheader_queue_bytes = 1000");
+    let (finished, counts) = run(&config, &incast(64, 20));
+    let returned = counts.returned.expect("NDP returns");
+    assert!(returned > 500, "{counts:?}");
+    assert_eq!((counts.dropped, counts.timeouts), (0, 0), "{counts:?}");
+    let last = finished.iter().max().expect("64");
+    assert!(last.0 as f64 / (ideal(&config, 64 * 20).0 as f64) < 1.1);
+}
+
+#[test]
+fn pulls_are_fair_and_the_shortest_goes_first_where_that_is_asked() {
+    // 40 long messages, and one of two windows.
+    let messages = |config: &FabricConfig| {
+        let mut messages = incast(40, 400);
+        messages.push(message(Ps(1_000), Kind::Write, 41, 0, 40 * PAYLOAD));
+        run(config, &messages).0
+    };
+    let fair = messages(&fabric_config("nodes = 42"));
+    let (short, long) = fair.split_last().expect("41");
+    let (first, last) = (long.iter().min().expect("40"), long.iter().max().expect("40"));
+    assert!(first.0 as f64 > 0.97 * last.0 as f64, "{first:?} to {last:?}");
+    // The short one has a 41st of the link while the others are there.
+    let share = ideal(&fabric_config("nodes = 42"), 41 * 40).0 as f64;
+    assert!((0.7 * share..1.2 * share).contains(&(short.0 as f64)), "{short:?}, {share}");
+    let first =
+        messages(&fabric_config("nodes = 42\n[fabric.ndp]\npull_order = \"fewest-missing\""));
+    assert!(first[40].0 as f64 * 5.0 < short.0 as f64, "{:?} after {short:?}", first[40]);
+}
+
+#[test]
+fn every_node_sends_and_receives_at_nearly_the_rate_of_its_link() {
+    // The paper's permutation, over racks: its simulations have 92 to 95 %.
+    let clos = "nodes = 144\ntopology = \"leaf-spine\"";
+    // Acknowledgements have their part of every link.
+    let data = Frame::of(1_500).line_bytes() as f64;
+    let most = data / (data + Frame::of(40).line_bytes() as f64);
+    for (keys, least) in [("nodes = 144", 0.99 * most), (clos, 0.92 * most)] {
+        let config = fabric_config(keys);
+        let write =
+            |node| message(Ps(1_000), Kind::Write, node, (node + 40) % 144, 2_000 * PAYLOAD);
+        let messages: Vec<_> = (0..144).map(write).collect();
+        let (finished, counts) = run(&config, &messages);
+        let mean = finished.iter().map(|at| at.0 as f64).sum::<f64>() / 144.0;
+        let share = ideal(&config, 2_000).0 as f64 / mean;
+        assert!(share > least, "{keys}: {share}, {counts:?}");
+        assert_eq!((counts.dropped, counts.timeouts), (0, 0), "{counts:?}");
+    }
+}
+
+#[test]
+fn a_lost_control_packet_costs_a_timeout_and_no_message() {
+    // Small messages at high load, and room for 11 headers where they and all answers queue.
+    let scenario = scenario(
+        "[fabric]\nnodes = 32\n[fabric.ndp]\nqueue_packets = 1\nheader_queue_bytes = 1000\n\
+         rto_us = 200\n[workload]\nload = 0.95\nmessages = 20000",
+    );
+    let result = run_scenario(&scenario, "ndp", None);
+    assert_eq!(result.messages_finished, 20_000);
+    let counts = result.packets.expect("packets");
+    assert!(counts.dropped > 0, "{counts:?}");
+    assert!((1..=counts.dropped).contains(&counts.timeouts), "{counts:?}");
+}
