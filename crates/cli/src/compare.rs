@@ -1,4 +1,6 @@
-//! `ethermem compare`.
+//! `ethermem compare`: one workload, or the points of a comparison, on several fabrics.
+
+mod points;
 
 use std::path::PathBuf;
 
@@ -15,17 +17,19 @@ use crate::selection::{Selection, fabric};
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     ethermem compare scenarios/app-spark.toml --fabrics edm,raw-ethernet,ideal\n  \
-    ethermem compare --trace messages.parquet --fabrics edm,raw-ethernet --format json\n\
+    ethermem compare --trace messages.parquet --fabrics edm,raw-ethernet --format json\n  \
+    ethermem compare scenarios/figure8a.toml\n\
     \n\
     Every fabric gets the same messages at the same times: load is what they put on the links of\n\
-    the scenario's own fabric.")]
+    the scenario's own fabric. A scenario with a table [compare] holds several points and their\n\
+    fabrics; docs/how-to/compare-fabrics.md says how to write one.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: Selection,
 
-    /// Fabrics to run on, in the order of the results; `ethermem fabrics` lists them
-    #[arg(long, value_name = "NAME,NAME", required = true, value_delimiter = ',',
-          value_parser = fabric)]
+    /// Fabrics to run on, in the order of the results; `ethermem fabrics` lists them [default:
+    /// those of the scenario's table compare]
+    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_parser = fabric)]
     fabrics: Vec<&'static FabricEntry>,
 
     /// Fabrics to run at once; the results are the same bytes, whatever it is [default: as many as
@@ -53,15 +57,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::input(format!("--{flag} is of one fabric: {instead}")));
         }
     }
+    if let Some((name, comparison)) = arguments.selection.comparison()? {
+        return points::run(arguments, &name, &comparison);
+    }
+    if arguments.fabrics.is_empty() {
+        let problem = "--fabrics is not set, and the scenario has no table [compare]: allowed are \
+                       names such as edm,raw-ethernet";
+        return Err(Failure::input(problem));
+    }
     let selected = arguments.selection.read()?;
     let scenario = &selected.scenario;
     let jobs: Vec<Job<'_>> =
         arguments.fabrics.iter().map(|fabric| Job::typed(&selected, fabric)).collect();
     let runs = jobs.len() as u64;
     let progress = Progress::of_messages(messages_of(scenario).map(|messages| messages * runs));
-    let threads = arguments.threads.map_or_else(threads_default, usize::from);
-    let results = run_all(&jobs, threads, &progress);
+    let results = run_all(&jobs, arguments.threads(), &progress);
     progress.clear();
     let results = results?;
     arguments.format.print(&results, |results, style| runs_table(results, style))
+}
+
+impl Arguments {
+    fn threads(&self) -> usize {
+        self.threads.map_or_else(threads_default, usize::from)
+    }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use ethermem_sim::compare::Comparison;
 use ethermem_sim::fabrics::{self, FABRIC_NAMES, FabricEntry};
 use ethermem_sim::run::label_of;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
@@ -58,6 +59,25 @@ impl Selection {
         let given = self.trace.as_ref().or(self.scenario.as_ref());
         let name = given.map(|path| path.display().to_string()).unwrap_or_default();
         Ok(Selected { scenario, name })
+    }
+
+    /// The table `[compare]` of the scenario, where it has one, and what people call the scenario.
+    pub(crate) fn comparison(&self) -> Result<Option<(String, Comparison)>, Failure> {
+        let Some(file) = &self.scenario else { return Ok(None) };
+        let Some(comparison) = Comparison::load(file, &self.settings, self.seed)? else {
+            return Ok(None);
+        };
+        if let Some(trace) = &self.trace {
+            let problem = "the scenario's table [compare] has messages of its own";
+            return Err(Failure::input(format!("--trace {}: {problem}", trace.display())));
+        }
+        Ok(Some((file.display().to_string(), comparison)))
+    }
+
+    /// What `--set` says of a run, and not of a comparison.
+    pub(crate) fn settings_of_scenario(&self) -> Vec<String> {
+        let of_scenario = |set: &&Setting| !set.key().starts_with("compare.");
+        self.settings.iter().filter(of_scenario).map(ToString::to_string).collect()
     }
 
     fn trace_config(&self, path: &Path) -> Result<TraceConfig, InputError> {

@@ -1,6 +1,7 @@
 //! The simulator: one engine, one topology, one workload, one normaliser, and fabrics plugged in.
 
 pub mod budget;
+pub mod compare;
 mod config;
 pub mod engine;
 pub mod fabrics;

@@ -60,9 +60,9 @@ fn every_figure_is_in_the_guide() {
 #[test]
 fn the_commands_of_the_guides_run() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["scenarios", "sweeps", "workloads"] {
+    for name in ["scenarios", "sweeps", "workloads", "golden/figure8"] {
         let target = root().join(name);
-        fs::create_dir(folder.path().join(name)).unwrap();
+        fs::create_dir_all(folder.path().join(name)).unwrap();
         for entry in fs::read_dir(target).unwrap() {
             let entry = entry.unwrap();
             fs::copy(entry.path(), folder.path().join(name).join(entry.file_name())).unwrap();

@@ -8,7 +8,7 @@ mod credits;
 mod fabric;
 mod packet;
 mod receiver_driven;
-mod setting;
+pub(crate) mod setting;
 pub(crate) mod table;
 mod workload;
 
@@ -195,6 +195,8 @@ fn read(
         return Err(InputError::file(file, problem));
     }
     lines.apply(values.get_mut());
+    // Points of a comparison: `compare` reads them, and one run has none.
+    values.get_mut().remove("compare");
     let root = source.root(values.get_ref());
     let folder = file.parent().unwrap_or(Path::new(""));
     let (fabric_kind, fabric) = fabric::read(&root, fabrics)?;

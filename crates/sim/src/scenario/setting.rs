@@ -78,15 +78,15 @@ fn is_toml(value: &str) -> bool {
 }
 
 /// A scenario's text with a line for every setting after it: what the offsets of errors count in.
-pub(super) struct Lines<'s> {
+pub(crate) struct Lines<'s> {
     settings: &'s [Setting],
-    pub(super) text: String,
+    pub(crate) text: String,
     /// Each line at its offset in `text`, spaces before it, so that its spans are offsets there.
     padded: Vec<String>,
 }
 
 impl<'s> Lines<'s> {
-    pub(super) fn new(text: &str, settings: &'s [Setting]) -> Lines<'s> {
+    pub(crate) fn new(text: &str, settings: &'s [Setting]) -> Lines<'s> {
         let mut text = text.to_owned();
         let mut padded = Vec::new();
         for setting in settings.iter().filter(|setting| !setting.value.is_empty()) {
@@ -99,7 +99,7 @@ impl<'s> Lines<'s> {
     }
 
     /// Puts the settings into `root`, in their order, and takes out what has no value.
-    pub(super) fn apply<'t>(&'t self, root: &mut DeTable<'t>) {
+    pub(crate) fn apply<'t>(&'t self, root: &mut DeTable<'t>) {
         let mut padded = self.padded.iter();
         for setting in self.settings {
             if setting.value.is_empty() {

@@ -17,7 +17,7 @@ const DIGITS: usize = 12;
 
 /// One varied key.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     /// With its tables: `fabric.edm.chunk_bytes`.
     pub(super) key: String,
     /// Where the sweep says it, in bytes of its text.
@@ -43,7 +43,7 @@ struct Range {
 }
 
 /// The axes of the table `vary`, in the order of the file.
-pub(super) fn read(source: &Source<'_>, vary: &DeTable<'_>) -> Result<Vec<Axis>, InputError> {
+pub(crate) fn read(source: &Source<'_>, vary: &DeTable<'_>) -> Result<Vec<Axis>, InputError> {
     let mut axes = Vec::new();
     collect(source, "", vary, &mut axes)?;
     // The table keeps its keys sorted.

@@ -5,6 +5,7 @@
 //! sweep asks for them again. Who runs the points, on which threads, is not known here.
 
 mod axis;
+mod grid;
 mod identity;
 mod journal;
 mod plan;
@@ -13,9 +14,12 @@ mod rows;
 mod summary;
 
 pub use axis::AXIS_VALUES_MAX;
+pub(crate) use axis::read as read_axes;
+pub(crate) use grid::Grid;
 pub use identity::Identity;
 pub use journal::{Journal, JournalError};
 pub use plan::{POINTS_MAX, Point, Sweep};
+pub(crate) use plan::{fabric_list, fabrics_allowed};
 pub use record::{METRICS, Metric, Record};
 pub use rows::write_rows;
 pub use summary::{Estimate, Summary, summaries_table, summarise};

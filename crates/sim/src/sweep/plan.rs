@@ -8,11 +8,12 @@ use rand_xoshiro::rand_core::SeedableRng;
 use toml::de::{DeTable, DeValue};
 
 use super::Identity;
-use super::axis::{self, Axis};
+use super::axis;
+use super::grid::Grid;
 use super::identity::Identities;
 use crate::fabrics::{self, FABRIC_NAMES, FabricEntry};
-use crate::scenario::table::{SET, Source, Table, as_integer, as_text};
-use crate::scenario::{Changes, Scenario, Setting, read_text};
+use crate::scenario::table::{Source, Table, as_integer, as_text};
+use crate::scenario::{Scenario, Setting, read_text};
 use crate::workload::InputError;
 
 /// Most points of a sweep.
@@ -76,14 +77,13 @@ impl Seeds {
 /// A sweep's file as it is read.
 struct Request<'s> {
     file: &'s Path,
-    source: &'s Source<'s>,
     scenario: PathBuf,
     /// Empty for the scenario's own.
     fabrics: Vec<&'static FabricEntry>,
     seeds: Seeds,
     /// How many points at random, and their seed; `None` for a grid.
     samples: Option<(u64, u64)>,
-    axes: Vec<Axis>,
+    grid: Grid<'s>,
 }
 
 impl Sweep {
@@ -103,11 +103,7 @@ impl Sweep {
         })?;
         let root = source.root(values.get_ref());
         let request = Request::read(&source, &root)?;
-        for axis in &request.axes {
-            if settings.iter().any(|setting| setting.key() == axis.key) {
-                return Err(request.refuse(axis, "--set sets it too: allowed is one of the two"));
-            }
-        }
+        request.grid.check_settings(settings)?;
         let combinations = request.combinations()?;
         request.points(&combinations, settings, program)
     }
@@ -133,12 +129,11 @@ impl<'s> Request<'s> {
         let axes = vary.values().map(|vary| axis::read(source, vary)).transpose()?;
         let request = Request {
             file: source.file,
-            source,
             scenario: source.file.parent().unwrap_or(Path::new("")).join(path),
             fabrics: fabrics.unwrap_or_default(),
             seeds: seeds.unwrap_or(Seeds::Count(1)),
             samples: samples.map(|samples| (samples, sample_seed)),
-            axes: axes.unwrap_or_default(),
+            grid: Grid::new(source, axes.unwrap_or_default()),
         };
         root.check_known()?;
         request.check()?;
@@ -146,50 +141,33 @@ impl<'s> Request<'s> {
     }
 
     fn check(&self) -> Result<(), InputError> {
-        if self.axes.is_empty() && self.samples.is_some() {
+        if self.grid.axes.is_empty() && self.samples.is_some() {
             let problem = "samples: nothing is varied: allowed only with keys under [vary]";
             return Err(InputError::file(self.file, problem));
         }
-        for axis in &self.axes {
+        for axis in &self.grid.axes {
             if axis.key == "run.seed" {
-                return Err(self.refuse(axis, "allowed are seeds = [...], outside [vary]"));
+                return Err(self.grid.refuse(axis, "allowed are seeds = [...], outside [vary]"));
             }
             if self.samples.is_some() && axis.has_steps() {
-                return Err(self.refuse(axis, "steps changes nothing: allowed only in a grid"));
+                return Err(self
+                    .grid
+                    .refuse(axis, "steps changes nothing: allowed only in a grid"));
             }
         }
         Ok(())
-    }
-
-    fn refuse(&self, axis: &Axis, problem: &str) -> InputError {
-        self.source.error(axis.offset, format!("vary.{}: {problem}", axis.key))
     }
 
     /// The values of the axes at each point of the grid or the sample; the last axis runs fastest.
     fn combinations(&self) -> Result<Vec<Vec<String>>, InputError> {
         let runs_each = self.seeds.count() * self.fabrics.len().max(1) as u64;
         let Some((samples, seed)) = self.samples else {
-            let mut grid = 1_u64;
-            for axis in &self.axes {
-                let count = axis.count().map_err(|problem| self.refuse(axis, &problem))?;
-                grid = grid.saturating_mul(count);
-            }
-            self.check_count(grid.saturating_mul(runs_each))?;
-            let mut points = vec![Vec::new()];
-            for axis in &self.axes {
-                let values = axis.values().map_err(|problem| self.refuse(axis, &problem))?;
-                let longer = |point: Vec<String>| {
-                    values
-                        .iter()
-                        .map(move |value| [&point[..], std::slice::from_ref(value)].concat())
-                };
-                points = points.into_iter().flat_map(longer).collect();
-            }
-            return Ok(points);
+            self.check_count(self.grid.count()?.saturating_mul(runs_each))?;
+            return self.grid.combinations();
         };
         self.check_count(samples.saturating_mul(runs_each))?;
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut draw = |_| self.axes.iter().map(|axis| axis.draw(&mut generator)).collect();
+        let mut draw = |_| self.grid.axes.iter().map(|axis| axis.draw(&mut generator)).collect();
         Ok((0..samples).map(&mut draw).collect())
     }
 
@@ -212,7 +190,7 @@ impl<'s> Request<'s> {
         let mut identities = Identities::new(program);
         let (mut points, mut group) = (Vec::new(), 0);
         for values in combinations {
-            let scenario = self.scenario_at(&text, values, settings)?;
+            let scenario = self.grid.scenario_at((&self.scenario, &text), values, settings)?;
             let own = fabrics::find(&scenario.fabric_kind);
             let own = [own.expect("a parsed scenario names a fabric")];
             let fabrics = if self.fabrics.is_empty() { &own[..] } else { &self.fabrics };
@@ -230,46 +208,17 @@ impl<'s> Request<'s> {
                 group += 1;
             }
         }
-        let axes = self.axes.iter().map(|axis| axis.key.clone()).collect();
+        let axes = self.grid.axes.iter().map(|axis| axis.key.clone()).collect();
         Ok(Sweep { scenario: self.scenario.clone(), axes, points })
-    }
-
-    fn scenario_at(
-        &self,
-        text: &str,
-        values: &[String],
-        settings: &[Setting],
-    ) -> Result<Scenario, InputError> {
-        let mut changes = Changes { settings: settings.to_vec(), trace: None };
-        for (axis, value) in self.axes.iter().zip(values) {
-            let setting = format!("{}={value}", axis.key).parse::<Setting>();
-            let setting = setting.map_err(|error| self.refuse(axis, &error.to_string()))?;
-            changes.settings.push(setting);
-        }
-        let read = Scenario::parse_with(text, &self.scenario, &changes, FABRIC_NAMES);
-        read.map_err(|error| self.placed(error))
-    }
-
-    /// An error of a setting is one of the axis that made it.
-    fn placed(&self, error: InputError) -> InputError {
-        let (problem, file) = error.parts();
-        let concerns = |axis: &&Axis| {
-            let rest = problem.strip_prefix(&axis.key);
-            file == SET && rest.is_some_and(|rest| rest.starts_with([' ', ':']))
-        };
-        let axis = self.axes.iter().find(concerns);
-        match axis {
-            Some(axis) => error.moved(self.file, self.source.line(axis.offset)),
-            None => error,
-        }
     }
 }
 
-fn fabrics_allowed() -> String {
+pub(crate) fn fabrics_allowed() -> String {
     format!("different names of {}", FABRIC_NAMES.join(", "))
 }
 
-fn fabric_list(value: &DeValue<'_>) -> Option<Vec<&'static FabricEntry>> {
+/// Different fabrics of the registry by name, at least one.
+pub(crate) fn fabric_list(value: &DeValue<'_>) -> Option<Vec<&'static FabricEntry>> {
     let DeValue::Array(names) = value else { return None };
     let names: Vec<&str> =
         names.iter().map(|name| as_text(name.get_ref())).collect::<Option<_>>()?;

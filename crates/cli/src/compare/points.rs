@@ -1,0 +1,173 @@
+//! The points of a scenario's table `[compare]`.
+
+use std::collections::BTreeMap;
+
+use ethermem_sim::compare::{
+    Compared, ComparedPoint, Comparison, Order, leads, leads_rows, points_rows,
+};
+use ethermem_sim::fabrics::FabricEntry;
+use ethermem_sim::metrics::RunResult;
+use ethermem_sim::output::{TableStyle, TextTable};
+use ethermem_sim::scenario::Scenario;
+
+use super::Arguments;
+use crate::failure::Failure;
+use crate::progress::{Progress, messages_of};
+use crate::runner::{Job, run_all, shell_line};
+
+/// A run of the comparison: which row it belongs to, and how its load is counted.
+struct Run {
+    experiment: usize,
+    point: usize,
+    fabric: &'static FabricEntry,
+    own_blocks: bool,
+    scenario: Scenario,
+}
+
+pub(super) fn run(
+    arguments: &Arguments,
+    name: &str,
+    comparison: &Comparison,
+) -> Result<(), Failure> {
+    let asked = &arguments.fabrics;
+    let fabrics = if asked.is_empty() { &comparison.fabrics } else { asked };
+    let runs = runs_of(comparison, fabrics);
+    let results = run_points(arguments, name, comparison, &runs)?;
+    let rows = rows_of(comparison, &runs, results)?;
+    arguments.format.print(&rows, |rows, style| text(rows, comparison.baseline.name, style))
+}
+
+/// All fabrics of a point side by side; the scenario's own fabric has its load in its own blocks
+/// anyway.
+fn runs_of(comparison: &Comparison, fabrics: &[&'static FabricEntry]) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (experiment, of) in comparison.experiments.iter().enumerate() {
+        for (at, point) in of.points.iter().enumerate() {
+            for &fabric in fabrics {
+                let run = |own_blocks, scenario| Run {
+                    experiment,
+                    point: at,
+                    fabric,
+                    own_blocks,
+                    scenario,
+                };
+                runs.push(run(false, point.scenario.clone()));
+                if fabric.name != comparison.baseline.name {
+                    runs.push(run(true, point.in_blocks_of(fabric)));
+                }
+            }
+        }
+    }
+    runs
+}
+
+/// Runs everything, the longest first, so that no thread ends up alone with it.
+fn run_points(
+    arguments: &Arguments,
+    name: &str,
+    comparison: &Comparison,
+    runs: &[Run],
+) -> Result<Vec<RunResult>, Failure> {
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    let cost = |run: &Run| messages_of(&run.scenario).unwrap_or(1);
+    order.sort_by_key(|&at| std::cmp::Reverse(cost(&runs[at])));
+    let job = |&at: &usize| {
+        let run = &runs[at];
+        let point = &comparison.experiments[run.experiment].points[run.point];
+        Job {
+            fabric: run.fabric,
+            scenario: &run.scenario,
+            scenario_name: name,
+            label: point.name.clone(),
+            command: command(arguments, name, point, run),
+            cost: cost(run),
+        }
+    };
+    let jobs: Vec<Job<'_>> = order.iter().map(job).collect();
+    let progress = Progress::of_runs(jobs.iter().map(|job| job.cost).sum(), jobs.len().max(1));
+    let results = run_all(&jobs, arguments.threads(), &progress);
+    progress.clear();
+    let placed: BTreeMap<usize, RunResult> = order.iter().copied().zip(results?).collect();
+    Ok(placed.into_values().collect())
+}
+
+/// Repeats one run alone.
+fn command(arguments: &Arguments, name: &str, point: &ComparedPoint, run: &Run) -> String {
+    let mut words = vec!["sim".to_owned(), name.to_owned()];
+    let mut set = arguments.selection.settings_of_scenario();
+    set.extend(point.settings.iter().cloned());
+    if run.own_blocks {
+        set.push(format!("fabric.kind={}", run.fabric.name));
+    }
+    words.extend(set.into_iter().flat_map(|setting| ["--set".to_owned(), setting]));
+    let seed = run.scenario.run.seed.to_string();
+    words.extend(["--fabric", run.fabric.name, "--seed", &seed].map(str::to_owned));
+    shell_line(words.iter().map(String::as_str))
+}
+
+fn rows_of(
+    comparison: &Comparison,
+    runs: &[Run],
+    results: Vec<RunResult>,
+) -> Result<Vec<Compared>, Failure> {
+    let mut rows: Vec<Compared> = Vec::new();
+    for (run, result) in runs.iter().zip(results) {
+        if run.own_blocks {
+            rows.last_mut().expect("it follows the same messages").own_blocks = Some(result);
+            continue;
+        }
+        let experiment = &comparison.experiments[run.experiment];
+        let point = &experiment.points[run.point];
+        let values = comparison.values.as_ref();
+        rows.push(Compared {
+            experiment: experiment.name.clone(),
+            point: point.name.clone(),
+            fabric: run.fabric.name.to_owned(),
+            load_asked: point.asked(run.fabric)?,
+            published: values
+                .and_then(|values| values.at(&experiment.name, &point.name, run.fabric.name)),
+            same_messages: result,
+            own_blocks: None,
+        });
+    }
+    Ok(rows)
+}
+
+/// Where a rival is not behind, first; then every point; then what must be said.
+fn text(rows: &[Compared], baseline: &str, style: TableStyle) -> String {
+    let leads = leads(rows, baseline);
+    let mut text = if leads.is_empty() {
+        format!("No rival ties with {baseline} or is ahead of it in any number.\n")
+    } else {
+        let (head, rows) = leads_rows(&leads);
+        let table = table(&head, &[0, 1, 2, 3], &[7, 5], rows);
+        format!("Where a rival ties with {baseline} or is ahead of it:\n{}", table.render(style))
+    };
+    let (head, cells) = points_rows(rows);
+    text += "\nAll points:\n";
+    text += &table(&head, &[0, 1, 2, 12], &[10, 9, 8, 7, 3], cells).render(style);
+    let order = Order::of(rows, |row| row.same_messages.kinds.all.slowdown_mean);
+    for line in order.lines().iter().filter(|_| order.pairs > 0) {
+        text += &format!("{line}\n");
+    }
+    let runs = rows.iter().flat_map(|row| [Some(&row.same_messages), row.own_blocks.as_ref()]);
+    for run in runs.flatten() {
+        if run.messages_lost > 0 {
+            let (lost, started) = (run.messages_lost, run.messages_started);
+            text += &format!("{} {}: {lost} of {started} messages lost\n", run.fabric, run.label);
+        }
+        for notice in &run.notices {
+            text += &format!("{} {}: {notice}\n", run.fabric, run.label);
+        }
+    }
+    text
+}
+
+fn table<'a>(
+    header: &'a [&'a str],
+    text_columns: &'a [usize],
+    optional_columns: &'a [usize],
+    rows: Vec<Vec<String>>,
+) -> TextTable<'a> {
+    TextTable { header, text_columns, optional_columns, rows }
+}

@@ -1,0 +1,144 @@
+//! `ethermem compare` on the points of a scenario.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{call, root};
+
+/// Two points and three fabrics, with values beside them.
+const TINY: &str = "\
+[fabric]
+nodes = 8
+[workload]
+messages = 400
+[compare]
+fabrics = ['edm', 'cxl', 'raw-ethernet']
+values = 'values.csv'
+[compare.experiments.writes]
+points = ['load=0.3', 'load=0.9']
+[compare.experiments.writes.vary]
+workload.read_fraction = [0]
+workload.load = [0.3, 0.9]
+";
+const VALUES: &str =
+    "# from nowhere\nexperiment,point,edm,cxl\nwrites,load=0.3,1.1,1.5\nwrites,load=0.9,1.5,1.4\n";
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
+    fs::write(folder.path().join("values.csv"), VALUES).unwrap();
+    folder
+}
+
+fn out(folder: &Path, arguments: &[&str]) -> String {
+    let called = call(folder, arguments);
+    assert_eq!(called.code, 0, "{arguments:?}: {}", called.err);
+    called.out
+}
+
+/// Compares with `golden/compare/NAME`, or writes it under `UPDATE_GOLDEN`.
+fn snapshot(name: &str, text: &str) {
+    let path = root().join("golden/compare").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, text).unwrap();
+    }
+    let known = fs::read_to_string(&path).unwrap();
+    assert_eq!(known, text, "{}: see golden/compare/README.md", path.display());
+}
+
+#[test]
+fn a_tiny_comparison_is_as_it_was() {
+    let folder = folder();
+    let compare = ["compare", "tiny.toml"];
+    let one = out(folder.path(), &[&compare[..], &["--threads", "1"]].concat());
+    snapshot("tiny.txt", &one);
+    assert_eq!(one, out(folder.path(), &[&compare[..], &["--threads", "3"]].concat()));
+    let seed = out(folder.path(), &[&compare[..], &["--seed", "2"]].concat());
+    assert_ne!(one, seed);
+}
+
+#[test]
+fn the_same_messages_and_as_many_as_fill_as_much() {
+    let folder = folder();
+    let rows: Value =
+        serde_json::from_str(&out(folder.path(), &["compare", "tiny.toml", "--format", "json"]))
+            .unwrap();
+    let rows = rows.as_array().unwrap();
+    let named: Vec<(&str, &str)> = rows
+        .iter()
+        .map(|row| (row["point"].as_str().unwrap(), row["fabric"].as_str().unwrap()))
+        .collect();
+    let fabrics = ["edm", "cxl", "raw-ethernet"];
+    let points = ["load=0.3", "load=0.9"];
+    let expected: Vec<(&str, &str)> =
+        points.iter().flat_map(|point| fabrics.map(|fabric| (*point, fabric))).collect();
+    assert_eq!(named, expected);
+    assert_eq!(rows[3]["own_blocks"], Value::Null, "the scenario counts in the blocks of edm");
+    let frames = &rows[5];
+    // A frame of 15 blocks where EDM has ten of data and one of control on the same link.
+    assert!((frames["load_asked"].as_f64().unwrap() - 0.9 * 15.0 / 11.0).abs() < 1e-9);
+    assert_eq!(frames["published"], Value::Null);
+    assert_eq!(rows[4]["published"], 1.4);
+    // The two runs of a row are those of the commands that repeat them.
+    let point = ["--set", "workload.read_fraction=0", "--set", "workload.load=0.9"];
+    let sim = ["sim", "tiny.toml", "--fabric", "raw-ethernet", "--format", "json"];
+    for (run, more) in
+        [("same_messages", &[][..]), ("own_blocks", &["--set", "fabric.kind=raw-ethernet"])]
+    {
+        let alone = out(folder.path(), &[&sim[..], &point, more].concat());
+        let alone: Value = serde_json::from_str(&alone).unwrap();
+        assert_eq!(alone["kinds"], frames[run]["kinds"], "{run}");
+    }
+    let asked = ["compare", "tiny.toml", "--fabrics", "ideal,edm", "--format", "json"];
+    let asked: Value = serde_json::from_str(&out(folder.path(), &asked)).unwrap();
+    assert_eq!((&asked[0]["fabric"], &asked[1]["fabric"]), (&"ideal".into(), &"edm".into()));
+}
+
+#[test]
+fn bad_comparisons_are_one_line() {
+    let folder = folder();
+    fs::write(folder.path().join("plain.toml"), "[fabric]\nnodes = 8\n").unwrap();
+    fs::write(folder.path().join("t.csv"), "arrival_ns,kind,compute,memory,bytes\n").unwrap();
+    let replaced = |from: &str, to: &str| TINY.replace(from, to);
+    for (text, arguments, error) in [
+        (
+            String::new(),
+            &["compare", "plain.toml"][..],
+            "--fabrics is not set, and the scenario has no table [compare]: allowed are names",
+        ),
+        (replaced("'cxl'", "'emd'"), &["compare", "c.toml"], "c.toml:6: compare.fabrics = ['edm'"),
+        (
+            replaced("[0.3, 0.9]", "[]"),
+            &["compare", "c.toml"],
+            "c.toml:12: vary.workload.load: an empty axis: ",
+        ),
+        (
+            replaced("values.csv", "gone.csv"),
+            &["compare", "c.toml"],
+            "gone.csv: cannot be read: No such file",
+        ),
+        (
+            replaced("values.csv", "tiny.toml"),
+            &["compare", "c.toml"],
+            "tiny.toml: header [fabric]: allowed are experiment,point",
+        ),
+        (
+            String::from(TINY),
+            &["compare", "c.toml", "--trace", "t.csv"],
+            "--trace t.csv: the scenario's table [compare] has messages of its own",
+        ),
+        (
+            String::from(TINY),
+            &["compare", "c.toml", "--set", "compare.fabrics=['emd']"],
+            "--set: compare.fabrics = ['emd']: allowed are different names of edm, ",
+        ),
+    ] {
+        fs::write(folder.path().join("c.toml"), text).unwrap();
+        let called = call(folder.path(), arguments);
+        assert!(called.err.starts_with(&format!("error: {error}")), "{}", called.err);
+        assert_eq!((called.code, called.err.lines().count()), (2, 1), "{arguments:?}");
+    }
+}

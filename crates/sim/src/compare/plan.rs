@@ -1,0 +1,305 @@
+//! The table `[compare]` of a scenario, and the points it asks for.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+use super::PublishedValues;
+use crate::fabrics::{self, FABRIC_NAMES, FabricEntry};
+use crate::run::offered;
+use crate::scenario::setting::Lines;
+use crate::scenario::table::{Source, Table, as_text};
+use crate::scenario::{Changes, Scenario, Setting, read_text};
+use crate::sweep::{Grid, fabric_list, fabrics_allowed, read_axes};
+use crate::workload::{InputError, WorkloadConfig};
+
+/// Most points of an experiment.
+const POINTS_MAX: u64 = 1_000;
+
+/// A validated comparison.
+pub struct Comparison {
+    /// The fabric that the others are held against: the scenario's own.
+    pub baseline: &'static FabricEntry,
+    /// The fabrics that the scenario compares.
+    pub fabrics: Vec<&'static FabricEntry>,
+    /// In the order of the file.
+    pub experiments: Vec<Experiment>,
+    /// Values to hold the results against, where the scenario names a file of them.
+    pub values: Option<PublishedValues>,
+}
+
+/// Points that belong together.
+pub struct Experiment {
+    /// As the file calls it.
+    pub name: String,
+    /// What is varied, one after the other.
+    pub points: Vec<ComparedPoint>,
+}
+
+/// One workload on one network, for every fabric.
+pub struct ComparedPoint {
+    /// What people call it: `load=0.2`.
+    pub name: String,
+    /// The keys that make it, as `--set` takes them.
+    pub settings: Vec<String>,
+    /// What is run.
+    pub scenario: Scenario,
+}
+
+impl ComparedPoint {
+    /// The scenario with its load counted in the blocks of `fabric` and not in those of its own.
+    #[must_use]
+    pub fn in_blocks_of(&self, fabric: &FabricEntry) -> Scenario {
+        Scenario { fabric_kind: fabric.name.to_owned(), ..self.scenario.clone() }
+    }
+
+    /// The share of its busiest links that the same messages ask of `fabric`; `None` for a trace.
+    ///
+    /// # Errors
+    /// As [`offered`].
+    pub fn asked(&self, fabric: &FabricEntry) -> Result<Option<f64>, crate::SourceError> {
+        let WorkloadConfig::Poisson(poisson) = &self.scenario.workload else { return Ok(None) };
+        let own = offered(&self.scenario)?.map(|offered| offered.messages_per_s);
+        let others = offered(&self.in_blocks_of(fabric))?.map(|offered| offered.messages_per_s);
+        Ok(own.zip(others).map(|(own, others)| poisson.load * own / others))
+    }
+}
+
+impl Comparison {
+    /// Reads the table `[compare]` of the scenario in `file`; `None` where it has none.
+    /// `settings` are set over the whole file, and `seed` over all points.
+    ///
+    /// # Errors
+    /// [`InputError`] for a file that cannot be read, a key or fabric that does not exist, a value
+    /// that is not allowed, an empty axis, points without names, a topology that a fabric does not
+    /// run on, and published values that are not those of the points.
+    pub fn load(
+        file: &Path,
+        settings: &[Setting],
+        seed: Option<u64>,
+    ) -> Result<Option<Comparison>, InputError> {
+        let text = read_text(file)?;
+        let (own, of_scenario): (Vec<Setting>, Vec<Setting>) =
+            settings.iter().cloned().partition(|setting| setting.key().starts_with("compare."));
+        let lines = Lines::new(&text, &own);
+        let source =
+            Source { file, text: &lines.text, file_bytes: text.len(), keys: RefCell::default() };
+        let mut values = DeTable::parse(&text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            source.error(offset, format!("not TOML: {}", error.message()))
+        })?;
+        lines.apply(values.get_mut());
+        let root = source.root(values.get_ref());
+        if !root.has("compare") {
+            return Ok(None);
+        }
+        let request = Request { source: &source, text: &text, settings: &of_scenario, seed };
+        request.read(&root.table("compare")?).map(Some)
+    }
+}
+
+struct Request<'s> {
+    source: &'s Source<'s>,
+    text: &'s str,
+    settings: &'s [Setting],
+    seed: Option<u64>,
+}
+
+impl<'s> Request<'s> {
+    fn read(&self, table: &Table<'s>) -> Result<Comparison, InputError> {
+        let file = self.source.file;
+        let changes = Changes { settings: self.settings.to_vec(), trace: None };
+        let base = Scenario::parse_with(self.text, file, &changes, FABRIC_NAMES)?;
+        let baseline = fabrics::find(&base.fabric_kind).expect("a parsed scenario names a fabric");
+        let fabrics = table.read("fabrics", "the scenario's", &fabrics_allowed(), fabric_list)?;
+        let values = table.read("values", "none", "a file's path", |value| {
+            as_text(value).filter(|path| !path.is_empty()).map(PathBuf::from)
+        })?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let values = values.map(|path| PublishedValues::load(&folder.join(path))).transpose()?;
+        let experiments = self.experiments(&table.table("experiments")?)?;
+        table.check_known()?;
+        let fabrics = fabrics.unwrap_or_else(|| vec![baseline]);
+        for (experiment, point) in
+            experiments.iter().flat_map(|of| of.points.iter().map(move |point| (of, point)))
+        {
+            for fabric in &fabrics {
+                fabric
+                    .check_topology(point.scenario.fabric.topology)
+                    .map_err(|error| InputError::file(file, error.to_string()))?;
+            }
+            let known = values.as_ref().is_none_or(|of| of.has(&experiment.name, &point.name));
+            if !known {
+                let (experiment, point) = (&experiment.name, &point.name);
+                let problem = format!("{experiment}, {point}: compare.values has no such row");
+                return Err(InputError::file(file, problem));
+            }
+        }
+        Ok(Comparison { baseline, fabrics, experiments, values })
+    }
+
+    fn experiments(&self, table: &Table<'s>) -> Result<Vec<Experiment>, InputError> {
+        let mut names: Vec<(usize, &str)> = table
+            .values()
+            .into_iter()
+            .flat_map(DeTable::keys)
+            .map(|key| (key.span().start, key.get_ref().as_ref()))
+            .collect();
+        if names.is_empty() {
+            let problem = "compare.experiments is not set: allowed is at least one table";
+            return Err(InputError::file(self.source.file, problem));
+        }
+        // The table keeps its keys sorted.
+        names.sort_unstable();
+        names.into_iter().map(|(_, name)| self.experiment(name, &table.table(name)?)).collect()
+    }
+
+    fn experiment(&self, name: &str, table: &Table<'s>) -> Result<Experiment, InputError> {
+        let names = table.read("points", "none", "different names", point_names)?;
+        let vary = table.table("vary")?;
+        let axes = vary.values().map(|vary| read_axes(self.source, vary)).transpose()?;
+        table.check_known()?;
+        let grid = Grid::new(self.source, axes.unwrap_or_default());
+        grid.check_settings(self.settings)?;
+        let (count, names) = (grid.count()?, names.unwrap_or_default());
+        if count > POINTS_MAX || count != names.len() as u64 {
+            let most =
+                format!("vary has {count} points: allowed are as many names, 1 to {POINTS_MAX}");
+            return Err(table.error("points", most));
+        }
+        let point = |(name, values): (String, Vec<String>)| {
+            let file = (self.source.file, self.text);
+            let mut scenario = grid.scenario_at(file, &values, self.settings)?;
+            scenario.run.seed = self.seed.unwrap_or(scenario.run.seed);
+            Ok(ComparedPoint { name, settings: grid.settings_at(&values), scenario })
+        };
+        let points = names.into_iter().zip(grid.combinations()?).map(point);
+        Ok(Experiment { name: name.to_owned(), points: points.collect::<Result<_, _>>()? })
+    }
+}
+
+fn point_names(value: &DeValue<'_>) -> Option<Vec<String>> {
+    let DeValue::Array(names) = value else { return None };
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| Some(as_text(name.get_ref())?.to_owned()))
+        .collect::<Option<_>>()?;
+    let good = |(at, name): (usize, &String)| !name.is_empty() && !names[..at].contains(name);
+    names.iter().enumerate().all(good).then_some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn load(text: &str, settings: &[&str]) -> Result<Option<Comparison>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.toml");
+        fs::write(&file, text).unwrap();
+        fs::write(folder.path().join("v.csv"), "experiment,point,edm\na,one,1\n").unwrap();
+        let settings: Vec<Setting> = settings.iter().map(|set| set.parse().unwrap()).collect();
+        let shown = format!("{}/", folder.path().display());
+        let loaded = Comparison::load(&file, &settings, None);
+        loaded.map_err(|error| error.to_string().replace(&shown, ""))
+    }
+
+    const BASE: &str = "[fabric]\nnodes = 16\n[compare]\nfabrics = ['edm', 'ird']\n";
+
+    #[test]
+    fn points_in_the_order_of_the_file() {
+        let text = format!(
+            "{BASE}[compare.experiments.z]\npoints = ['p', 'q']\n\
+             vary = {{ workload.load = [0.2, 0.4], workload.read_fraction = [1] }}\n\
+             [compare.experiments.a]\npoints = ['one']\n"
+        );
+        let compared = load(&text, &["workload.messages=7"]).unwrap().unwrap();
+        let names: Vec<&str> = compared.fabrics.iter().map(|fabric| fabric.name).collect();
+        assert_eq!((compared.baseline.name, &names[..]), ("edm", &["edm", "ird"][..]));
+        let names: Vec<&str> = compared.experiments.iter().map(|of| of.name.as_str()).collect();
+        assert_eq!(names, ["z", "a"]);
+        let point = &compared.experiments[0].points[1];
+        assert_eq!(point.name, "q");
+        assert_eq!(point.settings, ["workload.load=0.4", "workload.read_fraction=1"]);
+        let WorkloadConfig::Poisson(poisson) = &point.scenario.workload else { panic!() };
+        assert_eq!((poisson.load, poisson.read_fraction, poisson.messages), (0.4, 1.0, 7));
+        assert_eq!(point.scenario.fabric.nodes, 16);
+        assert!(load("[fabric]\nnodes = 16\n", &[]).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_same_messages_ask_more_of_a_fabric_with_more_framing() {
+        let text = format!(
+            "{BASE}[compare.experiments.a]\npoints = ['one']\n\
+             vary = {{ workload.load = [0.5], workload.read_fraction = [0] }}\n"
+        );
+        let compared = load(&text, &[]).unwrap().unwrap();
+        let point = &compared.experiments[0].points[0];
+        let asked = |name: &str| {
+            let fabric = fabrics::find(name).unwrap();
+            point.asked(fabric).unwrap().unwrap()
+        };
+        assert!((asked("edm") - 0.5).abs() < 1e-12);
+        // A write of 64 B: ten blocks and a notification's or grant's one a link on EDM, a frame of
+        // 15 and a credit of 11 on IRD.
+        assert!((asked("ird") - 0.5 * 26.0 / 11.0).abs() < 1e-9, "{}", asked("ird"));
+        let own = point.in_blocks_of(fabrics::find("ird").unwrap());
+        assert_eq!(own.fabric_kind, "ird");
+    }
+
+    #[test]
+    fn figure_8_has_its_18_points() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let points = ["figure8a.toml", "figure8b.toml"].map(|name| {
+            let compared = Comparison::load(&root.join(name), &[], None).unwrap().unwrap();
+            assert_eq!(compared.fabrics.len(), 7, "{name}");
+            compared.experiments.iter().map(|of| of.points.len()).sum::<usize>()
+        });
+        assert_eq!(points, [13, 5]);
+    }
+
+    #[test]
+    fn bad_comparisons_are_one_line_with_the_place() {
+        let one = "[compare.experiments.a]\npoints = ['one']\n";
+        for (text, error) in [
+            (BASE.to_owned(), "c.toml: compare.experiments is not set: "),
+            ("[compare]\nfabrics = ['emd']\n".to_owned(), "c.toml:2: compare.fabrics = ['emd']: "),
+            (format!("{BASE}valus = ''\n"), "c.toml: compare.experiments is not set"),
+            (format!("{BASE}valus = ''\n{one}"), "c.toml:5: compare.valus: unknown key: "),
+            (format!("{BASE}values = 'gone.csv'\n{one}"), "gone.csv: cannot be read: "),
+            (
+                format!("{BASE}values = 'v.csv'\n[compare.experiments.b]\npoints = ['one']\n"),
+                "c.toml: b, one: compare.values has no such row",
+            ),
+            (
+                format!("{BASE}{one}vary = {{ workload.load = [] }}\n"),
+                "c.toml:7: vary.workload.load: an empty axis: ",
+            ),
+            (
+                format!("{BASE}{one}vary = {{ workload.load = [0.2, 0.4] }}\n"),
+                "c.toml:6: compare.experiments.a.points = ['one']: vary has 2 points: ",
+            ),
+            (
+                format!("{BASE}{one}vary = {{ workload.load = [2.0] }}\n"),
+                "c.toml:7: workload.load = 2.0: allowed are ",
+            ),
+            (
+                format!("{BASE}[compare.experiments.a]\npoints = ['x', 'x']\n"),
+                "c.toml:6: compare.experiments.a.points = ['x', 'x']: allowed are different",
+            ),
+            (
+                format!("{BASE}{one}vary = {{ fabric.topology = ['leaf-spine'] }}\n"),
+                "c.toml: fabric edm runs on fabric.topology",
+            ),
+        ] {
+            let found = load(&text, &[]).map(|_| ()).unwrap_err();
+            assert!(found.starts_with(error), "{text}: {found}");
+            assert!(!found.contains('\n'), "{found:?}");
+        }
+        let set =
+            load(&format!("{BASE}{one}vary = {{ workload.load = [0.2] }}\n"), &["workload.load=1"]);
+        assert!(set.map(|_| ()).unwrap_err().contains("--set sets it too"));
+    }
+}

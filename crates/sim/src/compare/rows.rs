@@ -1,0 +1,264 @@
+//! What a comparison came to, as rows of tables.
+
+use serde::Serialize;
+
+use crate::metrics::RunResult;
+
+/// One fabric at one point.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Name of the point.
+    pub point: String,
+    /// Name of the fabric.
+    pub fabric: String,
+    /// Share of its busiest links that the messages ask for, those of the scenario's fabric; over 1
+    /// it cannot carry them. `None` for a trace.
+    pub load_asked: Option<f64>,
+    /// The published mean slowdown.
+    pub published: Option<f64>,
+    /// On the same messages at the same times as every other fabric.
+    pub same_messages: RunResult,
+    /// With the load counted in its own blocks; `None` for the scenario's own fabric, where it is
+    /// the same.
+    pub own_blocks: Option<RunResult>,
+}
+
+impl Compared {
+    /// Whether another row is of the same point.
+    pub(super) fn is_with(&self, other: &Compared) -> bool {
+        self.experiment == other.experiment && self.point == other.point
+    }
+
+    fn is_overloaded(&self) -> bool {
+        self.load_asked.is_some_and(|asked| asked > 1.0)
+    }
+}
+
+/// Numbers in which a rival is not behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lead {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Name of the point.
+    pub point: String,
+    /// The rival.
+    pub fabric: String,
+    /// Which messages: the same, or as many as fill as much of its own blocks.
+    pub messages: &'static str,
+    /// What the rival and the scenario's own fabric came to, in the order of [`LEAD_MEASURES`];
+    /// `None` where the rival is behind.
+    pub numbers: [Option<(f64, f64)>; LEAD_MEASURES.len()],
+}
+
+/// Means, and 99th percentiles, that a table shows to three decimals are equal within this share.
+const TIE: f64 = 1.0005;
+
+/// What fabrics are held against each other in.
+pub const LEAD_MEASURES: [&str; 4] =
+    ["mean slowdown", "p99 slowdown", "mean latency ns", "p99 latency ns"];
+const DECIMALS: [usize; LEAD_MEASURES.len()] = [3, 3, 1, 1];
+
+fn measures(run: &RunResult) -> [Option<f64>; LEAD_MEASURES.len()] {
+    let all = &run.kinds.all;
+    [all.slowdown_mean, all.slowdown_p99, all.latency_ns_mean, all.latency_ns_p99]
+}
+
+/// Where a rival ties with `baseline` in a number, or is ahead of it.
+#[must_use]
+pub fn leads(rows: &[Compared], baseline: &str) -> Vec<Lead> {
+    let mut leads = Vec::new();
+    for rival in rows.iter().filter(|row| row.fabric != baseline) {
+        let own = rows.iter().find(|row| row.fabric == baseline && row.is_with(rival));
+        let Some(own) = own else { continue };
+        let own = measures(&own.same_messages);
+        let same = Some(("same", &rival.same_messages));
+        for (messages, run) in
+            same.into_iter().chain(rival.own_blocks.as_ref().map(|run| ("own blocks", run)))
+        {
+            let mut numbers = [None; LEAD_MEASURES.len()];
+            for (number, pair) in numbers.iter_mut().zip(measures(run).into_iter().zip(own)) {
+                *number = pair.0.zip(pair.1).filter(|(rival, own)| *rival <= own * TIE);
+            }
+            if numbers.iter().any(Option::is_some) {
+                leads.push(Lead {
+                    experiment: rival.experiment.clone(),
+                    point: rival.point.clone(),
+                    fabric: rival.fabric.clone(),
+                    messages,
+                    numbers,
+                });
+            }
+        }
+    }
+    leads
+}
+
+/// The table of leads: head and rows, each number of the rival over that of the baseline.
+#[must_use]
+pub fn leads_rows(leads: &[Lead]) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let mut head = vec!["experiment", "point", "fabric", "messages"];
+    head.extend(LEAD_MEASURES);
+    let row = |lead: &Lead| {
+        let text = [&lead.experiment, &lead.point, &lead.fabric].map(String::clone);
+        let numbers = lead.numbers.iter().zip(DECIMALS).map(|(numbers, decimals)| {
+            let shown =
+                |(rival, own): &(f64, f64)| format!("{rival:.decimals$} / {own:.decimals$}");
+            numbers.as_ref().map_or_else(|| "-".to_owned(), shown)
+        });
+        text.into_iter().chain([lead.messages.to_owned()]).chain(numbers).collect()
+    };
+    (head, leads.iter().map(row).collect())
+}
+
+/// The table of all points: head and rows. Columns that start with `own` are of load counted in the
+/// fabric's own blocks.
+#[must_use]
+pub fn points_rows(rows: &[Compared]) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let head = vec![
+        "experiment",
+        "point",
+        "fabric",
+        "asked",
+        "slowdown",
+        "p99",
+        "latency ns",
+        "p99 ns",
+        "own slowdown",
+        "own p99",
+        "own ns",
+        "published",
+        "differs",
+    ];
+    let row = |row: &Compared| {
+        let all = &row.same_messages.kinds.all;
+        let own = row.own_blocks.as_ref().map(|run| &run.kinds.all);
+        let mut cells = [&row.experiment, &row.point, &row.fabric].map(String::clone).to_vec();
+        cells.extend([
+            number(row.load_asked, 2),
+            number(all.slowdown_mean, 3),
+            number(all.slowdown_p99, 3),
+            number(all.latency_ns_mean, 1),
+            number(all.latency_ns_p99, 1),
+            number(own.and_then(|own| own.slowdown_mean), 3),
+            number(own.and_then(|own| own.slowdown_p99), 3),
+            number(own.and_then(|own| own.latency_ns_mean), 1),
+            number(row.published, 2),
+            differs(row),
+        ]);
+        cells
+    };
+    (head, rows.iter().map(row).collect())
+}
+
+/// By how much the mean slowdown differs from the published one, and why where it is over 10 %.
+fn differs(row: &Compared) -> String {
+    let Some(share) = row.same_messages.kinds.all.slowdown_mean.zip(row.published) else {
+        return "-".to_owned();
+    };
+    let percent = (share.0 / share.1 - 1.0) * 100.0;
+    let why = match row.load_asked {
+        _ if percent.abs() <= 10.0 => "",
+        Some(asked) if row.is_overloaded() => {
+            return format!("{percent:+.0} %: overloaded, asked for {asked:.2} of its links");
+        }
+        _ => ": a steady state, run to its end, over the time alone",
+    };
+    format!("{percent:+.0} %{why}")
+}
+
+fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use ethermem_units::{Bytes, Ps};
+
+    use super::*;
+    use crate::compare::Order;
+    use crate::metrics::{FabricStats, Recorder, RunFacts, Window};
+    use crate::{Kind, Message};
+
+    /// A message of so many ns, over so many alone.
+    fn run(ns: u64, alone_ns: u64) -> RunResult {
+        let mut recorder = Recorder::new(Window::ALL);
+        let (arrival, bytes) = (Ps(0), Bytes(64));
+        let message = Message { index: 0, arrival, kind: Kind::Read, compute: 0, memory: 1, bytes };
+        recorder.record(&message, Ps::from_ns(ns), Ps::from_ns(alone_ns));
+        let facts = RunFacts {
+            nodes: 2,
+            messages_started: 1,
+            simulated: Ps::from_ns(ns),
+            ..RunFacts::default()
+        };
+        recorder.finish(facts, FabricStats::default())
+    }
+
+    fn row(fabric: &str, published: f64, same: RunResult, own: Option<RunResult>) -> Compared {
+        Compared {
+            experiment: "reads".to_owned(),
+            point: "load=0.9".to_owned(),
+            fabric: fabric.to_owned(),
+            load_asked: Some(if fabric == "dctcp" { 1.5 } else { 0.9 }),
+            published: Some(published),
+            same_messages: same,
+            own_blocks: own,
+        }
+    }
+
+    fn rows() -> Vec<Compared> {
+        vec![
+            row("edm", 1.2, run(400, 200), None),
+            row("cxl", 2.0, run(300, 100), None),
+            row("dctcp", 3.0, run(4_000, 1_000), Some(run(1_500, 1_000))),
+        ]
+    }
+
+    #[test]
+    fn every_number_in_which_a_rival_is_not_behind_is_said() {
+        let leads = leads(&rows(), "edm");
+        let (head, cells) = leads_rows(&leads);
+        assert_eq!(head.len(), 8);
+        assert_eq!(cells[0][2..4], ["cxl", "same"]);
+        assert_eq!(cells[0][4..], ["-", "-", "300.0 / 400.0", "300.0 / 400.0"]);
+        assert_eq!(cells[1][2..5], ["dctcp", "own blocks", "1.500 / 2.000"]);
+        assert_eq!(cells.len(), 2);
+        let tie = [rows()[0].clone(), row("cxl", 2.0, run(400, 200), None)];
+        assert_eq!(
+            super::leads(&tie, "edm")[0].numbers,
+            [Some((2.0, 2.0)), Some((2.0, 2.0)), Some((400.0, 400.0)), Some((400.0, 400.0))]
+        );
+    }
+
+    #[test]
+    fn the_difference_to_a_published_value_has_its_reason() {
+        let (head, cells) = points_rows(&rows());
+        assert!(cells.iter().all(|row| row.len() == head.len()));
+        assert_eq!(
+            cells[0].last().unwrap(),
+            "+67 %: a steady state, run to its end, over the time alone"
+        );
+        assert_eq!(cells[2].last().unwrap(), "+33 %: overloaded, asked for 1.50 of its links");
+        let near = [row("edm", 2.1, run(400, 200), None)];
+        assert_eq!(points_rows(&near).1[0].last().unwrap(), "-5 %");
+    }
+
+    #[test]
+    fn pairs_that_come_out_the_other_way_round_are_counted() {
+        let mut rows = rows();
+        let mean = |row: &Compared| row.same_messages.kinds.all.slowdown_mean;
+        assert_eq!(Order::of(&rows, mean), Order { pairs: 3, reversed: Vec::new() });
+        rows[2].published = Some(2.1);
+        assert_eq!(Order::of(&rows, mean).pairs, 2, "2.0 and 2.1 have no order");
+        rows[2].published = Some(1.0);
+        let order = Order::of(&rows, mean);
+        let found: Vec<(&str, &str)> =
+            order.reversed.iter().map(|pair| (pair.lower.as_str(), pair.higher.as_str())).collect();
+        assert_eq!(found, [("dctcp", "edm"), ("dctcp", "cxl")]);
+        let first =
+            "order: as published in 1 of 3 pairs whose published values are over 10 % apart";
+        assert_eq!(order.lines()[..2], [first, "order: dctcp not under edm at 1"]);
+    }
+}

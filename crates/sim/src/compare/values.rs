@@ -1,0 +1,136 @@
+//! Published values: what another program came to at each point of a comparison.
+
+use std::path::Path;
+
+use crate::fabrics::{self, FABRIC_NAMES};
+use crate::scenario::read_text;
+use crate::workload::{InputError, found};
+
+/// Mean slowdowns by experiment, point and fabric.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PublishedValues {
+    fabrics: Vec<String>,
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    experiment: String,
+    point: String,
+    values: Vec<f64>,
+}
+
+impl PublishedValues {
+    /// Reads a table with the columns `experiment`, `point` and one for each fabric. Lines that
+    /// start with `#` are comments.
+    ///
+    /// # Errors
+    /// [`InputError`] for a file that cannot be read, a column that is no fabric, and the first row
+    /// that has not a number over 0 for each.
+    pub fn load(file: &Path) -> Result<PublishedValues, InputError> {
+        let text = read_text(file)?;
+        let is_row = |(_, line): &(u64, &str)| !line.starts_with('#') && !line.trim().is_empty();
+        let mut lines = (1_u64..).zip(text.lines()).filter(is_row);
+        let head = lines.next().map_or("", |(_, line)| line);
+        let Some(names) = head.strip_prefix("experiment,point,") else {
+            let problem = format!(
+                "header {}: allowed are experiment,point and names of fabrics",
+                found(head)
+            );
+            return Err(InputError::file(file, problem));
+        };
+        let fabrics: Vec<String> = names.split(',').map(|name| name.trim().to_owned()).collect();
+        if let Some(name) = fabrics.iter().find(|name| fabrics::find(name).is_none()) {
+            let names = FABRIC_NAMES.join(", ");
+            let problem = format!("column {}: allowed are {names}", found(name));
+            return Err(InputError::file(file, problem));
+        }
+        let rows = lines.map(|(number, line)| {
+            Row::read(line, fabrics.len()).ok_or_else(|| {
+                let problem = format!(
+                    "{}: allowed are an experiment, a point and {} numbers over 0",
+                    found(line),
+                    fabrics.len()
+                );
+                InputError::line(file, number, problem)
+            })
+        });
+        let rows = rows.collect::<Result<Vec<Row>, InputError>>()?;
+        Ok(PublishedValues { fabrics, rows })
+    }
+
+    /// The value at a point, where there is one.
+    #[must_use]
+    pub fn at(&self, experiment: &str, point: &str, fabric: &str) -> Option<f64> {
+        let column = self.fabrics.iter().position(|name| name == fabric)?;
+        let row =
+            self.rows.iter().find(|row| row.experiment == experiment && row.point == point)?;
+        Some(row.values[column])
+    }
+
+    /// Whether there are values at a point.
+    #[must_use]
+    pub fn has(&self, experiment: &str, point: &str) -> bool {
+        self.rows.iter().any(|row| row.experiment == experiment && row.point == point)
+    }
+}
+
+impl Row {
+    fn read(line: &str, columns: usize) -> Option<Row> {
+        let mut cells = line.split(',').map(str::trim);
+        let (experiment, point) = (cells.next()?.to_owned(), cells.next()?.to_owned());
+        let positive = |value: &f64| value.is_finite() && *value > 0.0;
+        let values: Option<Vec<f64>> =
+            cells.map(|cell| cell.parse().ok().filter(positive)).collect();
+        let values = values.filter(|values| values.len() == columns)?;
+        Some(Row { experiment, point, values })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn load(text: &str) -> Result<PublishedValues, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("v.csv");
+        fs::write(&file, text).unwrap();
+        let shown = format!("{}/", folder.path().display());
+        PublishedValues::load(&file).map_err(|error| error.to_string().replace(&shown, ""))
+    }
+
+    #[test]
+    fn values_by_point_and_fabric() {
+        let values = load("# origin\nexperiment,point,edm,ird\nreads,load=0.2,1.5,2\n").unwrap();
+        assert_eq!(values.at("reads", "load=0.2", "ird"), Some(2.0));
+        assert_eq!(values.at("reads", "load=0.2", "cxl"), None);
+        assert_eq!(values.at("reads", "load=0.4", "edm"), None);
+        assert!(values.has("reads", "load=0.2") && !values.has("writes", "load=0.2"));
+    }
+
+    #[test]
+    fn what_is_no_table_of_values_is_refused_with_its_line() {
+        for (text, error) in [
+            ("", "v.csv: header : allowed are experiment,point and names"),
+            ("experiment,point,emd\n", "v.csv: column emd: allowed are edm, "),
+            ("experiment,point,edm\n\na,b\n", "v.csv:3: a,b: allowed are "),
+            ("experiment,point,edm\na,b,1,2\n", "v.csv:2: a,b,1,2: allowed are "),
+            ("experiment,point,edm\na,b,0\n", "v.csv:2: a,b,0: allowed are "),
+            ("experiment,point,edm\na,b,nan\n", "v.csv:2: a,b,nan: allowed are "),
+        ] {
+            let found = load(text).unwrap_err();
+            assert!(found.starts_with(error), "{text:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn the_published_figure_is_whole() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let values = PublishedValues::load(&root.join("golden/figure8/published.csv")).unwrap();
+        assert_eq!((values.rows.len(), values.fabrics.len()), (18, 7));
+        let memcached = values.at("application_load_0.4", "memcached", "cxl");
+        assert_eq!(memcached, Some(11.02));
+    }
+}
