@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
+# Groups whose packages do not exist for every Python: what needs them skips its tests.
+OPTIONAL = {"test": ["ray"]}
 # pip of Python 3.10 to 3.12 does not know dependency groups.
 PIP = "pip>=25.1"
 
@@ -67,6 +69,11 @@ def make(group):
         call(sys.executable, "-m", "venv", VENV)
         pip_install(PIP)
     install_group(group)
+    for optional in OPTIONAL.get(group, []):
+        try:
+            install_group(optional)
+        except subprocess.CalledProcessError:
+            print(f"note: the packages of group {optional} cannot be installed", flush=True)
     if group == "test":
         pip_install("--no-deps", "--no-build-isolation", ".")
 

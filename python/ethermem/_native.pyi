@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import Final
+from typing import Final, final
 
 __all__ = [
     "FABRICS",
@@ -8,6 +8,9 @@ __all__ = [
     "FileError",
     "InputError",
     "InvariantError",
+    "Stop",
+    "Sweep",
+    "run_task",
     "simulate",
 ]
 
@@ -28,3 +31,24 @@ def simulate(
     messages: str | PathLike[str] | None,
     command: str,
 ) -> tuple[str, str]: ...
+
+@final
+class Stop:
+    def __new__(cls) -> Stop: ...
+    def set(self) -> None: ...
+
+@final
+class Sweep:
+    def __new__(
+        cls, file: str | PathLike[str], settings: list[str], out: str | PathLike[str]
+    ) -> Sweep: ...
+    @property
+    def points(self) -> int: ...
+    @property
+    def journal(self) -> str: ...
+    def missing(self) -> list[int]: ...
+    def task(self, index: int) -> str: ...
+    def add(self, record: str) -> None: ...
+    def write(self) -> tuple[str, str]: ...
+
+def run_task(task: str, stop: Stop | None = None) -> str: ...

@@ -31,6 +31,11 @@ def spelled(key: str, value: object) -> str:
     )
 
 
+def setting(key: str, value: Value | None) -> str:
+    """Spell `KEY=VALUE` as the command takes it; no value takes the key out."""
+    return f"{key}={'' if value is None else spelled(key, value)}"
+
+
 def document(scenario: Mapping[str, object]) -> str:
     """Spell a whole scenario, a line for each of its keys and tables."""
     return "".join(f"{pair}\n" for pair in _pairs("", scenario))

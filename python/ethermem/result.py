@@ -164,6 +164,10 @@ class PacketCounts:
     """Deadlines of senders that ran out."""
     pauses: int | None = None
     """Times that a switch paused a link; None for a fabric that never does."""
+    trimmed: int | None = None
+    """That lost their data in a switch; None for a fabric that never trims."""
+    returned: int | None = None
+    """Sent back to their source by a switch; None as `trimmed`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.parquet
 
 from . import _native
-from ._toml import Value, document, spelled
+from ._toml import Value, document, setting
 from .result import Result
 
 
@@ -44,11 +44,8 @@ def run(
         InvariantError: a defect of ethermem.
     """
     text, name, repeat = _given(scenario)
-    settings = [
-        f"{key}={'' if value is None else spelled(key, value)}"
-        for key, value in (overrides or {}).items()
-    ]
-    words = [part for setting in settings for part in ("--set", setting)]
+    settings = [setting(key, value) for key, value in (overrides or {}).items()]
+    words = [part for each in settings for part in ("--set", each)]
     words += [] if fabric is None else ["--fabric", fabric]
     words += [] if seed is None else ["--seed", str(seed)]
     command = shlex.join([*repeat, *words])

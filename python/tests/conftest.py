@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+# Tests tell nobody that they ran.
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -22,6 +25,9 @@ def command() -> Path:
     built = ROOT / target / "debug" / "ethermem"
     if not built.exists():
         pytest.skip(f"{built} is not built: cargo build -p ethermem-cli")
+    newest = max(path.stat().st_mtime for path in (ROOT / "crates").glob("*/src/**/*.rs"))
+    if built.stat().st_mtime < newest:
+        pytest.fail(f"{built} is older than its sources: cargo build -p ethermem-cli")
     return built
 
 

@@ -29,7 +29,7 @@ def fields(value):
 def without_absent(value):
     """JSON leaves out what only some runs have."""
     if isinstance(value, dict):
-        absent = {"rmw", "pauses"}
+        absent = {"rmw", "pauses", "trimmed", "returned"}
         kept = {
             name: part for name, part in value.items() if part is not None or name not in absent
         }

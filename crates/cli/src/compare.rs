@@ -10,7 +10,7 @@ use ethermem_sim::output::runs_table;
 
 use crate::failure::Failure;
 use crate::output::Format;
-use crate::progress::{Progress, messages_of};
+use crate::progress::Progress;
 use crate::runner::{Job, run_all, threads_default};
 use crate::selection::{Selection, fabric};
 
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let jobs: Vec<Job<'_>> =
         arguments.fabrics.iter().map(|fabric| Job::typed(&selected, fabric)).collect();
     let runs = jobs.len() as u64;
-    let progress = Progress::of_messages(messages_of(scenario).map(|messages| messages * runs));
+    let progress = Progress::of_messages(scenario.messages().map(|messages| messages * runs));
     let results = run_all(&jobs, arguments.threads(), &progress);
     progress.clear();
     let results = results?;

@@ -8,7 +8,7 @@ use ethermem_sim::SourceError;
 use ethermem_sim::engine::RunError;
 use ethermem_sim::output::OutputError;
 use ethermem_sim::run::RunFailure;
-use ethermem_sim::sweep::JournalError;
+use ethermem_sim::sweep::{JournalError, SessionError};
 use ethermem_sim::workload::{InputError, WriteTraceError};
 
 use crate::interrupt;
@@ -83,6 +83,12 @@ impl From<OutputError> for Failure {
 
 impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Failure {
+        Failure::input(error)
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Failure {
         Failure::input(error)
     }
 }

@@ -3,8 +3,6 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ethermem_sim::scenario::Scenario;
-use ethermem_sim::workload::WorkloadConfig;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// What has been done, over all runs of a command.
@@ -77,13 +75,5 @@ impl<'p> Share<'p> {
         let done = (messages as f64 * self.cost_per_message) as u64;
         let before = self.done.swap(done, Ordering::Relaxed);
         self.progress.bar.inc(done.saturating_sub(before));
-    }
-}
-
-/// How many messages a scenario has, where it says so.
-pub(crate) fn messages_of(scenario: &Scenario) -> Option<u64> {
-    match &scenario.workload {
-        WorkloadConfig::Poisson(poisson) => Some(poisson.messages),
-        WorkloadConfig::Trace(_) => None,
     }
 }

@@ -7,12 +7,12 @@ use std::thread;
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::{MessageWriter, Timeline};
-use ethermem_sim::run::{RunOptions, run};
+use ethermem_sim::run::{RunOptions, run, shell_line};
 use ethermem_sim::scenario::Scenario;
 
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::progress::{Progress, Share, messages_of};
+use crate::progress::{Progress, Share};
 use crate::selection::Selected;
 
 /// Commit that the program is built from, where it is known.
@@ -42,7 +42,7 @@ impl<'a> Job<'a> {
             scenario_name: &selected.name,
             label: selected.label(),
             command: typed_command(scenario.run.seed),
-            cost: messages_of(scenario).unwrap_or(0),
+            cost: scenario.messages().unwrap_or(0),
         }
     }
 
@@ -53,7 +53,7 @@ impl<'a> Job<'a> {
         timeline: Option<Timeline>,
         progress: &Progress,
     ) -> Result<RunResult, Failure> {
-        let share = Share::of(progress, self.cost, messages_of(self.scenario));
+        let share = Share::of(progress, self.cost, self.scenario.messages());
         let options = RunOptions {
             fabric: self.fabric,
             label: self.label.clone(),
@@ -137,23 +137,4 @@ fn typed_command(seed: u64) -> String {
         words.extend(["--seed".to_owned(), seed.to_string()]);
     }
     shell_line(words.iter().map(String::as_str))
-}
-
-/// `ethermem` with these arguments, quoted where a shell needs it.
-pub(crate) fn shell_line<'w>(words: impl Iterator<Item = &'w str>) -> String {
-    let quoted = words.map(|word| shlex::try_quote(word).unwrap_or(word.into()).into_owned());
-    std::iter::once("ethermem".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_is_quoted_for_a_shell() {
-        let words = ["sim", "my file.toml", "--set", "a=b"];
-        assert_eq!(shell_line(words.into_iter()), "ethermem sim 'my file.toml' --set 'a=b'");
-        let split = shlex::split(&shell_line(words.into_iter())).unwrap();
-        assert_eq!(split[1..], words);
-    }
 }

@@ -8,7 +8,7 @@ use ethermem_sim::output::{MessageWriter, Timeline, runs_table};
 
 use crate::failure::Failure;
 use crate::output::Format;
-use crate::progress::{Progress, messages_of};
+use crate::progress::Progress;
 use crate::runner::Job;
 use crate::selection::{Selection, fabric};
 
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .map(|path| Timeline::create(path, &selected.name, Timeline::EVENTS_MAX_DEFAULT))
         .transpose()?;
     let job = Job::typed(&selected, fabric);
-    let progress = Progress::of_messages(messages_of(scenario));
+    let progress = Progress::of_messages(scenario.messages());
     let result = job.run(messages, timeline, &progress);
     progress.clear();
     let result = result?;

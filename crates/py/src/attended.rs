@@ -16,13 +16,31 @@ const LOOK: Duration = Duration::from_millis(50);
 /// nobody writes does not end, and is left behind.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Does `work` on a thread of its own, without the interpreter's lock, and waits for it. A signal
-/// whose handler raises sets the flag that `work` is given.
+/// Ends calls on other threads, where no signal comes: those that were given it.
+#[pyclass(frozen, module = "ethermem._native")]
+#[derive(Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+#[pymethods]
+impl Stop {
+    #[new]
+    fn new() -> Stop {
+        Stop::default()
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does `work` on a thread of its own, without the interpreter's lock, and waits for it. `stop`,
+/// and a signal whose handler raises, set the flag that `work` is given.
 pub(crate) fn attended<T: Send + 'static>(
     py: Python<'_>,
+    stop: Option<&Stop>,
     work: impl FnOnce(&AtomicBool) -> Result<T, Failure> + Send + 'static,
 ) -> PyResult<T> {
-    let interrupt = Arc::new(AtomicBool::new(false));
+    let interrupt = stop.map(|stop| Arc::clone(&stop.0)).unwrap_or_default();
     let (sender, mut receiver) = channel();
     let flag = Arc::clone(&interrupt);
     thread::spawn(move || {

@@ -4,6 +4,7 @@ use ethermem_sim::engine::RunError;
 use ethermem_sim::output::OutputError;
 use ethermem_sim::run::RunFailure;
 use ethermem_sim::scenario::SettingError;
+use ethermem_sim::sweep::{JournalError, SessionError};
 use ethermem_sim::workload::InputError as Refused;
 use pyo3::PyErr;
 use pyo3::create_exception;
@@ -72,6 +73,22 @@ impl From<SettingError> for Failure {
 impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Failure {
         Failure::File(error.to_string())
+    }
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Failure {
+        Failure::File(error.to_string())
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Failure {
+        match error {
+            SessionError::Input(error) => error.into(),
+            SessionError::Journal(error) => error.into(),
+            SessionError::Output(error) => error.into(),
+        }
     }
 }
 

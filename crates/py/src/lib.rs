@@ -6,6 +6,7 @@
 mod attended;
 mod error;
 mod simulate;
+mod sweep;
 
 use pyo3::prelude::*;
 
@@ -13,9 +14,13 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use crate::attended::Stop;
+    #[pymodule_export]
     use crate::error::{EthermemError, FileError, InputError, InvariantError};
     #[pymodule_export]
     use crate::simulate::simulate;
+    #[pymodule_export]
+    use crate::sweep::{Sweep, run_task};
 
     use super::*;
 

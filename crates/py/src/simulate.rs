@@ -41,7 +41,7 @@ pub(crate) fn simulate(
     command: String,
 ) -> PyResult<(String, String)> {
     let request = Request { text, name, settings, fabric, seed, messages, command };
-    attended(py, move |interrupt| request.run(interrupt))
+    attended(py, None, move |interrupt| request.run(interrupt))
 }
 
 impl Request {

@@ -103,6 +103,12 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
 }
 
+/// `ethermem` with these arguments, quoted where a shell needs it.
+pub fn shell_line<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    let quoted = words.map(|word| shlex::try_quote(word).unwrap_or(word.into()).into_owned());
+    std::iter::once("ethermem".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+}
+
 /// What tells the runs of the scenario or trace of this name from those of another one.
 #[must_use]
 pub fn label_of(scenario_name: &str) -> String {
@@ -269,6 +275,14 @@ mod tests {
             let failure = guarded(panicking).unwrap_err();
             assert_eq!(failure.to_string(), "assertion failed: port 3 granted twice");
         }
+    }
+
+    #[test]
+    fn a_command_is_quoted_for_a_shell() {
+        let words = ["sim", "my file.toml", "--set", "a=b"];
+        assert_eq!(shell_line(words.into_iter()), "ethermem sim 'my file.toml' --set 'a=b'");
+        let split = shlex::split(&shell_line(words.into_iter())).unwrap();
+        assert_eq!(split[1..], words);
     }
 
     #[test]

@@ -8,12 +8,13 @@ use ethermem_sim::compare::{
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::{TableStyle, TextTable};
+use ethermem_sim::run::shell_line;
 use ethermem_sim::scenario::Scenario;
 
 use super::Arguments;
 use crate::failure::Failure;
-use crate::progress::{Progress, messages_of};
-use crate::runner::{Job, run_all, shell_line};
+use crate::progress::Progress;
+use crate::runner::{Job, run_all};
 
 /// A run of the comparison: which row it belongs to, and how its load is counted.
 struct Run {
@@ -69,7 +70,7 @@ fn run_points(
     runs: &[Run],
 ) -> Result<Vec<RunResult>, Failure> {
     let mut order: Vec<usize> = (0..runs.len()).collect();
-    let cost = |run: &Run| messages_of(&run.scenario).unwrap_or(1);
+    let cost = |run: &Run| run.scenario.messages().unwrap_or(1);
     order.sort_by_key(|&at| std::cmp::Reverse(cost(&runs[at])));
     let job = |&at: &usize| {
         let run = &runs[at];

@@ -11,12 +11,13 @@ use clap::Args;
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::{to_json, write_file};
 use ethermem_sim::report::{Figure, Origin, ReportInput, write_report};
+use ethermem_sim::run::shell_line;
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::{print, table_style};
 use crate::progress::Progress;
-use crate::runner::{COMMIT, Job, run_all, shell_line, threads_default};
+use crate::runner::{COMMIT, Job, run_all, threads_default};
 use figures::{Draw, FIGURES, FigureEntry};
 use folder::Folder;
 use plan::{Plan, Results, Size};

@@ -5,11 +5,11 @@ use std::path::Path;
 use ethermem_sim::fabrics::{self, FABRIC_NAMES, FabricEntry};
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::report::Role;
+use ethermem_sim::run::shell_line;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::WorkloadConfig;
 
 use crate::failure::Failure;
-use crate::runner::shell_line;
 
 /// A scenario of the repository, compiled in: a report needs no other file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use ethermem_sim::{Message, MessageSource, SourceError};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::print;
-use crate::progress::{Progress, Share, messages_of};
+use crate::progress::{Progress, Share};
 use crate::selection::trace_format;
 
 #[derive(Args)]
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(seed) = arguments.seed {
         scenario.run.seed = seed;
     }
-    let total = messages_of(&scenario);
+    let total = scenario.messages();
     let progress = Progress::of_messages(total);
     let mut source = Watched {
         source: messages(&scenario)?,

@@ -140,6 +140,55 @@ mod ended {
         assert!(swept(folder.path(), "full.parquet", "1") == (whole, json));
     }
 
+    /// The journal fits and the results do not: their file is wider than three points are long.
+    #[test]
+    fn a_disk_that_the_results_fill_is_one_line_and_keeps_the_points() {
+        let folder = folder("scenario = 'base.toml'\nseeds = 3\n");
+        let (whole, json) = swept(folder.path(), "whole.parquet", "1");
+        let limited = "trap '' XFSZ; ulimit -f 8; exec \"$0\" sweep w.toml --out full.parquet";
+        let mut full = Command::new("sh");
+        full.current_dir(folder.path()).args(["-c", limited, env!("CARGO_BIN_EXE_ethermem")]);
+        let ended = called(&full.output().unwrap());
+        let error = "error: cannot write full.parquet: File too large (os error 27)\n";
+        assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{}", ended.err);
+        assert!(ended.err.ends_with(error), "{}", ended.err);
+        let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(Result::unwrap).collect();
+        left.retain(|entry| entry.file_name().to_string_lossy().contains("full"));
+        assert_eq!(left.len(), 1, "no part of the results: {left:?}");
+        assert_eq!(lines(&folder.path().join("full.parquet.journal")), 3);
+        let again = ["sweep", "w.toml", "--out", "full.parquet", "--format", "json"];
+        let again = call(folder.path(), &again);
+        assert_eq!((again.code, again.err.as_str()), (0, "3 of 3 points are there already\n"));
+        assert!(
+            (fs::read(folder.path().join("full.parquet")).unwrap(), again.out) == (whole, json)
+        );
+    }
+
+    #[test]
+    fn ctrl_c_and_then_the_same_command_end_in_the_same_bytes() {
+        let folder = folder(SWEEP);
+        let (whole, json) = swept(folder.path(), "whole.parquet", "2");
+        let sweep = ["sweep", "w.toml", "--out", "stopped.parquet", "--threads", "2"];
+        let mut command = command(folder.path(), &sweep);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let journal = folder.path().join("stopped.parquet.journal");
+        let started = Instant::now();
+        while lines(&journal) < 3 && child.try_wait().unwrap().is_none() {
+            assert!(started.elapsed() < Duration::from_secs(60), "it does not go on");
+            thread::sleep(Duration::from_micros(200));
+        }
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        let ended = called(&child.wait_with_output().unwrap());
+        let kept = lines(&journal);
+        assert!((3..POINTS).contains(&kept), "{kept} points are kept");
+        let line = format!("interrupted after {kept} of {POINTS} points; ");
+        assert!(ended.code == 130 && ended.err.contains(&line), "{}", ended.err);
+        assert!(!folder.path().join("stopped.parquet").exists());
+        assert!(swept(folder.path(), "stopped.parquet", "1") == (whole, json));
+        assert_eq!(lines(&journal), POINTS, "what was kept did not run again");
+    }
+
     #[test]
     fn ctrl_c_says_what_is_kept_and_how_to_go_on() {
         // The longest run first: no point ends before the signal.
@@ -173,7 +222,10 @@ fn bad_sweeps_are_one_line_and_leave_nothing() {
             "scenario = 'base.toml'\n[vary]\nfabric.nods = [1]\n",
             "w.toml:3: fabric.nods: unknown key: allowed are ",
         ),
-        ("scenario = 'base.toml'\n[vary]\nworkload.load = []\n", "w.toml:3: vary.workload.load: "),
+        (
+            "scenario = 'base.toml'\n[vary]\nworkload.load = []\n",
+            "w.toml:3: vary.workload.load: an empty axis: allowed is at least one value\n",
+        ),
         ("scenario = 'base.toml'\nfabrics = ['emd']\n", "w.toml:2: fabrics = ['emd']: allowed "),
         (
             "scenario = 'base.toml'\nfabrics = ['dctcp', 'edm']\n[vary]\nfabric.topology = \

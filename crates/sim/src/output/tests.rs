@@ -9,6 +9,7 @@ use crate::metrics::{
 use crate::{Kind, Message};
 
 const REFERENCE: &str = include_str!("../../../../docs/reference/output.md");
+const PYTHON: &str = include_str!("../../../../python/ethermem/result.py");
 
 /// A run that has everything a run can have.
 fn run() -> RunResult {
@@ -243,6 +244,15 @@ fn the_reference_has_every_key_in_order_and_no_other() {
     }
     let kind: Vec<String> = value["kinds"]["all"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(documented("key"), [keys, kind]);
+}
+
+/// `python/tests` holds the types; this says it to who adds a key and runs the tests of Rust alone.
+#[test]
+fn the_python_package_has_a_field_for_every_key() {
+    for key in documented("key").concat() {
+        let field = key.rsplit('.').next().unwrap_or(key);
+        assert!(PYTHON.contains(&format!("\n    {field}: ")), "{key}: not in result.py");
+    }
 }
 
 #[test]

@@ -137,6 +137,15 @@ impl Scenario {
         Scenario { workload: WorkloadConfig::Trace(trace), run, ..defaults }
     }
 
+    /// How many messages it has, where it says so: a trace does not.
+    #[must_use]
+    pub fn messages(&self) -> Option<u64> {
+        match &self.workload {
+            WorkloadConfig::Poisson(poisson) => Some(poisson.messages),
+            WorkloadConfig::Trace(_) => None,
+        }
+    }
+
     /// Every key that a scenario may have, with its default and what is allowed.
     ///
     /// # Panics

@@ -11,8 +11,12 @@ use sha2::{Digest, Sha256};
 use crate::scenario::Scenario;
 use crate::workload::{InputError, WorkloadConfig};
 
-/// SHA-256 of all that a point's result depends on: the program, the fabric, every key of the
-/// scenario with its seed and its sizes, and the bytes of its trace.
+/// The digest of the simulator's sources and of the versions of its libraries. It is the same in
+/// every program that is built of them, so that all of them share their finished points.
+const SOURCES: &str = env!("ETHERMEM_SOURCES");
+
+/// SHA-256 of all that a point's result depends on: the simulator, the fabric, every key of the
+/// scenario with its seed and its sizes, and the bytes of its trace, wherever that lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity([u8; 32]);
 
@@ -23,36 +27,36 @@ impl fmt::Display for Identity {
 }
 
 /// Makes identities; reads each trace once.
-pub(super) struct Identities<'p> {
-    program: &'p str,
+pub(super) struct Identities<'s> {
+    sources: &'s str,
     traces: BTreeMap<PathBuf, String>,
 }
 
-impl<'p> Identities<'p> {
-    pub(super) fn new(program: &'p str) -> Identities<'p> {
-        Identities { program, traces: BTreeMap::new() }
+impl Identities<'_> {
+    pub(super) fn new() -> Identities<'static> {
+        Identities { sources: SOURCES, traces: BTreeMap::new() }
     }
 
     pub(super) fn of(&mut self, fabric: &str, scenario: &Scenario) -> Result<Identity, InputError> {
-        // Derived, so that no field of a scenario can be forgotten; the program's version, which is
-        // part of the hash, covers a change of its form.
-        let mut text = format!("{}\0{fabric}\0{scenario:?}", self.program);
-        if let WorkloadConfig::Trace(trace) = &scenario.workload {
-            let known = self.traces.get(&trace.path).cloned();
-            let digest = match known {
-                Some(digest) => digest,
-                None => file_digest(&trace.path)?,
+        let mut scenario = scenario.clone();
+        let mut trace_digest = String::new();
+        if let WorkloadConfig::Trace(trace) = &mut scenario.workload {
+            let path = std::mem::take(&mut trace.path);
+            trace_digest = match self.traces.get(&path) {
+                Some(digest) => digest.clone(),
+                None => file_digest(&path)?,
             };
-            text.push('\0');
-            text.push_str(&digest);
-            self.traces.insert(trace.path.clone(), digest);
+            self.traces.insert(path, trace_digest.clone());
         }
+        // Derived, so that no field of a scenario can be forgotten; the sources, which are part of
+        // the hash, cover a change of its form.
+        let text = format!("{}\0{fabric}\0{scenario:?}\0{trace_digest}", self.sources);
         Ok(Identity(Sha256::digest(text).into()))
     }
 }
 
 /// SHA-256 of a file in hexadecimal digits.
-pub(crate) fn file_digest(path: &Path) -> Result<String, InputError> {
+fn file_digest(path: &Path) -> Result<String, InputError> {
     let unreadable = |error: std::io::Error| InputError::io(path, "be read", &error);
     let mut file = File::open(path).map_err(unreadable)?;
     let mut hash = Sha256::new();
@@ -71,16 +75,6 @@ pub(crate) fn file_digest(path: &Path) -> Result<String, InputError> {
     Ok(digits)
 }
 
-impl Identity {
-    /// The identity of a program that has no version of its own: the bytes of its file.
-    ///
-    /// # Errors
-    /// [`InputError`] when the file cannot be read.
-    pub fn of_program(path: &Path) -> Result<String, InputError> {
-        file_digest(path)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -97,8 +91,9 @@ mod tests {
 
     #[test]
     fn whatever_changes_a_result_changes_the_identity() {
-        let of = |program: &str, fabric: &str, settings: &[&str]| {
-            Identities::new(program).of(fabric, &scenario(settings)).unwrap()
+        let of = |sources: &str, fabric: &str, settings: &[&str]| {
+            let mut identities = Identities { sources, traces: BTreeMap::new() };
+            identities.of(fabric, &scenario(settings)).unwrap()
         };
         let base = of("1.0", "edm", &[]);
         assert_eq!(base, of("1.0", "edm", &["run.seed=1"]), "as it is by default");
@@ -114,22 +109,27 @@ mod tests {
         let different: BTreeSet<Identity> = others.into_iter().chain([base]).collect();
         assert_eq!(different.len(), 8);
         assert_eq!(base.to_string().len(), 64);
+        assert_eq!(SOURCES.len(), 64);
     }
 
     #[test]
-    fn a_trace_counts_by_its_bytes() {
+    fn a_trace_counts_by_its_bytes_wherever_it_lies() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.csv");
-        let set = format!("workload={{kind = 'trace', trace = '{}'}}", path.display());
+        let set = |path: &Path| {
+            scenario(&[&format!("workload={{kind = 'trace', trace = '{}'}}", path.display())])
+        };
+        let of = |path: &Path| Identities::new().of("edm", &set(path));
         let mut seen = BTreeSet::new();
         for text in ["one", "two", "one"] {
             fs::write(&path, text).unwrap();
-            let scenario = scenario(&[&set]);
-            seen.insert(Identities::new("1").of("edm", &scenario).unwrap());
+            seen.insert(of(&path).unwrap());
         }
         assert_eq!(seen.len(), 2);
-        fs::remove_file(&path).unwrap();
-        let gone = Identities::new("1").of("edm", &scenario(&[&set])).unwrap_err();
+        let moved = folder.path().join("moved.csv");
+        fs::rename(&path, &moved).unwrap();
+        assert!(!seen.insert(of(&moved).unwrap()));
+        let gone = of(&path).unwrap_err();
         assert!(gone.to_string().contains("t.csv: cannot be read: "), "{gone}");
     }
 }

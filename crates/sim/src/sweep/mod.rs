@@ -11,7 +11,9 @@ mod journal;
 mod plan;
 mod record;
 mod rows;
+mod session;
 mod summary;
+mod task;
 
 pub use axis::AXIS_VALUES_MAX;
 pub(crate) use axis::read as read_axes;
@@ -22,4 +24,6 @@ pub use plan::{POINTS_MAX, Point, Sweep};
 pub(crate) use plan::{fabric_list, fabrics_allowed};
 pub use record::{METRICS, Metric, Record};
 pub use rows::write_rows;
+pub use session::{Session, SessionError};
 pub use summary::{Estimate, Summary, summaries_table, summarise};
+pub use task::{Task, TaskFailure};

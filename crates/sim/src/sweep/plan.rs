@@ -27,6 +27,10 @@ pub struct Sweep {
     pub axes: Vec<String>,
     /// Grid or sample first, then fabrics, then seeds.
     pub points: Vec<Point>,
+    /// The scenario as it was read.
+    pub(super) text: String,
+    /// Set over the scenario, for all points.
+    pub(super) settings: Vec<Setting>,
 }
 
 /// One run of a sweep.
@@ -87,14 +91,13 @@ struct Request<'s> {
 }
 
 impl Sweep {
-    /// Reads the sweep in `file`. `settings` are set over its scenario, and `program` is the
-    /// version that results are kept under.
+    /// Reads the sweep in `file`. `settings` are set over its scenario.
     ///
     /// # Errors
     /// [`InputError`] for a file or scenario that cannot be read, a key or fabric that does not
     /// exist, a value that is not allowed, an empty axis, a topology that a fabric does not run on,
     /// and more than [`POINTS_MAX`] points.
-    pub fn load(file: &Path, settings: &[Setting], program: &str) -> Result<Sweep, InputError> {
+    pub fn load(file: &Path, settings: &[Setting]) -> Result<Sweep, InputError> {
         let text = read_text(file)?;
         let source = Source { file, text: &text, file_bytes: text.len(), keys: RefCell::default() };
         let values = DeTable::parse(&text).map_err(|error| {
@@ -105,7 +108,7 @@ impl Sweep {
         let request = Request::read(&source, &root)?;
         request.grid.check_settings(settings)?;
         let combinations = request.combinations()?;
-        request.points(&combinations, settings, program)
+        request.points(&combinations, settings)
     }
 }
 
@@ -184,10 +187,9 @@ impl<'s> Request<'s> {
         &self,
         combinations: &[Vec<String>],
         settings: &[Setting],
-        program: &str,
     ) -> Result<Sweep, InputError> {
         let text = read_text(&self.scenario)?;
-        let mut identities = Identities::new(program);
+        let mut identities = Identities::new();
         let (mut points, mut group) = (Vec::new(), 0);
         for values in combinations {
             let scenario = self.grid.scenario_at((&self.scenario, &text), values, settings)?;
@@ -209,7 +211,8 @@ impl<'s> Request<'s> {
             }
         }
         let axes = self.grid.axes.iter().map(|axis| axis.key.clone()).collect();
-        Ok(Sweep { scenario: self.scenario.clone(), axes, points })
+        let (scenario, settings) = (self.scenario.clone(), settings.to_vec());
+        Ok(Sweep { scenario, axes, points, text, settings })
     }
 }
 
@@ -251,7 +254,7 @@ mod tests {
         let file = folder.path().join("w.toml");
         fs::write(&file, text).unwrap();
         let shown = format!("{}/", folder.path().display());
-        Sweep::load(&file, &[], "1").map_err(|error| error.to_string().replace(&shown, ""))
+        Sweep::load(&file, &[]).map_err(|error| error.to_string().replace(&shown, ""))
     }
 
     #[test]

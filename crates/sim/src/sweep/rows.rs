@@ -113,3 +113,68 @@ fn write_group(
     write_column::<ByteArrayType>(&mut group, &notices, None)?;
     group.close().map(|_| ())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::sync::atomic::AtomicBool;
+
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::{Field, Row};
+
+    use super::*;
+    use crate::sweep::{Metric, Session};
+
+    #[test]
+    fn what_is_written_comes_back_in_its_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("base.toml"), "[fabric]\nnodes = 8\n[workload]\nmessages = 100\n").unwrap();
+        let text = "scenario = 'base.toml'\nfabrics = ['ideal', 'edm']\nseeds = [3, 9]\n\
+                    [vary]\nworkload.load = [0.2]\nfabric.edm.policy = ['srpt', 'fcfs']\n";
+        fs::write(path("w.toml"), text).unwrap();
+        let session = Session::open(&path("w.toml"), &[], &path("r.parquet")).unwrap();
+        let sweep = session.sweep();
+        let run = |point: &Point| sweep.task(point).unwrap().run(&AtomicBool::new(false)).unwrap();
+        let records: Vec<Record> = sweep.points.iter().map(run).collect();
+        records.iter().for_each(|record| session.add(record.clone()).unwrap());
+        assert!(session.missing().is_empty());
+        session.write().unwrap();
+
+        let reader = SerializedFileReader::new(File::open(path("r.parquet")).unwrap()).unwrap();
+        let rows: Vec<Row> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), 8);
+        let number = |value: Option<f64>| value.map_or(Field::Null, Field::Double);
+        for (at, (row, record)) in rows.iter().zip(&records).enumerate() {
+            let columns: Vec<(&String, &Field)> = row.get_column_iter().collect();
+            let of = |name: &str| columns.iter().find(|(n, _)| *n == name).unwrap().1.clone();
+            assert_eq!(columns.len(), 5 + 3 * METRICS.len() + 1);
+            assert_eq!(of("workload.load"), Field::Double(0.2));
+            let policy = if at < 4 { "srpt" } else { "fcfs" };
+            assert_eq!(of("fabric.edm.policy"), Field::Str(policy.to_owned()));
+            let fabric = if at % 4 < 2 { "ideal" } else { "edm" };
+            assert_eq!(of("fabric"), Field::Str(fabric.to_owned()));
+            assert_eq!(of("seed"), Field::ULong([3, 9][at % 2]));
+            assert_eq!(of("point"), Field::Str(record.point.clone()));
+            // The other seed of the place stands beside it.
+            let other = &records[at ^ 1];
+            for (metric, Metric { name, .. }) in METRICS.iter().enumerate() {
+                let pair = record.value(metric).zip(other.value(metric));
+                assert_eq!(of(name), number(record.value(metric)), "{name}");
+                let mean = of(&format!("{name}_seeds_mean"));
+                assert_eq!(mean, number(pair.map(|(a, b)| f64::midpoint(a, b))), "{name}");
+                // Student's t of one degree at 0.975, times the standard error |a - b| / 2.
+                let half_width = of(&format!("{name}_seeds_ci95_half_width"));
+                match (half_width, pair) {
+                    (Field::Double(half), Some((a, b))) => {
+                        let expected = 12.7062 * (a - b).abs() / 2.0;
+                        assert!((half - expected).abs() <= 1e-5 * expected, "{name}: {half}");
+                    }
+                    (half_width, pair) => assert!(half_width == Field::Null && pair.is_none()),
+                }
+            }
+        }
+        let queue = METRICS.iter().position(|metric| metric.name == "queue_egress_blocks_max");
+        assert_eq!(records[0].value(queue.unwrap()), None, "the ideal has no queue");
+    }
+}

@@ -1,0 +1,87 @@
+//! Sweeps: their points as tasks, which run wherever they are called.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ethermem_sim::output::{TableStyle, to_json};
+use ethermem_sim::scenario::Setting;
+use ethermem_sim::sweep::{Record, Session, Task, TaskFailure, summaries_table};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+
+use crate::attended::{Stop, attended};
+use crate::error::Failure;
+
+/// A sweep under way, with its journal.
+#[pyclass(frozen, module = "ethermem._native")]
+pub(crate) struct Sweep(Arc<Session>);
+
+#[pymethods]
+impl Sweep {
+    #[new]
+    fn new(py: Python<'_>, file: PathBuf, settings: Vec<String>, out: PathBuf) -> PyResult<Sweep> {
+        attended(py, None, move |_| {
+            let settings = settings.iter().map(|setting| setting.parse());
+            let settings: Vec<Setting> = settings.collect::<Result<_, _>>()?;
+            Ok(Sweep(Arc::new(Session::open(&file, &settings, &out)?)))
+        })
+    }
+
+    /// How many points it has.
+    #[getter]
+    fn points(&self) -> usize {
+        self.0.sweep().points.len()
+    }
+
+    /// The file that keeps finished points.
+    #[getter]
+    fn journal(&self) -> String {
+        self.0.journal().display().to_string()
+    }
+
+    /// The points to run, as indices, in the order in which they are best begun.
+    fn missing(&self) -> Vec<usize> {
+        self.0.missing()
+    }
+
+    /// A point as `run_task` takes it, in this process or another.
+    fn task(&self, index: usize) -> PyResult<String> {
+        let sweep = self.0.sweep();
+        let point = sweep.points.get(index);
+        let point = point.ok_or_else(|| PyIndexError::new_err("no such point"))?;
+        Ok(to_json(&sweep.task(point).map_err(Failure::from)?))
+    }
+
+    /// Keeps what `run_task` returned; returns when it is on the disk.
+    fn add(&self, py: Python<'_>, record: &str) -> PyResult<()> {
+        let record: Record = serde_json::from_str(record)
+            .map_err(|error| Failure::Input(format!("not a record of a point: {error}")))?;
+        Ok(py.detach(|| self.0.add(record)).map_err(Failure::from)?)
+    }
+
+    /// Writes the results. Returns what the seeds of each place say together, as JSON and as the
+    /// table that the command prints.
+    fn write(&self, py: Python<'_>) -> PyResult<(String, String)> {
+        let session = Arc::clone(&self.0);
+        attended(py, None, move |_| {
+            let summaries = session.write()?;
+            let axes = &session.sweep().axes;
+            Ok((to_json(&summaries), summaries_table(axes, &summaries, TableStyle::Plain)))
+        })
+    }
+}
+
+/// Runs a point of a sweep, and returns its record.
+#[pyfunction]
+#[pyo3(signature = (task, stop=None))]
+pub(crate) fn run_task(py: Python<'_>, task: String, stop: Option<&Stop>) -> PyResult<String> {
+    attended(py, stop, move |interrupt| {
+        let task: Task = serde_json::from_str(&task)
+            .map_err(|error| Failure::Input(format!("not a task of a sweep: {error}")))?;
+        match task.run(interrupt) {
+            Ok(record) => Ok(to_json(&record)),
+            Err(TaskFailure::Input(error)) => Err(error.into()),
+            Err(TaskFailure::Run(failure)) => Err(Failure::of_run(&failure, &task.command())),
+        }
+    })
+}

@@ -1,0 +1,54 @@
+//! Tells the simulator a digest of all that it is built from, which names the points of a sweep.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+const PREFIX: &str = "ethermem-";
+
+fn main() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crates = own.parent().expect("a crate lies in a folder");
+    let manifest = fs::read_to_string(own.join("Cargo.toml")).expect("a crate has a manifest");
+    let used = manifest.lines().filter_map(|line| line.strip_prefix(PREFIX));
+    let used = used.map(|rest| rest.split(['.', ' ', '=']).next().unwrap_or(rest));
+    let mut watched: Vec<PathBuf> = used
+        .chain(["sim"])
+        .flat_map(|name| ["src", "Cargo.toml"].map(|part| crates.join(name).join(part)))
+        .collect();
+    // The versions of all libraries.
+    watched.push(crates.join("../Cargo.lock"));
+    let mut files = Vec::new();
+    for path in &watched {
+        println!("cargo::rerun-if-changed={}", path.display());
+        collect(path, &mut files);
+    }
+    let mut hash = Sha256::new();
+    for file in files {
+        let name = file.strip_prefix(crates).expect("it was found there");
+        let bytes = fs::read(&file).expect("a source can be read");
+        hash.update(format!("{}\0{}\0", name.display(), bytes.len()));
+        hash.update(bytes);
+    }
+    let mut digits = String::new();
+    for byte in hash.finalize() {
+        write!(digits, "{byte:02x}").expect("a string takes everything");
+    }
+    println!("cargo::rustc-env=ETHERMEM_SOURCES={digits}");
+}
+
+/// All files at `path` and below, in the order of their names; nothing where there is nothing, as
+/// in a package without a lock file.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) {
+    if path.is_file() {
+        files.push(path.to_owned());
+    }
+    let entries = fs::read_dir(path).into_iter().flatten();
+    let mut entries: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    entries.sort();
+    for entry in entries {
+        collect(&entry, files);
+    }
+}

@@ -1,0 +1,109 @@
+//! A sweep under way: what is finished, what is missing, and the file of results at its end.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{
+    Identity, Journal, JournalError, Point, Record, Summary, Sweep, summarise, write_rows,
+};
+use crate::output::OutputError;
+use crate::scenario::Setting;
+use crate::workload::InputError;
+
+/// Why a sweep cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// What it was asked for.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// Its finished points cannot be kept.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Its results cannot be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+/// A sweep, its results' file, and beside it the journal of its finished points. Threads share it.
+pub struct Session {
+    sweep: Sweep,
+    out: PathBuf,
+    journal: Mutex<Journal>,
+    journal_path: PathBuf,
+}
+
+impl Session {
+    /// Reads the sweep in `file`, as [`Sweep::load`], and opens the journal beside `out`.
+    ///
+    /// # Errors
+    /// [`SessionError`] as [`Sweep::load`] and [`Journal::open`]; when `out` is no name of a file.
+    pub fn open(file: &Path, settings: &[Setting], out: &Path) -> Result<Session, SessionError> {
+        let Some(name) = out.file_name().filter(|_| !out.exists() || out.is_file()) else {
+            let problem = "allowed is the name of a file, beside which the journal has room";
+            return Err(InputError::file(out, problem).into());
+        };
+        let sweep = Sweep::load(file, settings)?;
+        let mut name = name.to_owned();
+        name.push(".journal");
+        let journal_path = out.with_file_name(name);
+        let journal = Mutex::new(Journal::open(&journal_path)?);
+        Ok(Session { sweep, out: out.to_owned(), journal, journal_path })
+    }
+
+    /// The sweep.
+    #[must_use]
+    pub fn sweep(&self) -> &Sweep {
+        &self.sweep
+    }
+
+    /// The file that keeps finished points.
+    #[must_use]
+    pub fn journal(&self) -> &Path {
+        &self.journal_path
+    }
+
+    /// The points to run, as indices of the sweep's: each identity once, for a sample may draw the
+    /// same one twice; the longest first, so that no worker ends up alone with it.
+    #[must_use]
+    pub fn missing(&self) -> Vec<usize> {
+        let journal = self.lock();
+        let mut seen: BTreeSet<Identity> = BTreeSet::new();
+        let points = self.sweep.points.iter().enumerate();
+        let missing = points.filter(|(_, point)| journal.get(point.identity).is_none());
+        let missing = missing.filter(|(_, point)| seen.insert(point.identity));
+        let mut missing: Vec<(usize, &Point)> = missing.collect();
+        missing.sort_by_key(|(_, point)| std::cmp::Reverse(point.scenario.messages()));
+        missing.into_iter().map(|(at, _)| at).collect()
+    }
+
+    /// Keeps a finished point; returns when it is on the disk.
+    ///
+    /// # Errors
+    /// As [`Journal::add`].
+    pub fn add(&self, record: Record) -> Result<(), JournalError> {
+        self.lock().add(record)
+    }
+
+    /// Writes the results, and returns what the seeds of each place say together.
+    ///
+    /// # Errors
+    /// [`OutputError`] when they cannot be written; the journal has all points still.
+    ///
+    /// # Panics
+    /// When a point is missing.
+    pub fn write(&self) -> Result<Vec<Summary>, OutputError> {
+        let Sweep { axes, points, .. } = &self.sweep;
+        let journal = self.lock();
+        let record = |point: &Point| journal.get(point.identity).expect("a finished point");
+        let records: Vec<&Record> = points.iter().map(record).collect();
+        let summaries = summarise(axes, points, &records);
+        write_rows(&self.out, &self.sweep, &records, &summaries)?;
+        Ok(summaries)
+    }
+
+    /// Each record is added whole or not at all, so that a thread that panicked left it whole.
+    fn lock(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,67 @@
+"""Points as tasks of Ray, which decides where each one runs, and runs it again if it is lost."""
+
+from collections.abc import Generator, Iterator
+from itertools import islice
+from typing import Any
+
+import ray
+
+from .. import _native
+
+#: Times that a task whose worker died runs again, before the sweep ends with an error.
+RETRIES_MAX = 5
+#: Tasks that wait in the cluster, for each of its CPUs: enough that none runs dry.
+WAITING_PER_CPU = 4
+
+
+@ray.remote(num_cpus=1, max_retries=RETRIES_MAX)  # type: ignore[untyped-decorator]
+def point(task: str) -> str:
+    """Run a task in a worker."""
+    return _native.run_task(task)
+
+
+def ray_tasks(
+    tasks: Iterator[str], workers: int | None, address: str | None
+) -> Generator[str, None, None]:
+    """Run tasks on a cluster, which is started here where none runs."""
+    own = not ray.is_initialized()
+    if own:
+        start(workers, address)
+    running: list[Any] = []
+    try:
+        room = WAITING_PER_CPU * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        while True:
+            running += [point.remote(task) for task in islice(tasks, room - len(running))]
+            if not running:
+                break
+            ended, running = ray.wait(running)
+            yield from map(record, ended)
+    finally:
+        for left in running:
+            ray.cancel(left, force=True)
+        if own:
+            ray.shutdown()
+
+
+def start(workers: int | None, address: str | None) -> None:
+    """Join the cluster at `address`, or of the variable RAY_ADDRESS, or start one."""
+    try:
+        if address is None:
+            ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+        else:
+            ray.init(address)
+    except (ConnectionError, ValueError) as error:
+        line = " ".join(str(error).split())
+        raise _native.InputError(f"Ray cluster {address or ''}: {line}") from error
+
+
+def record(ended: Any) -> str:  # noqa: ANN401  # Ray's references have no type without its types.
+    """Return what a task returned, or raise what it raised."""
+    try:
+        return str(ray.get(ended))
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+    except ray.exceptions.RayError as error:
+        line = str(error).strip().splitlines()[0]
+        problem = f"Ray gave up a point after {RETRIES_MAX} more tries: {line}"
+        raise _native.EthermemError(problem) from None

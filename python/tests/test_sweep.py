@@ -1,0 +1,246 @@
+"""Sweeps from Python are the sweeps of the command, through threads and through Ray."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+import ethermem
+from ethermem import sweep as sweeps
+
+BASE = "[fabric]\nnodes = 8\n[workload]\nmessages = 2000\n[run]\nseed = 3\n"
+SWEEP = """\
+scenario = 'base.toml'
+fabrics = ['edm', 'ideal']
+seeds = 2
+[vary]
+workload.load = {from = 0.2, to = 0.6, steps = 2}
+fabric.edm.policy = ['srpt', 'fcfs']
+"""
+POINTS = 16
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder with a sweep, and the current one."""
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "w.toml").write_text(SWEEP)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A local Ray cluster of two workers, of this machine alone."""
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield ray
+    ray.shutdown()
+
+
+def module(*arguments, check=True):
+    """Call `python -m ethermem.sweep`."""
+    words = [sys.executable, "-m", "ethermem.sweep", *arguments]
+    return subprocess.run(words, capture_output=True, text=True, check=check)
+
+
+def lines(folder, name):
+    """How many points a journal has."""
+    path = folder / f"{name}.journal"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+@pytest.fixture
+def by_command(folder, call):
+    """The results of the command, and what it prints."""
+    printed = call("sweep", "w.toml", "--out", "command.parquet", "--format", "json").stdout
+    return (folder / "command.parquet").read_bytes(), printed
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_threads_make_the_bytes_of_the_command(by_command, folder, workers):
+    out = ["--out", "own.parquet", "--workers", str(workers), "--format", "json"]
+    printed = module("w.toml", *out).stdout
+    assert ((folder / "own.parquet").read_bytes(), printed) == by_command
+
+
+def test_ray_makes_the_bytes_of_the_command(cluster, by_command, folder):
+    table = sweeps.sweep("w.toml", "ray.parquet", engine="ray")
+    assert (folder / "ray.parquet").read_bytes() == by_command[0]
+    assert table.num_rows == POINTS
+
+
+def test_the_module_starts_a_cluster_of_two_workers(by_command, folder):
+    pytest.importorskip("ray")
+    out = ["--out", "ray.parquet", "--engine", "ray", "--workers", "2", "--format", "json"]
+    # The cluster that another test started is not taken.
+    assert module("w.toml", *out).stdout == by_command[1]
+    assert (folder / "ray.parquet").read_bytes() == by_command[0]
+
+
+def test_a_killed_worker_s_points_run_again(cluster, call, folder):
+    """Every worker that has a point is killed once, with a signal that nothing can catch."""
+    longer = ["workload.messages=60000"]
+    overrides = {"workload.messages": 60_000}
+    call("sweep", "w.toml", "--out", "command.parquet", "--set", *longer)
+    killed: set[int] = set()
+    ended = threading.Event()
+
+    def kill():
+        while not ended.is_set() and len(killed) < 2:
+            for pid in workers_with_a_point():
+                if pid not in killed and len(killed) < 2:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pid)
+            time.sleep(0.02)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        sweeps.sweep("w.toml", "ray.parquet", overrides, engine="ray")
+    finally:
+        ended.set()
+        killer.join()
+    assert len(killed) == 2
+    assert (folder / "ray.parquet").read_bytes() == (folder / "command.parquet").read_bytes()
+    assert lines(folder, "ray.parquet") == POINTS
+
+
+def workers_with_a_point():
+    """Processes of this machine that Ray names after the task that they run."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            title = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if title.startswith(b"ray::point"):
+            found.append(int(process.name))
+    return found
+
+
+def test_a_killed_sweep_goes_on_and_ends_in_the_same_bytes(by_command, folder):
+    words = [sys.executable, "-m", "ethermem.sweep", "w.toml", "--out", "own.parquet"]
+    kept = 0
+    for ended_by in (signal.SIGKILL, signal.SIGINT):
+        child = subprocess.Popen([*words, "--workers", "1"], stderr=subprocess.PIPE, text=True)
+        with child:
+            while lines(folder, "own.parquet") == kept and child.poll() is None:
+                time.sleep(0.001)
+            child.send_signal(ended_by)
+            sent = time.monotonic()
+            said = child.stderr.read()
+        assert time.monotonic() - sent < 1
+        assert kept < lines(folder, "own.parquet") < POINTS
+        kept = lines(folder, "own.parquet")
+        assert not (folder / "own.parquet").exists()
+    assert child.returncode == 130
+    line = "interrupted; finished points are kept in own.parquet.journal: the same command goes on"
+    assert said.splitlines()[-1] == line
+    again = module("w.toml", "--out", "own.parquet", "--format", "json")
+    assert again.stderr.startswith(f"{kept} of {POINTS} points are there already\n")
+    assert ((folder / "own.parquet").read_bytes(), again.stdout) == by_command
+    assert lines(folder, "own.parquet") == POINTS
+
+
+def test_an_interrupted_sweep_on_ray_goes_on_by_the_command(by_command, call, folder):
+    """What one engine finished, another takes over."""
+    pytest.importorskip("ray")
+    words = [sys.executable, "-m", "ethermem.sweep", "w.toml", "--out", "ray.parquet"]
+    child = subprocess.Popen([*words, "--engine", "ray", "--workers", "1"])
+    with child:
+        while lines(folder, "ray.parquet") == 0 and child.poll() is None:
+            time.sleep(0.001)
+        child.send_signal(signal.SIGINT)
+    assert child.returncode in (0, 130)
+    kept = lines(folder, "ray.parquet")
+    again = call("sweep", "w.toml", "--out", "ray.parquet", "--format", "json")
+    assert again.stderr.startswith(f"{kept} of {POINTS} points are there already\n")
+    assert ((folder / "ray.parquet").read_bytes(), again.stdout) == by_command
+
+
+def test_columns_are_read_back_as_they_were_printed(by_command, folder):
+    table = pyarrow.parquet.read_table(folder / "command.parquet")
+    summaries = json.loads(by_command[1])
+    assert table.num_rows == POINTS == sum(len(summary["seeds"]) for summary in summaries)
+    rows = table.to_pylist()
+    assert [row["seed"] for row in rows[:2]] == summaries[0]["seeds"] == [3, 4]
+    for at, row in enumerate(rows):
+        summary = summaries[at // 2]
+        assert row["fabric"] == summary["fabric"]
+        assert row["workload.load"] == float(summary["settings"]["workload.load"])
+        assert row["fabric.edm.policy"] == summary["settings"]["fabric.edm.policy"]
+        for name, printed in summary["metrics"].items():
+            estimate = printed or {"mean": None, "ci95_half_width": None}
+            assert row[f"{name}_seeds_mean"] == estimate["mean"]
+            assert row[f"{name}_seeds_ci95_half_width"] == estimate["ci95_half_width"]
+    first = ethermem.run("base.toml", {"workload.load": 0.2, "fabric.edm.policy": "srpt"})
+    assert rows[0]["slowdown_p99"] == first.kinds.all.slowdown_p99
+    assert rows[0]["latency_ns_mean"] == first.kinds.all.latency_ns_mean
+
+
+@pytest.mark.parametrize(
+    ("sweep", "more", "code", "line"),
+    [
+        (SWEEP.replace("['srpt', 'fcfs']", "[]"), [], 2, "w.toml:6: vary.fabric.edm.policy: an em"),
+        (SWEEP.replace("'ideal'", "'idle'"), [], 2, "w.toml:2: fabrics = ['edm', 'idle']: allowed"),
+        ("scenario = 'gone.toml'\n", [], 2, "gone.toml: cannot be read: No such file"),
+        (SWEEP, ["--out", "gone/r.parquet"], 2, "cannot write gone/r.parquet.journal: No such"),
+        (SWEEP, ["--out", "/dev/null"], 2, "/dev/null: allowed is the name of a file"),
+        (SWEEP, ["--engine", "rey"], 2, "engine = 'rey': allowed are 'local', 'ray'"),
+        (SWEEP, ["--workers", "0"], 2, "0 workers: allowed are 1 or more"),
+        (SWEEP, ["--address", "here"], 2, "address = 'here': allowed with the engine ray alone"),
+        (
+            SWEEP,
+            ["--engine", "ray", "--address", "here", "--workers", "2"],
+            2,
+            "2 workers: allowed without an address",
+        ),
+        (SWEEP, ["--set", "workload.load=0.5"], 2, "w.toml:5: vary.workload.load: --set sets it"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(folder, sweep, more, code, line):
+    (folder / "w.toml").write_text(sweep)
+    out = [] if "--out" in more else ["--out", "r.parquet"]
+    called = module("w.toml", *out, *more, check=False)
+    assert (called.returncode, called.stdout) == (code, "")
+    assert called.stderr.startswith(f"error: {line}"), called.stderr
+    assert called.stderr.count("\n") == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["base.toml", "w.toml"]
+
+
+def test_a_failure_in_a_worker_is_the_same_line(cluster, folder):
+    """A trace that ends badly is found by the run alone."""
+    (folder / "t.csv").write_text("arrival_ns,kind,compute,memory,bytes\n0,read,0,1,64\n1,read,0\n")
+    trace = "[fabric]\nnodes = 8\n[workload]\nkind = 'trace'\ntrace = 't.csv'\n"
+    (folder / "base.toml").write_text(trace)
+    (folder / "w.toml").write_text("scenario = 'base.toml'\n")
+    lines = []
+    for engine in ("local", "ray"):
+        with pytest.raises(ethermem.InputError) as raised:
+            sweeps.sweep("w.toml", f"{engine}.parquet", engine=engine)
+        lines.append(str(raised.value))
+    assert lines[0].replace(f"{folder}/", "") == lines[1].replace(f"{folder}/", "")
+    assert "t.csv:3: " in lines[0]
+    assert "\n" not in lines[0]
+
+
+def test_one_sweep_at_a_time_writes_a_journal(folder):
+    from ethermem import _native  # noqa: PLC0415
+
+    session = _native.Sweep("w.toml", [], "r.parquet")
+    with pytest.raises(ethermem.FileError, match="another sweep writes it"):
+        sweeps.sweep("w.toml", "r.parquet")
+    with pytest.raises(ethermem.InputError, match="not a record of a point"):
+        session.add("{}")
+    with pytest.raises(ethermem.InputError, match="not a task of a sweep"):
+        _native.run_task("{}")
+    with pytest.raises(IndexError):
+        session.task(POINTS)
