@@ -12,6 +12,7 @@ pub mod banned;
 pub mod cli;
 pub mod docs;
 pub mod functions;
+pub mod hardware;
 pub mod history;
 pub mod layout;
 pub mod levels;

@@ -58,6 +58,9 @@ rules! {
     libraries_are_explained: ethermem_tidy::levels::libraries;
     crates_say_what_they_are: ethermem_tidy::layout::crate_docs;
     rust_parses: ethermem_tidy::layout::rust_parses;
+    one_module_a_file: ethermem_tidy::hardware::one_module_a_file;
+    ports_say_their_direction: ethermem_tidy::hardware::port_names;
+    hardware_is_tested: ethermem_tidy::hardware::modules_are_tested;
     files_are_small: ethermem_tidy::layout::large_files;
     links_lead_somewhere: ethermem_tidy::docs::links;
     docs_are_reachable: ethermem_tidy::docs::reachable;
