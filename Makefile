@@ -12,6 +12,7 @@ REPORT ?= out/report
 # Seconds for each fuzz target and cases for each property of `make soak`.
 FUZZ_S ?= 600
 PROPTEST_CASES_SOAK ?= 100000
+RTL_CYCLES_SOAK ?= 10000000
 FUZZ_MANIFEST := $(wildcard fuzz/Cargo.toml)
 PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm
 
@@ -32,6 +33,14 @@ run: build ## Run the main job: every workload on EDM and its references, into o
 test: ## Run all tests; the last line counts them
 	@$(PYTHON) scripts/run_tests.py
 
+.PHONY: rtl
+rtl: ## Run the RTL's tests, its equivalence with the Rust model and its proofs
+	@$(PYTHON) scripts/python_env.py rtl python -m pytest -n 2 rtl
+
+.PHONY: rtl-mutate
+rtl-mutate: ## Corrupt each module of the RTL and see its tests fail
+	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py rtl python -m flow.mutate
+
 .PHONY: bench
 bench: ## Measure every target, then the parts by themselves
 	$(CARGO) bench --locked -p ethermem-sim --bench targets
@@ -43,7 +52,8 @@ docs: ## Build the API documentation, private items included
 
 # Cheapest first, so that a slip shows at once.
 .PHONY: lint
-lint: lint-format lint-scripts lint-python lint-clippy docs lint-tidy lint-pure lint-fuzz lint-deny
+lint: lint-format lint-scripts lint-python lint-rtl lint-clippy docs lint-tidy lint-pure lint-fuzz
+lint: lint-deny
 lint: ## Check format, lints, documentation, style, purity, licences
 
 .PHONY: lint-format
@@ -62,7 +72,13 @@ lint-scripts:
 .PHONY: lint-python
 lint-python:
 	@$(PYTHON) scripts/python_env.py lint \
-	    bash -euxc 'ruff format --check python scripts; ruff check python scripts; mypy'
+	    bash -euxc 'ruff format --check python scripts rtl; ruff check python scripts rtl; \
+	        mypy'
+
+# Verilator and yosys with every warning on; rtl/flow/lint has the waivers.
+.PHONY: lint-rtl
+lint-rtl:
+	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py rtl python -m flow.lint
 
 .PHONY: lint-clippy
 lint-clippy:
@@ -111,6 +127,7 @@ lint-deny:
 .PHONY: soak
 soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
 	PROPTEST_CASES=$(PROPTEST_CASES_SOAK) $(CARGO) test --workspace --locked
+	RTL_CYCLES=$(RTL_CYCLES_SOAK) $(PYTHON) scripts/python_env.py rtl python -m pytest rtl
 	@if [ -z "$(FUZZ_MANIFEST)" ]; then \
 	    echo "SKIPPED: fuzzing: there are no fuzz targets"; \
 	elif ! $(CARGO) +nightly fuzz --version > /dev/null 2>&1; then \

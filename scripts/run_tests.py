@@ -116,6 +116,7 @@ class PytestOutput:
             )
 
 
+PYTHON_ENV = [sys.executable, "scripts/python_env.py"]
 # What `make test` runs. Each is a command and what understands its output.
 SUITES = [
     (["cargo", "test", "--workspace", "--locked", "--no-fail-fast"], CargoOutput),
@@ -123,7 +124,8 @@ SUITES = [
         [sys.executable, "-B", "-m", "unittest", "discover", "-s", "scripts", "-p", "test_*.py"],
         UnittestOutput,
     ),
-    ([sys.executable, "scripts/python_env.py", "test", "python", "-m", "pytest"], PytestOutput),
+    ([*PYTHON_ENV, "test", "python", "-m", "pytest"], PytestOutput),
+    ([*PYTHON_ENV, "rtl", "python", "-m", "pytest", "-n", "2", "rtl"], PytestOutput),
 ]
 
 

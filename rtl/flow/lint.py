@@ -1,0 +1,48 @@
+"""Every module through `verilator --lint-only -Wall` and `read_slang`: warnings are errors."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from flow import sources, tools
+
+# Elaborated with their parameters' defaults; a latch or a loop is an error too.
+YOSYS = "read_slang -Werror --top {top} {files}; proc; select -assert-none t:$dlatch t:$_DLATCH_*;"
+YOSYS += " check -assert"
+
+
+def verilator(top):
+    """What Verilator has to say about a module, or nothing."""
+    waivers = sorted((tools.RTL / "flow" / "lint").glob("*.vlt"))
+    command = ["verilator", "--lint-only", "-Wall", "--top-module", top]
+    command += [*waivers, *sources.closure(top)]
+    tools.run(command, tools.OUT / "lint" / top, "verilator.log")
+
+
+def slang(top):
+    """What slang, and yosys after it, have to say about a module, or nothing."""
+    files = " ".join(str(path) for path in sources.closure(top))
+    commands = YOSYS.format(top=top, files=files)
+    command = [sys.executable, tools.RTL / "flow" / "yosys.py", "-p", commands]
+    tools.run(command, tools.OUT / "lint" / top, "slang.log")
+
+
+def main():
+    """Lints everything; gives the exit code."""
+    jobs = [(check, top) for top in sorted(sources.files()) for check in (verilator, slang)]
+    failed = 0
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for (check, top), future in [(job, pool.submit(job[0], job[1])) for job in jobs]:
+            try:
+                future.result()
+            except tools.ToolMissingError as missing:
+                print(f"SKIPPED: {check.__name__} of rtl: {missing}")
+                return 0
+            except AssertionError as error:
+                failed += 1
+                print(f"{top}, {check.__name__}: {error}", file=sys.stderr)
+    print(f"rtl: {len(jobs)} checks of {len(jobs) // 2} modules, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

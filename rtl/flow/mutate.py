@@ -1,0 +1,201 @@
+"""Corrupts each module and shows that its tests see it: `make rtl-mutate`.
+
+A mutant is a copy of rtl/ with one change. Every check named beside it must fail on it, by a test
+or a proof and not because it does not compile.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from flow import tools
+
+SCHEDULER = "tb/em_scheduler -k golden and -4"
+
+
+def bench(module):
+    """The bench of a module."""
+    return f"tb/{module}"
+
+
+def proof(module):
+    """The proof of a module."""
+    return f"formal -k {module}_proof"
+
+
+# File, what it says, what the mutant says, the checks that must see it.
+MUTANTS = [
+    (
+        "pkg/em_pkg.sv",
+        "logic [14:0] index;\n    logic last;",
+        "logic last;\n    logic [14:0] index;",
+        ["tb/em_pkg -k holds_what"],
+    ),
+    (
+        "common/em_fifo_sync.sv",
+        "assign ready_o = count_q != CountWidth'(Depth);",
+        "assign ready_o = 1'b1;",
+        [bench("em_fifo_sync"), proof("em_fifo_sync")],
+    ),
+    (
+        "common/em_fifo_sync.sv",
+        "if (pop) read_q <= next(read_q);",
+        "if (pop && !push) read_q <= next(read_q);",
+        [bench("em_fifo_sync"), proof("em_fifo_sync")],
+    ),
+    (
+        "common/em_fifo_async.sv",
+        "{~read_gray_seen[IndexWidth-:2],",
+        "{~read_gray_seen[IndexWidth], read_gray_seen[IndexWidth-1],",
+        [bench("em_fifo_async"), proof("em_fifo_async")],
+    ),
+    (
+        "common/em_fifo_async.sv",
+        "write_gray_q <= gray(write_d);",
+        "write_gray_q <= gray(write_d + 1'b1);",
+        [bench("em_fifo_async"), proof("em_fifo_async")],
+    ),
+    (
+        "common/em_sync.sv",
+        "assign data_o = second_q;",
+        "assign data_o = first_q;",
+        [bench("em_fifo_async") + " -k 66-8"],
+    ),
+    (
+        "common/em_arb_prio.sv",
+        "(~request_i + 1'b1)",
+        "(~request_i + 1'b1 | (Requests)'(1))",
+        [bench("em_arb_prio"), proof("em_arb_rr")],
+    ),
+    (
+        "common/em_arb_rr.sv",
+        "above_q <= ~(grant_o | (grant_o - 1'b1));",
+        "above_q <= ~(grant_o - 1'b1);",
+        [bench("em_arb_rr"), proof("em_arb_rr")],
+    ),
+    (
+        "common/em_min_tree.sv",
+        "key[2*n+1] < key[2*n])",
+        "key[2*n+1] <= key[2*n])",
+        [bench("em_min_tree"), proof("em_min_tree")],
+    ),
+    (
+        "common/em_ordered_list.sv",
+        "elements_q[i].key > insert_key_i;",
+        "elements_q[i].key >= insert_key_i;",
+        [bench("em_ordered_list"), proof("em_ordered_list")],
+    ),
+    (
+        "common/em_ordered_list.sv",
+        "? (Top || after[Up]) : after[i]",
+        "? after[i] : after[i]",
+        [bench("em_ordered_list"), proof("em_ordered_list")],
+    ),
+    (
+        "sched/em_sched_matcher.sv",
+        "assign asks[d] = request_q[d] && asked_q[d] == PortWidth'(s);",
+        "assign asks[d] = request_q[d];",
+        [SCHEDULER, proof("em_sched_matcher")],
+    ),
+    (
+        "sched/em_sched_matcher.sv",
+        "request_response_q[d] <= response_i[asked[d]][d];",
+        "request_response_q[d] <= response_i[d][d];",
+        [SCHEDULER, proof("em_sched_matcher")],
+    ),
+    (
+        "sched/em_sched_hold.sv",
+        "wanted > least[s];",
+        "wanted >= least[s];",
+        [SCHEDULER],
+    ),
+    (
+        "sched/em_sched_flow.sv",
+        "assign head_late      = left != '0 &&",
+        "assign head_late      = 1'b0 &&",
+        [SCHEDULER],
+    ),
+    (
+        "sched/em_sched_pair.sv",
+        "reverse_time_i < write.arrival",
+        "reverse_time_i > write.arrival",
+        [SCHEDULER],
+    ),
+    (
+        "sched/em_sched_port.sv",
+        "if (end_d.left > 0) end_d = charge(end_d, in_mark_q, config_i);",
+        "",
+        [SCHEDULER],
+    ),
+    (
+        "sched/em_sched_pkg.sv",
+        "return (bytes + bytes_t'(7)) >> 3;",
+        "return bytes >> 3;",
+        [SCHEDULER],
+    ),
+    (
+        "sched/em_scheduler.sv",
+        "assign last[p]     = remaining[p][d] <= Chunk;",
+        "assign last[p]     = remaining[p][d] < Chunk;",
+        [SCHEDULER],
+    ),
+]
+
+
+def sees(folder, check):
+    """Whether a check fails on a mutant as it should: a test ran and failed."""
+    path, _, expression = check.partition(" -k ")
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    command += [str(folder / "rtl" / path)]
+    command += ["-k", expression] if expression else []
+    cache = os.environ.get("CCACHE_DIR", str(tools.OUT / "ccache"))
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "CCACHE_DIR": cache, "PYTHONPATH": str(folder / "rtl")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (folder / "last.log").write_text(done.stdout + done.stderr, encoding="utf-8")
+    return done.returncode == 1 and "%Error" not in done.stdout and "ERROR: " not in done.stdout
+
+
+def make(number, path, old, new):
+    """A copy of rtl/ and of what its tests read, with one change."""
+    folder = tools.OUT / "mutants" / f"{number:02}"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(tools.RTL, folder / "rtl", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "golden").symlink_to(tools.GOLDEN, target_is_directory=True)
+    changed = folder / "rtl" / path
+    text = changed.read_text(encoding="utf-8")
+    if text.count(old) != 1:
+        raise SystemExit(f"{path}: {old!r} is there {text.count(old)} times, not once")
+    changed.write_text(text.replace(old, new), encoding="utf-8")
+    return folder
+
+
+def main():
+    """Runs every mutant; gives the exit code."""
+    survived, killed = [], 0
+    for number, (path, old, new, checks) in enumerate(MUTANTS):
+        folder = make(number, path, old, new)
+        for check in checks:
+            if sees(folder, check):
+                killed += 1
+                print(f"killed   {path}: {new!r} by {check}", flush=True)
+            else:
+                survived.append(check)
+                print(f"SURVIVED {path}: {new!r}, {check}: {folder / 'last.log'}", flush=True)
+                continue
+        if not survived:
+            shutil.rmtree(folder)
+    without = {Path(path).stem for path, *_ in MUTANTS}
+    print(f"{len(without)} modules, {killed} killed, {len(survived)} survived")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

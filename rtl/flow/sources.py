@@ -1,0 +1,37 @@
+"""Which files make up a module: one module a file, so names say it."""
+
+import functools
+import re
+
+from flow.tools import RTL
+
+PACKAGES = ["pkg/em_pkg.sv", "sched/em_sched_pkg.sv"]
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+@functools.lru_cache
+def files():
+    """Every module's file, by name."""
+    paths = [path for path in RTL.rglob("*.sv") if not path.stem.endswith("_pkg")]
+    return {path.stem: path for path in paths}
+
+
+def packages():
+    """The packages, each after those that it uses."""
+    return [RTL / package for package in PACKAGES if (RTL / package).exists()]
+
+
+def closure(top):
+    """The packages and every file that `top` instantiates, itself last."""
+    found, known = [], files()
+
+    def visit(name):
+        text = COMMENT.sub("", known[name].read_text(encoding="utf-8"))
+        for other in known:
+            if other != name and known[other] not in found and re.search(rf"\b{other}\b", text):
+                visit(other)
+        if known[name] not in found:
+            found.append(known[name])
+
+    visit(top)
+    return packages() + found

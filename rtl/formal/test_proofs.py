@@ -1,0 +1,20 @@
+"""Every proof passes, and fails when what it is about is broken (see flow/mutate.py)."""
+
+import pytest
+
+from flow import prove
+
+# Unbounded, but for the FIFO between two clocks: twelve edges of each, in any order.
+PROOFS = {
+    "em_fifo_sync_proof": ("prove", 20, "abc pdr"),
+    "em_fifo_async_proof": ("bmc", 24, "smtbmc yices"),
+    "em_arb_rr_proof": ("prove", 20, "abc pdr"),
+    "em_min_tree_proof": ("prove", 20, "abc pdr"),
+    "em_ordered_list_proof": ("prove", 20, "abc pdr"),
+    "em_sched_matcher_proof": ("prove", 20, "abc pdr"),
+}
+
+
+@pytest.mark.parametrize("top", PROOFS)
+def test_proof(top):
+    prove.sby(top, *PROOFS[top], multiclock="async" in top)

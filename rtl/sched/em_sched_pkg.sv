@@ -1,0 +1,74 @@
+/// What the modules of the grant scheduler share. docs/internals/grant-scheduler.md has the rules.
+package em_sched_pkg;
+
+  /// Of a demand: 1 B to 4 MiB - 1.
+  localparam int unsigned BytesBits = 22;
+  /// Fraction bits of the logarithms that a weighted rank is the sum of.
+  localparam int unsigned LogFractionBits = 3;
+  /// Of a logarithm: 5 bits of octave and the fraction.
+  localparam int unsigned LogBits = 5 + LogFractionBits;
+  /// What being late takes off a weighted rank: one size class.
+  localparam int unsigned LateBonus = 2 << LogFractionBits;
+  /// Size classes are whole octaves of the mean of both logarithms.
+  localparam int unsigned ClassShift = LogFractionBits + 1;
+  localparam int unsigned ClassBits = LogBits + 1 - ClassShift;
+  /// Request, grant, mark busy (section 3.1.2).
+  localparam int unsigned CyclesPerIteration = 3;
+  /// Of a port's distance to its release, signed, in cycles.
+  localparam int unsigned LeftBits = 16;
+  /// Of the control blocks that may pass free, and of those that pass in a cycle.
+  localparam int unsigned DebtBits = 8;
+  localparam int unsigned ChargeBits = 4;
+
+  typedef logic [BytesBits-1:0] bytes_t;
+  typedef logic [LogBits-1:0] log_t;
+  /// The least goes first: remaining bytes, or the sum of two logarithms, or zero.
+  typedef logic [BytesBits-1:0] rank_t;
+  typedef logic [ClassBits-1:0] class_t;
+  typedef logic signed [LeftBits-1:0] left_t;
+  typedef logic [DebtBits-1:0] debt_t;
+  typedef logic [ChargeBits-1:0] charge_t;
+
+  typedef enum logic [1:0] {
+    PolicyFcfs = 2'd0,           // first come, first served
+    PolicySrptPublished = 2'd1,  // fewest remaining bytes, greedy
+    PolicySrpt = 2'd2            // remaining times size, hold, lateness
+  } policy_e;
+
+  typedef enum logic [1:0] {
+    PhaseRequest = 2'd0,
+    PhaseGrant = 2'd1,
+    PhaseMark = 2'd2
+  } phase_e;
+
+  /// Who goes first.
+  typedef struct packed {
+    policy_e policy;
+    logic    counts_late;     // messages of the size below become late
+    bytes_t  late_bytes_min;
+  } rank_config_t;
+
+  /// Control blocks on the links: those beyond the free ones lengthen a grant.
+  typedef struct packed {
+    logic  counts;
+    debt_t blocks_free;
+  } control_config_t;
+
+  /// log2 in eighths, its fraction linear: exact at powers of two. Zero gives zero.
+  function automatic log_t log2_eighths(bytes_t value);
+    logic [LogFractionBits-1:0] mantissa;
+    log2_eighths = '0;
+    for (int unsigned octave = 0; octave < BytesBits; octave++) begin
+      if (value[octave]) begin
+        mantissa     = LogFractionBits'(({value, 3'b000} >> octave));
+        log2_eighths = {5'(octave), mantissa};
+      end
+    end
+  endfunction
+
+  /// Data blocks of so many bytes.
+  function automatic bytes_t blocks_of(bytes_t bytes);
+    return (bytes + bytes_t'(7)) >> 3;
+  endfunction
+
+endpackage

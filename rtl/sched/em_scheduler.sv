@@ -1,0 +1,277 @@
+/// The grant scheduler of the switch: notifications in, grants out (sections 3.1.1 and 3.1.2).
+///
+/// What arrives in a cycle takes part from the next cycle on. A grant leaves a cycle after the
+/// ports were marked busy, and says how many cycles after that mark it may be used. Each port
+/// asks once a cycle: its /N/ for a write of its own, or its request for a response of the peer.
+module em_scheduler
+  import em_sched_pkg::*;
+#(
+    parameter int unsigned Ports = 8,
+    /// Active notifications a pair and flow: X.
+    parameter int unsigned NotificationsMax = 3,
+    parameter int unsigned TagWidth = 16,
+    /// Of the cycle counter that orders arrivals; it must not wrap.
+    parameter int unsigned TimeWidth = 42,
+    /// Cycles of this clock in a block slot of the link.
+    parameter int unsigned SlotCycles = 1,
+    parameter int unsigned ChunkBytes = 256,
+    /// Slots that a chunk takes beside its data.
+    parameter int unsigned ChunkOverheadBlocks = 2,
+    localparam int unsigned PortWidth = $clog2(Ports)
+) (
+    input logic clk_i,
+    input logic rst_ni,
+
+    // Set once, while nothing waits.
+    input rank_config_t    rank_config_i,
+    input control_config_t control_config_i,
+    /// How long before its release a port is matched.
+    input left_t           window_cycles_i,
+    /// How long before its last block a destination is granted again.
+    input left_t           ahead_cycles_i,
+
+    /// By the port that asks.
+    input  logic [Ports-1:0]     notify_valid_i,
+    input  logic [Ports-1:0]     notify_response_i,
+    input  logic [PortWidth-1:0] notify_peer_i[Ports],
+    input  bytes_t               notify_bytes_i[Ports],
+    input  logic [TagWidth-1:0]  notify_tag_i[Ports],
+    /// The pair and flow has X already, or peer or size are invalid: nothing changes.
+    output logic [Ports-1:0]     notify_refused_o,
+
+    /// Control blocks that pass a port.
+    input charge_t uplink_blocks_i[Ports],
+    input charge_t downlink_blocks_i[Ports],
+
+    /// By source.
+    output logic [Ports-1:0]     grant_valid_o,
+    output logic [PortWidth-1:0] grant_destination_o[Ports],
+    output logic [Ports-1:0]     grant_response_o,
+    output logic [TagWidth-1:0]  grant_tag_o[Ports],
+    output bytes_t               grant_bytes_o[Ports],
+    output logic [Ports-1:0]     grant_first_o,
+    output logic [Ports-1:0]     grant_last_o,
+    output left_t                grant_delay_o[Ports]
+);
+
+  localparam int unsigned KeyWidth = BytesBits + TimeWidth + PortWidth;
+  localparam bytes_t Chunk = bytes_t'(ChunkBytes);
+
+  typedef logic [KeyWidth-1:0] key_t;
+  typedef logic [PortWidth-1:0] port_t;
+
+  logic [TimeWidth-1:0] now_q;
+  phase_e phase, phase_next;
+  logic asked, mark;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) now_q <= '0;
+    else now_q <= now_q + 1'b1;
+  end
+  assign mark = phase == PhaseMark;
+
+  // By source and destination.
+  logic [Ports-1:0] valid[Ports], accepted[Ports], response[Ports], started[Ports];
+  logic [Ports-1:0] response_refused[Ports], write_refused[Ports], unreleased[Ports];
+  key_t key[Ports][Ports];
+  logic [TagWidth-1:0] tag[Ports][Ports];
+  bytes_t remaining[Ports][Ports];
+  logic [TimeWidth-1:0] unreleased_time[Ports][Ports];
+
+  // By port.
+  log_t notify_log[Ports], take_log[Ports];
+  logic [Ports-1:0] asks_response, asks_write, source_ready, destination_ready;
+  left_t source_left[Ports], destination_left[Ports];
+  left_t start[Ports], busy[Ports], destination_start[Ports], destination_busy[Ports];
+  bytes_t granted[Ports], left[Ports];
+  logic [Ports-1:0] last, destination_match;
+
+  // By source.
+  logic [Ports-1:0] match, match_response;
+  port_t match_destination[Ports];
+
+  for (genvar s = 0; s < Ports; s++) begin : gen_sources
+    for (genvar d = 0; d < Ports; d++) begin : gen_pairs
+      if (s == d) begin : gen_none
+        assign valid[s][d]            = 1'b0;
+        assign response[s][d]         = 1'b0;
+        assign started[s][d]          = 1'b0;
+        assign response_refused[s][d] = 1'b0;
+        assign write_refused[s][d]    = 1'b0;
+        assign unreleased[s][d]       = 1'b0;
+        assign key[s][d]              = '0;
+        assign tag[s][d]              = '0;
+        assign remaining[s][d]        = '0;
+        assign unreleased_time[s][d]  = '0;
+      end else begin : gen_pair
+        em_sched_pair #(
+            .Depth      (NotificationsMax),
+            .TagWidth   (TagWidth),
+            .TimeWidth  (TimeWidth),
+            .SlotCycles (SlotCycles),
+            .ChunkBytes (ChunkBytes),
+            .PortWidth  (PortWidth),
+            .Source     (PortWidth'(s)),
+            .Destination(PortWidth'(d))
+        ) u_pair (
+            .clk_i,
+            .rst_ni,
+            .config_i          (rank_config_i),
+            .now_i             (now_q),
+            .insert_response_i (asks_response[d] && notify_peer_i[d] == port_t'(s)),
+            .response_bytes_i  (notify_bytes_i[d]),
+            .response_log_i    (notify_log[d]),
+            .response_tag_i    (notify_tag_i[d]),
+            .response_refused_o(response_refused[s][d]),
+            .insert_write_i    (asks_write[s] && notify_peer_i[s] == port_t'(d)),
+            .write_bytes_i     (notify_bytes_i[s]),
+            .write_log_i       (notify_log[s]),
+            .write_tag_i       (notify_tag_i[s]),
+            .write_refused_o   (write_refused[s][d]),
+            .take_i            (match[s] && match_destination[s] == port_t'(d)),
+            .take_response_i   (match_response[s]),
+            .take_log_i        (take_log[s]),
+            .seen_i            (asked),
+            .mark_i            (mark),
+            .valid_o           (valid[s][d]),
+            .key_o             (key[s][d]),
+            .response_o        (response[s][d]),
+            .tag_o             (tag[s][d]),
+            .remaining_o       (remaining[s][d]),
+            .started_o         (started[s][d]),
+            .unreleased_valid_o(unreleased[s][d]),
+            .unreleased_time_o (unreleased_time[s][d]),
+            .reverse_valid_i   (unreleased[d][s]),
+            .reverse_time_i    (unreleased_time[d][s])
+        );
+      end
+    end
+  end
+
+  em_sched_hold #(
+      .Ports   (Ports),
+      .KeyWidth(KeyWidth)
+  ) u_hold (
+      .enable_i           (rank_config_i.policy == PolicySrpt),
+      .valid_i            (valid),
+      .key_i              (key),
+      .source_ready_i     (source_ready),
+      .destination_ready_i(destination_ready),
+      .accepted_o         (accepted)
+  );
+
+  em_sched_matcher #(
+      .Ports   (Ports),
+      .KeyWidth(KeyWidth)
+  ) u_matcher (
+      .clk_i,
+      .rst_ni,
+      .candidate_i        (accepted),
+      .key_i              (key),
+      .response_i         (response),
+      .source_ready_i     (source_ready),
+      .destination_ready_i(destination_ready),
+      .phase_o            (phase),
+      .phase_next_o       (phase_next),
+      .asked_o            (asked),
+      .match_o            (match),
+      .match_destination_o(match_destination),
+      .match_response_o   (match_response)
+  );
+
+  for (genvar p = 0; p < Ports; p++) begin : gen_ports
+    logic [Ports-1:0] refused;
+    port_t d;
+
+    for (genvar o = 0; o < Ports; o++) begin : gen_others
+      assign refused[o] = response_refused[o][p] || write_refused[p][o];
+    end
+    assign asks_response[p] = notify_valid_i[p] && notify_response_i[p] && notify_bytes_i[p] != '0;
+    assign asks_write[p] = notify_valid_i[p] && !notify_response_i[p] && notify_bytes_i[p] != '0;
+    assign notify_refused_o[p] = refused != '0 || notify_valid_i[p] &&
+        (notify_bytes_i[p] == '0 || notify_peer_i[p] == port_t'(p) ||
+         (PortWidth + 1)'(notify_peer_i[p]) >= (PortWidth + 1)'(Ports));
+    assign notify_log[p] = log2_eighths(notify_bytes_i[p]);
+
+    // What the match of this source allows.
+    assign d           = match_destination[p];
+    assign last[p]     = remaining[p][d] <= Chunk;
+    assign granted[p]  = last[p] ? remaining[p][d] : Chunk;
+    assign left[p]     = remaining[p][d] - granted[p];
+    assign take_log[p] = log2_eighths(left[p]);
+    assign busy[p]     = left_t'((blocks_of(granted[p]) + bytes_t'(ChunkOverheadBlocks))
+                                 * bytes_t'(SlotCycles));
+
+    // From the next cycle on, when the source is free and the destination nearly so.
+    always_comb begin
+      start[p] = left_t'(1);
+      if (source_left[p] > start[p]) start[p] = source_left[p];
+      if (destination_left[d] - ahead_cycles_i > start[p]) begin
+        start[p] = destination_left[d] - ahead_cycles_i;
+      end
+    end
+
+    // The source that is matched with this destination.
+    always_comb begin
+      destination_match[p] = 1'b0;
+      destination_start[p] = '0;
+      destination_busy[p]  = '0;
+      for (int unsigned s = 0; s < Ports; s++) begin
+        if (match[s] && match_destination[s] == port_t'(p)) begin
+          destination_match[p] = 1'b1;
+          destination_start[p] |= start[s];
+          destination_busy[p]  |= busy[s];
+        end
+      end
+    end
+
+    em_sched_port #(
+        .SlotCycles(SlotCycles)
+    ) u_source (
+        .clk_i,
+        .rst_ni,
+        .config_i    (control_config_i),
+        .phase_i     (phase),
+        .phase_next_i(phase_next),
+        .charge_i    (uplink_blocks_i[p]),
+        .take_i      (match[p]),
+        .start_i     (start[p]),
+        .busy_i      (busy[p]),
+        .left_o      (source_left[p])
+    );
+
+    em_sched_port #(
+        .SlotCycles(SlotCycles)
+    ) u_destination (
+        .clk_i,
+        .rst_ni,
+        .config_i    (control_config_i),
+        .phase_i     (phase),
+        .phase_next_i(phase_next),
+        .charge_i    (downlink_blocks_i[p]),
+        .take_i      (destination_match[p]),
+        .start_i     (destination_start[p]),
+        .busy_i      (destination_busy[p]),
+        .left_o      (destination_left[p])
+    );
+
+    assign source_ready[p]      = source_left[p] <= window_cycles_i;
+    assign destination_ready[p] = destination_left[p]
+                                  <= window_cycles_i + ahead_cycles_i;
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) grant_valid_o[p] <= 1'b0;
+      else grant_valid_o[p] <= match[p];
+    end
+    always_ff @(posedge clk_i) begin
+      grant_destination_o[p] <= d;
+      grant_response_o[p]    <= match_response[p];
+      grant_tag_o[p]         <= tag[p][d];
+      grant_bytes_o[p]       <= granted[p];
+      grant_first_o[p]       <= !started[p][d];
+      grant_last_o[p]        <= last[p];
+      grant_delay_o[p]       <= start[p];
+    end
+  end
+
+endmodule
