@@ -5,6 +5,7 @@ pub mod dctcp;
 pub mod edm;
 pub mod fastpass;
 mod framing;
+pub mod homa;
 pub mod ideal;
 pub mod ird;
 pub mod ndp;
@@ -99,6 +100,7 @@ pub const FABRICS: &[FabricEntry] = &[
         "TCP that cuts its window by the share of marked packets",
     ),
     FabricEntry::new::<pfabric::Pfabric>("pfabric", "switches send and keep what has least to go"),
+    FabricEntry::new::<homa::Homa>("homa", "receivers grant, and choose the priorities of data"),
     FabricEntry::new::<ndp::Ndp>(
         "ndp",
         "switches trim packets to headers, receivers pull what comes next",

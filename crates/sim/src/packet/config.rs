@@ -4,6 +4,7 @@ use ethermem_units::{Bytes, Ps};
 
 use crate::budget::L2_FORWARDING;
 use crate::fabrics::dctcp::DctcpConfig;
+use crate::fabrics::homa::HomaConfig;
 use crate::fabrics::ndp::NdpConfig;
 use crate::fabrics::pfabric::PfabricConfig;
 use crate::fabrics::pfc::PfcConfig;
@@ -24,6 +25,8 @@ pub struct PacketConfig {
     pub stack: Option<Ps>,
     /// DCTCP's.
     pub dctcp: DctcpConfig,
+    /// Homa's.
+    pub homa: HomaConfig,
     /// NDP's.
     pub ndp: NdpConfig,
     /// pFabric's.
@@ -46,6 +49,7 @@ impl Default for PacketConfig {
             forwarding: L2_FORWARDING,
             stack: None,
             dctcp: DctcpConfig::default(),
+            homa: HomaConfig::default(),
             ndp: NdpConfig::default(),
             pfabric: PfabricConfig::default(),
             pfc: PfcConfig::default(),

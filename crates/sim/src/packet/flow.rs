@@ -53,6 +53,14 @@ pub struct Flow<S> {
     settled: bool,
 }
 
+impl<S> Flow<S> {
+    /// Whether it answers a request, of which nothing has come yet.
+    #[must_use]
+    pub fn is_response(&self) -> bool {
+        self.request != NO_FLOW
+    }
+}
+
 /// All flows of a network; places are used again, with the memory of their state.
 #[derive(Debug)]
 pub(crate) struct Flows<S> {

@@ -62,6 +62,7 @@ pub(super) fn read(fabric: &Table<'_>) -> Result<PacketConfig, InputError> {
             Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
         })?,
         dctcp: dctcp(fabric.table("dctcp")?)?,
+        homa: receiver_driven::homa(fabric.table("homa")?)?,
         ndp: ndp(fabric.table("ndp")?)?,
         pfabric: pfabric(fabric.table("pfabric")?)?,
         pfc: pfc(fabric.table("pfc")?)?,

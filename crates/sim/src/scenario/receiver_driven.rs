@@ -3,8 +3,37 @@
 use super::fabric::timeout_us;
 use super::packet::{BUFFER_BYTES, bytes};
 use super::table::{Table, as_integer};
+use crate::fabrics::homa::HomaConfig;
 use crate::fabrics::phost::PhostConfig;
 use crate::workload::InputError;
+use ethermem_units::Bytes;
+
+pub(super) fn homa(table: Table<'_>) -> Result<HomaConfig, InputError> {
+    let default = HomaConfig::default();
+    let count = |key, default: &str, (least, most): (u64, u64)| {
+        let read = |count: &u64| (least..=most).contains(count);
+        let allowed = format!("{least} to {most}");
+        table.read(key, default, &allowed, |value| as_integer(value).filter(read))
+    };
+    let config = HomaConfig {
+        header: bytes(&table, "header_bytes", default.header, (0, 128))?,
+        buffer: bytes(&table, "buffer_bytes", default.buffer, BUFFER_BYTES)?,
+        priorities: table.integer("priorities", default.priorities.into(), 1..=64)? as u32,
+        unscheduled_priorities: count(
+            "unscheduled_priorities",
+            "by their share of bytes",
+            (1, 63),
+        )?
+        .map(|count| count as u32),
+        unscheduled: count("unscheduled_bytes", "a bandwidth-delay product", (1, 1_000_000_000))?
+            .map(Bytes),
+        overcommitment: count("overcommitment", "one a scheduled priority", (1, 512))?
+            .map(|count| count as u32),
+        resend: timeout_us(&table, "resend_us", default.resend)?,
+    };
+    table.finish()?;
+    Ok(config)
+}
 
 pub(super) fn phost(table: Table<'_>) -> Result<PhostConfig, InputError> {
     let default = PhostConfig::default();

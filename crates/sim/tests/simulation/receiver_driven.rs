@@ -1,7 +1,9 @@
-//! `phost`: what receivers that call for data do, against theory and the paper.
+//! `phost` and `homa`: what receivers that call for data do, against theory and their papers.
 
 use ethermem_sim::engine::Fabric;
+use ethermem_sim::fabrics::homa::Homa;
 use ethermem_sim::fabrics::phost::Phost;
+use ethermem_sim::metrics::PacketCounts;
 use ethermem_sim::packet::Frame;
 use ethermem_sim::{Kind, Message};
 use ethermem_units::Ps;
@@ -99,25 +101,91 @@ fn a_phost_source_that_does_not_answer_is_left_for_another() {
     assert!(patient > 850.0, "{patient}");
 }
 
-#[test]
-fn an_incast_of_64_over_phost_leaves_no_gap() {
-    let bytes = 100_000;
+/// An incast of 64: its time over that of all its frames one after the other and the way of the
+/// first, and what the network did to packets.
+fn incast_of_64<F: Fabric>(keys: &str, bytes: u64) -> (f64, PacketCounts) {
     let incast: Vec<Message> = (1..65).map(|node| write(node, 0, bytes)).collect();
-    let config = fabric_config("nodes = 65");
-    let (finished, end) = run_messages::<Phost>(&config, &incast);
+    let (finished, end) =
+        run_messages::<F>(&fabric_config(&format!("nodes = 65\n{keys}")), &incast);
     let time = (*finished.iter().max().expect("64") - Ps(1_000)).0 as f64;
-    // All frames one after the other, and the way of the first.
     let rest = Frame::of(HEADERS + bytes % PAYLOAD);
     let each = packet_time() * (bytes / PAYLOAD) + Ps(SLOT * u64::from(rest.line));
-    let ideal = (each * 64 + one_way(1_500) - packet_time()).0 as f64;
-    assert!(time >= ideal && time < 1.02 * ideal, "{} of the ideal", time / ideal);
-    let counts = end.stats.packets.expect("packets");
+    let ideal = each * 64 + back_to_back(bytes.min(PAYLOAD)) - packet_time().min(each);
+    (time / ideal.0 as f64, end.stats.packets.expect("packets"))
+}
+
+#[test]
+fn an_incast_of_64_over_phost_leaves_no_gap() {
+    let (time, counts) = incast_of_64::<Phost>("", 100_000);
+    assert!((1.0..1.02).contains(&time), "{time} of the ideal");
     assert_eq!((counts.dropped, counts.retransmitted), (0, 0), "{counts:?}");
 }
 
 #[test]
-fn what_receivers_call_for_comes_however_little_a_switch_keeps() {
-    // All nodes to and from one, at once, in buffers of six full packets.
+fn an_incast_of_64_over_homa_leaves_no_gap() {
+    // All at once, a part at once, and hardly anything: room for 64 bandwidth-delay products.
+    for bytes in [64, 10_000, 100_000, 1_000_000] {
+        let (time, counts) = incast_of_64::<Homa>("[fabric.homa]\nbuffer_bytes = 2000000", bytes);
+        assert!((0.99..1.1).contains(&time), "{time} of the ideal, {bytes} B");
+        assert_eq!((counts.dropped, counts.retransmitted), (0, 0), "{counts:?}");
+    }
+}
+
+#[test]
+fn homa_alone_takes_the_budget_to_the_picosecond() {
+    let time = |kind, bytes| {
+        let alone = [message(Ps(5_000), kind, 0, 1, bytes)];
+        time_of_all::<Homa>("nodes = 3\nmemory_access_ns = 50", &alone)
+    };
+    for bytes in [1, 64, PAYLOAD, 20 * PAYLOAD + 1, 99_999, 1_000_000] {
+        let write = back_to_back(bytes);
+        assert_eq!(time(Kind::Write, bytes), write, "{bytes} B");
+        let read = one_way(HEADERS) + Ps(50_000) + write;
+        assert_eq!(time(Kind::Read, bytes), read, "{bytes} B");
+    }
+}
+
+#[test]
+fn overcommitment_keeps_a_homa_receiver_busy_whose_sender_is_not_there() {
+    // Node 2 prefers what 0 has for it to what 3 has, and then 0 turns to a shorter one for 1.
+    let later = message(Ps(4_000_000), Kind::Write, 0, 1, 200 * PAYLOAD);
+    let messages = [write(0, 2, 300 * PAYLOAD), write(3, 2, 400 * PAYLOAD), later];
+    let packets = |keys: &str| {
+        let keys = format!("nodes = 4\n[fabric.homa]\n{keys}");
+        let (finished, _) = run_messages::<Homa>(&fabric_config(&keys), &messages);
+        let last = finished[0].max(finished[1]);
+        (last - Ps(1_000)).0 as f64 / packet_time().0 as f64
+    };
+    let (two, one) = (packets("overcommitment = 2"), packets("overcommitment = 1"));
+    // The link to node 2 takes 700, and the way of the first some 6.
+    assert!((700.0..710.0).contains(&two), "{two}");
+    assert!(one > 850.0, "{one}");
+    // As many as there are scheduled priorities.
+    assert_eq!(packets("unscheduled_priorities = 6"), two);
+}
+
+#[test]
+fn short_homa_messages_pass_long_ones() {
+    let mut messages: Vec<Message> = (1..9).map(|node| write(node, 0, 1_000_000)).collect();
+    for at in 0..20 {
+        messages.push(message(Ps::from_ns(50_000 + 1_300 * at), Kind::Write, 9, 0, 64));
+    }
+    let waited = |keys: &str| {
+        let config = fabric_config(&format!("nodes = 10\n[fabric.homa]\n{keys}"));
+        let (finished, _) = run_messages::<Homa>(&config, &messages);
+        let times = (8..28).map(|n| (finished[n] - messages[n].arrival - back_to_back(64)).0);
+        times.max().expect("20") as f64 / packet_time().0 as f64
+    };
+    // For the frame that is being sent, and never for another; with one priority for those that are
+    // granted, several round trips of them.
+    let most = waited("");
+    assert!((0.0..=1.0).contains(&most), "{most} packets");
+    let most = waited("priorities = 1\novercommitment = 7");
+    assert!(most > 12.0, "{most} packets");
+}
+
+/// All nodes to and from one, at once, in buffers of six full packets.
+fn a_switch_keeps_little<F: Fabric>(name: &str, keys: &str) {
     let kinds = [Kind::Write, Kind::Read];
     let sizes = [64, 1_000, 8 * PAYLOAD, 20 * PAYLOAD];
     let of =
@@ -127,13 +195,19 @@ fn what_receivers_call_for_comes_however_little_a_switch_keeps() {
         for (balancing, background) in [("ecmp", 0.0), ("spray", 0.3)] {
             let config = scenario(&format!(
                 "[fabric]\nnodes = 32\ntopology = \"{topology}\"\n[fabric.leaf_spine]\n\
-                 rack_nodes = 8\nspines = 2\nbalancing = \"{balancing}\"\n[fabric.phost]\n\
-                 buffer_bytes = 10000\n[background]\nload = {background}\n\
+                 rack_nodes = 8\nspines = 2\nbalancing = \"{balancing}\"\n[fabric.{name}]\n\
+                 buffer_bytes = 10000\n{keys}\n[background]\nload = {background}\n\
                  [workload]\nload = 0.1"
             ));
-            let (_, end) = run_messages::<Phost>(&config.fabric, &messages);
+            let (_, end) = run_messages::<F>(&config.fabric, &messages);
             let counts = end.stats.packets.expect("packets");
             assert!(counts.dropped > 100, "{topology}, {balancing}: {counts:?}");
         }
     }
+}
+
+#[test]
+fn what_receivers_call_for_comes_however_little_a_switch_keeps() {
+    a_switch_keeps_little::<Phost>("phost", "");
+    a_switch_keeps_little::<Homa>("homa", "resend_us = 20");
 }

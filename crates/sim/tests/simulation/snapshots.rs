@@ -25,6 +25,7 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("pfc", "pfc", ""),
     ("roce", "roce", ""),
     ("phost", "phost", ""),
+    ("homa", "homa", ""),
 ];
 
 #[test]

@@ -110,19 +110,17 @@ impl Hosts {
         let flow = net.flow_mut(id);
         let rank = (flow.state.destination.remaining(), flow.state.order);
         flow.state.destination.wanting = Some(rank);
-        self.wanting[usize::from(flow.destination)].insert((rank, id));
+        self.receivers.insert(flow.destination, rank, id);
     }
 
     /// Gives a token to the flow with the least to go, once the link has room for its packet.
     pub(super) fn call(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
-        while let Some(&(_, id)) = self.wanting[usize::from(node)].first() {
-            if !self.receivers.ready(net, node) {
-                return;
-            }
-            self.wanting[usize::from(node)].pop_first();
+        while let Some(id) = self.receivers.next(net, node) {
             let now = net.now();
             let destination = &mut net.flow_mut(id).state.destination;
-            destination.wanting = None;
+            if let Some(rank) = destination.wanting.take() {
+                self.receivers.remove(node, rank, id);
+            }
             let token = destination.token();
             let after = destination.after(&self.rules);
             let line = net.line(net.data_bytes(id, token.position));
@@ -182,7 +180,7 @@ impl Hosts {
             return;
         }
         if let Some(rank) = destination.wanting.take() {
-            self.wanting[usize::from(node)].remove(&(rank, id));
+            self.receivers.remove(node, rank, id);
         }
         Self::arm(net, id, End::Destination, Ps::MAX);
         net.deliver(id);

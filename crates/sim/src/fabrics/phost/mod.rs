@@ -9,8 +9,8 @@ use ethermem_units::{Bytes, Ps};
 use crate::FabricConfig;
 use crate::message::NodeIndex;
 use crate::packet::{
-    Deadlines, End, FlowId, Levels, Net, Outgoing, Pacers, Packet, PacketFabric, Path, Purpose,
-    Ranked, Transport,
+    Deadlines, End, FlowId, Levels, Net, Outgoing, Packet, PacketFabric, Path, Purpose, Transport,
+    Turns,
 };
 use crate::topology::{Balancing, Layout, PortKind};
 use destination::Destination;
@@ -87,11 +87,9 @@ struct Rules {
 pub struct Hosts {
     rules: Rules,
     /// Flows that have tokens, by their source.
-    sending: Vec<Ranked>,
-    senders: Pacers,
+    senders: Turns,
     /// Flows that want tokens, by their destination.
-    wanting: Vec<Ranked>,
-    receivers: Pacers,
+    receivers: Turns,
     flows_started: u64,
 }
 
@@ -152,7 +150,6 @@ impl Transport for Hosts {
         // With fewer it goes by bursts, and no step of it is like the next.
         let steady = if unused < tokens_filling { u32::MAX } else { own.free_packets };
         let payload = path.data.0 / u64::from(path.packets);
-        let ranked = || vec![Ranked::new(); usize::from(layout.nodes())];
         Hosts {
             rules: Rules {
                 buffer_bytes: own.buffer.0,
@@ -166,10 +163,8 @@ impl Transport for Hosts {
                 timeout: own.timeout,
                 ramp: Bytes(u64::from(steady) * payload),
             },
-            sending: ranked(),
-            senders: Pacers::new(End::Source, layout.nodes()),
-            wanting: ranked(),
-            receivers: Pacers::new(End::Destination, layout.nodes()),
+            senders: Turns::new(End::Source, layout.nodes()),
+            receivers: Turns::new(End::Destination, layout.nodes()),
             flows_started: 0,
         }
     }

@@ -92,29 +92,25 @@ impl Hosts {
         let flow = net.flow_mut(id);
         let rank = (flow.state.source.remaining, flow.state.order);
         let before = flow.state.source.enlisted.replace(rank);
-        let sending = &mut self.sending[usize::from(flow.source)];
         if before == Some(rank) {
             return;
         }
         if let Some(before) = before {
-            sending.remove(&(before, id));
+            self.senders.remove(flow.source, before, id);
         }
-        sending.insert((rank, id));
+        self.senders.insert(flow.source, rank, id);
     }
 
     /// Sends of the flow with the least to go that has a token, as long as the link is free.
     pub(super) fn spend(&mut self, net: &mut Net<'_, Hosts>, node: NodeIndex) {
-        while let Some(&(_, id)) = self.sending[usize::from(node)].first() {
-            if !self.senders.ready(net, node) {
-                return;
-            }
+        while let Some(id) = self.senders.next(net, node) {
             let now = net.now();
             let source = &mut net.flow_mut(id).state.source;
             source.prune(now);
             let token = source.take();
-            if source.free_next == source.free_end && source.tokens.is_empty() {
-                source.enlisted = None;
-                self.sending[usize::from(node)].pop_first();
+            let spent = source.free_next == source.free_end && source.tokens.is_empty();
+            if let Some(rank) = source.enlisted.take_if(|_| spent) {
+                self.senders.remove(node, rank, id);
             }
             let announced = std::mem::replace(&mut source.announced, true);
             match token {
@@ -168,7 +164,7 @@ impl Hosts {
             return;
         }
         if let Some(rank) = flow.state.source.enlisted.take() {
-            self.sending[usize::from(node)].remove(&(rank, id));
+            self.senders.remove(node, rank, id);
         }
         net.settle(id);
     }

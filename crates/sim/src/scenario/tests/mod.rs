@@ -7,6 +7,7 @@ use crate::fabrics::Framing;
 use crate::fabrics::cxl::{CxlConfig, Flit};
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::fastpass::FastpassConfig;
+use crate::fabrics::homa::HomaConfig;
 use crate::fabrics::ird::IrdConfig;
 use crate::fabrics::ndp::{NdpConfig, PullOrder};
 use crate::fabrics::pfabric::PfabricConfig;
@@ -161,6 +162,14 @@ const EVERY_KEY: &str = r#"
         additive_mbps = 50.5
         hyper_mbps = 500
         rate_min_mbps = 1000
+        [fabric.homa]
+        header_bytes = 60
+        buffer_bytes = 1000000
+        priorities = 4
+        unscheduled_priorities = 2
+        unscheduled_bytes = 9700
+        overcommitment = 5
+        resend_us = 2000
         [fabric.phost]
         header_bytes = 42
         buffer_bytes = 20000
@@ -259,8 +268,22 @@ fn packets_of_every_key() -> PacketConfig {
             hyper_mbps: Some(500.0),
             rate_min_mbps: Some(1_000.0),
         },
+        homa: homa_of_every_key(),
         phost: phost_of_every_key(),
         roce: RoceConfig { header: Bytes(60), buffer: Bytes(40_000), timeout: Ps::from_ns(67_000) },
+    }
+}
+
+/// What it says of `homa`.
+fn homa_of_every_key() -> HomaConfig {
+    HomaConfig {
+        header: Bytes(60),
+        buffer: Bytes(1_000_000),
+        priorities: 4,
+        unscheduled_priorities: Some(2),
+        unscheduled: Some(Bytes(9_700)),
+        overcommitment: Some(5),
+        resend: Ps::from_ns(2_000_000),
     }
 }
 

@@ -1,0 +1,169 @@
+//! Which priorities are for data that nobody asked for, and for messages of which size
+//! (section 3.4).
+
+/// Buckets of sizes for each doubling.
+const BUCKETS_PER_DOUBLING: usize = 8;
+/// Sizes up to 2^32 bytes.
+const BUCKETS: usize = 32 * BUCKETS_PER_DOUBLING;
+/// Messages between two choices, once a receiver has seen as many.
+const MESSAGES_BETWEEN: u32 = 1_024;
+
+/// What one receiver has seen of late, and what it makes of it: rank 0 leaves first.
+#[derive(Clone, Debug)]
+pub(super) struct Priorities {
+    ranks: u32,
+    /// How many ranks are for unscheduled data, where that is given.
+    unscheduled_given: Option<u32>,
+    /// Unscheduled bytes by the size of their message, and all bytes.
+    unscheduled: Vec<u64>,
+    total_bytes: u64,
+    seen: u32,
+    next_choice: u32,
+    /// The first bucket past each unscheduled rank but the last.
+    cutoffs: Vec<usize>,
+}
+
+fn bucket(bytes: u64) -> usize {
+    // Below the first full doubling every size has its own.
+    let bytes = bytes.clamp(1, u64::from(u32::MAX)) as usize;
+    if bytes < BUCKETS_PER_DOUBLING {
+        return bytes;
+    }
+    let doubling = bytes.ilog2() as usize;
+    let within = (bytes >> (doubling - 3)) - BUCKETS_PER_DOUBLING;
+    (doubling - 2) * BUCKETS_PER_DOUBLING + within
+}
+
+impl Priorities {
+    pub(super) fn new(ranks: u32, unscheduled_given: Option<u32>) -> Priorities {
+        let mut new = Priorities {
+            ranks,
+            unscheduled_given,
+            unscheduled: vec![0; BUCKETS],
+            total_bytes: 0,
+            seen: 0,
+            next_choice: 16,
+            cutoffs: Vec::new(),
+        };
+        new.choose();
+        new
+    }
+
+    /// How many ranks, the first ones, are for unscheduled data.
+    pub(super) fn unscheduled_ranks(&self) -> u32 {
+        self.cutoffs.len() as u32 + 1
+    }
+
+    /// How many ranks there are for scheduled data: all others, or the last when there is one.
+    pub(super) fn scheduled_ranks(&self) -> u32 {
+        (self.ranks - self.unscheduled_ranks()).max(1)
+    }
+
+    /// The rank of what a message of this size sends without being asked.
+    pub(super) fn unscheduled(&self, bytes: u64) -> u32 {
+        let bucket = bucket(bytes);
+        self.cutoffs.iter().take_while(|&&cutoff| bucket >= cutoff).count() as u32
+    }
+
+    /// The rank of what is asked for of the message at this place of so many: the lowest ones are
+    /// used first, so that a shorter one finds a higher one free.
+    pub(super) fn scheduled(&self, place: u32, of: u32) -> u32 {
+        let used = of.min(self.scheduled_ranks());
+        self.ranks - used + place.min(used - 1)
+    }
+
+    /// A message has begun to come.
+    pub(super) fn see(&mut self, bytes: u64, unscheduled_bytes: u64) {
+        self.unscheduled[bucket(bytes)] += unscheduled_bytes;
+        self.total_bytes += bytes;
+        self.seen += 1;
+        if self.seen < self.next_choice {
+            return;
+        }
+        self.choose();
+        if self.next_choice < MESSAGES_BETWEEN {
+            self.next_choice *= 2;
+            return;
+        }
+        // What is older counts for half.
+        self.seen = 0;
+        self.total_bytes /= 2;
+        self.unscheduled.iter_mut().for_each(|bytes| *bytes /= 2);
+    }
+
+    /// As large a share of the ranks is for unscheduled data as that has of all bytes; each carries
+    /// as much of it as the others. Before anything came, all of it goes first.
+    fn choose(&mut self) {
+        let bytes: u64 = self.unscheduled.iter().sum();
+        let share = bytes as f64 / self.total_bytes.max(1) as f64;
+        let most = (self.ranks - 1).max(1);
+        let by_share = (share * f64::from(self.ranks)).round() as u32;
+        let ranks = self.unscheduled_given.unwrap_or(by_share).clamp(1, most);
+        self.cutoffs.clear();
+        if bytes == 0 {
+            self.cutoffs.resize(ranks as usize - 1, BUCKETS);
+            return;
+        }
+        let mut before = 0;
+        for (bucket, carried) in self.unscheduled.iter().enumerate() {
+            before += carried;
+            while (self.cutoffs.len() as u64) + 1 < ranks.into()
+                && before * u64::from(ranks) >= bytes * (self.cutoffs.len() as u64 + 1)
+            {
+                self.cutoffs.push(bucket + 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_grow_with_sizes() {
+        for bytes in 1..100_000 {
+            let (one, next) = (bucket(bytes), bucket(bytes + 1));
+            assert!(next == one || next == one + 1, "{bytes} B: {one}, {next}");
+        }
+        assert!(bucket(u64::MAX) < BUCKETS);
+        assert_eq!(bucket(1_024) - bucket(512), BUCKETS_PER_DOUBLING);
+    }
+
+    #[test]
+    fn every_unscheduled_rank_carries_as_much() {
+        let mut priorities = Priorities::new(8, None);
+        let unscheduled = |bytes: u64| bytes.min(16_000);
+        let mut carried = [0; 8];
+        // Sizes up to 30,000 B, each as likely as any other.
+        let sizes = || (0..1_024 * 8).map(|n| 1 + n * 7_919 % 30_000);
+        sizes().for_each(|bytes| priorities.see(bytes, unscheduled(bytes)));
+        let share = sizes().map(unscheduled).sum::<u64>() as f64 / sizes().sum::<u64>() as f64;
+        let ranks = (share * 8.0).round() as usize;
+        assert_eq!(priorities.unscheduled_ranks() as usize, ranks);
+        for bytes in sizes() {
+            carried[priorities.unscheduled(bytes) as usize] += unscheduled(bytes);
+        }
+        let mean = carried.iter().sum::<u64>() as f64 / ranks as f64;
+        for &bytes in &carried[..ranks] {
+            // To a bucket, the largest of which has half of it.
+            assert!((bytes as f64 / mean - 1.0).abs() < 0.5, "{carried:?}");
+        }
+        // The shortest go first, the longest last.
+        assert_eq!(
+            (priorities.unscheduled(1), priorities.unscheduled(1 << 30) as usize),
+            (0, ranks - 1)
+        );
+    }
+
+    #[test]
+    fn scheduled_messages_take_the_lowest_ranks_first() {
+        let priorities = Priorities::new(8, Some(5));
+        let places = |of| (0..of).map(|place| priorities.scheduled(place, of)).collect::<Vec<_>>();
+        assert_eq!((places(1), places(2), places(3)), (vec![7], vec![6, 7], vec![5, 6, 7]));
+        assert_eq!(places(5), [5, 6, 7, 7, 7]);
+        // With one rank for all there is nothing to choose.
+        let one = Priorities::new(1, None);
+        assert_eq!((one.unscheduled(9), one.scheduled(0, 3), one.scheduled(2, 3)), (0, 0, 0));
+    }
+}
