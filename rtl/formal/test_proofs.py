@@ -11,6 +11,7 @@ PROOFS = {
     "em_arb_rr_proof": ("prove", 20, "abc pdr"),
     "em_min_tree_proof": ("prove", 20, "abc pdr"),
     "em_ordered_list_proof": ("prove", 20, "abc pdr"),
+    "em_descrambler_proof": ("prove", 20, "abc pdr"),
     "em_sched_matcher_proof": ("prove", 20, "abc pdr"),
 }
 

@@ -1,25 +1,17 @@
 """em_pkg holds what crates/wire holds: every constant, every field of every format, bit for bit."""
 
-import csv
-
 from flow import sources, tools
 
 CHECK = "em_pkg_check"
 
 
-def rows(name):
-    """A table of golden/wire."""
-    with (tools.GOLDEN / "wire" / name).open(encoding="utf-8", newline="") as table:
-        return list(csv.DictReader(table))
-
-
 def statements():
     """A line of SystemVerilog for each row of the tables."""
-    for row in rows("constants.csv"):
+    for row in tools.golden_rows("constants.csv"):
         name, value = row["name"], int(row["value"], 16)
         yield f'if (longint\'(em_pkg::{name}) != {value}) bad("{name}");'
     ends = {}
-    for row in rows("layout.csv"):
+    for row in tools.golden_rows("layout.csv"):
         kind, field = row["format"], row["field"]
         first, bits = int(row["first_bit"]), int(row["bits"])
         mask = ((1 << bits) - 1) << first
@@ -32,7 +24,7 @@ def statements():
 
 def module():
     """A module that says what differs, and how much it compared."""
-    formats = dict.fromkeys(row["format"] for row in rows("layout.csv"))
+    formats = dict.fromkeys(row["format"] for row in tools.golden_rows("layout.csv"))
     lines = [f"module {CHECK};", "int unsigned wrong = 0;"]
     lines += [f"em_pkg::{kind}_t {kind};" for kind in formats]
     lines += ['task automatic bad(string name); $display("differs: %s", name); wrong++;']

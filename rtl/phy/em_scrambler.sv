@@ -1,0 +1,38 @@
+/// The scrambler of clause 49, x^58 + x^39 + 1, over the 64 payload bits of a block a cycle. Sync
+/// headers pass it by.
+///
+/// A bit on the line is the payload's, plus those 39 and 58 bits before it on the line.
+module em_scrambler #(
+    localparam int unsigned Bits = em_pkg::PayloadBits
+) (
+    input  logic            clk_i,
+    input  logic            rst_ni,
+    /// The block is sent: without it nothing moves.
+    input  logic            valid_i,
+    input  logic [Bits-1:0] payload_i,
+    /// In the same cycle.
+    output logic [Bits-1:0] line_o
+);
+
+  localparam int unsigned Taps = 58;
+  localparam int unsigned NearTap = 39;
+
+  // The line from 58 bits before this block on, the oldest in bit 0.
+  logic [Taps-1:0] history_q;
+  logic [Taps+Bits-1:0] line;
+
+  always_comb begin
+    line = {{Bits{1'b0}}, history_q};
+    for (int unsigned i = 0; i < Bits; i++) begin
+      line[Taps+i] = payload_i[i] ^ line[Taps-NearTap+i] ^ line[i];
+    end
+  end
+
+  assign line_o = line[Taps+:Bits];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) history_q <= '1;
+    else if (valid_i) history_q <= line[Bits+:Taps];
+  end
+
+endmodule
