@@ -45,6 +45,7 @@ rtl-mutate: ## Corrupt each module of the RTL and see its tests fail
 bench: ## Measure every target, then the parts by themselves
 	$(CARGO) bench --locked -p ethermem-sim --bench targets
 	$(CARGO) bench --locked -p ethermem-sim --bench micro
+	$(CARGO) bench --locked -p ethermem-cli --bench sweep
 
 .PHONY: docs
 docs: ## Build the API documentation, private items included
