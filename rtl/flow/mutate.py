@@ -155,8 +155,8 @@ MUTANTS = [
     ),
     (
         "sched/em_scheduler.sv",
-        "assign last[p]     = remaining[p][d] <= Chunk;",
-        "assign last[p]     = remaining[p][d] < Chunk;",
+        "assign granted[p]  = last[p] ? remaining[p][d] : Chunk;",
+        "assign granted[p]  = Chunk;",
         [SCHEDULER],
     ),
 ]
@@ -178,7 +178,8 @@ def sees(folder, check):
         check=False,
     )
     (folder / "last.log").write_text(done.stdout + done.stderr, encoding="utf-8")
-    return done.returncode == 1 and "%Error" not in done.stdout and "ERROR: " not in done.stdout
+    compiles = "%Error" not in done.stdout and ": ERROR: " not in done.stdout
+    return done.returncode == 1 and compiles
 
 
 def make(number, path, old, new):
