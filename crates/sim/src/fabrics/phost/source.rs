@@ -22,10 +22,9 @@ pub struct Token {
 /// The source of one flow.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    /// Free tokens: those of these positions, and until when.
+    /// Free tokens: those of these positions. They hold nobody's turn, and do not expire.
     free_next: u32,
     free_end: u32,
-    free_until: Ps,
     /// The others, with the end of each, which come in order.
     tokens: VecDeque<(u32, u32, Ps)>,
     /// Packets to go, as far as the source knows.
@@ -35,11 +34,9 @@ pub(super) struct Source {
     /// Under what the flow waits for its host's turn.
     enlisted: Option<Rank>,
     sent: Received,
-    /// Its destination was told of it.
-    announced: bool,
     /// When it was last sent or called for.
     active: Ps,
-    /// For how long after that it asks nothing.
+    /// For how long after that it asks nothing; grows, for its turn may be far.
     patience: Ps,
 }
 
@@ -50,11 +47,9 @@ impl Source {
         self.sent.reset(packets);
         *self = Source {
             free_end: free,
-            free_until: now + rules.packet_time * u64::from(free) + rules.token_lifetime,
             tokens: std::mem::take(&mut self.tokens),
             sent: std::mem::take(&mut self.sent),
             remaining: packets,
-            announced: free == 0,
             active: now,
             patience: rules.timeout,
             ..Source::default()
@@ -68,9 +63,6 @@ impl Source {
 
     /// Forgets tokens whose time is over.
     fn prune(&mut self, now: Ps) {
-        if self.free_next < self.free_end && self.free_until < now {
-            self.free_next = self.free_end;
-        }
         while self.tokens.front().is_some_and(|&(_, _, until)| until < now) {
             self.tokens.pop_front();
         }
@@ -112,14 +104,8 @@ impl Hosts {
             if let Some(rank) = source.enlisted.take_if(|_| spent) {
                 self.senders.remove(node, rank, id);
             }
-            let announced = std::mem::replace(&mut source.announced, true);
-            match token {
-                Some((position, number)) => self.transmit(net, id, position, number),
-                // Its free tokens were never used, and its destination knows nothing of it.
-                None if !announced => {
-                    Self::control(net, id, End::Source, Header::Announcement);
-                }
-                None => {}
+            if let Some((position, number)) = token {
+                self.transmit(net, id, position, number);
             }
         }
     }
@@ -149,7 +135,7 @@ impl Hosts {
         if source.done {
             return;
         }
-        (source.active, source.patience) = (now, self.rules.timeout);
+        source.active = now;
         source.remaining = token.remaining;
         source.tokens.push_back((token.position, token.number, until));
         self.enlist(net, id);
@@ -198,13 +184,12 @@ mod tests {
     use crate::fabrics::phost::tests::RULES;
 
     #[test]
-    fn a_token_is_used_within_its_time_and_a_free_one_within_that_of_all() {
-        let mut source = Source::default();
+    fn a_token_is_used_within_its_time_unless_it_is_free() {
+        let (mut source, until) = (Source::default(), Ps(1_600));
         source.reset(4, Ps(100), &RULES);
-        // Four packets and one and a half.
-        let until = Ps(100 + 5_500);
-        source.prune(until);
-        assert_eq!([source.take(), source.take()], [Some((0, 0)), Some((1, 1))]);
+        source.prune(Ps(1 << 40));
+        let free: Vec<_> = std::iter::from_fn(|| source.take()).collect();
+        assert_eq!(free, [(0, 0), (1, 1), (2, 2), (3, 3)]);
         source.tokens.extend([(9, 4, until), (7, 5, until + Ps(2))]);
         source.prune(until + Ps(1));
         assert_eq!([source.take(), source.take()], [Some((7, 5)), None]);
