@@ -42,7 +42,7 @@ def call(*command):
         encoding="utf-8",
         errors="replace",
         check=False,
-        env={**environment(), "MATURIN_PEP517_ARGS": "--profile dev"},
+        env={**environment(), "MATURIN_PEP517_ARGS": "--profile dev --locked"},
     )
     if ended.returncode != 0:
         print(ended.stdout, end="", file=sys.stderr)

@@ -1,9 +1,10 @@
 //! Tells the program the commit it is built from, where it is built in a checkout of this project.
+//! The build scripts of the programs share it.
 
 use std::path::Path;
 use std::process::Command;
 
-fn main() {
+pub(crate) fn tell() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // Whether the tree differs from the commit is part of the answer: look again with every change.
     for watched in ["Cargo.lock", "Cargo.toml", "crates", "scenarios", "workloads"] {
