@@ -24,16 +24,27 @@ pub struct RoceConfig {
     pub buffer: Bytes,
     /// After the last packet, without an answer.
     pub timeout: Ps,
+    /// Packets that are acknowledged at once; the last of a message always is.
+    pub ack_packets: u32,
 }
 
 impl Default for RoceConfig {
     fn default() -> RoceConfig {
-        RoceConfig { header: Bytes(44), buffer: Bytes(337_500), timeout: Ps::from_ns(500_000) }
+        RoceConfig {
+            header: Bytes(44),
+            buffer: Bytes(225_000),
+            timeout: Ps::from_ns(500_000),
+            ack_packets: 256,
+        }
     }
 }
 
 /// The transport.
-pub struct GoBackN(RoceConfig);
+pub struct GoBackN {
+    rules: RoceConfig,
+    /// What a memory node takes before it answers a request.
+    memory_access: Ps,
+}
 
 /// Both ends of a flow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,8 +69,8 @@ pub struct Ends {
 pub enum Header {
     /// The packet of this position.
     Data(u32),
-    /// All have come.
-    Acknowledgement,
+    /// All before this position have come.
+    Acknowledgement(u32),
     /// NAK: this position is expected, and another came.
     Missing(u32),
 }
@@ -86,7 +97,7 @@ impl GoBackN {
         net.send(id, Outgoing { from: End::Destination, data_bytes: 0, rank: 0, header });
     }
 
-    fn on_data(net: &mut Net<'_, GoBackN>, id: FlowId, position: u32) {
+    fn on_data(&self, net: &mut Net<'_, GoBackN>, id: FlowId, position: u32) {
         let flow = net.flow_mut(id);
         let (purpose, packets) = (flow.purpose, flow.packets);
         let ends = &mut flow.state;
@@ -97,16 +108,32 @@ impl GoBackN {
             }
             return;
         }
-        if position == expected {
+        let again = position < expected;
+        if !again {
             ends.expected += 1;
             ends.asked = false;
-            if ends.expected == packets {
-                net.deliver(id);
-            }
         }
-        // The last is acknowledged, and again when it comes again: the first answer may be lost.
-        if position + 1 == packets && purpose == Purpose::Data {
-            Self::answer(net, id, Header::Acknowledgement);
+        let expected = ends.expected;
+        if !again && expected == packets {
+            net.deliver(id);
+        }
+        // What comes again is acknowledged, too: a sender that goes back learns from where on.
+        let due = again || expected == packets || expected.is_multiple_of(self.rules.ack_packets);
+        if due && purpose == Purpose::Data {
+            Self::answer(net, id, Header::Acknowledgement(expected));
+        }
+    }
+
+    fn on_ack(net: &mut Net<'_, GoBackN>, id: FlowId, before: u32) {
+        let flow = net.flow_mut(id);
+        let ends = &mut flow.state;
+        if before <= ends.acked {
+            return;
+        }
+        ends.acked = before;
+        ends.next = ends.next.max(before);
+        if before == flow.packets {
+            Self::settle(net, id);
         }
     }
 
@@ -124,7 +151,7 @@ impl Transport for GoBackN {
     const PACES: bool = true;
 
     fn new(config: &FabricConfig, _layout: &Layout) -> GoBackN {
-        GoBackN(config.packet.roce)
+        GoBackN { rules: config.packet.roce, memory_access: config.memory_access }
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
@@ -137,7 +164,7 @@ impl Transport for GoBackN {
 
     fn queue(&self, kind: PortKind, _seed: u64) -> DropTail {
         // A host's interface has the host's memory behind it.
-        let limit_bytes = if kind == PortKind::HostUp { u64::MAX } else { self.0.buffer.0 };
+        let limit_bytes = if kind == PortKind::HostUp { u64::MAX } else { self.rules.buffer.0 };
         DropTail { limit_bytes, ..DropTail::ENDLESS }
     }
 
@@ -157,7 +184,9 @@ impl Transport for GoBackN {
         let sent = std::mem::take(&mut flow.state.waiting);
         if flow.state.next == flow.packets {
             if sent {
-                let deadline = net.now() + self.0.timeout;
+                let request = flow.purpose != Purpose::Data;
+                let access = if request { self.memory_access } else { Ps::ZERO };
+                let deadline = net.now() + self.rules.timeout + access;
                 return net.arm(id, deadline);
             }
             flow.state.next = flow.state.acked;
@@ -172,8 +201,8 @@ impl Transport for GoBackN {
 
     fn on_packet(&mut self, net: &mut Net<'_, GoBackN>, packet: &Packet<Header>) {
         match packet.header {
-            Header::Data(position) => Self::on_data(net, packet.flow, position),
-            Header::Acknowledgement => Self::settle(net, packet.flow),
+            Header::Data(position) => self.on_data(net, packet.flow, position),
+            Header::Acknowledgement(before) => Self::on_ack(net, packet.flow, before),
             Header::Missing(expected) => {
                 let flow = net.flow_mut(packet.flow);
                 // Not an answer that came behind a later one.
@@ -186,7 +215,7 @@ impl Transport for GoBackN {
         }
     }
 
-    fn feedback_packets(_config: &FabricConfig, _packets: u64) -> u64 {
-        1
+    fn feedback_packets(config: &FabricConfig, packets: u64) -> u64 {
+        packets.div_ceil(config.packet.roce.ack_packets.into())
     }
 }

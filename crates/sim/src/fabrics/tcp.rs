@@ -25,7 +25,7 @@ impl Default for TcpConfig {
     fn default() -> TcpConfig {
         TcpConfig {
             header: Bytes(40),
-            buffer: Bytes(337_500),
+            buffer: Bytes(225_000),
             reno: RenoConfig {
                 window_packets_initial: 2,
                 timeout_min: Ps::from_ns(200_000),

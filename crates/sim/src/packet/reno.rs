@@ -65,10 +65,10 @@ impl Sender {
     /// The next packet that the window lets go, and whether it was sent before.
     #[inline]
     pub fn take(&mut self, now: Ps) -> Option<(u32, bool)> {
-        let position = self.next;
-        if position >= self.packets || position - self.acked >= self.window as u32 {
+        if !self.may_send() {
             return None;
         }
+        let position = self.next;
         let again = position < self.sent_end;
         self.next += 1;
         self.sent_end = self.sent_end.max(self.next);
@@ -76,6 +76,35 @@ impl Sender {
             self.timed = Some((position, now));
         }
         Some((position, again))
+    }
+
+    /// Whether the window lets a packet go.
+    #[inline]
+    #[must_use]
+    pub fn may_send(&self) -> bool {
+        self.next < self.packets && self.in_flight() < self.window as u32
+    }
+
+    /// Packets that were sent and not acknowledged.
+    #[inline]
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.next - self.acked
+    }
+
+    /// Whether what is out needs a window of this size: one that the host itself cannot fill does
+    /// not grow (RFC 7661).
+    #[inline]
+    #[must_use]
+    pub fn uses_window(&self) -> bool {
+        2.0 * f64::from(self.in_flight()) > self.window
+    }
+
+    /// Whether what was lost is being sent again.
+    #[inline]
+    #[must_use]
+    pub fn recovering(&self) -> bool {
+        self.recovering
     }
 
     /// All before `ack` have come.
@@ -194,6 +223,13 @@ impl Sender {
     #[must_use]
     pub fn next(&self) -> u32 {
         self.next
+    }
+
+    /// Past the highest packet ever sent.
+    #[inline]
+    #[must_use]
+    pub fn sent_end(&self) -> u32 {
+        self.sent_end
     }
 
     /// Whether every packet is acknowledged.

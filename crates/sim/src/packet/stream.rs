@@ -1,13 +1,17 @@
 //! TCP's kinds on the packet network: a flow a message, an acknowledgement a packet.
 //!
-//! Connections are open: no handshake. A request is acknowledged by its response. Hosts hand all
-//! that a window lets go to their interface, which sends first in, first out.
+//! Connections are open: no handshake. A request is acknowledged by its response. A host's flows
+//! have their interface in turn, a packet each, as under Linux's `fq` with small queues: what a
+//! window lets go waits in its flow, and never in front of another flow's packets.
+
+use std::collections::VecDeque;
 
 use ethermem_units::{Bytes, Ps};
 
 use super::reno::{RenoConfig, Sender};
 use super::{DropTail, End, FlowId, Net, Outgoing, Packet, Path, Purpose, Received, Transport};
 use crate::config::FabricConfig;
+use crate::message::NodeIndex;
 use crate::topology::{Layout, PortKind};
 
 /// What tells one kind of TCP from another: its parameters, its queues, what it makes of marks.
@@ -44,19 +48,36 @@ pub trait Congestion: Sized {
         newly: u32,
         marked: bool,
     ) -> bool;
+
+    /// All that was out is taken for lost.
+    fn timed_out(&self, _state: &mut Self::State, _sender: &Sender) {}
 }
 
 /// See the module.
 pub struct Stream<C: Congestion> {
     congestion: C,
+    turns: Vec<Turns>,
+    /// What a memory node takes before it answers a request.
+    memory_access: Ps,
     /// Data of a round trip, after which slow start has filled the path.
     ramp: Bytes,
+}
+
+/// The flows of a node that their windows let send.
+#[derive(Debug, Default)]
+struct Turns {
+    flows: VecDeque<FlowId>,
+    /// Whose packet the interface has, and which waits again once it has left.
+    sending: Option<FlowId>,
+    woken: bool,
 }
 
 /// Both ends of a flow.
 #[derive(Debug, Default)]
 pub struct Ends<S> {
     sender: Sender,
+    /// Among those that wait for their turn, or have it.
+    waiting: bool,
     congestion: S,
     received: Received,
 }
@@ -71,13 +92,52 @@ pub enum Header {
 }
 
 impl<C: Congestion> Stream<C> {
-    /// Sends what the window lets go.
+    /// Has a flow wait for its turn, if its window lets it send.
     fn pump(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
+        let opened = net.flow_mut(flow);
+        let node = opened.source;
+        if !opened.state.waiting && opened.state.sender.may_send() {
+            opened.state.waiting = true;
+            self.turns[usize::from(node)].flows.push_back(flow);
+        }
+        self.take_turns(net, node);
+    }
+
+    /// Hands the interface of a node its next packet, once it has sent all it was handed.
+    fn take_turns(&mut self, net: &mut Net<'_, Self>, node: NodeIndex) {
         let now = net.now();
-        while let Some((position, again)) = net.flow_mut(flow).state.sender.take(now) {
+        loop {
+            let turns = &mut self.turns[usize::from(node)];
+            if turns.flows.is_empty() && turns.sending.is_none() {
+                return;
+            }
+            let free = net.interface_free(node);
+            if free > now {
+                if !std::mem::replace(&mut turns.woken, true) {
+                    net.wake(End::Source, node, free);
+                }
+                return;
+            }
+            turns.flows.extend(turns.sending.take());
+            let Some(flow) = turns.flows.pop_front() else { return };
+            let state = &mut net.flow_mut(flow).state;
+            let taken = state.sender.take(now);
+            state.waiting = state.sender.may_send();
+            turns.sending = state.waiting.then_some(flow);
+            let Some((position, again)) = taken else { continue };
             net.count_again(u64::from(again), 0);
             self.transmit(net, flow, position);
         }
+    }
+
+    fn settle(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
+        let opened = net.flow_mut(flow);
+        if std::mem::take(&mut opened.state.waiting) {
+            let turns = &mut self.turns[usize::from(opened.source)];
+            turns.flows.retain(|&other| other != flow);
+            turns.sending = turns.sending.filter(|&other| other != flow);
+        }
+        net.settle(flow);
     }
 
     fn transmit(&mut self, net: &mut Net<'_, Self>, flow: FlowId, position: u32) {
@@ -87,7 +147,11 @@ impl<C: Congestion> Stream<C> {
     }
 
     fn rearm(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
-        let timeout = net.flow(flow).state.sender.timeout(self.congestion.reno());
+        let opened = net.flow(flow);
+        let mut timeout = opened.state.sender.timeout(self.congestion.reno());
+        if opened.purpose != Purpose::Data {
+            timeout += self.memory_access;
+        }
         let deadline = net.now() + timeout;
         net.arm(flow, deadline);
     }
@@ -114,6 +178,7 @@ impl<C: Congestion> Stream<C> {
         if ends.sender.done() {
             return;
         }
+        let used = ends.sender.uses_window();
         let progress = ends.sender.acknowledge(ack, now, self.congestion.reno());
         let cut = self.congestion.acknowledged(
             &mut ends.congestion,
@@ -121,12 +186,11 @@ impl<C: Congestion> Stream<C> {
             progress.newly,
             marked,
         );
-        if progress.grow && !cut {
+        if progress.grow && used && !cut {
             ends.sender.grow();
         }
         if ends.sender.done() {
-            net.settle(flow);
-            return;
+            return self.settle(net, flow);
         }
         if let Some(position) = progress.resend {
             net.count_again(1, 0);
@@ -147,7 +211,9 @@ impl<C: Congestion> Transport for Stream<C> {
     fn new(config: &FabricConfig, layout: &Layout) -> Stream<C> {
         // Windows that double from one packet have by then reached the path's.
         let ramp = Bytes(2 * Path::of::<Self>(config, layout).data.0);
-        Stream { congestion: C::new(config), ramp }
+        let turns = (0..config.nodes).map(|_| Turns::default()).collect();
+        let memory_access = config.memory_access;
+        Stream { congestion: C::new(config), turns, memory_access, ramp }
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
@@ -180,10 +246,24 @@ impl<C: Congestion> Transport for Stream<C> {
     }
 
     fn on_timer(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
-        net.flow_mut(flow).state.sender.time_out();
-        net.count_again(0, 1);
-        self.pump(net, flow);
+        let ends = &mut net.flow_mut(flow).state;
+        // What waits for its turn has nothing to be answered.
+        if ends.sender.in_flight() > 0 {
+            ends.sender.time_out();
+            self.congestion.timed_out(&mut ends.congestion, &ends.sender);
+            net.count_again(0, 1);
+            self.pump(net, flow);
+        }
         self.rearm(net, flow);
+    }
+
+    fn on_wake(&mut self, net: &mut Net<'_, Self>, _end: End, node: NodeIndex) {
+        self.turns[usize::from(node)].woken = false;
+        self.take_turns(net, node);
+    }
+
+    fn on_answered(&mut self, net: &mut Net<'_, Self>, request: FlowId) {
+        self.settle(net, request);
     }
 
     fn feedback_packets(_config: &FabricConfig, packets: u64) -> u64 {

@@ -185,6 +185,7 @@ fn roce(table: Table<'_>) -> Result<RoceConfig, InputError> {
         header: bytes(&table, "header_bytes", default.header, (0, 128))?,
         buffer: bytes(&table, "buffer_bytes", default.buffer, BUFFER_BYTES)?,
         timeout: timeout_us(&table, "timeout_us", default.timeout)?,
+        ack_packets: packets(&table, "ack_packets", default.ack_packets)?,
     };
     table.finish()?;
     Ok(config)

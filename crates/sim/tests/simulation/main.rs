@@ -5,6 +5,7 @@ mod cxl;
 mod determinism;
 mod egress;
 mod fastpass;
+mod hosts;
 mod invariants;
 mod ird;
 mod lossless;

@@ -52,6 +52,8 @@ pub struct Hosts {
     rules: Rules,
     buffer_bytes: u64,
     timeout: Ps,
+    /// What a memory node takes before it answers a request.
+    memory_access: Ps,
     /// Data after which a window that began small has reached the path's.
     ramp: Bytes,
 }
@@ -87,13 +89,20 @@ impl Hosts {
     fn send(net: &mut Net<'_, Hosts>, flow: FlowId, data_bytes: u64, header: Header) {
         let rank = match net.flow(flow).purpose {
             Purpose::Request { .. } => 0,
-            Purpose::Data => net.flow(flow).state.sender.remaining(),
+            // In bytes: whole packets, or the last one alone.
+            Purpose::Data => {
+                let opened = net.flow(flow);
+                let whole = u64::from(opened.state.sender.remaining()) * net.data_bytes(flow, 0);
+                whole.min(opened.bytes) as u32
+            }
         };
         net.send(flow, Outgoing { from: End::Source, data_bytes, rank, header });
     }
 
     fn rearm(&mut self, net: &mut Net<'_, Hosts>, flow: FlowId) {
-        let deadline = net.now() + self.timeout;
+        let request = net.flow(flow).purpose != Purpose::Data;
+        let access = if request { self.memory_access } else { Ps::ZERO };
+        let deadline = net.now() + self.timeout + access;
         net.arm(flow, deadline);
     }
 
@@ -154,6 +163,7 @@ impl Transport for Hosts {
             },
             buffer_bytes: own.buffer.map_or(2 * path.line_bytes, |buffer| buffer.0),
             timeout: own.timeout.unwrap_or(path.round_trip * 3),
+            memory_access: config.memory_access,
             ramp: Bytes(2 * path.data.0),
         }
     }

@@ -184,6 +184,7 @@ const EVERY_KEY: &str = r#"
         header_bytes = 60
         buffer_bytes = 40000
         timeout_us = 67
+        ack_packets = 3
         [background]
         load = 0.25
         frame_bytes = 9018
@@ -270,7 +271,17 @@ fn packets_of_every_key() -> PacketConfig {
         },
         homa: homa_of_every_key(),
         phost: phost_of_every_key(),
-        roce: RoceConfig { header: Bytes(60), buffer: Bytes(40_000), timeout: Ps::from_ns(67_000) },
+        roce: roce_of_every_key(),
+    }
+}
+
+/// What it says of `roce`.
+fn roce_of_every_key() -> RoceConfig {
+    RoceConfig {
+        header: Bytes(60),
+        buffer: Bytes(40_000),
+        timeout: Ps::from_ns(67_000),
+        ack_packets: 3,
     }
 }
 
