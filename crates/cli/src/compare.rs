@@ -1,10 +1,11 @@
 //! `ethermem compare`: one workload, or the points of a comparison, on several fabrics.
 
 mod points;
+mod published;
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::output::runs_table;
 
@@ -37,6 +38,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
+    /// How a scenario's points are measured
+    #[arg(long, value_name = "METHOD", default_value = "steady")]
+    method: Method,
+
     /// How to print the results
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
@@ -50,6 +55,15 @@ pub(crate) struct Arguments {
     messages: Option<PathBuf>,
 }
 
+/// How the points of a scenario are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Method {
+    /// A steady state, every message run to its end, over its time alone
+    Steady,
+    /// As the published values were made, by the scenario's table compare.published
+    Published,
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for (flag, file) in [("perfetto", &arguments.perfetto), ("messages", &arguments.messages)] {
         if file.is_some() {
@@ -58,7 +72,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     if let Some((name, comparison)) = arguments.selection.comparison()? {
-        return points::run(arguments, &name, &comparison);
+        return match arguments.method {
+            Method::Steady => points::run(arguments, &name, &comparison),
+            Method::Published => published::run(arguments, &name, &comparison),
+        };
+    }
+    if arguments.method == Method::Published {
+        let problem = "allowed with a scenario that has a table [compare.published]";
+        return Err(Failure::input(format!("--method published: {problem}")));
     }
     if arguments.fabrics.is_empty() {
         let problem = "--fabrics is not set, and the scenario has no table [compare]: allowed are \

@@ -30,6 +30,8 @@ pub(crate) struct Job<'a> {
     pub(crate) command: String,
     /// What it adds to the progress when it is done.
     pub(crate) cost: u64,
+    /// Whether its result has the way of every message.
+    pub(crate) ways: bool,
 }
 
 impl<'a> Job<'a> {
@@ -43,6 +45,7 @@ impl<'a> Job<'a> {
             label: selected.label(),
             command: typed_command(scenario.run.seed),
             cost: scenario.messages().unwrap_or(0),
+            ways: false,
         }
     }
 
@@ -63,6 +66,7 @@ impl<'a> Job<'a> {
             progress: &|ended| share.ended(ended),
             messages,
             timeline,
+            ways: self.ways,
         };
         run(self.scenario, options).map_err(|failure| Failure::of_run(failure, &self.command))
     }
@@ -131,7 +135,7 @@ pub(crate) fn threads_default() -> usize {
 }
 
 /// The command as it was typed, for a shell, with the seed it used.
-fn typed_command(seed: u64) -> String {
+pub(crate) fn typed_command(seed: u64) -> String {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     if !words.iter().any(|word| word == "--seed" || word.starts_with("--seed=")) {
         words.extend(["--seed".to_owned(), seed.to_string()]);

@@ -89,5 +89,6 @@ fn job<'a>(sweep: &Sweep, point: &'a Point, name: &'a str) -> Job<'a> {
         label: point.values.join(" "),
         command: sweep.command(point),
         cost: point.scenario.messages().unwrap_or(1),
+        ways: false,
     }
 }

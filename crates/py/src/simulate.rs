@@ -62,6 +62,7 @@ impl Request {
             progress: &|_| {},
             messages,
             timeline: None,
+            ways: false,
         };
         let result =
             run(&scenario, options).map_err(|failure| Failure::of_run(&failure, &self.command))?;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use ethermem_units::{Bytes, Ps};
 
-use crate::engine::{Alone, Engine, Fabric, Loss, Observer, RunError};
+use crate::engine::{Alone, Engine, Fabric, Loss, Observer, RunError, Way};
 use crate::fabrics::FabricEntry;
 use crate::message::{Kind, Message, MessageSource, SourceError};
 use crate::metrics::{Recorder, RunFacts, RunResult, Window};
@@ -34,6 +34,23 @@ pub struct RunOptions<'a> {
     pub messages: Option<MessageWriter>,
     /// Where links and decisions are drawn, if anywhere.
     pub timeline: Option<Timeline>,
+    /// Whether the result has the way of every message.
+    pub ways: bool,
+}
+
+/// A message that finished, and the instants of its way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MessageWay {
+    /// The message.
+    pub message: Message,
+    /// When its request was at the memory node; `None` for writes.
+    pub at_memory: Option<Ps>,
+    /// When the first byte of its data left its node.
+    pub leaves: Ps,
+    /// When it ended.
+    pub finished: Ps,
+    /// How long it takes alone.
+    pub alone: Ps,
 }
 
 impl<'a> RunOptions<'a> {
@@ -50,6 +67,7 @@ impl<'a> RunOptions<'a> {
             progress: &|_| {},
             messages: None,
             timeline: None,
+            ways: false,
         }
     }
 }
@@ -131,11 +149,16 @@ pub(crate) fn run_on<F: Fabric>(
         writer: options.messages.take(),
         failure: None,
         forgotten: 0,
+        way: Way::default(),
+        ways: options.ways.then(Vec::new),
     };
     let started = Instant::now();
     let mut engine = Engine::new(F::build(config, seed));
     if let Some(timeline) = options.timeline.take() {
         engine.draw_on(timeline, config.nodes);
+    }
+    if options.ways {
+        engine.watch_ways();
     }
     let end = engine
         .run(source.as_mut(), &mut watch, options.interrupt, options.progress)
@@ -176,7 +199,8 @@ pub(crate) fn run_on<F: Fabric>(
         wall_s,
         notices,
     };
-    Ok(watch.recorder.finish(facts, end.stats))
+    let ways = watch.ways.take().unwrap_or_default();
+    Ok(RunResult { ways, ..watch.recorder.finish(facts, end.stats) })
 }
 
 /// The messages of a scenario, the same for every fabric that it runs on: its load is that of its
@@ -214,6 +238,23 @@ pub fn offered(scenario: &Scenario) -> Result<Option<Offered>, SourceError> {
     Ok(Some(source.offered()))
 }
 
+/// The scenario with the arrivals that it has when its load counts data alone, on the links of
+/// `base`, whatever its fabric puts around the data. A trace stays as it is.
+///
+/// # Errors
+/// As [`offered`].
+pub fn with_load_of_data(scenario: &Scenario, base: &Scenario) -> Result<Scenario, SourceError> {
+    let mut changed = scenario.clone();
+    let WorkloadConfig::Poisson(poisson) = &mut changed.workload else { return Ok(changed) };
+    let (Some(own), Some(of_base)) = (offered(scenario)?, offered(base)?) else {
+        return Ok(changed);
+    };
+    let data_load = of_base.goodput_gbps_busiest / base.fabric.link.as_gbps_f64();
+    let rate = of_base.messages_per_s * of_base.load / data_load;
+    poisson.load *= rate / own.messages_per_s;
+    Ok(changed)
+}
+
 fn window(scenario: &Scenario, messages_total: Option<u64>) -> Window {
     let Some(total) = messages_total else { return Window::ALL };
     let share = |fraction: f64| (total as f64 * fraction) as u64;
@@ -227,6 +268,9 @@ struct Watch<F: Fabric> {
     writer: Option<MessageWriter>,
     failure: Option<OutputError>,
     forgotten: u64,
+    /// Of the message whose outcome comes next.
+    way: Way,
+    ways: Option<Vec<MessageWay>>,
 }
 
 impl<F: Fabric> Watch<F> {
@@ -245,12 +289,23 @@ impl<F: Fabric> Watch<F> {
 }
 
 impl<F: Fabric> Observer for Watch<F> {
+    fn way(&mut self, way: Way) {
+        self.way = way;
+    }
+
     #[inline]
     fn outcome(&mut self, message: &Message, outcome: Result<Ps, Loss>) {
         match outcome {
             Ok(finished) => {
                 let alone = self.alone.time_of(message);
                 self.recorder.record(message, finished, alone);
+                if let Some(ways) = &mut self.ways {
+                    let Way { at_memory, leaves } = self.way;
+                    // A fabric without links lets all data leave as soon as it can.
+                    let leaves = leaves.or(at_memory).unwrap_or(message.arrival);
+                    let message = *message;
+                    ways.push(MessageWay { message, at_memory, leaves, finished, alone });
+                }
                 self.write(message, Some((finished, alone)));
             }
             Err(loss) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ethermem_sim::compare::{
-    Compared, ComparedPoint, Comparison, Order, leads, leads_rows, points_rows,
+    Compared, ComparedPoint, Comparison, Experiment, Order, Place, leads, leads_rows, points_rows,
 };
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::metrics::RunResult;
@@ -30,12 +30,35 @@ pub(super) fn run(
     name: &str,
     comparison: &Comparison,
 ) -> Result<(), Failure> {
-    let asked = &arguments.fabrics;
-    let fabrics = if asked.is_empty() { &comparison.fabrics } else { asked };
-    let runs = runs_of(comparison, fabrics);
+    let runs = runs_of(comparison, fabrics_of(arguments, comparison));
     let results = run_points(arguments, name, comparison, &runs)?;
     let rows = rows_of(comparison, &runs, results)?;
     arguments.format.print(&rows, |rows, style| text(rows, comparison.baseline.name, style))
+}
+
+/// Those asked for, or else the scenario's.
+pub(super) fn fabrics_of<'a>(
+    arguments: &'a Arguments,
+    comparison: &'a Comparison,
+) -> &'a [&'static FabricEntry] {
+    let asked = &arguments.fabrics;
+    if asked.is_empty() { &comparison.fabrics } else { asked }
+}
+
+/// A fabric at a point, with the value that was published of it.
+pub(super) fn place(
+    comparison: &Comparison,
+    experiment: &Experiment,
+    point: &ComparedPoint,
+    fabric: &FabricEntry,
+) -> Place {
+    let values = comparison.values.as_ref();
+    Place {
+        experiment: experiment.name.clone(),
+        point: point.name.clone(),
+        fabric: fabric.name.to_owned(),
+        published: values.and_then(|values| values.at(&experiment.name, &point.name, fabric.name)),
+    }
 }
 
 /// All fabrics of a point side by side; the scenario's own fabric has its load in its own blocks
@@ -82,6 +105,7 @@ fn run_points(
             label: point.name.clone(),
             command: command(arguments, name, point, run),
             cost: cost(run),
+            ways: false,
         }
     };
     let jobs: Vec<Job<'_>> = order.iter().map(job).collect();
@@ -119,14 +143,9 @@ fn rows_of(
         }
         let experiment = &comparison.experiments[run.experiment];
         let point = &experiment.points[run.point];
-        let values = comparison.values.as_ref();
         rows.push(Compared {
-            experiment: experiment.name.clone(),
-            point: point.name.clone(),
-            fabric: run.fabric.name.to_owned(),
+            place: place(comparison, experiment, point, run.fabric),
             load_asked: point.asked(run.fabric)?,
-            published: values
-                .and_then(|values| values.at(&experiment.name, &point.name, run.fabric.name)),
             same_messages: result,
             own_blocks: None,
         });
@@ -147,10 +166,10 @@ fn text(rows: &[Compared], baseline: &str, style: TableStyle) -> String {
     let (head, cells) = points_rows(rows);
     text += "\nAll points:\n";
     text += &table(&head, &[0, 1, 2, 12], &[10, 9, 8, 7, 3], cells).render(style);
-    let order = Order::of(rows, |row| row.same_messages.kinds.all.slowdown_mean);
-    for line in order.lines().iter().filter(|_| order.pairs > 0) {
-        text += &format!("{line}\n");
-    }
+    let number = |row: &Compared| row.same_messages.kinds.all.slowdown_mean;
+    let places: Vec<(&Place, Option<f64>)> =
+        rows.iter().map(|row| (&row.place, number(row))).collect();
+    text += &order_lines(&Order::of(&places));
     let runs = rows.iter().flat_map(|row| [Some(&row.same_messages), row.own_blocks.as_ref()]);
     for run in runs.flatten() {
         if run.messages_lost > 0 {
@@ -164,7 +183,13 @@ fn text(rows: &[Compared], baseline: &str, style: TableStyle) -> String {
     text
 }
 
-fn table<'a>(
+/// Whether the fabrics come in the published order, where anything was published.
+pub(super) fn order_lines(order: &Order) -> String {
+    let lines = order.lines();
+    lines.iter().filter(|_| order.pairs > 0).map(|line| format!("{line}\n")).collect()
+}
+
+pub(super) fn table<'a>(
     header: &'a [&'a str],
     text_columns: &'a [usize],
     optional_columns: &'a [usize],

@@ -97,6 +97,7 @@ fn run_plan(plan: &Plan, arguments: &Arguments) -> Result<Vec<RunResult>, Failur
             label: run.label.clone(),
             command: run.command(),
             cost: run.cost(),
+            ways: false,
         }
     };
     let jobs: Vec<Job<'_>> = order.iter().map(job).collect();

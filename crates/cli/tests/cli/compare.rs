@@ -60,6 +60,57 @@ fn a_tiny_comparison_is_as_it_was() {
     assert_ne!(one, seed);
 }
 
+/// How the values of [`TINY`] were made, on two of its fabrics.
+const METHOD: &str = "\
+[compare.experiments.writes.vary_published]
+workload.read_fraction = [0.5]
+workload.load = [0.2, 0.8]
+[compare.published]
+messages = 300
+seeds = 2
+[compare.published.fabrics.edm]
+set = ['fabric.propagation_ns=5']
+write_slots = [500, 1]
+request_slots = [400, 0]
+response_slots = [200, 1]
+[compare.published.fabrics.cxl]
+write_slots = [100, 1]
+response_slots = [100, 1]
+stop_finished = 200
+why = 'by hand'
+";
+
+#[test]
+fn a_tiny_comparison_by_a_published_method_is_as_it_was() {
+    let folder = folder();
+    fs::write(folder.path().join("tiny.toml"), format!("{TINY}{METHOD}")).unwrap();
+    let compare = ["compare", "tiny.toml", "--method", "published", "--fabrics", "edm,cxl"];
+    let one = out(folder.path(), &[&compare[..], &["--threads", "1"]].concat());
+    snapshot("published.txt", &one);
+    assert_eq!(one, out(folder.path(), &[&compare[..], &["--threads", "3"]].concat()));
+    let end = ["--set", "compare.published.stop=end", "--format", "json"];
+    let rows: Value =
+        serde_json::from_str(&out(folder.path(), &[&compare[..], &end].concat())).unwrap();
+    assert_eq!(rows[0]["unfinished"], 0, "run to the end");
+    assert_eq!(rows[0]["slowdown_mean_by_seed"].as_array().unwrap().len(), 2);
+    assert!(rows[1]["unfinished"].as_u64().unwrap() > 0, "over after 200 flows all the same");
+    for (arguments, error) in [
+        (&["--method", "published"][..], "--method published: compare.published.fabrics.raw-eth"),
+        (&["--set", "compare.published.stop=soon"], "--set: compare.published.stop = 'soon': "),
+        (
+            &["--set", "compare.published.fabrics.edm.write_slots=[1]"],
+            "--set: compare.published.fabrics.edm.write_slots = [1]: allowed are [slots, ",
+        ),
+    ] {
+        let called = call(folder.path(), &[&["compare", "tiny.toml"], arguments].concat());
+        assert!(called.err.starts_with(&format!("error: {error}")), "{}", called.err);
+    }
+    fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
+    let called = call(folder.path(), &compare);
+    let error = "error: --method published: the scenario has no table [compare.published]";
+    assert!(called.err.starts_with(error), "{}", called.err);
+}
+
 #[test]
 fn the_same_messages_and_as_many_as_fill_as_much() {
     let folder = folder();

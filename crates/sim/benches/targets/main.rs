@@ -7,6 +7,7 @@
 
 mod applications;
 mod case;
+mod figure8;
 mod floor;
 mod latency;
 mod microbenchmark;
@@ -21,11 +22,12 @@ use report::{Report, Section};
 type Measure = fn() -> Section;
 
 /// Every section: its name, what it shows, and what measures it.
-const SECTIONS: [(&str, &str, Measure); 5] = [
+const SECTIONS: [(&str, &str, Measure); 6] = [
     ("latency", "unloaded latency, budget and simulated", latency::measure),
     ("microbenchmark", "64 B, all-to-all, 144 nodes", microbenchmark::measure),
     ("applications", "application sizes at load 0.4, 144 nodes", applications::measure),
     ("sweeps", "what each parameter of the scheduler does", sweeps::measure),
+    ("figure8", "figure 8 of EDM: its time, and who is ahead at load 0.9", figure8::measure),
     ("speed", "time and memory of the simulator", speed::measure),
 ];
 

@@ -1,6 +1,6 @@
 //! Whether fabrics come in the order of the published values.
 
-use super::Compared;
+use super::Place;
 
 /// Published values that are closer than this say nothing of an order.
 const GAP: f64 = 1.1;
@@ -28,30 +28,27 @@ pub struct Reversal {
 }
 
 impl Order {
-    /// Holds the fabrics of each point against each other. `of` is the number that is held against
-    /// the published one; pairs without it are not counted.
+    /// Holds the fabrics of each point against each other, by a number at each place; pairs without
+    /// it are not counted.
     #[must_use]
-    pub fn of(rows: &[Compared], of: impl Fn(&Compared) -> Option<f64>) -> Order {
+    pub fn of(rows: &[(&Place, Option<f64>)]) -> Order {
         let mut order = Order::default();
-        for (at, first) in rows.iter().enumerate() {
-            for second in rows[at + 1..].iter().filter(|second| second.is_with(first)) {
-                let numbers = |row: &Compared| Some((row.published?, of(row)?));
-                let (Some(one), Some(two)) = (numbers(first), numbers(second)) else { continue };
-                let (lower, higher) = if one.0 < two.0 {
-                    ((first, one), (second, two))
-                } else {
-                    ((second, two), (first, one))
-                };
-                if higher.1.0 <= lower.1.0 * GAP {
+        for (at, (first, one)) in rows.iter().enumerate() {
+            for (second, two) in rows[at + 1..].iter().filter(|(other, _)| other.is_with(first)) {
+                let published = first.published.zip(second.published);
+                let (Some(published), Some(found)) = (published, one.zip(*two)) else { continue };
+                let rising = published.0 < published.1;
+                let (lower, higher) = if rising { (first, second) } else { (second, first) };
+                if published.0.max(published.1) <= published.0.min(published.1) * GAP {
                     continue;
                 }
                 order.pairs += 1;
-                if higher.1.1 <= lower.1.1 {
+                if (rising && found.1 <= found.0) || (!rising && found.0 <= found.1) {
                     order.reversed.push(Reversal {
                         experiment: first.experiment.clone(),
                         point: first.point.clone(),
-                        lower: lower.0.fabric.clone(),
-                        higher: higher.0.fabric.clone(),
+                        lower: lower.fabric.clone(),
+                        higher: higher.fabric.clone(),
                     });
                 }
             }

@@ -1,18 +1,22 @@
 //! The table `[compare]` of a scenario, and the points it asks for.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
-use super::PublishedValues;
+use super::flows::count;
+use super::method::FabricMethod;
+use super::{Counted, PublishedMethod, PublishedValues};
 use crate::fabrics::{self, FABRIC_NAMES, FabricEntry};
-use crate::run::offered;
+use crate::run::{MessageWay, messages, offered, with_load_of_data};
 use crate::scenario::setting::Lines;
 use crate::scenario::table::{Source, Table, as_text};
 use crate::scenario::{Changes, Scenario, Setting, read_text};
 use crate::sweep::{Grid, fabric_list, fabrics_allowed, read_axes};
 use crate::workload::{InputError, WorkloadConfig};
+use crate::{Kind, SourceError};
 
 /// Most points of an experiment.
 const POINTS_MAX: u64 = 1_000;
@@ -27,6 +31,8 @@ pub struct Comparison {
     pub experiments: Vec<Experiment>,
     /// Values to hold the results against, where the scenario names a file of them.
     pub values: Option<PublishedValues>,
+    /// How these values were made, where the scenario says it.
+    pub method: Option<PublishedMethod>,
 }
 
 /// Points that belong together.
@@ -45,6 +51,15 @@ pub struct ComparedPoint {
     pub settings: Vec<String>,
     /// What is run.
     pub scenario: Scenario,
+    /// What is run by the published method, on each fabric that it says something of.
+    by_method: BTreeMap<&'static str, OneFabrics>,
+}
+
+/// What one fabric runs.
+struct OneFabrics {
+    scenario: Scenario,
+    /// Share of reads, also where they run as writes.
+    read_fraction: f64,
 }
 
 impl ComparedPoint {
@@ -54,11 +69,55 @@ impl ComparedPoint {
         Scenario { fabric_kind: fabric.name.to_owned(), ..self.scenario.clone() }
     }
 
+    /// What the published method runs on `fabric`, for each of its seeds; `None` where it says
+    /// nothing of it.
+    #[must_use]
+    pub fn by_method(
+        &self,
+        method: &PublishedMethod,
+        fabric: &FabricEntry,
+    ) -> Option<Vec<Scenario>> {
+        let scenario = &self.by_method.get(fabric.name)?.scenario;
+        let seed = |at: u64| {
+            let mut scenario = scenario.clone();
+            scenario.run.seed = scenario.run.seed.wrapping_add(at);
+            scenario
+        };
+        Some((0..method.seeds).map(seed).collect())
+    }
+
+    /// What a run of [`ComparedPoint::by_method`] comes to.
+    ///
+    /// # Errors
+    /// As [`messages`].
+    ///
+    /// # Panics
+    /// When the method says nothing of the fabric.
+    pub fn count(
+        &self,
+        method: &PublishedMethod,
+        fabric: &FabricEntry,
+        scenario: &Scenario,
+        ways: &[MessageWay],
+    ) -> Result<Counted, SourceError> {
+        let mut as_asked = scenario.clone();
+        if let WorkloadConfig::Poisson(poisson) = &mut as_asked.workload {
+            poisson.read_fraction = self.by_method[fabric.name].read_fraction;
+        }
+        let mut source = messages(&as_asked)?;
+        let mut is_read = Vec::new();
+        while let Some(message) = source.next_message()? {
+            is_read.push(message.kind == Kind::Read);
+        }
+        let slot = scenario.fabric.link.block_time();
+        Ok(count(ways, &is_read, method, &method.fabrics[fabric.name], slot))
+    }
+
     /// The share of its busiest links that the same messages ask of `fabric`; `None` for a trace.
     ///
     /// # Errors
     /// As [`offered`].
-    pub fn asked(&self, fabric: &FabricEntry) -> Result<Option<f64>, crate::SourceError> {
+    pub fn asked(&self, fabric: &FabricEntry) -> Result<Option<f64>, SourceError> {
         let WorkloadConfig::Poisson(poisson) = &self.scenario.workload else { return Ok(None) };
         let own = offered(&self.scenario)?.map(|offered| offered.messages_per_s);
         let others = offered(&self.in_blocks_of(fabric))?.map(|offered| offered.messages_per_s);
@@ -118,7 +177,9 @@ impl<'s> Request<'s> {
         })?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let values = values.map(|path| PublishedValues::load(&folder.join(path))).transpose()?;
-        let experiments = self.experiments(&table.table("experiments")?)?;
+        let published = table.table("published")?;
+        let method = published.values().map(|_| PublishedMethod::read(&published)).transpose()?;
+        let experiments = self.experiments(&table.table("experiments")?, method.as_ref())?;
         table.check_known()?;
         let fabrics = fabrics.unwrap_or_else(|| vec![baseline]);
         for (experiment, point) in
@@ -136,10 +197,14 @@ impl<'s> Request<'s> {
                 return Err(InputError::file(file, problem));
             }
         }
-        Ok(Comparison { baseline, fabrics, experiments, values })
+        Ok(Comparison { baseline, fabrics, experiments, values, method })
     }
 
-    fn experiments(&self, table: &Table<'s>) -> Result<Vec<Experiment>, InputError> {
+    fn experiments(
+        &self,
+        table: &Table<'s>,
+        method: Option<&PublishedMethod>,
+    ) -> Result<Vec<Experiment>, InputError> {
         let mut names: Vec<(usize, &str)> = table
             .values()
             .into_iter()
@@ -152,30 +217,94 @@ impl<'s> Request<'s> {
         }
         // The table keeps its keys sorted.
         names.sort_unstable();
-        names.into_iter().map(|(_, name)| self.experiment(name, &table.table(name)?)).collect()
+        names
+            .into_iter()
+            .map(|(_, name)| self.experiment(name, &table.table(name)?, method))
+            .collect()
     }
 
-    fn experiment(&self, name: &str, table: &Table<'s>) -> Result<Experiment, InputError> {
+    fn experiment(
+        &self,
+        name: &str,
+        table: &Table<'s>,
+        method: Option<&PublishedMethod>,
+    ) -> Result<Experiment, InputError> {
         let names = table.read("points", "none", "different names", point_names)?;
-        let vary = table.table("vary")?;
-        let axes = vary.values().map(|vary| read_axes(self.source, vary)).transpose()?;
+        let grid = self.grid(&table.table("vary")?)?;
+        let published = table.table("vary_published")?;
+        let published = published.values().map(|_| self.grid(&published)).transpose()?;
+        let published = published.as_ref().unwrap_or(&grid);
         table.check_known()?;
-        let grid = Grid::new(self.source, axes.unwrap_or_default());
-        grid.check_settings(self.settings)?;
         let (count, names) = (grid.count()?, names.unwrap_or_default());
+        if published.count()? != count {
+            let problem = format!("not the {count} points of vary: allowed are as many");
+            return Err(table.error("vary_published", problem));
+        }
         if count > POINTS_MAX || count != names.len() as u64 {
             let most =
                 format!("vary has {count} points: allowed are as many names, 1 to {POINTS_MAX}");
             return Err(table.error("points", most));
         }
-        let point = |(name, values): (String, Vec<String>)| {
-            let file = (self.source.file, self.text);
-            let mut scenario = grid.scenario_at(file, &values, self.settings)?;
-            scenario.run.seed = self.seed.unwrap_or(scenario.run.seed);
-            Ok(ComparedPoint { name, settings: grid.settings_at(&values), scenario })
+        let both = grid.combinations()?.into_iter().zip(published.combinations()?);
+        let point = |(name, (values, by_method)): (String, (Vec<String>, Vec<String>))| {
+            let scenario = self.scenario_at(&grid, &values, self.settings)?;
+            let by_method = match method {
+                Some(method) => self.by_method(method, published, &by_method)?,
+                None => BTreeMap::new(),
+            };
+            let settings = grid.settings_at(&values);
+            Ok(ComparedPoint { name, settings, scenario, by_method })
         };
-        let points = names.into_iter().zip(grid.combinations()?).map(point);
+        let points = names.into_iter().zip(both).map(point);
         Ok(Experiment { name: name.to_owned(), points: points.collect::<Result<_, _>>()? })
+    }
+}
+
+impl<'s> Request<'s> {
+    fn grid(&self, vary: &Table<'s>) -> Result<Grid<'s>, InputError> {
+        let axes = vary.values().map(|vary| read_axes(self.source, vary)).transpose()?;
+        let grid = Grid::new(self.source, axes.unwrap_or_default());
+        grid.check_settings(self.settings)?;
+        Ok(grid)
+    }
+
+    fn scenario_at(
+        &self,
+        grid: &Grid<'s>,
+        values: &[String],
+        settings: &[Setting],
+    ) -> Result<Scenario, InputError> {
+        let mut scenario = grid.scenario_at((self.source.file, self.text), values, settings)?;
+        scenario.run.seed = self.seed.unwrap_or(scenario.run.seed);
+        Ok(scenario)
+    }
+
+    /// What each fabric runs at a point by the published method: its own keys, and the same
+    /// messages, whose load counts data alone.
+    fn by_method(
+        &self,
+        method: &PublishedMethod,
+        grid: &Grid<'s>,
+        values: &[String],
+    ) -> Result<BTreeMap<&'static str, OneFabrics>, InputError> {
+        let refused = |error: SourceError| InputError::file(self.source.file, error.to_string());
+        let base = self.scenario_at(grid, values, self.settings)?;
+        let scenario = |(&name, of): (&&'static str, &FabricMethod)| {
+            // What is asked for on the command line goes over what the method says.
+            let settings = [&of.settings[..], self.settings].concat();
+            let scenario = self.scenario_at(grid, values, &settings)?;
+            let mut scenario = with_load_of_data(&scenario, &base).map_err(refused)?;
+            let mut read_fraction = 0.0;
+            if let WorkloadConfig::Poisson(poisson) = &mut scenario.workload {
+                poisson.messages = method.messages;
+                read_fraction = poisson.read_fraction;
+                if of.reads_as_writes {
+                    poisson.read_fraction = 0.0;
+                }
+            }
+            Ok((name, OneFabrics { scenario, read_fraction }))
+        };
+        method.fabrics.iter().map(scenario).collect()
     }
 }
 

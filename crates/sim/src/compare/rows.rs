@@ -2,22 +2,47 @@
 
 use serde::Serialize;
 
+use super::Counted;
 use crate::metrics::RunResult;
 
 /// One fabric at one point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Compared {
+pub struct Place {
     /// Name of the experiment.
     pub experiment: String,
     /// Name of the point.
     pub point: String,
     /// Name of the fabric.
     pub fabric: String,
+    /// The published mean slowdown.
+    pub published: Option<f64>,
+}
+
+impl Place {
+    /// Whether another one is at the same point.
+    pub(super) fn is_with(&self, other: &Place) -> bool {
+        self.experiment == other.experiment && self.point == other.point
+    }
+
+    fn cells(&self) -> Vec<String> {
+        [&self.experiment, &self.point, &self.fabric].map(String::clone).to_vec()
+    }
+
+    /// By how much a mean slowdown differs from the published one, in percent.
+    fn percent(&self, slowdown_mean: Option<f64>) -> Option<f64> {
+        Some((slowdown_mean? / self.published? - 1.0) * 100.0)
+    }
+}
+
+/// What a fabric came to at a point, in a steady state.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// Where.
+    #[serde(flatten)]
+    pub place: Place,
     /// Share of its busiest links that the messages ask for, those of the scenario's fabric; over 1
     /// it cannot carry them. `None` for a trace.
     pub load_asked: Option<f64>,
-    /// The published mean slowdown.
-    pub published: Option<f64>,
     /// On the same messages at the same times as every other fabric.
     pub same_messages: RunResult,
     /// With the load counted in its own blocks; `None` for the scenario's own fabric, where it is
@@ -25,16 +50,7 @@ pub struct Compared {
     pub own_blocks: Option<RunResult>,
 }
 
-impl Compared {
-    /// Whether another row is of the same point.
-    pub(super) fn is_with(&self, other: &Compared) -> bool {
-        self.experiment == other.experiment && self.point == other.point
-    }
-
-    fn is_overloaded(&self) -> bool {
-        self.load_asked.is_some_and(|asked| asked > 1.0)
-    }
-}
+impl Compared {}
 
 /// Numbers in which a rival is not behind.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,8 +85,9 @@ fn measures(run: &RunResult) -> [Option<f64>; LEAD_MEASURES.len()] {
 #[must_use]
 pub fn leads(rows: &[Compared], baseline: &str) -> Vec<Lead> {
     let mut leads = Vec::new();
-    for rival in rows.iter().filter(|row| row.fabric != baseline) {
-        let own = rows.iter().find(|row| row.fabric == baseline && row.is_with(rival));
+    for rival in rows.iter().filter(|row| row.place.fabric != baseline) {
+        let own =
+            rows.iter().find(|row| row.place.fabric == baseline && row.place.is_with(&rival.place));
         let Some(own) = own else { continue };
         let own = measures(&own.same_messages);
         let same = Some(("same", &rival.same_messages));
@@ -83,9 +100,9 @@ pub fn leads(rows: &[Compared], baseline: &str) -> Vec<Lead> {
             }
             if numbers.iter().any(Option::is_some) {
                 leads.push(Lead {
-                    experiment: rival.experiment.clone(),
-                    point: rival.point.clone(),
-                    fabric: rival.fabric.clone(),
+                    experiment: rival.place.experiment.clone(),
+                    point: rival.place.point.clone(),
+                    fabric: rival.place.fabric.clone(),
                     messages,
                     numbers,
                 });
@@ -134,7 +151,7 @@ pub fn points_rows(rows: &[Compared]) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let row = |row: &Compared| {
         let all = &row.same_messages.kinds.all;
         let own = row.own_blocks.as_ref().map(|run| &run.kinds.all);
-        let mut cells = [&row.experiment, &row.point, &row.fabric].map(String::clone).to_vec();
+        let mut cells = row.place.cells();
         cells.extend([
             number(row.load_asked, 2),
             number(all.slowdown_mean, 3),
@@ -144,7 +161,7 @@ pub fn points_rows(rows: &[Compared]) -> (Vec<&'static str>, Vec<Vec<String>>) {
             number(own.and_then(|own| own.slowdown_mean), 3),
             number(own.and_then(|own| own.slowdown_p99), 3),
             number(own.and_then(|own| own.latency_ns_mean), 1),
-            number(row.published, 2),
+            number(row.place.published, 2),
             differs(row),
         ]);
         cells
@@ -154,19 +171,99 @@ pub fn points_rows(rows: &[Compared]) -> (Vec<&'static str>, Vec<Vec<String>>) {
 
 /// By how much the mean slowdown differs from the published one, and why where it is over 10 %.
 fn differs(row: &Compared) -> String {
-    let Some(share) = row.same_messages.kinds.all.slowdown_mean.zip(row.published) else {
+    let Some(percent) = row.place.percent(row.same_messages.kinds.all.slowdown_mean) else {
         return "-".to_owned();
     };
-    let percent = (share.0 / share.1 - 1.0) * 100.0;
-    let why = match row.load_asked {
-        _ if percent.abs() <= 10.0 => "",
-        Some(asked) if row.is_overloaded() => {
-            return format!("{percent:+.0} %: overloaded, asked for {asked:.2} of its links");
+    match row.load_asked {
+        _ if percent.abs() <= NEAR_PERCENT => format!("{percent:+.0} %"),
+        Some(asked) if asked > 1.0 => {
+            format!("{percent:+.0} %: overloaded, asked for {asked:.2} of its links")
         }
-        _ => ": a steady state, run to its end, over the time alone",
-    };
-    format!("{percent:+.0} %{why}")
+        _ => format!("{percent:+.0} %: a steady state, run to its end, over the time alone"),
+    }
 }
+
+/// What a fabric came to at a point by a published method.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ByMethod {
+    /// Where.
+    #[serde(flatten)]
+    pub place: Place,
+    /// Mean over the seeds of the mean over the flows that ended in time.
+    pub slowdown_mean: Option<f64>,
+    /// That mean for each seed.
+    pub slowdown_mean_by_seed: Vec<Option<f64>>,
+    /// Flows that ended in time, of all seeds.
+    pub flows: u64,
+    /// Messages that had not ended when their run was over, of all seeds.
+    pub unfinished: u64,
+    /// When the run of the first seed was over.
+    pub stopped_ns: f64,
+    /// Why it differs from the published value, where it does.
+    pub why: String,
+}
+
+impl ByMethod {
+    /// A place from the runs of its seeds.
+    #[must_use]
+    pub fn of(place: Place, seeds: &[Counted], why: &str) -> ByMethod {
+        let by_seed: Vec<Option<f64>> = seeds.iter().map(|seed| seed.slowdown_mean).collect();
+        let known: Vec<f64> = by_seed.iter().copied().flatten().collect();
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        ByMethod {
+            place,
+            slowdown_mean: (!known.is_empty()).then_some(mean),
+            slowdown_mean_by_seed: by_seed,
+            flows: seeds.iter().map(|seed| seed.flows).sum(),
+            unfinished: seeds.iter().map(|seed| seed.unfinished).sum(),
+            stopped_ns: seeds.first().map_or(0.0, |seed| seed.stopped_ns),
+            why: why.to_owned(),
+        }
+    }
+
+    /// By how much it differs from the published value, and why where that is over 10 %.
+    fn differs(&self) -> String {
+        match self.place.percent(self.slowdown_mean) {
+            None => "-".to_owned(),
+            Some(percent) if percent.abs() <= NEAR_PERCENT || self.why.is_empty() => {
+                format!("{percent:+.0} %")
+            }
+            Some(percent) => format!("{percent:+.0} %: {}", self.why),
+        }
+    }
+}
+
+/// The table of points by a published method: head and rows.
+#[must_use]
+pub fn method_rows(rows: &[ByMethod]) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let head = vec![
+        "experiment",
+        "point",
+        "fabric",
+        "flows",
+        "unfinished",
+        "over at ns",
+        "slowdown",
+        "published",
+        "differs",
+    ];
+    let row = |row: &ByMethod| {
+        let mut cells = row.place.cells();
+        cells.extend([
+            row.flows.to_string(),
+            row.unfinished.to_string(),
+            number(Some(row.stopped_ns), 0),
+            number(row.slowdown_mean, 3),
+            number(row.place.published, 2),
+            row.differs(),
+        ]);
+        cells
+    };
+    (head, rows.iter().map(row).collect())
+}
+
+/// Numbers that differ by no more need no reason.
+const NEAR_PERCENT: f64 = 10.0;
 
 fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
@@ -197,12 +294,15 @@ mod tests {
     }
 
     fn row(fabric: &str, published: f64, same: RunResult, own: Option<RunResult>) -> Compared {
-        Compared {
+        let place = Place {
             experiment: "reads".to_owned(),
             point: "load=0.9".to_owned(),
             fabric: fabric.to_owned(),
-            load_asked: Some(if fabric == "dctcp" { 1.5 } else { 0.9 }),
             published: Some(published),
+        };
+        Compared {
+            place,
+            load_asked: Some(if fabric == "dctcp" { 1.5 } else { 0.9 }),
             same_messages: same,
             own_blocks: own,
         }
@@ -248,12 +348,16 @@ mod tests {
     #[test]
     fn pairs_that_come_out_the_other_way_round_are_counted() {
         let mut rows = rows();
-        let mean = |row: &Compared| row.same_messages.kinds.all.slowdown_mean;
-        assert_eq!(Order::of(&rows, mean), Order { pairs: 3, reversed: Vec::new() });
-        rows[2].published = Some(2.1);
-        assert_eq!(Order::of(&rows, mean).pairs, 2, "2.0 and 2.1 have no order");
-        rows[2].published = Some(1.0);
-        let order = Order::of(&rows, mean);
+        let order = |rows: &[Compared]| {
+            let of = |row: &Compared| row.same_messages.kinds.all.slowdown_mean;
+            let places: Vec<_> = rows.iter().map(|row| (&row.place, of(row))).collect();
+            Order::of(&places)
+        };
+        assert_eq!(order(&rows), Order { pairs: 3, reversed: Vec::new() });
+        rows[2].place.published = Some(2.1);
+        assert_eq!(order(&rows).pairs, 2, "2.0 and 2.1 have no order");
+        rows[2].place.published = Some(1.0);
+        let order = order(&rows);
         let found: Vec<(&str, &str)> =
             order.reversed.iter().map(|pair| (pair.lower.as_str(), pair.higher.as_str())).collect();
         assert_eq!(found, [("dctcp", "edm"), ("dctcp", "cxl")]);

@@ -96,7 +96,18 @@ pub struct Sim<E> {
     queue: EventQueue<E>,
     outcomes: Vec<(Handle, Result<Ps, Loss>)>,
     timeline: Option<Timeline>,
+    /// By handle, where anybody asked for them.
+    ways: Option<Vec<Way>>,
     events: u64,
+}
+
+/// Instants of a message between its arrival and its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// Its request is at the memory node: reads and atomics.
+    pub at_memory: Option<Ps>,
+    /// The first byte of its data leaves its node.
+    pub leaves: Option<Ps>,
 }
 
 impl<E: Copy> Sim<E> {
@@ -106,6 +117,7 @@ impl<E: Copy> Sim<E> {
             queue: EventQueue::new(),
             outcomes: Vec::new(),
             timeline: None,
+            ways: None,
             events: 0,
         }
     }
@@ -139,6 +151,29 @@ impl<E: Copy> Sim<E> {
         self.timeline.as_mut()
     }
 
+    /// Whether anybody asked for [`Sim::at_memory`] and [`Sim::leaves`].
+    #[inline]
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.ways.is_some()
+    }
+
+    /// A message's request is at its memory node, at `at`; of several parts the first one counts.
+    #[inline]
+    pub fn at_memory(&mut self, handle: Handle, at: Ps) {
+        if let Some(ways) = &mut self.ways {
+            ways[handle as usize].at_memory.get_or_insert(at);
+        }
+    }
+
+    /// Data of a message leaves its node from `at` on; the first time counts.
+    #[inline]
+    pub fn leaves(&mut self, handle: Handle, at: Ps) {
+        if let Some(ways) = &mut self.ways {
+            ways[handle as usize].leaves.get_or_insert(at);
+        }
+    }
+
     /// A message will never finish.
     pub fn lose(&mut self, handle: Handle, loss: Loss) {
         self.outcomes.push((handle, Err(loss)));
@@ -147,6 +182,10 @@ impl<E: Copy> Sim<E> {
 
 /// Hears what became of every message.
 pub trait Observer {
+    /// Where the engine was asked for it: what lay between arrival and end of a message, just
+    /// before its outcome.
+    fn way(&mut self, _way: Way) {}
+
     /// A message finished, or why not.
     fn outcome(&mut self, message: &Message, outcome: Result<Ps, Loss>);
 }
@@ -235,6 +274,11 @@ impl<F: Fabric> Engine<F> {
         self.sim.timeline = Some(timeline);
     }
 
+    /// Tells the observer the way of every message.
+    pub fn watch_ways(&mut self) {
+        self.sim.ways = Some(Vec::new());
+    }
+
     /// Runs a workload to the end of its last message. `progress` hears how many have ended.
     ///
     /// # Errors
@@ -300,6 +344,10 @@ impl<F: Fabric> Engine<F> {
             self.live[handle as usize] = true;
         }
         self.started += 1;
+        if let Some(ways) = &mut self.sim.ways {
+            ways.resize(self.in_flight.len(), Way::default());
+            ways[handle as usize] = Way::default();
+        }
         self.fabric.submit(&mut self.sim, handle, message);
     }
 
@@ -324,6 +372,9 @@ impl<F: Fabric> Engine<F> {
             self.ended += 1;
             self.finished_at = self.finished_at.max(outcome.unwrap_or(self.sim.now));
             let message = &self.in_flight[handle as usize];
+            if let Some(ways) = &self.sim.ways {
+                observer.way(ways[handle as usize]);
+            }
             observer.outcome(message, outcome);
             if let Some(timeline) = &mut self.sim.timeline {
                 let track = self.tracks[usize::from(message.compute)];

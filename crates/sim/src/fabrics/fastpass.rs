@@ -183,7 +183,11 @@ impl Fastpass {
         let bytes = u64::from(allocated).min(self.timeslot_bytes);
         let (node, size) = (self.flow(handle).source, self.medium.data(bytes));
         let ready = sim.now() + self.medium.generate;
+        if self.flow(handle).kind != Kind::Write {
+            sim.at_memory(handle, sim.now());
+        }
         let start = self.links.up(node).send(ready, size.line, size.data);
+        sim.leaves(handle, start);
         self.sent_bytes += bytes;
         let egress = self.medium.after_up(start, size, self.slot);
         sim.at(egress, Event::DataAtEgress(handle, bytes as u16));

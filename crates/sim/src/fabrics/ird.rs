@@ -152,6 +152,7 @@ impl Ird {
         let ready = sim.now() + self.medium.generate;
         let link = self.links.up(node);
         let start = link.send(ready, size.line, size.data);
+        sim.leaves(handle, start);
         self.answered_bytes += u64::from(bytes);
         // The next one follows this one without a gap.
         let end = start + self.slot * size.line.0;
@@ -167,6 +168,9 @@ impl Ird {
     fn take_credit(&mut self, sim: &mut Sim<Event>, handle: Handle, credit: Credit) {
         let flow = self.flows[handle as usize].as_ref().expect("it was called for");
         let (node, rank) = (flow.sender, (u64::from(credit.left), flow.order));
+        if flow.kind != Kind::Write {
+            sim.at_memory(handle, sim.now());
+        }
         let sender = &mut self.senders[usize::from(node)];
         sender.credits.push(Reverse((rank, handle, credit.bytes)));
         if !sender.busy {

@@ -157,6 +157,7 @@ impl Recorder {
             notices,
             events: facts.events,
             wall_s: facts.wall_s,
+            ways: Vec::new(),
         }
     }
 }

@@ -1,6 +1,8 @@
 use ethermem_units::Ps;
 use serde::Serialize;
 
+use crate::run::MessageWay;
+
 use super::{CdfPoint, FrameStats, Matching, PacketCounts, Queue, Utilisation};
 
 /// What the engine knows of a run besides its messages.
@@ -90,6 +92,9 @@ pub struct RunResult {
     pub events: u64,
     /// Real time of the run in seconds: the one field that two runs of a seed may differ in.
     pub wall_s: f64,
+    /// The way of every finished message, where it was asked for: for comparisons, not in JSON.
+    #[serde(skip)]
+    pub ways: Vec<MessageWay>,
 }
 
 /// Statistics by what the message does.

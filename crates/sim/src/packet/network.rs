@@ -256,6 +256,9 @@ impl<T: Transport> Network<T> {
     #[inline]
     fn started(&mut self, sim: &mut Sim<Event>, at: PortId, sent: Sent) {
         sim.at(sent.whole, Event::Arrive(sent.id));
+        if sim.is_watched() && at < self.layout.nodes() {
+            self.watch(sim, sent);
+        }
         if T::PACES && at < self.layout.nodes() {
             self.leave(at, sent);
         }
@@ -264,6 +267,15 @@ impl<T: Transport> Network<T> {
         }
         if let Some(timeline) = sim.timeline() {
             self.draw(timeline, at, sent);
+        }
+    }
+
+    /// Says that data leaves its node.
+    #[cold]
+    fn watch(&self, sim: &mut Sim<Event>, sent: Sent) {
+        let packet = &self.packets[sent.id];
+        if packet.data_bytes > 0 {
+            sim.leaves(self.flows[packet.flow].handle, sent.start);
         }
     }
 
@@ -356,6 +368,7 @@ impl<T: Transport> Network<T> {
                 sim.finish(flow.handle, sim.now());
             }
             Purpose::Request { .. } => {
+                sim.at_memory(flow.handle, sim.now());
                 self.flows.hold(id);
                 sim.at(sim.now() + self.memory_access, Event::Respond(id));
             }

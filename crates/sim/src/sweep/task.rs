@@ -118,6 +118,7 @@ impl Task {
             progress: &|_| {},
             messages: None,
             timeline: None,
+            ways: false,
         };
         Ok(Record::new(identity, &run(&scenario, options)?))
     }

@@ -136,6 +136,9 @@ impl Cxl {
             port.turns.push_back(turn);
         }
         let sent = port.line.send(sim.now(), entry.slots.into());
+        if let Turn::Data(handle) = turn {
+            sim.leaves(handle, sim.now());
+        }
         port.line.data_slots += u64::from(entry.data_slots);
         port.armed = true;
         sim.at(sent.next, Event::Uplink(node));
@@ -200,6 +203,7 @@ impl Cxl {
     /// Takes what comes to a node; gives whether its message ends with it.
     fn arrive(&mut self, sim: &mut Sim<Event>, entry: Entry, at: Ps) -> bool {
         if entry.requests > 0 {
+            sim.at_memory(entry.handle, at);
             let respond = at + self.memory_access + self.config.port;
             sim.at(respond, Event::Respond(entry.handle, entry.requests));
             return false;

@@ -2,8 +2,8 @@
 
 use crate::topology::Stream;
 use ethermem_edm::{
-    Address, Chunk, Grant, MemoryRequest, MessageId, Modify, NodeId, Notification, OpcodeBits,
-    Outbound, Status, Token,
+    Address, Chunk, Grant, MESSAGE_BYTES_MAX, MemoryRequest, MessageId, Modify, NodeId,
+    Notification, OpcodeBits, Outbound, Status, Token,
 };
 use ethermem_units::{Blocks, Bytes, Ps};
 use ethermem_wire::{AddressWidth, GRANT_BLOCKS, NOTIFICATION_BLOCKS, RmwKind, STATUS_BLOCKS};
@@ -31,6 +31,13 @@ pub(super) struct Asked {
     id: MessageId,
     /// The opcode of an RMWREQ.
     opcode: Option<OpcodeBits>,
+}
+
+impl Asked {
+    /// Which of the simulation's addresses it names.
+    pub(super) fn address_slot(&self) -> usize {
+        (self.address.0 / MESSAGE_BYTES_MAX.0) as usize
+    }
 }
 
 impl From<MemoryRequest> for Asked {

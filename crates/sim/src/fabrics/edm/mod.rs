@@ -51,6 +51,8 @@ pub struct Edm {
     queue_blocks_bound: u64,
     violation: Option<String>,
     tracks: Option<Tracks>,
+    /// The message of each address that a request names, where the run is watched.
+    handles: Vec<Handle>,
 }
 
 /// What a node has beside its host.
@@ -135,6 +137,9 @@ impl Edm {
             let link = links.up(node);
             let name = (flights.next(), item.stream(item.to));
             let start = link.send_in(now, item.size(), name, |name, by| flights.put_off(name, by));
+            if let Payload::Chunk(_, Some(token)) = item.payload {
+                sim.leaves(token.0, start);
+            }
             if let Some(tracks) = tracks {
                 tracks.up(sim.timeline(), &item, start, start + link.tail(blocks));
             }
@@ -403,6 +408,9 @@ impl Edm {
             }
             // The memory itself is not simulated: its access time is in the delay.
             Payload::Request(request) => {
+                if let Some(&handle) = self.handles.get(request.address_slot()) {
+                    sim.at_memory(handle, now);
+                }
                 let _served = host.on_request(now, request.into());
             }
             Payload::Grant(grant) => host.on_grant(now, grant),
@@ -447,6 +455,7 @@ impl Fabric for Edm {
             delivered: Bytes(0),
             violation: None,
             tracks: None,
+            handles: Vec::new(),
         }
     }
 
@@ -466,11 +475,17 @@ impl Fabric for Edm {
                 Op::ReadModifyWrite { operation: RmwOperation::FetchAndAdd(1) }
             }
         };
+        let slot = message.index % ADDRESS_SLOTS;
+        if sim.is_watched() {
+            let slot = slot as usize;
+            self.handles.resize(self.handles.len().max(slot + 1), handle);
+            self.handles[slot] = handle;
+        }
         let request = Request {
             token: Token(handle),
             peer: NodeId::at(message.memory),
             // Every message has bytes of its own.
-            address: Address(message.index % ADDRESS_SLOTS * MESSAGE_BYTES_MAX.0),
+            address: Address(slot * MESSAGE_BYTES_MAX.0),
             op,
             fence: false,
         };
