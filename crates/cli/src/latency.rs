@@ -2,10 +2,11 @@
 
 use clap::{Args, ValueEnum};
 use ethermem_sim::budget::{Cost, Operation, Stack, Stage, Timing, edm_stages, mac_stages};
+use ethermem_sim::engine::Fabric as _;
+use ethermem_sim::fabrics::edm::Edm;
 use ethermem_sim::fabrics::{self, FABRIC_NAMES};
 use ethermem_sim::output::{TableStyle, TextTable};
 use ethermem_sim::scenario::{Changes, LINK_GBPS, Scenario, Setting};
-use ethermem_sim::workload::MESSAGE_BYTES_MAX;
 use ethermem_sim::{FabricConfig, Kind};
 use ethermem_units::Bytes;
 use serde::Serialize;
@@ -36,7 +37,7 @@ pub(crate) struct Arguments {
 
     /// Simulate one message of so many bytes and show what comes on top of the stages
     #[arg(long, value_name = "BYTES",
-          value_parser = clap::value_parser!(u64).range(1..=MESSAGE_BYTES_MAX))]
+          value_parser = clap::value_parser!(u64).range(1..=Edm::MESSAGE_BYTES_MAX))]
     bytes: Option<u64>,
 
     /// Set a key of the scenario that says what the network is: fabric.propagation_ns=50

@@ -141,8 +141,9 @@ pub(crate) fn run_on<F: Fabric>(
     let config = &scenario.fabric;
     let seed = scenario.run.seed;
     let refused = |error| RunFailure::Run(RunError::Source(error));
-    options.fabric.check_topology(config.topology).map_err(refused)?;
-    let mut source = messages(scenario).map_err(refused)?;
+    options.fabric.check(scenario).map_err(refused)?;
+    let messages = messages(scenario).map_err(refused)?;
+    let mut source = Bounded { messages, fabric: options.fabric };
     let mut watch = Watch::<F> {
         recorder: Recorder::new(window(scenario, source.messages_total())),
         alone: Alone::new(config),
@@ -161,7 +162,7 @@ pub(crate) fn run_on<F: Fabric>(
         engine.watch_ways();
     }
     let end = engine
-        .run(source.as_mut(), &mut watch, options.interrupt, options.progress)
+        .run(&mut source, &mut watch, options.interrupt, options.progress)
         .map_err(RunFailure::Run)?;
     let wall_s = started.elapsed().as_secs_f64();
     if end.interrupted {
@@ -261,6 +262,26 @@ fn window(scenario: &Scenario, messages_total: Option<u64>) -> Window {
     Window::cut(total, share(scenario.run.warmup_fraction), share(scenario.run.cooldown_fraction))
 }
 
+/// Messages that the fabric can move; the first that it cannot ends the run.
+struct Bounded<'f> {
+    messages: Box<dyn MessageSource>,
+    fabric: &'f FabricEntry,
+}
+
+impl MessageSource for Bounded<'_> {
+    fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
+        let message = self.messages.next_message()?;
+        if let Some(message) = &message {
+            self.fabric.check_bytes(message.bytes)?;
+        }
+        Ok(message)
+    }
+
+    fn messages_total(&self) -> Option<u64> {
+        self.messages.messages_total()
+    }
+}
+
 /// Takes the outcomes of a run: to the statistics, and to the file of messages.
 struct Watch<F: Fabric> {
     recorder: Recorder,
@@ -344,5 +365,28 @@ mod tests {
     fn a_label_is_the_name_without_folders_and_extension() {
         assert_eq!(label_of("scenarios/app-spark.toml"), "app-spark");
         assert_eq!(label_of(".."), "..");
+    }
+
+    #[test]
+    fn messages_that_a_fabric_cannot_move_are_refused_in_a_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let trace = folder.path().join("t.csv");
+        let rows = "arrival_ns,kind,compute,memory,bytes\n0,write,0,1,64\n9,write,0,1,4194241\n";
+        std::fs::write(&trace, rows).expect("written");
+        let traced = "[fabric]\nnodes = 2\n[workload]\nkind = \"trace\"\ntrace = \"t.csv\"\n";
+        let drawn = "[workload]\nsize_cdf = \"web-search\"\nmessages = 5\nread_fraction = 0\n";
+        for (text, most) in [(traced, 4_194_241), (drawn, 29_200_000)] {
+            let path = folder.path().join("s.toml");
+            let scenario = Scenario::parse(text, &path, crate::fabrics::FABRIC_NAMES);
+            let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+            let on = |name| {
+                let fabric = crate::fabrics::find(name).expect("of the registry");
+                run(&scenario, RunOptions::of(fabric)).map_err(|error| error.to_string())
+            };
+            let expected =
+                format!("fabric edm moves at most 4194240 B in a message, and one has {most}");
+            assert_eq!(on("edm").expect_err("too long"), expected);
+            assert!(on("pfabric").is_ok());
+        }
     }
 }

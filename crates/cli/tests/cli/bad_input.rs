@@ -138,7 +138,8 @@ fn arguments() {
     refused(
         folder,
         &["workload", "show", "hadup"],
-        "hadup: no such file: allowed are files and hadoop, spark, sparksql, graphlab, memcached",
+        "hadup: no such file: allowed are files and hadoop, spark, sparksql, graphlab, memcached, \
+         web-search",
     );
 }
 

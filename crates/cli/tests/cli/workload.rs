@@ -34,7 +34,7 @@ fn built_in_workloads_are_listed_and_shown_alike() {
     let list = json(&["workload", "list"]);
     let names: Vec<&str> =
         list.as_array().unwrap().iter().map(|entry| entry["workload"].as_str().unwrap()).collect();
-    assert_eq!(names, ["hadoop", "spark", "sparksql", "graphlab", "memcached"]);
+    assert_eq!(names, ["hadoop", "spark", "sparksql", "graphlab", "memcached", "web-search"]);
     for entry in list.as_array().unwrap() {
         let shown = json(&["workload", "show", entry["workload"].as_str().unwrap()]);
         for (key, value) in entry.as_object().unwrap() {

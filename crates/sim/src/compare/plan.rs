@@ -187,7 +187,7 @@ impl<'s> Request<'s> {
         {
             for fabric in &fabrics {
                 fabric
-                    .check_topology(point.scenario.fabric.topology)
+                    .check(&point.scenario)
                     .map_err(|error| InputError::file(file, error.to_string()))?;
             }
             let known = values.as_ref().is_none_or(|of| of.has(&experiment.name, &point.name));

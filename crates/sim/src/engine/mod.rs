@@ -30,6 +30,9 @@ pub trait Fabric: Sized {
     /// Whether it runs on a leaf-spine network, and not on a single switch alone.
     const LEAF_SPINE: bool = false;
 
+    /// Most data bytes of one message.
+    const MESSAGE_BYTES_MAX: u64 = crate::workload::MESSAGE_BYTES_MAX;
+
     /// The network that a configuration describes, idle.
     fn build(config: &crate::FabricConfig, seed: u64) -> Self;
 
@@ -294,13 +297,15 @@ impl<F: Fabric> Engine<F> {
         let mut interrupted = false;
         let mut look = EVENTS_PER_LOOK;
         let delay = self.fabric.submit_delay();
+        let at = |arrival: Option<Message>| arrival.map_or(Ps::MAX, |next| next.arrival + delay);
+        let mut submitted = at(arrival);
         loop {
-            let submitted = arrival.map_or(Ps::MAX, |message| message.arrival + delay);
             if !self.handle_before(submitted) {
                 let Some(message) = arrival else { break };
                 self.sim.now = submitted;
                 self.submit(&message);
                 arrival = source.next_message()?;
+                submitted = at(arrival);
             }
             if !self.sim.outcomes.is_empty() {
                 self.settle(observer);

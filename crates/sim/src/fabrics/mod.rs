@@ -28,7 +28,7 @@ use crate::metrics::RunResult;
 use crate::run::{RunFailure, RunOptions, run_on};
 use crate::scenario::Scenario;
 use crate::topology::Topology;
-use crate::workload::LinkBlocks;
+use crate::workload::{LinkBlocks, WorkloadConfig};
 
 /// A fabric as scenarios and commands know it.
 pub struct FabricEntry {
@@ -40,6 +40,8 @@ pub struct FabricEntry {
     pub blocks: fn(&FabricConfig, Kind, Bytes) -> LinkBlocks,
     /// How long a message takes from submission to completion with nothing else in the fabric.
     pub alone: fn(&FabricConfig, Kind, Bytes) -> Ps,
+    /// See [`Fabric::MESSAGE_BYTES_MAX`].
+    pub message_bytes_max: u64,
     leaf_spine: bool,
     pub(crate) run: fn(&Scenario, RunOptions<'_>) -> Result<RunResult, RunFailure>,
 }
@@ -53,21 +55,37 @@ impl FabricEntry {
             summary,
             blocks: F::blocks,
             alone: alone::<F>,
+            message_bytes_max: F::MESSAGE_BYTES_MAX,
             leaf_spine: F::LEAF_SPINE,
             run: run_on::<F>,
         }
     }
 
-    /// Whether the fabric runs on a topology.
+    /// Whether the fabric runs a scenario, as far as that is known without its messages.
     ///
     /// # Errors
-    /// [`SourceError`] that says on which it does.
-    pub fn check_topology(&self, topology: Topology) -> Result<(), SourceError> {
-        if topology == Topology::SingleSwitch || self.leaf_spine {
+    /// [`SourceError`] that says on which topology it runs, or what messages it moves.
+    pub fn check(&self, scenario: &Scenario) -> Result<(), SourceError> {
+        if scenario.fabric.topology != Topology::SingleSwitch && !self.leaf_spine {
+            let name = self.name;
+            let problem =
+                format!("fabric {name} runs on fabric.topology = \"single-switch\" alone");
+            return Err(SourceError(problem));
+        }
+        match &scenario.workload {
+            WorkloadConfig::Poisson(config) => self.check_bytes(config.sizes.quantile(1.0)),
+            WorkloadConfig::Trace(_) => Ok(()),
+        }
+    }
+
+    /// Whether the fabric moves so many bytes in one message.
+    pub(crate) fn check_bytes(&self, bytes: Bytes) -> Result<(), SourceError> {
+        if bytes.0 <= self.message_bytes_max {
             return Ok(());
         }
-        let name = self.name;
-        let problem = format!("fabric {name} runs on fabric.topology = \"single-switch\" alone");
+        let (name, most, bytes) = (self.name, self.message_bytes_max, bytes.0);
+        let problem =
+            format!("fabric {name} moves at most {most} B in a message, and one has {bytes}");
         Err(SourceError(problem))
     }
 }

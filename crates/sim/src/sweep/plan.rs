@@ -198,7 +198,7 @@ impl<'s> Request<'s> {
             let fabrics = if self.fabrics.is_empty() { &own[..] } else { &self.fabrics };
             for &fabric in fabrics {
                 fabric
-                    .check_topology(scenario.fabric.topology)
+                    .check(&scenario)
                     .map_err(|error| InputError::file(self.file, error.to_string()))?;
                 for seed in self.seeds.of(scenario.run.seed) {
                     let mut scenario = scenario.clone();

@@ -2,8 +2,8 @@
 
 use ethermem_units::Bytes;
 
-/// Most data bytes of one message: what a length on the wire can say.
-pub const MESSAGE_BYTES_MAX: u64 = ethermem_wire::Length::MAX.bytes().0;
+/// Most data bytes of one message of any workload; a fabric may allow fewer.
+pub const MESSAGE_BYTES_MAX: u64 = 1 << 30;
 
 /// Sizes of a segment that [`SizeDistribution::expectation`] visits one by one; a longer segment is
 /// sampled at as many evenly spaced sizes.
@@ -43,7 +43,7 @@ impl SizeDistribution {
     /// When `bytes` is 0 or over [`MESSAGE_BYTES_MAX`].
     #[must_use]
     pub fn fixed(bytes: Bytes) -> SizeDistribution {
-        SizeDistribution::from_points(&[(bytes.0, 1.0)]).expect("1 B to 4 MiB - 64 B")
+        SizeDistribution::from_points(&[(bytes.0, 1.0)]).expect("1 B to 1 GiB")
     }
 
     /// The distribution with P(size <= s) = F(s) at every whole s, where F goes through `points`
@@ -263,8 +263,8 @@ mod tests {
         type Case = (&'static [(u64, f64)], usize, &'static str);
         let cases: [Case; 8] = [
             (&[], 0, "the last probability is 0: allowed is 1"),
-            (&[(0, 1.0)], 0, "size_bytes = 0: allowed are 1 to 4194240"),
-            (&[(4_194_241, 1.0)], 0, "size_bytes = 4194241: allowed are 1 to 4194240"),
+            (&[(0, 1.0)], 0, "size_bytes = 0: allowed are 1 to 1073741824"),
+            (&[((1 << 30) + 1, 1.0)], 0, "size_bytes = 1073741825: allowed are 1 to 1073741824"),
             (&[(1, 1.5)], 0, "cumulative_probability = 1.5: allowed are 0 to 1"),
             (&[(1, f64::NAN)], 0, "cumulative_probability = NaN: allowed are 0 to 1"),
             (&[(9, 0.0), (8, 1.0)], 1, "size_bytes = 8 after 9: allowed is no smaller one"),

@@ -429,6 +429,8 @@ impl Edm {
 
 impl Fabric for Edm {
     type Event = Event;
+    /// What a length on the wire can say.
+    const MESSAGE_BYTES_MAX: u64 = MESSAGE_BYTES_MAX.0;
 
     fn build(config: &FabricConfig, seed: u64) -> Edm {
         let nodes = config.nodes;

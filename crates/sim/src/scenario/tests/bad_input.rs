@@ -63,7 +63,7 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
         ("[workload]\nload = inf\n", "s.toml:2: workload.load = inf: allowed are over 0 to 1"),
         (
             "[workload]\nmessage_bytes = 0\n",
-            "s.toml:2: workload.message_bytes = 0: allowed are 1 to 4194240",
+            "s.toml:2: workload.message_bytes = 0: allowed are 1 to 1073741824",
         ),
         (
             "[workload]\nmessages = 0\n",
@@ -124,7 +124,7 @@ fn keys_that_do_not_fit_together_are_refused() {
         (
             "[workload]\nsize_cdf = \"redis.csv\"\n",
             "s.toml:2: workload.size_cdf = \"redis.csv\": no such file: allowed are files and \
-             hadoop, spark, sparksql, graphlab, memcached",
+             hadoop, spark, sparksql, graphlab, memcached, web-search",
         ),
         (
             "[workload]\nkind = \"trace\"\n",

@@ -127,10 +127,10 @@ mod tests {
             (Row { compute: 8, ..ROW }, "compute = 8: allowed are 0 to 7"),
             (Row { memory: 65_536, ..ROW }, "memory = 65536: allowed are 0 to 7"),
             (Row { compute: 7, ..ROW }, "compute = memory = 7: allowed are two different nodes"),
-            (Row { bytes: 0, ..ROW }, "bytes = 0 of a read: allowed are 1 to 4194240"),
+            (Row { bytes: 0, ..ROW }, "bytes = 0 of a read: allowed are 1 to 1073741824"),
             (
-                Row { bytes: 4_194_241, ..ROW },
-                "bytes = 4194241 of a read: allowed are 1 to 4194240",
+                Row { bytes: (1 << 30) + 1, ..ROW },
+                "bytes = 1073741825 of a read: allowed are 1 to 1073741824",
             ),
             (
                 Row { bytes: 9, kind: Kind::ReadModifyWrite, ..ROW },
