@@ -2,7 +2,8 @@
 //!
 //! Connections are open: no handshake. A request is acknowledged by its response. A host's flows
 //! have their interface in turn, a packet each, as under Linux's `fq` with small queues: what a
-//! window lets go waits in its flow, and never in front of another flow's packets.
+//! window lets go waits in its flow, and never in front of another flow's packets. Acknowledgements
+//! are flows of their own there, of a packet each.
 
 use std::collections::VecDeque;
 
@@ -63,13 +64,36 @@ pub struct Stream<C: Congestion> {
     ramp: Bytes,
 }
 
-/// The flows of a node that their windows let send.
+/// What waits for the interface of a node.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    /// A flow that its window lets send.
+    Flow(FlowId),
+    /// An acknowledgement for a flow.
+    Answer(FlowId, Header),
+}
+
+impl Turn {
+    fn is_of(&self, flow: FlowId) -> bool {
+        let (Turn::Flow(own) | Turn::Answer(own, _)) = *self;
+        own == flow
+    }
+}
+
+/// What a node sends in turn.
 #[derive(Debug, Default)]
 struct Turns {
-    flows: VecDeque<FlowId>,
+    waiting: VecDeque<Turn>,
     /// Whose packet the interface has, and which waits again once it has left.
     sending: Option<FlowId>,
     woken: bool,
+}
+
+impl Turns {
+    fn forget(&mut self, flow: FlowId) {
+        self.waiting.retain(|turn| !turn.is_of(flow));
+        self.sending = self.sending.filter(|&own| own != flow);
+    }
 }
 
 /// Both ends of a flow.
@@ -98,7 +122,7 @@ impl<C: Congestion> Stream<C> {
         let node = opened.source;
         if !opened.state.waiting && opened.state.sender.may_send() {
             opened.state.waiting = true;
-            self.turns[usize::from(node)].flows.push_back(flow);
+            self.turns[usize::from(node)].waiting.push_back(Turn::Flow(flow));
         }
         self.take_turns(net, node);
     }
@@ -108,7 +132,7 @@ impl<C: Congestion> Stream<C> {
         let now = net.now();
         loop {
             let turns = &mut self.turns[usize::from(node)];
-            if turns.flows.is_empty() && turns.sending.is_none() {
+            if turns.waiting.is_empty() && turns.sending.is_none() {
                 return;
             }
             let free = net.interface_free(node);
@@ -118,8 +142,16 @@ impl<C: Congestion> Stream<C> {
                 }
                 return;
             }
-            turns.flows.extend(turns.sending.take());
-            let Some(flow) = turns.flows.pop_front() else { return };
+            turns.waiting.extend(turns.sending.take().map(Turn::Flow));
+            let flow = match turns.waiting.pop_front() {
+                None => return,
+                Some(Turn::Flow(flow)) => flow,
+                Some(Turn::Answer(flow, header)) => {
+                    let from = End::Destination;
+                    net.send(flow, Outgoing { from, data_bytes: 0, rank: 0, header });
+                    continue;
+                }
+            };
             let state = &mut net.flow_mut(flow).state;
             let taken = state.sender.take(now);
             state.waiting = state.sender.may_send();
@@ -132,11 +164,12 @@ impl<C: Congestion> Stream<C> {
 
     fn settle(&mut self, net: &mut Net<'_, Self>, flow: FlowId) {
         let opened = net.flow_mut(flow);
+        let (source, destination) = (opened.source, opened.destination);
         if std::mem::take(&mut opened.state.waiting) {
-            let turns = &mut self.turns[usize::from(opened.source)];
-            turns.flows.retain(|&other| other != flow);
-            turns.sending = turns.sending.filter(|&other| other != flow);
+            self.turns[usize::from(source)].forget(flow);
         }
+        // All is acknowledged: more answers would name a flow that is another by then.
+        self.turns[usize::from(destination)].forget(flow);
         net.settle(flow);
     }
 
@@ -159,16 +192,19 @@ impl<C: Congestion> Stream<C> {
     fn on_data(&mut self, net: &mut Net<'_, Self>, packet: &Packet<Header>, position: u32) {
         let flow = net.flow_mut(packet.flow);
         let (purpose, packets) = (flow.purpose, flow.packets);
+        let done = flow.state.sender.done();
         let received = &mut flow.state.received;
         let complete = received.insert(position) && received.count() == packets;
         let ack = received.first_missing();
         if complete {
             net.deliver(packet.flow);
         }
-        if purpose == Purpose::Data {
+        // One that has settled may be another flow before an answer has its turn.
+        if purpose == Purpose::Data && !done {
             let header = Header::Acknowledgement(ack, packet.marked);
-            let outgoing = Outgoing { from: End::Destination, data_bytes: 0, rank: 0, header };
-            net.send(packet.flow, outgoing);
+            let node = packet.destination;
+            self.turns[usize::from(node)].waiting.push_back(Turn::Answer(packet.flow, header));
+            self.take_turns(net, node);
         }
     }
 
