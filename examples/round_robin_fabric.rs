@@ -11,18 +11,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::path::Path;
 
-use ethermem_sim::FabricConfig;
+use ethermem_sim::fabrics::raw_ethernet::Frames;
 use ethermem_sim::fabrics::{FABRIC_NAMES, FabricEntry, find};
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::{TableStyle, runs_table};
-use ethermem_sim::packet::{
-    Discipline, End, FlowId, Net, Outgoing, Packet, PacketFabric, PacketId, Packets, Purpose,
-    Transport,
-};
+use ethermem_sim::packet::{Discipline, FlowId, PacketFabric, PacketId, Packets};
 use ethermem_sim::run::{RunOptions, run};
 use ethermem_sim::scenario::Scenario;
-use ethermem_sim::topology::{Layout, PortKind};
-use ethermem_units::Bytes;
 
 /// Packets by flow, and the flow that was served last.
 #[derive(Default)]
@@ -56,51 +51,10 @@ impl Discipline<()> for InTurn {
     }
 }
 
-/// Hosts that hand all to their interface at once.
-struct AtOnce;
-
-impl Transport for AtOnce {
-    /// Frames that have come.
-    type Flow = u32;
-    type Header = ();
-    type Queue = InTurn;
-
-    fn new(_config: &FabricConfig, _layout: &Layout) -> AtOnce {
-        AtOnce
-    }
-
-    fn header_bytes(_config: &FabricConfig) -> Bytes {
-        Bytes(0)
-    }
-
-    fn queue(&self, _kind: PortKind, _seed: u64) -> InTurn {
-        InTurn::default()
-    }
-
-    fn start(&mut self, net: &mut Net<'_, AtOnce>, flow: FlowId) {
-        let opened = net.flow_mut(flow);
-        opened.state = 0;
-        let (packets, purpose) = (opened.packets, opened.purpose);
-        for position in 0..packets {
-            let data_bytes = net.data_bytes(flow, position);
-            net.send(flow, Outgoing { from: End::Source, data_bytes, rank: 0, header: () });
-        }
-        if purpose == Purpose::Data {
-            net.settle(flow);
-        }
-    }
-
-    fn on_packet(&mut self, net: &mut Net<'_, AtOnce>, packet: &Packet<()>) {
-        let flow = net.flow_mut(packet.flow);
-        flow.state += 1;
-        if flow.state == flow.packets {
-            net.deliver(packet.flow);
-        }
-    }
-}
-
-const ROUND_ROBIN: FabricEntry =
-    FabricEntry::new::<PacketFabric<AtOnce>>("round-robin", "MAC frames, messages served in turn");
+const ROUND_ROBIN: FabricEntry = FabricEntry::new::<PacketFabric<Frames<InTurn>>>(
+    "round-robin",
+    "MAC frames, messages served in turn",
+);
 
 fn compare(scenario: &Scenario) -> Result<[RunResult; 2], String> {
     let first_come = find("raw-ethernet").ok_or("no raw-ethernet")?;

@@ -3,39 +3,41 @@
 //! The stage latencies are those of Table 1. There is no transport: hosts send at once, first come
 //! first served, and switches have buffer for all, so nothing is lost and everything queues.
 
+use std::marker::PhantomData;
+
 use ethermem_units::Bytes;
 
 use crate::FabricConfig;
 use crate::packet::{
-    DropTail, End, FlowId, Net, Outgoing, Packet, PacketFabric, Purpose, Transport,
+    Discipline, DropTail, End, FlowId, Net, Outgoing, Packet, PacketFabric, Purpose, Transport,
 };
 use crate::topology::{Layout, PortKind};
 
 /// See the module.
-pub type RawEthernet = PacketFabric<Frames>;
+pub type RawEthernet = PacketFabric<Frames<DropTail>>;
 
-/// No transport.
-pub struct Frames;
+/// No transport, over ports of any discipline without parameters.
+pub struct Frames<Q>(PhantomData<Q>);
 
-impl Transport for Frames {
+impl<Q: Discipline<()> + Default> Transport for Frames<Q> {
     /// Frames that have come.
     type Flow = u32;
     type Header = ();
-    type Queue = DropTail;
+    type Queue = Q;
 
-    fn new(_config: &FabricConfig, _layout: &Layout) -> Frames {
-        Frames
+    fn new(_config: &FabricConfig, _layout: &Layout) -> Frames<Q> {
+        Frames(PhantomData)
     }
 
     fn header_bytes(_config: &FabricConfig) -> Bytes {
         Bytes(0)
     }
 
-    fn queue(&self, _kind: PortKind, _seed: u64) -> DropTail {
-        DropTail::ENDLESS
+    fn queue(&self, _kind: PortKind, _seed: u64) -> Q {
+        Q::default()
     }
 
-    fn start(&mut self, net: &mut Net<'_, Frames>, flow: FlowId) {
+    fn start(&mut self, net: &mut Net<'_, Frames<Q>>, flow: FlowId) {
         let opened = net.flow_mut(flow);
         opened.state = 0;
         let (packets, purpose) = (opened.packets, opened.purpose);
@@ -49,7 +51,7 @@ impl Transport for Frames {
         }
     }
 
-    fn on_packet(&mut self, net: &mut Net<'_, Frames>, packet: &Packet<()>) {
+    fn on_packet(&mut self, net: &mut Net<'_, Frames<Q>>, packet: &Packet<()>) {
         let flow = net.flow_mut(packet.flow);
         flow.state += 1;
         if flow.state == flow.packets {

@@ -68,6 +68,13 @@ impl DropTail {
     pub const ENDLESS: DropTail = DropTail { limit_bytes: u64::MAX, mark_bytes: u64::MAX };
 }
 
+/// [`DropTail::ENDLESS`].
+impl Default for DropTail {
+    fn default() -> DropTail {
+        DropTail::ENDLESS
+    }
+}
+
 impl<H> Discipline<H> for DropTail {
     const IN_ORDER: bool = true;
 
