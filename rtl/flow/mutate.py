@@ -94,6 +94,36 @@ MUTANTS = [
         [bench("em_ordered_list"), proof("em_ordered_list")],
     ),
     (
+        "common/em_crc.sv",
+        "assign rest    = crc_i >> bits;",
+        "assign rest    = '0;",
+        [bench("em_crc")],
+    ),
+    (
+        "common/em_crc8.sv",
+        "({content_i, sub_type_i})",
+        "({sub_type_i, content_i})",
+        [bench("em_crc8"), bench("em_control_decode")],
+    ),
+    (
+        "common/em_crc16.sv",
+        "16'h1021",
+        "16'h8005",
+        [bench("em_crc")],
+    ),
+    (
+        "common/em_crc32c.sv",
+        "32'h1edc6f41",
+        "32'h04c11db7",
+        [bench("em_crc")],
+    ),
+    (
+        "common/em_crc32.sv",
+        "32'h04c11db7",
+        "32'h1edc6f41",
+        [bench("em_crc")],
+    ),
+    (
         "phy/em_scrambler.sv",
         "localparam int unsigned NearTap = 39;",
         "localparam int unsigned NearTap = 38;",
@@ -107,8 +137,8 @@ MUTANTS = [
     ),
     (
         "phy/em_control_decode.sv",
-        "feedback = crc8[0] ^ covered[i];",
-        "feedback = crc8[0] ^ (i > 0 && covered[i]);",
+        "is_edm && is_sub_type && !is_crc;",
+        "is_edm && !is_crc;",
         [bench("em_control_decode")],
     ),
     (

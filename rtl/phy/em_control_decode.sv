@@ -18,19 +18,14 @@ module em_control_decode
 );
 
   control_t control;
+  logic [7:0] crc;
   logic is_control, is_type, is_edm, is_sub_type, is_crc;
 
-  /// Bit by bit in line order, reflected.
-  function automatic logic [7:0] crc8(logic [ContentBits+7:0] covered);
-    logic [7:0] poly;
-    logic feedback;
-    poly = {<<{Crc8Poly}};
-    crc8 = Crc8Init;
-    for (int unsigned i = 0; i < ContentBits + 8; i++) begin
-      feedback = crc8[0] ^ covered[i];
-      crc8     = {1'b0, crc8[7:1]} ^ (feedback ? poly : 8'h0);
-    end
-  endfunction
+  em_crc8 u_crc (
+      .sub_type_i(control.sub_type),
+      .content_i (control.content),
+      .crc_o     (crc)
+  );
 
   assign control    = payload_i;
   assign is_control = header_i == SyncControl;
@@ -42,7 +37,7 @@ module em_control_decode
       BlockTerminate7};
   assign is_sub_type = control.sub_type inside {
       SubStart, SubTerminate, SubSingle, SubNotification, SubGrant};
-  assign is_crc = control.crc == crc8({control.content, control.sub_type});
+  assign is_crc = control.crc == crc;
 
   assign bad_sync_o     = header_i != SyncControl && header_i != SyncData;
   assign bad_type_o     = is_control && !is_type;
