@@ -142,6 +142,24 @@ MUTANTS = [
         [bench("em_control_decode")],
     ),
     (
+        "host/em_encode_control.sv",
+        "{payload: control, header: SyncControl}",
+        "{payload: control, header: SyncData}",
+        [bench("em_encode_request"), bench("em_encode_chunk")],
+    ),
+    (
+        "host/em_encode_request.sv",
+        "covered[4+:NodeBits]   = '0;",
+        "",
+        [bench("em_encode_request")],
+    ),
+    (
+        "host/em_encode_chunk.sv",
+        "(left > bytes_t'(i))",
+        "(left >= bytes_t'(i))",
+        [bench("em_encode_chunk")],
+    ),
+    (
         "sched/em_sched_matcher.sv",
         "assign asks[d] = request_q[d] && asked_q[d] == PortWidth'(s);",
         "assign asks[d] = request_q[d];",
