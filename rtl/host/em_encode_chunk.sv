@@ -1,4 +1,4 @@
-/// A chunk of data from its fields and words, block by block, or the word that a grant stays unused.
+/// A chunk of data from its fields and words, block by block, or word that a grant stays unused.
 ///
 /// The first block is in the output register one edge after the fields were taken, the others
 /// follow as fast as words come. The next fields are taken with the last block's loading.
