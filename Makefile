@@ -41,6 +41,11 @@ rtl: ## Run the RTL's tests, its equivalence with the Rust model and its proofs
 rtl-mutate: ## Corrupt each module of the RTL and see its tests fail
 	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py rtl python -m flow.mutate
 
+.PHONY: synth
+synth: ## Synthesise the RTL: cells, levels, FPGAs, and what 512 ports would take
+	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py synth python -m flow.synth
+	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py synth python -m flow.synth_figure
+
 .PHONY: bench
 bench: ## Measure every target, then the parts by themselves
 	$(CARGO) bench --locked -p ethermem-sim --bench targets

@@ -1,0 +1,56 @@
+"""What `make synth` measures: each module on generic gates, and what N makes large for all."""
+
+from flow import sources
+
+# Ports in the parameters of what grows with them; the rest is measured as its defaults are.
+GROWS = {
+    "em_arb_prio": ("Requests", {}),
+    "em_arb_rr": ("Requests", {}),
+    "em_min_tree": ("Inputs", {"KeyWidth": 67}),
+    "em_ordered_list": ("Groups", {"KeyWidth": 16, "IdWidth": 16}),
+    "em_sched_hold": ("Ports", {}),
+    "em_sched_matcher": ("Ports", {}),
+    "em_scheduler": ("Ports", {}),
+}
+PORTS = [2, 4, 8]
+# Parts go further than the whole does.
+FURTHER = {
+    "em_arb_prio": [16, 32, 64],
+    "em_arb_rr": [16, 32, 64],
+    "em_min_tree": [16, 32, 64],
+    "em_ordered_list": [16, 32, 64],
+    "em_sched_hold": [16],
+    "em_sched_matcher": [16, 32],
+}
+TARGETS = ["small", "quick", "xcup", "ecp5"]
+SCHEDULERS = ["em_scheduler"]
+
+
+def parameters(top, ports):
+    """The parameters of a module for so many ports."""
+    name, others = GROWS[top]
+    chosen = {name: ports, **others}
+    if top == "em_ordered_list":
+        # X places for each source.
+        chosen["Depth"] = 3 * ports
+    return chosen
+
+
+def job(top, target, ports=None):
+    """One synthesis."""
+    chosen = parameters(top, ports) if ports else {}
+    return {"top": top, "target": target, "ports": ports, "parameters": chosen}
+
+
+def all_jobs():
+    """Every synthesis, the long ones first."""
+    grown = [(top, ports) for top in GROWS for ports in [*PORTS, *FURTHER.get(top, [])]]
+    grown.sort(key=lambda case: (case[0] not in SCHEDULERS, -case[1]))
+    jobs = [job(top, target, ports) for target in ("quick", "small") for top, ports in grown]
+    jobs += [
+        job(top, target, n) for target in ("ecp5", "xcup") for top in SCHEDULERS for n in PORTS
+    ]
+    rest = [
+        top for top in sorted(sources.files()) if top not in GROWS and not top.endswith("_proof")
+    ]
+    return jobs + [job(top, target) for target in TARGETS for top in rest]

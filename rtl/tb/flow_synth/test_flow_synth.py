@@ -1,0 +1,43 @@
+"""The synthesis flow counts what a module is known to have, and its fits find a known power."""
+
+import json
+
+import pytest
+
+from flow import synth, synth_cases, synth_fit, synth_job
+
+
+def test_a_small_module_has_the_registers_it_declares():
+    rows = [synth.synthesised(synth_cases.job("em_sync", target)) for target in ("small", "quick")]
+    for row in rows:
+        # Two stages of one bit, and nothing between them.
+        assert (row["flip_flops"], row["cells"], row["memory_bits"]) == (2, 2, 0), row
+    assert synth.synthesised(synth_cases.job("em_arb_prio", "quick", 4))["levels"] > 1
+
+
+def test_a_result_is_kept_until_the_parameters_change():
+    job = synth_cases.job("em_arb_prio", "small", 2)
+    first = synth.synthesised(job)
+    assert synth.synthesised(job) == first
+    assert synth.synthesised(synth_cases.job("em_arb_prio", "small", 8))["cells"] > first["cells"]
+
+
+def test_a_harness_leaves_no_pin_of_the_module_open():
+    text = synth_job.harness("m", [("input", 1, "clk_i"), ("input", 3, "a"), ("output", 2, "b")])
+    assert "m u_dut(.clk_i(clk), .a(inputs_q[1 +: 3]), .b(outputs[1 +: 2]));" in text
+    assert "wire [3:0] inputs" in text and "wire [2:0] outputs" in text
+
+
+def test_a_fit_finds_the_power_and_doubts_what_scatters():
+    exact = synth_fit.fit([(n, 7.0 * n**2) for n in (2, 4, 8, 16)])
+    assert exact["exponent"] == pytest.approx(2)
+    assert exact["at_512"] == pytest.approx(7 * 512**2)
+    assert exact["at_512_high"] == pytest.approx(exact["at_512_low"])
+    bent = synth_fit.fit([(2, 10), (4, 50), (8, 120), (16, 900)])
+    assert bent["at_512_low"] < bent["at_512"] / 2 < bent["at_512_high"]
+
+
+def test_every_case_names_a_module_and_json_takes_it():
+    for job in synth_cases.all_jobs():
+        json.dumps(job)
+        assert job["target"] in synth_job.TARGETS
