@@ -18,7 +18,7 @@ PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm
 
 .PHONY: help
 help: ## List the commands
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | \
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' Makefile | \
 	    while IFS='|' read -r name what; do printf '  make %-12s %s\n' "$$name" "$$what"; done
 
 .PHONY: build
@@ -28,6 +28,14 @@ build: ## Build the release binary
 .PHONY: run
 run: build ## Run the main job: every workload on EDM and its references, into out/report
 	$(TARGET)/release/ethermem report --out $(REPORT)
+
+.PHONY: figure8
+figure8: build ## Run figure 8 of EDM's paper, as we measure and as published, into out/figure8*
+	for part in figure8a figure8b; do \
+	    $(TARGET)/release/ethermem compare scenarios/$$part.toml --out out/$$part; \
+	    $(TARGET)/release/ethermem compare scenarios/$$part.toml --method published \
+	        --out out/$$part-published; \
+	done
 
 .PHONY: test
 test: ## Run all tests; the last line counts them

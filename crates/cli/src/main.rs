@@ -8,6 +8,7 @@
 mod compare;
 mod fabrics;
 mod failure;
+mod folder;
 mod interrupt;
 mod latency;
 mod output;

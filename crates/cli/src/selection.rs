@@ -74,6 +74,24 @@ impl Selection {
         Ok(Some((file.display().to_string(), comparison)))
     }
 
+    /// These arguments as they were given.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words: Vec<String> = Vec::new();
+        words.extend(self.scenario.iter().map(|path| path.display().to_string()));
+        if let Some(trace) = &self.trace {
+            words.extend(["--trace".to_owned(), trace.display().to_string()]);
+        }
+        if let Some(format) = self.trace_format {
+            words.extend(["--trace-format".to_owned(), format.name().to_owned()]);
+        }
+        if let Some(seed) = self.seed {
+            words.extend(["--seed".to_owned(), seed.to_string()]);
+        }
+        let set = self.settings.iter().map(ToString::to_string);
+        words.extend(set.flat_map(|setting| ["--set".to_owned(), setting]));
+        words
+    }
+
     /// What `--set` says of a run, and not of a comparison.
     pub(crate) fn settings_of_scenario(&self) -> Vec<String> {
         let of_scenario = |set: &&Setting| !set.key().starts_with("compare.");

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use ethermem_sim::compare::{
-    Compared, ComparedPoint, Comparison, Experiment, Order, Place, leads, leads_rows, points_rows,
+    Compared, ComparedPoint, Comparison, Experiment, Order, Place, leads, leads_rows, points_page,
+    points_rows,
 };
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::{TableStyle, TextTable};
+use ethermem_sim::report::ReportInput;
 use ethermem_sim::run::shell_line;
 use ethermem_sim::scenario::Scenario;
 
-use super::Arguments;
+use super::page::Page;
+use super::{Arguments, baseline_of};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::runner::{Job, run_all};
@@ -30,10 +33,24 @@ pub(super) fn run(
     name: &str,
     comparison: &Comparison,
 ) -> Result<(), Failure> {
-    let runs = runs_of(comparison, fabrics_of(arguments, comparison));
+    let fabrics = fabrics_of(arguments, comparison);
+    let page = Page::prepare(arguments)?;
+    let runs = runs_of(comparison, fabrics);
     let results = run_points(arguments, name, comparison, &runs)?;
     let rows = rows_of(comparison, &runs, results)?;
-    arguments.format.print(&rows, |rows, style| text(rows, comparison.baseline.name, style))
+    let baseline = baseline_of(comparison.baseline, fabrics).name;
+    arguments.format.print(&rows, |rows, style| text(rows, baseline, style))?;
+    let Some(page) = page else { return Ok(()) };
+    page.write(name, seed_of(&runs), &rows, |repeat| ReportInput {
+        lead: "At each point the same messages at the same times on every fabric, each run to its \
+               end; and beside them as many as fill as much of the fabric's own links."
+            .to_owned(),
+        ..points_page(&rows, baseline, repeat)
+    })
+}
+
+fn seed_of(runs: &[Run]) -> u64 {
+    runs.first().map_or(0, |run| run.scenario.run.seed)
 }
 
 /// Those asked for, or else the scenario's.
@@ -170,16 +187,7 @@ fn text(rows: &[Compared], baseline: &str, style: TableStyle) -> String {
     let places: Vec<(&Place, Option<f64>)> =
         rows.iter().map(|row| (&row.place, number(row))).collect();
     text += &order_lines(&Order::of(&places));
-    let runs = rows.iter().flat_map(|row| [Some(&row.same_messages), row.own_blocks.as_ref()]);
-    for run in runs.flatten() {
-        if run.messages_lost > 0 {
-            let (lost, started) = (run.messages_lost, run.messages_started);
-            text += &format!("{} {}: {lost} of {started} messages lost\n", run.fabric, run.label);
-        }
-        for notice in &run.notices {
-            text += &format!("{} {}: {notice}\n", run.fabric, run.label);
-        }
-    }
+    rows.iter().flat_map(Compared::said).for_each(|line| text += &format!("{line}\n"));
     text
 }
 

@@ -1,12 +1,16 @@
 //! `ethermem compare --method published`.
 
-use ethermem_sim::compare::{ByMethod, Comparison, Order, Place, PublishedMethod, method_rows};
+use ethermem_sim::compare::{
+    ByMethod, Comparison, Order, Place, PublishedMethod, method_page, method_rows,
+};
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::output::TableStyle;
+use ethermem_sim::report::ReportInput;
 use ethermem_sim::scenario::Scenario;
 
-use super::Arguments;
+use super::page::Page;
 use super::points::{fabrics_of, order_lines, place, table};
+use super::{Arguments, baseline_of};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::runner::{Job, run_each, typed_command};
@@ -29,7 +33,9 @@ pub(super) fn run(
         return Err(Failure::input(format!("--method published: {problem}")));
     };
     let runs = runs_of(arguments, comparison, method)?;
-    let command = typed_command(runs.first().map_or(0, |run| run.scenario.run.seed));
+    let page = Page::prepare(arguments)?;
+    let seed = runs.first().map_or(0, |run| run.scenario.run.seed);
+    let command = typed_command(seed);
     let mut jobs: Vec<Job<'_>> = Vec::new();
     for run in &runs {
         jobs.push(Job {
@@ -57,7 +63,14 @@ pub(super) fn run(
         ByMethod::of(place, counted, method.why(run.fabric))
     };
     let rows: Vec<ByMethod> = runs.chunks(seeds).zip(counted.chunks(seeds)).map(row).collect();
-    arguments.format.print(&rows, |rows, style| text(rows, method, style))
+    arguments.format.print(&rows, |rows, style| text(rows, method, style))?;
+    let Some(page) = page else { return Ok(()) };
+    let baseline = baseline_of(comparison.baseline, fabrics_of(arguments, comparison)).name;
+    page.write(name, seed, &rows, |repeat| ReportInput {
+        lead: "The definitions of the published values, so that ours can be held against them."
+            .to_owned(),
+        ..method_page(&rows, method, baseline, repeat)
+    })
 }
 
 /// Every fabric at every point, its seeds one after the other.

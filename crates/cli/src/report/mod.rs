@@ -1,7 +1,6 @@
 //! `ethermem report`: the main job.
 
 mod figures;
-mod folder;
 mod plan;
 mod summary;
 
@@ -9,17 +8,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ethermem_sim::metrics::RunResult;
-use ethermem_sim::output::{to_json, write_file};
-use ethermem_sim::report::{Figure, Origin, ReportInput, write_report};
+use ethermem_sim::report::{Figure, ReportInput};
 use ethermem_sim::run::shell_line;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::folder::{Folder, origin};
 use crate::output::{print, table_style};
 use crate::progress::Progress;
-use crate::runner::{COMMIT, Job, run_all, threads_default};
+use crate::runner::{Job, run_all, threads_default};
 use figures::{Draw, FIGURES, FigureEntry};
-use folder::Folder;
 use plan::{Plan, Results, Size};
 use summary::Row;
 
@@ -79,9 +77,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         ..draw(&results)
     });
     let page = page(arguments, &plan, &rows, &results, figures.collect());
-    write(folder, &arguments.out, &plan, &results, &page)?;
+    let path = write(folder, &plan, &results, &page)?;
     print(&summary::table(&rows, &results, table_style()))?;
-    print(&format!("wrote {}\n", arguments.out.join("index.html").display()))
+    print(&format!("wrote {}\n", path.display()))
 }
 
 /// Runs everything, the longest first, so that no thread ends up alone with it.
@@ -132,16 +130,14 @@ fn page(
                do without: slowdown and latency of application workloads and of 64 B messages, and \
                where the nanoseconds go."
                 .to_owned(),
-        origin: Origin {
-            command: arguments.command(),
-            seed: plan.runs.first().map_or(1, |run| run.scenario.run.seed),
-            commit: COMMIT.map(str::to_owned),
-            machine: format!("{}, {} threads", std::env::consts::ARCH, threads_default()),
-            versions: vec![("ethermem".to_owned(), env!("CARGO_PKG_VERSION").to_owned())],
-        },
+        origin: origin(
+            arguments.command(),
+            plan.runs.first().map_or(1, |run| run.scenario.run.seed),
+        ),
         runs: rows.iter().map(|row| row.reported(results)).collect(),
         figures,
         notices,
+        ..ReportInput::default()
     }
 }
 
@@ -154,18 +150,14 @@ struct Entry<'r> {
 
 fn write(
     folder: Folder,
-    path: &std::path::Path,
     plan: &Plan,
     results: &Results,
     page: &ReportInput,
-) -> Result<(), Failure> {
+) -> Result<PathBuf, Failure> {
     let runs = plan.runs.iter().zip(&results.0);
     let entries: Vec<Entry<'_>> =
         runs.map(|(run, result)| Entry { command: run.command(), result }).collect();
-    write_file(&path.join("results.json"), to_json(&entries).as_bytes())?;
-    write_report(path, page)?;
-    folder.keep();
-    Ok(())
+    folder.write(&entries, page)
 }
 
 impl Arguments {

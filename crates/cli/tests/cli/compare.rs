@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::support::{call, root};
 
 /// Two points and three fabrics, with values beside them.
-const TINY: &str = "\
+pub(crate) const TINY: &str = "\
 [fabric]
 nodes = 8
 [workload]
@@ -26,14 +26,14 @@ workload.load = [0.3, 0.9]
 const VALUES: &str =
     "# from nowhere\nexperiment,point,edm,cxl\nwrites,load=0.3,1.1,1.5\nwrites,load=0.9,1.5,1.4\n";
 
-fn folder() -> TempDir {
+pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
     fs::write(folder.path().join("values.csv"), VALUES).unwrap();
     folder
 }
 
-fn out(folder: &Path, arguments: &[&str]) -> String {
+pub(crate) fn out(folder: &Path, arguments: &[&str]) -> String {
     let called = call(folder, arguments);
     assert_eq!(called.code, 0, "{arguments:?}: {}", called.err);
     called.out
@@ -61,7 +61,7 @@ fn a_tiny_comparison_is_as_it_was() {
 }
 
 /// How the values of [`TINY`] were made, on two of its fabrics.
-const METHOD: &str = "\
+pub(crate) const METHOD: &str = "\
 [compare.experiments.writes.vary_published]
 workload.read_fraction = [0.5]
 workload.load = [0.2, 0.8]

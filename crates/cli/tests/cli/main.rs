@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod compare;
+mod compare_page;
 mod interrupt;
 mod latency;
 mod reference;

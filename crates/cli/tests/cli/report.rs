@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{call, called, command, root};
+use crate::support::{call, called, command, commands, numbers_of, root};
 
 fn report(folder: &Path, arguments: &[&str]) -> (String, Value) {
     let called = call(folder, &[&["report", "--quick"], arguments].concat());
@@ -20,15 +20,6 @@ fn report(folder: &Path, arguments: &[&str]) -> (String, Value) {
     let page = fs::read_to_string(out.join("index.html")).unwrap();
     let results = fs::read_to_string(out.join("results.json")).unwrap();
     (page, serde_json::from_str(&results).unwrap())
-}
-
-/// Every command of the page.
-fn commands(page: &str) -> Vec<Vec<String>> {
-    let codes = page.split("<code>").skip(1).map(|rest| rest.split("</code>").next().unwrap());
-    let texts = codes.filter(|code| code.starts_with("ethermem "));
-    texts
-        .map(|text| shlex::split(&text.replace("&quot;", "\"").replace("&amp;", "&")).unwrap())
-        .collect()
 }
 
 #[test]
@@ -47,14 +38,7 @@ fn every_figure_has_its_numbers_and_a_command_that_repeats_it() {
             let id = arguments[at + 1];
             let path = folder.path().join("out").join(id).join("index.html");
             let repeated = fs::read_to_string(path).unwrap();
-            let figure = |page: &str| {
-                let from = page.find(&format!("<section id=\"{id}\"")).unwrap();
-                let figure = &page[from..];
-                let figure = &figure[..figure.find("</section>").unwrap()];
-                // Numbered within its page, and coloured by the names on it.
-                figure[figure.find("<table").unwrap()..figure.find("</table>").unwrap()].to_owned()
-            };
-            assert_eq!(figure(&page), figure(&repeated), "{id}");
+            assert_eq!(numbers_of(&page, id), numbers_of(&repeated, id), "{id}");
         }
     }
 }

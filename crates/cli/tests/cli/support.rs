@@ -39,3 +39,21 @@ pub(crate) fn called(output: &Output) -> Called {
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("it is there")
 }
+
+/// Every command on a page of figures.
+pub(crate) fn commands(page: &str) -> Vec<Vec<String>> {
+    let codes = page.split("<code>").skip(1).map(|rest| rest.split("</code>").next().unwrap());
+    let texts = codes.filter(|code| code.starts_with("ethermem "));
+    texts
+        .map(|text| shlex::split(&text.replace("&quot;", "\"").replace("&amp;", "&")).unwrap())
+        .collect()
+}
+
+/// The table of a section of a page; figures are numbered within their page, and coloured by the
+/// names on it.
+pub(crate) fn numbers_of<'p>(page: &'p str, id: &str) -> &'p str {
+    let from = page.find(&format!("<section id=\"{id}\"")).expect("a section of this name");
+    let section = &page[from..];
+    let section = &section[..section.find("</section>").expect("it ends")];
+    &section[section.find("<table").expect("a table")..section.find("</table>").expect("its end")]
+}

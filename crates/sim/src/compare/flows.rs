@@ -11,6 +11,8 @@ use crate::run::MessageWay;
 pub struct Counted {
     /// Mean over the flows that ended in time; `None` when none did.
     pub slowdown_mean: Option<f64>,
+    /// Mean of their times.
+    pub latency_ns_mean: Option<f64>,
     /// How many did.
     pub flows: u64,
     /// Messages that had not ended when the run was over, and are in no mean.
@@ -42,15 +44,17 @@ pub(super) fn count(
         ways.iter().flat_map(|way| flows_of(way, reads(way), method, of, slot)).flatten().collect();
     let over = over(ways, &flows, method, of);
     let mut counted = Counted { stopped_ns: over.as_ns_f64(), ..Counted::default() };
-    let mut sum = 0.0;
+    let (mut sum, mut sum_ns) = (0.0, 0.0);
     for flow in flows.iter().filter(|flow| flow.ended <= over) {
         let Some(alone_ns) = flow.alone_ns else { continue };
-        let slowdown = (flow.ended - flow.started).as_ns_f64() / alone_ns;
-        sum += slowdown.max(method.slowdown_min);
+        let took_ns = (flow.ended - flow.started).as_ns_f64();
+        sum += (took_ns / alone_ns).max(method.slowdown_min);
+        sum_ns += took_ns;
         counted.flows += 1;
     }
     counted.unfinished = ways.iter().filter(|way| way.finished > over).count() as u64;
-    counted.slowdown_mean = (counted.flows > 0).then(|| sum / counted.flows as f64);
+    let mean = |sum: f64| (counted.flows > 0).then(|| sum / counted.flows as f64);
+    (counted.slowdown_mean, counted.latency_ns_mean) = (mean(sum), mean(sum_ns));
     counted
 }
 
@@ -187,6 +191,7 @@ mod tests {
         let found = counted(|_, _| {});
         assert_eq!((found.flows, found.unfinished, found.stopped_ns), (2, 2, 70.0));
         assert_eq!(found.slowdown_mean, Some(2.5));
+        assert_eq!(found.latency_ns_mean, Some(35.0));
         let all = counted(|method, _| method.stop = Stop::End);
         assert_eq!((all.flows, all.unfinished, all.stopped_ns), (4, 0, 100.0));
         assert_eq!(all.slowdown_mean, Some((2.0 + 3.0 + 1.25 + 4.0) / 4.0));

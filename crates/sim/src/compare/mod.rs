@@ -4,18 +4,22 @@
 //! they take, by the axes of a [sweep](crate::sweep). Who runs them, on which threads, is not known
 //! here.
 
+mod figures;
 mod flows;
+mod leads;
 mod method;
 mod order;
+mod page;
+mod picture;
 mod plan;
 mod rows;
 mod values;
 
 pub use flows::Counted;
+pub use leads::{LEAD_MEASURES, Lead, leads, leads_rows, method_leads, method_leads_rows};
 pub use method::{Denominator, PublishedMethod, Reads, Stop};
 pub use order::{Order, Reversal};
+pub use page::{Repeat, method_page, points_page, runs_page};
 pub use plan::{ComparedPoint, Comparison, Experiment};
-pub use rows::{
-    ByMethod, Compared, LEAD_MEASURES, Lead, Place, leads, leads_rows, method_rows, points_rows,
-};
+pub use rows::{ByMethod, Compared, Place, method_rows, points_rows};
 pub use values::PublishedValues;

@@ -24,7 +24,7 @@ impl Place {
         self.experiment == other.experiment && self.point == other.point
     }
 
-    fn cells(&self) -> Vec<String> {
+    pub(super) fn cells(&self) -> Vec<String> {
         [&self.experiment, &self.point, &self.fabric].map(String::clone).to_vec()
     }
 
@@ -50,83 +50,21 @@ pub struct Compared {
     pub own_blocks: Option<RunResult>,
 }
 
-impl Compared {}
-
-/// Numbers in which a rival is not behind.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Lead {
-    /// Name of the experiment.
-    pub experiment: String,
-    /// Name of the point.
-    pub point: String,
-    /// The rival.
-    pub fabric: String,
-    /// Which messages: the same, or as many as fill as much of its own blocks.
-    pub messages: &'static str,
-    /// What the rival and the scenario's own fabric came to, in the order of [`LEAD_MEASURES`];
-    /// `None` where the rival is behind.
-    pub numbers: [Option<(f64, f64)>; LEAD_MEASURES.len()],
-}
-
-/// Means, and 99th percentiles, that a table shows to three decimals are equal within this share.
-const TIE: f64 = 1.0005;
-
-/// What fabrics are held against each other in.
-pub const LEAD_MEASURES: [&str; 4] =
-    ["mean slowdown", "p99 slowdown", "mean latency ns", "p99 latency ns"];
-const DECIMALS: [usize; LEAD_MEASURES.len()] = [3, 3, 1, 1];
-
-fn measures(run: &RunResult) -> [Option<f64>; LEAD_MEASURES.len()] {
-    let all = &run.kinds.all;
-    [all.slowdown_mean, all.slowdown_p99, all.latency_ns_mean, all.latency_ns_p99]
-}
-
-/// Where a rival ties with `baseline` in a number, or is ahead of it.
-#[must_use]
-pub fn leads(rows: &[Compared], baseline: &str) -> Vec<Lead> {
-    let mut leads = Vec::new();
-    for rival in rows.iter().filter(|row| row.place.fabric != baseline) {
-        let own =
-            rows.iter().find(|row| row.place.fabric == baseline && row.place.is_with(&rival.place));
-        let Some(own) = own else { continue };
-        let own = measures(&own.same_messages);
-        let same = Some(("same", &rival.same_messages));
-        for (messages, run) in
-            same.into_iter().chain(rival.own_blocks.as_ref().map(|run| ("own blocks", run)))
-        {
-            let mut numbers = [None; LEAD_MEASURES.len()];
-            for (number, pair) in numbers.iter_mut().zip(measures(run).into_iter().zip(own)) {
-                *number = pair.0.zip(pair.1).filter(|(rival, own)| *rival <= own * TIE);
+impl Compared {
+    /// What a reader must know of its runs: messages lost, and fallbacks.
+    #[must_use]
+    pub fn said(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        for run in [Some(&self.same_messages), self.own_blocks.as_ref()].into_iter().flatten() {
+            let name = format!("{} {}", run.fabric, run.label);
+            if run.messages_lost > 0 {
+                let (lost, started) = (run.messages_lost, run.messages_started);
+                said.push(format!("{name}: {lost} of {started} messages lost"));
             }
-            if numbers.iter().any(Option::is_some) {
-                leads.push(Lead {
-                    experiment: rival.place.experiment.clone(),
-                    point: rival.place.point.clone(),
-                    fabric: rival.place.fabric.clone(),
-                    messages,
-                    numbers,
-                });
-            }
+            said.extend(run.notices.iter().map(|notice| format!("{name}: {notice}")));
         }
+        said
     }
-    leads
-}
-
-/// The table of leads: head and rows, each number of the rival over that of the baseline.
-#[must_use]
-pub fn leads_rows(leads: &[Lead]) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let mut head = vec!["experiment", "point", "fabric", "messages"];
-    head.extend(LEAD_MEASURES);
-    let row = |lead: &Lead| {
-        let text = [&lead.experiment, &lead.point, &lead.fabric].map(String::clone);
-        let numbers = lead.numbers.iter().zip(DECIMALS).map(|(numbers, decimals)| {
-            let shown =
-                |(rival, own): &(f64, f64)| format!("{rival:.decimals$} / {own:.decimals$}");
-            numbers.as_ref().map_or_else(|| "-".to_owned(), shown)
-        });
-        text.into_iter().chain([lead.messages.to_owned()]).chain(numbers).collect()
-    };
-    (head, leads.iter().map(row).collect())
 }
 
 /// The table of all points: head and rows. Columns that start with `own` are of load counted in the
@@ -193,6 +131,8 @@ pub struct ByMethod {
     pub slowdown_mean: Option<f64>,
     /// That mean for each seed.
     pub slowdown_mean_by_seed: Vec<Option<f64>>,
+    /// Mean over the seeds of the mean time of these flows.
+    pub latency_ns_mean: Option<f64>,
     /// Flows that ended in time, of all seeds.
     pub flows: u64,
     /// Messages that had not ended when their run was over, of all seeds.
@@ -208,12 +148,11 @@ impl ByMethod {
     #[must_use]
     pub fn of(place: Place, seeds: &[Counted], why: &str) -> ByMethod {
         let by_seed: Vec<Option<f64>> = seeds.iter().map(|seed| seed.slowdown_mean).collect();
-        let known: Vec<f64> = by_seed.iter().copied().flatten().collect();
-        let mean = known.iter().sum::<f64>() / known.len() as f64;
         ByMethod {
             place,
-            slowdown_mean: (!known.is_empty()).then_some(mean),
+            slowdown_mean: mean(by_seed.iter().copied()),
             slowdown_mean_by_seed: by_seed,
+            latency_ns_mean: mean(seeds.iter().map(|seed| seed.latency_ns_mean)),
             flows: seeds.iter().map(|seed| seed.flows).sum(),
             unfinished: seeds.iter().map(|seed| seed.unfinished).sum(),
             stopped_ns: seeds.first().map_or(0.0, |seed| seed.stopped_ns),
@@ -265,12 +204,18 @@ pub fn method_rows(rows: &[ByMethod]) -> (Vec<&'static str>, Vec<Vec<String>>) {
 /// Numbers that differ by no more need no reason.
 const NEAR_PERCENT: f64 = 10.0;
 
+/// Of the values that are there.
+fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let known: Vec<f64> = values.flatten().collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+}
+
 fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use ethermem_units::{Bytes, Ps};
 
     use super::*;
@@ -279,7 +224,7 @@ mod tests {
     use crate::{Kind, Message};
 
     /// A message of so many ns, over so many alone.
-    fn run(ns: u64, alone_ns: u64) -> RunResult {
+    pub(crate) fn run(ns: u64, alone_ns: u64) -> RunResult {
         let mut recorder = Recorder::new(Window::ALL);
         let (arrival, bytes) = (Ps(0), Bytes(64));
         let message = Message { index: 0, arrival, kind: Kind::Read, compute: 0, memory: 1, bytes };
@@ -293,7 +238,12 @@ mod tests {
         recorder.finish(facts, FabricStats::default())
     }
 
-    fn row(fabric: &str, published: f64, same: RunResult, own: Option<RunResult>) -> Compared {
+    pub(crate) fn row(
+        fabric: &str,
+        published: f64,
+        same: RunResult,
+        own: Option<RunResult>,
+    ) -> Compared {
         let place = Place {
             experiment: "reads".to_owned(),
             point: "load=0.9".to_owned(),
@@ -308,28 +258,12 @@ mod tests {
         }
     }
 
-    fn rows() -> Vec<Compared> {
+    pub(crate) fn rows() -> Vec<Compared> {
         vec![
             row("edm", 1.2, run(400, 200), None),
             row("cxl", 2.0, run(300, 100), None),
             row("dctcp", 3.0, run(4_000, 1_000), Some(run(1_500, 1_000))),
         ]
-    }
-
-    #[test]
-    fn every_number_in_which_a_rival_is_not_behind_is_said() {
-        let leads = leads(&rows(), "edm");
-        let (head, cells) = leads_rows(&leads);
-        assert_eq!(head.len(), 8);
-        assert_eq!(cells[0][2..4], ["cxl", "same"]);
-        assert_eq!(cells[0][4..], ["-", "-", "300.0 / 400.0", "300.0 / 400.0"]);
-        assert_eq!(cells[1][2..5], ["dctcp", "own blocks", "1.500 / 2.000"]);
-        assert_eq!(cells.len(), 2);
-        let tie = [rows()[0].clone(), row("cxl", 2.0, run(400, 200), None)];
-        assert_eq!(
-            super::leads(&tie, "edm")[0].numbers,
-            [Some((2.0, 2.0)), Some((2.0, 2.0)), Some((400.0, 400.0)), Some((400.0, 400.0))]
-        );
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub struct FabricEntry {
     pub alone: fn(&FabricConfig, Kind, Bytes) -> Ps,
     /// See [`Fabric::MESSAGE_BYTES_MAX`].
     pub message_bytes_max: u64,
+    /// Whether it is what designs are held against, and none itself.
+    pub is_bound: bool,
     leaf_spine: bool,
     pub(crate) run: fn(&Scenario, RunOptions<'_>) -> Result<RunResult, RunFailure>,
 }
@@ -56,9 +58,16 @@ impl FabricEntry {
             blocks: F::blocks,
             alone: alone::<F>,
             message_bytes_max: F::MESSAGE_BYTES_MAX,
+            is_bound: false,
             leaf_spine: F::LEAF_SPINE,
             run: run_on::<F>,
         }
+    }
+
+    /// A bound under its name, with what it is in a line.
+    #[must_use]
+    pub const fn bound<F: Fabric>(name: &'static str, summary: &'static str) -> FabricEntry {
+        FabricEntry { is_bound: true, ..FabricEntry::new::<F>(name, summary) }
     }
 
     /// Whether the fabric runs a scenario, as far as that is known without its messages.
@@ -133,11 +142,11 @@ pub const FABRICS: &[FabricEntry] = &[
         "tcp",
         "NewReno with an initial window of two, a stack in hardware",
     ),
-    FabricEntry::new::<output_queued::OutputQueued>(
+    FabricEntry::bound::<output_queued::OutputQueued>(
         "output-queued",
         "bound: EDM's path, nobody schedules",
     ),
-    FabricEntry::new::<ideal::Ideal>("ideal", "bound: every message alone on its path"),
+    FabricEntry::bound::<ideal::Ideal>("ideal", "bound: every message alone on its path"),
 ];
 
 /// The names of all fabrics, the default first.

@@ -194,6 +194,6 @@ pub struct DataTable {
     pub columns: Vec<String>,
     /// Rows, with as many cells as there are columns.
     pub rows: Vec<Vec<String>>,
-    /// Columns from the left that hold text, not numbers.
-    pub text_columns: usize,
+    /// Columns that hold text, not numbers; counted from 0.
+    pub text_columns: Vec<usize>,
 }

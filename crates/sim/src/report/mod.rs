@@ -25,12 +25,33 @@ pub struct ReportInput {
     pub lead: String,
     /// Where the numbers come from.
     pub origin: Origin,
+    /// What a reader must see before all else.
+    pub first: Vec<TableSection>,
     /// Rows of the table of runs.
     pub runs: Vec<ReportedRun>,
     /// Figures, in order.
     pub figures: Vec<Figure>,
+    /// Numbers in full, after the figures.
+    pub last: Vec<TableSection>,
+    /// What the numbers are, at the foot; `None` for those of messages that run to their end.
+    pub definitions: Option<String>,
     /// Fallbacks and reservations that concern the page as a whole.
     pub notices: Vec<String>,
+}
+
+/// Numbers that stand by themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableSection {
+    /// Name of the section in the page's address, as a figure's.
+    pub id: String,
+    /// What is shown.
+    pub title: String,
+    /// How to read it.
+    pub caption: String,
+    /// The numbers; without rows the caption says all.
+    pub table: DataTable,
+    /// What the numbers come to, in lines.
+    pub notes: Vec<String>,
 }
 
 /// A run as the reader of a report knows it.

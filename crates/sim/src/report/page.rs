@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::number::{fixed, optional};
 use super::plot::{Colours, draw};
 use super::table::{folded, of_figure, scrolling};
-use super::{DataTable, Figure, Origin, ReportInput, ReportedRun};
+use super::{DataTable, Figure, Origin, ReportInput, ReportedRun, TableSection};
 use crate::metrics::RunResult;
 
 const STYLE: &str = include_str!("style.css");
@@ -25,12 +25,14 @@ pub(super) fn render(input: &ReportInput) -> String {
             body {
                 (header(input))
                 main {
+                    @for section in &input.first { (table_section(section, &scrolling)) }
                     (runs(&input.runs))
                     @for (index, figure) in input.figures.iter().enumerate() {
                         (figure_section(index + 1, figure, &colours))
                     }
+                    @for section in &input.last { (table_section(section, &folded)) }
                 }
-                (footer())
+                (footer(input.definitions.as_deref()))
             }
         }
     };
@@ -55,6 +57,9 @@ fn header(input: &ReportInput) -> Markup {
                         @for figure in &input.figures {
                             li { a href={ "#" (figure.id) } { (figure.title) } }
                         }
+                        @for section in &input.last {
+                            li { a href={ "#" (section.id) } { (section.title) } }
+                        }
                     }
                 }
             }
@@ -71,6 +76,19 @@ fn origin(origin: &Origin) -> Markup {
             div { dt { "Machine" } dd { (origin.machine) } }
             @for (name, version) in &origin.versions {
                 div { dt { (name) } dd { (version) } }
+            }
+        }
+    }
+}
+
+fn table_section(section: &TableSection, show: &dyn Fn(&DataTable) -> Markup) -> Markup {
+    html! {
+        section id=(section.id) class="numbers" {
+            h2 { (section.title) }
+            p { (section.caption) }
+            @if !section.table.rows.is_empty() { (show(&section.table)) }
+            @if !section.notes.is_empty() {
+                ul class="notes" { @for note in &section.notes { li { (note) } } }
             }
         }
     }
@@ -131,7 +149,11 @@ fn runs_table(runs: &[ReportedRun]) -> DataTable {
             optional(kinds.all.latency_ns_p99, 1),
         ]
     });
-    DataTable { columns: columns.map(str::to_owned).into(), rows: rows.collect(), text_columns: 2 }
+    DataTable {
+        columns: columns.map(str::to_owned).into(),
+        rows: rows.collect(),
+        text_columns: vec![0, 1],
+    }
 }
 
 /// What the scenario asks for, and in brackets the mean of the links over the whole run.
@@ -153,16 +175,12 @@ fn figure_section(number: usize, figure: &Figure, colours: &Colours) -> Markup {
     }
 }
 
-fn footer() -> Markup {
-    html! {
-        footer {
-            p {
-                "A message's slowdown is its time from arrival to end over the time that the same "
-                "message takes alone in the same fabric. All messages run to their end; those that "
-                "never ended are counted as lost. The measured load is a mean over the whole run, "
-                "its drain included, which a few long messages make long. Percentiles are of "
-                "nearest rank, at most 0.01 % above the exact value."
-            }
-        }
-    }
+const RUN_TO_THE_END: &str = "A message's slowdown is its time from arrival to end over the time \
+    that the same message takes alone in the same fabric. All messages run to their end; those \
+    that never ended are counted as lost. The measured load is a mean over the whole run, its \
+    drain included, which a few long messages make long. Percentiles are of nearest rank, at most \
+    0.01 % above the exact value.";
+
+fn footer(definitions: Option<&str>) -> Markup {
+    html! { footer { p { (definitions.unwrap_or(RUN_TO_THE_END)) } } }
 }

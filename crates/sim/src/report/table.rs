@@ -39,7 +39,7 @@ pub(super) fn scrolling(table: &DataTable) -> Markup {
                 thead {
                     tr {
                         @for (column, name) in table.columns.iter().enumerate() {
-                            th scope="col" class=[(column < table.text_columns).then_some("text")] {
+                            th scope="col" class=[table.is_text(column).then_some("text")] {
                                 (name)
                             }
                         }
@@ -49,7 +49,7 @@ pub(super) fn scrolling(table: &DataTable) -> Markup {
                     @for row in &table.rows {
                         tr {
                             @for (column, cell) in row.iter().enumerate() {
-                                td class=[(column < table.text_columns).then_some("text")] {
+                                td class=[table.is_text(column).then_some("text")] {
                                     (cell)
                                 }
                             }
@@ -58,6 +58,12 @@ pub(super) fn scrolling(table: &DataTable) -> Markup {
                 }
             }
         }
+    }
+}
+
+impl DataTable {
+    fn is_text(&self, column: usize) -> bool {
+        self.text_columns.contains(&column)
     }
 }
 
@@ -147,18 +153,18 @@ fn of_stacked(plot: &StackedPlot) -> DataTable {
     let mut sum = vec!["Sum".to_owned()];
     sum.extend(bars.iter().map(|(_, bar)| fixed(bar.values.iter().sum(), plot.decimals)));
     rows.push(sum);
-    DataTable { columns, rows, text_columns: 1 }
+    DataTable { columns, rows, text_columns: vec![0] }
 }
 
-/// Head of the columns before the numbers, and how many are text.
-fn lead<T>(panels: &[Panel<T>], label: &str, label_is_text: usize) -> (Vec<String>, usize) {
+/// Head of the columns before the numbers, and which are text.
+fn lead<T>(panels: &[Panel<T>], label: &str, label_is_text: usize) -> (Vec<String>, Vec<usize>) {
     let mut columns = Vec::new();
     if panels.len() > 1 {
         columns.push(String::new());
     }
     columns.push(label.to_owned());
     let text = columns.len() - 1 + label_is_text;
-    (columns, text)
+    (columns, (0..text).collect())
 }
 
 fn panel_cell<T>(panels: &[Panel<T>], panel: &Panel<T>) -> Vec<String> {

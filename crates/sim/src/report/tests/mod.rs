@@ -89,7 +89,7 @@ fn a_callers_table_takes_the_place_of_the_pictures() {
     input.figures[0].table = Some(DataTable {
         columns: vec!["what".to_owned(), "value".to_owned()],
         rows: vec![vec!["answer".to_owned(), "42.125".to_owned()]],
-        text_columns: 1,
+        text_columns: vec![0],
     });
     let page = page(&input);
     assert!(page.contains("<td class=\"text\">answer</td><td>42.125</td>"));

@@ -271,6 +271,6 @@ fn make_input() -> ReportInput {
         },
         runs: runs.into_iter().map(reported).collect(),
         figures,
-        notices: Vec::new(),
+        ..ReportInput::default()
     }
 }
