@@ -1,0 +1,69 @@
+/// What a host does when its link fails: it takes nothing more, tells the transmit clock behind all
+/// grants of before, forgets its peers, and is settled once nothing of before is under way.
+module em_host_link (
+    input logic clk_i,
+    input logic rst_ni,
+
+    /// The link is up.
+    input logic up_i,
+    /// More had to be answered than can be kept: as a failure of the link.
+    input logic lost_i,
+
+    /// Messages are taken.
+    output logic enable_o,
+    /// Until the transmit clock has heard that the link is up again.
+    output logic down_o,
+    /// ItemLinkDown is to be queued.
+    output logic tell_o,
+    input  logic told_i,
+    output logic forget_o,
+    input  logic forgetting_i,
+    /// Nothing of before is under way: memory, and the transmit clock.
+    input  logic quiet_i,
+    input  logic flushed_i,
+    /// The link may start anew.
+    output logic settled_o
+);
+
+  typedef enum logic [2:0] {
+    StStart,   // after the reset
+    StUp,
+    StTell,
+    StForget,
+    StDown,
+    StRise     // the transmit clock does not know yet
+  } state_e;
+
+  state_e state_q, state_d;
+  logic down_q;
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      StStart:  if (up_i && !forgetting_i) state_d = StUp;
+      StUp:     if (!up_i || lost_i) state_d = StTell;
+      StTell:   if (told_i) state_d = StForget;
+      StForget: if (!forgetting_i && quiet_i && flushed_i) state_d = StDown;
+      StDown:   if (up_i) state_d = StRise;
+      default:  if (!flushed_i) state_d = StUp;
+    endcase
+  end
+
+  assign enable_o  = state_q == StUp;
+  assign down_o    = down_q;
+  assign tell_o    = state_q == StTell;
+  assign forget_o  = state_q == StTell && told_i;
+  assign settled_o = state_q inside {StStart, StUp, StDown, StRise};
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= StStart;
+      down_q  <= 1'b0;
+    end else begin
+      state_q <= state_d;
+      // Another clock looks at it.
+      down_q  <= state_d inside {StTell, StForget, StDown};
+    end
+  end
+
+endmodule

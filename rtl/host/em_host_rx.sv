@@ -1,0 +1,266 @@
+/// The half of a host in the receive clock: blocks in, data to the caller, the memory side.
+module em_host_rx
+  import em_pkg::*;
+  import em_link_pkg::*;
+  import em_host_pkg::*;
+#(
+    parameter int unsigned Nodes        = 4,
+    parameter int unsigned X            = 3,
+    parameter int unsigned Entries      = 16,
+    parameter int unsigned ReadSlots    = 4,
+    parameter int unsigned MessageBytes = 1024,
+    parameter int unsigned ChunkBytes   = 256,
+    parameter int unsigned StoreBytes   = 4096,
+    parameter int unsigned Commands     = 16
+) (
+    input logic        clk_i,
+    input logic        rst_ni,
+    input node_t       node_i,
+    input logic [63:0] memory_bytes_i,
+
+    input  rx_memory_t memory_i,
+    input  logic       up_i,
+    output logic       settled_o,
+    output logic       down_o,
+    input  logic       flushed_i,
+
+    output logic       read_tvalid_o,
+    input  logic       read_tready_i,
+    output read_data_t read_tdata_o,
+
+    output logic           item_valid_o,
+    input  logic           item_ready_i,
+    output item_t          item_o,
+    output logic           event_valid_o,
+    input  logic           event_ready_i,
+    output event_t         event_o,
+    output logic           reply_valid_o,
+    input  logic           reply_ready_i,
+    output reply_t         reply_o,
+    output logic           response_valid_o,
+    input  logic           response_ready_i,
+    output response_word_t response_o,
+    input  logic           read_valid_i,
+    output logic           read_ready_o,
+    input  read_command_t  read_i,
+
+    // Pulses for counters: nothing is silent.
+    output logic duplicate_o,
+    output logic write_dropped_o,
+    output logic posted_lost_o,
+    output logic grants_lost_o,
+    output logic reply_lost_o,
+
+    output logic        m_axi_awvalid_o,
+    input  logic        m_axi_awready_i,
+    output logic [63:0] m_axi_awaddr_o,
+    output logic [7:0]  m_axi_awlen_o,
+    output logic        m_axi_wvalid_o,
+    input  logic        m_axi_wready_i,
+    output logic [63:0] m_axi_wdata_o,
+    output logic [7:0]  m_axi_wstrb_o,
+    output logic        m_axi_wlast_o,
+    input  logic        m_axi_bvalid_i,
+    output logic        m_axi_bready_o,
+    input  logic [1:0]  m_axi_bresp_i,
+    output logic        m_axi_arvalid_o,
+    input  logic        m_axi_arready_i,
+    output logic [63:0] m_axi_araddr_o,
+    output logic [7:0]  m_axi_arlen_o,
+    input  logic        m_axi_rvalid_i,
+    output logic        m_axi_rready_o,
+    input  logic [63:0] m_axi_rdata_i,
+    input  logic [1:0]  m_axi_rresp_i
+);
+
+  localparam int unsigned ReplyDepth = 16;
+
+  logic enable, tell, forget, forgetting, quiet, memory_quiet;
+  logic response_word, write_word, ends, arrived, known, fits;
+  logic [63:0] word;
+  node_t peer;
+  row_t row;
+  arrival_t arrival;
+  item_t item, item_q;
+  logic item_valid, item_q_valid;
+  logic command_valid, command_ready, memory_reply_valid, peer_reply_valid, reply_ready;
+  command_t command;
+  reply_t memory_reply, peer_reply;
+  logic [$clog2(ReplyDepth+1)-1:0] reply_count;
+  logic read_event_valid, status_valid, status_waits, status_ready;
+  event_t read_event, status, waiting_status;
+  logic [$clog2(Entries+1)-1:0] unused_count;
+
+  em_host_link u_link (
+      .clk_i,
+      .rst_ni,
+      .up_i,
+      .lost_i      (grants_lost_o),
+      .enable_o    (enable),
+      .down_o,
+      .tell_o      (tell),
+      .told_i      (item_ready_i && !item_q_valid),
+      .forget_o    (forget),
+      .forgetting_i(forgetting || forget),
+      .quiet_i     (quiet),
+      .flushed_i,
+      .settled_o
+  );
+
+  em_host_parse u_parse (
+      .clk_i,
+      .rst_ni,
+      .enable_i       (enable),
+      .memory_i,
+      .response_word_o(response_word),
+      .write_word_o   (write_word),
+      .word_o         (word),
+      .ends_o         (ends),
+      .peer_o         (peer),
+      .row_o          (row),
+      .arrived_o      (arrived),
+      .arrival_o      (arrival)
+  );
+
+  em_host_peers #(
+      .Nodes       (Nodes),
+      .X           (X),
+      .MessageBytes(MessageBytes),
+      .ChunkBytes  (ChunkBytes)
+  ) u_peers (
+      .clk_i,
+      .rst_ni,
+      .node_i,
+      .forget_i       (forget),
+      .forgetting_o   (forgetting),
+      .ends_i         (ends),
+      .peer_i         (peer),
+      .arrived_i      (arrived),
+      .arrival_i      (arrival),
+      .fits_i         (fits),
+      .command_ready_i(command_ready),
+      .known_o        (known),
+      .item_valid_o   (item_valid),
+      .item_o         (item),
+      .command_valid_o(command_valid),
+      .command_o      (command),
+      .reply_valid_o  (peer_reply_valid),
+      .reply_o        (peer_reply),
+      .duplicate_o,
+      .dropped_o      (write_dropped_o)
+  );
+
+  em_host_reads #(
+      .Nodes       (Nodes),
+      .X           (X),
+      .ReadSlots   (ReadSlots),
+      .MessageBytes(MessageBytes),
+      .ChunkBytes  (ChunkBytes)
+  ) u_reads (
+      .clk_i,
+      .rst_ni,
+      .flush_i        (!enable),
+      .command_valid_i(read_valid_i),
+      .command_ready_o(read_ready_o),
+      .command_i      (read_i),
+      .word_i         (response_word),
+      .data_i         (word),
+      .ends_i         (ends),
+      .peer_i         (peer),
+      .row_i          (row),
+      .arrived_i      (arrived),
+      .arrival_i      (arrival),
+      .known_i        (known),
+      .read_tvalid_o,
+      .read_tready_i,
+      .read_tdata_o,
+      .event_valid_o  (read_event_valid),
+      .event_ready_i,
+      .event_o        (read_event)
+  );
+
+  em_host_memory #(
+      .Nodes     (Nodes),
+      .StoreBytes(StoreBytes),
+      .Commands  (Commands)
+  ) u_memory (
+      .word_i         (write_word),
+      .data_i         (word),
+      .arrived_i      (arrived),
+      .is_write_i     (arrival.kind == ArriveWrite),
+      .fits_o         (fits),
+      .command_valid_i(command_valid),
+      .command_ready_o(command_ready),
+      .command_i      (command),
+      .reply_valid_o  (memory_reply_valid),
+      .reply_ready_i  (reply_ready && !peer_reply_valid),
+      .reply_o        (memory_reply),
+      .lost_o         (posted_lost_o),
+      .quiet_o        (memory_quiet),
+      .*
+  );
+
+  // ---- what has to be answered, one edge after its peer was known ----
+
+  assign item_valid_o  = item_q_valid || tell;
+  assign grants_lost_o = item_q_valid && !item_ready_i;
+
+  always_comb begin
+    item_o = item_q;
+    if (!item_q_valid) begin
+      item_o = '{kind: ItemLinkDown, peer: '0, id: '0, bytes: '0, phase: '0};
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) item_q_valid <= 1'b0;
+    else item_q_valid <= item_valid;
+  end
+  always_ff @(posedge clk_i) item_q <= item;
+
+  // ---- statuses to send: those of memory can wait ----
+
+  em_fifo_sync #(
+      .Width($bits(reply_t)),
+      .Depth(ReplyDepth)
+  ) u_replies (
+      .clk_i,
+      .rst_ni,
+      .valid_i(peer_reply_valid || memory_reply_valid),
+      .ready_o(reply_ready),
+      .data_i (peer_reply_valid ? peer_reply : memory_reply),
+      .valid_o(reply_valid_o),
+      .ready_i(reply_ready_i),
+      .data_o (reply_o),
+      .count_o(reply_count)
+  );
+
+  assign reply_lost_o = (peer_reply_valid && !reply_ready) || (status_valid && !status_ready);
+  assign quiet        = memory_quiet && reply_count == '0;
+
+  // ---- statuses that came: as many as writes can be open ----
+
+  assign status_valid = arrived && known && arrival.kind == ArriveStatus && arrival.id[IdBits-1];
+  assign status       = '{
+      peer: arrival.peer, id: arrival.id, ends: 1'b1, closes: 1'b1,
+      remote: arrival.code != StatusOk, code: arrival.code};
+
+  em_fifo_sync #(
+      .Width($bits(event_t)),
+      .Depth(Entries)
+  ) u_statuses (
+      .clk_i,
+      .rst_ni,
+      .valid_i(status_valid),
+      .ready_o(status_ready),
+      .data_i (status),
+      .valid_o(status_waits),
+      .ready_i(event_ready_i && !read_event_valid),
+      .data_o (waiting_status),
+      .count_o(unused_count)
+  );
+
+  assign event_valid_o = read_event_valid || status_waits;
+  assign event_o       = read_event_valid ? read_event : waiting_status;
+
+endmodule

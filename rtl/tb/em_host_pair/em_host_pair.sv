@@ -1,0 +1,117 @@
+/// Two hosts side by side, for a bench that is the switch between them, their callers and memories.
+module em_host_pair
+  import em_pkg::*;
+  import em_link_pkg::*;
+  import em_host_pkg::*;
+#(
+    parameter int unsigned Nodes        = 4,
+    parameter int unsigned X            = 3,
+    parameter int unsigned MessageBytes = 1024,
+    parameter int unsigned ChunkBytes   = 256
+) (
+    input logic        tx_clk_i,
+    input logic        tx_rst_ni,
+    input logic        rx_clk_i,
+    input logic        rx_rst_ni,
+    input node_t [1:0] node_i,
+    input logic [30:0] timeout_cycles_i,
+    input logic [63:0] memory_bytes_i,
+
+    input  rx_memory_t [1:0] memory_i,
+    input  logic [1:0]       up_i,
+    output logic [1:0]       settled_o,
+    output tx_memory_t [1:0] memory_o,
+    input  logic [1:0]       memory_ready_i,
+
+    input  logic [1:0]        request_valid_i,
+    output logic [1:0]        request_ready_o,
+    input  request_t [1:0]    request_i,
+    input  logic [1:0]        write_valid_i,
+    output logic [1:0]        write_ready_o,
+    input  write_data_t [1:0] write_i,
+    output logic [1:0]        completion_valid_o,
+    input  logic [1:0]        completion_ready_i,
+    output completion_t [1:0] completion_o,
+    output logic [1:0]        read_valid_o,
+    input  logic [1:0]        read_ready_i,
+    output read_data_t [1:0]  read_o,
+    output logic [1:0][4:0]   dropped_o,
+
+    output logic [1:0]       awvalid_o,
+    input  logic [1:0]       awready_i,
+    output logic [1:0][63:0] awaddr_o,
+    output logic [1:0][7:0]  awlen_o,
+    output logic [1:0]       wvalid_o,
+    input  logic [1:0]       wready_i,
+    output logic [1:0][63:0] wdata_o,
+    output logic [1:0][7:0]  wstrb_o,
+    output logic [1:0]       wlast_o,
+    input  logic [1:0]       bvalid_i,
+    output logic [1:0]       bready_o,
+    input  logic [1:0][1:0]  bresp_i,
+    output logic [1:0]       arvalid_o,
+    input  logic [1:0]       arready_i,
+    output logic [1:0][63:0] araddr_o,
+    output logic [1:0][7:0]  arlen_o,
+    input  logic [1:0]       rvalid_i,
+    output logic [1:0]       rready_o,
+    input  logic [1:0][63:0] rdata_i,
+    input  logic [1:0][1:0]  rresp_i
+);
+
+  for (genvar h = 0; h < 2; h++) begin : gen_hosts
+    em_host #(
+        .Nodes       (Nodes),
+        .X           (X),
+        .MessageBytes(MessageBytes),
+        .ChunkBytes  (ChunkBytes)
+    ) u_host (
+        .tx_clk_i,
+        .tx_rst_ni,
+        .rx_clk_i,
+        .rx_rst_ni,
+        .node_i                    (node_i[h]),
+        .timeout_cycles_i,
+        .memory_bytes_i,
+        .memory_i                  (memory_i[h]),
+        .up_i                      (up_i[h]),
+        .settled_o                 (settled_o[h]),
+        .memory_o                  (memory_o[h]),
+        .memory_ready_i            (memory_ready_i[h]),
+        .s_axis_request_tvalid_i   (request_valid_i[h]),
+        .s_axis_request_tready_o   (request_ready_o[h]),
+        .s_axis_request_tdata_i    (request_i[h]),
+        .s_axis_write_tvalid_i     (write_valid_i[h]),
+        .s_axis_write_tready_o     (write_ready_o[h]),
+        .s_axis_write_tdata_i      (write_i[h]),
+        .m_axis_completion_tvalid_o(completion_valid_o[h]),
+        .m_axis_completion_tready_i(completion_ready_i[h]),
+        .m_axis_completion_tdata_o (completion_o[h]),
+        .m_axis_read_tvalid_o      (read_valid_o[h]),
+        .m_axis_read_tready_i      (read_ready_i[h]),
+        .m_axis_read_tdata_o       (read_o[h]),
+        .dropped_o                 (dropped_o[h]),
+        .m_axi_awvalid_o           (awvalid_o[h]),
+        .m_axi_awready_i           (awready_i[h]),
+        .m_axi_awaddr_o            (awaddr_o[h]),
+        .m_axi_awlen_o             (awlen_o[h]),
+        .m_axi_wvalid_o            (wvalid_o[h]),
+        .m_axi_wready_i            (wready_i[h]),
+        .m_axi_wdata_o             (wdata_o[h]),
+        .m_axi_wstrb_o             (wstrb_o[h]),
+        .m_axi_wlast_o             (wlast_o[h]),
+        .m_axi_bvalid_i            (bvalid_i[h]),
+        .m_axi_bready_o            (bready_o[h]),
+        .m_axi_bresp_i             (bresp_i[h]),
+        .m_axi_arvalid_o           (arvalid_o[h]),
+        .m_axi_arready_i           (arready_i[h]),
+        .m_axi_araddr_o            (araddr_o[h]),
+        .m_axi_arlen_o             (arlen_o[h]),
+        .m_axi_rvalid_i            (rvalid_i[h]),
+        .m_axi_rready_o            (rready_o[h]),
+        .m_axi_rdata_i             (rdata_i[h]),
+        .m_axi_rresp_i             (rresp_i[h])
+    );
+  end
+
+endmodule
