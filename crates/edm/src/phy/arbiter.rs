@@ -3,6 +3,7 @@
 use ethermem_wire::Block;
 
 use super::encoder_buffer::EncoderBuffer;
+use super::signal::starts_frame;
 use crate::Arbitration;
 
 /// What the memory side sends without a break.
@@ -24,9 +25,8 @@ pub trait MemorySource {
     fn take(&mut self) -> (Block, bool);
 }
 
-/// The memory side of a link that is down: nothing. What frames offer is dropped then.
-#[derive(Clone, Copy, Debug)]
-pub struct Silent;
+/// The memory side of a link that is down: nothing.
+struct Silent;
 
 impl MemorySource for Silent {
     fn head(&mut self) -> Option<Unit> {
@@ -72,6 +72,8 @@ pub struct TxArbiter {
     owed: u32,
     /// Slots in a row in which frames offered nothing.
     unused: u32,
+    /// What frames offer is the rest of one whose start was dropped.
+    cut: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,12 +94,18 @@ impl TxArbiter {
             memory_was_last: false,
             owed: 0,
             unused: 0,
+            cut: false,
         }
     }
 
-    /// Forgets the unit under way: the link is disabled, and what goes out is heard by nobody.
-    pub const fn abandon_unit(&mut self) {
+    /// A slot that carries `line`, since the link is down or about to come up. Memory sends
+    /// nothing, and the unit under way is forgotten. What frames offer is dropped; the frame of
+    /// which a part was, to its end, also when the link is up by then: its rest would be no frame.
+    pub fn slot_without(&mut self, from_encoder: Option<Block>, line: Block) -> TxSlot {
         self.open = false;
+        let slot = self.slot(from_encoder, &mut Silent);
+        self.cut = true;
+        TxSlot { line, ..slot }
     }
 
     /// One slot. `from_encoder` is what the encoder was asked for a latency ago: a frame's block,
@@ -108,7 +116,8 @@ impl TxArbiter {
     /// If the encoder hands over a block that it was not asked for.
     pub fn slot(&mut self, from_encoder: Option<Block>, memory: &mut impl MemorySource) -> TxSlot {
         self.frames.accept(from_encoder);
-        let frame_waits = self.frames.frame_waits();
+        self.cut &= !self.frames.head().is_some_and(starts_frame);
+        let frame_waits = self.frames.head().is_some() && !self.cut;
         let choice = self.choose(frame_waits, memory);
         let line = match choice {
             Choice::Memory => {

@@ -43,9 +43,9 @@ impl EncoderBuffer {
         }
     }
 
-    /// Whether a frame's block is next.
-    pub(super) const fn frame_waits(&self) -> bool {
-        self.len > 0 && self.blocks[self.head].is_some()
+    /// A frame's block, if that is next.
+    pub(super) fn head(&self) -> Option<Block> {
+        if self.len > 0 { self.blocks[self.head] } else { None }
     }
 
     /// Takes what is next: a frame's block, or a gap's slot, which anyone may use.

@@ -6,7 +6,7 @@ use ethermem_wire::{
 };
 
 use super::frame_buffer::{FRAME_BYTES_MAX, FrameBuffer};
-use super::signal::FaultSignal;
+use super::signal::{FaultSignal, standard_type, starts_frame};
 
 /// Octets after the start character, which the assembler keeps until the frame ends.
 const PREAMBLE_BYTES: usize = 7;
@@ -215,14 +215,6 @@ impl FrameSide<'_> {
             }
         }
     }
-}
-
-fn standard_type(block: Block) -> Option<BlockType> {
-    block.block_type().ok().flatten()
-}
-
-fn starts_frame(block: Block) -> bool {
-    standard_type(block).is_some_and(|block_type| block_type.start_octets().is_some())
 }
 
 fn ends_frame(block: Block) -> bool {

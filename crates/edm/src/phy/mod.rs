@@ -13,7 +13,7 @@ mod frame_buffer;
 mod link;
 mod signal;
 
-pub use arbiter::{GAP_SLOTS, MemorySource, Silent, TxArbiter, TxSlot, Unit};
+pub use arbiter::{GAP_SLOTS, MemorySource, TxArbiter, TxSlot, Unit};
 pub use encoder_buffer::ENCODER_LATENCY_SLOTS;
 pub use extractor::{Corruption, RxCounters, RxEvent, RxExtractor, RxSlot};
 pub use frame_buffer::FRAME_BYTES_MAX;

@@ -89,6 +89,16 @@ const fn repeated_character(character: u64) -> u64 {
     rest
 }
 
+/// A sound control block's type.
+pub(super) fn standard_type(block: Block) -> Option<BlockType> {
+    block.block_type().ok().flatten()
+}
+
+/// Whether a block has the start of a frame.
+pub(super) fn starts_frame(block: Block) -> bool {
+    standard_type(block).is_some_and(|block_type| block_type.start_octets().is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use crate::message::{
     SubmitError, Token, WriteKind,
 };
 use crate::phy::{
-    LineBlock, LinkFaults, LinkSlot, MemorySource, RxEvent, RxExtractor, Silent, TxArbiter, Unit,
+    LineBlock, LinkFaults, LinkSlot, MemorySource, RxEvent, RxExtractor, TxArbiter, Unit,
 };
 use crate::redundancy::{Interface, MirroredConfig, MirroredHost, Streams, Transmit};
 
@@ -76,7 +76,6 @@ impl Link {
     fn disable(&mut self) {
         self.faults.fail();
         self.receiver.reset();
-        self.transmitter.abandon_unit();
         self.unit.clear();
     }
 }
@@ -160,7 +159,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
             link.disable();
         }
         if let Some(line) = link.faults.transmit() {
-            let slot = link.transmitter.slot(from_encoder, &mut Silent);
+            let slot = link.transmitter.slot_without(from_encoder, line);
             return PortSlot { line, decoder, encoder_ready: slot.encoder_ready };
         }
         let mut source = Source {

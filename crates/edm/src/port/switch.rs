@@ -9,8 +9,8 @@ use wire::{Block, DecodeError, EdmControl, Message, Opcode, OpcodeBits, SubType,
 use crate::config::Arbitration;
 use crate::message::{MessageId, NodeId};
 use crate::phy::{
-    ABORT, LineBlock, LinkFaults, LinkSlot, MemorySource, RxEvent, RxExtractor, Silent, TxArbiter,
-    TxSlot, Unit,
+    ABORT, LineBlock, LinkFaults, LinkSlot, MemorySource, RxEvent, RxExtractor, TxArbiter, TxSlot,
+    Unit,
 };
 use crate::sched::SchedulerConfig;
 use crate::switch::{Emission, Notice, Switch};
@@ -289,7 +289,6 @@ impl BlockSwitch {
         self.counters.ports_failed += 1;
         let port = self.port(failed);
         port.receiver.reset();
-        port.transmitter.abandon_unit();
         port.egress.clear();
         port.emissions.clear();
         port.statuses.clear();
@@ -337,7 +336,7 @@ impl BlockSwitch {
         let Port { faults, transmitter, egress, emissions, statuses, request, in_chunk, .. } =
             &mut self.ports[usize::from(to.number())];
         if let Some(line) = faults.transmit() {
-            return TxSlot { line, ..transmitter.slot(from_encoder, &mut Silent) };
+            return transmitter.slot_without(from_encoder, line);
         }
         let mut source = Source { now, egress, emissions, statuses, request, in_chunk };
         let slot = transmitter.slot(from_encoder, &mut source);

@@ -1,9 +1,6 @@
 //! Memory messages and Ethernet frames share a link: whatever the mix, every frame arrives bit for
 //! bit and in consecutive slots, every message arrives as it was sent, and neither starves.
 
-use std::collections::VecDeque;
-use std::num::NonZeroU16;
-
 use ethermem_edm::Arbitration;
 use ethermem_edm::phy::{
     ABORT, Corruption, FRAME_BYTES_MAX, GAP_SLOTS, MemorySource, REMOTE_FAULT, RxCounters, RxEvent,
@@ -11,112 +8,18 @@ use ethermem_edm::phy::{
 };
 use ethermem_units::Bytes;
 use ethermem_wire::{
-    AcknowledgedWrite, Address, Address40, Block, BlockType, ChunkData, ChunkIndex, ChunkKind,
-    FrameAssembler, FrameBlocks, Grant, GrantKind, Length, Message, MessageId, NodeId,
-    Notification, OpcodeBits, PostedWrite, ReadRequest, ReadResponse, RmwKind, RmwOperation,
-    RmwRequest, Status, StatusCode, WriteKind, chunk_blocks, frame_blocks,
+    Address40, Block, BlockType, ChunkData, ChunkKind, FrameAssembler, FrameBlocks, Message,
+    PostedWrite, chunk_blocks, frame_blocks,
 };
 use proptest::prelude::*;
 
 use crate::cases;
 use crate::ethernet::{Encoder, frame};
+use crate::messages::{Units, message};
 use crate::rng::Rng;
 
 /// Blocks of the longest unit: an acknowledged write of 256 B.
 const LONGEST: u64 = chunk_blocks(ChunkKind::AcknowledgedWrite, Bytes(256)).0;
-
-/// A message of any kind, its `data` being what a chunk carries.
-fn message<'a>(rng: &mut Rng, data: &'a [u8]) -> Message<'a> {
-    let peer = NodeId::new(rng.below(512) as u16).expect("in range");
-    let id = MessageId(rng.next() as u8);
-    let index = ChunkIndex::new(rng.below(1 << 15) as u16).expect("in range");
-    let short = Address40::new(rng.next() >> 24).expect("in range");
-    let address = if rng.percent(50) { Address::Short(short) } else { Address::Long(rng.next()) };
-    let last = rng.percent(50);
-    let demand = Length::covering(Bytes(1 + rng.below(60_000))).expect("in range");
-    let chunk = ChunkData::new(data).expect("in range");
-    match rng.below(8) {
-        0 => Message::Notification(Notification {
-            destination: peer,
-            id,
-            demand,
-            kind: if last { WriteKind::Posted } else { WriteKind::Acknowledged },
-        }),
-        1 => Message::Grant(Grant {
-            peer,
-            id,
-            kind: if last { GrantKind::Write } else { GrantKind::Response },
-            bytes: NonZeroU16::new(1 + rng.below(1024) as u16).expect("in range"),
-        }),
-        2 => Message::Status(Status {
-            opcode: OpcodeBits::from_low_bits(rng.next() as u8),
-            peer,
-            id,
-            code: StatusCode::ALL[rng.below(StatusCode::ALL.len() as u64) as usize],
-        }),
-        3 => Message::ReadRequest(
-            ReadRequest::new(peer, id, address, demand.bytes()).expect("in range"),
-        ),
-        4 => Message::RmwRequest(RmwRequest {
-            peer,
-            id,
-            address,
-            operation: RmwOperation::new(
-                RmwKind::ALL[rng.below(6) as usize],
-                [rng.next(), rng.next()],
-            ),
-        }),
-        5 => Message::ReadResponse(ReadResponse { source: peer, id, index, last, data: chunk }),
-        6 => Message::PostedWrite(PostedWrite { address: short, data: chunk }),
-        _ => Message::AcknowledgedWrite(AcknowledgedWrite {
-            source: peer,
-            id,
-            index,
-            last,
-            address: rng.next(),
-            data: chunk,
-        }),
-    }
-}
-
-/// Units that wait, single blocks first.
-#[derive(Default)]
-struct Units {
-    singles: VecDeque<Vec<Block>>,
-    framed: VecDeque<Vec<Block>>,
-    open: VecDeque<Block>,
-}
-
-impl Units {
-    fn push(&mut self, blocks: Vec<Block>) {
-        let queue = if blocks.len() == 1 { &mut self.singles } else { &mut self.framed };
-        queue.push_back(blocks);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.singles.is_empty() && self.framed.is_empty() && self.open.is_empty()
-    }
-}
-
-impl MemorySource for Units {
-    fn head(&mut self) -> Option<Unit> {
-        assert!(self.open.is_empty(), "asked for a head inside a unit");
-        match (self.singles.is_empty(), self.framed.is_empty()) {
-            (false, _) => Some(Unit::Single),
-            (true, false) => Some(Unit::Framed),
-            (true, true) => None,
-        }
-    }
-
-    fn take(&mut self) -> (Block, bool) {
-        if self.open.is_empty() {
-            let unit = self.singles.pop_front().or_else(|| self.framed.pop_front());
-            self.open.extend(unit.expect("a head was named"));
-        }
-        let block = self.open.pop_front().expect("units have blocks");
-        (block, self.open.is_empty())
-    }
-}
 
 /// The decoder and the MAC of the receiver: frames must come in consecutive slots.
 #[derive(Default)]
@@ -435,4 +338,32 @@ fn a_remote_fault_is_heard_and_goes_up() {
     let mut receiver = RxExtractor::new();
     let slot = receiver.slot(REMOTE_FAULT.sync() as u8, REMOTE_FAULT.payload());
     assert_eq!((slot.decoder, slot.event), (REMOTE_FAULT, RxEvent::RemoteFault));
+}
+
+#[test]
+fn a_frame_that_the_link_cut_is_dropped_to_its_end() {
+    let mut rng = Rng(11);
+    let (long, next) = (frame(&mut rng, 1_518), frame(&mut rng, 64));
+    for (down, slots) in (8..140).flat_map(|down| [1, 3, 50].map(|slots| (down, slots))) {
+        let (mut encoder, mut units) = (Encoder::default(), Units::default());
+        let mut transmitter = TxArbiter::new(Arbitration::Fair);
+        let (mut receiver, mut decoder) = (RxExtractor::new(), Decoder::default());
+        encoder.send(&long);
+        encoder.send(&next);
+        for slot in 0..600 {
+            let from_encoder = encoder.arrive();
+            let out = if (down..down + slots).contains(&slot) {
+                receiver.reset();
+                transmitter.slot_without(from_encoder, REMOTE_FAULT)
+            } else {
+                let out = transmitter.slot(from_encoder, &mut units);
+                let arrived = receiver.slot(out.line.sync() as u8, out.line.payload());
+                assert_eq!(arrived.event, RxEvent::None, "{slots} slots from slot {down} on");
+                decoder.hear(arrived.decoder);
+                out
+            };
+            encoder.hear(out.encoder_ready);
+        }
+        assert_eq!(decoder.frames, [&next[..]], "{slots} slots from slot {down} on");
+    }
 }

@@ -19,7 +19,7 @@ pub(crate) fn frame(rng: &mut Rng, bytes: usize) -> Vec<u8> {
 /// gaps between frames as IEEE 802.3 has them.
 #[derive(Default)]
 pub(crate) struct Encoder {
-    blocks: VecDeque<Option<Block>>,
+    pub(crate) blocks: VecDeque<Option<Block>>,
     gap: InterPacketGap,
     in_flight: VecDeque<Option<Block>>,
 }

@@ -3,11 +3,14 @@
 //! Every run is decided by its seed, which a failure prints.
 
 mod damage;
+#[path = "../support/draws.rs"]
+mod draws;
 mod edges;
 mod ethernet;
 mod history;
 mod kills;
 mod links;
+mod messages;
 mod opcodes;
 #[path = "../support/property.rs"]
 mod property;
@@ -18,13 +21,3 @@ mod switches;
 mod traffic;
 
 use property::cases;
-
-impl rng::Rng {
-    fn percent(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
-    }
-}
