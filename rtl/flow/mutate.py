@@ -13,6 +13,9 @@ from pathlib import Path
 from flow import tools
 
 SCHEDULER = "tb/em_scheduler -k golden and -4"
+# A long trace of the Rust model, a slot a cycle.
+RX = "tb/em_phy_rx -k models and 100-fair"
+TX = "tb/em_phy_tx -k models and 100-fair"
 
 
 def bench(module):
@@ -160,6 +163,108 @@ MUTANTS = [
         [bench("em_encode_chunk")],
     ),
     (
+        "phy/em_link_faults.sv",
+        "localparam logic [1:0] SignalRepeats = 2'd3;",
+        "localparam logic [1:0] SignalRepeats = 2'd2;",
+        [RX],
+    ),
+    (
+        "phy/em_link_faults.sv",
+        "fault_heard == wanted.failure;\n        end",
+        "1'b1;\n        end",
+        [RX],
+    ),
+    (
+        "phy/em_message_verdict.sv",
+        "framed_corrupt = count_i > 1 || (count_i == 1 && !crc32_i);",
+        "framed_corrupt = count_i == 1 && !crc32_i;",
+        [RX],
+    ),
+    (
+        "phy/em_message_verdict.sv",
+        "(octets >> tail) != '0)",
+        "(octets >> tail) > 8'd1)",
+        [RX],
+    ),
+    (
+        "phy/em_rx_message.sv",
+        "octets32  = data ? 4'd8 : is_start ? 4'd5 : 4'd1;",
+        "octets32  = data ? 4'd8 : is_start ? 4'd4 : 4'd1;",
+        [RX, bench("em_phy_rx") + " -k golden"],
+    ),
+    (
+        "phy/em_rx_message.sv",
+        "else if (failed_i || corrupt_o) open_q <= 1'b0;",
+        "else if (corrupt_o) open_q <= 1'b0;",
+        [RX],
+    ),
+    (
+        "phy/em_frame_buffer.sv",
+        "gap_i && gap_q != '0 && whole_q != '0;",
+        "gap_i && whole_q != '0;",
+        [RX],
+    ),
+    (
+        "phy/em_frame_buffer.sv",
+        "assign at      = drop_i ? start_q : write_q;",
+        "assign at      = write_q;",
+        [RX],
+    ),
+    (
+        "phy/em_rx_frame.sv",
+        "assign upper_half = lane4_q && data;",
+        "assign upper_half = 1'b0;",
+        [RX],
+    ),
+    (
+        "phy/em_rx_frame.sv",
+        "assign sound     = preamble_d && crc_d == Residue",
+        "assign sound     = crc_d == Residue",
+        [RX],
+    ),
+    (
+        "phy/em_phy_rx.sv",
+        "assign block   = no_news ? Idle : arrived_q;",
+        "assign block   = arrived_q;",
+        [RX],
+    ),
+    (
+        "phy/em_tx_buffer.sv",
+        "'{frame: block_i != Idle, block: block_i};",
+        "'{frame: 1'b1, block: block_i};",
+        [TX],
+    ),
+    (
+        "phy/em_tx_buffer.sv",
+        "ready_q <= left + asked < count_t'(Depth);",
+        "ready_q <= count + asked < count_t'(Depth);",
+        [TX],
+    ),
+    (
+        "phy/em_tx_arbiter.sv",
+        "localparam logic [1:0] GapSlots = 2'd2;",
+        "localparam logic [1:0] GapSlots = 2'd1;",
+        [TX],
+    ),
+    (
+        "phy/em_tx_arbiter.sv",
+        "memory_was_last_q <= memory_o;",
+        "memory_was_last_q <= memory_o && memory_framed_i;",
+        [TX],
+    ),
+    (
+        "phy/em_phy_tx.sv",
+        "localparam logic [2:0] FirstIdles = 3'd4;",
+        "localparam logic [2:0] FirstIdles = 3'd3;",
+        [TX],
+    ),
+    (
+        "phy/em_phy_tx.sv",
+        "cut_q <= silent || (cut_q",
+        "cut_q <= cut_q && (cut_q",
+        [TX],
+    ),
+    (
         "sched/em_sched_matcher.sv",
         "assign asks[d] = request_q[d] && asked_q[d] == PortWidth'(s);",
         "assign asks[d] = request_q[d];",
@@ -220,7 +325,12 @@ def sees(folder, check):
     done = subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, "CCACHE_DIR": cache, "PYTHONPATH": str(folder / "rtl")},
+        env=os.environ
+        | {
+            "CCACHE_DIR": cache,
+            "MODEL_ROOT": str(tools.ROOT),
+            "PYTHONPATH": str(folder / "rtl"),
+        },
         capture_output=True,
         text=True,
         check=False,

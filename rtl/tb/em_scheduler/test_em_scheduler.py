@@ -16,14 +16,14 @@ SEED = int(os.environ.get("RTL_SEED", "1"))
 @pytest.mark.parametrize("policy", POLICIES)
 def test_golden_traces(ports, policy):
     trace = tools.GOLDEN / "sched" / f"{policy}-pair-{ports:02}.csv"
-    said, code = schedule.replay_file(schedule.replay(ports), trace)
+    said, code = schedule.replay_file(schedule.program(ports), trace)
     assert code == 0, said
 
 
 @pytest.mark.parametrize("ports", [2, 4, 8, 16])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_random_notifications(ports, policy):
-    said, code = schedule.replay_model(schedule.replay(ports), ports, policy, CYCLES, SEED)
+    said, code = schedule.replay_model(schedule.program(ports), ports, policy, CYCLES, SEED)
     assert code == 0, said
     cycles, notified, refused, grants = (int(word) for word in said.split() if word.isdigit())
     assert cycles > CYCLES * 99 // 100 and grants > notified > cycles // 500 and refused > 0, said

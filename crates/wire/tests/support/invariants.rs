@@ -1,15 +1,12 @@
 //! What holds for every sequence of blocks: the fuzz target and a property test share this file.
 
-use crc::{CRC_16_IBM_SDLC, CRC_32_ISCSI, Crc};
-use ethermem_wire::{
-    Block, Deframer, EdmControl, Event, FrameAssembler, Message, Opcode, OpcodeBits, SubType,
-};
+mod sealed;
 
-static CRC32: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
-static CRC16: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_SDLC);
+use ethermem_wire::{Block, Deframer, EdmControl, Event, FrameAssembler, Message, SubType};
+
+use sealed::sealed;
 
 const MD_BLOCKS: usize = 20;
-const NODE_BITS: u64 = 0x1ff << 4;
 
 /// A receiver and, beside it, the blocks of the message in progress.
 #[derive(Default)]
@@ -50,30 +47,6 @@ pub(crate) fn check(input: &[u8]) -> usize {
         }
     }
     link.messages
-}
-
-/// A message with right CRCs around any content.
-fn sealed(ms: u64, words: &[u64], wide: bool) -> impl Iterator<Item = Block> {
-    let opcode = Opcode::try_from(OpcodeBits::from_low_bits(ms as u8));
-    let end_to_end = match opcode {
-        Ok(Opcode::ReadResponse | Opcode::PostedWrite | Opcode::AcknowledgedWrite) => ms,
-        _ => ms & !NODE_BITS,
-    };
-    // The bits of /MS/ that do not fit its content serve as the tail.
-    let tail = ms >> 40;
-    let mut covered = end_to_end.to_le_bytes()[..5].to_vec();
-    covered.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-    let mt = if wide {
-        covered.push(tail as u8);
-        (tail & 0xff) | (u64::from(CRC32.checksum(&covered)) << 8)
-    } else {
-        covered.extend(&tail.to_le_bytes()[..3]);
-        tail | (u64::from(CRC16.checksum(&covered)) << 24)
-    };
-    let start = EdmControl::new(SubType::Start, ms).encode();
-    let end = EdmControl::new(SubType::Terminate, mt).encode();
-    let data = words.iter().map(|&word| Block::data(word)).collect::<Vec<_>>();
-    core::iter::once(start).chain(data).chain([end])
 }
 
 impl Link {

@@ -1,0 +1,129 @@
+/// The receiver's edge of a link, between descrambler and decoder (section 3.2.3): memory messages
+/// out, whole Ethernet frames up. docs/internals/edm-phy.md has the rules.
+///
+/// Two cycles from the line to `memory_o` and to the decoder: one for the descrambler, one for the
+/// extraction. All checks of the wire are made here, so what ends in `EndSound` can be believed.
+/// The link fails with the first corrupt block, and nothing behind it passes.
+module em_phy_rx
+  import em_link_pkg::*;
+#(
+    /// The line is scrambled; without it a PHY around this one has done that already.
+    parameter bit Scrambled = 1'b1
+) (
+    input logic clk_i,
+    input logic rst_ni,
+
+    input logic        line_valid_i,
+    input logic [ 1:0] line_hdr_i,
+    input logic [63:0] line_data_i,
+    /// The line has a signal and block lock; without it the link fails.
+    input logic        signal_i,
+
+    /// The host or switch gives the link up.
+    input  logic        fail_i,
+    /// A link that is down may start anew; for the last failure, until it has.
+    input  logic        allow_i,
+    output link_state_t state_o,
+    output rx_events_t  events_o,
+
+    output rx_memory_t memory_o,
+
+    // Towards the decoder. Valid in each slot, also without a frame: idles then.
+    output logic        encoded_rx_valid_o,
+    output logic [ 1:0] encoded_rx_hdr_o,
+    output logic [63:0] encoded_rx_data_o
+);
+
+  logic slot_q, signal_q;
+  logic [63:0] payload;
+  block_t arrived_q;
+
+  if (Scrambled) begin : gen_descrambler
+    em_descrambler u_descrambler (
+        .clk_i,
+        .rst_ni,
+        .valid_i  (line_valid_i),
+        .line_i   (line_data_i),
+        .payload_o(payload)
+    );
+  end else begin : gen_plain
+    assign payload = line_data_i;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      slot_q    <= 1'b0;
+      signal_q  <= 1'b1;
+      arrived_q <= Idle;
+    end else begin
+      slot_q   <= line_valid_i;
+      signal_q <= signal_i;
+      if (line_valid_i) arrived_q <= '{payload: payload, header: line_hdr_i};
+    end
+  end
+
+  logic take, no_news, failed, started, standard, message_corrupt, frame_corrupt, corrupt;
+  block_t block;
+
+  em_link_faults u_faults (
+      .clk_i,
+      .rst_ni,
+      .slot_i   (slot_q),
+      .signal_i (signal_q),
+      .block_i  (arrived_q),
+      .fail_i,
+      .allow_i,
+      .corrupt_i(corrupt),
+      .state_o,
+      .take_o   (take),
+      .idle_o   (no_news),
+      .failed_o (failed),
+      .started_o(started)
+  );
+
+  assign block   = no_news ? Idle : arrived_q;
+  assign corrupt = message_corrupt || frame_corrupt;
+
+  em_rx_message u_message (
+      .clk_i,
+      .rst_ni,
+      .slot_i    (take),
+      .block_i   (block),
+      .failed_i  (failed),
+      .memory_o,
+      .standard_o(standard),
+      .corrupt_o (message_corrupt),
+      .aborted_o (events_o.message_aborted)
+  );
+
+  block_t up;
+
+  em_rx_frame u_frame (
+      .clk_i,
+      .rst_ni,
+      .slot_i     (take),
+      .standard_i (standard),
+      .block_i    (block),
+      .failed_i   (failed || corrupt),
+      .block_o    (up),
+      .corrupt_o  (frame_corrupt),
+      .aborted_o  (events_o.frame_aborted),
+      .too_long_o (events_o.frame_too_long),
+      .bad_frame_o(events_o.frame_corrupt)
+  );
+
+  assign events_o.corrupt       = corrupt;
+  assign events_o.remote_failed = failed && !fail_i;
+  assign events_o.started       = started;
+
+  logic slot_two_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) slot_two_q <= 1'b0;
+    else slot_two_q <= slot_q;
+  end
+
+  assign encoded_rx_valid_o = slot_two_q;
+  assign encoded_rx_hdr_o   = up.header;
+  assign encoded_rx_data_o  = up.payload;
+
+endmodule
