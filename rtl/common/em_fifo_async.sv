@@ -1,5 +1,6 @@
 /// First in, first out, between two clocks: the grant queue's crossing of section 3.2.2, which
-/// costs four cycles. One writes the word, two synchronise the pointer, one registers the output.
+/// costs four cycles. One writes the word, two synchronise the pointer, one registers the output;
+/// without that register, which then is the reader's, it is three.
 ///
 /// Each side's pointer has one bit more than an index and crosses as Gray code, so that what
 /// the other side sees is at worst old: it may take the FIFO for fuller or emptier than it is, and
@@ -7,7 +8,8 @@
 module em_fifo_async #(
     parameter int unsigned Width = 66,
     /// In words: a power of two, 4 at least. 8 keep full rate when both clocks are alike.
-    parameter int unsigned Depth = 8
+    parameter int unsigned Depth = 8,
+    parameter bit OutputRegister = 1'b1
 ) (
     input  logic             write_clk_i,
     input  logic             write_rst_ni,
@@ -36,8 +38,7 @@ module em_fifo_async #(
   logic [Width-1:0] words_q[Depth];
   pointer_t write_q, write_d, write_gray_q, write_gray_seen;
   pointer_t read_q, read_d, read_gray_q, read_gray_seen;
-  logic push, pop, empty, taken_q;
-  logic [Width-1:0] data_q;
+  logic push, pop, empty;
 
   // Full: the pointers differ in their two highest bits and in no other.
   assign write_ready_o = write_gray_q != {~read_gray_seen[IndexWidth-:2],
@@ -78,26 +79,37 @@ module em_fifo_async #(
   );
 
   assign empty        = read_gray_q == write_gray_seen;
-  assign pop          = !empty && (!taken_q || read_ready_i);
-  assign read_d       = read_q + pointer_t'(pop);
-  assign read_valid_o = taken_q;
-  assign read_data_o  = data_q;
+  assign read_d = read_q + pointer_t'(pop);
 
   always_ff @(posedge read_clk_i or negedge read_rst_ni) begin
     if (!read_rst_ni) begin
       read_q      <= '0;
       read_gray_q <= '0;
-      taken_q     <= 1'b0;
     end else begin
       read_q      <= read_d;
       read_gray_q <= gray(read_d);
-      if (pop || read_ready_i) taken_q <= pop;
     end
   end
 
   // The word was written two synchroniser stages ago at least, so it does not change now.
-  always_ff @(posedge read_clk_i) begin
-    if (pop) data_q <= words_q[read_q[IndexWidth-1:0]];
+  if (OutputRegister) begin : gen_register
+    logic taken_q;
+    logic [Width-1:0] data_q;
+    assign pop          = !empty && (!taken_q || read_ready_i);
+    assign read_valid_o = taken_q;
+    assign read_data_o  = data_q;
+
+    always_ff @(posedge read_clk_i or negedge read_rst_ni) begin
+      if (!read_rst_ni) taken_q <= 1'b0;
+      else if (pop || read_ready_i) taken_q <= pop;
+    end
+    always_ff @(posedge read_clk_i) begin
+      if (pop) data_q <= words_q[read_q[IndexWidth-1:0]];
+    end
+  end else begin : gen_wires
+    assign pop          = !empty && read_ready_i;
+    assign read_valid_o = !empty;
+    assign read_data_o  = words_q[read_q[IndexWidth-1:0]];
   end
 
 endmodule

@@ -1,6 +1,7 @@
 /// Two flip-flops in a row: takes a bit, or a Gray code, into the domain of `clk_i`.
 module em_sync #(
-    parameter int unsigned Width = 1
+    parameter int unsigned Width = 1,
+    parameter logic [Width-1:0] ResetValue = '0
 ) (
     input  logic             clk_i,
     input  logic             rst_ni,
@@ -14,8 +15,8 @@ module em_sync #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      first_q  <= '0;
-      second_q <= '0;
+      first_q  <= ResetValue;
+      second_q <= ResetValue;
     end else begin
       first_q  <= data_i;
       second_q <= first_q;

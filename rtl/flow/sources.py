@@ -5,7 +5,13 @@ import re
 
 from flow.tools import RTL
 
-PACKAGES = ["pkg/em_pkg.sv", "phy/em_link_pkg.sv", "sched/em_sched_pkg.sv", "host/em_host_pkg.sv"]
+PACKAGES = [
+    "pkg/em_pkg.sv",
+    "phy/em_link_pkg.sv",
+    "sched/em_sched_pkg.sv",
+    "host/em_host_pkg.sv",
+    "switch/em_switch_pkg.sv",
+]
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 

@@ -22,7 +22,7 @@ module em_sched_matcher_proof
   phase_e phase, phase_next;
   logic asked;
   logic [Ports-1:0] match, match_response;
-  logic [PortWidth-1:0] match_destination[Ports];
+  logic [PortWidth-1:0] match_destination[Ports], unused_asked_source[Ports];
 
   em_sched_matcher #(
       .Ports   (Ports),
@@ -38,6 +38,7 @@ module em_sched_matcher_proof
       .phase_o            (phase),
       .phase_next_o       (phase_next),
       .asked_o            (asked),
+      .asked_source_o     (unused_asked_source),
       .match_o            (match),
       .match_destination_o(match_destination),
       .match_response_o   (match_response)

@@ -4,15 +4,17 @@ import pytest
 
 from flow import prove
 
-# Unbounded, but for the FIFO between two clocks: twelve edges of each, in any order.
+# Unbounded, but for the FIFO between two clocks, twelve edges of each in any order, and the lanes.
 PROOFS = {
     "em_fifo_sync_proof": ("prove", 20, "abc pdr"),
+    "em_fifo_ram_proof": ("prove", 20, "abc pdr"),
     "em_fifo_async_proof": ("bmc", 24, "smtbmc yices"),
     "em_arb_rr_proof": ("prove", 20, "abc pdr"),
     "em_min_tree_proof": ("prove", 20, "abc pdr"),
     "em_ordered_list_proof": ("prove", 20, "abc pdr"),
     "em_descrambler_proof": ("prove", 20, "abc pdr"),
     "em_sched_matcher_proof": ("prove", 20, "abc pdr"),
+    "em_switch_lanes_proof": ("bmc", 10, "abc bmc3"),
 }
 
 

@@ -18,6 +18,8 @@ module em_sched_flow
     input rank_config_t config_i,
     input logic [TimeWidth-1:0] now_i,
 
+    /// An end of the pair has failed: all that wait are forgotten.
+    input logic clear_i,
     /// Ignored, and `refused_o` set, while all places are taken.
     input  logic                insert_i,
     input  bytes_t              insert_bytes_i,
@@ -86,6 +88,7 @@ module em_sched_flow
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) count_q <= '0;
+    else if (clear_i) count_q <= '0;
     else count_q <= left + CountWidth'(insert);
   end
 
@@ -126,6 +129,7 @@ module em_sched_flow
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) started_q <= 1'b0;
+    else if (clear_i) started_q <= 1'b0;
     else if (take_i) started_q <= !last;
   end
 

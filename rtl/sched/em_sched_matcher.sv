@@ -24,6 +24,8 @@ module em_sched_matcher
     output phase_e phase_next_o,
     /// Somebody asks.
     output logic   asked_o,
+    /// By destination, in the second cycle: whom it asks.
+    output logic [PortWidth-1:0] asked_source_o[Ports],
 
     /// By source, in the third cycle: with whom it is matched, and the flow.
     output logic [Ports-1:0]     match_o,
@@ -123,6 +125,7 @@ module em_sched_matcher
 
   assign phase_o             = phase_q;
   assign phase_next_o        = phase_d;
+  assign asked_source_o      = asked_q;
   assign match_o             = match_q;
   assign match_destination_o = match_destination_q;
   assign match_response_o    = match_response_q;

@@ -19,6 +19,8 @@ module em_sched_pair
     input logic rst_ni,
     input rank_config_t config_i,
     input logic [TimeWidth-1:0] now_i,
+    /// An end has failed: all that wait are forgotten.
+    input logic clear_i,
 
     input  logic                insert_response_i,
     input  bytes_t              response_bytes_i,
@@ -80,6 +82,7 @@ module em_sched_pair
       .rst_ni,
       .config_i,
       .now_i,
+      .clear_i,
       .insert_i         (insert_response_i),
       .insert_bytes_i   (response_bytes_i),
       .insert_log_i     (response_log_i),
@@ -110,6 +113,7 @@ module em_sched_pair
       .rst_ni,
       .config_i,
       .now_i,
+      .clear_i,
       .insert_i         (insert_write_i),
       .insert_bytes_i   (write_bytes_i),
       .insert_log_i     (write_log_i),

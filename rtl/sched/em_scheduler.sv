@@ -3,6 +3,9 @@
 /// What arrives in a cycle takes part from the next cycle on. A grant leaves a cycle after the
 /// ports were marked busy, and says how many cycles after that mark it may be used. Each port
 /// asks once a cycle: its /N/ for a write of its own, or its request for a response of the peer.
+///
+/// A port that is not up has nothing waiting and is not granted; it must be down for the three
+/// cycles of an iteration at least.
 module em_scheduler
   import em_sched_pkg::*;
 #(
@@ -17,6 +20,8 @@ module em_scheduler
     parameter int unsigned ChunkBytes = 256,
     /// Slots that a chunk takes beside its data.
     parameter int unsigned ChunkOverheadBlocks = 2,
+    /// Grants leave in the cycle of the mark itself if not: for who registers them.
+    parameter bit RegisterGrants = 1'b1,
     localparam int unsigned PortWidth = $clog2(Ports)
 ) (
     input logic clk_i,
@@ -30,19 +35,27 @@ module em_scheduler
     /// How long before its last block a destination is granted again.
     input left_t           ahead_cycles_i,
 
+    input  logic [Ports-1:0] port_up_i,
+    /// Nothing is granted to a source, towards a destination, that has no room for it. Nobody holds
+    /// for a window.
+    input  logic [Ports-1:0] source_room_i,
+    input  logic [Ports-1:0] destination_room_i,
+
     /// By the port that asks.
     input  logic [Ports-1:0]     notify_valid_i,
     input  logic [Ports-1:0]     notify_response_i,
     input  logic [PortWidth-1:0] notify_peer_i[Ports],
     input  bytes_t               notify_bytes_i[Ports],
     input  logic [TagWidth-1:0]  notify_tag_i[Ports],
-    /// The pair and flow has X already, or peer or size are invalid: nothing changes.
+    /// The pair and flow has X already, a port is down, peer or size are invalid: nothing changes.
     output logic [Ports-1:0]     notify_refused_o,
 
     /// Control blocks that pass a port.
     input charge_t uplink_blocks_i[Ports],
     input charge_t downlink_blocks_i[Ports],
 
+    /// By destination, in the cycle before grants are marked: whose grant it would be.
+    output logic [PortWidth-1:0] asked_source_o[Ports],
     /// By source.
     output logic [Ports-1:0]     grant_valid_o,
     output logic [PortWidth-1:0] grant_destination_o[Ports],
@@ -87,7 +100,7 @@ module em_scheduler
   logic [Ports-1:0] last, destination_match;
 
   // By source.
-  logic [Ports-1:0] match, match_response;
+  logic [Ports-1:0] match, matched, match_response;
   port_t match_destination[Ports];
 
   for (genvar s = 0; s < Ports; s++) begin : gen_sources
@@ -118,6 +131,7 @@ module em_scheduler
             .rst_ni,
             .config_i          (rank_config_i),
             .now_i             (now_q),
+            .clear_i           (!port_up_i[s] || !port_up_i[d]),
             .insert_response_i (asks_response[d] && notify_peer_i[d] == port_t'(s)),
             .response_bytes_i  (notify_bytes_i[d]),
             .response_log_i    (notify_log[d]),
@@ -169,32 +183,36 @@ module em_scheduler
       .candidate_i        (accepted),
       .key_i              (key),
       .response_i         (response),
-      .source_ready_i     (source_ready),
-      .destination_ready_i(destination_ready),
+      .source_ready_i     (source_ready & source_room_i),
+      .destination_ready_i(destination_ready & destination_room_i),
       .phase_o            (phase),
       .phase_next_o       (phase_next),
       .asked_o            (asked),
-      .match_o            (match),
+      .asked_source_o,
+      .match_o            (matched),
       .match_destination_o(match_destination),
       .match_response_o   (match_response)
   );
 
   for (genvar p = 0; p < Ports; p++) begin : gen_ports
     logic [Ports-1:0] refused;
+    logic invalid;
     port_t d;
 
     for (genvar o = 0; o < Ports; o++) begin : gen_others
       assign refused[o] = response_refused[o][p] || write_refused[p][o];
     end
-    assign asks_response[p] = notify_valid_i[p] && notify_response_i[p] && notify_bytes_i[p] != '0;
-    assign asks_write[p] = notify_valid_i[p] && !notify_response_i[p] && notify_bytes_i[p] != '0;
-    assign notify_refused_o[p] = refused != '0 || notify_valid_i[p] &&
-        (notify_bytes_i[p] == '0 || notify_peer_i[p] == port_t'(p) ||
-         (PortWidth + 1)'(notify_peer_i[p]) >= (PortWidth + 1)'(Ports));
+    assign invalid = notify_bytes_i[p] == '0 || notify_peer_i[p] == port_t'(p) ||
+                     (PortWidth + 1)'(notify_peer_i[p]) >= (PortWidth + 1)'(Ports) ||
+                     !port_up_i[p] || !port_up_i[notify_peer_i[p]];
+    assign asks_response[p]    = notify_valid_i[p] && notify_response_i[p] && !invalid;
+    assign asks_write[p]       = notify_valid_i[p] && !notify_response_i[p] && !invalid;
+    assign notify_refused_o[p] = refused != '0 || notify_valid_i[p] && invalid;
     assign notify_log[p] = log2_eighths(notify_bytes_i[p]);
 
     // What the match of this source allows.
     assign d           = match_destination[p];
+    assign match[p]    = matched[p] && port_up_i[p] && port_up_i[d];
     assign last[p]     = remaining[p][d] <= Chunk;
     assign granted[p]  = last[p] ? remaining[p][d] : Chunk;
     assign left[p]     = remaining[p][d] - granted[p];
@@ -259,19 +277,18 @@ module em_scheduler
     assign destination_ready[p] = destination_left[p]
                                   <= window_cycles_i + ahead_cycles_i;
 
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) grant_valid_o[p] <= 1'b0;
-      else grant_valid_o[p] <= match[p];
-    end
-    always_ff @(posedge clk_i) begin
-      grant_destination_o[p] <= d;
-      grant_response_o[p]    <= match_response[p];
-      grant_tag_o[p]         <= tag[p][d];
-      grant_bytes_o[p]       <= granted[p];
-      grant_first_o[p]       <= !started[p][d];
-      grant_last_o[p]        <= last[p];
-      grant_delay_o[p]       <= start[p];
-    end
+    em_stage #(
+        .Width   (PortWidth + TagWidth + BytesBits + 3 + LeftBits),
+        .Register(RegisterGrants)
+    ) u_grant (
+        .clk_i,
+        .rst_ni,
+        .valid_i(match[p]),
+        .data_i ({d, match_response[p], tag[p][d], granted[p], !started[p][d], last[p], start[p]}),
+        .valid_o(grant_valid_o[p]),
+        .data_o ({grant_destination_o[p], grant_response_o[p], grant_tag_o[p], grant_bytes_o[p],
+                  grant_first_o[p], grant_last_o[p], grant_delay_o[p]})
+    );
   end
 
 endmodule

@@ -11,9 +11,10 @@ WORDS = 300
 CROSSING_CYCLES = 4
 
 
-@pytest.mark.parametrize(("width", "depth"), [(66, 8), (12, 4)])
-def test_em_fifo_async(width, depth):
-    simulate.cocotb("em_fifo_async", __name__, {"Width": width, "Depth": depth})
+@pytest.mark.parametrize(("width", "depth", "register"), [(66, 8, 1), (12, 4, 1), (20, 8, 0)])
+def test_em_fifo_async(width, depth, register):
+    parameters = {"Width": width, "Depth": depth, "OutputRegister": register}
+    simulate.cocotb("em_fifo_async", __name__, parameters)
 
 
 async def start(dut, write_ps, read_ps, phase_ps):
@@ -78,7 +79,7 @@ async def a_word_takes_four_cycles_at_equal_clocks(dut):
         await FallingEdge(dut.read_clk_i)
         cycles += 1
     assert int(dut.read_data_o.value) == 7
-    assert cycles == CROSSING_CYCLES
+    assert cycles == CROSSING_CYCLES - 1 + int(dut.OutputRegister.value)
 
 
 @cocotb.test()
@@ -93,7 +94,7 @@ async def it_keeps_full_rate_and_fills_to_its_depth(dut):
         taken += int(dut.write_ready_o.value)
         await FallingEdge(dut.write_clk_i)
     # One more than Depth waits in the output register.
-    assert taken == depth + 1
+    assert taken == depth + int(dut.OutputRegister.value)
     if depth >= 8:
         dut.read_ready_i.value = 1
         for _ in range(2 * depth):

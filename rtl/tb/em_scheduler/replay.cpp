@@ -122,6 +122,7 @@ class Bench {
     dut_.window_cycles_i =
         static_cast<uint16_t>(kIterationCycles * number(trace.config("lookahead_iterations")));
     dut_.ahead_cycles_i = static_cast<uint16_t>(number(trace.config("ahead_blocks")) * SLOT_CYCLES);
+    dut_.port_up_i = dut_.source_room_i = dut_.destination_room_i = (1u << ports_) - 1;
     dut_.clk_i = 0;
     dut_.rst_ni = 0;
     idle();

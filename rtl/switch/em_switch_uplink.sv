@@ -1,0 +1,148 @@
+/// What the switch keeps for a port as a sender: what comes in is sorted, its open grants, and the
+/// requests of its node that wait for their release.
+module em_switch_uplink
+  import em_pkg::*;
+  import em_link_pkg::*;
+  import em_sched_pkg::bytes_t;
+  import em_sched_pkg::charge_t;
+  import em_switch_pkg::*;
+#(
+    parameter int unsigned Ports = 8,
+    parameter logic [$clog2(Ports)-1:0] Port = '0,
+    parameter int unsigned CircuitDepth = 64,
+    parameter int unsigned NotificationsMax = 3,
+    localparam int unsigned PortWidth = $clog2(Ports)
+) (
+    input logic clk_i,
+    input logic rst_ni,
+    input logic [Ports-1:0] port_up_i,
+    input logic [Ports-1:0] joined_i,
+
+    input logic  valid_i,
+    input item_t item_i,
+
+    // Grants of this port as a source.
+    input  logic                      grant_valid_i,
+    input  logic [PortWidth-1:0]      grant_destination_i,
+    input  logic [GrantBytesBits-1:0] grant_bytes_i,
+    output logic                      circuit_room_o,
+
+    /// Requests of this port as a compute node: whose turn it may be, and what is released in the
+    /// next cycle.
+    input  logic [PortWidth-1:0] asked_source_i,
+    output held_t                held_o,
+    input  logic                 release_i,
+
+    // Chunks: a block to a port, which may refuse the first.
+    output logic                 chunk_valid_o,
+    output logic                 chunk_first_o,
+    output logic                 chunk_last_o,
+    output logic [PortWidth-1:0] chunk_port_o,
+    output block_t               chunk_block_o,
+    input  logic                 chunk_refused_i,
+
+    // Scheduler.
+    output logic                 notify_valid_o,
+    output logic                 notify_response_o,
+    output logic [PortWidth-1:0] notify_peer_o,
+    output bytes_t               notify_bytes_o,
+    output id_t                  notify_id_o,
+    input  logic                 notify_refused_i,
+    /// A block of an Ethernet frame passed.
+    input  logic                 frame_i,
+    output charge_t              charge_o,
+
+    output logic                 status_valid_o,
+    output logic [PortWidth-1:0] status_port_o,
+    output block_t               status_block_o,
+    input  logic                 status_refused_i,
+
+    output logic                 heard_valid_o,
+    output logic [PortWidth-1:0] heard_peer_o,
+
+    output events_t events_o
+);
+
+  logic next_valid, used, allowed, skipped;
+  logic [PortWidth-1:0] next_destination;
+  logic [GrantBytesBits-1:0] used_bytes;
+  held_t notify_held;
+  charge_t control;
+
+  em_switch_ingress #(
+      .Ports(Ports),
+      .Port (Port)
+  ) u_ingress (
+      .clk_i,
+      .rst_ni,
+      .port_up_i,
+      .joined_i,
+      .valid_i,
+      .item_i,
+      .next_valid_i      (next_valid),
+      .next_destination_i(next_destination),
+      .use_o             (used),
+      .use_bytes_o       (used_bytes),
+      .allowed_i         (allowed),
+      .skip_o            (skipped),
+      .chunk_valid_o,
+      .chunk_first_o,
+      .chunk_last_o,
+      .chunk_port_o,
+      .chunk_block_o,
+      .chunk_refused_i,
+      .notify_valid_o,
+      .notify_response_o,
+      .notify_peer_o,
+      .notify_bytes_o,
+      .notify_id_o,
+      .notify_held_o     (notify_held),
+      .notify_refused_i,
+      .charge_o          (control),
+      .status_valid_o,
+      .status_port_o,
+      .status_block_o,
+      .status_refused_i,
+      .heard_valid_o,
+      .heard_peer_o,
+      .events_o
+  );
+
+  assign charge_o = control + charge_t'(frame_i);
+
+  em_switch_circuits #(
+      .Ports(Ports),
+      .Depth(CircuitDepth)
+  ) u_circuits (
+      .clk_i,
+      .rst_ni,
+      .clear_i           (!port_up_i[Port]),
+      .port_up_i,
+      .open_i            (grant_valid_i),
+      .open_destination_i(grant_destination_i),
+      .open_bytes_i      (grant_bytes_i),
+      .room_o            (circuit_room_o),
+      .next_valid_o      (next_valid),
+      .next_destination_o(next_destination),
+      .use_i             (used),
+      .use_bytes_i       (used_bytes),
+      .allowed_o         (allowed),
+      .skip_i            (skipped)
+  );
+
+  em_switch_requests #(
+      .Ports           (Ports),
+      .NotificationsMax(NotificationsMax)
+  ) u_requests (
+      .clk_i,
+      .rst_ni,
+      .clear_i      (port_up_i[Port] ? ~port_up_i : '1),
+      .insert_i     (notify_valid_o && notify_response_o && !notify_refused_i),
+      .insert_peer_i(notify_peer_o),
+      .insert_held_i(notify_held),
+      .look_peer_i  (asked_source_i),
+      .held_o,
+      .release_i
+  );
+
+endmodule
