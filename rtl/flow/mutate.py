@@ -240,7 +240,13 @@ MUTANTS = [
         "phy/em_tx_buffer.sv",
         "ready_q <= left + asked < count_t'(Depth);",
         "ready_q <= count + asked < count_t'(Depth);",
-        [TX],
+        [TX, proof("em_tx_buffer")],
+    ),
+    (
+        "phy/em_tx_buffer.sv",
+        "if (pop && i + 1 < Depth) entries_q[i]",
+        "if (pop && i + 2 < Depth) entries_q[i]",
+        [TX, proof("em_tx_buffer")],
     ),
     (
         "phy/em_tx_arbiter.sv",
@@ -252,7 +258,7 @@ MUTANTS = [
         "phy/em_tx_arbiter.sv",
         "memory_was_last_q <= memory_o;",
         "memory_was_last_q <= memory_o && memory_framed_i;",
-        [TX],
+        [TX, proof("em_tx_arbiter")],
     ),
     (
         "phy/em_phy_tx.sv",
@@ -265,6 +271,42 @@ MUTANTS = [
         "cut_q <= silent || (cut_q",
         "cut_q <= cut_q && (cut_q",
         [TX],
+    ),
+    (
+        "phy/em_xgmii_pkg.sv",
+        "8'h7c:      return '{known: 1'b1, code: 7'h4b};",
+        "8'h7c:      return '{known: 1'b1, code: 7'h4c};",
+        [bench("em_xgmii_pair")],
+    ),
+    (
+        "phy/em_xgmii_enc.sv",
+        "(coded & Behind) == Behind;",
+        "1'b1;",
+        [bench("em_xgmii_pair")],
+    ),
+    (
+        "phy/em_xgmii_dec.sv",
+        "end else if (!known[i]) begin",
+        "end else if (!known[0]) begin",
+        [bench("em_xgmii_pair")],
+    ),
+    (
+        "phy/em_block_sync.sv",
+        "(!lock_q || wrongs == WrongMax);",
+        "wrongs == WrongMax;",
+        [bench("em_block_sync")],
+    ),
+    (
+        "phy/em_block_sync.sv",
+        "hi_ber_q <= errors == BerWidth'(BerHeaders);",
+        "hi_ber_q <= 1'b0;",
+        [bench("em_block_sync")],
+    ),
+    (
+        "phy/em_phy.sv",
+        "else if (crosses) tx_state_q <= crossed;",
+        "else if (crosses) tx_state_q.up <= crossed.up;",
+        [bench("em_phy")],
     ),
     (
         "sched/em_sched_matcher.sv",

@@ -1,6 +1,7 @@
 """Builds modules around replay benches, and replays what the Rust model does in them."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -12,7 +13,8 @@ FLAGS = ["--cc", "--exe", "--build", "-j", "2", "-O3", "--x-assign", "fast", "--
 def program(top, bench, parameters=None, defines=None, before=()):
     """The program of `bench` around `top`, built unless it is there; `before` goes first."""
     files = [*before, *sources.closure(top), bench]
-    headers = sorted(bench.parent.glob("*.h"))
+    included = re.findall(r'#include "([^"]+)"', bench.read_text(encoding="utf-8"))
+    headers = [path for name in included if (path := bench.parent / name).exists()]
     words = sorted((parameters or {}).items()), sorted((defines or {}).items())
     name = tools.fingerprint([*files, *headers], top, *words)
     place = tools.OUT / "build" / f"replay-{top}-{name}"

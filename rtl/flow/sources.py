@@ -8,6 +8,7 @@ from flow.tools import RTL
 PACKAGES = [
     "pkg/em_pkg.sv",
     "phy/em_link_pkg.sv",
+    "phy/em_xgmii_pkg.sv",
     "sched/em_sched_pkg.sv",
     "host/em_host_pkg.sv",
     "switch/em_switch_pkg.sv",

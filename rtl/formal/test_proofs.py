@@ -13,6 +13,8 @@ PROOFS = {
     "em_min_tree_proof": ("prove", 20, "abc pdr"),
     "em_ordered_list_proof": ("prove", 20, "abc pdr"),
     "em_descrambler_proof": ("prove", 20, "abc pdr"),
+    "em_tx_buffer_proof": ("prove", 20, "abc pdr"),
+    "em_tx_arbiter_proof": ("prove", 20, "abc pdr"),
     "em_sched_matcher_proof": ("prove", 20, "abc pdr"),
     "em_switch_lanes_proof": ("bmc", 10, "abc bmc3"),
 }
