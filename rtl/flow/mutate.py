@@ -208,8 +208,8 @@ MUTANTS = [
     ),
     (
         "phy/em_frame_buffer.sv",
-        "assign at      = drop_i ? start_q : write_q;",
-        "assign at      = write_q;",
+        "assign at    = drop_i ? start_q : write_q;",
+        "assign at    = write_q;",
         [RX],
     ),
     (
@@ -226,8 +226,8 @@ MUTANTS = [
     ),
     (
         "phy/em_phy_rx.sv",
-        "assign block   = no_news ? Idle : arrived_q;",
-        "assign block   = arrived_q;",
+        ".idle_i     (no_news),",
+        ".idle_i     (1'b0),",
         [RX],
     ),
     (

@@ -40,22 +40,25 @@ module em_frame_buffer
   block_t blocks_q[Depth];
   logic [IndexWidth-1:0] read_q, start_q, write_q, at;
   /// Blocks of whole frames, and after those of the frame under way.
-  count_t whole_q, partial_q, whole, partial, kept;
+  count_t whole_q, partial_q, kept, count;
   logic [1:0] gap_q;
-  logic write, gap, pop;
+  logic write, gap, add, pop;
+  /// No room for another block.
+  logic full_q;
 
   function automatic logic [IndexWidth-1:0] next(logic [IndexWidth-1:0] index);
     return (index == IndexLast) ? '0 : index + 1'b1;
   endfunction
 
   // A frame is dropped first: the slot may be one of the gap after the frame before it.
-  assign at      = drop_i ? start_q : write_q;
-  assign kept    = drop_i ? '0 : partial_q;
-  assign gap     = gap_i && gap_q != '0 && whole_q != '0;
-  assign write   = slot_i && (gap || (push_i && !drop_i)) && whole_q + kept != count_t'(Depth);
-  assign partial = kept + count_t'(write);
-  assign whole   = whole_q + ((commit_i || gap) ? partial : '0);
-  assign pop     = slot_i && whole != '0 && !clear_i;
+  assign at    = drop_i ? start_q : write_q;
+  assign kept  = drop_i ? '0 : partial_q;
+  assign gap   = gap_i && gap_q != '0 && whole_q != '0;
+  assign write = slot_i && (gap || (push_i && !drop_i && !full_q));
+  // What makes blocks whole comes late: all it decides is prepared.
+  assign add   = commit_i || gap;
+  assign pop   = slot_i && (whole_q != '0 || commit_i) && !clear_i;
+  assign count = whole_q + kept + count_t'(write);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -65,6 +68,7 @@ module em_frame_buffer
       whole_q   <= '0;
       partial_q <= '0;
       gap_q     <= '0;
+      full_q    <= 1'b0;
       valid_o   <= 1'b0;
     end else begin
       valid_o <= pop;
@@ -73,14 +77,16 @@ module em_frame_buffer
         write_q   <= read_q;
         whole_q   <= '0;
         partial_q <= '0;
+        full_q    <= 1'b0;
       end else if (slot_i) begin
         if (pop) read_q <= next(read_q);
-        whole_q <= whole - count_t'(pop);
+        whole_q <= add ? count - 1'b1 : (whole_q != '0) ? whole_q - 1'b1 : '0;
+        full_q  <= count - count_t'(pop) == count_t'(Depth);
         if (commit_i) gap_q <= 2'(GapBlocks);
         else if (gap) gap_q <= gap_q - 1'b1;
         write_q   <= write ? next(at) : at;
-        partial_q <= (commit_i || gap) ? '0 : partial;
-        if (commit_i || gap) start_q <= write ? next(at) : at;
+        partial_q <= add ? '0 : kept + count_t'(write);
+        if (add) start_q <= write ? next(at) : at;
       end
     end
   end

@@ -63,7 +63,6 @@ module em_phy_rx
   end
 
   logic take, no_news, failed, started, standard, message_corrupt, frame_corrupt, corrupt;
-  block_t block;
 
   em_link_faults u_faults (
       .clk_i,
@@ -81,14 +80,13 @@ module em_phy_rx
       .started_o(started)
   );
 
-  assign block   = no_news ? Idle : arrived_q;
   assign corrupt = message_corrupt || frame_corrupt;
 
   em_rx_message u_message (
       .clk_i,
       .rst_ni,
       .slot_i    (take),
-      .block_i   (block),
+      .block_i   (arrived_q),
       .failed_i  (failed),
       .memory_o,
       .standard_o(standard),
@@ -103,7 +101,8 @@ module em_phy_rx
       .rst_ni,
       .slot_i     (take),
       .standard_i (standard),
-      .block_i    (block),
+      .idle_i     (no_news),
+      .block_i    (arrived_q),
       .failed_i   (failed || corrupt),
       .block_o    (up),
       .corrupt_o  (frame_corrupt),

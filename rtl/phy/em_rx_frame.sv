@@ -12,6 +12,8 @@ module em_rx_frame
     input logic   slot_i,
     /// It is no memory block, and sound as far as a block can tell.
     input logic   standard_i,
+    /// It is to count as an idle, an ordered set that it is.
+    input logic   idle_i,
     input block_t block_i,
     /// The link has failed, or fails in this slot: all frames are dropped.
     input logic   failed_i,
@@ -41,13 +43,15 @@ module em_rx_frame
   logic [13:0] octets_q, octets_d;
   logic [31:0] crc_q, crc_d;
 
-  logic data, start, start4, terminate;
+  // By header and type alone, which are there early; whether the block is sound comes late.
+  logic data, control, start, start4, terminate;
   logic [7:0] block_type;
   assign block_type = block_i.payload[7:0];
-  assign data       = standard_i && block_i.header == SyncData;
-  assign start      = standard_i && !data && has_start(block_type);
+  assign data       = block_i.header == SyncData;
+  assign control    = block_i.header == SyncControl;
+  assign start      = control && has_start(block_type) && !idle_i;
   assign start4     = start && block_type != BlockStart;
-  assign terminate  = standard_i && !data && has_terminate(block_type);
+  assign terminate  = control && has_terminate(block_type);
 
   // After a start on lane 4, the first block has the rest of the preamble in its lower half.
   logic [63:0] covered;
@@ -83,27 +87,30 @@ module em_rx_frame
     too_long_d = !start && (too_long_q || octets_d > OctetsMax);
   end
 
-  logic ends, misplaced, whole, sound;
-  assign ends      = in_frame_q && (terminate || (standard_i && gives_up(block_i)));
+  logic ends, misplaced, whole, sound, kept;
+  assign ends      = terminate || gives_up(block_i);
   // A frame's block without a frame, or within one a block that ends nothing.
-  assign misplaced = standard_i && (in_frame_q ? !data && !ends : data || terminate);
+  assign misplaced = in_frame_q ? !data && !ends : data || terminate;
   assign whole     = in_frame_q && terminate;
   assign sound     = preamble_d && crc_d == Residue && octets_d >= OctetsMin;
+  assign kept      = whole && !too_long_d;
 
+  logic standard;
   assign in_frame_d  = start || (in_frame_q && !ends);
-  assign too_long_o  = slot_i && whole && too_long_d;
-  assign bad_frame_o = slot_i && whole && !too_long_d && !sound;
-  assign aborted_o   = in_frame_q && (failed_i ? !bad_frame_o : slot_i && ends && !whole);
-  assign corrupt_o   = slot_i && (misplaced || bad_frame_o);
+  assign standard    = slot_i && standard_i;
+  assign too_long_o  = standard && whole && too_long_d;
+  assign bad_frame_o = standard && kept && !sound;
+  assign aborted_o   = in_frame_q && (failed_i ? !bad_frame_o : standard && ends && !whole);
+  assign corrupt_o   = standard && (misplaced || (kept && !sound));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) in_frame_q <= 1'b0;
     else if (failed_i) in_frame_q <= 1'b0;
-    else if (slot_i) in_frame_q <= in_frame_d;
+    else if (standard) in_frame_q <= in_frame_d;
   end
 
   always_ff @(posedge clk_i) begin
-    if (slot_i && (start || (in_frame_q && standard_i))) begin
+    if (standard && (start || in_frame_q)) begin
       preamble_q <= preamble_d;
       octets_q   <= octets_d;
       too_long_q <= too_long_d;
@@ -120,11 +127,11 @@ module em_rx_frame
       .clk_i,
       .rst_ni,
       .slot_i,
-      .push_i  (start || (in_frame_q && standard_i)),
+      .push_i  (standard_i && (start || in_frame_q)),
       .block_i,
-      .commit_i(whole && !too_long_d),
-      .drop_i  (ends && !(whole && !too_long_d)),
-      .gap_i   (!in_frame_d && !terminate),
+      .commit_i(standard_i && kept),
+      .drop_i  (standard_i && in_frame_q && ends && !kept),
+      .gap_i   (standard_i ? !in_frame_d && !terminate : !in_frame_q),
       .clear_i (failed_i),
       .valid_o (up),
       .block_o (up_block)
@@ -132,7 +139,7 @@ module em_rx_frame
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) other_q <= 1'b0;
-    else other_q <= slot_i && standard_i && !data && !failed_i && block_type inside {
+    else other_q <= standard && control && !idle_i && !failed_i && block_type inside {
           BlockControlOrdered, BlockOrderedControl, BlockOrderedOrdered};
   end
 
