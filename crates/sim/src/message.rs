@@ -69,7 +69,7 @@ impl Message {
 }
 
 /// Where a run's messages come from: drawn one at a time, so ten million need no memory.
-pub trait MessageSource {
+pub trait MessageSource: Send {
     /// The next message in arrival order, `None` at the end.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::modules::packages;
 use crate::{Findings, Tree};
 
 /// From the foundation up; a crate uses only the crates before it.
-pub const LEVELS: [&str; 6] = ["units", "wire", "edm", "sim", "py", "cli"];
+pub const LEVELS: [&str; 7] = ["units", "wire", "edm", "sim", "ethermem", "py", "cli"];
 /// Levels that no other crate uses: what people call.
 pub const TOPS: [&str; 2] = ["py", "cli"];
 /// Crates outside the levels, which use none of them.
@@ -19,6 +19,18 @@ pub const PURE: [&str; 3] = ["units", "wire", "edm"];
 pub const DETERMINISTIC: [&str; 4] = ["units", "wire", "edm", "sim"];
 
 const PREFIX: &str = "ethermem-";
+/// The crate that applications import, by its folder and its package.
+const LIBRARY: &str = "ethermem";
+
+/// The package of a folder under `crates/`.
+fn package_of(folder: &str) -> String {
+    if folder == LIBRARY { LIBRARY.to_owned() } else { format!("{PREFIX}{folder}") }
+}
+
+/// The folder under `crates/` of a package, if it is one of this project.
+fn folder_of(package: &str) -> Option<&str> {
+    if package == LIBRARY { Some(LIBRARY) } else { package.strip_prefix(PREFIX) }
+}
 
 /// The folder under `crates/` that `path` is in.
 pub(crate) fn crate_of(path: &str) -> Option<&str> {
@@ -35,8 +47,9 @@ pub fn dependencies(tree: &Tree) -> Findings {
         };
         let path = format!("{folder}/Cargo.toml");
         let package = manifest["package"].get("name").and_then(Value::as_str);
-        if package != Some(&format!("{PREFIX}{name}")) {
-            findings.file(&path, format!("the package must be named `{PREFIX}{name}`"));
+        let expected = package_of(name);
+        if package != Some(&expected) {
+            findings.file(&path, format!("the package must be named `{expected}`"));
         }
         let allowed = match LEVELS.iter().position(|level| *level == name) {
             Some(level) => LEVELS[..level].iter().filter(|below| !TOPS.contains(below)).collect(),
@@ -68,7 +81,7 @@ pub fn libraries(tree: &Tree) -> Findings {
     let in_crates = packages(tree).into_iter().filter(|(folder, _)| folder.starts_with("crates/"));
     let used: BTreeSet<String> = in_crates
         .flat_map(|(_, manifest)| dependency_names(&manifest))
-        .filter(|name| !name.starts_with(PREFIX))
+        .filter(|name| folder_of(name).is_none())
         .collect();
     let mut findings = Findings::default();
     for name in used.difference(&explained) {
@@ -83,7 +96,7 @@ pub fn libraries(tree: &Tree) -> Findings {
 /// The crates of this project that a manifest depends on.
 fn used_crates(manifest: &Table) -> Vec<String> {
     let names = dependency_names(manifest).into_iter();
-    names.filter_map(|name| name.strip_prefix(PREFIX).map(str::to_owned)).collect()
+    names.filter_map(|name| folder_of(&name).map(str::to_owned)).collect()
 }
 
 /// The packages that a manifest depends on, for any reason and on any target.

@@ -1,6 +1,7 @@
 //! The engine: virtual time, the event loop, and the one denominator.
 
 mod alone;
+mod live;
 mod queue;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ethermem_units::{Bytes, Ps};
 
 pub use alone::Alone;
+pub(crate) use live::live;
+pub use live::{Advance, Heard, Live};
 use queue::EventQueue;
 
 use crate::message::{Kind, Message, MessageSource, NodeIndex, SourceError};
@@ -23,9 +26,9 @@ pub type Handle = u32;
 ///
 /// A fabric is given the time by [`Sim::now`] and schedules its events with [`Sim::at`]. It says
 /// every submitted message finished or lost, once. Randomness of its own comes from `seed`.
-pub trait Fabric: Sized {
+pub trait Fabric: Sized + Send + 'static {
     /// What it schedules.
-    type Event: Copy;
+    type Event: Copy + Send;
 
     /// Whether it runs on a leaf-spine network, and not on a single switch alone.
     const LEAF_SPINE: bool = false;
@@ -101,6 +104,8 @@ pub struct Sim<E> {
     timeline: Option<Timeline>,
     /// By handle, where anybody asked for them.
     ways: Option<Vec<Way>>,
+    /// Messages whose request came to its memory node, where somebody acts on it.
+    reached: Option<Vec<(Handle, Ps)>>,
     events: u64,
 }
 
@@ -121,6 +126,7 @@ impl<E: Copy> Sim<E> {
             outcomes: Vec::new(),
             timeline: None,
             ways: None,
+            reached: None,
             events: 0,
         }
     }
@@ -164,8 +170,13 @@ impl<E: Copy> Sim<E> {
     /// A message's request is at its memory node, at `at`; of several parts the first one counts.
     #[inline]
     pub fn at_memory(&mut self, handle: Handle, at: Ps) {
-        if let Some(ways) = &mut self.ways {
-            ways[handle as usize].at_memory.get_or_insert(at);
+        let Some(ways) = &mut self.ways else { return };
+        let first = &mut ways[handle as usize].at_memory;
+        if first.is_none() {
+            *first = Some(at);
+            if let Some(reached) = &mut self.reached {
+                reached.push((handle, at));
+            }
         }
     }
 
@@ -340,6 +351,11 @@ impl<F: Fabric> Engine<F> {
 
     #[inline]
     fn submit(&mut self, message: &Message) {
+        self.submit_as(message);
+    }
+
+    #[inline]
+    fn submit_as(&mut self, message: &Message) -> Handle {
         let handle = self.free.pop().unwrap_or(self.in_flight.len() as Handle);
         if handle as usize == self.in_flight.len() {
             self.in_flight.push(*message);
@@ -354,6 +370,7 @@ impl<F: Fabric> Engine<F> {
             ways[handle as usize] = Way::default();
         }
         self.fabric.submit(&mut self.sim, handle, message);
+        handle
     }
 
     /// Handles the next event, if it is before `limit`.

@@ -22,10 +22,10 @@ pub use framing::Framing;
 use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
-use crate::engine::{Alone, Fabric};
-use crate::message::{Kind, SourceError};
+use crate::engine::{Alone, Fabric, Live, live};
+use crate::message::{Kind, MessageSource, SourceError};
 use crate::metrics::RunResult;
-use crate::run::{RunFailure, RunOptions, run_on};
+use crate::run::{RunFailure, RunOptions, messages, run_on};
 use crate::scenario::Scenario;
 use crate::topology::Topology;
 use crate::workload::{LinkBlocks, WorkloadConfig};
@@ -46,7 +46,12 @@ pub struct FabricEntry {
     pub is_bound: bool,
     leaf_spine: bool,
     pub(crate) run: fn(&Scenario, RunOptions<'_>) -> Result<RunResult, RunFailure>,
+    live: LiveOf,
 }
+
+/// Makes a fabric that is used message by message.
+type LiveOf =
+    fn(&FabricConfig, u64, Option<Box<dyn MessageSource>>) -> Result<Box<dyn Live>, SourceError>;
 
 impl FabricEntry {
     /// A fabric under its name, with what it is in a line.
@@ -61,6 +66,7 @@ impl FabricEntry {
             is_bound: false,
             leaf_spine: F::LEAF_SPINE,
             run: run_on::<F>,
+            live: live::<F>,
         }
     }
 
@@ -85,6 +91,21 @@ impl FabricEntry {
             WorkloadConfig::Poisson(config) => self.check_bytes(config.sizes.quantile(1.0)),
             WorkloadConfig::Trace(_) => Ok(()),
         }
+    }
+
+    /// The fabric of a scenario, idle, to be used message by message; the scenario's workload goes
+    /// on in it beside, if that is asked for.
+    ///
+    /// # Errors
+    /// As [`FabricEntry::check`], and when the workload cannot be opened.
+    pub fn live(
+        &self,
+        scenario: &Scenario,
+        background: bool,
+    ) -> Result<Box<dyn Live>, SourceError> {
+        self.check(scenario)?;
+        let background = if background { Some(messages(scenario)?) } else { None };
+        (self.live)(&scenario.fabric, scenario.run.seed, background)
     }
 
     /// Whether the fabric moves so many bytes in one message.

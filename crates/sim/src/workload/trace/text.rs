@@ -111,7 +111,7 @@ impl<R: BufRead> TextTrace<R> {
     }
 }
 
-impl<R: BufRead> MessageSource for TextTrace<R> {
+impl<R: BufRead + Send> MessageSource for TextTrace<R> {
     fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
         Ok(self.next_row()?)
     }

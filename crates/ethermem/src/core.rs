@@ -1,0 +1,276 @@
+//! Operations under way: their order, their results, and who waits for them.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::address::ProcessId;
+use crate::order::{Sequence, Touched, Tracker};
+use crate::world::{Asker, Op, OpId, Outcome, Progress, Reply, World};
+
+/// A thread's name.
+pub(crate) type ThreadId = usize;
+
+/// The state of a pool; see [`crate::Pool`].
+pub(crate) struct Core {
+    pub(crate) world: Box<dyn World>,
+    pub(crate) offloads: crate::node::Offloads,
+    threads: Vec<Thread>,
+    processes: u32,
+    operations: Vec<Slot>,
+    free: Vec<OpId>,
+    /// Kept for its memory.
+    ended: Vec<(OpId, Outcome)>,
+    ready: Vec<OpId>,
+    /// To be woken once nobody holds the pool.
+    woken: Vec<Waker>,
+    turns: (u16, u16),
+}
+
+struct Thread {
+    asker: Asker,
+    tracker: Tracker,
+}
+
+enum Slot {
+    Free,
+    Open(Open),
+    /// Its result waits for its [`crate::Pending`].
+    Ended(Outcome),
+}
+
+struct Open {
+    thread: ThreadId,
+    sequence: Sequence,
+    touched: Touched,
+    /// While it may not go.
+    held: Option<Op>,
+    waker: Option<Waker>,
+    /// Nobody wants the result.
+    forgotten: bool,
+}
+
+/// What became of an operation that was submitted.
+pub(crate) enum Submitted {
+    Ended(Outcome),
+    Open(OpId),
+}
+
+impl Core {
+    pub(crate) fn new(world: Box<dyn World>, offloads: crate::node::Offloads) -> Core {
+        Core {
+            world,
+            offloads,
+            threads: Vec::new(),
+            processes: 0,
+            operations: Vec::new(),
+            free: Vec::new(),
+            ended: Vec::new(),
+            ready: Vec::new(),
+            woken: Vec::new(),
+            turns: (0, 0),
+        }
+    }
+
+    pub(crate) fn new_process(&mut self) -> ProcessId {
+        self.processes += 1;
+        ProcessId(self.processes)
+    }
+
+    pub(crate) fn new_thread(&mut self, asker: Asker) -> ThreadId {
+        self.threads.push(Thread { asker, tracker: Tracker::default() });
+        self.threads.len() - 1
+    }
+
+    /// The thread, if nothing of it is under way.
+    pub(crate) fn idle(&self, thread: ThreadId) -> Option<Asker> {
+        let Thread { asker, tracker } = &self.threads[thread];
+        tracker.is_idle().then_some(*asker)
+    }
+
+    /// The compute node whose turn it is.
+    pub(crate) fn next_compute(&mut self) -> u16 {
+        let (nodes, _) = self.world.nodes();
+        next(&mut self.turns.0, nodes)
+    }
+
+    /// The memory node whose turn it is.
+    pub(crate) fn next_memory(&mut self) -> u16 {
+        let (_, nodes) = self.world.nodes();
+        next(&mut self.turns.1, nodes)
+    }
+
+    pub(crate) fn has_woken(&self) -> bool {
+        !self.woken.is_empty()
+    }
+
+    pub(crate) fn take_woken(&mut self) -> Vec<Waker> {
+        std::mem::take(&mut self.woken)
+    }
+
+    pub(crate) fn submit(&mut self, thread: ThreadId, op: Op) -> Submitted {
+        let touched = op.touched();
+        let id = self.name();
+        let Thread { asker, tracker } = &mut self.threads[thread];
+        let (sequence, held) = if tracker.is_idle() {
+            if let Some(outcome) = self.world.begin(id, *asker, op) {
+                self.free.push(id);
+                return Submitted::Ended(outcome);
+            }
+            (tracker.begin(id, &touched).0, None)
+        } else {
+            let (sequence, goes) = tracker.begin(id, &touched);
+            if goes {
+                if let Some(outcome) = self.world.begin(id, *asker, op) {
+                    tracker.end(sequence, &touched, &mut self.ready);
+                    self.free.push(id);
+                    self.begin_ready(thread);
+                    return Submitted::Ended(outcome);
+                }
+                (sequence, None)
+            } else {
+                (sequence, Some(op))
+            }
+        };
+        self.open(id, Open { thread, sequence, touched, held, waker: None, forgotten: false })
+    }
+
+    /// An operation that ends when all of its thread before it have.
+    pub(crate) fn release(&mut self, thread: ThreadId) -> Submitted {
+        if self.idle(thread).is_some() {
+            return Submitted::Ended(Ok(Reply::Done));
+        }
+        self.barrier(thread, None)
+    }
+
+    /// The same, and then at the memory nodes.
+    pub(crate) fn fence(&mut self, thread: ThreadId) -> Submitted {
+        if self.idle(thread).is_some() {
+            return self.submit(thread, Op::Fence);
+        }
+        self.barrier(thread, Some(Op::Fence))
+    }
+
+    fn barrier(&mut self, thread: ThreadId, held: Option<Op>) -> Submitted {
+        let id = self.name();
+        let (sequence, _) = self.threads[thread].tracker.barrier(id);
+        let touched = Touched::default();
+        self.open(id, Open { thread, sequence, touched, held, waker: None, forgotten: false })
+    }
+
+    fn name(&mut self) -> OpId {
+        self.free.pop().unwrap_or_else(|| {
+            self.operations.push(Slot::Free);
+            self.operations.len() - 1
+        })
+    }
+
+    fn open(&mut self, id: OpId, open: Open) -> Submitted {
+        self.operations[id] = Slot::Open(open);
+        Submitted::Open(id)
+    }
+
+    /// The result of an operation, once; until then `waker` is woken when it is there.
+    pub(crate) fn take(&mut self, id: OpId, waker: Option<&Waker>) -> Option<Outcome> {
+        match &mut self.operations[id] {
+            Slot::Open(open) => {
+                if let Some(waker) = waker {
+                    match &mut open.waker {
+                        Some(known) => known.clone_from(waker),
+                        none => *none = Some(waker.clone()),
+                    }
+                }
+                None
+            }
+            slot @ Slot::Ended(_) => {
+                let Slot::Ended(outcome) = std::mem::replace(slot, Slot::Free) else {
+                    unreachable!("it is")
+                };
+                self.free.push(id);
+                Some(outcome)
+            }
+            Slot::Free => unreachable!("a result is taken once"),
+        }
+    }
+
+    /// Nobody will take the result.
+    pub(crate) fn forget(&mut self, id: OpId) {
+        match &mut self.operations[id] {
+            Slot::Open(open) => open.forgotten = true,
+            slot => {
+                *slot = Slot::Free;
+                self.free.push(id);
+            }
+        }
+    }
+
+    /// Goes on until an operation ends. `Some` is how long the machine may rest before; an error
+    /// when nothing is under way, so that nothing can end.
+    pub(crate) fn progress(&mut self) -> Result<Option<Duration>, Stalled> {
+        let mut ended = std::mem::take(&mut self.ended);
+        let progress = self.world.progress(&mut ended);
+        for (id, outcome) in ended.drain(..) {
+            self.settle(id, outcome);
+        }
+        self.ended = ended;
+        match progress {
+            Progress::Ended => Ok(None),
+            Progress::Wait(rest) => Ok(Some(rest)),
+            Progress::Idle => Err(Stalled),
+        }
+    }
+
+    fn settle(&mut self, id: OpId, outcome: Outcome) {
+        let thread = self.end(id, outcome);
+        self.begin_ready(thread);
+    }
+
+    /// Begins what waited. What ends at once may let others of the thread go in turn: they are
+    /// behind it in the list, which is why this is a loop.
+    fn begin_ready(&mut self, thread: ThreadId) {
+        let asker = self.threads[thread].asker;
+        let mut begun = 0;
+        while let Some(&id) = self.ready.get(begun) {
+            begun += 1;
+            let Slot::Open(open) = &mut self.operations[id] else {
+                unreachable!("what waits is open")
+            };
+            // A barrier has nothing to do.
+            let Some(outcome) = open
+                .held
+                .take()
+                .map_or(Some(Ok(Reply::Done)), |op| self.world.begin(id, asker, op))
+            else {
+                continue;
+            };
+            self.end(id, outcome);
+        }
+        self.ready.clear();
+    }
+
+    /// An operation ended: its result is kept, and what waited for it is ready.
+    fn end(&mut self, id: OpId, outcome: Outcome) -> ThreadId {
+        let slot = std::mem::replace(&mut self.operations[id], Slot::Free);
+        let Slot::Open(open) = slot else { unreachable!("it was open") };
+        if open.forgotten {
+            self.free.push(id);
+        } else {
+            self.operations[id] = Slot::Ended(outcome);
+        }
+        if let Some(waker) = open.waker {
+            self.woken.push(waker);
+        }
+        let tracker = &mut self.threads[open.thread].tracker;
+        tracker.end(open.sequence, &open.touched, &mut self.ready);
+        open.thread
+    }
+}
+
+fn next(turn: &mut u16, nodes: u16) -> u16 {
+    let now = *turn % nodes;
+    *turn = (now + 1) % nodes;
+    now
+}
+
+/// Nothing is under way that could end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stalled;

@@ -1,0 +1,156 @@
+//! Why something could not be done.
+
+use crate::address::{Address, Permissions};
+
+/// Why a URL opens no pool. A retry cannot help.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// There is no `scheme:`.
+    #[error("`{url}`: allowed are {allowed}")]
+    NoScheme {
+        /// What was given.
+        url: String,
+        /// What would do.
+        allowed: &'static str,
+    },
+    /// The scheme is not known.
+    #[error("scheme `{scheme}`: allowed are {allowed}")]
+    UnknownScheme {
+        /// What was given.
+        scheme: String,
+        /// What would do.
+        allowed: &'static str,
+    },
+    /// `sim:` has no fabric of this name.
+    #[error("fabric `{fabric}`: allowed are {allowed}")]
+    UnknownFabric {
+        /// What was given.
+        fabric: String,
+        /// Every name.
+        allowed: String,
+    },
+    /// Behind the scheme of `local:` stands something.
+    #[error("`{scheme}:` has no place, and `{found}` was given")]
+    Place {
+        /// Which.
+        scheme: &'static str,
+        /// What was given.
+        found: String,
+    },
+    /// The scheme has no such parameter.
+    #[error("parameter `{name}`: allowed are {allowed}")]
+    UnknownParameter {
+        /// What was given.
+        name: String,
+        /// Every name.
+        allowed: String,
+    },
+    /// The parameter cannot be so.
+    #[error("parameter `{name}`: {problem}")]
+    BadParameter {
+        /// Which.
+        name: String,
+        /// What was found and what is allowed.
+        problem: String,
+    },
+    /// The fabric, or what goes on beside, cannot be so.
+    #[error("{problem}")]
+    NotAllowed {
+        /// The key of a scenario that a parameter stands for, what was found, what is allowed.
+        problem: String,
+    },
+}
+
+/// Why an operation was not done.
+///
+/// [`Error::is_retryable`] says whether trying again can help.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Some of the bytes are in no region that the process has: never allocated, freed, or not
+    /// shared with it.
+    #[error("{bytes} B at {address} are not all in one region of the process")]
+    Unmapped {
+        /// Where the access begins.
+        address: Address,
+        /// How long it is.
+        bytes: u64,
+    },
+    /// The process may not do this there.
+    #[error("no permission to {needed} at {address}")]
+    Permission {
+        /// Where.
+        address: Address,
+        /// What it would take.
+        needed: Permissions,
+    },
+    /// Nothing was asked for.
+    #[error("0 B: allowed are 1 to {most}")]
+    Empty {
+        /// The most that is allowed.
+        most: u64,
+    },
+    /// Too much was asked for at once.
+    #[error("{bytes} B: allowed are 1 to {most}")]
+    TooLong {
+        /// What was asked for.
+        bytes: u64,
+        /// The most that is allowed.
+        most: u64,
+    },
+    /// An atomic or a lock must be at a multiple of 8.
+    #[error("an atomic at {address}: not a multiple of 8")]
+    Misaligned {
+        /// Where.
+        address: Address,
+    },
+    /// The pool has no memory left for this. It may have some once regions are freed.
+    #[error("no room for {bytes} B: {free} B are free")]
+    Full {
+        /// What was asked for.
+        bytes: u64,
+        /// What its memory node has.
+        free: u64,
+    },
+    /// A lock is released that its thread does not hold.
+    #[error("the lock at {address} is not held by this thread")]
+    NotHeld {
+        /// Where.
+        address: Address,
+    },
+    /// No node of this number, or not of this sort.
+    #[error("node {node}: allowed are {allowed}")]
+    NoSuchNode {
+        /// What was given.
+        node: u16,
+        /// What would do.
+        allowed: String,
+    },
+    /// The memory nodes know no operation of this name.
+    #[error("offload `{name}`: allowed are {allowed}")]
+    NoSuchOffload {
+        /// What was given.
+        name: String,
+        /// Every name.
+        allowed: String,
+    },
+    /// The operation at the memory node does not take these arguments, or ends without a result.
+    #[error("offload `{name}`: {problem}")]
+    Offload {
+        /// Which.
+        name: String,
+        /// What was found and what is allowed.
+        problem: String,
+    },
+    /// The fabric lost a message of the operation. A read was not done; whether a write or an
+    /// atomic was is not known.
+    #[error("lost by the fabric")]
+    Lost,
+}
+
+impl Error {
+    /// Whether the same operation may be done if it is tried again.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self, Error::Full { .. } | Error::Lost)
+    }
+}

@@ -1,0 +1,29 @@
+//! Remote memory behind one interface, on any fabric: what applications import.
+//!
+//! A [`Pool`] is opened by URL: `local:` is this process's memory, `sim:edm?nodes=144` a rack on a
+//! simulated fabric, in whose own time the application's code runs. A [`Thread`] submits
+//! operations and keeps their order, a [`Region`] is memory that was allocated, and a [`Pending`]
+//! is an operation under way: await it, wait for it, or poll it.
+
+mod address;
+mod core;
+mod error;
+mod node;
+mod order;
+mod pending;
+mod pool;
+mod region;
+mod thread;
+mod url;
+mod world;
+
+pub use address::{Address, Permissions, ProcessId};
+pub use error::{Error, OpenError};
+pub use ethermem_edm::RmwOperation;
+pub use ethermem_units::Ps;
+pub use node::{Chase, Chased, Comparison, Filter, NodeMemory, Offload};
+pub use pending::Pending;
+pub use pool::{Pool, Spawner, Tasks};
+pub use region::Region;
+pub use thread::Thread;
+pub use world::Segment;

@@ -1,0 +1,10 @@
+//! A memory node: what is allocated to whom, its bytes, and what is done to them.
+//!
+//! It is pure: one call is one access, at one instant, and nobody says when or from where.
+
+mod offload;
+mod space;
+
+pub(crate) use offload::Offloads;
+pub use offload::{Chase, Chased, Comparison, Filter, NodeMemory, Offload};
+pub(crate) use space::{ACCESS_BYTES_MAX, Node, PAGE_BYTES};

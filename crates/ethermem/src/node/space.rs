@@ -1,0 +1,215 @@
+//! Regions and their bytes.
+
+use std::collections::BTreeMap;
+
+use ethermem_edm::RmwOperation;
+
+use crate::address::{Address, OFFSET_MAX, Permissions, ProcessId};
+use crate::error::Error;
+
+/// Regions begin at multiples of this, and some bytes that belong to none lie between two.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
+/// Longest region, read or write: what an operation may be asked to hold in memory.
+pub(crate) const ACCESS_BYTES_MAX: u64 = 1 << 34;
+
+const WORD_BYTES: u64 = 8;
+
+/// See the module of the same name.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Its number among the memory nodes of the pool.
+    number: u16,
+    free_bytes: u64,
+    /// By their first offset.
+    regions: BTreeMap<u64, Region>,
+    /// Where the next region is looked for. Freed addresses are used again as late as can be.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Region {
+    bytes: Vec<u8>,
+    owner: ProcessId,
+    permissions: Permissions,
+    /// Others, each once.
+    shared: Vec<(ProcessId, Permissions)>,
+}
+
+impl Region {
+    fn allow(&self, process: ProcessId, needed: Permissions) -> Option<bool> {
+        if process == self.owner {
+            return Some(self.permissions.allow(needed));
+        }
+        let shared = self.shared.iter().find(|(with, _)| *with == process);
+        shared.map(|(_, permissions)| permissions.allow(needed))
+    }
+}
+
+impl Node {
+    pub(crate) fn new(number: u16, memory_bytes: u64) -> Node {
+        Node { number, free_bytes: memory_bytes, regions: BTreeMap::new(), next: PAGE_BYTES }
+    }
+
+    /// A region of zeros.
+    pub(crate) fn alloc(
+        &mut self,
+        process: ProcessId,
+        bytes: u64,
+        permissions: Permissions,
+    ) -> Result<Address, Error> {
+        let full = Error::Full { bytes, free: self.free_bytes };
+        if bytes > self.free_bytes {
+            return Err(full);
+        }
+        let place = self.place(bytes).ok_or_else(|| full.clone())?;
+        // Zeroed by the system as it is touched, so that large regions cost what is used of them.
+        let size = usize::try_from(bytes).map_err(|_| full.clone())?;
+        Vec::<u8>::new().try_reserve_exact(size).map_err(|_| full)?;
+        let contents = vec![0; size];
+        self.free_bytes -= bytes;
+        self.next = place + bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
+        let region = Region { bytes: contents, owner: process, permissions, shared: Vec::new() };
+        self.regions.insert(place, region);
+        Ok(Address::new(self.number, place))
+    }
+
+    /// The first gap from `next` on, around the end.
+    fn place(&self, bytes: u64) -> Option<u64> {
+        let room = bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
+        let fits = |from: u64, to: u64| from.checked_add(room).is_some_and(|end| end <= to);
+        let mut from = self.next;
+        for pass in 0..2 {
+            for (&at, region) in self.regions.range(from..) {
+                if fits(from, at) {
+                    return Some(from);
+                }
+                from = at + (region.bytes.len() as u64).next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
+            }
+            if fits(from, OFFSET_MAX) {
+                return Some(from);
+            }
+            if pass == 0 {
+                from = PAGE_BYTES;
+            }
+        }
+        None
+    }
+
+    /// Ends a region, which only its owner may. Its address must be the region's first.
+    pub(crate) fn free(&mut self, process: ProcessId, address: Address) -> Result<(), Error> {
+        self.owned(process, address)?;
+        let region = self.regions.remove(&address.offset()).expect("found above");
+        self.free_bytes += region.bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Lets another process use a region, or ends that; only its owner may, and gives no more than
+    /// it has.
+    pub(crate) fn share(
+        &mut self,
+        process: ProcessId,
+        address: Address,
+        with: ProcessId,
+        permissions: Permissions,
+    ) -> Result<(), Error> {
+        let region = self.owned(process, address)?;
+        if !region.permissions.allow(permissions) {
+            return Err(Error::Permission { address, needed: permissions });
+        }
+        region.shared.retain(|(other, _)| *other != with);
+        if permissions != Permissions::NONE && with != region.owner {
+            region.shared.push((with, permissions));
+        }
+        Ok(())
+    }
+
+    fn owned(&mut self, process: ProcessId, address: Address) -> Result<&mut Region, Error> {
+        let region = self.regions.get_mut(&address.offset());
+        region.filter(|region| region.owner == process).ok_or(Error::Unmapped { address, bytes: 1 })
+    }
+
+    pub(crate) fn read(
+        &self,
+        process: ProcessId,
+        address: Address,
+        bytes: u64,
+    ) -> Result<&[u8], Error> {
+        let (at, region) = self.containing(address, bytes)?;
+        permitted(region, process, address, bytes, Permissions::READ)?;
+        let start = (address.offset() - at) as usize;
+        Ok(&region.bytes[start..start + bytes as usize])
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        process: ProcessId,
+        address: Address,
+        data: &[u8],
+    ) -> Result<(), Error> {
+        let bytes = data.len() as u64;
+        let place = self.writable(process, address, bytes, Permissions::WRITE)?;
+        place.copy_from_slice(data);
+        Ok(())
+    }
+
+    /// Executes an atomic on a little-endian word, and gives the word before.
+    pub(crate) fn modify(
+        &mut self,
+        process: ProcessId,
+        address: Address,
+        operation: RmwOperation,
+    ) -> Result<u64, Error> {
+        if !address.0.is_multiple_of(WORD_BYTES) {
+            return Err(Error::Misaligned { address });
+        }
+        let needed = Permissions::READ_WRITE;
+        let word = self.writable(process, address, WORD_BYTES, needed)?;
+        let old = u64::from_le_bytes((&*word).try_into().expect("a word is 8 B"));
+        word.copy_from_slice(&operation.apply(old).to_le_bytes());
+        Ok(old)
+    }
+
+    fn writable(
+        &mut self,
+        process: ProcessId,
+        address: Address,
+        bytes: u64,
+        needed: Permissions,
+    ) -> Result<&mut [u8], Error> {
+        let unmapped = Error::Unmapped { address, bytes };
+        let offset = address.offset();
+        let mut below = self.regions.range_mut(..=offset);
+        let (&at, region) = below.next_back().ok_or_else(|| unmapped.clone())?;
+        let start = offset - at;
+        if start.checked_add(bytes).is_none_or(|end| end > region.bytes.len() as u64) {
+            return Err(unmapped);
+        }
+        permitted(region, process, address, bytes, needed)?;
+        Ok(&mut region.bytes[start as usize..(start + bytes) as usize])
+    }
+
+    fn containing(&self, address: Address, bytes: u64) -> Result<(u64, &Region), Error> {
+        let offset = address.offset();
+        let found = self.regions.range(..=offset).next_back().filter(|&(&at, region)| {
+            let end = (offset - at).checked_add(bytes);
+            end.is_some_and(|end| end <= region.bytes.len() as u64)
+        });
+        found.map(|(&at, region)| (at, region)).ok_or(Error::Unmapped { address, bytes })
+    }
+}
+
+fn permitted(
+    region: &Region,
+    process: ProcessId,
+    address: Address,
+    bytes: u64,
+    needed: Permissions,
+) -> Result<(), Error> {
+    match region.allow(process, needed) {
+        Some(true) => Ok(()),
+        Some(false) => Err(Error::Permission { address, needed }),
+        // Nobody learns what others have.
+        None => Err(Error::Unmapped { address, bytes }),
+    }
+}

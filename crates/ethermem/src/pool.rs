@@ -1,0 +1,253 @@
+//! Pools, and what drives them.
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use ethermem_units::Ps;
+use futures_executor::{LocalPool, LocalSpawner};
+use futures_util::task::LocalSpawnExt;
+
+use crate::core::Core;
+use crate::error::{Error, OpenError};
+use crate::node::{Offload, Offloads};
+use crate::thread::Thread;
+use crate::url::{self, Place};
+use crate::world::{Asker, Local, Sim, World};
+
+/// Shortest rest for which the machine's thread is put to sleep: below it others are let go first.
+const SLEEP_MIN: Duration = Duration::from_micros(20);
+
+/// A pool's state, shared by all that use it.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Mutex<Core>>);
+
+impl Shared {
+    /// Does something to the pool. Tasks are woken when it is free again.
+    #[inline]
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Core) -> R) -> R {
+        let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = act(&mut core);
+        if core.has_woken() {
+            let woken = core.take_woken();
+            drop(core);
+            woken.into_iter().for_each(Waker::wake);
+        }
+        result
+    }
+
+    /// Goes on until an operation ends, or the machine may rest for a while; false when nothing is
+    /// under way.
+    pub(crate) fn progress(&self) -> bool {
+        match self.with(Core::progress) {
+            Ok(None) => true,
+            Ok(Some(rest)) => {
+                if rest < SLEEP_MIN {
+                    std::thread::yield_now();
+                } else {
+                    std::thread::sleep(rest);
+                }
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// Remote memory, on the fabric that its URL names. Clones are the same pool.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use ethermem::{Permissions, Pool};
+///
+/// let pool = Pool::open("sim:edm?nodes=2&link_gbps=25")?;
+/// let thread = pool.thread()?;
+/// let region = thread.alloc(4096, Permissions::READ_WRITE).wait()?;
+/// region.write(0, b"hello").wait()?;
+/// let before = pool.now();
+/// assert_eq!(region.read(0, 5).wait()?, b"hello");
+/// // A read request there, 82 ns of DRAM, and one chunk back.
+/// assert!(pool.now() - before > ethermem::Ps::from_ns(299 + 82));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Pool {
+    shared: Shared,
+    url: Arc<str>,
+}
+
+impl Pool {
+    /// Opens a pool.
+    ///
+    /// # Errors
+    /// [`OpenError`] with the part of the URL that is wrong, and what is allowed.
+    pub fn open(url: &str) -> Result<Pool, OpenError> {
+        let world: Box<dyn World> = match url::parse(url)? {
+            Place::Local { memory_bytes } => Box::new(Local::new(memory_bytes)),
+            Place::Sim(config) => Box::new(Sim::new(&config)?),
+        };
+        let core = Core::new(world, Offloads::built_in());
+        Ok(Pool { shared: Shared(Arc::new(Mutex::new(core))), url: url.into() })
+    }
+
+    /// What it was opened by.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A new process's first thread, on the next of the compute nodes in turn.
+    ///
+    /// # Errors
+    /// None today; a pool over a network may refuse a process.
+    pub fn thread(&self) -> Result<Thread, Error> {
+        let compute = self.shared.with(Core::next_compute);
+        self.thread_on(compute)
+    }
+
+    /// A new process's first thread, on a compute node.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchNode`].
+    pub fn thread_on(&self, compute: u16) -> Result<Thread, Error> {
+        let (computes, _) = self.nodes();
+        if compute >= computes {
+            let allowed = format!("compute nodes 0 to {}", computes - 1);
+            return Err(Error::NoSuchNode { node: compute, allowed });
+        }
+        let (process, id) = self.shared.with(|core| {
+            let process = core.new_process();
+            (process, core.new_thread(Asker { process, compute }))
+        });
+        Ok(Thread::new(self.shared.clone(), id, process, compute))
+    }
+
+    /// How many compute nodes and memory nodes there are.
+    #[must_use]
+    pub fn nodes(&self) -> (u16, u16) {
+        self.shared.with(|core| core.world.nodes())
+    }
+
+    /// Time since the pool was opened: the fabric's own where it has one.
+    #[must_use]
+    pub fn now(&self) -> Ps {
+        self.shared.with(|core| core.world.now())
+    }
+
+    /// Events that the simulated fabric has handled; 0 elsewhere.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.shared.with(|core| core.world.events())
+    }
+
+    /// Makes an operation known to the memory nodes, over one of the same name.
+    pub fn register(&self, name: &str, offload: Arc<dyn Offload>) {
+        self.shared.with(|core| core.offloads.add(name, offload));
+    }
+
+    /// Runs the application's code until it is done, with what it awaits of this pool.
+    ///
+    /// # Panics
+    /// When the code awaits something that is not of this pool and nothing of it is under way.
+    pub fn run<F: Future>(&self, code: F) -> F::Output {
+        let mut code = pin!(code);
+        let woken = Arc::new(Woken(AtomicBool::new(true)));
+        let waker = Waker::from(woken.clone());
+        loop {
+            while woken.0.swap(false, Ordering::Acquire) {
+                if let Poll::Ready(done) = code.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    return done;
+                }
+            }
+            assert!(self.shared.progress(), "{STALLED}");
+        }
+    }
+
+    /// A list of tasks that run together.
+    #[must_use]
+    pub fn tasks(&self) -> Tasks {
+        Tasks { shared: self.shared.clone(), local: LocalPool::new(), open: Rc::default() }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pool({})", self.url)
+    }
+}
+
+const STALLED: &str = "the code waits for something that is not of this pool";
+
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Woken>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Tasks of one pool: many clients, on as many nodes, in one thread of the machine. The order in
+/// which they go on depends on nothing but the pool.
+pub struct Tasks {
+    shared: Shared,
+    local: LocalPool,
+    /// Tasks that are not done.
+    open: Rc<Cell<usize>>,
+}
+
+impl Tasks {
+    /// Adds a task.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.spawner().spawn(task);
+    }
+
+    /// What adds tasks from within tasks.
+    #[must_use]
+    pub fn spawner(&self) -> Spawner {
+        Spawner { local: self.local.spawner(), open: self.open.clone() }
+    }
+
+    /// Runs all tasks until they are done.
+    ///
+    /// # Panics
+    /// As [`Pool::run`].
+    pub fn run(mut self) {
+        loop {
+            self.local.run_until_stalled();
+            if self.open.get() == 0 {
+                return;
+            }
+            assert!(self.shared.progress(), "{STALLED}");
+        }
+    }
+}
+
+/// Adds tasks to their list.
+#[derive(Clone)]
+pub struct Spawner {
+    local: LocalSpawner,
+    open: Rc<Cell<usize>>,
+}
+
+impl Spawner {
+    /// Adds a task.
+    ///
+    /// # Panics
+    /// When the list has gone.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        let open = self.open.clone();
+        open.set(open.get() + 1);
+        let counted = async move {
+            task.await;
+            open.set(open.get() - 1);
+        };
+        self.local.spawn_local(counted).expect("the list of tasks is there");
+    }
+}

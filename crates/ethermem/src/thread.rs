@@ -1,0 +1,334 @@
+//! Threads: who asks, and in which order.
+
+use std::fmt;
+
+use ethermem_edm::RmwOperation;
+use ethermem_units::Ps;
+use smallvec::{SmallVec, smallvec};
+
+use crate::address::{Address, Permissions, ProcessId};
+use crate::core::{Core, Submitted, ThreadId};
+use crate::error::Error;
+use crate::node::ACCESS_BYTES_MAX;
+use crate::pending::{Convert, Pending};
+use crate::pool::Shared;
+use crate::region::Region;
+use crate::world::{Asker, Op, Reply, Segment, Segments};
+
+/// A stream of operations with an order of its own, of a process, on a compute node.
+///
+/// Every operation is submitted when its method is called. Those that touch the same page keep
+/// their order where one of them writes; others may be done in any. Clones are the same thread.
+#[derive(Clone)]
+pub struct Thread {
+    shared: Shared,
+    id: ThreadId,
+    process: ProcessId,
+    compute: u16,
+}
+
+impl Thread {
+    pub(crate) fn new(shared: Shared, id: ThreadId, process: ProcessId, compute: u16) -> Thread {
+        Thread { shared, id, process, compute }
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    /// Its compute node, from 0.
+    #[must_use]
+    pub fn compute(&self) -> u16 {
+        self.compute
+    }
+
+    /// Another thread of the same process, on a compute node.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchNode`].
+    pub fn fork_on(&self, compute: u16) -> Result<Thread, Error> {
+        let asker = Asker { process: self.process, compute };
+        let id = self.shared.with(|core| {
+            let (computes, _) = core.world.nodes();
+            if compute < computes {
+                return Ok(core.new_thread(asker));
+            }
+            let allowed = format!("compute nodes 0 to {}", computes - 1);
+            Err(Error::NoSuchNode { node: compute, allowed })
+        })?;
+        Ok(Thread::new(self.shared.clone(), id, self.process, compute))
+    }
+
+    /// Another thread of the same process, on the same node.
+    #[must_use]
+    pub fn fork(&self) -> Thread {
+        self.fork_on(self.compute).expect("its own node is there")
+    }
+
+    /// Time since the pool was opened.
+    #[must_use]
+    pub fn now(&self) -> Ps {
+        self.shared.with(|core| core.world.now())
+    }
+
+    /// A region of zeros, on the next of the memory nodes in turn.
+    pub fn alloc(&self, bytes: u64, permissions: Permissions) -> Pending<Region> {
+        let memory = self.shared.with(Core::next_memory);
+        self.alloc_on(memory, bytes, permissions)
+    }
+
+    /// A region of zeros, on a memory node.
+    pub fn alloc_on(&self, memory: u16, bytes: u64, permissions: Permissions) -> Pending<Region> {
+        let thread = self.clone();
+        let region = move |reply| {
+            let Reply::Address(address) = reply else { unreachable!("an allocation") };
+            Region::new(thread, address, bytes)
+        };
+        let (_, memories) = self.shared.with(|core| core.world.nodes());
+        let op = length(bytes).and_then(|()| {
+            if memory < memories {
+                return Ok(Op::Alloc { memory, bytes, permissions });
+            }
+            let allowed = format!("memory nodes 0 to {}", memories - 1);
+            Err(Error::NoSuchNode { node: memory, allowed })
+        });
+        self.submit(op, Convert::With(Box::new(region)))
+    }
+
+    /// A region that another thread has allocated, of this process or shared with it. Whether that
+    /// is so shows with the first access.
+    #[must_use]
+    pub fn region(&self, address: Address, bytes: u64) -> Region {
+        Region::new(self.clone(), address, bytes)
+    }
+
+    /// The bytes from `address` on.
+    pub fn read(&self, address: Address, bytes: u64) -> Pending<Vec<u8>> {
+        let op = length(bytes).map(|()| Op::Read(smallvec![Segment { address, bytes }]));
+        self.submit(op, Convert::Plain(Reply::into_bytes))
+    }
+
+    /// Fills `to` with the bytes from `address` on, and waits for that.
+    ///
+    /// # Errors
+    /// As [`Thread::read`].
+    pub fn read_into(&self, address: Address, to: &mut [u8]) -> Result<(), Error> {
+        length(to.len() as u64)?;
+        let now = self.shared.with(|core| {
+            let asker = core.idle(self.id)?;
+            core.world.read_now(asker, address, to)
+        });
+        match now {
+            Some(result) => result,
+            None => {
+                let bytes = self.read(address, to.len() as u64).wait()?;
+                to.copy_from_slice(&bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes `data` from `address` on.
+    pub fn write(&self, address: Address, data: &[u8]) -> Pending<()> {
+        let bytes = data.len() as u64;
+        let submitted = match length(bytes) {
+            Err(error) => Submitted::Ended(Err(error)),
+            Ok(()) => self.shared.with(|core| {
+                let now = core.idle(self.id);
+                match now.and_then(|asker| core.world.write_now(asker, address, data)) {
+                    Some(written) => Submitted::Ended(written.map(|()| Reply::Done)),
+                    None => {
+                        let segments: Segments = smallvec![Segment { address, bytes }];
+                        core.submit(self.id, Op::Write(segments, data.to_vec()))
+                    }
+                }
+            }),
+        };
+        Pending::new(self.shared.clone(), submitted, Convert::Plain(drop))
+    }
+
+    /// The bytes of several places, one after the other, as one operation.
+    pub fn gather(&self, places: &[Segment]) -> Pending<Vec<u8>> {
+        let segments: Segments = SmallVec::from_slice(places);
+        let op = lengths(&segments).map(|_| Op::Read(segments));
+        self.submit(op, Convert::Plain(Reply::into_bytes))
+    }
+
+    /// Writes to several places, as one operation.
+    pub fn scatter(&self, places: &[(Address, &[u8])]) -> Pending<()> {
+        let segment =
+            |&(address, data): &(Address, &[u8])| Segment { address, bytes: data.len() as u64 };
+        let segments: Segments = places.iter().map(segment).collect();
+        let op = lengths(&segments).map(|total| {
+            let mut all = Vec::with_capacity(total as usize);
+            places.iter().for_each(|(_, data)| all.extend_from_slice(data));
+            Op::Write(segments, all)
+        });
+        self.submit(op, Convert::Plain(drop))
+    }
+
+    /// Stores `desired` into the little-endian word at `address` if it is `expected`, and gives
+    /// the word before.
+    pub fn compare_and_swap(&self, address: Address, expected: u64, desired: u64) -> Pending<u64> {
+        self.modify(address, RmwOperation::CompareAndSwap { expected, desired })
+    }
+
+    /// Adds to the word at `address`, around the end, and gives the word before.
+    pub fn fetch_add(&self, address: Address, addend: u64) -> Pending<u64> {
+        self.modify(address, RmwOperation::FetchAndAdd(addend))
+    }
+
+    /// Stores a word, and gives the one before.
+    pub fn swap(&self, address: Address, word: u64) -> Pending<u64> {
+        self.modify(address, RmwOperation::Swap(word))
+    }
+
+    /// Sets bit 0 of the word at `address`, and says whether it was set.
+    pub fn test_and_set(&self, address: Address) -> Pending<bool> {
+        let op = Ok(Op::Modify(address, RmwOperation::Or(1)));
+        self.submit(op, Convert::Plain(|reply| reply.into_word() & 1 == 1))
+    }
+
+    /// Any atomic: gives the word before.
+    pub fn modify(&self, address: Address, operation: RmwOperation) -> Pending<u64> {
+        self.submit(Ok(Op::Modify(address, operation)), Convert::Plain(Reply::into_word))
+    }
+
+    /// Takes the lock that the word at `address` is, once nobody holds it. A word of 0 is a free
+    /// lock.
+    pub fn lock(&self, address: Address) -> Pending<()> {
+        let op = Ok(Op::Lock { word: address, holder: self.holder() });
+        self.submit(op, Convert::Plain(drop))
+    }
+
+    /// Gives back a lock, when all operations of this thread before are done.
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`], and then nothing has changed.
+    pub async fn unlock(&self, address: Address) -> Result<(), Error> {
+        self.release().await?;
+        let holder = self.holder();
+        let held = self.compare_and_swap(address, holder, 0).await?;
+        if held == holder { Ok(()) } else { Err(Error::NotHeld { address }) }
+    }
+
+    /// As [`Thread::unlock`], and waits for it.
+    ///
+    /// # Errors
+    /// As [`Thread::unlock`].
+    pub fn unlock_wait(&self, address: Address) -> Result<(), Error> {
+        self.release().wait()?;
+        let holder = self.holder();
+        let held = self.compare_and_swap(address, holder, 0).wait()?;
+        if held == holder { Ok(()) } else { Err(Error::NotHeld { address }) }
+    }
+
+    /// What a lock that this thread holds says.
+    fn holder(&self) -> u64 {
+        self.id as u64 + 1
+    }
+
+    /// Ends when all operations of this thread before have ended.
+    pub fn release(&self) -> Pending<()> {
+        let submitted = self.shared.with(|core| core.release(self.id));
+        Pending::new(self.shared.clone(), submitted, Convert::Plain(drop))
+    }
+
+    /// Ends when all operations of this thread before have ended, and every memory node that its
+    /// process has used has done what it was asked before.
+    pub fn fence(&self) -> Pending<()> {
+        let submitted = self.shared.with(|core| core.fence(self.id));
+        Pending::new(self.shared.clone(), submitted, Convert::Plain(drop))
+    }
+
+    /// Runs the operation `name` at the memory node of `at`: one round trip, whatever it does
+    /// there. `touches` are the places that it uses; operations of this thread there are ordered
+    /// with it.
+    pub fn offload(
+        &self,
+        name: &str,
+        at: Address,
+        arguments: &[u8],
+        touches: &[Segment],
+    ) -> Pending<Vec<u8>> {
+        let found = self.shared.with(|core| {
+            let (_, memories) = core.world.nodes();
+            if at.memory() >= memories || at == Address::NULL {
+                return Err(Error::Unmapped { address: at, bytes: 1 });
+            }
+            core.offloads.get(name)
+        });
+        let op = found.map(|offload| Op::Offload {
+            memory: at.memory(),
+            touches: SmallVec::from_slice(touches),
+            offload,
+            arguments: arguments.to_vec(),
+        });
+        self.submit(op, Convert::Plain(Reply::into_bytes))
+    }
+
+    /// Ends after a while.
+    pub fn sleep(&self, time: Ps) -> Pending<()> {
+        let submitted = self.shared.with(|core| {
+            let until = core.world.now() + time;
+            core.submit(self.id, Op::Sleep(until))
+        });
+        Pending::new(self.shared.clone(), submitted, Convert::Plain(drop))
+    }
+
+    pub(crate) fn free(&self, address: Address, bytes: u64) -> Pending<()> {
+        self.submit(Ok(Op::Free(address, bytes)), Convert::Plain(drop))
+    }
+
+    pub(crate) fn share(
+        &self,
+        region: Segment,
+        with: ProcessId,
+        permissions: Permissions,
+    ) -> Pending<()> {
+        self.submit(Ok(Op::Share { region, with, permissions }), Convert::Plain(drop))
+    }
+
+    /// An operation that fails at once.
+    pub(crate) fn refuse<T>(&self, error: Error, convert: Convert<T>) -> Pending<T> {
+        Pending::new(self.shared.clone(), Submitted::Ended(Err(error)), convert)
+    }
+
+    fn submit<T>(&self, op: Result<Op, Error>, convert: Convert<T>) -> Pending<T> {
+        match op {
+            Ok(op) => {
+                let submitted = self.shared.with(|core| core.submit(self.id, op));
+                Pending::new(self.shared.clone(), submitted, convert)
+            }
+            Err(error) => self.refuse(error, convert),
+        }
+    }
+}
+
+impl fmt::Debug for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Thread({} of {:?} on node {})", self.id, self.process, self.compute)
+    }
+}
+
+fn length(bytes: u64) -> Result<(), Error> {
+    let most = ACCESS_BYTES_MAX;
+    match bytes {
+        0 => Err(Error::Empty { most }),
+        bytes if bytes > most => Err(Error::TooLong { bytes, most }),
+        _ => Ok(()),
+    }
+}
+
+/// Each of the parts, and all together: gives the sum.
+fn lengths(segments: &Segments) -> Result<u64, Error> {
+    let mut total: u64 = 0;
+    for segment in segments {
+        length(segment.bytes)?;
+        total = total.saturating_add(segment.bytes);
+    }
+    length(total)?;
+    Ok(total)
+}

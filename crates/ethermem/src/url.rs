@@ -1,0 +1,155 @@
+//! What a URL asks for.
+
+use ethermem_sim::SourceError;
+use ethermem_sim::fabrics::{FABRIC_NAMES, find};
+use ethermem_sim::run::offered;
+use ethermem_sim::scenario::{Changes, Scenario, Setting};
+use ethermem_sim::workload::WorkloadConfig;
+
+use crate::error::OpenError;
+use crate::world::SimConfig;
+
+/// How pools are named.
+const SCHEMES: &str = "local:, sim:FABRIC";
+/// Bytes of all memory nodes together, unless said.
+const MEMORY_BYTES: u64 = 64 << 30;
+/// The DRAM of EDM's evaluation, which its latencies leave out (section 4.2.2).
+const MEMORY_ACCESS: &str = "fabric.memory_access_ns=82";
+/// How long background traffic goes on: longer than anybody simulates, and within what a workload
+/// may take.
+const BACKGROUND_S: f64 = 36.0 * 3600.0;
+/// Tables of a scenario whose keys may be given without them, in the order of the search.
+const TABLES: [&str; 3] = ["fabric", "workload", "run"];
+
+/// A pool that a URL names.
+pub(crate) enum Place {
+    Local { memory_bytes: u64 },
+    Sim(Box<SimConfig>),
+}
+
+/// `scheme:place?name=value&...`, its parts.
+struct Parts<'u> {
+    place: &'u str,
+    parameters: Vec<(String, String)>,
+}
+
+/// Reads a URL.
+pub(crate) fn parse(url: &str) -> Result<Place, OpenError> {
+    let no_scheme = || OpenError::NoScheme { url: url.to_owned(), allowed: SCHEMES };
+    let (scheme, rest) = url.split_once(':').ok_or_else(no_scheme)?;
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let parameters = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let parts = Parts { place, parameters };
+    match scheme {
+        "local" => local(&parts),
+        "sim" => sim(&parts).map(|config| Place::Sim(Box::new(config))),
+        _ => Err(OpenError::UnknownScheme { scheme: scheme.to_owned(), allowed: SCHEMES }),
+    }
+}
+
+fn local(parts: &Parts<'_>) -> Result<Place, OpenError> {
+    if !parts.place.is_empty() {
+        return Err(OpenError::Place { scheme: "local", found: parts.place.to_owned() });
+    }
+    let mut memory_bytes = MEMORY_BYTES;
+    for (name, value) in &parts.parameters {
+        match name.as_str() {
+            "memory_bytes" => memory_bytes = number(name, value, u64::MAX)?,
+            _ => return Err(unknown(name, "memory_bytes".to_owned())),
+        }
+    }
+    Ok(Place::Local { memory_bytes })
+}
+
+fn sim(parts: &Parts<'_>) -> Result<SimConfig, OpenError> {
+    let unknown_fabric = || OpenError::UnknownFabric {
+        fabric: parts.place.to_owned(),
+        allowed: FABRIC_NAMES.join(", "),
+    };
+    let fabric = find(parts.place).ok_or_else(unknown_fabric)?;
+    let keys: Vec<String> = Scenario::keys(FABRIC_NAMES).into_iter().map(|key| key.name).collect();
+    let mut settings = vec![setting("", &format!("fabric.kind={}", fabric.name))?];
+    settings.push(setting("", MEMORY_ACCESS)?);
+    let (mut memory_nodes, mut memory_bytes, mut background) = (None, None, false);
+    for (name, value) in &parts.parameters {
+        match name.as_str() {
+            "memory_nodes" => memory_nodes = Some(number(name, value, 511)? as u16),
+            "memory_bytes" => memory_bytes = Some(number(name, value, u64::MAX)?),
+            _ => {
+                let key = key(name, fabric.name, &keys)
+                    .ok_or_else(|| unknown(name, names(&keys, fabric.name)))?;
+                background |= key == "workload.load";
+                settings.push(setting(name, &format!("{key}={value}"))?);
+            }
+        }
+    }
+    let changes = Changes { settings, trace: None };
+    let mut scenario = Scenario::default_with(&changes, FABRIC_NAMES).map_err(|error| {
+        let problem = error.to_string();
+        OpenError::NotAllowed { problem: problem.trim_start_matches("--set: ").to_owned() }
+    })?;
+    if background {
+        go_on(&mut scenario)?;
+    }
+    let nodes = scenario.fabric.nodes;
+    let memory_nodes = memory_nodes.unwrap_or(nodes / 2);
+    if memory_nodes >= nodes {
+        let problem = format!("{memory_nodes}: allowed are 1 to {} of {nodes} nodes", nodes - 1);
+        return Err(OpenError::BadParameter { name: "memory_nodes".to_owned(), problem });
+    }
+    let memory_bytes = memory_bytes.unwrap_or(MEMORY_BYTES / u64::from(memory_nodes));
+    Ok(SimConfig { fabric, scenario, background, memory_nodes, memory_bytes })
+}
+
+/// Lets the workload go on for as long as a workload may.
+fn go_on(scenario: &mut Scenario) -> Result<(), OpenError> {
+    let not_allowed = |error: SourceError| OpenError::NotAllowed { problem: error.to_string() };
+    let offered = offered(scenario).map_err(not_allowed)?;
+    if let (WorkloadConfig::Poisson(poisson), Some(offered)) = (&mut scenario.workload, offered) {
+        poisson.messages = (offered.messages_per_s * BACKGROUND_S) as u64;
+    }
+    Ok(())
+}
+
+/// The key of a scenario that a parameter means: with its table or, of the network, the fabric,
+/// the workload and the run, without.
+fn key(name: &str, fabric: &str, keys: &[String]) -> Option<String> {
+    let whole = std::iter::once(name.to_owned());
+    let own = std::iter::once(format!("fabric.{fabric}.{name}"));
+    let short = TABLES.iter().map(|table| format!("{table}.{name}"));
+    whole.chain(short).chain(own).find(|candidate| keys.contains(candidate))
+}
+
+/// What may be given, as short as it may be.
+fn names(keys: &[String], fabric: &str) -> String {
+    let own = format!("fabric.{fabric}.");
+    let short = |key: &String| {
+        let tables = TABLES.iter().filter_map(|table| key.strip_prefix(table)?.strip_prefix('.'));
+        let rest = key.strip_prefix(&own).or_else(|| tables.into_iter().next());
+        rest.filter(|rest| !rest.contains('.')).map(str::to_owned)
+    };
+    let mut names: Vec<String> = keys.iter().filter_map(short).collect();
+    names.extend(["memory_nodes".to_owned(), "memory_bytes".to_owned()]);
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}
+
+fn setting(name: &str, text: &str) -> Result<Setting, OpenError> {
+    text.parse().map_err(|error: ethermem_sim::scenario::SettingError| OpenError::BadParameter {
+        name: name.to_owned(),
+        problem: error.to_string(),
+    })
+}
+
+fn number(name: &str, value: &str, most: u64) -> Result<u64, OpenError> {
+    let found = value.parse().ok().filter(|number| (1..=most).contains(number));
+    found.ok_or_else(|| OpenError::BadParameter {
+        name: name.to_owned(),
+        problem: format!("`{value}`: allowed are 1 to {most}"),
+    })
+}
+
+fn unknown(name: &str, allowed: String) -> OpenError {
+    OpenError::UnknownParameter { name: name.to_owned(), allowed }
+}

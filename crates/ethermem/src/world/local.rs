@@ -1,0 +1,164 @@
+//! `local:`: memory of this process. An operation is done when it is asked for, but for locks that
+//! another thread holds and sleeps, which are tried again.
+
+use std::time::{Duration, Instant};
+
+use ethermem_edm::RmwOperation;
+use ethermem_units::Ps;
+
+use super::{Asker, Op, OpId, Outcome, Progress, Reply, World};
+use crate::address::{Address, ProcessId};
+use crate::error::Error;
+use crate::node::{Node, NodeMemory};
+
+/// Longest time between two tries of a lock.
+const LOCK_WAIT_MAX: Duration = Duration::from_micros(50);
+
+/// See the module.
+pub(crate) struct Local {
+    node: Node,
+    opened: Instant,
+    waiting: Vec<Waiting>,
+    /// How long nothing has ended while something waited.
+    patience: Duration,
+}
+
+struct Waiting {
+    id: OpId,
+    what: What,
+}
+
+enum What {
+    Lock { process: ProcessId, word: Address, holder: u64 },
+    Until(Ps),
+}
+
+impl Local {
+    pub(crate) fn new(memory_bytes: u64) -> Local {
+        let (node, opened) = (Node::new(0, memory_bytes), Instant::now());
+        Local { node, opened, waiting: Vec::new(), patience: Duration::ZERO }
+    }
+
+    fn read(&self, asker: Asker, segments: &[super::Segment]) -> Outcome {
+        let total = segments.iter().map(|segment| segment.bytes as usize).sum();
+        let mut bytes = Vec::with_capacity(total);
+        for segment in segments {
+            let part = self.node.read(asker.process, segment.address, segment.bytes)?;
+            bytes.extend_from_slice(part);
+        }
+        Ok(Reply::Bytes(bytes))
+    }
+
+    fn write(&mut self, asker: Asker, segments: &[super::Segment], data: &[u8]) -> Outcome {
+        let mut rest = data;
+        for segment in segments {
+            let (part, others) = rest.split_at(segment.bytes as usize);
+            self.node.write(asker.process, segment.address, part)?;
+            rest = others;
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Whether the lock was taken.
+    fn try_lock(&mut self, process: ProcessId, word: Address, holder: u64) -> Result<bool, Error> {
+        let take = RmwOperation::CompareAndSwap { expected: 0, desired: holder };
+        self.node.modify(process, word, take).map(|before| before == 0)
+    }
+
+    fn wait(&mut self, id: OpId, what: What) -> Option<Outcome> {
+        self.waiting.push(Waiting { id, what });
+        None
+    }
+}
+
+impl World for Local {
+    fn now(&self) -> Ps {
+        let passed = self.opened.elapsed().as_nanos();
+        Ps(u64::try_from(passed).unwrap_or(u64::MAX).saturating_mul(1000))
+    }
+
+    fn nodes(&self) -> (u16, u16) {
+        (1, 1)
+    }
+
+    fn begin(&mut self, id: OpId, asker: Asker, op: Op) -> Option<Outcome> {
+        let process = asker.process;
+        let done = match op {
+            Op::Read(segments) => self.read(asker, &segments),
+            Op::Write(segments, data) => self.write(asker, &segments, &data),
+            Op::Modify(address, operation) => {
+                self.node.modify(process, address, operation).map(Reply::Word)
+            }
+            Op::Lock { word, holder } => match self.try_lock(process, word, holder) {
+                Ok(true) => Ok(Reply::Done),
+                Ok(false) => return self.wait(id, What::Lock { process, word, holder }),
+                Err(error) => Err(error),
+            },
+            Op::Alloc { bytes, permissions, .. } => {
+                self.node.alloc(process, bytes, permissions).map(Reply::Address)
+            }
+            Op::Free(address, _) => self.node.free(process, address).map(|()| Reply::Done),
+            Op::Share { region, with, permissions } => {
+                let shared = self.node.share(process, region.address, with, permissions);
+                shared.map(|()| Reply::Done)
+            }
+            Op::Offload { offload, arguments, .. } => {
+                let mut memory = NodeMemory::new(&mut self.node, process);
+                offload.run(&mut memory, &arguments).map(Reply::Bytes)
+            }
+            Op::Fence => Ok(Reply::Done),
+            Op::Sleep(until) if until > self.now() => return self.wait(id, What::Until(until)),
+            Op::Sleep(_) => Ok(Reply::Done),
+        };
+        Some(done)
+    }
+
+    fn progress(&mut self, ended: &mut Vec<(OpId, Outcome)>) -> Progress {
+        let (now, before) = (self.now(), ended.len());
+        let mut wake = LOCK_WAIT_MAX;
+        for waiting in std::mem::take(&mut self.waiting) {
+            let done = match waiting.what {
+                What::Lock { process, word, holder } => {
+                    match self.try_lock(process, word, holder) {
+                        Ok(true) => Some(Ok(Reply::Done)),
+                        Ok(false) => None,
+                        Err(error) => Some(Err(error)),
+                    }
+                }
+                What::Until(until) if until <= now => Some(Ok(Reply::Done)),
+                What::Until(until) => {
+                    wake = wake.min(Duration::from_nanos((until - now).0 / 1000));
+                    None
+                }
+            };
+            match done {
+                Some(outcome) => ended.push((waiting.id, outcome)),
+                None => self.waiting.push(waiting),
+            }
+        }
+        if ended.len() > before {
+            self.patience = Duration::ZERO;
+            Progress::Ended
+        } else if self.waiting.is_empty() {
+            Progress::Idle
+        } else {
+            // At first the machine is only offered to others.
+            self.patience = (self.patience * 2 + Duration::from_nanos(100)).min(wake);
+            Progress::Wait(self.patience)
+        }
+    }
+
+    fn read_now(
+        &mut self,
+        asker: Asker,
+        from: Address,
+        to: &mut [u8],
+    ) -> Option<Result<(), Error>> {
+        let found = self.node.read(asker.process, from, to.len() as u64);
+        Some(found.map(|bytes| to.copy_from_slice(bytes)))
+    }
+
+    fn write_now(&mut self, asker: Asker, to: Address, from: &[u8]) -> Option<Result<(), Error>> {
+        Some(self.node.write(asker.process, to, from))
+    }
+}

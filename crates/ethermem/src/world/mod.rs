@@ -1,0 +1,170 @@
+//! Where operations go, and when they are done.
+
+mod local;
+mod sim;
+
+use std::sync::Arc;
+
+use ethermem_edm::RmwOperation;
+use ethermem_units::Ps;
+use smallvec::SmallVec;
+
+pub(crate) use local::Local;
+pub(crate) use sim::{Sim, SimConfig};
+
+use crate::address::{Address, Permissions, ProcessId};
+use crate::error::Error;
+use crate::node::Offload;
+use crate::order::Touched;
+
+/// The name of an operation that is under way: those of operations that ended are used again.
+pub(crate) type OpId = usize;
+
+/// Bytes of one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The first byte.
+    pub address: Address,
+    /// How many.
+    pub bytes: u64,
+}
+
+/// Places, one after the other; most operations have one.
+pub(crate) type Segments = SmallVec<[Segment; 1]>;
+
+/// What a thread asks for.
+pub(crate) enum Op {
+    /// The bytes of all parts, one after the other.
+    Read(Segments),
+    /// The same for writing.
+    Write(Segments, Vec<u8>),
+    Modify(Address, RmwOperation),
+    /// Stores `holder` into the word once it is zero.
+    Lock {
+        word: Address,
+        holder: u64,
+    },
+    Alloc {
+        memory: u16,
+        bytes: u64,
+        permissions: Permissions,
+    },
+    Free(Address, u64),
+    Share {
+        region: Segment,
+        with: ProcessId,
+        permissions: Permissions,
+    },
+    Offload {
+        memory: u16,
+        /// What of the memory it may touch, for the order of the thread.
+        touches: Segments,
+        offload: Arc<dyn Offload>,
+        arguments: Vec<u8>,
+    },
+    /// All memory nodes have done what came before.
+    Fence,
+    /// Until a time.
+    Sleep(Ps),
+}
+
+impl Op {
+    /// What must be ordered with it.
+    pub(crate) fn touched(&self) -> Touched {
+        let of =
+            |segment: &Segment, writes| Touched::bytes(segment.address.0, segment.bytes, writes);
+        let all = |segments: &[Segment], writes| Touched {
+            pages: segments.iter().flat_map(|segment| of(segment, writes).pages).collect(),
+            writes,
+        };
+        match self {
+            Op::Read(segments) => all(segments, false),
+            Op::Write(segments, _) | Op::Offload { touches: segments, .. } => all(segments, true),
+            Op::Modify(address, _) | Op::Lock { word: address, .. } => {
+                Touched::bytes(address.0, 8, true)
+            }
+            Op::Free(address, bytes) => Touched::bytes(address.0, *bytes, true),
+            Op::Share { region, .. } => of(region, true),
+            Op::Alloc { .. } | Op::Fence | Op::Sleep(_) => Touched::default(),
+        }
+    }
+}
+
+/// What an operation gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Done,
+    Bytes(Vec<u8>),
+    Word(u64),
+    Address(Address),
+}
+
+impl Reply {
+    /// That of a read or an offload.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Reply::Bytes(bytes) => bytes,
+            _ => unreachable!("a read gives bytes"),
+        }
+    }
+
+    /// That of an atomic.
+    pub(crate) fn into_word(self) -> u64 {
+        match self {
+            Reply::Word(word) => word,
+            _ => unreachable!("an atomic gives a word"),
+        }
+    }
+}
+
+/// How an operation ended.
+pub(crate) type Outcome = Result<Reply, Error>;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    pub(crate) process: ProcessId,
+    /// The compute node, from 0.
+    pub(crate) compute: u16,
+}
+
+/// What a world did when it was told to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Some operations ended.
+    Ended,
+    /// Nothing will end before so much of the machine's time has passed.
+    Wait(std::time::Duration),
+    /// Nothing is under way.
+    Idle,
+}
+
+/// A kind of pool.
+pub(crate) trait World: Send {
+    /// Time since the pool was opened.
+    fn now(&self) -> Ps;
+
+    /// How many compute nodes and memory nodes there are.
+    fn nodes(&self) -> (u16, u16);
+
+    /// Begins an operation. `Some` when it ended at once, and its name stays free.
+    fn begin(&mut self, id: OpId, asker: Asker, op: Op) -> Option<Outcome>;
+
+    /// Goes on until something ends.
+    fn progress(&mut self, ended: &mut Vec<(OpId, Outcome)>) -> Progress;
+
+    /// Reads at once, where there is no way to the memory. Nothing of the thread is under way.
+    fn read_now(&mut self, _: Asker, _from: Address, _to: &mut [u8]) -> Option<Result<(), Error>> {
+        None
+    }
+
+    /// Writes at once, where there is no way to the memory. Nothing of the thread is under way.
+    fn write_now(&mut self, _: Asker, _to: Address, _from: &[u8]) -> Option<Result<(), Error>> {
+        None
+    }
+
+    /// Events of the fabric so far.
+    fn events(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,254 @@
+//! One operation under way on a simulated fabric: its messages, and what each does.
+
+use std::sync::Arc;
+
+use ethermem_edm::{RMW_BYTES, RmwOperation};
+use ethermem_sim::Kind;
+
+use crate::address::{Address, Permissions, ProcessId};
+use crate::error::Error;
+use crate::node::{Node, NodeMemory, Offload};
+use crate::world::{Asker, Op, OpId, Outcome, Reply, Segment, Segments};
+
+/// The bytes of one message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// The memory node, from 0.
+    pub(super) memory: u16,
+    pub(super) address: Address,
+    pub(super) bytes: u64,
+    /// Of its first byte in the operation's.
+    pub(super) offset: u64,
+}
+
+impl Default for Part {
+    fn default() -> Part {
+        Part { memory: 0, address: Address::NULL, bytes: 0, offset: 0 }
+    }
+}
+
+/// Which way a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// To the memory node, or to it and back: a read.
+    Request,
+    /// From the memory node, to end a call.
+    Answer,
+}
+
+/// A message under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MessageState {
+    pub(super) id: OpId,
+    pub(super) part: Part,
+    pub(super) phase: Phase,
+    /// It has done at the memory node what it is for.
+    pub(super) acted: bool,
+}
+
+/// An operation under way.
+pub(super) struct Running {
+    pub(super) asker: Asker,
+    work: Work,
+    /// Under way now.
+    pub(super) messages: usize,
+    /// Of its calls at memory nodes, not yet accounted for.
+    pub(super) accesses: u64,
+    pub(super) tries: u32,
+    /// The first.
+    pub(super) error: Option<Error>,
+}
+
+enum Work {
+    Read { segments: Segments, bytes: Vec<u8> },
+    Write { segments: Segments, data: Vec<u8> },
+    Modify { address: Address, operation: RmwOperation, before: u64 },
+    Lock { word: Address, holder: u64, before: u64 },
+    Call { call: Call, memory: u16, reply: Reply },
+    Fence,
+    Sleep,
+}
+
+/// What the slow path and the offloads of a memory node do.
+enum Call {
+    Alloc { bytes: u64, permissions: Permissions },
+    Free(Address),
+    Share { address: Address, with: ProcessId, permissions: Permissions },
+    Offload { offload: Arc<dyn Offload>, arguments: Vec<u8> },
+}
+
+impl Running {
+    /// An operation that has sent nothing yet; refused when it is for a memory node that is none
+    /// of the `memory_nodes`.
+    pub(super) fn new(asker: Asker, op: Op, memory_nodes: u16) -> Result<Running, Error> {
+        let known = |address: Address, bytes: u64| {
+            let known = address.memory() < memory_nodes;
+            if known { Ok(address.memory()) } else { Err(Error::Unmapped { address, bytes }) }
+        };
+        let all_known = |segments: &Segments| {
+            segments.iter().try_for_each(|s| known(s.address, s.bytes).map(|_| ()))
+        };
+        let call = |call, memory| Work::Call { call, memory, reply: Reply::Done };
+        let work = match op {
+            Op::Read(segments) => {
+                all_known(&segments)?;
+                let total: u64 = segments.iter().map(|segment| segment.bytes).sum();
+                Work::Read { segments, bytes: vec![0; total as usize] }
+            }
+            Op::Write(segments, data) => {
+                all_known(&segments)?;
+                Work::Write { segments, data }
+            }
+            Op::Modify(address, operation) => {
+                known(address, RMW_BYTES.0)?;
+                Work::Modify { address, operation, before: 0 }
+            }
+            Op::Lock { word, holder } => {
+                known(word, RMW_BYTES.0)?;
+                Work::Lock { word, holder, before: 0 }
+            }
+            Op::Alloc { memory, bytes, permissions } => {
+                call(Call::Alloc { bytes, permissions }, memory)
+            }
+            Op::Free(address, bytes) => call(Call::Free(address), known(address, bytes)?),
+            Op::Share { region: Segment { address, bytes }, with, permissions } => {
+                call(Call::Share { address, with, permissions }, known(address, bytes)?)
+            }
+            Op::Offload { memory, offload, arguments, .. } => {
+                call(Call::Offload { offload, arguments }, memory)
+            }
+            Op::Fence => Work::Fence,
+            Op::Sleep(_) => Work::Sleep,
+        };
+        Ok(Running { asker, work, messages: 0, accesses: 0, tries: 0, error: None })
+    }
+
+    /// Whether each of its messages is answered by another.
+    pub(super) fn is_call(&self) -> bool {
+        matches!(self.work, Work::Call { .. } | Work::Fence)
+    }
+
+    /// Its messages: of which kind, which parts, and whether they are calls. `used` gives the
+    /// memory nodes that the process has used.
+    pub(super) fn messages(
+        &self,
+        part_bytes_max: u64,
+        used: impl Fn() -> Vec<u16>,
+    ) -> (Kind, Vec<Part>, bool) {
+        let to = |memory| Part { memory, ..Part::default() };
+        match &self.work {
+            Work::Read { segments, .. } => (Kind::Read, split(segments, part_bytes_max), false),
+            Work::Write { segments, .. } => (Kind::Write, split(segments, part_bytes_max), false),
+            Work::Modify { address, .. } | Work::Lock { word: address, .. } => {
+                let part = Part {
+                    memory: address.memory(),
+                    address: *address,
+                    bytes: RMW_BYTES.0,
+                    offset: 0,
+                };
+                (Kind::ReadModifyWrite, vec![part], false)
+            }
+            Work::Call { call, memory, .. } => {
+                let bytes = match call {
+                    Call::Offload { arguments, .. } => arguments.len() as u64,
+                    _ => 0,
+                };
+                (Kind::Write, vec![Part { bytes, ..to(*memory) }], true)
+            }
+            Work::Fence => (Kind::Write, used().into_iter().map(to).collect(), true),
+            Work::Sleep => (Kind::Write, Vec::new(), false),
+        }
+    }
+
+    /// A message is at the memory node: does what it is for, and says how many accesses of the
+    /// memory beyond its own that took.
+    pub(super) fn act(&mut self, node: &mut Node, part: Part) -> u64 {
+        let process = self.asker.process;
+        let range = part.offset as usize..(part.offset + part.bytes) as usize;
+        let mut accesses = 0;
+        let done = match &mut self.work {
+            Work::Read { bytes, .. } => node
+                .read(process, part.address, part.bytes)
+                .map(|found| bytes[range].copy_from_slice(found)),
+            Work::Write { data, .. } => node.write(process, part.address, &data[range]),
+            Work::Modify { address, operation, before } => {
+                node.modify(process, *address, *operation).map(|word| *before = word)
+            }
+            Work::Lock { word, holder, before } => {
+                let take = RmwOperation::CompareAndSwap { expected: 0, desired: *holder };
+                node.modify(process, *word, take).map(|word| *before = word)
+            }
+            Work::Call { call, reply, .. } => {
+                let mut memory = NodeMemory::new(node, process);
+                let done = call.run(&mut memory, process);
+                accesses = memory.accesses();
+                done.map(|done| *reply = done)
+            }
+            Work::Fence | Work::Sleep => Ok(()),
+        };
+        if let Err(error) = done {
+            self.error.get_or_insert(error);
+        }
+        accesses
+    }
+
+    /// How long the answer of a call is.
+    pub(super) fn answer_bytes(&self) -> u64 {
+        match &self.work {
+            Work::Call { reply: Reply::Bytes(bytes), .. } => bytes.len() as u64,
+            _ => 0,
+        }
+    }
+
+    /// A lock that another thread holds.
+    pub(super) fn must_retry(&self) -> bool {
+        matches!(self.work, Work::Lock { before: 1.., .. }) && self.error.is_none()
+    }
+
+    pub(super) fn outcome(self) -> Outcome {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        Ok(match self.work {
+            Work::Read { bytes, .. } => Reply::Bytes(bytes),
+            Work::Modify { before, .. } => Reply::Word(before),
+            Work::Call { reply, .. } => reply,
+            Work::Write { .. } | Work::Lock { .. } | Work::Fence | Work::Sleep => Reply::Done,
+        })
+    }
+}
+
+impl Call {
+    fn run(&mut self, memory: &mut NodeMemory<'_>, process: ProcessId) -> Outcome {
+        match self {
+            Call::Alloc { bytes, permissions } => {
+                memory.node().alloc(process, *bytes, *permissions).map(Reply::Address)
+            }
+            Call::Free(address) => memory.node().free(process, *address).map(|()| Reply::Done),
+            Call::Share { address, with, permissions } => {
+                let shared = memory.node().share(process, *address, *with, *permissions);
+                shared.map(|()| Reply::Done)
+            }
+            Call::Offload { offload, arguments } => {
+                offload.run(memory, arguments).map(Reply::Bytes)
+            }
+        }
+    }
+}
+
+/// Parts of at most so many bytes, in order.
+fn split(segments: &Segments, part_bytes_max: u64) -> Vec<Part> {
+    let mut offset = 0;
+    let mut parts = Vec::new();
+    for &Segment { address, bytes } in segments {
+        let mut done = 0;
+        while done < bytes {
+            let part = (bytes - done).min(part_bytes_max);
+            let (memory, address) = (address.memory(), address.add(done));
+            parts.push(Part { memory, address, bytes: part, offset });
+            done += part;
+            offset += part;
+        }
+    }
+    parts
+}

@@ -1,0 +1,141 @@
+//! What may not be done is refused, to who asked, and changes nothing.
+
+use ethermem::{Address, Error, Permissions, Pool, Segment};
+
+use crate::every_pool;
+
+const RW: Permissions = Permissions::READ_WRITE;
+
+#[test]
+fn an_access_outside_of_a_region_is_refused() {
+    for pool in every_pool() {
+        let thread = pool.thread().unwrap();
+        let region = thread.alloc(100, RW).wait().unwrap();
+        let behind = thread.alloc(100, RW).wait().unwrap();
+        region.write(0, &[9; 100]).wait().unwrap();
+        for (offset, bytes) in [(100, 1), (99, 2), (0, 101), (u64::MAX, 1), (u64::MAX - 1, 8)] {
+            let error = region.read(offset, bytes).wait().unwrap_err();
+            assert!(matches!(error, Error::Unmapped { .. }), "{error} {pool:?}");
+            assert!(!error.is_retryable());
+            let data = vec![1; bytes as usize];
+            let error = region.write(offset, &data).wait().unwrap_err();
+            assert!(matches!(error, Error::Unmapped { .. }), "{error} {pool:?}");
+        }
+        let between = behind.address().0 - 1;
+        for address in [0, 1, between, u64::MAX, u64::MAX - 7, 1 << 63] {
+            let error = thread.read(Address(address), 1).wait().unwrap_err();
+            assert!(matches!(error, Error::Unmapped { .. }), "{address:#x} {error} {pool:?}");
+        }
+        let error = thread.fetch_add(Address(u64::MAX - 7), 1).wait().unwrap_err();
+        assert!(matches!(error, Error::Unmapped { .. }), "{error} {pool:?}");
+        // Part of a list is as bad as all of it, and the good part is not written.
+        let places = [(region.address(), &[1_u8; 4][..]), (Address(8), &[1; 4])];
+        let _ = thread.scatter(&places).wait().unwrap_err();
+        let places = [(100, 4)].map(|(at, bytes)| Segment { address: region.at(at), bytes });
+        let _ = thread.gather(&places).wait().unwrap_err();
+        assert_eq!(behind.read(0, 100).wait().unwrap(), vec![0; 100], "{pool:?}");
+    }
+}
+
+#[test]
+fn lengths_of_zero_and_absurd_ones_are_refused() {
+    for pool in every_pool() {
+        let thread = pool.thread().unwrap();
+        let region = thread.alloc(100, RW).wait().unwrap();
+        let address = region.address();
+        assert!(matches!(thread.read(address, 0).wait(), Err(Error::Empty { .. })));
+        assert!(matches!(thread.write(address, &[]).wait(), Err(Error::Empty { .. })));
+        assert!(matches!(thread.gather(&[]).wait(), Err(Error::Empty { .. })));
+        assert!(matches!(thread.alloc(0, RW).wait(), Err(Error::Empty { .. })));
+        assert!(matches!(thread.read(address, u64::MAX).wait(), Err(Error::TooLong { .. })));
+        assert!(matches!(thread.alloc(u64::MAX, RW).wait(), Err(Error::TooLong { .. })));
+        let all = Segment { address, bytes: 1 << 33 };
+        assert!(matches!(thread.gather(&[all, all, all]).wait(), Err(Error::TooLong { .. })));
+    }
+}
+
+#[test]
+fn nothing_is_done_without_permission() {
+    for pool in every_pool() {
+        let (owner, other) = (pool.thread().unwrap(), pool.thread().unwrap());
+        let readable = owner.alloc(100, Permissions::READ).wait().unwrap();
+        let writable = owner.alloc(100, Permissions::WRITE).wait().unwrap();
+        let refused = |result: Result<(), Error>| {
+            assert!(matches!(result, Err(Error::Permission { .. })), "{result:?} {pool:?}");
+        };
+        refused(readable.write(0, b"x").wait());
+        refused(writable.read(0, 1).wait().map(|_| ()));
+        refused(owner.fetch_add(readable.address(), 1).wait().map(|_| ()));
+        refused(owner.lock(readable.address()).wait());
+        refused(readable.share(other.process(), RW).wait());
+        // Others are not told what there is.
+        let unmapped = |result: Result<(), Error>| {
+            assert!(matches!(result, Err(Error::Unmapped { .. })), "{result:?} {pool:?}");
+        };
+        unmapped(readable.by(&other).read(0, 1).wait().map(|_| ()));
+        unmapped(readable.by(&other).free().wait());
+        readable.share(other.process(), Permissions::READ).wait().unwrap();
+        unmapped(readable.by(&other).share(other.process(), Permissions::READ).wait());
+        unmapped(readable.by(&other).free().wait());
+        assert_eq!(readable.read(0, 100).wait().unwrap(), vec![0; 100], "{pool:?}");
+    }
+}
+
+#[test]
+fn atomics_are_aligned() {
+    for pool in every_pool() {
+        let thread = pool.thread().unwrap();
+        let region = thread.alloc(100, RW).wait().unwrap();
+        for offset in 1..8 {
+            let result = thread.fetch_add(region.at(offset), 1).wait();
+            assert!(matches!(result, Err(Error::Misaligned { .. })), "{result:?} {pool:?}");
+        }
+        // The word would begin inside and end outside.
+        let result = thread.fetch_add(region.at(96), 1).wait();
+        assert!(matches!(result, Err(Error::Unmapped { .. })), "{result:?} {pool:?}");
+    }
+}
+
+#[test]
+fn a_full_node_says_what_is_free() {
+    for url in ["local:?memory_bytes=1000000", "sim:edm?nodes=2&memory_bytes=1000000"] {
+        let pool = Pool::open(url).unwrap();
+        let thread = pool.thread().unwrap();
+        let first = thread.alloc(600_000, RW).wait().unwrap();
+        let error = thread.alloc(600_000, RW).wait().unwrap_err();
+        assert_eq!(error, Error::Full { bytes: 600_000, free: 400_000 });
+        assert!(error.is_retryable());
+        first.free().wait().unwrap();
+        let _again = thread.alloc(600_000, RW).wait().unwrap();
+    }
+}
+
+#[test]
+fn a_lock_is_given_back_by_who_holds_it() {
+    for pool in every_pool() {
+        let (holder, other) = (pool.thread().unwrap(), pool.thread().unwrap());
+        let word = holder.alloc(8, RW).wait().unwrap();
+        word.share(other.process(), RW).wait().unwrap();
+        let address = word.address();
+        let not_held = Err(Error::NotHeld { address });
+        assert_eq!(holder.unlock_wait(address), not_held, "{pool:?}");
+        holder.lock(address).wait().unwrap();
+        assert_eq!(other.unlock_wait(address), not_held, "{pool:?}");
+        holder.unlock_wait(address).unwrap();
+        other.lock(address).wait().unwrap();
+        assert_eq!(holder.unlock_wait(address), not_held, "{pool:?}");
+        other.unlock_wait(address).unwrap();
+    }
+}
+
+#[test]
+fn nodes_that_are_not_there_are_refused() {
+    let pool = Pool::open("sim:edm?nodes=8&memory_nodes=3").unwrap();
+    assert_eq!(pool.nodes(), (5, 3));
+    let error = pool.thread_on(5).unwrap_err();
+    assert_eq!(error.to_string(), "node 5: allowed are compute nodes 0 to 4");
+    let thread = pool.thread_on(4).unwrap();
+    assert!(thread.fork_on(5).is_err());
+    let error = thread.alloc_on(3, 8, RW).wait().unwrap_err();
+    assert_eq!(error.to_string(), "node 3: allowed are memory nodes 0 to 2");
+}

@@ -1,0 +1,164 @@
+//! What two threads may see of each other (section 3.1 of Clio's paper), on every kind of pool.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use ethermem::{Permissions, Pool, Ps, Region};
+
+use crate::every_pool;
+
+const RW: Permissions = Permissions::READ_WRITE;
+
+fn word(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().unwrap())
+}
+
+/// Two words, on different memory nodes where there are several.
+fn words(pool: &Pool) -> [Region; 2] {
+    let thread = pool.thread().unwrap();
+    [(); 2].map(|()| thread.alloc(8, RW).wait().unwrap())
+}
+
+/// Message passing: who sees the flag sees the data, where the writer releases before the flag.
+#[test]
+fn a_flag_behind_a_release_is_seen_after_the_data() {
+    for pool in every_pool() {
+        let [data, flag] = words(&pool);
+        let (writer, reader) = (data.thread().fork_on(0).unwrap(), data.thread().fork());
+        let tasks = pool.tasks();
+        let (to_data, to_flag) = (data.by(&writer), flag.by(&writer));
+        tasks.spawn(async move {
+            to_data.write(0, &1_u64.to_le_bytes()).detach();
+            writer.release().await.unwrap();
+            to_flag.write(0, &1_u64.to_le_bytes()).await.unwrap();
+        });
+        let (of_data, of_flag) = (data.by(&reader), flag.by(&reader));
+        tasks.spawn(async move {
+            while word(&of_flag.read(0, 8).await.unwrap()) == 0 {
+                reader.sleep(Ps::from_ns(50)).await.unwrap();
+            }
+            assert_eq!(word(&of_data.read(0, 8).await.unwrap()), 1);
+        });
+        tasks.run();
+    }
+}
+
+/// Store buffering: with a fence between its write and its read, not both miss the other's.
+#[test]
+fn with_fences_not_both_miss_the_others_write() {
+    for pool in every_pool() {
+        for skew in 0..8 {
+            let [x, y] = words(&pool);
+            let seen = Rc::new(RefCell::new(Vec::new()));
+            let tasks = pool.tasks();
+            for (mine, others, delay) in [(&x, &y, 0), (&y, &x, skew * 40)] {
+                let thread = x.thread().fork();
+                let (mine, others) = (mine.by(&thread), others.by(&thread));
+                let seen = seen.clone();
+                tasks.spawn(async move {
+                    thread.sleep(Ps::from_ns(delay)).await.unwrap();
+                    mine.write(0, &1_u64.to_le_bytes()).detach();
+                    thread.fence().await.unwrap();
+                    let found = word(&others.read(0, 8).await.unwrap());
+                    seen.borrow_mut().push(found);
+                });
+            }
+            tasks.run();
+            assert_ne!(*seen.borrow(), [0, 0], "{pool:?} {skew}");
+        }
+    }
+}
+
+/// The same without a fence, where the fabric takes time: both may miss, and some do. So the
+/// fence above is what keeps them from it.
+#[test]
+fn without_fences_both_may_miss() {
+    let pool = Pool::open("sim:edm?nodes=6").unwrap();
+    let [x, y] = words(&pool);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let tasks = pool.tasks();
+    for (mine, others) in [(&x, &y), (&y, &x)] {
+        let thread = x.thread().fork();
+        let (mine, others, seen) = (mine.by(&thread), others.by(&thread), seen.clone());
+        tasks.spawn(async move {
+            mine.write(0, &1_u64.to_le_bytes()).detach();
+            let found = word(&others.read(0, 8).await.unwrap());
+            seen.borrow_mut().push(found);
+        });
+    }
+    tasks.run();
+    assert_eq!(*seen.borrow(), [0, 0]);
+}
+
+/// A counter that each task reads and writes back, under a lock.
+#[test]
+fn a_counter_under_a_lock_loses_nothing() {
+    const ROUNDS: u64 = 20;
+    for pool in every_pool() {
+        let [lock, counter] = words(&pool);
+        let tasks = pool.tasks();
+        let (computes, _) = pool.nodes();
+        let clients = 4;
+        for client in 0..clients {
+            let thread = lock.thread().fork_on(client % computes).unwrap();
+            let (lock, counter) = (lock.address(), counter.by(&thread));
+            tasks.spawn(async move {
+                for _ in 0..ROUNDS {
+                    thread.lock(lock).await.unwrap();
+                    let count = word(&counter.read(0, 8).await.unwrap());
+                    counter.write(0, &(count + 1).to_le_bytes()).detach();
+                    thread.unlock(lock).await.unwrap();
+                }
+            });
+        }
+        tasks.run();
+        let count = word(&counter.read(0, 8).wait().unwrap());
+        assert_eq!(count, u64::from(clients) * ROUNDS, "{pool:?}");
+    }
+}
+
+/// The same by threads of the machine, as Clio's Figure 2 has it.
+#[test]
+fn a_counter_under_a_lock_loses_nothing_between_machine_threads() {
+    let pool = Pool::open("local:").unwrap();
+    let [lock, counter] = words(&pool);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            let thread = lock.thread().fork();
+            let (lock, counter) = (lock.address(), counter.by(&thread));
+            scope.spawn(move || {
+                for _ in 0..2_000 {
+                    thread.lock(lock).wait().unwrap();
+                    let count = word(&counter.read(0, 8).wait().unwrap());
+                    counter.write(0, &(count + 1).to_le_bytes()).wait().unwrap();
+                    thread.unlock_wait(lock).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(word(&counter.read(0, 8).wait().unwrap()), 6_000);
+}
+
+/// Atomics of many nodes on one word: each gets a number of its own.
+#[test]
+fn every_ticket_is_given_once() {
+    for pool in every_pool() {
+        let [tickets, _] = words(&pool);
+        let (computes, _) = pool.nodes();
+        let taken = Rc::new(RefCell::new(BTreeSet::new()));
+        let tasks = pool.tasks();
+        for client in 0..6 {
+            let thread = tickets.thread().fork_on(client % computes).unwrap();
+            let (word, taken) = (tickets.address(), taken.clone());
+            tasks.spawn(async move {
+                for _ in 0..10 {
+                    let ticket = thread.fetch_add(word, 1).await.unwrap();
+                    assert!(taken.borrow_mut().insert(ticket), "{ticket} twice");
+                }
+            });
+        }
+        tasks.run();
+        assert_eq!(taken.borrow().len(), 60, "{pool:?}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Names of pools.
+
+use ethermem::{OpenError, Pool};
+
+fn refused(url: &str) -> String {
+    match Pool::open(url) {
+        Err(error) => error.to_string(),
+        Ok(pool) => panic!("{pool:?} was opened"),
+    }
+}
+
+#[test]
+fn good_names_open() {
+    for url in [
+        "local:",
+        "local:?memory_bytes=4096",
+        "sim:edm",
+        "sim:edm?nodes=2",
+        "sim:edm?nodes=144&link_gbps=100&load=0.6",
+        "sim:edm?nodes=16&chunk_bytes=128&policy=fcfs&seed=7",
+        "sim:edm?fabric.nodes=4&fabric.edm.chunk_bytes=512",
+        "sim:cxl?nodes=8&memory_nodes=1&memory_access_ns=0",
+        "sim:dctcp?nodes=16&load=0.2&size_cdf=",
+    ] {
+        let pool = Pool::open(url).unwrap_or_else(|error| panic!("{url}: {error}"));
+        assert_eq!(pool.url(), url);
+    }
+}
+
+#[test]
+fn a_bad_name_is_refused_with_what_is_wrong() {
+    for (url, part) in [
+        ("", "``: allowed are local:, sim:FABRIC"),
+        ("memory", "`memory`: allowed are"),
+        ("rdma://host:1", "scheme `rdma`: allowed are"),
+        ("LOCAL:", "scheme `LOCAL`"),
+        ("local:here", "`local:` has no place, and `here` was given"),
+        ("local:?nodes=2", "parameter `nodes`: allowed are memory_bytes"),
+        ("local:?memory_bytes=0", "parameter `memory_bytes`: `0`: allowed are 1 to"),
+        ("local:?memory_bytes=lots", "`lots`"),
+        ("sim:", "fabric ``: allowed are edm, raw-ethernet"),
+        ("sim:rocket", "fabric `rocket`: allowed are edm"),
+        ("sim:edm?node=2", "parameter `node`: allowed are "),
+        ("sim:edm?nodes=1", "fabric.nodes"),
+        ("sim:edm?nodes=two", "fabric.nodes"),
+        ("sim:edm?nodes=8&memory_nodes=8", "parameter `memory_nodes`: 8: allowed are 1 to 7"),
+        ("sim:edm?nodes=8&memory_nodes=0", "parameter `memory_nodes`: `0`"),
+        ("sim:edm?load=1.5", "workload.load"),
+        ("sim:edm?link_gbps=3", "fabric.link_gbps"),
+        ("sim:edm?nodes=2\n&x=1", "parameter"),
+    ] {
+        let said = refused(url);
+        assert!(said.contains(part), "{url}: {said}");
+        assert!(!said.contains('\n'), "{url}: {said}");
+    }
+}
+
+#[test]
+fn parameters_are_named_as_short_as_they_may_be() {
+    let Err(OpenError::UnknownParameter { allowed, .. }) = Pool::open("sim:edm?x=1") else {
+        panic!("x is no parameter");
+    };
+    let allowed: Vec<&str> = allowed.split(", ").collect();
+    for name in ["nodes", "link_gbps", "chunk_bytes", "load", "seed", "memory_nodes"] {
+        assert!(allowed.contains(&name), "{name} in {allowed:?}");
+    }
+    assert!(!allowed.contains(&"fabric.nodes"));
+}
