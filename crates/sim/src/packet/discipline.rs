@@ -5,7 +5,7 @@ use ethermem_units::Blocks;
 use super::{Packet, PacketId, Packets};
 
 /// How a port orders, marks and drops. One value a port.
-pub trait Discipline<H> {
+pub trait Discipline<H>: Send + 'static {
     /// Whether packets leave in the order of arrival and none is dropped once it was kept. Then
     /// the port knows at arrival when a packet starts; it needs no event of its own, the
     /// discipline keeps nothing, and `take` is never called.

@@ -16,9 +16,9 @@ use crate::message::NodeIndex;
 use crate::topology::{Layout, PortKind};
 
 /// What tells one kind of TCP from another: its parameters, its queues, what it makes of marks.
-pub trait Congestion: Sized {
+pub trait Congestion: Sized + Send + 'static {
     /// State of a flow.
-    type State: Copy + Default;
+    type State: Copy + Default + Send;
 
     /// With the parameters of a configuration.
     fn new(config: &FabricConfig) -> Self;

@@ -14,11 +14,11 @@ use crate::topology::{Balancing, Layout, PortKind};
 ///
 /// It is given the time and reads no clock, and acts through [`Net`] alone. Of every flow it says
 /// once that it was delivered, at its destination, and once that it has settled, at its source.
-pub trait Transport: Sized {
+pub trait Transport: Sized + Send + 'static {
     /// State of a flow, of both its ends. [`Transport::start`] resets it.
-    type Flow: Default;
+    type Flow: Default + Send;
     /// What its packets carry beside what the network looks at.
-    type Header: Copy;
+    type Header: Copy + Send;
     /// What every port does with its packets.
     type Queue: Discipline<Self::Header>;
 
