@@ -83,6 +83,8 @@ module em_host_data
       .take_i,
       .free_i,
       .free_slot_i  (SlotBits'(free_slot_i)),
+      .hold_i       (!fields_ready),
+      .hold_slot_i  (SlotBits'(read_slot)),
       .read_i       (data_read),
       .read_slot_i  (SlotBits'(read_slot)),
       .read_word_i  (WordBits'(read_word)),

@@ -4,7 +4,9 @@ module em_host_grants
   import em_host_pkg::*;
 #(
     /// Entries that wait before the crossing.
-    parameter int unsigned Depth = 64
+    parameter int unsigned Depth      = 64,
+    /// Entries that cross: a power of two; 8 keep full rate.
+    parameter int unsigned CrossDepth = 8
 ) (
     input logic rx_clk_i,
     input logic rx_rst_ni,
@@ -47,7 +49,8 @@ module em_host_grants
   );
 
   em_fifo_async #(
-      .Width($bits(item_t))
+      .Width($bits(item_t)),
+      .Depth(CrossDepth)
   ) u_crossing (
       .write_clk_i  (rx_clk_i),
       .write_rst_ni (rx_rst_ni),

@@ -25,6 +25,9 @@ module em_host_write_data
     /// Its slot is free again.
     input  logic                free_i,
     input  logic [SlotBits-1:0] free_slot_i,
+    /// This slot is still read: it is free only after that.
+    input  logic                hold_i,
+    input  logic [SlotBits-1:0] hold_slot_i,
 
     input  logic                read_i,
     input  logic [SlotBits-1:0] read_slot_i,
@@ -34,7 +37,8 @@ module em_host_write_data
 
   localparam int unsigned Depth = WriteSlots * Words;
 
-  logic [WriteSlots-1:0] used_q, used_d, lowest;
+  typedef logic [WriteSlots-1:0] slots_t;
+  slots_t used_q, used_d, done_q, done_d, released, lowest;
   logic [SlotBits-1:0] slot, slot_q;
   bytes_t words_q;
   logic push, ends;
@@ -89,18 +93,23 @@ module em_host_write_data
   );
 
   always_comb begin
-    used_d = used_q;
+    done_d   = done_q;
+    if (free_i) done_d[free_slot_i] = 1'b1;
+    released = done_d;
+    if (hold_i) released[hold_slot_i] = 1'b0;
+    used_d   = used_q & ~released;
     if (ends) used_d[slot] = 1'b1;
-    if (free_i) used_d[free_slot_i] = 1'b0;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       used_q  <= '0;
+      done_q  <= '0;
       words_q <= '0;
       slot_q  <= '0;
     end else begin
       used_q <= used_d;
+      done_q <= done_d & ~released;
       slot_q <= slot;
       if (ends) words_q <= '0;
       else if (push && words_q != '1) words_q <= words_q + 1'b1;

@@ -174,7 +174,7 @@ class World:
         self.log = ([], [])
         self.hold_grants = False
 
-    async def start(self, tx_ps=2560, rx_ps=2560, timeout_cycles=100_000):
+    async def start(self, tx_ps=2560, rx_ps=2560, timeout_cycles=100_000, rx_phase_ps=700):
         """Clocks, reset, and everything around the hosts."""
         dut = self.dut
         inputs = "memory_i memory_ready_i request_valid_i request_i write_valid_i write_i "
@@ -188,7 +188,7 @@ class World:
         dut.up_i.value = 3
         dut.tx_rst_ni.value = dut.rx_rst_ni.value = 0
         cocotb.start_soon(clock_of(dut.tx_clk_i, tx_ps, 0))
-        cocotb.start_soon(clock_of(dut.rx_clk_i, rx_ps, 700))
+        cocotb.start_soon(clock_of(dut.rx_clk_i, rx_ps, rx_phase_ps))
         for _ in range(4):
             await FallingEdge(dut.tx_clk_i)
             await FallingEdge(dut.rx_clk_i)
@@ -240,7 +240,7 @@ class World:
                     offered[h] = self.request(h)
                 if not writing[h]:
                     writing[h] = int(bool(self.words[h]) and self.chance())
-            ready = [self.chance() if self.ready_share < 1 else 1 for _ in both]
+            ready = [int(self.draws.random() < self.ready_share) for _ in both]
             accept = [self.chance() for _ in both]
             dut.request_valid_i.value = pack([int(word is not None) for word in offered], 1)
             dut.request_i.value = pack([word or 0 for word in offered], 237)
@@ -465,7 +465,8 @@ class World:
 async def clock_of(signal, period_ps, phase_ps):
     """A clock with a phase."""
     signal.value = 0
-    await Timer(phase_ps + 1, unit="ps")
+    if phase_ps:
+        await Timer(phase_ps, unit="ps")
     Clock(signal, period_ps, unit="ps").start(start_high=False)
 
 

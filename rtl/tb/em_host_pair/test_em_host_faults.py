@@ -186,6 +186,7 @@ async def a_write_without_answer_ends_with_null_and_is_not_sent_after_that(dut):
     await wait(dut, 300)
     assert world.unused[0] == 1
     assert world.memories[1].data == before
+    await works(world)
     # Its id was never seen: nine more of them, and the peer could not tell the next from a repeat.
     for _ in range(9):
         world.hold_grants = True
@@ -194,6 +195,17 @@ async def a_write_without_answer_ends_with_null_and_is_not_sent_after_that(dut):
         world.hold_grants = False
         await wait(dut, 100)
     await works(world)
+
+
+@cocotb.test()
+async def a_posted_write_waits_for_its_grants_however_long(dut):
+    world = await world_of(dut)
+    world.hold_grants = True
+    op = world.submit(0, Op(POSTED, 0, 8, data=b"12345678"))
+    await wait(dut, 3 * TIMEOUT_CYCLES)
+    assert op.done is None
+    world.hold_grants = False
+    assert await ended(world, [op]) == [(0, OK)]
 
 
 @cocotb.test()
@@ -308,6 +320,7 @@ async def a_grant_that_fits_no_message_is_answered(dut):
     assert op.done is None
     world.hold_grants = False
     assert await ended(world, [op]) == [(0, OK)]
+    await wait(dut, 100)
     await works(world)
 
 

@@ -26,13 +26,21 @@ async def traffic(world, count, size):
             expect(op, mirrors[1 - h])
             world.submit(h, op)
     await world.finished(2000 * count)
+    assert world.lost == [0, 0]
     for h in (0, 1):
         for i, op in enumerate(world.ops[h]):
             assert op.done == op.completion, (h, i, op)
             if op.expected is not None:
                 assert op.got == op.expected, (h, i, op)
         assert world.memories[h].data == mirrors[h]
-    assert world.lost == [0, 0]
+
+
+@cocotb.test()
+async def data_stays_until_a_slow_transmitter_has_taken_it(dut):
+    world = World(dut, share=1.0, delay_max=0, size=4096)
+    world.ready_share = 0.3
+    await world.start()
+    await traffic(world, 40, 4096)
 
 
 @cocotb.test()

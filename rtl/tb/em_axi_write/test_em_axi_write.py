@@ -1,0 +1,100 @@
+"""em_axi_write leaves exactly the bytes of its jobs in memory, in bursts that AXI4 allows."""
+
+from collections import deque
+
+import cocotb
+import pytest
+from cocotb.triggers import FallingEdge, RisingEdge
+from host_world import Memory
+
+from flow import bench, simulate
+
+SIZE = 1 << 14
+JOBS = 150
+
+
+@pytest.mark.parametrize("burst", [2048, 64])
+def test_em_axi_write(burst):
+    simulate.cocotb("em_axi_write", __name__, {"BurstBytes": burst})
+
+
+def random_jobs(draws, memory, mirror, burst_bytes):
+    """Jobs with their data, how each ends, and memory as they leave it."""
+    jobs, words, expected = deque(), deque(), []
+    for i in range(JOBS):
+        length = draws.choice([1, 7, 8, 9, 64, 65, 256, 1000, draws.randint(1, 1024)])
+        address = draws.randrange(SIZE - length)
+        if draws.random() < 0.4:
+            address = min(SIZE - length, max(0, 2048 * draws.randrange(8) - length // 2))
+        refused = int(draws.random() < 0.1)
+        content = draws.randbytes(length)
+        jobs.append((address, length, i & 0xFF, refused))
+        padded = content + draws.randbytes(-length % 8)
+        words.extend(int.from_bytes(padded[j : j + 8], "little") for j in range(0, length, 8))
+        failed = any(memory.response(at // 8 * 8) for at in range(address, address + length))
+        expected.append((i & 0xFF, int(bool(refused or failed))))
+        if not refused:
+            apply(mirror, memory, burst_bytes, address, content)
+    return jobs, words, expected
+
+
+@cocotb.test()
+@cocotb.parametrize(share=[1.0, 0.6])
+async def the_bytes_of_each_job_are_in_memory(dut, share):
+    draws = bench.rng()
+    memory = Memory(SIZE, bench.rng(1), share=share, delay_max=10, bad=range(4096, 5120))
+    mirror, done = bytearray(memory.data), []
+    jobs, words, expected = random_jobs(draws, memory, mirror, int(dut.BurstBytes.value))
+    for name in ("job_valid_i", "job_refused_i", "done_ready_i", "m_axi_bvalid_i"):
+        getattr(dut, name).value = 0
+    await bench.start(dut.clk_i, [dut.rst_ni])
+    while len(done) < JOBS:
+        ready = memory.drive()
+        answer = memory.offers[0]
+        offer, take = int(bool(jobs) and draws.random() < share), int(draws.random() < share)
+        if offer:
+            dut.job_address_i.value, dut.job_bytes_i.value = jobs[0][:2]
+            dut.job_tag_i.value, dut.job_refused_i.value = jobs[0][2:]
+        dut.job_valid_i.value, dut.done_ready_i.value = offer, take
+        dut.m_axi_awready_i.value, dut.m_axi_wready_i.value = ready[:2]
+        dut.m_axi_bvalid_i.value = int(answer is not None)
+        dut.m_axi_bresp_i.value = memory.response(answer[1]) if answer else 0
+        await RisingEdge(dut.clk_i)
+        if offer and int(dut.job_ready_o.value):
+            jobs.popleft()
+        accesses(dut, memory, ready, answer)
+        if int(dut.done_valid_o.value) and take:
+            done.append((int(dut.done_tag_o.value), int(dut.done_error_o.value)))
+        popped = int(dut.pop_o.value)
+        await FallingEdge(dut.clk_i)
+        if popped:
+            dut.data_i.value = words.popleft()
+        memory.settle()
+    assert done == expected
+    for _ in range(4):
+        await FallingEdge(dut.clk_i)
+    assert int(dut.quiet_o.value) == 1
+    assert not words
+    assert memory.data == mirror
+
+
+def accesses(dut, memory, ready, answer):
+    """What memory took in this cycle."""
+    if int(dut.m_axi_awvalid_o.value) and ready[0]:
+        memory.write(int(dut.m_axi_awaddr_o.value), int(dut.m_axi_awlen_o.value) + 1)
+    if int(dut.m_axi_wvalid_o.value) and ready[1]:
+        beat = (dut.m_axi_wdata_o, dut.m_axi_wstrb_o, dut.m_axi_wlast_o)
+        memory.beat(*(int(signal.value) for signal in beat))
+    if answer and int(dut.m_axi_bready_o.value):
+        memory.apply()
+
+
+def apply(mirror, memory, burst_bytes, address, content):
+    """A burst that fails does not act."""
+    end = address + len(content)
+    while address < end:
+        boundary = min(end, (address // burst_bytes + 1) * burst_bytes)
+        if memory.response(address // 8 * 8) == 0:
+            mirror[address:boundary] = content[: boundary - address]
+        content = content[boundary - address :]
+        address = boundary
