@@ -276,6 +276,18 @@ MUTANTS = [
         [TX],
     ),
     (
+        "phy/em_phy_tx.sv",
+        "chosen = memory_i.valid ? memory_i.block : Abort;",
+        "chosen = memory_i.block;",
+        [bench("em_phy_tx") + " -k faults"],
+    ),
+    (
+        "phy/em_tx_buffer.sv",
+        "assign overrun_o = slot_i && valid_i && asked_q == '0;",
+        "assign overrun_o = 1'b0;",
+        [bench("em_phy_tx") + " -k faults", proof("em_tx_buffer")],
+    ),
+    (
         "phy/em_xgmii_pkg.sv",
         "8'h7c:      return '{known: 1'b1, code: 7'h4b};",
         "8'h7c:      return '{known: 1'b1, code: 7'h4c};",
