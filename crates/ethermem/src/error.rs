@@ -145,6 +145,12 @@ pub enum Error {
     /// atomic was is not known.
     #[error("lost by the fabric")]
     Lost,
+    /// An invariant of the simulated fabric does not hold: what it did cannot be trusted.
+    #[error("invariant violated: {what}")]
+    Violated {
+        /// Which, and where.
+        what: String,
+    },
 }
 
 impl Error {

@@ -27,3 +27,8 @@ pub use pool::{Pool, Spawner, Tasks};
 pub use region::Region;
 pub use thread::Thread;
 pub use world::Segment;
+
+/// The guide, whose code runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/how-to/use-a-pool.md")]
+struct Guide;

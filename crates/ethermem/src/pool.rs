@@ -147,6 +147,18 @@ impl Pool {
         self.shared.with(|core| core.world.events())
     }
 
+    /// Ends the traffic beside, and checks the invariants of a simulated fabric: bytes conserved,
+    /// nothing left behind. All operations must have ended; there is nothing to check elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::Violated`].
+    pub fn close(self) -> Result<(), Error> {
+        self.shared.with(|core| {
+            while core.progress().is_ok() {}
+            core.world.close()
+        })
+    }
+
     /// Makes an operation known to the memory nodes, over one of the same name.
     pub fn register(&self, name: &str, offload: Arc<dyn Offload>) {
         self.shared.with(|core| core.offloads.add(name, offload));

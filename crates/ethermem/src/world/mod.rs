@@ -163,6 +163,11 @@ pub(crate) trait World: Send {
         None
     }
 
+    /// Ends other traffic, lets all that is under way pass, and checks what must hold then.
+    fn close(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Events of the fabric so far.
     fn events(&self) -> u64 {
         0

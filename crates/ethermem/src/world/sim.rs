@@ -6,7 +6,7 @@ mod running;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use ethermem_sim::engine::{Advance, Heard, Live};
+use ethermem_sim::engine::{Advance, Heard, Live, Violation};
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::scenario::Scenario;
 use ethermem_sim::{Kind, Message};
@@ -288,6 +288,10 @@ impl World for Sim {
             }
         }
         Progress::Ended
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        self.live.close().map_err(|Violation(what)| Error::Violated { what })
     }
 
     fn events(&self) -> u64 {

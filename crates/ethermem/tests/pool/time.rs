@@ -61,7 +61,9 @@ fn story(url: &str) -> Vec<(u64, u64, Ps)> {
         });
     }
     tasks.run();
-    told.take()
+    let told = told.take();
+    pool.close().unwrap();
+    told
 }
 
 #[test]

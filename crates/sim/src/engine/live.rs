@@ -57,11 +57,11 @@ pub trait Live: Send {
     fn events(&self) -> u64;
 
     /// Goes on until nothing of the application or the background is left, without new background,
-    /// and checks what must hold then. Fabrics whose timers run on for ever do not exist.
+    /// and checks what must hold then.
     ///
     /// # Errors
     /// A [`Violation`] as [`Fabric::close`].
-    fn close(self: Box<Self>) -> Result<(), Violation>;
+    fn close(&mut self) -> Result<(), Violation>;
 }
 
 /// See [`Live`].
@@ -73,7 +73,7 @@ struct LiveEngine<F: Fabric> {
     next_background: Option<(Ps, Message)>,
     /// By handle: the caller's name, none for the background.
     names: Vec<Option<u64>>,
-    /// Taken from the engine, not yet said.
+    /// See [`Fabric::submit_delay`].
     delay: Ps,
 }
 
@@ -198,7 +198,7 @@ impl<F: Fabric> Live for LiveEngine<F> {
         self.engine.sim.events
     }
 
-    fn close(mut self: Box<Self>) -> Result<(), Violation> {
+    fn close(&mut self) -> Result<(), Violation> {
         self.background = None;
         self.next_background = None;
         let mut heard = Vec::new();
