@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from flow import tools
+from flow import mutate_switch, tools
 
 HOST = "tb/em_host_pair/test_em_host_pair.py -k 3"
 HOST_FAULTS = "tb/em_host_pair/test_em_host_faults.py"
@@ -19,8 +19,6 @@ SCHEDULER = "tb/em_scheduler -k golden and -4"
 # A long trace of the Rust model, a slot a cycle.
 RX = "tb/em_phy_rx -k models and 100-fair"
 TX = "tb/em_phy_tx -k models and 100-fair"
-SWITCH = "tb/em_switch_memory -k 4-fcfs-0"
-SWITCH_FAILS = "tb/em_switch_memory -k 4-fcfs-1"
 
 
 def bench(module):
@@ -593,114 +591,7 @@ MUTANTS = [
         "if (direct) words_q[next_q] <= data_i;",
         [bench("em_fifo_ram"), proof("em_fifo_ram")],
     ),
-    (
-        "switch/em_switch_pkg.sv",
-        "localparam logic [3:0] OpPeer = 4'd0;",
-        "localparam logic [3:0] OpPeer = 4'd4;",
-        [SWITCH],
-    ),
-    (
-        "switch/em_switch_identify.sv",
-        "if (!memory_i.first) kind = kind_q;",
-        "",
-        [SWITCH],
-    ),
-    (
-        "switch/em_switch_crossing.sv",
-        ".OutputRegister(1'b0)",
-        ".OutputRegister(1'b1)",
-        [SWITCH],
-    ),
-    (
-        "switch/em_switch_ingress.sv",
-        "if (!allowed_i) chunk_block_o = Abort;",
-        "",
-        [SWITCH],
-    ),
-    (
-        "switch/em_switch_ingress.sv",
-        "sent.node = node_t'(Port);",
-        "",
-        [SWITCH],
-    ),
-    (
-        "switch/em_switch_ingress.sv",
-        "else if (!port_up_i[to_q]) state_d = StateDrop;",
-        "",
-        [SWITCH_FAILS],
-    ),
-    (
-        "switch/em_switch_circuits.sv",
-        "else if (use_i && fits) part_q <= 1'b1;",
-        "",
-        [SWITCH],
-    ),
-    (
-        "switch/em_switch_circuits.sv",
-        "if (!port_up_i[destinations_q[i]]) nowhere_q[i] <= 1'b1;",
-        "",
-        [SWITCH_FAILS],
-    ),
-    (
-        "switch/em_switch_requests.sv",
-        "if (release_i && looked_q == PortWidth'(p)) read_q[p]",
-        "if (release_i) read_q[p]",
-        [SWITCH],
-    ),
-    (
-        "switch/em_switch_emit.sv",
-        "mark: opened_before_q,",
-        "mark: opened_i,",
-        [SWITCH],
-    ),
-    (
-        "switch/em_switch_emit.sv",
-        "grant_delay_i == left_t'(i + 2)",
-        "grant_delay_i == left_t'(i + 1)",
-        [SWITCH],
-    ),
-    (
-        "switch/em_switch_lanes.sv",
-        "(!writing_q[l] && has_room[l]) ? lowest : '0;",
-        "has_room[l] ? lowest : '0;",
-        [SWITCH, proof("em_switch_lanes")],
-    ),
-    (
-        "switch/em_switch_lanes.sv",
-        "assign group = group_head & ~done_q;",
-        "assign group = group_head;",
-        [SWITCH, proof("em_switch_lanes")],
-    ),
-    (
-        "switch/em_switch_egress.sv",
-        "unit_q == UnitNone && !status_valid && emit_valid;",
-        "unit_q == UnitNone && emit_valid;",
-        [SWITCH],
-    ),
-    (
-        "switch/em_switch_pairs.sv",
-        "parts || unheard_q[n][p] && !heard",
-        "parts && !heard",
-        [SWITCH_FAILS],
-    ),
-    (
-        "switch/em_switch_uplink.sv",
-        ".clear_i           (!port_up_i[Port]),",
-        ".clear_i           (1'b0),",
-        [SWITCH_FAILS],
-    ),
-    (
-        "switch/em_switch_downlink.sv",
-        "request.node  = node_t'(grant_destination_i);",
-        "",
-        [SWITCH],
-    ),
-    (
-        "switch/em_switch_memory.sv",
-        "released[p] |= grant_valid[s] && grant_response[s] && grant_first[s] &&",
-        "released[p] |= grant_valid[s] && grant_response[s] &&",
-        [SWITCH],
-    ),
+    *mutate_switch.MUTANTS,
 ]
 
 

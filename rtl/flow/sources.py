@@ -12,6 +12,7 @@ PACKAGES = [
     "sched/em_sched_pkg.sv",
     "host/em_host_pkg.sv",
     "switch/em_switch_pkg.sv",
+    "switch/em_l2_pkg.sv",
 ]
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 

@@ -18,6 +18,29 @@ def rx_memory(payload, header, first, last, ending):
     return flags << 66 | payload << 2 | header
 
 
+def control(sub_type, content):
+    """The payload of an EDM control block, with its CRC-8."""
+    crc = 0xFF
+    for bit in range(48):
+        feedback = (crc ^ (content << 8 | sub_type) >> bit) & 1
+        crc = crc >> 1 ^ (0xEC if feedback else 0)
+    return crc << 56 | content << 16 | sub_type << 8
+
+
+def single(payload):
+    """A message of one block, as it is received."""
+    return rx_memory(payload, 1, 1, 1, 0)
+
+
+def framed(payloads):
+    """A message of several blocks, as it is received: control at its ends, data between."""
+    last = len(payloads) - 1
+    return [
+        rx_memory(payload, 1 if at in (0, last) else 2, at == 0, at == last, 0)
+        for at, payload in enumerate(payloads)
+    ]
+
+
 def tx_memory(bits, port):
     """What a port shows, of a packed array of em_link_pkg::tx_memory_t: block, framed, last."""
     shown = bits >> TX_BITS * port & (1 << TX_BITS) - 1

@@ -119,8 +119,8 @@ module em_switch_ingress
           chunk_last_o = 1'b1;
           if (!allowed_i) chunk_block_o = Abort;
         end
+        // If that port fails, no lane of it takes the rest.
         if (chunk_last_o) state_d = StateBetween;
-        else if (!port_up_i[to_q]) state_d = StateDrop;
       end
       StateDrop: if (chunk_ends || !up) state_d = StateBetween;
       default: begin

@@ -8,6 +8,7 @@ import pytest
 from cocotb.triggers import Timer
 
 from flow import simulate, switching, tools
+from flow.switching import control
 
 SLOTS = int(os.environ.get("RTL_CYCLES", "100000")) // 10
 SEED = int(os.environ.get("RTL_SEED", "1"))
@@ -107,20 +108,6 @@ class Units:
         self.open[port] = []
 
 
-def control(sub_type, content):
-    """An EDM control block with its CRC-8."""
-    crc = 0xFF
-    for bit in range(48):
-        feedback = (crc ^ (content << 8 | sub_type) >> bit) & 1
-        crc = crc >> 1 ^ (0xEC if feedback else 0)
-    return crc << 56 | content << 16 | sub_type << 8
-
-
-def single(payload):
-    """A message of one block, as it is received."""
-    return switching.rx_memory(payload, 1, 1, 1, 0)
-
-
 async def until_shown(bench, port, blocks):
     """Sends a message's blocks by port 0; cycles from its last block until `port` shows a block."""
     for block in blocks:
@@ -141,7 +128,7 @@ async def grants_and_releases_take_seven_cycles_and_chunks_four(dut):
     await bench.start("fcfs")
     notification = 1 << 4 | 0x81 << 13 | 64 << 21
     cycles, (block, framed, last) = await until_shown(
-        bench, 0, [single(control(0x55, notification))]
+        bench, 0, [switching.single(control(0x55, notification))]
     )
     grant = 1 << 4 | 0x81 << 13 | 64 << 21
     assert (cycles, block, framed, last) == (7, control(0xAA, grant) << 2 | 1, False, True)
