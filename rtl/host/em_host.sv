@@ -59,7 +59,7 @@ module em_host
     input  logic        m_axis_read_tready_i,
     output read_data_t  m_axis_read_tdata_o,
     /// A message had no effect: repeated; a chunk without room or place; a posted write that memory
-    /// refused; more grants, or statuses, than can be kept.
+    /// refused; more grants, or statuses and ends of reads, than can be kept.
     output logic [4:0]  dropped_o,
 
     // Memory, receive clock: 64 bits, INCR.

@@ -37,7 +37,9 @@ module em_host_reads
     output read_data_t read_tdata_o,
     output logic       event_valid_o,
     input  logic       event_ready_i,
-    output event_t     event_o
+    output event_t     event_o,
+    /// How a read ended could not be kept: it will time out, and its row stays in use.
+    output logic       lost_o
 );
 
   localparam int unsigned Rows = Nodes * X;
@@ -78,7 +80,7 @@ module em_host_reads
   logic [7:0] keep_q, tail;
   logic [63:0] ring_data;
   logic [$clog2(Descriptors+1)-1:0] unused_count;
-  logic unused_ready;
+  logic describes_ready;
 
   // ---- one message or command at a time: read its row, then write it ----
 
@@ -109,7 +111,8 @@ module em_host_reads
   assign offset    = bytes_t'(arrival_i.index) * bytes_t'(ChunkBytes);
   assign sum       = read.moved + arrival_i.bytes;
   assign is_due    = offset == read.moved && arrival_i.bytes <= read.bytes - read.moved
-      && arrival_i.last == (sum == read.bytes) && fits && arrival_i.bytes != '0;
+      && arrival_i.last == (sum == read.bytes) && fits && describes_ready
+      && arrival_i.bytes != '0;
 
   always_comb begin
     read_d     = read;
@@ -172,7 +175,7 @@ module em_host_reads
       .clk_i,
       .rst_ni,
       .valid_i(describes),
-      .ready_o(unused_ready),
+      .ready_o(describes_ready),
       .data_i (descriptor),
       .valid_o(out_valid),
       .ready_i(out_taken),
@@ -191,6 +194,7 @@ module em_host_reads
   assign event_valid_o = out_valid && !is_data && out.is_event && !flush_i
       && (!valid_q || read_tready_i);
   assign event_o       = out.happened;
+  assign lost_o        = describes && !describes_ready;
   assign out_taken     = (step && is_end_word && !out.is_event)
       || (out_valid && !is_data && (flush_i || (event_valid_o && event_ready_i)));
 

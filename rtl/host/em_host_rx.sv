@@ -87,7 +87,7 @@ module em_host_rx
   command_t command;
   reply_t memory_reply, peer_reply;
   logic [$clog2(ReplyDepth+1)-1:0] reply_count;
-  logic read_event_valid, status_valid, status_waits, status_ready;
+  logic read_event_valid, status_valid, status_waits, status_ready, end_lost;
   event_t read_event, status, waiting_status;
   logic [$clog2(Entries+1)-1:0] unused_count;
 
@@ -176,7 +176,8 @@ module em_host_rx
       .read_tdata_o,
       .event_valid_o  (read_event_valid),
       .event_ready_i,
-      .event_o        (read_event)
+      .event_o        (read_event),
+      .lost_o         (end_lost)
   );
 
   em_host_memory #(
@@ -235,7 +236,8 @@ module em_host_rx
       .count_o(reply_count)
   );
 
-  assign reply_lost_o = (peer_reply_valid && !reply_ready) || (status_valid && !status_ready);
+  assign reply_lost_o = (peer_reply_valid && !reply_ready) || (status_valid && !status_ready)
+      || end_lost;
   assign quiet        = memory_quiet && reply_count == '0;
 
   // ---- statuses that came: as many as writes can be open ----
