@@ -2,6 +2,7 @@
 
 MEMORY = "tb/em_switch_memory -k 4-fcfs-0"
 FAILURES = "tb/em_switch_memory -k 4-fcfs-1"
+CIRCUITS = "tb/em_switch_circuits"
 ETHERNET = "tb/em_l2_switch"
 
 # File, what it says, what the mutant says, the checks that must see it.
@@ -46,7 +47,7 @@ MUTANTS = [
         "switch/em_switch_circuits.sv",
         "if (!port_up_i[destinations_q[i]]) nowhere_q[i] <= 1'b1;",
         "",
-        [FAILURES],
+        [CIRCUITS],
     ),
     (
         "switch/em_switch_requests.sv",

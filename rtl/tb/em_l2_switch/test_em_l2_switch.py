@@ -134,6 +134,11 @@ async def it_learns_floods_and_filters(dut):
     await bridge.drain()
     assert bridge.taken() == [[], [], [], []]
     assert bridge.events == {"dropped": 0, "filtered": 2, "flooded": 3}
+    # A stranger whose bits fold to the place of a station that is known.
+    stranger = frame(bytes([0x02, 0x41, 0, 0, 0, 2]), station(0), payload)
+    bridge.send(0, stranger)
+    await bridge.drain()
+    assert bridge.taken() == [[], [stranger], [stranger], [stranger]]
     # A station that moves is found where it was heard last.
     bridge.send(3, frame(station(1), station(0), payload))
     bridge.send(1, back)
