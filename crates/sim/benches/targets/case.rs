@@ -45,9 +45,18 @@ impl Case {
 
     /// Runs it to its end.
     pub(crate) fn run(&self) -> RunResult {
+        self.run_and(false)
+    }
+
+    /// The same, with the way of every message.
+    pub(crate) fn run_with_ways(&self) -> RunResult {
+        self.run_and(true)
+    }
+
+    fn run_and(&self, ways: bool) -> RunResult {
         let fabric = fabrics::find(self.fabric).expect("a case names a fabric of the registry");
         let (label, scenario_name) = (self.label.clone(), self.label.clone());
-        let options = RunOptions { label, scenario_name, ..RunOptions::of(fabric) };
+        let options = RunOptions { label, scenario_name, ways, ..RunOptions::of(fabric) };
         run(&self.parse(), options).unwrap_or_else(|error| panic!("{}: {error}", self.label))
     }
 }

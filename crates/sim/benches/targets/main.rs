@@ -7,6 +7,7 @@
 
 mod applications;
 mod case;
+mod clos;
 mod figure8;
 mod floor;
 mod latency;
@@ -14,6 +15,7 @@ mod microbenchmark;
 mod report;
 mod speed;
 mod sweeps;
+mod yaps;
 
 use std::process::ExitCode;
 
@@ -22,19 +24,21 @@ use report::{Report, Section};
 type Measure = fn() -> Section;
 
 /// Every section: its name, what it shows, and what measures it.
-const SECTIONS: [(&str, &str, Measure); 6] = [
+const SECTIONS: [(&str, &str, Measure); 7] = [
     ("latency", "unloaded latency, budget and simulated", latency::measure),
     ("microbenchmark", "64 B, all-to-all, 144 nodes", microbenchmark::measure),
     ("applications", "application sizes at load 0.4, 144 nodes", applications::measure),
     ("sweeps", "what each parameter of the scheduler does", sweeps::measure),
     ("figure8", "figure 8 of EDM: its time, and who is ahead at load 0.9", figure8::measure),
+    ("clos", "web search on leaf and spine, beside YAPS", clos::measure),
     ("speed", "time and memory of the simulator", speed::measure),
 ];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let Some(job) = arguments.iter().position(|argument| argument == speed::CHILD) {
-        speed::child(arguments.get(job + 1).map_or("", String::as_str));
+        let argument = |at: usize| arguments.get(job + at).map_or("", String::as_str);
+        speed::child(argument(1), argument(2));
         return ExitCode::SUCCESS;
     }
     // Cargo passes flags such as `--bench`.

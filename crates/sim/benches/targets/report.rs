@@ -17,6 +17,8 @@ use crate::case::Case;
 pub(crate) enum Target {
     /// This or less.
     AtMost(f64),
+    /// This or more.
+    AtLeast(f64),
     /// This, to the last digit given.
     Exactly(f64),
 }
@@ -58,6 +60,7 @@ impl Check {
         let measured = median(samples);
         let met = match target {
             Target::AtMost(limit) => measured <= limit,
+            Target::AtLeast(limit) => measured >= limit,
             // Values are printed to a thousandth; picoseconds as nanoseconds have no more digits.
             Target::Exactly(value) => (measured - value).abs() < 5e-4,
         };
@@ -69,6 +72,7 @@ impl Check {
         // An exact target is shown to the thousandth to which it is held.
         let (target, measured) = match self.target {
             Target::AtMost(limit) => (format!("<= {}", number(limit)), number(self.measured)),
+            Target::AtLeast(limit) => (format!(">= {}", number(limit)), number(self.measured)),
             Target::Exactly(value) => (format!("= {value:.3}"), format!("{:.3}", self.measured)),
         };
         let spread = match self.least == self.most {

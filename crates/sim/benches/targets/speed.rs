@@ -9,7 +9,10 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use ethermem_sim::engine::Alone;
 use ethermem_sim::fabrics;
+use ethermem_sim::fabrics::pfabric::Pfabric;
+use ethermem_sim::run::MessageWay;
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
@@ -19,18 +22,22 @@ use crate::report::{Check, Section, Target, median, number};
 /// The argument that makes this program a child: followed by the job, the scenario on its input.
 pub(crate) const CHILD: &str = "--child";
 const SIMULATE: &str = "simulate";
+/// The same, and the mean slowdown over what pFabric's host, which sends at once, takes alone.
+pub(crate) const SIMULATE_WAYS: &str = "simulate-ways";
 const FLOOR: &str = "floor";
 /// Samples of every case.
 const REPEATS: usize = 5;
 
 /// What a child measured.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Sample {
+pub(crate) struct Sample {
     wall_s: f64,
     /// Time on a core; `None` where the system does not say.
     core_s: Option<f64>,
-    messages: u64,
-    events: u64,
+    pub(crate) messages: u64,
+    pub(crate) events: u64,
+    /// `None` where it was not asked for.
+    pub(crate) slowdown_mean: Option<f64>,
     /// Of all messages; 0 where they were not counted.
     bytes: u64,
     /// `None` where the system does not say.
@@ -62,7 +69,8 @@ impl Stopwatch {
         let wall_s = self.started.elapsed().as_secs_f64();
         let core_s = self.core_s.zip(core_s()).map(|(start, end)| end - start);
         let peak_memory_bytes = peak_memory_bytes();
-        Sample { wall_s, core_s, messages, events, bytes, peak_memory_bytes }
+        let slowdown_mean = None;
+        Sample { wall_s, core_s, messages, events, slowdown_mean, bytes, peak_memory_bytes }
     }
 }
 
@@ -149,7 +157,7 @@ fn microbenchmark(messages: u64) -> Case {
     Case::edm("64 B", "", &workload)
 }
 
-fn seconds(samples: &[Sample]) -> Vec<f64> {
+pub(crate) fn seconds(samples: &[Sample]) -> Vec<f64> {
     samples.iter().map(Sample::seconds).collect()
 }
 
@@ -179,10 +187,10 @@ fn interleave(jobs: &[(&str, &Case)]) -> Vec<Vec<Sample>> {
     samples
 }
 
-fn sample(job: &str, case: &Case) -> Sample {
+pub(crate) fn sample(job: &str, case: &Case) -> Sample {
     let program = std::env::current_exe().expect("this program has a path");
     let mut child = Command::new(program)
-        .args([CHILD, job])
+        .args([CHILD, job, case.fabric])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -196,13 +204,15 @@ fn sample(job: &str, case: &Case) -> Sample {
 }
 
 /// One sample: the scenario from the input, what was measured to the output.
-pub(crate) fn child(job: &str) {
+pub(crate) fn child(job: &str, fabric: &str) {
     let scenario = std::io::read_to_string(std::io::stdin()).expect("a scenario on the input");
-    let case = Case { label: "input".to_owned(), fabric: "edm", scenario };
+    let fabric = fabrics::find(fabric).expect("a fabric of the registry").name;
+    let case = Case { label: "input".to_owned(), fabric, scenario };
     let sample = match job {
         SIMULATE => simulate(&case),
+        SIMULATE_WAYS => simulate_ways(&case),
         FLOOR => bare_matching(&case),
-        other => panic!("{CHILD} {other}: allowed are {SIMULATE}, {FLOOR}"),
+        other => panic!("{CHILD} {other}: allowed are {SIMULATE}, {SIMULATE_WAYS}, {FLOOR}"),
     };
     println!("{}", serde_json::to_string(&sample).expect("a sample is plain data"));
 }
@@ -211,6 +221,18 @@ fn simulate(case: &Case) -> Sample {
     let watch = Stopwatch::start();
     let result = case.run();
     watch.stop(result.messages_finished, result.events, 0)
+}
+
+fn simulate_ways(case: &Case) -> Sample {
+    let watch = Stopwatch::start();
+    let result = case.run_with_ways();
+    let sample = watch.stop(result.messages_finished, result.events, 0);
+    let mut alone = Alone::<Pfabric>::new(&case.parse().fabric);
+    let slowdown = |way: &MessageWay| {
+        (way.finished - way.message.arrival).0 as f64 / alone.time_of(&way.message).0 as f64
+    };
+    let sum: f64 = result.ways.iter().map(slowdown).sum();
+    Sample { slowdown_mean: Some(sum / result.ways.len() as f64), ..sample }
 }
 
 fn bare_matching(case: &Case) -> Sample {
