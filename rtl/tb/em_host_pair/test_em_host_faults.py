@@ -272,7 +272,7 @@ async def a_missing_chunk_is_told(dut):
         return seen[opcode] == 2
 
     world.drop = second
-    read = world.submit(0, Op(READ, 0, 3 * CHUNK_BYTES))
+    read = world.submit(0, Op(READ, 0, 4 * CHUNK_BYTES))
     write = world.submit(0, Op(ACKNOWLEDGED, 1024, 1000, data=bytes(1000)))
     before = bytes(world.memories[1].data)
     assert await ended(world, [read, write]) == [(0, INCOMPLETE), (1, REMOTE_INCOMPLETE)]
