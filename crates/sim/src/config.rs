@@ -4,6 +4,7 @@ use ethermem_edm::EdmConfig;
 use ethermem_units::{BitsPerSecond, Ps};
 
 use crate::fabrics::cxl::CxlConfig;
+use crate::fabrics::edm_artifact::ArtifactConfig;
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::ird::IrdConfig;
 use crate::packet::PacketConfig;
@@ -28,6 +29,8 @@ pub struct FabricConfig {
     pub pcs_clock: Ps,
     /// EDM's own parameters.
     pub edm: EdmConfig,
+    /// Those of EDM as its artifact simulates it.
+    pub edm_artifact: ArtifactConfig,
     /// The idealised receiver-driven transport's.
     pub ird: IrdConfig,
     /// Fastpass's.

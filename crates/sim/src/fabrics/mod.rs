@@ -3,6 +3,7 @@
 pub mod cxl;
 pub mod dctcp;
 pub mod edm;
+pub mod edm_artifact;
 pub mod fastpass;
 mod framing;
 pub mod homa;
@@ -134,6 +135,10 @@ pub const FABRICS: &[FabricEntry] = &[
     FabricEntry::new::<ird::Ird>(
         "ird",
         "idealised receiver-driven: credits by SRPT, paced by the receiver",
+    ),
+    FabricEntry::new::<edm_artifact::EdmArtifact>(
+        "edm-artifact",
+        "EDM as its artifact simulates it: a chunk of a message at a time",
     ),
     FabricEntry::new::<fastpass::Fastpass>(
         "fastpass",

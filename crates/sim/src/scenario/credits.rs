@@ -6,6 +6,7 @@ use super::fabric::{delay_ns, rate_gbps};
 use super::table::{Table, as_integer};
 use crate::fabrics::Framing;
 use crate::fabrics::cxl::{CxlConfig, Flit};
+use crate::fabrics::edm_artifact::{ArtifactConfig, Release};
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::ird::IrdConfig;
 use crate::workload::InputError;
@@ -22,6 +23,18 @@ pub(super) fn ird(table: Table<'_>) -> Result<IrdConfig, InputError> {
                 as_integer(v).filter(|bytes| (least..=most).contains(bytes))
             })?
             .map(Bytes),
+    };
+    table.finish()?;
+    Ok(config)
+}
+
+pub(super) fn edm_artifact(table: Table<'_>) -> Result<ArtifactConfig, InputError> {
+    let default = ArtifactConfig::default();
+    let config = ArtifactConfig {
+        release: table
+            .choice("release", &[("under-way", Release::UnderWay), ("sent", Release::Sent)])?,
+        under_way: Bytes(table.integer("under_way_bytes", default.under_way.0, 0..=65_536)?),
+        left_over: table.flag("left_over", default.left_over)?,
     };
     table.finish()?;
     Ok(config)

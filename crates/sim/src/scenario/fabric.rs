@@ -40,6 +40,7 @@ pub(super) fn read(
         pcs_clock: clock_ns(&table, "pcs_clock_ns", "64 bits at the lane rate of link_gbps")?
             .unwrap_or_else(|| pcs_clock(link)),
         edm: edm(table.table("edm")?, link)?,
+        edm_artifact: credits::edm_artifact(table.table("edm_artifact")?)?,
         ird: credits::ird(table.table("ird")?)?,
         cxl: credits::cxl(table.table("cxl")?)?,
         fastpass: credits::fastpass(table.table("fastpass")?)?,

@@ -3,6 +3,7 @@
 mod contention;
 mod cxl;
 mod determinism;
+mod edm_artifact;
 mod egress;
 mod fastpass;
 mod hosts;

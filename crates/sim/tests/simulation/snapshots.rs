@@ -12,6 +12,7 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("edm-srpt-published", "edm", "policy = \"srpt-published\""),
     ("edm-fcfs", "edm", "policy = \"fcfs\""),
     ("edm-auto", "edm", "policy = \"auto\""),
+    ("edm-artifact", "edm-artifact", ""),
     ("raw-ethernet", "raw-ethernet", ""),
     ("ird", "ird", ""),
     ("fastpass", "fastpass", ""),

@@ -185,9 +185,9 @@ fn unknown_keys_are_refused_with_those_allowed() {
             "[fabric.rocky]\n",
             "s.toml:1: fabric.rocky: unknown key: allowed are kind, nodes, link_gbps, \
              propagation_ns, transceiver_ns, memory_access_ns, pcs_clock_ns, [fabric.edm], \
-             [fabric.ird], [fabric.cxl], [fabric.fastpass], topology, [fabric.leaf_spine], \
-             [fabric.packet], [fabric.dctcp], [fabric.homa], [fabric.ndp], [fabric.pfabric], \
-             [fabric.pfc], [fabric.phost], [fabric.roce], [fabric.tcp]",
+             [fabric.edm_artifact], [fabric.ird], [fabric.cxl], [fabric.fastpass], topology, \
+             [fabric.leaf_spine], [fabric.packet], [fabric.dctcp], [fabric.homa], [fabric.ndp], \
+             [fabric.pfabric], [fabric.pfc], [fabric.phost], [fabric.roce], [fabric.tcp]",
         ),
         (
             "nodes = 3\n",

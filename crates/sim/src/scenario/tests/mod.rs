@@ -5,6 +5,7 @@ use super::*;
 use crate::config::Background;
 use crate::fabrics::cxl::{CxlConfig, Flit};
 use crate::fabrics::dctcp::DctcpConfig;
+use crate::fabrics::edm_artifact::{ArtifactConfig, Release};
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::homa::HomaConfig;
 use crate::fabrics::ird::IrdConfig;
@@ -48,6 +49,7 @@ fn everything_has_a_default() {
             transceiver: Ps(19_000),
             memory_access: Ps(0),
             pcs_clock: Ps(2_560),
+            edm_artifact: ArtifactConfig::default(),
             ird: IrdConfig::default(),
             fastpass: FastpassConfig::default(),
             cxl: CxlConfig::default(),
@@ -91,6 +93,10 @@ const EVERY_KEY: &str = r#"
         lookahead_iterations = 3
         ahead_blocks = 40
         egress_window_blocks = 500
+        [fabric.edm_artifact]
+        release = "sent"
+        under_way_bytes = 512
+        left_over = true
         [fabric.ird]
         framing = "phy"
         window_bytes = 9000
@@ -344,6 +350,11 @@ fn every_key_is_read() {
         memory_access: Ps(82_000),
         pcs_clock: Ps(1_280),
         edm,
+        edm_artifact: ArtifactConfig {
+            release: Release::Sent,
+            under_way: Bytes(512),
+            left_over: true,
+        },
         ird: IrdConfig { framing: Framing::Phy, window: Some(Bytes(9_000)) },
         fastpass: FastpassConfig {
             arbiter_link: BitsPerSecond::from_gbps(400).ok(),
