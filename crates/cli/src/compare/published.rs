@@ -39,7 +39,7 @@ pub(super) fn run(
     let mut jobs: Vec<Job<'_>> = Vec::new();
     for run in &runs {
         jobs.push(Job {
-            fabric: run.fabric,
+            fabric: method.runs(run.fabric),
             scenario: &run.scenario,
             scenario_name: name,
             label: comparison.experiments[run.experiment].points[run.point].name.clone(),
@@ -102,6 +102,9 @@ fn text(rows: &[ByMethod], method: &PublishedMethod, style: TableStyle) -> Strin
     let places: Vec<(&Place, Option<f64>)> =
         rows.iter().map(|row| (&row.place, row.slowdown_mean)).collect();
     text += &order_lines(&Order::of(&places));
+    for note in method.runs_notes(rows) {
+        text += &format!("{note}\n");
+    }
     let unfinished: u64 = rows.iter().map(|row| row.unfinished).sum();
     let all = rows.len() as u64 * method.messages * method.seeds;
     text += &format!("{unfinished} of {all} messages had not ended when their run was over\n");

@@ -60,6 +60,31 @@ fn a_tiny_comparison_is_as_it_was() {
     assert_ne!(one, seed);
 }
 
+/// The numbers of EDM and its receiver-driven rival by the published method, beside the published
+/// ones, none of which they differ from by over a tenth.
+#[test]
+fn edm_and_ird_are_where_figure_8_has_them() {
+    let mut text = String::new();
+    for (scenario, points) in [("figure8a", 13), ("figure8b", 5)] {
+        let file = root().join(format!("scenarios/{scenario}.toml"));
+        let compare = ["compare", file.to_str().unwrap(), "--method", "published"];
+        let options = ["--fabrics", "edm,ird", "--format", "json"];
+        let rows = out(&root(), &[&compare[..], &options].concat());
+        let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+        assert_eq!(rows.len(), 2 * points, "{scenario}");
+        for row in rows {
+            let number = |name: &str| row[name].as_f64().unwrap();
+            let (ours, published) = (number("slowdown_mean"), number("published"));
+            let [experiment, point, fabric] =
+                ["experiment", "point", "fabric"].map(|name| row[name].as_str().unwrap());
+            text += &format!("{experiment} {point} {fabric} {ours:.3} {published:.2}\n");
+            let differs = ours / published - 1.0;
+            assert!(differs.abs() < 0.1, "{experiment}, {point}, {fabric}: {ours}, {published}");
+        }
+    }
+    snapshot("figure8.txt", &text);
+}
+
 /// How the values of [`TINY`] were made, on two of its fabrics.
 pub(crate) const METHOD: &str = "\
 [compare.experiments.writes.vary_published]
@@ -80,6 +105,8 @@ stop_finished = 200
 why = 'by hand'
 ";
 
+const CXL_RUNS_IDEAL: &str = "compare.published.fabrics.cxl.runs=ideal";
+
 #[test]
 fn a_tiny_comparison_by_a_published_method_is_as_it_was() {
     let folder = folder();
@@ -94,7 +121,18 @@ fn a_tiny_comparison_by_a_published_method_is_as_it_was() {
     assert_eq!(rows[0]["unfinished"], 0, "run to the end");
     assert_eq!(rows[0]["slowdown_mean_by_seed"].as_array().unwrap().len(), 2);
     assert!(rows[1]["unfinished"].as_u64().unwrap() > 0, "over after 200 flows all the same");
+    let instead = ["--set", CXL_RUNS_IDEAL, "--format", "json"];
+    let instead: Value =
+        serde_json::from_str(&out(folder.path(), &[&compare[..], &instead].concat())).unwrap();
+    assert_eq!(instead[1]["fabric"], "cxl", "under its own name");
+    let told = out(folder.path(), &[&compare[..], &["--set", CXL_RUNS_IDEAL]].concat());
+    assert!(told.contains("\ncxl: ideal is run, by whose rules it was published\n"), "{told}");
+    assert!(instead[1]["slowdown_mean"].as_f64() < rows[1]["slowdown_mean"].as_f64());
     for (arguments, error) in [
+        (
+            &["--set", "compare.published.fabrics.cxl.runs=idle"][..],
+            "--set: compare.published.fabrics.cxl.runs = 'idle': allowed are edm, ",
+        ),
         (&["--method", "published"][..], "--method published: compare.published.fabrics.raw-eth"),
         (&["--set", "compare.published.stop=soon"], "--set: compare.published.stop = 'soon': "),
         (

@@ -42,7 +42,8 @@ fn by_published_method() -> usize {
         for point in comparison.experiments.iter().flat_map(|experiment| &experiment.points) {
             for fabric in &comparison.fabrics {
                 let scenarios = point.by_method(method, fabric).expect("it knows its fabrics");
-                jobs.extend(scenarios.into_iter().map(|scenario| (*fabric, scenario)));
+                let runs = method.runs(fabric);
+                jobs.extend(scenarios.into_iter().map(|scenario| (runs, scenario)));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What a run comes to by the definitions of a published method.
 
-use ethermem_units::Ps;
+use ethermem_units::{BLOCK_PAYLOAD_BYTES, Ps};
 
 use super::method::{Denominator, FabricMethod, PublishedMethod, Reads, Stop};
 use crate::message::Kind;
@@ -52,10 +52,16 @@ pub(super) fn count(
         sum_ns += took_ns;
         counted.flows += 1;
     }
-    counted.unfinished = ways.iter().filter(|way| way.finished > over).count() as u64;
+    let unfinished = |way: &&MessageWay| way.finished > over || never_ends(way, of);
+    counted.unfinished = ways.iter().filter(unfinished).count() as u64;
     let mean = |sum: f64| (counted.flows > 0).then(|| sum / counted.flows as f64);
     (counted.slowdown_mean, counted.latency_ns_mean) = (mean(sum), mean(sum_ns));
     counted
+}
+
+/// Whether the data of a message ends by no definition of the method.
+fn never_ends(way: &MessageWay, of: &FabricMethod) -> bool {
+    of.whole_blocks && !way.message.bytes.0.is_multiple_of(BLOCK_PAYLOAD_BYTES)
 }
 
 fn flows_of(
@@ -66,8 +72,9 @@ fn flows_of(
     slot: Ps,
 ) -> [Option<Flow>; 2] {
     let (arrival, bytes) = (way.message.arrival, way.message.bytes);
+    let ended = if never_ends(way, of) { Ps::MAX } else { way.finished };
     let whole = |alone_ns: f64| {
-        let flow = Flow { started: arrival, ended: way.finished, alone_ns: Some(alone_ns) };
+        let flow = Flow { started: arrival, ended, alone_ns: Some(alone_ns) };
         [Some(flow), None]
     };
     if method.denominator == Denominator::Alone {
@@ -82,12 +89,12 @@ fn flows_of(
         return whole(response);
     }
     let request = of.request.map(|request| request.ns(bytes, slot));
-    if method.reads == Reads::Whole {
+    // A bound sends no requests.
+    let (Reads::TwoFlows, Some(at_memory)) = (method.reads, way.at_memory) else {
         return whole(request.unwrap_or(0.0) + response);
-    }
-    let at_memory = way.at_memory.expect("a read that ended was at its memory node");
+    };
     let request = Flow { started: arrival, ended: at_memory, alone_ns: request };
-    let response = Flow { started: at_memory, ended: way.finished, alone_ns: Some(response) };
+    let response = Flow { started: at_memory, ended, alone_ns: Some(response) };
     [Some(request), Some(response)]
 }
 
@@ -236,5 +243,29 @@ mod tests {
         let ways = [way(0, Kind::Write, [0, 0, 5, 80])];
         let found = count(&ways, &[true], &method, &of, Ps::from_ns(1));
         assert_eq!((found.flows, found.slowdown_mean), (1, Some(2.0)));
+    }
+
+    #[test]
+    fn data_that_does_not_fill_its_last_block_never_ends_where_the_method_says_so() {
+        let (method, of) = definitions();
+        let mut ways = ways();
+        ways[0].message.bytes = Bytes(60);
+        ways[1].message.bytes = Bytes(60);
+        let of = FabricMethod { whole_blocks: true, stop: Some(Stop::End), ..of };
+        let found = count(&ways, &READS, &method, &of, Ps::from_ns(1));
+        // The second write, 80 of 20, and the request, 30 of 10.
+        assert_eq!((found.flows, found.unfinished), (2, 2));
+        assert_eq!(found.slowdown_mean, Some((3.0 + 4.0) / 2.0));
+    }
+
+    #[test]
+    fn a_read_without_a_request_is_one_flow() {
+        let (method, of) = definitions();
+        let mut ways = ways();
+        ways[1].at_memory = None;
+        let of = FabricMethod { stop: Some(Stop::End), ..of };
+        let found = count(&ways, &READS, &method, &of, Ps::from_ns(1));
+        // 80 of 50 from its arrival to its end.
+        assert_eq!((found.flows, found.slowdown_mean), (3, Some((2.0 + 1.6 + 4.0) / 3.0)));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ethermem_units::{Bytes, Ps};
 use toml::de::{DeTable, DeValue};
 
+use super::ByMethod;
 use crate::fabrics::{self, FABRIC_NAMES, FabricEntry};
 use crate::scenario::Setting;
 use crate::scenario::table::{Table, as_number, as_text};
@@ -59,6 +60,8 @@ pub enum Reads {
 /// What the method says of one fabric.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FabricMethod {
+    /// The fabric that is run in its place.
+    pub(super) runs: Option<&'static str>,
     /// Keys of the scenario.
     pub(super) settings: Vec<Setting>,
     pub(super) write: Slots,
@@ -67,6 +70,8 @@ pub(super) struct FabricMethod {
     pub(super) response: Slots,
     /// Data of a read leaves the node that asks, as a write's does, and nothing is asked.
     pub(super) reads_as_writes: bool,
+    /// Data that does not fill its last block never ends.
+    pub(super) whole_blocks: bool,
     /// When its runs are over, where that is another time than the others'.
     pub(super) stop: Option<Stop>,
     /// Flows that have to end before a run is over.
@@ -105,6 +110,23 @@ impl PublishedMethod {
     #[must_use]
     pub fn why(&self, fabric: &FabricEntry) -> &str {
         self.fabrics.get(fabric.name).map_or("", |of| &of.why)
+    }
+
+    /// What is run for the numbers of a fabric: another one, where the method says so.
+    #[must_use]
+    pub fn runs(&self, fabric: &'static FabricEntry) -> &'static FabricEntry {
+        let runs = self.fabrics.get(fabric.name).and_then(|of| of.runs);
+        runs.and_then(fabrics::find).unwrap_or(fabric)
+    }
+
+    /// A line for each fabric among `rows` in whose place another one is run.
+    #[must_use]
+    pub fn runs_notes(&self, rows: &[ByMethod]) -> Vec<String> {
+        let shown = |name: &str| rows.iter().any(|row| row.place.fabric == name);
+        let runs = self.fabrics.iter().filter(|(name, _)| shown(name));
+        runs.filter_map(|(name, of)| Some((name, of.runs?)))
+            .map(|(name, runs)| format!("{name}: {runs} is run, by whose rules it was published"))
+            .collect()
     }
 
     pub(super) fn read(table: &Table<'_>) -> Result<PublishedMethod, InputError> {
@@ -147,12 +169,17 @@ impl FabricMethod {
         let needed = |key: &str| {
             slots(key)?.ok_or_else(|| table.error(key, format!("allowed are {allowed}")))
         };
+        let runs = table.read("runs", "itself", &FABRIC_NAMES.join(", "), |name| {
+            fabrics::find(as_text(name)?).map(|fabric| fabric.name)
+        })?;
         let method = FabricMethod {
+            runs,
             settings: settings.unwrap_or_default(),
             write: needed("write_slots")?,
             request: slots("request_slots")?,
             response: needed("response_slots")?,
             reads_as_writes: table.flag("reads_as_writes", false)?,
+            whole_blocks: table.flag("whole_blocks", false)?,
             stop: table.choice_or("stop", "that of all fabrics", &STOPS)?,
             finished_min: table.integer("finished_min", 0, 0..=1_000_000)?,
             stop_finished: Some(table.integer("stop_finished", 0, 0..=1_000_000)?)

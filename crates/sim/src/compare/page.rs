@@ -77,7 +77,7 @@ pub fn method_page(
                       unfinished: messages that did not, and are in no mean."
                 .to_owned(),
             table: data_table(method_rows(rows), &[0, 1, 2, 8]),
-            notes: order_notes(&places),
+            notes: [order_notes(&places), method.runs_notes(rows)].concat(),
         }],
         definitions: Some(format!(
             "By the definitions of the published values, which the scenario's table \
