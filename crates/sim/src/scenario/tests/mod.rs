@@ -441,8 +441,7 @@ fn documented_keys(page: &str) -> Vec<Key> {
 fn the_reference_page_lists_every_key_as_it_is() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/scenario.md");
     let page = std::fs::read_to_string(page).expect("the reference page");
-    let fabrics = ["edm", "raw-ethernet", "ideal"];
-    assert_eq!(documented_keys(&page), Scenario::keys(&fabrics));
+    assert_eq!(documented_keys(&page), Scenario::keys(FABRIC_NAMES));
 }
 
 #[test]
@@ -463,6 +462,9 @@ fn every_scenario_of_the_repository_is_read() {
                 assert_eq!((*load, *messages), (0.653, 10_000), "{name}");
                 assert_eq!(Some(sizes), built_in("web-search").as_ref(), "{name}");
             }
+            (_, None) if name.starts_with("fabric-") => {
+                assert_eq!(format!("fabric-{}", scenario.fabric_kind), name);
+            }
             // What its points do not vary.
             ("figure8a", _) => assert_eq!((*load, *messages), (0.8, 20_000)),
             ("figure8b", _) => assert_eq!((*load, *messages), (0.8, 4_000)),
@@ -470,7 +472,9 @@ fn every_scenario_of_the_repository_is_read() {
         }
         read += 1;
     }
-    assert_eq!(read, 9);
+    let all = crate::fabrics::FABRICS.iter();
+    let rivals = all.filter(|fabric| fabric.name != "edm" && !fabric.is_bound);
+    assert_eq!(read, 9 + rivals.count(), "a scenario for every rival");
 }
 
 #[test]
