@@ -42,6 +42,8 @@ pub enum Policy {
     SrptPublished,
     /// FCFS or SRPT by the tail of the sizes seen so far.
     Auto,
+    /// [`Policy::Srpt`] by size classes alone, equal ones in turn, as hardware of many ports can.
+    SrptClasses,
 }
 
 /// What order the messages between a compute node and a memory node keep.

@@ -73,6 +73,7 @@ fn cases() -> impl Strategy<Value = Case> {
         Just(Policy::Fcfs),
         Just(Policy::Srpt),
         Just(Policy::SrptPublished),
+        Just(Policy::SrptClasses),
         Just(Policy::Auto)
     ];
     let orders = prop_oneof![Just(Order::Pair), Just(Order::Relaxed)];

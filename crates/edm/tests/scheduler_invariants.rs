@@ -96,7 +96,13 @@ proptest! {
     fn all_that_is_asked_for_is_granted_once_and_to_the_byte(
         demands in demands(9, 120, 6_000),
         policy in prop::sample::select(
-            &[Policy::Fcfs, Policy::Srpt, Policy::SrptPublished, Policy::Auto][..],
+            &[
+                Policy::Fcfs,
+                Policy::Srpt,
+                Policy::SrptPublished,
+                Policy::SrptClasses,
+                Policy::Auto,
+            ][..],
         ),
         order in prop::sample::select(&[Order::Pair, Order::Strict, Order::Relaxed][..]),
     ) {
@@ -158,7 +164,9 @@ proptest! {
         demands in demands(7, 100, 3_000),
         port in 0..7u16,
         after in 0..60_000u64,
-        policy in prop::sample::select(&[Policy::Fcfs, Policy::Srpt, Policy::SrptPublished][..]),
+        policy in prop::sample::select(
+            &[Policy::Fcfs, Policy::Srpt, Policy::SrptPublished, Policy::SrptClasses][..],
+        ),
     ) {
         let mut scheduler = Scheduler::new(config(7, policy, Order::Pair));
         let mut left = BTreeMap::new();

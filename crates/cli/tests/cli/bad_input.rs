@@ -156,8 +156,8 @@ fn settings() {
     );
     set(
         "fabric.edm.policy=lifo",
-        "--set: fabric.edm.policy = 'lifo': allowed are \"srpt\", \"srpt-published\", \"fcfs\", \
-         \"auto\"",
+        "--set: fabric.edm.policy = 'lifo': allowed are \"srpt\", \"srpt-published\", \
+         \"srpt-classes\", \"fcfs\", \"auto\"",
     );
     set(
         "nodes",

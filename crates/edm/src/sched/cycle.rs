@@ -5,9 +5,10 @@
 
 use super::rule::{
     CYCLES_PER_ITERATION, ControlDebt, Demand, Flow, NotifyError, OPEN, Ranked, Ranking,
-    SchedulerConfig, TailEstimate, class, hold_threshold, priority,
+    SchedulerConfig, TailEstimate, Turn, class, hold_threshold, priority,
 };
 use crate::{Order, Policy};
+use ethermem_units::Ps;
 
 /// A grant, by clock cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +38,13 @@ struct Waiting {
     /// From which cycle on it is late, once an iteration has seen it.
     late_from: Option<u64>,
     late: bool,
+}
+
+impl Waiting {
+    /// Its source and its destination.
+    fn ends(&self) -> (usize, usize) {
+        (usize::from(self.demand.source), usize::from(self.demand.destination))
+    }
 }
 
 /// One end of a port. Hardware keeps the distance to `free_at` in a counter that runs down.
@@ -72,13 +80,17 @@ struct Charge {
     uplink: bool,
 }
 
+/// Of a message among those that ask: its place at its ends, then which flow of a pair comes
+/// second, then its sequence. All but the first are for equal classes.
+type Place = (u64, bool, u64);
+
 /// The three clock cycles of an iteration, with what is latched between them.
 #[derive(Clone, Debug)]
 enum Phase {
     /// Every destination chooses; stays here while none has an eligible message.
     Request,
-    /// Every source chooses among the requests, by (priority, sequence of the message).
-    Grant(Vec<(u64, u64)>),
+    /// Every source chooses among the requests: each its place, and the sequence of its message.
+    Grant(Vec<(Place, u64)>),
     /// The matched ports become busy and the messages shrink, found by identity: others may have
     /// been inserted since the request.
     MarkBusy(Vec<u64>),
@@ -99,6 +111,8 @@ pub struct CycleScheduler {
     sequence: u64,
     tail: TailEstimate,
     ranking: Ranking,
+    /// By source and destination: of a response and a write of one class, the write goes first.
+    write_next: Vec<bool>,
 }
 
 impl CycleScheduler {
@@ -120,6 +134,7 @@ impl CycleScheduler {
             sequence: 0,
             tail: TailEstimate::new(),
             ranking: Ranking::of(config.policy),
+            write_next: vec![false; n * n],
             config,
         }
     }
@@ -294,13 +309,62 @@ impl CycleScheduler {
         self.config.ahead().0 / self.config.cycle.0
     }
 
+    fn place(&self, waiting: &Waiting) -> Place {
+        let Demand { source, destination, flow, .. } = waiting.demand;
+        let now = Ps(self.config.cycle.0 * self.cycle);
+        let write_next = self.write_next[self.index_of(source, destination)];
+        let turn = Turn::of(&self.config, now);
+        let second = (flow == Flow::WriteRequest) != write_next;
+        (turn.place(self.rank(waiting), source, destination), second, waiting.sequence)
+    }
+
+    fn index_of(&self, source: u16, destination: u16) -> usize {
+        usize::from(source) * usize::from(self.config.ports) + usize::from(destination)
+    }
+
     /// The class below which a free port takes messages: see the event-driven form.
     fn thresholds(&self) -> (Vec<u8>, Vec<u8>) {
+        match self.config.policy {
+            Policy::Srpt | Policy::Auto => self.thresholds_by_head(),
+            Policy::SrptClasses => self.thresholds_by_class(),
+            Policy::Fcfs | Policy::SrptPublished => {
+                let n = usize::from(self.config.ports);
+                (vec![OPEN; n], vec![OPEN; n])
+            }
+        }
+    }
+
+    /// A port holds while any message of its least class is of the least class of its other end
+    /// too, and that one is busy.
+    fn thresholds_by_class(&self) -> (Vec<u8>, Vec<u8>) {
         let n = usize::from(self.config.ports);
         let (mut sources, mut destinations) = (vec![OPEN; n], vec![OPEN; n]);
-        if !matches!(self.config.policy, Policy::Srpt | Policy::Auto) {
-            return (sources, destinations);
+        let (mut source_least, mut destination_least) = (vec![u64::MAX; n], vec![u64::MAX; n]);
+        for waiting in self.eligible() {
+            let (s, d) = waiting.ends();
+            source_least[s] = source_least[s].min(self.rank(waiting));
+            destination_least[d] = destination_least[d].min(self.rank(waiting));
         }
+        for waiting in self.eligible() {
+            let (s, d) = waiting.ends();
+            let rank = self.rank(waiting);
+            if rank != source_least[s] || rank != destination_least[d] {
+                continue;
+            }
+            if !self.destination_ready(d) {
+                sources[s] = hold_threshold(rank);
+            }
+            if !self.source_ready(s) {
+                destinations[d] = hold_threshold(rank);
+            }
+        }
+        (sources, destinations)
+    }
+
+    /// A port holds for the message that is the best of both its ends, while the other is busy.
+    fn thresholds_by_head(&self) -> (Vec<u8>, Vec<u8>) {
+        let n = usize::from(self.config.ports);
+        let (mut sources, mut destinations) = (vec![OPEN; n], vec![OPEN; n]);
         let (mut source_heads, mut destination_heads) = (vec![None; n], vec![None; n]);
         for waiting in self.eligible() {
             let rank = self.rank(waiting);
@@ -328,31 +392,30 @@ impl CycleScheduler {
         (sources, destinations)
     }
 
-    fn requests(&self) -> Vec<(u64, u64)> {
+    fn requests(&self) -> Vec<(Place, u64)> {
         let (source_limits, destination_limits) = self.thresholds();
-        let mut best: Vec<Option<(u64, u64)>> = vec![None; self.queues.len()];
+        let mut best: Vec<Option<(Place, u64)>> = vec![None; self.queues.len()];
         for waiting in self.eligible() {
-            let s = usize::from(waiting.demand.source);
-            let d = usize::from(waiting.demand.destination);
-            let rank = self.rank(waiting);
+            let (s, d) = waiting.ends();
+            let (rank, place) = (self.rank(waiting), self.place(waiting));
             let limit = source_limits[s].min(destination_limits[d]);
             let eligible = self.source_ready(s)
                 && self.destination_ready(d)
                 && self.has_room(s, d)
                 && (limit == OPEN || class(rank) < limit);
-            if eligible && best[d].is_none_or(|(least, _)| rank < least) {
-                best[d] = Some((rank, waiting.sequence));
+            if eligible && best[d].is_none_or(|(least, _)| place < least) {
+                best[d] = Some((place, waiting.sequence));
             }
         }
         best.into_iter().flatten().collect()
     }
 
-    fn accepted(&self, requests: &[(u64, u64)]) -> Vec<u64> {
-        let mut best: Vec<Option<(u64, u64)>> = vec![None; self.queues.len()];
-        for &(rank, sequence) in requests {
-            let s = usize::from(self.find(sequence).demand.source);
-            if best[s].is_none_or(|(least, _)| rank < least) {
-                best[s] = Some((rank, sequence));
+    fn accepted(&self, requests: &[(Place, u64)]) -> Vec<u64> {
+        let mut best: Vec<Option<(Place, u64)>> = vec![None; self.queues.len()];
+        for &(place, sequence) in requests {
+            let (s, _) = self.find(sequence).ends();
+            if best[s].is_none_or(|(least, _)| place < least) {
+                best[s] = Some((place, sequence));
             }
         }
         best.into_iter().flatten().map(|(_, sequence)| sequence).collect()
@@ -366,6 +429,8 @@ impl CycleScheduler {
     fn mark_busy(&mut self, sequence: u64) -> CycleGrant {
         let demand = self.find(sequence).demand;
         let (s, d) = (usize::from(demand.source), usize::from(demand.destination));
+        let pair = self.index_of(demand.source, demand.destination);
+        self.write_next[pair] = demand.flow == Flow::ReadResponse;
         let queue = &mut self.queues[d];
         let at = queue.iter().position(|w| w.sequence == sequence).expect("found above");
         let waiting = &mut queue[at];

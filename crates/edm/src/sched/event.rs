@@ -3,11 +3,11 @@
 use ethermem_units::Ps;
 
 use super::late::Alarms;
-use super::ports::{End, Thresholds};
+use super::ports::{End, Holds, Thresholds};
 use super::queues::Queues;
 use super::releases::Releases;
 use super::request::{Asked, Request, RequestCycle};
-use super::rule::{Demand, Flow, Grant, NotifyError, Ranking, SchedulerConfig, TailEstimate};
+use super::rule::{Demand, Flow, Grant, NotifyError, Ranking, SchedulerConfig, TailEstimate, Turn};
 use super::slab::Entry;
 use super::stats::SchedulerStats;
 use crate::Policy;
@@ -26,7 +26,7 @@ pub struct Scheduler {
     queues: Queues,
     alarms: Alarms,
     tail: Option<TailEstimate>,
-    holds: bool,
+    holds: Holds,
     sources: Vec<End>,
     destinations: Vec<End>,
     releases: Releases,
@@ -67,7 +67,7 @@ impl Scheduler {
             queues: Queues::new(config.ports, config.order, config.notifications_max, ranking),
             alarms: Alarms::default(),
             tail: (config.policy == Policy::Auto).then(TailEstimate::new),
-            holds: matches!(config.policy, Policy::Srpt | Policy::Auto),
+            holds: Holds::of(config.policy),
             sources: vec![End::FREE; n],
             destinations: vec![End::FREE; n],
             releases: Releases::new(2 * n),
@@ -292,6 +292,7 @@ impl Scheduler {
         let window = at + self.lookahead;
         let cycle = RequestCycle {
             thresholds: Thresholds { holds: self.holds, window, ahead: self.ahead },
+            turn: Turn::of(&self.config, at),
             ports: self.config.ports,
             lookahead: self.lookahead,
             outstanding_limit: self.outstanding_limit,

@@ -5,6 +5,7 @@ use ethermem_units::Ps;
 use super::queues::Queues;
 use super::releases::{Release, Releases};
 use super::rule::{ControlDebt, OPEN, SchedulerConfig, hold_threshold};
+use crate::Policy;
 
 /// One end of a port: its uplink as a source, or its downlink as a destination.
 #[derive(Clone, Copy, Debug)]
@@ -91,10 +92,31 @@ impl End {
     }
 }
 
+/// For whom a free port holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// For nobody.
+    None,
+    /// For the best message of both its ends.
+    Heads,
+    /// For any whose class is the least at both its ends.
+    Classes,
+}
+
+impl Holds {
+    pub(super) fn of(policy: Policy) -> Holds {
+        match policy {
+            Policy::Fcfs | Policy::SrptPublished => Holds::None,
+            Policy::Srpt | Policy::Auto => Holds::Heads,
+            Policy::SrptClasses => Holds::Classes,
+        }
+    }
+}
+
 /// What free ports demand of messages while they hold.
 #[derive(Clone, Copy)]
 pub(super) struct Thresholds {
-    pub(super) holds: bool,
+    pub(super) holds: Holds,
     pub(super) window: Ps,
     pub(super) ahead: Ps,
 }
@@ -104,12 +126,18 @@ impl Thresholds {
     /// also the best of a source that is still busy, so that the two meet when it comes free.
     #[inline]
     pub(super) fn of_destination(self, queues: &Queues, sources: &[End], destination: u16) -> u8 {
-        if !self.holds {
-            return OPEN;
-        }
         let head = queues.candidates.head(destination);
-        let waits = sources[usize::from(head.peer)].free > self.window
-            && queues.peers.head(head.peer).peer == destination;
+        let busy = |source: u16| sources[usize::from(source)].free > self.window;
+        let waits = match self.holds {
+            Holds::None => return OPEN,
+            Holds::Heads => busy(head.peer) && queues.peers.head(head.peer).peer == destination,
+            Holds::Classes => (0..queues.candidates.len(destination)).any(|place| {
+                let candidate = queues.candidates.get(destination, place);
+                candidate.priority == head.priority
+                    && busy(candidate.source)
+                    && queues.peers.head(candidate.source).priority == head.priority
+            }),
+        };
         if waits { hold_threshold(head.priority) } else { OPEN }
     }
 
@@ -122,12 +150,23 @@ impl Thresholds {
         destinations: &[End],
         source: u16,
     ) -> Option<(u16, u8)> {
-        if !self.holds {
-            return None;
-        }
         let head = queues.peers.head(source);
-        let waits = destinations[usize::from(head.peer)].free > self.window + self.ahead
-            && queues.candidates.head(head.peer).peer == source;
-        waits.then(|| (head.peer, hold_threshold(head.priority)))
+        let busy = |peer: u16| destinations[usize::from(peer)].free > self.window + self.ahead;
+        let wanted = match self.holds {
+            Holds::None => None,
+            Holds::Heads => {
+                let mutual = queues.candidates.head(head.peer).peer == source;
+                (busy(head.peer) && mutual).then_some(head.peer)
+            }
+            Holds::Classes => (0..queues.peers.len(source))
+                .map(|place| queues.peers.get(source, place))
+                .find(|peer| {
+                    queues.priority_of(peer.pair) == head.priority
+                        && busy(peer.destination)
+                        && queues.candidates.head(peer.destination).priority == head.priority
+                })
+                .map(|peer| peer.destination),
+        };
+        wanted.map(|peer| (peer, hold_threshold(head.priority)))
     }
 }

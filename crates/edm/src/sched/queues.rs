@@ -23,6 +23,9 @@ pub(super) struct Queues {
     /// between two ports lie together: one often asks for the other.
     pair_of: Vec<u32>,
     pairs: Slab<Pair>,
+    /// By pair: of a response and a write of one class, the write goes first. See
+    /// [`Queues::best_of_pair`].
+    write_next: Vec<bool>,
     /// By destination.
     pub(super) candidates: Lists<Candidate, 4>,
     /// By source.
@@ -41,6 +44,7 @@ impl Queues {
             entries: Slab::new(pairs * 2 * usize::from(active_max)),
             pair_of: vec![NONE; pairs],
             pairs: Slab::new(pairs),
+            write_next: vec![false; if ranking == Ranking::Classes { pairs } else { 0 }],
             candidates: Lists::new(ports),
             peers: Lists::new(ports),
         }
@@ -54,6 +58,12 @@ impl Queues {
     #[inline]
     pub(super) fn entry(&self, entry: u32) -> &Entry {
         &self.entries[entry]
+    }
+
+    /// The priority of a listed pair's message.
+    #[inline]
+    pub(super) fn priority_of(&self, pair: u32) -> u64 {
+        self.pairs[pair].priority
     }
 
     /// The message that stands for a listed pair.
@@ -137,10 +147,16 @@ impl Queues {
         let flow = message.flow;
         let first = !std::mem::replace(&mut message.started, true);
         let Pair { source, destination, .. } = self.pairs[pair];
+        if self.ranking == Ranking::Classes {
+            let index = self.index_of(source, destination);
+            self.write_next[index] = flow == Flow::ReadResponse;
+        }
         if last {
             self.remove(pair, entry);
             self.refresh(pair);
             self.forget_if_idle(pair);
+        } else if self.ranking == Ranking::Classes {
+            self.refresh(pair);
         } else if self.ranking != Ranking::Arrival {
             self.rank_anew(pair, entry);
         }
@@ -246,11 +262,14 @@ impl Queues {
         request != NONE && self.entries[request].sequence < write.sequence
     }
 
-    /// The message of a pair that may be granted next, with its priority.
+    /// The message of a pair that may be granted next, with its priority. Equal ones, which only
+    /// [`Ranking::Classes`] has, take turns by flow, and within a flow the first goes first.
     fn best_of_pair(&self, pair: &Pair) -> Option<(u64, u32)> {
         let mut best: Option<(u64, u32)> = None;
-        for &head in &pair.head {
-            let mut at = head;
+        let write_next = !self.write_next.is_empty()
+            && self.write_next[self.index_of(pair.source, pair.destination)];
+        for flow in if write_next { [1, 0] } else { [0, 1] } {
+            let mut at = pair.head[flow];
             while at != NONE {
                 let entry = &self.entries[at];
                 let relaxed = self.order == Order::Relaxed;

@@ -6,21 +6,20 @@ use super::lists::Candidate;
 use super::ports::{End, Thresholds};
 use super::queues::Queues;
 use super::releases::Releases;
-use super::rule::{OPEN, class};
+use super::rule::{OPEN, Turn, class};
 
 /// The best request at a source in an iteration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// The least of all: [`u64::MAX`] while there is none.
-    priority: u64,
+    place: u64,
     pub(super) pair: u32,
     pub(super) entry: u32,
     pub(super) destination: u16,
 }
 
 impl Request {
-    pub(super) const NONE: Request =
-        Request { priority: u64::MAX, pair: 0, entry: 0, destination: 0 };
+    pub(super) const NONE: Request = Request { place: u64::MAX, pair: 0, entry: 0, destination: 0 };
 }
 
 /// What came of a destination's turn.
@@ -36,6 +35,7 @@ pub(super) enum Asked {
 /// What a turn looks at and changes.
 pub(super) struct RequestCycle<'a> {
     pub(super) thresholds: Thresholds,
+    pub(super) turn: Turn,
     pub(super) ports: u16,
     pub(super) lookahead: Ps,
     /// See [`End::is_full`].
@@ -68,6 +68,7 @@ impl RequestCycle<'_> {
         }
         let mut limit = None;
         let mut best = Candidate { priority: u64::MAX, ..Candidate::default() };
+        let mut least = u64::MAX;
         let mut held = false;
         for place in 0..queues.candidates.len(destination) {
             let candidate = *queues.candidates.get(destination, place);
@@ -76,19 +77,20 @@ impl RequestCycle<'_> {
                 end.arm(self.lookahead, candidate.source, self.releases);
             } else if end.is_full(self.outstanding_limit) {
                 // Its departures make it look again.
-            } else if candidate.priority < best.priority {
+            } else if self.place(destination, &candidate) < least {
                 let limit = *limit.get_or_insert_with(|| {
                     self.thresholds.of_destination(queues, self.sources, destination)
                 });
                 let limit = limit.min(self.threshold_of_source(candidate.source));
                 if limit == OPEN || class(candidate.priority) < limit {
                     best = candidate;
+                    least = self.place(destination, &best);
                 } else {
                     held = true;
                 }
             }
         }
-        if best.priority < u64::MAX {
+        if least < u64::MAX {
             self.ask(destination, &best);
             Asked::Request
         } else if held {
@@ -96,6 +98,11 @@ impl RequestCycle<'_> {
         } else {
             Asked::Nothing
         }
+    }
+
+    #[inline]
+    fn place(&self, destination: u16, candidate: &Candidate) -> u64 {
+        self.turn.place(candidate.priority, candidate.source, destination)
     }
 
     /// Whether a destination could ask nobody in this iteration. Then it looks again when it and a
@@ -142,13 +149,14 @@ impl RequestCycle<'_> {
 
     #[inline]
     fn ask(&mut self, destination: u16, best: &Candidate) {
+        let place = self.place(destination, best);
         let rival = &mut self.requests[usize::from(best.source)];
-        if rival.priority == u64::MAX {
+        if rival.place == u64::MAX {
             self.requested.push(best.source);
         }
-        if best.priority < rival.priority {
+        if place < rival.place {
             let entry = self.queues.best(best.pair);
-            *rival = Request { priority: best.priority, pair: best.pair, entry, destination };
+            *rival = Request { place, pair: best.pair, entry, destination };
         }
     }
 }

@@ -20,6 +20,12 @@ const PATIENCE_HALVES: u64 = 3;
 /// What being late takes off a rank, in its units: one size class.
 const LATE_BONUS: u32 = 2 << LOG_FRACTION_BITS;
 
+/// Bits of a weighted rank below its size class, which is whole octaves of the mean.
+const CLASS_BITS_BELOW: u32 = LOG_FRACTION_BITS + 1;
+
+/// The least class of [`Ranking::Classes`]: what is under 128 B is one class, so that there are 16.
+const CLASS_LEAST: u32 = 6;
+
 /// A destination holds for a message whose class is at least this far below its rival's.
 const HOLD_MARGIN: u8 = 1;
 /// The threshold of a port that is neither busy nor holding: above every class.
@@ -136,6 +142,8 @@ impl SchedulerConfig {
     #[must_use]
     pub fn new(ports: u16, edm: &EdmConfig, pcs_cycle: Ps, slot: Ps) -> SchedulerConfig {
         let published = edm.policy == Policy::SrptPublished;
+        let by_class = edm.policy == Policy::SrptClasses;
+        let counts_late = !published && !by_class && edm.order != Order::Relaxed;
         SchedulerConfig {
             ports,
             cycle: edm.scheduler_clock.unwrap_or(pcs_cycle),
@@ -149,7 +157,7 @@ impl SchedulerConfig {
             ahead_blocks: if published { 0 } else { edm.ahead_blocks },
             egress_window_blocks: edm.egress_window_blocks,
             control_blocks_free: (!published).then_some(CONTROL_BLOCKS_FREE),
-            late_bytes_min: (!published && edm.order != Order::Relaxed).then_some(LATE_BYTES_MIN),
+            late_bytes_min: counts_late.then_some(LATE_BYTES_MIN),
         }
     }
 
@@ -243,6 +251,8 @@ pub(super) enum Ranking {
     Remaining,
     /// By remaining bytes times size.
     Weighted,
+    /// By the size class alone: see [`Turn`].
+    Classes,
 }
 
 impl Ranking {
@@ -252,7 +262,37 @@ impl Ranking {
             Policy::Fcfs | Policy::Auto => Ranking::Arrival,
             Policy::Srpt => Ranking::Weighted,
             Policy::SrptPublished => Ranking::Remaining,
+            Policy::SrptClasses => Ranking::Classes,
         }
+    }
+}
+
+/// Who goes first among candidates of one class, in one iteration: source XOR destination XOR a
+/// counter of cycles. At either end no two are equal; when all have something to send, the first
+/// of all ends together are a permutation; and each pair is first in its turn. Other rankings have
+/// no equals and take no turns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    counter: u16,
+    mask: u16,
+}
+
+impl Turn {
+    /// Of the iteration that starts in the cycle of `now`.
+    #[inline]
+    pub(super) fn of(config: &SchedulerConfig, now: Ps) -> Turn {
+        if config.policy == Policy::SrptClasses {
+            let counter = (now.0 / config.cycle.0) as u16;
+            Turn { counter, mask: config.ports.next_power_of_two() - 1 }
+        } else {
+            Turn { counter: 0, mask: 0 }
+        }
+    }
+
+    /// The place of a pair's candidate among those of one end.
+    #[inline]
+    pub(super) fn place(self, priority: u64, source: u16, destination: u16) -> u64 {
+        priority | u64::from((source ^ destination ^ self.counter) & self.mask)
     }
 }
 
@@ -269,7 +309,8 @@ pub(super) struct Ranked {
     pub(super) late: bool,
 }
 
-/// A message's place in every order: the smaller goes first. No two are equal.
+/// A message's place in every order: the smaller goes first. No two are equal, but in
+/// [`Ranking::Classes`], which leaves the bits below the class to [`Turn`].
 ///
 /// [`Ranking::Weighted`] is `remaining * size`, each as its logarithm to an eighth of an octave:
 /// what counts is the mean slowdown, not the mean time, and a delay weighs one over the size. A
@@ -287,6 +328,10 @@ pub(super) fn priority(ranking: Ranking, message: Ranked) -> u64 {
             let rank = if late { rank.saturating_sub(LATE_BONUS) } else { rank };
             u64::from(rank) << SEQUENCE_BITS | sequence
         }
+        Ranking::Classes => {
+            let class = (log2(remaining) + log2(size)) >> CLASS_BITS_BELOW;
+            u64::from(class.max(CLASS_LEAST)) << (SEQUENCE_BITS + CLASS_BITS_BELOW)
+        }
     }
 }
 
@@ -302,7 +347,7 @@ fn log2(value: u32) -> u32 {
 /// is one class.
 #[inline]
 pub(super) fn class(priority: u64) -> u8 {
-    (priority >> (SEQUENCE_BITS + LOG_FRACTION_BITS + 1)) as u8
+    (priority >> (SEQUENCE_BITS + CLASS_BITS_BELOW)) as u8
 }
 
 /// What a port that could wait for a message of `priority` demands of anything else: a class
@@ -406,6 +451,27 @@ mod tests {
         assert_eq!(of(64), of(127));
         assert_eq!(of(64) + 1, of(128));
         assert_eq!(class(priority(Ranking::Arrival, ranked(64, 1 << 41))), 0);
+    }
+
+    #[test]
+    fn equal_classes_take_turns_and_all_first_ones_together_are_a_permutation() {
+        let edm = EdmConfig { policy: Policy::SrptClasses, ..EdmConfig::default() };
+        let config = SchedulerConfig::new(8, &edm, Ps(10), Ps(10));
+        let of = |remaining, size, sequence| {
+            priority(Ranking::Classes, Ranked { remaining, size, sequence, late: true })
+        };
+        assert_eq!(of(1, 64, 1), of(127, 127, 9));
+        assert_eq!(class(of(128, 128, 0)), class(of(64, 64, 0)) + 1);
+        for cycle in 0..16 {
+            let turn = Turn::of(&config, Ps(10 * cycle));
+            let first = |d| (0..8).min_by_key(|&s| turn.place(of(64, 64, 0), s, d)).expect("8");
+            let mut firsts = (0..8).map(first).collect::<Vec<u16>>();
+            assert_eq!(firsts[0], cycle as u16 % 8);
+            firsts.sort_unstable();
+            assert_eq!(firsts, [0, 1, 2, 3, 4, 5, 6, 7]);
+        }
+        let exact = SchedulerConfig { policy: Policy::Srpt, ..config };
+        assert_eq!(Turn::of(&exact, Ps(70)).place(77, 1, 2), 77);
     }
 
     #[test]

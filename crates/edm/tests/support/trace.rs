@@ -31,11 +31,12 @@ pub(crate) struct Case {
     pub(crate) seed: u64,
 }
 
-pub(crate) const POLICIES: [(Policy, &str); 4] = [
+pub(crate) const POLICIES: [(Policy, &str); 5] = [
     (Policy::Fcfs, "fcfs"),
     (Policy::Srpt, "srpt"),
     (Policy::SrptPublished, "srpt-published"),
     (Policy::Auto, "auto"),
+    (Policy::SrptClasses, "srpt-classes"),
 ];
 pub(crate) const ORDERS: [(Order, &str); 2] = [(Order::Pair, "pair"), (Order::Relaxed, "relaxed")];
 

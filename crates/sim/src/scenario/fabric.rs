@@ -72,6 +72,7 @@ fn edm(table: Table<'_>, link: BitsPerSecond) -> Result<EdmConfig, InputError> {
             &[
                 ("srpt", Policy::Srpt),
                 ("srpt-published", Policy::SrptPublished),
+                ("srpt-classes", Policy::SrptClasses),
                 ("fcfs", Policy::Fcfs),
                 ("auto", Policy::Auto),
             ],

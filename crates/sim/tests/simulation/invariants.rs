@@ -44,7 +44,8 @@ fn sizes(choice: u8, bytes: u64) -> String {
 /// may wait long behind megabytes at 10 Gb/s: none times out.
 fn scenarios() -> impl Strategy<Value = String> {
     let fabric = (2..=16u16, prop::sample::select(&LINK_GBPS[..]), 0..200u64, 1..=9u32);
-    let policy = prop::sample::select(&["fcfs", "srpt", "srpt-published", "auto"][..]);
+    let policy =
+        prop::sample::select(&["fcfs", "srpt", "srpt-published", "srpt-classes", "auto"][..]);
     let order = prop::sample::select(&["pair", "strict", "relaxed"][..]);
     let edm = (policy, order, any::<(bool, bool)>(), 1..=8u8, 0..3u32, 1..=16u64);
     let background = prop_oneof![2 => Just(0), 1 => 1..=30u32];

@@ -22,7 +22,7 @@ pub(super) fn scheduler(config: &FabricConfig) -> SchedulerConfig {
     let mut scheduler = SchedulerConfig::new(config.nodes, &config.edm, config.pcs_clock, slot);
     let waiting = match config.edm.policy {
         Policy::SrptPublished => WINDOW_WAITING_BLOCKS_PUBLISHED,
-        Policy::Srpt | Policy::Fcfs | Policy::Auto => WINDOW_WAITING_BLOCKS,
+        Policy::Srpt | Policy::SrptClasses | Policy::Fcfs | Policy::Auto => WINDOW_WAITING_BLOCKS,
     };
     let round_trip = grant_to_egress(config) + scheduler.lookahead() + scheduler.iteration();
     let blocks = round_trip.0.div_ceil(slot.0) as u32 + waiting;

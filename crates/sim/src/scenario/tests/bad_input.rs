@@ -47,7 +47,7 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
         (
             "[fabric.edm]\npolicy = \"sjf\"\n",
             "s.toml:2: fabric.edm.policy = \"sjf\": allowed are \"srpt\", \"srpt-published\", \
-             \"fcfs\", \"auto\"",
+             \"srpt-classes\", \"fcfs\", \"auto\"",
         ),
         (
             "[fabric.edm]\nbatching = 1\n",
