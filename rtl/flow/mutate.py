@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from flow import mutate_switch, tools
+from flow import mutate_classes, mutate_switch, tools
 
 HOST = "tb/em_host_pair/test_em_host_pair.py -k 3"
 HOST_FAULTS = "tb/em_host_pair/test_em_host_faults.py"
@@ -592,6 +592,7 @@ MUTANTS = [
         [bench("em_fifo_ram"), proof("em_fifo_ram")],
     ),
     *mutate_switch.MUTANTS,
+    *mutate_classes.MUTANTS,
 ]
 
 

@@ -1,22 +1,27 @@
-"""em_scheduler around its replay bench, and the traces that it replays."""
+"""A grant scheduler around the replay bench, and the traces that it replays."""
 
 from flow import replay, tools
 
-TOP = "em_scheduler"
-BENCH = tools.RTL / "tb" / TOP / "replay.cpp"
+BENCH = tools.RTL / "tb" / "em_scheduler" / "replay.cpp"
+# How much later than the model a scheduler answers, its grants and its refusals; and what it has
+# beside the parameters of all. A counter of arrivals long enough for a soak: keys of 64 bits are
+# quicker than longer ones.
+ANSWERS = {"em_scheduler": (2, 0), "em_class_scheduler": (3, 1)}
+OTHERS = {"em_scheduler": {"TimeWidth": 36}, "em_class_scheduler": {}}
 CHUNK_BYTES = 128
 # As the traces of golden/sched, in which 4 and 16 ports have slots of two cycles.
 SLOT_CYCLES = {2: 1, 4: 2, 8: 1, 16: 2}
 
 
-def program(ports):
-    """The program that replays a trace, built unless it is there."""
+def program(ports, top="em_scheduler"):
+    """The program that replays a trace on a scheduler, built unless it is there."""
     slot = SLOT_CYCLES[ports]
-    # The counter of arrivals: long enough for a soak, and keys of 64 bits are quicker than longer.
-    parameters = {"Ports": ports, "SlotCycles": slot, "ChunkBytes": CHUNK_BYTES, "TimeWidth": 36}
+    grant, refusal = ANSWERS[top]
+    parameters = {"Ports": ports, "SlotCycles": slot, "ChunkBytes": CHUNK_BYTES, **OTHERS[top]}
     defines = {"PORTS": ports, "SLOT_CYCLES": slot, "CHUNK_BYTES": CHUNK_BYTES}
+    defines |= {"GRANT_CYCLES": grant, "REFUSAL_CYCLES": refusal, "MODEL": f"V{top}"}
     hierarchy = sorted((tools.RTL / "flow" / "build").glob("*.vlt"))
-    return replay.program(TOP, BENCH, parameters, defines, hierarchy)
+    return replay.program(top, BENCH, parameters, defines, hierarchy)
 
 
 def replay_file(program, trace):

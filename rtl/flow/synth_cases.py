@@ -10,6 +10,12 @@ GROWS = {
     "em_ordered_list": ("Groups", {"KeyWidth": 16, "IdWidth": 16}),
     "em_sched_hold": ("Ports", {}),
     "em_sched_matcher": ("Ports", {}),
+    "em_class_least": ("Inputs", {}),
+    "em_class_first": ("Inputs", {}),
+    "em_class_matcher": ("Ports", {}),
+    "em_class_bank": ("Ports", {}),
+    "em_class_ends": ("Ports", {}),
+    "em_class_scheduler": ("Ports", {}),
     "em_scheduler": ("Ports", {}),
 }
 PORTS = [2, 4, 8]
@@ -20,10 +26,14 @@ FURTHER = {
     "em_min_tree": [16, 32, 64],
     "em_ordered_list": [16, 32, 64],
     "em_sched_hold": [16],
+    "em_class_least": [16, 32, 64],
+    "em_class_first": [16, 32, 64],
+    "em_class_matcher": [16, 32],
+    "em_class_bank": [16, 32, 64],
     "em_sched_matcher": [16, 32],
 }
 TARGETS = ["small", "quick", "xcup", "ecp5"]
-SCHEDULERS = ["em_scheduler"]
+SCHEDULERS = ["em_scheduler", "em_class_scheduler"]
 
 
 def parameters(top, ports):

@@ -23,6 +23,7 @@ GATES = [
     *("opt -fast", "abc -g cmos4 {script}", "opt_clean"),
     "tee -q -o stat.json stat -json -tech cmos",
     "tee -q -o levels.txt ltp -noff",
+    "tee -q -o memories.txt dump t:$mem_v2",
 ]
 # The script of yosys makes few gates of it; without rewriting for area, the prefix adders and the
 # balanced trees of the source stay as they are, and the longest path is short.
@@ -99,6 +100,14 @@ def total(cells, *starts):
     return sum(count for name, count in cells.items() if name.startswith(starts))
 
 
+def memory_bits(dump):
+    """The bits of all memories in a dump of their cells."""
+    words, widths = (
+        re.findall(rf"parameter(?: signed)? \\{name} (\d+)", dump) for name in ("SIZE", "WIDTH")
+    )
+    return sum(int(word) * int(width) for word, width in zip(words, widths, strict=True))
+
+
 def gates(job):
     """Generic gates: NAND, NOR, AOI, OAI and NOT of up to four inputs, and flip-flops."""
     design = elaborated(job)
@@ -112,7 +121,7 @@ def gates(job):
         "cells": sum(cells.values()) - memories,
         "flip_flops": flip_flops,
         "transistors": int(found["estimated_num_transistors"].rstrip("+")),
-        "memory_bits": found["num_memory_bits"],
+        "memory_bits": memory_bits(Path("memories.txt").read_text(encoding="utf-8")),
         "levels": max((int(length) for length in longest), default=0),
     }
 

@@ -21,6 +21,8 @@ PROOFS = {
     "em_host_grants_proof": ("bmc", 18, "smtbmc yices"),
     "em_sched_matcher_proof": ("prove", 20, "abc pdr"),
     "em_switch_lanes_proof": ("bmc", 10, "abc bmc3"),
+    "em_class_first_proof": ("prove", 20, "abc pdr"),
+    "em_class_matcher_proof": ("bmc", 8, "smtbmc yices"),
 }
 
 

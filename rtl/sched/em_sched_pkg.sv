@@ -12,6 +12,10 @@ package em_sched_pkg;
   /// Size classes are whole octaves of the mean of both logarithms.
   localparam int unsigned ClassShift = LogFractionBits + 1;
   localparam int unsigned ClassBits = LogBits + 1 - ClassShift;
+  /// Classes where nothing but the class ranks; the least has all that is under 128 B.
+  localparam int unsigned SizeClassLeast = 6;
+  localparam int unsigned SizeClassBits = 4;
+  localparam int unsigned SizeClasses = 1 << SizeClassBits;
   /// Request, grant, mark busy (section 3.1.2).
   localparam int unsigned CyclesPerIteration = 3;
   /// Of a port's distance to its release, signed, in cycles.
@@ -25,6 +29,7 @@ package em_sched_pkg;
   /// The least goes first: remaining bytes, or the sum of two logarithms, or zero.
   typedef logic [BytesBits-1:0] rank_t;
   typedef logic [ClassBits-1:0] class_t;
+  typedef logic [SizeClassBits-1:0] size_class_t;
   typedef logic signed [LeftBits-1:0] left_t;
   typedef logic [DebtBits-1:0] debt_t;
   typedef logic [ChargeBits-1:0] charge_t;
@@ -64,6 +69,16 @@ package em_sched_pkg;
         log2_eighths = {5'(octave), mantissa};
       end
     end
+  endfunction
+
+  /// Octave of the mean of both, from the least class on.
+  function automatic size_class_t size_class(log_t remaining, log_t size);
+    logic [LogBits:0] sum;
+    class_t octave;
+    sum    = {1'b0, remaining} + {1'b0, size};
+    octave = class_t'(sum >> ClassShift);
+    return (octave > class_t'(SizeClassLeast)) ? size_class_t'(octave - class_t'(SizeClassLeast))
+                                               : '0;
   endfunction
 
   /// Data blocks of so many bytes.

@@ -15,6 +15,11 @@ def test_a_small_module_has_the_registers_it_declares():
     assert synth.synthesised(synth_cases.job("em_arb_prio", "quick", 4))["levels"] > 1
 
 
+def test_a_memory_counts_by_its_bits_and_not_as_flip_flops():
+    row = synth.synthesised(synth_cases.job("em_ram", "small"))
+    assert (row["memory_bits"], row["flip_flops"]) == (64 * 66, 0), row
+
+
 def test_a_result_is_kept_until_the_parameters_change():
     job = synth_cases.job("em_arb_prio", "small", 2)
     first = synth.synthesised(job)

@@ -1,0 +1,127 @@
+/// em_class_matcher never matches one port twice, only candidates of ready ports that nobody
+/// declines, and is maximal when it stops; and an iteration matches one of the least class of all.
+///
+/// Candidates, classes, readiness and turn are free in every cycle, and so is what is of the least
+/// class of an end: nothing is presumed of the queues. Two of the 16 classes are there, the first
+/// and the last: the choice among all is that of em_class_first, which has a proof of its own.
+module em_class_matcher_proof
+  import em_sched_pkg::*;
+#(
+    parameter int unsigned Ports = 3,
+    localparam int unsigned PortWidth = $clog2(Ports)
+) (
+    input logic                 clk_i,
+    input logic [Ports-1:0]     valid_i[Ports],
+    input logic [Ports-1:0]     class_i[Ports],
+    input logic [Ports-1:0]     response_i[Ports],
+    input logic [Ports-1:0]     source_least_i[Ports],
+    input logic [Ports-1:0]     destination_least_i[Ports],
+    input logic [Ports-1:0]     source_ready_i,
+    input logic [Ports-1:0]     destination_ready_i,
+    input logic [Ports-1:0]     source_room_i,
+    input logic [Ports-1:0]     destination_room_i,
+    input logic [PortWidth-1:0] turn_i
+);
+
+  logic rst_n = 1'b0;
+  phase_e phase, phase_next;
+  logic [Ports-1:0] asked[Ports], granted[Ports], match[Ports], match_response;
+
+  size_class_t classes[Ports][Ports];
+
+  em_class_matcher #(
+      .Ports(Ports)
+  ) u_dut (
+      .clk_i,
+      .rst_ni          (rst_n),
+      .valid_i,
+      .class_i         (classes),
+      .response_i,
+      .source_least_i,
+      .destination_least_i,
+      .source_ready_i,
+      .destination_ready_i,
+      .source_room_i,
+      .destination_room_i,
+      .turn_i,
+      .phase_o         (phase),
+      .phase_next_o    (phase_next),
+      .asked_o         (asked),
+      .granted_o       (granted),
+      .match_o         (match),
+      .match_response_o(match_response)
+  );
+
+  // What could be matched, in this cycle and in the one in which the iteration began.
+  logic [Ports-1:0] eligible[Ports], eligible_q[Ports], response_q[Ports];
+  size_class_t class_q[Ports][Ports];
+  logic any, any_best, matched;
+
+  for (genvar s = 0; s < Ports; s++) begin : gen_classes
+    for (genvar d = 0; d < Ports; d++) begin : gen_destinations
+      assign classes[s][d] = {SizeClassBits{class_i[s][d]}};
+    end
+  end
+
+  always_comb begin
+    any      = 1'b0;
+    any_best = 1'b0;
+    matched  = 1'b0;
+    for (int unsigned s = 0; s < Ports; s++) begin
+      for (int unsigned d = 0; d < Ports; d++) begin
+        // Either end holds for a candidate that is of the least class of both, while the other end
+        // of that is busy; then it declines what is not of its least class.
+        logic declined, best;
+        declined = 1'b0;
+        for (int unsigned o = 0; o < Ports; o++) begin
+          if (source_least_i[s][o] && destination_least_i[s][o] && !destination_ready_i[o]
+              && !source_least_i[s][d]) declined = 1'b1;
+          if (source_least_i[o][d] && destination_least_i[o][d] && !source_ready_i[o]
+              && !destination_least_i[s][d]) declined = 1'b1;
+        end
+        eligible[s][d] = valid_i[s][d] && !declined && source_ready_i[s] &&
+                         destination_ready_i[d] && source_room_i[s] && destination_room_i[d];
+        any |= eligible[s][d];
+        matched |= match[s][d];
+        best = match[s][d];
+        for (int unsigned o = 0; o < Ports * Ports; o++) begin
+          if (eligible_q[o/Ports][o%Ports] && class_q[o/Ports][o%Ports] < class_q[s][d]) begin
+            best = 1'b0;
+          end
+        end
+        any_best |= best;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    rst_n <= 1'b1;
+    if (rst_n) begin
+      if (phase == PhaseRequest) begin
+        eligible_q <= eligible;
+        class_q    <= classes;
+        response_q <= response_i;
+        assert (phase_next == (any ? PhaseGrant : PhaseRequest));
+      end
+      assert (matched == (phase == PhaseMark));
+      if (phase == PhaseMark) begin
+        assert (any_best);
+        assert (phase_next == PhaseRequest);
+      end
+      for (int unsigned s = 0; s < Ports; s++) begin
+        assert ((match[s] & (match[s] - 1'b1)) == '0);
+        for (int unsigned d = 0; d < Ports; d++) begin
+          if (match[s][d]) begin
+            assert (eligible_q[s][d]);
+            assert (match_response[s] == response_q[s][d]);
+            for (int unsigned o = 0; o < Ports; o++) assert (o == s || !match[o][d]);
+          end
+        end
+      end
+    end
+  end
+
+  logic unused;
+  assign unused = ^{asked[0], granted[0]};
+
+endmodule

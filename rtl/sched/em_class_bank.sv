@@ -1,0 +1,179 @@
+/// The messages that one port asked for in one flow: a ring of X for each peer, in memories.
+///
+/// With a message goes what its next grant makes of it, so that nothing has to be computed between
+/// the read and the mark: a message is read in the grant cycle, marked in the next one, and what is
+/// left of it is written back by the end of the one after, before it can be read again.
+module em_class_bank
+  import em_sched_pkg::*;
+#(
+    parameter int unsigned Ports = 8,
+    parameter int unsigned Depth = 3,
+    parameter int unsigned TagWidth = 16,
+    parameter int unsigned ChunkBytes = 256,
+    localparam int unsigned PortWidth = $clog2(Ports),
+    localparam int unsigned CountWidth = $clog2(Depth + 1)
+) (
+    input logic clk_i,
+
+    /// A bit for the peer, and for each peer where its next message goes.
+    input logic [Ports-1:0]      insert_i,
+    input logic [CountWidth-1:0] insert_slot_i[Ports],
+    input bytes_t                insert_bytes_i,
+    input logic [TagWidth-1:0]   insert_tag_i,
+
+    /// In the grant cycle: a bit for the peer, and for each peer where its first message is and
+    /// whether that was granted before.
+    input  logic                  read_i,
+    input  logic [Ports-1:0]      read_peer_i,
+    input  logic [CountWidth-1:0] read_slot_i[Ports],
+    input  logic [Ports-1:0]      read_started_i,
+    /// The number of that peer.
+    output logic [PortWidth-1:0]  peer_o,
+
+    // In the cycle after it.
+    /// What a grant says of it: tag, bytes, first, last.
+    output logic [TagWidth+BytesBits+1:0] offer_o,
+    output logic                          last_o,
+    output size_class_t                   after_class_o,
+    output size_class_t                   second_class_o,
+    /// It is granted.
+    input  logic                          take_i
+);
+
+  localparam bytes_t Chunk = bytes_t'(ChunkBytes);
+
+  typedef logic [CountWidth-1:0] count_t;
+
+  /// What the next grant makes of a message.
+  typedef struct packed {
+    logic        last;
+    size_class_t after_class;
+  } outcome_t;
+
+  typedef struct packed {
+    bytes_t              size;
+    logic [TagWidth-1:0] tag;
+    size_class_t         size_class;
+    outcome_t            outcome;
+  } message_t;
+
+  typedef struct packed {
+    bytes_t   bytes;
+    outcome_t outcome;
+  } remaining_t;
+
+  /// With its last chunk a message goes, and its class is nobody's.
+  function automatic outcome_t outcome_of(bytes_t bytes, log_t size_log);
+    outcome_of.last        = bytes <= Chunk;
+    outcome_of.after_class = size_class(log2_eighths(bytes - Chunk), size_log);
+  endfunction
+
+  // Of the one peer that has its bit set.
+  logic [PortWidth-1:0] insert_peer, read_peer;
+  count_t insert_slot, read_slot;
+
+  always_comb begin
+    {insert_peer, insert_slot, read_peer, read_slot} = '0;
+    for (int unsigned o = 0; o < Ports; o++) begin
+      insert_peer |= PortWidth'(o) & {PortWidth{insert_i[o]}};
+      insert_slot |= insert_slot_i[o] & {CountWidth{insert_i[o]}};
+      read_peer |= PortWidth'(o) & {PortWidth{read_peer_i[o]}};
+      read_slot |= read_slot_i[o] & {CountWidth{read_peer_i[o]}};
+    end
+  end
+
+  assign peer_o = read_peer;
+
+  message_t inserted, messages[Depth], head;
+  remaining_t remaining, left;
+  log_t insert_log;
+
+  assign insert_log          = log2_eighths(insert_bytes_i);
+  assign inserted.size       = insert_bytes_i;
+  assign inserted.tag        = insert_tag_i;
+  assign inserted.size_class = size_class(insert_log, insert_log);
+  assign inserted.outcome    = outcome_of(insert_bytes_i, insert_log);
+
+  for (genvar slot = 0; slot < Depth; slot++) begin : gen_slots
+    em_ram #(
+        .Depth(Ports),
+        .Width($bits(message_t))
+    ) u_messages (
+        .clk_i,
+        .write_i        (insert_i != '0 && insert_slot == count_t'(slot)),
+        .write_address_i(insert_peer),
+        .write_data_i   (inserted),
+        .read_i,
+        .read_address_i (read_peer),
+        .read_data_o    (messages[slot])
+    );
+  end
+
+  count_t head_q, second;
+  logic started_q;
+  logic [PortWidth-1:0] peer_q;
+  // What came while the peer was read.
+  logic passed_q;
+  count_t passed_slot_q;
+  size_class_t passed_class_q;
+
+  always_ff @(posedge clk_i) begin
+    if (read_i) begin
+      head_q         <= read_slot;
+      started_q      <= (read_started_i & read_peer_i) != '0;
+      peer_q         <= read_peer;
+      passed_q       <= (insert_i & read_peer_i) != '0;
+      passed_slot_q  <= insert_slot;
+      passed_class_q <= inserted.size_class;
+    end
+  end
+
+  always_comb begin
+    second = (head_q == count_t'(Depth - 1)) ? '0 : head_q + 1'b1;
+    head = '0;
+    second_class_o = '0;
+    for (int unsigned slot = 0; slot < Depth; slot++) begin
+      if (head_q == count_t'(slot)) head |= messages[slot];
+      if (second == count_t'(slot)) second_class_o |= messages[slot].size_class;
+    end
+    if (passed_q && passed_slot_q == second) second_class_o = passed_class_q;
+  end
+
+  bytes_t bytes;
+  outcome_t outcome;
+  assign bytes         = started_q ? remaining.bytes : head.size;
+  assign outcome       = started_q ? remaining.outcome : head.outcome;
+  assign offer_o       = {head.tag, outcome.last ? bytes : Chunk, !started_q, outcome.last};
+  assign last_o        = outcome.last;
+  assign after_class_o = outcome.after_class;
+
+  // A cycle for the subtraction, and one for what the grant after it will make of what is left.
+  logic write_back_q;
+  logic [PortWidth-1:0] write_back_peer_q;
+  log_t size_log_q;
+  bytes_t left_q;
+
+  always_ff @(posedge clk_i) begin
+    write_back_q      <= take_i;
+    write_back_peer_q <= peer_q;
+    size_log_q        <= log2_eighths(head.size);
+    left_q            <= bytes - Chunk;
+  end
+
+  assign left.bytes   = left_q;
+  assign left.outcome = outcome_of(left_q, size_log_q);
+
+  em_ram #(
+      .Depth(Ports),
+      .Width($bits(remaining_t))
+  ) u_remaining (
+      .clk_i,
+      .write_i        (write_back_q),
+      .write_address_i(write_back_peer_q),
+      .write_data_i   (left),
+      .read_i,
+      .read_address_i (read_peer),
+      .read_data_o    (remaining)
+  );
+
+endmodule

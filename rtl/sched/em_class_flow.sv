@@ -1,0 +1,88 @@
+/// What decides of the messages of one pair and flow: how many wait, and the class of the first.
+/// The messages are in the memory of the port that asked for them (`em_class_bank`).
+module em_class_flow
+  import em_sched_pkg::*;
+#(
+    /// Places: X.
+    parameter int unsigned Depth = 3,
+    localparam int unsigned CountWidth = $clog2(Depth + 1)
+) (
+    input logic clk_i,
+    input logic rst_ni,
+
+    /// Nothing waits, and nothing is taken in.
+    input  logic                  clear_i,
+    input  logic                  insert_i,
+    input  size_class_t           insert_class_i,
+    /// All places are taken: it is not inserted.
+    output logic                  refused_o,
+    /// Where in the memory the inserted one goes, and where the first is.
+    output logic [CountWidth-1:0] insert_slot_o,
+    output logic [CountWidth-1:0] head_slot_o,
+
+    /// The first is granted: whether it ends with that, its class after it, the second's class.
+    input logic        take_i,
+    input logic        last_i,
+    input size_class_t after_class_i,
+    input size_class_t second_class_i,
+
+    /// How many are left before an insertion in this cycle, and whether the first of them has been
+    /// granted.
+    output logic [CountWidth-1:0] left_o,
+    output logic                  left_started_o,
+    output logic                  started_o,
+    /// From the next cycle on.
+    output logic                  valid_next_o,
+    output size_class_t           class_next_o
+);
+
+  typedef logic [CountWidth-1:0] count_t;
+
+  count_t count_q, count_d, head_q, head_d, left;
+  size_class_t class_q, class_d;
+  logic started_q, started_d, pop, insert;
+
+  /// A place of the memory, which is a ring.
+  function automatic count_t place(logic [CountWidth:0] slot);
+    return count_t'((slot >= (CountWidth + 1)'(Depth)) ? slot - (CountWidth + 1)'(Depth) : slot);
+  endfunction
+
+  assign pop           = take_i && last_i;
+  assign left          = count_q - count_t'(pop);
+  assign refused_o     = insert_i && (clear_i || left == count_t'(Depth));
+  assign insert        = insert_i && !refused_o;
+  assign insert_slot_o = place({1'b0, head_q} + {1'b0, count_q});
+  assign head_slot_o   = head_q;
+
+  assign count_d       = clear_i ? '0 : left + count_t'(insert);
+  assign head_d        = pop ? place({1'b0, head_q} + 1'b1) : head_q;
+  assign started_d     = !clear_i && (take_i ? !last_i : started_q);
+
+  always_comb begin
+    class_d = class_q;
+    if (left == '0) class_d = insert_class_i;
+    else if (pop) class_d = second_class_i;
+    else if (take_i) class_d = after_class_i;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      count_q   <= '0;
+      head_q    <= '0;
+      started_q <= 1'b0;
+    end else begin
+      count_q   <= count_d;
+      head_q    <= head_d;
+      started_q <= started_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) class_q <= class_d;
+
+  assign left_o         = left;
+  assign left_started_o = started_d;
+  assign started_o      = started_q;
+  assign valid_next_o   = count_d != '0;
+  assign class_next_o   = class_d;
+
+endmodule

@@ -1,0 +1,122 @@
+/// The candidate of a pair of ports: its response or its write, by class, equal ones in turn.
+module em_class_pair
+  import em_sched_pkg::*;
+#(
+    parameter int unsigned Depth = 3,
+    localparam int unsigned CountWidth = $clog2(Depth + 1)
+) (
+    input logic clk_i,
+    input logic rst_ni,
+
+    /// An end of the pair is down.
+    input logic clear_i,
+
+    // By flow: responses, which the destination asked for, then the source's writes.
+    input  logic [1:0]            insert_i,
+    input  size_class_t           insert_class_i[2],
+    output logic [1:0]            refused_o,
+    output logic [CountWidth-1:0] insert_slot_o[2],
+    output logic [CountWidth-1:0] head_slot_o[2],
+    output logic [1:0]            started_o,
+    input  logic [1:0]            take_i,
+    input  logic [1:0]            last_i,
+    input  size_class_t           after_class_i[2],
+    input  size_class_t           second_class_i[2],
+
+    /// Requests of this pair that were not released, and whether one is now: for the other way's
+    /// writes, which wait for the earlier ones.
+    output logic [CountWidth-1:0] unreleased_o,
+    output logic                  release_o,
+    input  logic [CountWidth-1:0] reverse_unreleased_i,
+    input  logic                  reverse_release_i,
+
+    /// The candidate from the next cycle on, and now.
+    output logic        valid_next_o,
+    output size_class_t class_next_o,
+    output logic        valid_o,
+    output size_class_t class_o,
+    output logic        response_o
+);
+
+  localparam int unsigned Response = 0;
+  localparam int unsigned Write = 1;
+
+  typedef logic [CountWidth-1:0] count_t;
+
+  count_t left[2];
+  logic [1:0] left_started, valid;
+  size_class_t class_next[2];
+
+  for (genvar f = 0; f < 2; f++) begin : gen_flows
+    em_class_flow #(
+        .Depth(Depth)
+    ) u_flow (
+        .clk_i,
+        .rst_ni,
+        .clear_i,
+        .insert_i      (insert_i[f]),
+        .insert_class_i(insert_class_i[f]),
+        .refused_o     (refused_o[f]),
+        .insert_slot_o (insert_slot_o[f]),
+        .head_slot_o   (head_slot_o[f]),
+        .take_i        (take_i[f]),
+        .last_i        (last_i[f]),
+        .after_class_i (after_class_i[f]),
+        .second_class_i(second_class_i[f]),
+        .left_o        (left[f]),
+        .left_started_o(left_started[f]),
+        .started_o     (started_o[f]),
+        .valid_next_o  (valid[f]),
+        .class_next_o  (class_next[f])
+    );
+  end
+
+  assign unreleased_o = left[Response] - count_t'(left_started[Response]);
+  assign release_o    = take_i[Response] && !started_o[Response];
+
+  // For each waiting write, how many requests it waits for: those that were there when it came.
+  count_t blocked_q[Depth], blocked_d[Depth];
+
+  always_comb begin
+    for (int unsigned i = 0; i < Depth; i++) begin
+      blocked_d[i] = blocked_q[i];
+      if (take_i[Write] && last_i[Write]) blocked_d[i] = blocked_q[(i+1<Depth)?i+1 : i];
+      if (reverse_release_i && blocked_d[i] != '0) blocked_d[i] = blocked_d[i] - 1'b1;
+      if (insert_i[Write] && left[Write] == count_t'(i)) blocked_d[i] = reverse_unreleased_i;
+    end
+  end
+
+  always_ff @(posedge clk_i) blocked_q <= blocked_d;
+
+  // Of equal classes the flow goes first that was not granted last.
+  logic write_next_q, write_next_d, write_valid, response_next, valid_q, response_q;
+  size_class_t class_q;
+
+  assign write_next_d  = (take_i != '0) ? take_i[Response] : write_next_q;
+  assign write_valid   = valid[Write] && blocked_d[0] == '0;
+  assign response_next = valid[Response] && (!write_valid ||
+                         class_next[Response] < class_next[Write] ||
+                         class_next[Response] == class_next[Write] && !write_next_d);
+  assign valid_next_o  = valid[Response] || write_valid;
+  assign class_next_o  = response_next ? class_next[Response] : class_next[Write];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      write_next_q <= 1'b0;
+      valid_q      <= 1'b0;
+    end else begin
+      write_next_q <= write_next_d;
+      valid_q      <= valid_next_o;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    class_q    <= class_next_o;
+    response_q <= response_next;
+  end
+
+  assign valid_o    = valid_q;
+  assign class_o    = class_q;
+  assign response_o = response_q;
+
+endmodule
