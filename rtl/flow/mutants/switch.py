@@ -1,11 +1,10 @@
-"""Mutants of the switch, as flow/mutate.py takes them."""
+"""Mutants of the switch."""
 
 MEMORY = "tb/em_switch_memory -k 4-fcfs-0"
 FAILURES = "tb/em_switch_memory -k 4-fcfs-1"
 CIRCUITS = "tb/em_switch_circuits"
 ETHERNET = "tb/em_l2_switch"
 
-# File, what it says, what the mutant says, the checks that must see it.
 MUTANTS = [
     (
         "switch/em_switch_pkg.sv",

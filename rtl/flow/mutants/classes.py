@@ -1,4 +1,4 @@
-"""Mutants of the scheduler by size classes, as in `mutate`."""
+"""Mutants of the scheduler by size classes."""
 
 CLASSES = "tb/em_class_scheduler -k golden and 4"
 

@@ -1,0 +1,54 @@
+"""Mutants of the exact grant scheduler."""
+
+from flow.mutants.checks import SCHEDULER, proof
+
+MUTANTS = [
+    (
+        "sched/em_sched_matcher.sv",
+        "assign asks[d] = request_q[d] && asked_q[d] == PortWidth'(s);",
+        "assign asks[d] = request_q[d];",
+        [SCHEDULER, proof("em_sched_matcher")],
+    ),
+    (
+        "sched/em_sched_matcher.sv",
+        "request_response_q[d] <= response_i[asked[d]][d];",
+        "request_response_q[d] <= response_i[d][d];",
+        [SCHEDULER, proof("em_sched_matcher")],
+    ),
+    (
+        "sched/em_sched_hold.sv",
+        "assign mutual[p] = enable_i &&",
+        "assign mutual[p] = !enable_i &&",
+        [SCHEDULER],
+    ),
+    (
+        "sched/em_sched_flow.sv",
+        "assign head_late      = left != '0 &&",
+        "assign head_late      = 1'b0 &&",
+        [SCHEDULER],
+    ),
+    (
+        "sched/em_sched_pair.sv",
+        "reverse_time_i < write.arrival",
+        "reverse_time_i > write.arrival",
+        [SCHEDULER],
+    ),
+    (
+        "sched/em_sched_port.sv",
+        "if (end_d.left > 0) end_d = charge(end_d, in_mark_q, config_i);",
+        "",
+        [SCHEDULER],
+    ),
+    (
+        "sched/em_sched_pkg.sv",
+        "return (bytes + bytes_t'(7)) >> 3;",
+        "return bytes >> 3;",
+        [SCHEDULER],
+    ),
+    (
+        "sched/em_scheduler.sv",
+        "assign granted[p]  = last[p] ? remaining[p][d] : Chunk;",
+        "assign granted[p]  = Chunk;",
+        [SCHEDULER],
+    ),
+]
