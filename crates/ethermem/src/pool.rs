@@ -42,6 +42,21 @@ impl Shared {
         result
     }
 
+    /// See [`Pool::run`].
+    pub(crate) fn run<F: Future>(&self, code: F) -> F::Output {
+        let mut code = pin!(code);
+        let woken = Arc::new(Woken(AtomicBool::new(true)));
+        let waker = Waker::from(woken.clone());
+        loop {
+            while woken.0.swap(false, Ordering::Acquire) {
+                if let Poll::Ready(done) = code.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    return done;
+                }
+            }
+            assert!(self.progress(), "{STALLED}");
+        }
+    }
+
     /// Goes on until an operation ends, or the machine may rest for a while; false when nothing is
     /// under way.
     pub(crate) fn progress(&self) -> bool {
@@ -169,17 +184,7 @@ impl Pool {
     /// # Panics
     /// When the code awaits something that is not of this pool and nothing of it is under way.
     pub fn run<F: Future>(&self, code: F) -> F::Output {
-        let mut code = pin!(code);
-        let woken = Arc::new(Woken(AtomicBool::new(true)));
-        let waker = Waker::from(woken.clone());
-        loop {
-            while woken.0.swap(false, Ordering::Acquire) {
-                if let Poll::Ready(done) = code.as_mut().poll(&mut Context::from_waker(&waker)) {
-                    return done;
-                }
-            }
-            assert!(self.shared.progress(), "{STALLED}");
-        }
+        self.shared.run(code)
     }
 
     /// A list of tasks that run together.

@@ -149,14 +149,16 @@ impl Thread {
         Pending::new(self.shared.clone(), submitted, Convert::Plain(drop))
     }
 
-    /// The bytes of several places, one after the other, as one operation.
+    /// The bytes of several places, one after the other, as one operation. Each place is read or
+    /// refused by itself, and one that is refused fails it.
     pub fn gather(&self, places: &[Segment]) -> Pending<Vec<u8>> {
         let segments: Segments = SmallVec::from_slice(places);
         let op = lengths(&segments).map(|_| Op::Read(segments));
         self.submit(op, Convert::Plain(Reply::into_bytes))
     }
 
-    /// Writes to several places, as one operation.
+    /// Writes to several places, as one operation. Each place is written or refused by itself, and
+    /// one that is refused fails it.
     pub fn scatter(&self, places: &[(Address, &[u8])]) -> Pending<()> {
         let segment =
             |&(address, data): &(Address, &[u8])| Segment { address, bytes: data.len() as u64 };
@@ -219,10 +221,7 @@ impl Thread {
     /// # Errors
     /// As [`Thread::unlock`].
     pub fn unlock_wait(&self, address: Address) -> Result<(), Error> {
-        self.release().wait()?;
-        let holder = self.holder();
-        let held = self.compare_and_swap(address, holder, 0).wait()?;
-        if held == holder { Ok(()) } else { Err(Error::NotHeld { address }) }
+        self.shared.run(self.unlock(address))
     }
 
     /// What a lock that this thread holds says.

@@ -50,13 +50,14 @@ impl Local {
     }
 
     fn write(&mut self, asker: Asker, segments: &[super::Segment], data: &[u8]) -> Outcome {
-        let mut rest = data;
+        let (mut rest, mut done) = (data, Ok(Reply::Done));
         for segment in segments {
             let (part, others) = rest.split_at(segment.bytes as usize);
-            self.node.write(asker.process, segment.address, part)?;
+            let written = self.node.write(asker.process, segment.address, part);
+            done = done.and_then(|reply| written.map(|()| reply));
             rest = others;
         }
-        Ok(Reply::Done)
+        done
     }
 
     /// Whether the lock was taken.

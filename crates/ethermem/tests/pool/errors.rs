@@ -28,9 +28,13 @@ fn an_access_outside_of_a_region_is_refused() {
         }
         let error = thread.fetch_add(Address(u64::MAX - 7), 1).wait().unwrap_err();
         assert!(matches!(error, Error::Unmapped { .. }), "{error} {pool:?}");
-        // Part of a list is as bad as all of it, and the good part is not written.
-        let places = [(region.address(), &[1_u8; 4][..]), (Address(8), &[1; 4])];
-        let _ = thread.scatter(&places).wait().unwrap_err();
+        // One bad place fails the operation; the others are written, on either side of it.
+        let (first, last) = (region.address(), region.at(96));
+        let places = [(first, &[1_u8; 4][..]), (Address(8), &[1; 4]), (last, &[1; 4])];
+        let error = thread.scatter(&places).wait().unwrap_err();
+        assert_eq!(error, Error::Unmapped { address: Address(8), bytes: 4 }, "{pool:?}");
+        let ends = [(first, 4), (last, 4)].map(|(address, bytes)| Segment { address, bytes });
+        assert_eq!(thread.gather(&ends).wait().unwrap(), [1; 8], "{pool:?}");
         let places = [(100, 4)].map(|(at, bytes)| Segment { address: region.at(at), bytes });
         let _ = thread.gather(&places).wait().unwrap_err();
         assert_eq!(behind.read(0, 100).wait().unwrap(), vec![0; 100], "{pool:?}");
