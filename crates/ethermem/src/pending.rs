@@ -60,7 +60,8 @@ impl<T> Pending<T> {
                 return result;
             }
             if !self.shared.progress() {
-                return Err(Error::Lost);
+                // Another machine thread may have ended it since it was asked for.
+                return self.take(None).unwrap_or(Err(Error::Lost));
             }
         }
     }

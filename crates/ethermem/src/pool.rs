@@ -53,7 +53,12 @@ impl Shared {
                     return done;
                 }
             }
-            assert!(self.progress(), "{STALLED}");
+            if !self.progress() {
+                // Another machine thread may have ended the last operation, and not yet said so.
+                let last = code.as_mut().poll(&mut Context::from_waker(&waker));
+                let Poll::Ready(done) = last else { panic!("{STALLED}") };
+                return done;
+            }
         }
     }
 
@@ -172,6 +177,13 @@ impl Pool {
             while core.progress().is_ok() {}
             core.world.close()
         })
+    }
+
+    /// Lets what is under way go on until an operation ends or for a short rest; false when nothing
+    /// is under way. For programs that ask now and then ([`crate::Pending::poll_result`]): on a
+    /// fabric with a time of its own, it passes here and in waiting, and not between two questions.
+    pub fn step(&self) -> bool {
+        self.shared.progress()
     }
 
     /// Makes an operation known to the memory nodes, over one of the same name.

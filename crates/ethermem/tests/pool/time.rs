@@ -127,3 +127,35 @@ fn waiting_for_something_else_is_said() {
     let pool = Pool::open("sim:edm?nodes=2").unwrap();
     pool.run(std::future::pending::<()>());
 }
+
+/// One machine thread's waiting may end what another waits for, between two looks of the other.
+#[test]
+fn machine_threads_that_wait_at_once_lose_nothing() {
+    let pool = Pool::open("local:").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let thread = pool.thread().unwrap();
+            scope.spawn(move || {
+                for _ in 0..20_000 {
+                    assert_eq!(thread.sleep(Ps::from_ns(5_000)).wait(), Ok(()));
+                }
+            });
+        }
+    });
+}
+
+/// A program that asks and never waits gets on by steps, and is told when nothing is under way.
+#[test]
+fn steps_let_a_question_be_answered() {
+    for url in ["local:", "sim:edm?nodes=2"] {
+        let pool = Pool::open(url).unwrap();
+        let thread = pool.thread().unwrap();
+        let mut sleep = thread.sleep(Ps::from_ns(1000));
+        let before = pool.now();
+        while sleep.poll_result().is_none() {
+            assert!(pool.step(), "{url}: it is under way");
+        }
+        assert!(pool.now() > before);
+        assert!(!pool.step(), "{url}: nothing is");
+    }
+}
