@@ -11,7 +11,7 @@ mod time;
 
 pub use quantity::{Blocks, Bytes};
 pub use rate::{BitsPerSecond, RateError};
-pub use time::{Clock, Cycles, Ps};
+pub use time::{Clock, Cycles, Ns, Ps};
 
 /// Payload bits of one 66-bit block: what the 2-bit sync header leaves (IEEE 802.3 clause 49).
 pub const BLOCK_PAYLOAD_BITS: u64 = 64;

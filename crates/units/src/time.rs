@@ -88,6 +88,36 @@ impl fmt::Display for Ps {
     }
 }
 
+/// A time or a duration in nanoseconds, for what runs on machines rather than in a simulation: 64
+/// bits hold 584 years.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ns(pub u64);
+
+impl Ns {
+    /// No time.
+    pub const ZERO: Ns = Ns(0);
+
+    /// `self - earlier`, or zero when `earlier` is later.
+    #[must_use]
+    pub const fn saturating_sub(self, earlier: Ns) -> Ns {
+        Ns(self.0.saturating_sub(earlier.0))
+    }
+
+    /// `self + later`, or the end of time: of numbers that came from outside.
+    #[must_use]
+    pub const fn saturating_add(self, later: Ns) -> Ns {
+        Ns(self.0.saturating_add(later.0))
+    }
+}
+
+impl Add for Ns {
+    type Output = Ns;
+    #[inline]
+    fn add(self, other: Ns) -> Ns {
+        Ns(self.0.checked_add(other.0).expect("time overflowed 2^64 ns"))
+    }
+}
+
 /// A count of clock cycles. Which clock is said where it is turned into time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cycles(pub u64);

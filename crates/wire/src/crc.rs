@@ -22,6 +22,7 @@ pub(crate) const CONTROL_CRC: Algorithm<u8> = Algorithm {
 static CONTROL: Crc<u8> = Crc::<u8>::new(&CONTROL_CRC);
 static OPERANDS: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_SDLC);
 static CHUNK: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
+static DATAGRAM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 static FRAME: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
 /// CRC-8 of an EDM control block.
@@ -38,6 +39,11 @@ pub(crate) fn operands() -> Digest<'static, u16, Table<1>> {
 /// CRC-32C of a chunk.
 pub(crate) fn chunk() -> Digest<'static, u32, Table<1>> {
     CHUNK.digest()
+}
+
+/// CRC-32C of a datagram: a chunk's code by larger tables, since a datagram has up to 64 KiB.
+pub(crate) fn datagram(octets: &[u8]) -> u32 {
+    DATAGRAM.checksum(octets)
 }
 
 /// The frame check sequence of an Ethernet frame, as the number that is sent low byte first.

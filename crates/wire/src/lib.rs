@@ -5,8 +5,8 @@
 //! [`Message::blocks`] turns a message into blocks and [`Deframer`] turns a link's blocks back into
 //! messages and typed errors; what no error on the line can do unseen is in
 //! `docs/internals/wire.md`. A value of any type here is valid: parsing is where it is checked, and
-//! parsing never panics. What this crate does not do: I/O, allocation, clocks, and the decision
-//! what to send when.
+//! parsing never panics. [`clio`] has the datagrams of the memory node on ordinary networks. What
+//! this crate does not do: I/O, allocation, clocks, and the decision what to send when.
 //!
 //! ```
 //! use ethermem_units::Bytes;
@@ -32,6 +32,7 @@
 #![cfg_attr(not(test), no_std)]
 
 mod block;
+pub mod clio;
 mod control;
 mod crc;
 mod deframe;

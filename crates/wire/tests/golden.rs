@@ -3,27 +3,17 @@
 
 #[path = "support/errors.rs"]
 mod errors;
+#[path = "support/golden_file.rs"]
+mod golden_file;
 #[path = "support/samples.rs"]
 mod samples;
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use ethermem_wire::{
     Address, Block, ControlError, EdmControl, GrantKind, Message, Scrambler, SubType, WriteKind,
 };
-
-fn compare(name: &str, vectors: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/wire").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, vectors).expect("golden/wire is writable");
-    }
-    let golden = std::fs::read_to_string(&path).expect("golden/wire is there");
-    for (number, (golden, now)) in golden.lines().zip(vectors.lines()).enumerate() {
-        assert_eq!(golden, now, "{name}, line {}", number + 1);
-    }
-    assert_eq!(golden.len(), vectors.len(), "{name} is longer or shorter");
-}
+use golden_file::compare;
 
 fn hex(bits: u128) -> String {
     format!("{bits:017x}")

@@ -1,0 +1,30 @@
+//! The datagrams of the memory node: an [`Envelope`] around packets, each of which is a request
+//! that can be executed alone or the one answer to one.
+//!
+//! All numbers are little-endian. `docs/internals/clio-wire.md` says why each field is there;
+//! [`OPCODES`] is the table of all packets.
+
+mod access;
+mod envelope;
+mod octets;
+mod opcode;
+mod request;
+mod response;
+mod status;
+
+pub use access::{Permissions, ProcessId};
+pub use envelope::{
+    ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch, GCM_NONCE_BYTES, Protection, Sealed, SenderId,
+    TenantId, VERSION,
+};
+pub use octets::NoRoom;
+pub use opcode::{
+    ClioOpcode, ENVELOPE_FIELDS, Field, FieldBytes, OPCODES, OpcodeRow, Path, REQUEST_FIELDS,
+    RESPONSE_FIELDS, UnknownClioOpcode,
+};
+pub use request::{
+    AcknowledgedIds, Malformed, PacketError, Packets, REQUEST_BYTES, Request, RequestId,
+    RequestPacket,
+};
+pub use response::{NodeFacts, RESPONSE_BYTES, Reply, ResponsePacket};
+pub use status::{ClioStatus, UnassignedStatus};

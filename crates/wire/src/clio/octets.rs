@@ -1,0 +1,109 @@
+//! Little-endian numbers in a slice of octets, one after the other.
+
+use thiserror::Error;
+
+/// The octets do not fit what they were to be written into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no room: {needed} B are needed and {room} B are left")]
+pub struct NoRoom {
+    /// What it takes.
+    pub needed: usize,
+    /// What there is.
+    pub room: usize,
+}
+
+/// Takes numbers off the front.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(super) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (front, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(front)
+    }
+
+    /// All that is left.
+    pub(super) fn rest(&mut self) -> &'a [u8] {
+        core::mem::take(&mut self.0)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (front, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*front)
+    }
+
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    pub(super) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+}
+
+/// Puts numbers behind each other. What does not fit is counted and not written, so that a caller
+/// learns how much room it takes.
+#[derive(Debug)]
+pub(super) struct Writer<'a> {
+    into: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(into: &'a mut [u8]) -> Writer<'a> {
+        Writer { into, at: 0 }
+    }
+
+    pub(super) fn put(&mut self, octets: &[u8]) {
+        let end = self.at + octets.len();
+        if let Some(place) = self.into.get_mut(self.at..end) {
+            place.copy_from_slice(octets);
+        }
+        self.at = end;
+    }
+
+    pub(super) fn u8(&mut self, number: u8) {
+        self.put(&[number]);
+    }
+
+    pub(super) fn u16(&mut self, number: u16) {
+        self.put(&number.to_le_bytes());
+    }
+
+    pub(super) fn u32(&mut self, number: u32) {
+        self.put(&number.to_le_bytes());
+    }
+
+    pub(super) fn u64(&mut self, number: u64) {
+        self.put(&number.to_le_bytes());
+    }
+
+    /// How much was put.
+    pub(super) fn end(self) -> Result<usize, NoRoom> {
+        let (needed, room) = (self.at, self.into.len());
+        if needed <= room { Ok(needed) } else { Err(NoRoom { needed, room }) }
+    }
+
+    /// The same for a packet, whose length goes to where both kinds have it.
+    pub(super) fn end_packet(self) -> Result<usize, NoRoom> {
+        let (needed, room) = (self.at, self.into.len().min(usize::from(u16::MAX)));
+        if needed > room {
+            return Err(NoRoom { needed, room });
+        }
+        self.into[LENGTH_AT..][..2].copy_from_slice(&(needed as u16).to_le_bytes());
+        Ok(needed)
+    }
+}
+
+/// Where a packet has its length, requests and answers alike.
+pub(super) const LENGTH_AT: usize = 2;

@@ -1,0 +1,60 @@
+//! What holds for every datagram: the fuzz target and a property test share this file.
+
+use ethermem_wire::clio::{
+    ENVELOPE_BYTES, Envelope, EnvelopeError, PacketError, Packets, Protection, RequestPacket,
+    ResponsePacket,
+};
+
+/// Opens `input` as a datagram with the protection that its second octet says, its CRC put right
+/// first if `sealed`, and reads what is in it as requests and as answers. Nothing may panic, and
+/// each packet that comes out must be written as the very octets that it came from. Returns how
+/// many packets came out.
+pub(crate) fn check(input: &[u8], sealed: bool) -> usize {
+    let mut datagram = input.to_vec();
+    if sealed {
+        seal(&mut datagram);
+    }
+    let Ok(opened) = Envelope::open(&datagram) else {
+        return 0;
+    };
+    let mut front = [0; ENVELOPE_BYTES];
+    assert_eq!(opened.envelope.emit(&mut front), Ok(ENVELOPE_BYTES));
+    assert_eq!(front, datagram[..ENVELOPE_BYTES], "{:?}", opened.envelope);
+    let octets = &datagram[opened.packets];
+    let requests = rebuild(octets, Packets::new(octets), RequestPacket::emit);
+    let answers = ResponsePacket::packets(octets);
+    requests + rebuild(octets, answers, ResponsePacket::emit)
+}
+
+/// Makes the CRC right, so that what is behind it is reached.
+fn seal(datagram: &mut [u8]) {
+    if let Err(EnvelopeError::Corrupt { envelope, .. }) = Envelope::open(datagram) {
+        let end = datagram.len() - Protection::Crc.trailer_bytes();
+        envelope.seal(datagram, end).expect("the trailer is there");
+    }
+}
+
+fn rebuild<P, E: core::fmt::Debug>(
+    octets: &[u8],
+    packets: impl Iterator<Item = Result<P, PacketError>>,
+    emit: impl Fn(&P, &mut [u8]) -> Result<usize, E>,
+) -> usize {
+    let (mut at, mut count, mut ended) = (0, 0, false);
+    for packet in packets {
+        assert!(!ended, "a packet behind the end");
+        let length = octets.get(at + 2..at + 4);
+        let length = length.map(|at| usize::from(u16::from_le_bytes([at[0], at[1]])));
+        match packet {
+            Ok(packet) => {
+                let mut written = vec![0; length.expect("a packet has a length")];
+                assert_eq!(emit(&packet, &mut written).expect("it came in so many"), written.len());
+                assert_eq!(written, octets[at..at + written.len()]);
+                (at, count) = (at + written.len(), count + 1);
+            }
+            Err(PacketError::Refused { .. }) => at += length.expect("a packet has a length"),
+            Err(PacketError::Truncated { .. }) => ended = true,
+        }
+    }
+    assert!(ended || at == octets.len(), "{} of {} B were read", at, octets.len());
+    count
+}
