@@ -14,7 +14,7 @@ FUZZ_S ?= 600
 PROPTEST_CASES_SOAK ?= 100000
 RTL_CYCLES_SOAK ?= 10000000
 FUZZ_MANIFEST := $(wildcard fuzz/Cargo.toml)
-PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm
+PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm -p ethermem-clio
 
 .PHONY: help
 help: ## List the commands

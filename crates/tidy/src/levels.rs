@@ -8,15 +8,15 @@ use crate::modules::packages;
 use crate::{Findings, Tree};
 
 /// From the foundation up; a crate uses only the crates before it.
-pub const LEVELS: [&str; 7] = ["units", "wire", "edm", "sim", "ethermem", "py", "cli"];
+pub const LEVELS: [&str; 8] = ["units", "wire", "edm", "clio", "sim", "ethermem", "py", "cli"];
 /// Levels that no other crate uses: what people call.
 pub const TOPS: [&str; 2] = ["py", "cli"];
 /// Crates outside the levels, which use none of them.
 pub const APART: [&str; 1] = ["tidy"];
 /// Crates that take everything as an argument: no clock, no file, no socket, no thread.
-pub const PURE: [&str; 3] = ["units", "wire", "edm"];
+pub const PURE: [&str; 4] = ["units", "wire", "edm", "clio"];
 /// Crates whose results are the same bytes in every run.
-pub const DETERMINISTIC: [&str; 4] = ["units", "wire", "edm", "sim"];
+pub const DETERMINISTIC: [&str; 5] = ["units", "wire", "edm", "clio", "sim"];
 
 const PREFIX: &str = "ethermem-";
 /// The crate that applications import, by its folder and its package.

@@ -1,0 +1,22 @@
+//! The node's virtual memory (section 4.2 and 4.3 of Clio's paper): one flat page table for all
+//! processes in which no bucket overflows, so that an address is found in one access to memory;
+//! page faults of constant work; and the slow path that makes both so.
+//!
+//! `docs/internals/clio-memory.md` has the invariants.
+
+mod allocator;
+mod free_pages;
+mod hash;
+mod map;
+mod page;
+mod ranges;
+mod store;
+mod table;
+mod tlb;
+
+pub use allocator::{AllocateError, Allocated, ReleaseError, ShareError};
+pub use hash::HashKey;
+pub use map::{AddressMap, Footprint, MapCounters, Missed};
+pub use page::{MemoryConfig, MemoryConfigError, PageSize, SpaceId, VIRTUAL_BITS};
+pub use store::{AccessError, VirtualMemory};
+pub use table::{BUCKET_BYTES, BUCKET_SLOTS};

@@ -1,0 +1,107 @@
+//! The translations used last, in a fixed place.
+
+use super::page::PageKey;
+use super::table::Entry;
+
+/// Entries of a set.
+const WAYS: usize = 4;
+
+/// A [`PageKey`] each, 0 for none, with its entry.
+type Set = [(u64, Entry); WAYS];
+
+/// Sets of four, in each the one used last first: the least recently used of a set gives way.
+///
+/// Only entries with a physical page are here, so a hit needs nothing but a look at permissions.
+pub(crate) struct Tlb {
+    sets: Box<[Set]>,
+    mask: u64,
+}
+
+impl Tlb {
+    pub(crate) fn new(entries: u32) -> Tlb {
+        let sets = entries as usize / WAYS;
+        debug_assert!(sets.is_power_of_two());
+        Tlb { sets: vec![[(0, Entry::FREE); WAYS]; sets].into_boxed_slice(), mask: sets as u64 - 1 }
+    }
+
+    /// Pages of a range fall into sets that follow each other; spaces are spread over them.
+    fn set(&mut self, page: PageKey) -> &mut Set {
+        let space = (page.bits() >> 36).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        &mut self.sets[(page.bits().wrapping_add(space) & self.mask) as usize]
+    }
+
+    pub(crate) fn find(&mut self, page: PageKey) -> Option<Entry> {
+        let set = self.set(page);
+        let way = set.iter().position(|&(tag, _)| tag == page.bits())?;
+        set[..=way].rotate_right(1);
+        Some(set[0].1)
+    }
+
+    /// Puts in a page that is not there.
+    pub(crate) fn insert(&mut self, page: PageKey, entry: Entry) {
+        let set = self.set(page);
+        debug_assert!(set.iter().all(|&(tag, _)| tag != page.bits()), "{page:?} is there already");
+        set.rotate_right(1);
+        set[0] = (page.bits(), entry);
+    }
+
+    pub(crate) fn forget(&mut self, page: PageKey) {
+        let set = self.set(page);
+        if let Some(way) = set.iter().position(|&(tag, _)| tag == page.bits()) {
+            set[way..].rotate_left(1);
+            set[WAYS - 1] = (0, Entry::FREE);
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.sets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ethermem_wire::clio::Permissions;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::memory::SpaceId;
+
+    fn key(page: u64) -> PageKey {
+        PageKey::new(SpaceId(0), page)
+    }
+
+    fn entry(physical: u32) -> Entry {
+        Entry::untouched(Permissions::READ).mapped(physical)
+    }
+
+    proptest! {
+        /// A set is a list in the order of use, of which all but the first four are forgotten.
+        #[test]
+        fn the_least_recently_used_gives_way(
+            steps in proptest::collection::vec((0..3_u8, 0..8_u64), 0..200),
+        ) {
+            let mut tlb = Tlb::new(4);
+            let mut model: Vec<(u64, u32)> = Vec::new();
+            for (at, (what, page)) in steps.into_iter().enumerate() {
+                let known = model.iter().position(|&(known, _)| known == page);
+                match (what, known) {
+                    (0, _) => {
+                        tlb.forget(key(page));
+                        model.retain(|&(known, _)| known != page);
+                    }
+                    (_, Some(known)) => {
+                        let used = model.remove(known);
+                        model.insert(0, used);
+                        prop_assert_eq!(tlb.find(key(page)), Some(entry(used.1)));
+                    }
+                    (_, None) => {
+                        prop_assert_eq!(tlb.find(key(page)), None);
+                        tlb.insert(key(page), entry(at as u32));
+                        model.insert(0, (page, at as u32));
+                        model.truncate(WAYS);
+                    }
+                }
+            }
+        }
+    }
+}
