@@ -60,6 +60,11 @@ bench: ## Measure every target, then the parts by themselves
 	$(CARGO) bench --locked -p ethermem-sim --bench micro
 	$(CARGO) bench --locked -p ethermem-cli --bench sweep
 
+.PHONY: bench-floors
+bench-floors: ## Measure what this machine's network costs, and peers of the memory node
+	$(CARGO) build --release --locked -p ethermem-floors
+	$(TARGET)/release/ethermem-floors run --json out/bench/floors.json
+
 .PHONY: docs
 docs: ## Build the API documentation, private items included
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked

@@ -78,8 +78,9 @@ pub fn libraries(tree: &Tree) -> Findings {
     let rows = section.unwrap_or_default().lines().filter_map(|line| line.strip_prefix("| `"));
     let explained: BTreeSet<String> =
         rows.filter_map(|row| row.split_once('`')).map(|(name, _)| name.to_owned()).collect();
-    let in_crates = packages(tree).into_iter().filter(|(folder, _)| folder.starts_with("crates/"));
-    let used: BTreeSet<String> = in_crates
+    let ours = |folder: &str| ["crates/", "benches/"].iter().any(|ours| folder.starts_with(ours));
+    let packages = packages(tree).into_iter().filter(|(folder, _)| ours(folder));
+    let used: BTreeSet<String> = packages
         .flat_map(|(_, manifest)| dependency_names(&manifest))
         .filter(|name| folder_of(name).is_none())
         .collect();
@@ -156,11 +157,13 @@ mod tests {
                 "[package]\nname = \"e\"\n[dependencies]\nsyn = \"3\"\nserde = \"1\"\n\
                  ethermem-wire = \"1\"\n",
             ),
+            ("benches/x/Cargo.toml", "[package]\nname = \"x\"\n[dependencies]\nnix = \"1\"\n"),
             ("fuzz/Cargo.toml", "[package]\nname = \"f\"\n[dependencies]\nother = \"1\"\n"),
         ]);
         let findings = libraries(&tree);
         let messages: Vec<_> = findings.violations.iter().map(|found| &found.message).collect();
-        assert_eq!(messages.len(), 2);
-        assert!(messages[0].starts_with("`serde`") && messages[1].starts_with("`gone`"));
+        assert_eq!(messages.len(), 3);
+        let names = ["`nix`", "`serde`", "`gone`"];
+        assert!(messages.iter().zip(names).all(|(message, name)| message.starts_with(name)));
     }
 }

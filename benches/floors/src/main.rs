@@ -1,0 +1,175 @@
+//! What this machine's network costs by itself, and what others make of it: the floors that the
+//! memory node is held against, and its peers, measured in turn in one run.
+//!
+//! It talks to loopback addresses alone, or, for the ring, to an interface that it is told.
+
+mod catalogue;
+mod measure;
+mod probes;
+mod report;
+
+use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, value_parser};
+
+use crate::catalogue::Case;
+use crate::probes::udp::Exchange;
+use crate::probes::{Cpus, ProbeError};
+use crate::report::{Line, Report};
+
+#[derive(Parser)]
+#[command(about = "Floors and peers of the memory node, measured in turn on this machine")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure, and print a table.
+    Run(RunArguments),
+    /// Name what can be measured.
+    List,
+    /// The other end of a UDP floor.
+    #[command(hide = true)]
+    ServeUdp {
+        #[command(flatten)]
+        exchange: Exchange,
+        #[arg(long)]
+        cpu: usize,
+    },
+}
+
+#[derive(clap::Args)]
+struct RunArguments {
+    /// Rounds: in each, everything is measured once, in turn.
+    #[arg(long, default_value_t = 7, value_parser = value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Samples of a round, fewer where one takes long.
+    #[arg(long, default_value_t = 20_000)]
+    #[arg(value_parser = value_parser!(u32).range(200..=10_000_000))]
+    samples: u32,
+    /// Only what has this in its name, and the floors of it; may be repeated.
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+    /// CPU of clients.
+    #[arg(long, default_value_t = 0)]
+    client_cpu: usize,
+    /// CPU of servers.
+    #[arg(long, default_value_t = 1)]
+    server_cpu: usize,
+    /// Interface of the ring.
+    #[arg(long, default_value = "lo")]
+    interface: String,
+    /// Also write everything as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match arguments.command {
+        Command::Run(run) => measure(&run),
+        Command::List => {
+            catalogue::all("lo").iter().for_each(|case| println!("{}", case.name));
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::ServeUdp { exchange, cpu } => {
+            probes::udp::serve(exchange, cpu).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn measure(run: &RunArguments) -> Result<ExitCode, Box<dyn Error>> {
+    let cases = chosen(catalogue::all(&run.interface), &run.only);
+    if cases.is_empty() {
+        eprintln!("error: --only {:?} is in no name; `list` prints them", run.only);
+        return Ok(ExitCode::from(2));
+    }
+    let cpus = Cpus { client: run.client_cpu, server: run.server_cpu };
+    if cpus.client == cpus.server {
+        eprintln!("error: --client-cpu and --server-cpu are both {}: both poll", cpus.client);
+        return Ok(ExitCode::from(2));
+    }
+    let mut report = Report {
+        kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned(),
+        client_cpu: cpus.client,
+        server_cpu: cpus.server,
+        rounds: run.rounds,
+        samples: run.samples,
+        lines: Vec::new(),
+    };
+    report.lines =
+        cases.iter().map(|case| Line::new(case.name.clone(), case.floor.clone())).collect();
+    let mut failed = false;
+    for round in 1..=run.rounds {
+        eprint!("\rround {round} of {}", run.rounds);
+        for (case, line) in cases.iter().zip(&mut report.lines) {
+            failed |= measure_once(case, line, cpus, run.samples);
+        }
+    }
+    eprintln!();
+    report.summarise();
+    println!("{}", report.table());
+    if let Some(path) = &run.json {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder.map_or(Ok(()), std::fs::create_dir_all)?;
+        let mut file = std::fs::File::create(path)?;
+        serde_json::to_writer_pretty(&mut file, &report)?;
+        writeln!(file)?;
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Whether it failed; one that cannot be measured here is said once and left out.
+fn measure_once(case: &Case, line: &mut Line, cpus: Cpus, samples: u32) -> bool {
+    if line.skipped.is_some() {
+        return false;
+    }
+    match case.probe.round(cpus, (samples / case.samples_divisor).max(1)) {
+        Ok(round) => line.rounds.push(Some(round)),
+        Err(ProbeError::Lacking(reason)) => {
+            eprintln!("\nSKIPPED: {}: {reason}", case.name);
+            line.skipped = Some(reason);
+        }
+        Err(ProbeError::Failed(reason)) => {
+            eprintln!("\nerror: {}: {reason}", case.name);
+            line.rounds.push(None);
+            return true;
+        }
+    }
+    false
+}
+
+/// Those that are named, and their floors.
+fn chosen(cases: Vec<Case>, only: &[String]) -> Vec<Case> {
+    let named = |case: &Case| only.is_empty() || only.iter().any(|text| case.name.contains(text));
+    let floors: Vec<String> =
+        cases.iter().filter(|case| named(case)).filter_map(|case| case.floor.clone()).collect();
+    cases.into_iter().filter(|case| named(case) || floors.contains(&case.name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_chosen_brings_its_floor() {
+        let names = |only: &str| -> Vec<String> {
+            let cases = chosen(catalogue::all("lo"), &[only.to_owned()]);
+            cases.into_iter().map(|case| case.name).collect()
+        };
+        assert_eq!(
+            names("benchmark GET 4096"),
+            ["F: udp, 64 -> 4096 B, window 64", "redis-benchmark GET 4096 B, pipeline 16"]
+        );
+        assert!(names("no such thing").is_empty());
+    }
+}
