@@ -32,6 +32,15 @@ pub(super) struct Size {
     whole: Blocks,
 }
 
+impl Size {
+    /// From its first block leaving until a switch that it left for can forward it, but for the
+    /// link and what the switch takes.
+    #[inline]
+    pub(super) fn until_forwarded(self, slot: Ps) -> Ps {
+        slot * (self.forwarded.0 - 1)
+    }
+}
+
 /// A framing with its delays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Medium {
@@ -124,7 +133,7 @@ impl Medium {
 
     /// When an item that started so on its uplink is at its egress.
     pub(super) fn after_up(&self, start: Ps, size: Size, slot: Ps) -> Ps {
-        start + slot * (size.forwarded.0 - 1) + self.hop + self.forward
+        start + size.until_forwarded(slot) + self.hop + self.forward
     }
 
     /// When an item that started so on its downlink is whole at the host.

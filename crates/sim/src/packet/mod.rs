@@ -39,6 +39,7 @@ pub use pause::{PauseLimits, UNPAUSED_RANK};
 pub use received::Received;
 pub use reno::{Progress, RenoConfig, Sender};
 pub use slab::{Heading, Packet, PacketId, Packets};
+pub(crate) use spray::{Spray, ecmp_spine};
 pub use stream::{Congestion, Ends, Header, Stream};
 pub use transport::{End, Left, Net, Outgoing, Path, Sizes, Transport};
 pub use turns::{Rank, Ranked, Turns};

@@ -6,7 +6,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::flow::NO_FLOW;
 use super::port::{Port, Sent};
-use super::spray::Spray;
+use super::spray::{Spray, ecmp_spine};
 use super::timers::{Entry, Timers};
 use super::transport::{End, Left, Outgoing, Sizes, Transport};
 use super::{
@@ -66,14 +66,6 @@ pub struct Network<T: Transport> {
     tracks: Vec<TrackId>,
 }
 
-/// The spine of a flow of this number, as likely as any other.
-fn spine(flow: u64, spines: u16) -> u8 {
-    if spines < 2 {
-        return 0;
-    }
-    (SplitMix64::seed_from_u64(flow).next_u64() % u64::from(spines)) as u8
-}
-
 impl<T: Transport> Network<T> {
     pub(super) fn new(config: &FabricConfig, seed: u64, layout: Layout, transport: &T) -> Self {
         let port = |id: PortId| {
@@ -130,7 +122,7 @@ impl<T: Transport> Network<T> {
         request: FlowId,
     ) -> FlowId {
         self.flows_opened += 1;
-        let spine = spine(self.flows_opened, self.layout.spines());
+        let spine = ecmp_spine(self.flows_opened, self.layout.spines());
         let packets = self.sizes.packets(bytes) as u32;
         self.flows.open(Opening {
             source,
@@ -477,24 +469,5 @@ impl<T: Transport> Network<T> {
     /// Bytes that wait at a port or are still to be sent.
     pub(super) fn queued_bytes(&self, port: PortId, now: Ps) -> u64 {
         self.ports[usize::from(port)].queued_bytes(now)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::spine;
-
-    #[test]
-    fn flows_are_spread_over_all_spines_and_not_in_turn() {
-        let mut flows = [0_i64; 4];
-        let mut repeated = 0;
-        for flow in 0..40_000 {
-            flows[usize::from(spine(flow, 4))] += 1;
-            repeated += i64::from(spine(flow, 4) == spine(flow + 1, 4));
-        }
-        // Binomial: 10,000 each with a standard deviation of 87.
-        for count in flows.into_iter().chain([repeated]) {
-            assert!((count - 10_000).abs() < 4 * 87, "{flows:?} {repeated}");
-        }
     }
 }

@@ -7,7 +7,7 @@ use super::table::{Table, as_integer};
 use crate::fabrics::Framing;
 use crate::fabrics::cxl::{CxlConfig, Flit};
 use crate::fabrics::edm_artifact::{ArtifactConfig, Release};
-use crate::fabrics::fastpass::FastpassConfig;
+use crate::fabrics::fastpass::{FastpassConfig, Starts};
 use crate::fabrics::ird::IrdConfig;
 use crate::workload::InputError;
 
@@ -45,8 +45,15 @@ pub(super) fn fastpass(table: Table<'_>) -> Result<FastpassConfig, InputError> {
     let timeslots = u64::from(default.allocation_timeslots);
     let config = FastpassConfig {
         arbiter_link: rate_gbps(&table, "arbiter_gbps", "link_gbps")?,
-        timeslot: Bytes(table.integer("timeslot_bytes", default.timeslot.0, 128..=1_538)?),
+        timeslot: Bytes(table.integer("timeslot_bytes", default.timeslot.0, 128..=9_038)?),
         allocation_timeslots: table.integer("allocation_timeslots", timeslots, 1..=255)? as u8,
+        epoch_timeslots: table
+            .read("epoch_timeslots", "8 on leaf-spine", "1 to 14", |value| {
+                as_integer(value).filter(|timeslots| (1..=14).contains(timeslots))
+            })?
+            .map(|timeslots| timeslots as u8),
+        starts: table
+            .choice("starts", &[("when-told", Starts::WhenTold), ("together", Starts::Together)])?,
     };
     table.finish()?;
     Ok(config)

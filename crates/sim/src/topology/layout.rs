@@ -118,6 +118,12 @@ impl Layout {
         self.nodes
     }
 
+    /// Nodes of a rack; all of them on a single switch.
+    #[must_use]
+    pub fn rack_nodes(&self) -> u16 {
+        self.rack_nodes
+    }
+
     /// Spines that a packet between racks can take; 0 for a single switch.
     #[must_use]
     pub fn spines(&self) -> u16 {

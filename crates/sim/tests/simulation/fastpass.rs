@@ -2,8 +2,12 @@
 
 use ethermem_sim::engine::Alone;
 use ethermem_sim::fabrics::fastpass::Fastpass;
-use ethermem_sim::{Kind, Message};
+use ethermem_sim::packet::Frame;
+use ethermem_sim::topology::{Layout, Topology};
+use ethermem_sim::{FabricConfig, Kind, Message};
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::support::{fabric_config, message, run_messages};
 
@@ -94,4 +98,80 @@ fn a_timeslot_may_be_shorter_than_a_frame_and_longer() {
         let (_, end) = run_messages::<Fastpass>(&config, &writes(2, 1, data + 1));
         assert_eq!(end.stats.matching.expect("an arbiter matches").grants, 4, "{timeslot}");
     }
+}
+
+const CLOS: &str = "topology = \"leaf-spine\"\n";
+
+#[test]
+fn between_racks_every_frame_takes_the_long_way() {
+    // From rack 1 to rack 2; the arbiter is in rack 0. A demand, an allocation, a full frame.
+    let keys = format!("nodes = 48\nlink_gbps = 40\n{CLOS}[fabric.leaf_spine]\nspines = 2");
+    let config = fabric_config(&keys);
+    let layout = Layout::new(&config, Ps::ZERO);
+    let way = |payload| layout.one_way(Frame::of(payload));
+    let mut alone = Alone::<Fastpass>::new(&config);
+    let mut time = |kind, (from, to), frames: u64| {
+        let bytes = frames * 1_484;
+        alone.time_of(&message(Ps::ZERO, kind, from, to, bytes))
+    };
+    let one = time(Kind::Write, (16, 32), 1);
+    assert_eq!(one, way(0) * 2 + way(1_500));
+    // The epoch's frames follow each other, and the next epoch its eighth.
+    let timeslot = config.link.block_time() * TIMESLOT;
+    assert_eq!(time(Kind::Write, (17, 47), 8), one + timeslot * 7);
+    assert_eq!(time(Kind::Write, (17, 47), 20), one + timeslot * 19);
+    // The demand of a read comes from the other end, as far away.
+    assert_eq!(time(Kind::Read, (16, 32), 1), one);
+    // Beside the arbiter, and in one rack, what must not cross a spine does not.
+    let core = (
+        way(0) - layout_of_one_switch(&config, 0),
+        way(1_500) - layout_of_one_switch(&config, 1_500),
+    );
+    assert_eq!(time(Kind::Write, (0, 16), 1), one - core.0 * 2);
+    assert_eq!(time(Kind::Write, (17, 18), 1), one - core.1);
+    assert_eq!(time(Kind::Write, (16, 0), 1), one);
+    assert_eq!(time(Kind::Read, (0, 16), 1), one - core.0);
+    assert_eq!(time(Kind::Write, (0, 1), 1), one - core.0 * 2 - core.1);
+}
+
+/// The way of a frame between two nodes of one switch.
+fn layout_of_one_switch(config: &FabricConfig, payload: u64) -> Ps {
+    let one = FabricConfig { topology: Topology::SingleSwitch, ..config.clone() };
+    Layout::new(&one, Ps::ZERO).one_way(Frame::of(payload))
+}
+
+/// Messages of all sizes between random nodes of different racks, one every so often.
+fn random_writes(racks: u64, rack_nodes: u64, count: u64, gap: Ps) -> Vec<Message> {
+    let mut rng = SplitMix64::seed_from_u64(9);
+    let mut draw = |most: u64| rng.next_u64() % most;
+    let write = |at| {
+        let from = draw(racks);
+        let to = (from + 1 + draw(racks - 1)) % racks;
+        let mut node = |rack| (rack * rack_nodes + draw(rack_nodes)) as u16;
+        let (from, to) = (node(from), node(to));
+        message(gap * at, Kind::Write, from, to, 1_484 * (1 + draw(40)))
+    };
+    (0..count).map(write).collect()
+}
+
+#[test]
+fn what_starts_together_on_paths_of_the_arbiter_hardly_meets() {
+    // Two spines and four racks of eight. Of a timeslot no two frames take the same share of any
+    // link, so a frame waits behind frames of less than two timeslots: with it those of three, and
+    // control frames, for which the timeslots leave room. Without the arbiter's paths frames meet.
+    // All go between racks: those of one rack would come earlier by two hops.
+    let messages = random_writes(4, 8, 3_000, Ps(150_000));
+    let waiting = |keys: &str| {
+        let keys =
+            format!("nodes = 32\n{CLOS}[fabric.leaf_spine]\nrack_nodes = 8\nspines = 2\n{keys}\n");
+        let (_, end) = run_messages::<Fastpass>(&fabric_config(&keys), &messages);
+        end.stats.queue.expect("ports have queues").egress_blocks_max
+    };
+    let own = "[fabric.fastpass]\ntimeslot_bytes = 1700\nstarts = ";
+    let together = waiting(&format!("{own}\"together\""));
+    let told = waiting(&format!("{own}\"when-told\""));
+    let hashed = waiting(&format!("balancing = \"ecmp\"\n{own}\"together\""));
+    println!("{together} {told} {hashed}");
+    assert!(together <= 3 * TIMESLOT, "{together}");
+    assert!(told > together && hashed > 2 * together, "{together} {told} {hashed}");
 }

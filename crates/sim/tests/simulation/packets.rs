@@ -5,6 +5,7 @@ use std::cell::RefCell;
 
 use ethermem_sim::engine::{Alone, Fabric};
 use ethermem_sim::fabrics::dctcp::Dctcp;
+use ethermem_sim::fabrics::fastpass::Fastpass;
 use ethermem_sim::fabrics::pfabric::Pfabric;
 use ethermem_sim::fabrics::phost::Phost;
 use ethermem_sim::fabrics::raw_ethernet::RawEthernet;
@@ -142,6 +143,7 @@ const WEB_SEARCH: [(f64, f64); 11] = [
 const WEB_SEARCH_FLOWS: u32 = 1_000;
 const YAPS_MEAN_SLOWDOWN_PFABRIC: f64 = 1.1888;
 const YAPS_MEAN_SLOWDOWN_PHOST: f64 = 2.1440;
+const YAPS_MEAN_SLOWDOWN_FASTPASS: f64 = 1.529;
 /// Packets of the mean flow.
 const WEB_SEARCH_MEAN: f64 = 1_140.98;
 
@@ -172,7 +174,7 @@ fn web_search(flows: u32) -> Vec<Message> {
 
 /// Their mean slowdown on links and hosts as YAPS has them: 200 ns of propagation and nothing else,
 /// packets of 1,500 B sprayed over the spines. What the network did to packets is given too.
-fn web_search_slowdown<F: Fabric, A: Fabric>(keys: &str) -> (f64, PacketCounts) {
+fn web_search_slowdown<F: Fabric, A: Fabric>(keys: &str) -> (f64, Option<PacketCounts>) {
     let config = fabric_config(&format!(
         "nodes = 144\nlink_gbps = 40\ntopology = \"leaf-spine\"\npropagation_ns = 200\n\
          transceiver_ns = 0\npcs_clock_ns = 0.001\n[fabric.leaf_spine]\npropagation_ns = 200\n\
@@ -186,7 +188,7 @@ fn web_search_slowdown<F: Fabric, A: Fabric>(keys: &str) -> (f64, PacketCounts) 
         .zip(&finished)
         .map(|(flow, &finished)| (finished - flow.arrival).0 as f64 / alone.time_of(flow).0 as f64);
     let mean = slowdowns.sum::<f64>() / f64::from(WEB_SEARCH_FLOWS);
-    (mean, end.stats.packets.expect("packets"))
+    (mean, end.stats.packets)
 }
 
 #[test]
@@ -196,7 +198,16 @@ fn pfabric_slows_web_search_down_as_the_simulator_of_its_successors_says() {
          window_packets_max = 15\nrto_us = 45",
     );
     assert!((mean / YAPS_MEAN_SLOWDOWN_PFABRIC - 1.0).abs() < 0.1, "{mean}");
+    let counts = counts.expect("packets");
     assert!(counts.dropped > 0 && counts.timeouts > 0, "{counts:?}");
+}
+
+#[test]
+fn fastpass_slows_web_search_down_as_the_simulator_of_its_rivals_says() {
+    // Its epochs leave half a packet's time for what is not data.
+    let (mean, _) =
+        web_search_slowdown::<Fastpass, Pfabric>("[fabric.fastpass]\ntimeslot_bytes = 1594");
+    assert!((mean / YAPS_MEAN_SLOWDOWN_FASTPASS - 1.0).abs() < 0.1, "{mean}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::config::Background;
 use crate::fabrics::cxl::{CxlConfig, Flit};
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::edm_artifact::{ArtifactConfig, Release};
-use crate::fabrics::fastpass::FastpassConfig;
+use crate::fabrics::fastpass::{FastpassConfig, Starts};
 use crate::fabrics::homa::HomaConfig;
 use crate::fabrics::ird::IrdConfig;
 use crate::fabrics::ndp::{NdpConfig, PullOrder};
@@ -104,6 +104,8 @@ const EVERY_KEY: &str = r#"
         arbiter_gbps = 400
         timeslot_bytes = 1000
         allocation_timeslots = 3
+        epoch_timeslots = 5
+        starts = "together"
         [fabric.cxl]
         flit_bytes = 256
         buffer_entries = 7
@@ -360,6 +362,8 @@ fn every_key_is_read() {
             arbiter_link: BitsPerSecond::from_gbps(400).ok(),
             timeslot: Bytes(1_000),
             allocation_timeslots: 3,
+            epoch_timeslots: Some(5),
+            starts: Starts::Together,
         },
         cxl: CxlConfig {
             flit: Flit::Bytes256,

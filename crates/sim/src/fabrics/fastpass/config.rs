@@ -1,0 +1,55 @@
+//! What a scenario says of an arbiter.
+
+use ethermem_units::{BitsPerSecond, Bytes};
+
+use crate::FabricConfig;
+use crate::topology::Topology;
+
+/// Parameters of `fabric.kind = "fastpass"`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FastpassConfig {
+    /// Rate of the arbiter's link; `None` for that of the others.
+    pub arbiter_link: Option<BitsPerSecond>,
+    /// What a timeslot takes of a link: one frame, with preamble and gap.
+    pub timeslot: Bytes,
+    /// Most timeslots of one allocation, where each timeslot is decided by itself.
+    pub allocation_timeslots: u8,
+    /// Timeslots decided at once; `None` for 8 on leaf and spine and, on a single switch, for each
+    /// by itself.
+    pub epoch_timeslots: Option<u8>,
+    /// When the timeslots of an epoch begin.
+    pub starts: Starts,
+}
+
+impl Default for FastpassConfig {
+    fn default() -> FastpassConfig {
+        FastpassConfig {
+            arbiter_link: None,
+            timeslot: Bytes(1_538),
+            allocation_timeslots: 8,
+            epoch_timeslots: None,
+            starts: Starts::WhenTold,
+        }
+    }
+}
+
+/// When the timeslots of an epoch begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Starts {
+    /// At each node with its allocation.
+    WhenTold,
+    /// At all nodes at once, by a clock that they share, when the last of them has its allocation.
+    Together,
+}
+
+/// Timeslots of an epoch on leaf and spine, where the scenario does not say.
+const EPOCH_TIMESLOTS: u8 = 8;
+
+/// Timeslots decided at once; `None` for each by itself.
+pub(super) fn epoch_timeslots(config: &FabricConfig) -> Option<u8> {
+    let default = match config.topology {
+        Topology::SingleSwitch => None,
+        Topology::LeafSpine(_) => Some(EPOCH_TIMESLOTS),
+    };
+    config.fastpass.epoch_timeslots.or(default)
+}
