@@ -16,7 +16,9 @@ impl Address {
     /// Nowhere: what a remote pointer to nothing is.
     pub const NULL: Address = Address(0);
 
-    pub(crate) const fn new(node: u16, offset: u64) -> Address {
+    /// The byte at an offset, below 2^48, in a memory node.
+    #[must_use]
+    pub const fn new(node: u16, offset: u64) -> Address {
         Address(((node as u64) << OFFSET_BITS) | offset)
     }
 
@@ -27,7 +29,8 @@ impl Address {
     }
 
     /// The offset in its node.
-    pub(crate) const fn offset(self) -> u64 {
+    #[must_use]
+    pub const fn offset(self) -> u64 {
         self.0 & OFFSET_MAX
     }
 

@@ -128,8 +128,13 @@ impl Pool {
     /// # Errors
     /// None today; a pool over a network may refuse a process.
     pub fn thread(&self) -> Result<Thread, Error> {
-        let compute = self.shared.with(Core::next_compute);
-        self.thread_on(compute)
+        self.thread_on(self.next_compute())
+    }
+
+    /// The compute node whose turn it is: threads that are given out in turn spread over all.
+    #[must_use]
+    pub fn next_compute(&self) -> u16 {
+        self.shared.with(Core::next_compute)
     }
 
     /// A new process's first thread, on a compute node.
@@ -189,6 +194,16 @@ impl Pool {
     /// Makes an operation known to the memory nodes, over one of the same name.
     pub fn register(&self, name: &str, offload: Arc<dyn Offload>) {
         self.shared.with(|core| core.offloads.add(name, offload));
+    }
+
+    /// The same, unless there is one of this name: for an operation that keeps something, which a
+    /// second one would not know.
+    pub fn register_once(&self, name: &str, offload: Arc<dyn Offload>) {
+        self.shared.with(|core| {
+            if core.offloads.get(name).is_err() {
+                core.offloads.add(name, offload);
+            }
+        });
     }
 
     /// Runs the application's code until it is done, with what it awaits of this pool.

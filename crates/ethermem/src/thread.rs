@@ -110,17 +110,24 @@ impl Thread {
         self.submit(op, Convert::Plain(Reply::into_bytes))
     }
 
+    /// Fills `to` with the bytes from `address` on where that takes no way and no time: on
+    /// `local:`, when nothing of this thread is under way. `None` where it must be waited for.
+    pub fn read_now(&self, address: Address, to: &mut [u8]) -> Option<Result<(), Error>> {
+        if let Err(error) = length(to.len() as u64) {
+            return Some(Err(error));
+        }
+        self.shared.with(|core| {
+            let asker = core.idle(self.id)?;
+            core.world.read_now(asker, address, to)
+        })
+    }
+
     /// Fills `to` with the bytes from `address` on, and waits for that.
     ///
     /// # Errors
     /// As [`Thread::read`].
     pub fn read_into(&self, address: Address, to: &mut [u8]) -> Result<(), Error> {
-        length(to.len() as u64)?;
-        let now = self.shared.with(|core| {
-            let asker = core.idle(self.id)?;
-            core.world.read_now(asker, address, to)
-        });
-        match now {
+        match self.read_now(address, to) {
             Some(result) => result,
             None => {
                 let bytes = self.read(address, to.len() as u64).wait()?;

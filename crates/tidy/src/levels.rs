@@ -8,7 +8,8 @@ use crate::modules::packages;
 use crate::{Findings, Tree};
 
 /// From the foundation up; a crate uses only the crates before it.
-pub const LEVELS: [&str; 8] = ["units", "wire", "edm", "clio", "sim", "ethermem", "py", "cli"];
+pub const LEVELS: [&str; 9] =
+    ["units", "wire", "edm", "clio", "sim", "ethermem", "kv", "py", "cli"];
 /// Levels that no other crate uses: what people call.
 pub const TOPS: [&str; 2] = ["py", "cli"];
 /// Crates outside the levels, which use none of them.

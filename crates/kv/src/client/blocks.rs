@@ -1,0 +1,131 @@
+//! Blocks in a client's hands, so that not every write asks the memory node for one.
+
+use std::collections::BTreeMap;
+
+use ethermem::Permissions;
+
+use super::job::{End, Job};
+use super::{Client, node};
+use crate::call::{Answer, Became, Request, What, links};
+use crate::error::Error;
+use crate::link::{Class, Link};
+
+/// Blocks of a class that a client asks for at once take about this.
+const BATCH_BYTES: u64 = 16 << 10;
+const BATCH_MAX: u64 = 32;
+/// Regions are as long as all before together, from the first to the last of these.
+const REGION_BYTES: [u64; 2] = [256 << 10, 64 << 20];
+
+/// Free blocks by class.
+#[derive(Default)]
+pub(super) struct Stash {
+    by_class: BTreeMap<Class, Vec<Link>>,
+}
+
+impl Stash {
+    pub(super) fn all(&mut self) -> impl Iterator<Item = Link> + use<> {
+        std::mem::take(&mut self.by_class).into_values().flatten()
+    }
+
+    /// In its next use.
+    fn pop(&mut self, class: Class) -> Option<Link> {
+        self.by_class.get_mut(&class)?.pop().map(Link::next_use)
+    }
+}
+
+fn batch(class: Class) -> u64 {
+    (BATCH_BYTES / class.bytes()).clamp(1, BATCH_MAX)
+}
+
+impl Client {
+    /// Keeps a free block, and gives the memory node what is too much.
+    pub(super) fn stash(&mut self, shard: usize, link: Link) {
+        let class = link.class();
+        let kept = self.shards[shard].stash.by_class.entry(class).or_default();
+        kept.push(link);
+        if kept.len() as u64 <= 2 * batch(class) {
+            return;
+        }
+        let given = kept.split_off(kept.len() - batch(class) as usize);
+        let given: Vec<u8> = given.iter().flat_map(|link| link.word().to_le_bytes()).collect();
+        let shard = self.header(shard);
+        let request = Request { value: &given, ..Request::new(What::Give, shard) };
+        self.call(&request).detach();
+    }
+
+    /// A block for the job of this client: in its `fresh`.
+    pub(super) async fn block(&mut self, shard: usize, class: Class) -> Result<Link, Error> {
+        let mut link = self.shards[shard].stash.pop(class);
+        if link.is_none() {
+            self.inherit();
+            link = self.shards[shard].stash.pop(class);
+        }
+        let link = match link {
+            Some(link) => link,
+            None => {
+                self.take(shard, class).await?;
+                let taken = self.shards[shard].stash.pop(class);
+                taken.ok_or(Error::BadAnswer { memory: self.header(shard).memory() })?
+            }
+        };
+        self.job().fresh.push(link);
+        Ok(link)
+    }
+
+    /// What is under way.
+    pub(super) fn job(&mut self) -> &mut Job {
+        self.job.as_mut().expect("a change holds its job until it has ended")
+    }
+
+    /// Asks the memory node for blocks.
+    async fn take(&mut self, shard: usize, class: Class) -> Result<(), Error> {
+        loop {
+            let request = Request {
+                operand: class.number() as u64,
+                tag: batch(class),
+                ..Request::new(What::Take, self.header(shard))
+            };
+            let pending = self.call(&request);
+            self.job().end = End::Take(pending);
+            let End::Take(pending) = &mut self.job().end else { unreachable!("just set") };
+            let answer = pending.await;
+            self.job().end = End::Open;
+            let answer = answer?;
+            let answer = node::answer(&answer, self.header(shard))?;
+            if answer.became == Became::NeedsRegion {
+                let heap_bytes = answer.operand;
+                self.extend(shard, class, heap_bytes).await?;
+                continue;
+            }
+            links(answer.bytes).for_each(|link| self.stash(shard, link));
+            return Ok(());
+        }
+    }
+
+    /// Gives the memory node a region to cut blocks from.
+    pub(super) async fn extend(
+        &mut self,
+        shard: usize,
+        class: Class,
+        heap_bytes: u64,
+    ) -> Result<(), Error> {
+        let header = self.header(shard);
+        let [least, most] = REGION_BYTES;
+        let alloc = |bytes| self.thread.alloc_on(header.memory(), bytes, Permissions::READ_WRITE);
+        let wanted = heap_bytes.clamp(least, most).max(class.bytes());
+        let region = match alloc(wanted).await {
+            // Near the end of the memory, what is needed.
+            Err(ethermem::Error::Full { .. }) if wanted > class.bytes() => {
+                alloc(class.bytes()).await?
+            }
+            region => region?,
+        };
+        let request = Request {
+            operand: region.address().offset(),
+            tag: region.bytes(),
+            ..Request::new(What::Extend, header)
+        };
+        let answer = self.call(&request).await?;
+        node::answer(&answer, header).map(|_: Answer<'_>| ())
+    }
+}

@@ -1,0 +1,79 @@
+//! Tables: which there are, and larger ones.
+
+use ethermem::Permissions;
+
+use super::{Client, node};
+use crate::call::{Became, Request, What};
+use crate::error::Error;
+use crate::layout::{TABLES, TABLES_AT, Tables};
+
+/// Buckets that a client has moved when it meets one that has not been.
+const MOVED_EACH: u64 = 16;
+/// Buckets that are moved at once before the next growth.
+const MOVED_MAX: u64 = 256;
+
+impl Client {
+    /// Reads which tables a shard has.
+    pub(super) async fn refresh(&mut self, shard: usize) -> Result<Tables, Error> {
+        let header = self.header(shard);
+        let words = self.thread.read(header.add(TABLES_AT), 8 * TABLES as u64).await?;
+        let tables = Tables::parse(&words).ok_or(Error::BadAnswer { memory: header.memory() })?;
+        self.shards[shard].tables = Some(tables);
+        Ok(tables)
+    }
+
+    /// What a client that walks does when it has added a key: moves buckets, and sees that there
+    /// are enough.
+    pub(super) async fn after_insert(&mut self, shard: usize) -> Result<(), Error> {
+        let header = self.header(shard);
+        if std::mem::take(&mut self.shards[shard].is_moving) {
+            let request = Request { operand: MOVED_EACH, ..Request::new(What::Move, header) };
+            self.call(&request).detach();
+        }
+        // On a fabric the count comes later, and is looked at with the next key.
+        let view = &mut self.shards[shard];
+        let Some(counted) = view.counting.as_mut().and_then(ethermem::Pending::poll_result) else {
+            return Ok(());
+        };
+        view.counting = None;
+        let many = match (counted, view.tables) {
+            (Ok(before), Some(tables)) => before + 1 > tables.keys_max(),
+            _ => false,
+        };
+        if many { self.grow(shard).await } else { Ok(()) }
+    }
+
+    /// Gives a shard the next table, once all buckets are in the last one.
+    pub(super) async fn grow(&mut self, shard: usize) -> Result<(), Error> {
+        let header = self.header(shard);
+        let request = Request { operand: MOVED_MAX, ..Request::new(What::Move, header) };
+        let answered = self.call(&request).await?;
+        if node::answer(&answered, header)?.operand != 0 {
+            return Ok(());
+        }
+        let tables = self.refresh(shard).await?;
+        if !tables.may_grow() {
+            return Ok(());
+        }
+        let log2 = tables.log2 + 1;
+        let rw = Permissions::READ_WRITE;
+        let table = match self.thread.alloc_on(header.memory(), 8 << log2, rw).await {
+            Ok(table) => table,
+            // The store is as good with longer chains.
+            Err(ethermem::Error::Full { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let request = Request {
+            operand: table.address().offset(),
+            tag: log2.into(),
+            ..Request::new(What::Grow, header)
+        };
+        let answered = self.call(&request).await?;
+        if node::answer(&answered, header)?.became == Became::Refused {
+            // Another client was faster.
+            table.free().detach();
+        }
+        self.shards[shard].tables = None;
+        Ok(())
+    }
+}

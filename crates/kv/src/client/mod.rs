@@ -1,0 +1,262 @@
+//! Clients: one stream of operations on a store.
+
+mod blocks;
+mod growth;
+mod job;
+mod node;
+mod scan;
+mod walk;
+
+use std::fmt;
+use std::sync::Arc;
+
+use ethermem::{Address, Pending, Thread};
+
+use self::blocks::Stash;
+pub(crate) use self::job::Job;
+use self::walk::Chain;
+use crate::call::{Version, When};
+use crate::error::{Error, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::layout::Tables;
+use crate::link::Link;
+use crate::record::hash_of;
+use crate::store::{Index, Shared};
+
+/// One stream of operations, each of which sees what all before it did.
+///
+/// Dropping the future of an operation leaves it to be done or not: the next operation of the
+/// client, or any of another one if the client is dropped, finds out and keeps no block for what
+/// has not become a value.
+pub struct Client {
+    shared: Arc<Shared>,
+    thread: Thread,
+    index: Index,
+    shards: Vec<View>,
+    /// What is under way, and would be left behind.
+    job: Option<Job>,
+    chain: Chain,
+    /// Kept for its memory.
+    buffer: Vec<u8>,
+    retries: u64,
+}
+
+/// What a client knows of a shard.
+#[derive(Default)]
+struct View {
+    tables: Option<Tables>,
+    /// A bucket was met that has not been moved to the last table.
+    is_moving: bool,
+    /// The number of keys before one was added.
+    counting: Option<Pending<u64>>,
+    stash: Stash,
+}
+
+/// A value, where it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'b> {
+    /// Its bytes.
+    pub value: &'b [u8],
+    /// What was stored beside it.
+    pub tag: u64,
+    /// Which writing of the key it is of.
+    pub version: Version,
+}
+
+/// A value of one's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What was stored beside it.
+    pub tag: u64,
+    /// Which writing of the key it is of.
+    pub version: Version,
+}
+
+/// What became of a write under a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It was done. The version is the new one; after a deletion the last.
+    Done(Version),
+    /// The condition did not hold: what was there.
+    Refused(Option<Version>),
+}
+
+impl Written {
+    /// Whether it was done.
+    #[must_use]
+    pub fn is_done(self) -> bool {
+        matches!(self, Written::Done(_))
+    }
+
+    fn refused(link: Option<Link>) -> Written {
+        Written::Refused(link.map(Version))
+    }
+}
+
+/// A key, and which shard and bucket it belongs to.
+#[derive(Clone, Copy)]
+struct Hashed<'k> {
+    key: &'k [u8],
+    hash: u64,
+    shard: usize,
+}
+
+impl Client {
+    pub(crate) fn new(shared: Arc<Shared>, thread: Thread, index: Index) -> Client {
+        let shards = shared.shards.iter().map(|_| View::default()).collect();
+        Client {
+            shared,
+            thread,
+            index,
+            shards,
+            job: None,
+            chain: Chain::default(),
+            buffer: Vec::new(),
+            retries: 0,
+        }
+    }
+
+    /// Stores a new key. False where it exists.
+    ///
+    /// # Errors
+    /// [`Error`]; nothing is stored then, unless it is [`ethermem::Error::Lost`].
+    pub async fn create(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        self.write(key, value, 0, When::Absent).await.map(Written::is_done)
+    }
+
+    /// Stores another value for a key. False where there is no such key.
+    ///
+    /// # Errors
+    /// As [`Client::create`].
+    pub async fn update(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        self.write(key, value, 0, When::Present).await.map(Written::is_done)
+    }
+
+    /// Stores a value for a key, whatever there is.
+    ///
+    /// # Errors
+    /// As [`Client::create`].
+    pub async fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.write(key, value, 0, When::Always).await.map(|_| ())
+    }
+
+    /// Drops a key. False where there is none.
+    ///
+    /// # Errors
+    /// As [`Client::create`].
+    pub async fn delete(&mut self, key: &[u8]) -> Result<bool, Error> {
+        self.delete_when(key, When::Always).await.map(Written::is_done)
+    }
+
+    /// The value of a key, if there is one.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn read(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
+        let own = |entry: Entry<'_>| {
+            let Entry { value, tag, version } = entry;
+            Value { bytes: value.to_vec(), tag, version }
+        };
+        self.read_with(key, own).await
+    }
+
+    /// Shows the value of a key, without a copy of one's own.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn read_with<R>(
+        &mut self,
+        key: &[u8],
+        show: impl FnOnce(Entry<'_>) -> R,
+    ) -> Result<Option<R>, Error> {
+        let hashed = self.hashed(key)?;
+        self.settle().await;
+        match self.index {
+            Index::Client => self.read_walking(hashed, show).await,
+            Index::Node => self.read_at_node(hashed, show).await,
+        }
+    }
+
+    /// Stores a value and a tag, a number of the application's own, under a condition. With
+    /// [`When::Is`] a change that depends on what was read is made on nothing else.
+    ///
+    /// # Errors
+    /// As [`Client::create`].
+    pub async fn write(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        tag: u64,
+        when: When,
+    ) -> Result<Written, Error> {
+        if value.len() > VALUE_BYTES_MAX {
+            return Err(Error::ValueTooLong { bytes: value.len() });
+        }
+        self.change(key, Some((value, tag)), when).await
+    }
+
+    /// Drops a key under a condition; refused too where there is none.
+    ///
+    /// # Errors
+    /// As [`Client::create`].
+    pub async fn delete_when(&mut self, key: &[u8], when: When) -> Result<Written, Error> {
+        self.change(key, None, when).await
+    }
+
+    /// How often a record was met that had just been replaced, and the walk began anew.
+    #[must_use]
+    pub fn retries(&self) -> u64 {
+        self.retries
+    }
+
+    /// The thread that its operations are of.
+    #[must_use]
+    pub fn thread(&self) -> &Thread {
+        &self.thread
+    }
+
+    async fn change(
+        &mut self,
+        key: &[u8],
+        new: Option<(&[u8], u64)>,
+        when: When,
+    ) -> Result<Written, Error> {
+        let hashed = self.hashed(key)?;
+        self.settle().await;
+        match self.index {
+            Index::Client => self.change_walking(hashed, new, when).await,
+            Index::Node => self.change_at_node(hashed, new, when).await,
+        }
+    }
+
+    fn hashed<'k>(&self, key: &'k [u8]) -> Result<Hashed<'k>, Error> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err(Error::KeyTooLong { bytes: key.len() });
+        }
+        let hash = hash_of(key, self.shared.hash_seed);
+        // The upper bits: the lower ones choose the bucket.
+        let shard = ((hash >> 32) * self.shards.len() as u64) >> 32;
+        Ok(Hashed { key, hash, shard: shard as usize })
+    }
+
+    /// The header of a shard.
+    fn header(&self, shard: usize) -> Address {
+        self.shared.shards[shard]
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let job = self.job.take();
+        let blocks = self.shards.iter_mut().enumerate();
+        let blocks = blocks.flat_map(|(at, view)| view.stash.all().map(move |link| (at, link)));
+        self.shared.leave(blocks.collect(), job);
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({:?}, {:?})", self.index, self.thread)
+    }
+}

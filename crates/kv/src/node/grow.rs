@@ -1,0 +1,106 @@
+//! Larger tables: buckets are moved a few at a time, each at one instant.
+
+use ethermem::{Address, Error};
+
+use super::{Shard, done, refused};
+use crate::call::{Answer, Became, Request};
+use crate::layout::{MOVED, MOVED_AT, TABLES_AT, UNSET};
+use crate::link::Link;
+use crate::record::{self, HEADER_BYTES};
+
+impl Shard<'_, '_> {
+    /// See [`crate::call::What::Grow`]: refused unless it is the next table, and the last one has
+    /// all buckets of the one before.
+    pub(super) fn grow(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
+        let log2 = u64::from(self.tables.log2) + 1;
+        if request.tag != log2 || !self.tables.may_grow() || self.is_moving()? {
+            return Ok(Answer::new(Became::Refused, 0).encode());
+        }
+        self.set_word(MOVED_AT, 0)?;
+        self.set_word(TABLES_AT + 8 * log2, request.operand)?;
+        Ok(done())
+    }
+
+    /// See [`crate::call::What::Move`]: the operand of the answer is 1 while there are more.
+    pub(super) fn move_buckets(&mut self, most: u64) -> Result<Vec<u8>, Error> {
+        let moving = self.move_some(most)?;
+        Ok(Answer::new(Became::Done, moving.into()).encode())
+    }
+
+    /// Whether there are buckets to be moved.
+    pub(super) fn is_moving(&mut self) -> Result<bool, Error> {
+        let before = self.tables.bucket_before(self.base.memory(), 0);
+        Ok(before.is_some() && self.word(MOVED_AT)? < self.buckets_before())
+    }
+
+    /// Moves buckets to the last table, and says whether there are more. Where blocks are missing,
+    /// a bucket stays where it is and is as good there.
+    pub(super) fn move_some(&mut self, most: u64) -> Result<bool, Error> {
+        if !self.is_moving()? {
+            return Ok(false);
+        }
+        let first = self.word(MOVED_AT)?;
+        let end = (first + most).min(self.buckets_before());
+        let mut moved = first;
+        while moved < end && self.move_bucket(moved)? {
+            moved += 1;
+        }
+        self.set_word(MOVED_AT, moved)?;
+        Ok(moved < self.buckets_before())
+    }
+
+    fn buckets_before(&self) -> u64 {
+        1 << (self.tables.log2 - 1)
+    }
+
+    /// Deals a chain out to the two buckets that its bucket becomes. False: too few blocks.
+    fn move_bucket(&mut self, index: u64) -> Result<bool, Error> {
+        let memory = self.base.memory();
+        let from = self.tables.bucket_before(memory, index);
+        let from = from.ok_or_else(|| refused("no table to move from"))?;
+        let halves = [index, index + self.buckets_before()];
+        let to: [Address; 2] = halves.map(|hash| self.tables.bucket(memory, hash));
+        let chain = self.chain(from)?;
+        let (mut firsts, mut fresh, mut stale) = ([None; 2], Vec::new(), Vec::new());
+        // From its end: a record whose next stays the same need not be copied.
+        for &(link, hash, next) in chain.iter().rev() {
+            let half = usize::from(hash & self.buckets_before() != 0);
+            if next == firsts[half] {
+                firsts[half] = Some(link);
+                continue;
+            }
+            let Some(copy) = self.block(link.class())? else {
+                fresh.drain(..).try_for_each(|link| self.free(link))?;
+                return Ok(false);
+            };
+            self.copy(link, copy, firsts[half])?;
+            firsts[half] = Some(copy);
+            fresh.push(copy);
+            stale.push(link);
+        }
+        for (bucket, first) in to.into_iter().zip(firsts) {
+            self.set_bucket(bucket, first)?;
+        }
+        self.memory.write(from, &MOVED.to_le_bytes())?;
+        stale.into_iter().try_for_each(|link| self.free(link))?;
+        Ok(true)
+    }
+
+    /// The records of a bucket: link, hash, next.
+    pub(super) fn chain(
+        &mut self,
+        bucket: Address,
+    ) -> Result<Vec<(Link, u64, Option<Link>)>, Error> {
+        let word = self.memory.read_u64(bucket)?;
+        debug_assert!(word == UNSET || word != MOVED, "a bucket is moved once");
+        let mut chain = Vec::new();
+        let mut at = Link::from_word(word);
+        while let Some(link) = at {
+            let head = self.memory.read(self.at(link), HEADER_BYTES as u64)?;
+            let (hash, ..) = record::head(head).ok_or_else(|| refused("a damaged record"))?;
+            at = record::next_of(head);
+            chain.push((link, hash, at));
+        }
+        Ok(chain)
+    }
+}

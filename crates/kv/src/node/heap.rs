@@ -1,0 +1,103 @@
+//! Blocks: cut from regions, given out, taken back. A block keeps its class for ever, so that
+//! whoever holds an old link to it reads a whole block, and its check tells that it is another.
+
+use ethermem::Error;
+
+use super::{Shard, done, refused};
+use crate::call::{Answer, Became, Request, links};
+use crate::layout::{GIVEN_BYTES_AT, HEAP_BYTES_AT, UNCUT_AT, free_at};
+use crate::link::{Class, Link, UNIT_BYTES};
+
+/// Most blocks that are given out at once.
+const TAKEN_MAX: u64 = 1024;
+
+impl Shard<'_, '_> {
+    /// See [`crate::call::What::Take`].
+    pub(super) fn take(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
+        let class = Class::new(request.operand).ok_or_else(|| refused("no class of blocks"))?;
+        let mut taken = Vec::new();
+        for _ in 0..request.tag.min(TAKEN_MAX) {
+            let Some(link) = self.block(class)? else { break };
+            taken.extend_from_slice(&link.word().to_le_bytes());
+        }
+        if taken.is_empty() {
+            return self.needs_region();
+        }
+        Ok(Answer { bytes: &taken, ..Answer::new(Became::Done, 0) }.encode())
+    }
+
+    /// See [`crate::call::What::Give`].
+    pub(super) fn give(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
+        links(request.value).try_for_each(|link| self.free(link))?;
+        Ok(done())
+    }
+
+    /// See [`crate::call::What::Extend`]. What is left of the region before is cut into blocks.
+    pub(super) fn extend(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
+        let (from, bytes) = (request.operand, request.tag);
+        if !from.is_multiple_of(UNIT_BYTES) || bytes < UNIT_BYTES {
+            return Err(refused("no region for blocks"));
+        }
+        let (mut at, to) = self.uncut()?;
+        while at < to {
+            let largest = Class::holding(to - at);
+            let class = if largest.bytes() == to - at {
+                largest
+            } else {
+                Class::new(largest.number() as u64 - 1).expect("16 B have a class")
+            };
+            self.push_free(Link::new(at, class))?;
+            at += class.bytes();
+        }
+        self.set_uncut(from, from + bytes / UNIT_BYTES * UNIT_BYTES)?;
+        self.add_to_word(HEAP_BYTES_AT, bytes)?;
+        Ok(done())
+    }
+
+    pub(super) fn needs_region(&mut self) -> Result<Vec<u8>, Error> {
+        let bytes = self.word(HEAP_BYTES_AT)?;
+        Ok(Answer::new(Became::NeedsRegion, bytes).encode())
+    }
+
+    /// A free block, in its next use; `None` where there is none.
+    pub(super) fn block(&mut self, class: Class) -> Result<Option<Link>, Error> {
+        let link = match Link::from_word(self.word(free_at(class))?) {
+            Some(free) => {
+                let next = self.memory.read_u64(self.at(free))?;
+                self.set_word(free_at(class), next)?;
+                free.next_use()
+            }
+            None => {
+                let (from, to) = self.uncut()?;
+                if to - from < class.bytes() {
+                    return Ok(None);
+                }
+                self.set_uncut(from + class.bytes(), to)?;
+                Link::new(from, class)
+            }
+        };
+        self.add_to_word(GIVEN_BYTES_AT, class.bytes())?;
+        Ok(Some(link))
+    }
+
+    /// Ends this use of a block.
+    pub(super) fn free(&mut self, link: Link) -> Result<(), Error> {
+        self.add_to_word(GIVEN_BYTES_AT, link.bytes().wrapping_neg())?;
+        self.push_free(link)
+    }
+
+    fn push_free(&mut self, link: Link) -> Result<(), Error> {
+        let first = self.word(free_at(link.class()))?;
+        self.memory.write(self.at(link), &first.to_le_bytes())?;
+        self.set_word(free_at(link.class()), link.word())
+    }
+
+    fn uncut(&mut self) -> Result<(u64, u64), Error> {
+        Ok((self.word(UNCUT_AT)?, self.word(UNCUT_AT + 8)?))
+    }
+
+    fn set_uncut(&mut self, from: u64, to: u64) -> Result<(), Error> {
+        self.set_word(UNCUT_AT, from)?;
+        self.set_word(UNCUT_AT + 8, to)
+    }
+}

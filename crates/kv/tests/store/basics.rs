@@ -1,0 +1,205 @@
+//! What one client sees: the answers of a map, whoever walks the index.
+
+use std::collections::BTreeMap;
+
+use ethermem::{Permissions, Ps};
+use ethermem_kv::{
+    Client, Config, Error, Index, KEY_BYTES_MAX, Store, VALUE_BYTES_MAX, When, Written,
+};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::{BOTH, crowded, every_url, open};
+
+/// Lengths around what is carried in a request, and what is one message.
+const LENGTHS: [usize; 8] = [0, 1, 63, 64, 1000, 16 << 10, 70_000, 200_000];
+
+fn value(draws: &mut SplitMix64) -> Vec<u8> {
+    // Most values are short.
+    let most = if draws.next_u64().is_multiple_of(8) { LENGTHS.len() } else { 5 };
+    let length = LENGTHS[draws.next_u64() as usize % most];
+    vec![draws.next_u64() as u8; length]
+}
+
+async fn step(
+    client: &mut Client,
+    model: &mut BTreeMap<Vec<u8>, (Vec<u8>, u64)>,
+    draws: &mut SplitMix64,
+) {
+    let key = format!("key {}", draws.next_u64() % 40).into_bytes();
+    let (new, tag) = (value(draws), draws.next_u64());
+    let known = model.get(&key).cloned();
+    match draws.next_u64() % 6 {
+        0 => {
+            let created = client.create(&key, &new).await.unwrap();
+            assert_eq!(created, known.is_none());
+            if created {
+                model.insert(key, (new, 0));
+            }
+        }
+        1 => {
+            let updated = client.update(&key, &new).await.unwrap();
+            assert_eq!(updated, known.is_some());
+            if updated {
+                model.insert(key, (new, 0));
+            }
+        }
+        2 => {
+            assert_eq!(client.delete(&key).await.unwrap(), known.is_some());
+            model.remove(&key);
+        }
+        3 => {
+            let read = client.read(&key).await.unwrap();
+            let when = read.map_or(When::Absent, |value| When::Is(value.version));
+            assert!(client.write(&key, &new, tag, when).await.unwrap().is_done());
+            // What was read is no longer there.
+            assert!(!client.write(&key, b"", 0, when).await.unwrap().is_done());
+            model.insert(key, (new, tag));
+        }
+        _ => {
+            let read = client.read(&key).await.unwrap();
+            assert_eq!(read.map(|value| (value.bytes, value.tag)), known);
+        }
+    }
+}
+
+#[test]
+fn every_pool_answers_as_a_map_does() {
+    for url in every_url() {
+        let pool = open(&url);
+        pool.run(async {
+            let store = crowded(&pool).await;
+            let mut clients = BOTH.map(|index| store.client(index));
+            let (mut model, mut draws) = (BTreeMap::new(), SplitMix64::seed_from_u64(5));
+            for at in 0..600 {
+                step(&mut clients[at % 2], &mut model, &mut draws).await;
+            }
+            for (key, (value, tag)) in &model {
+                for client in &mut clients {
+                    let read = client.read(key).await.unwrap().expect("it is there");
+                    assert_eq!((&read.bytes, read.tag), (value, *tag), "{url}");
+                }
+            }
+            let keys = clients[0].statistics().await.unwrap().keys;
+            assert_eq!(keys, model.len() as u64, "{url}");
+        });
+    }
+}
+
+/// How long a read of a short value takes on an idle fabric: walked, by the node, and an empty call
+/// of a memory node.
+fn reads_alone(url: &str) -> [Ps; 3] {
+    let pool = open(url);
+    pool.run(async {
+        let store = Store::create(&pool, Config::default()).await.unwrap();
+        let mut took = [Ps(0); 3];
+        for (index, took) in BOTH.into_iter().zip(&mut took) {
+            let mut client = store.client_on(0, index).unwrap();
+            client.put(b"key", &[7; 8]).await.unwrap();
+            // The first read of a client that walks asks where the table is.
+            client.read(b"key").await.unwrap();
+            let before = pool.now();
+            client.read(b"key").await.unwrap();
+            *took = pool.now() - before;
+        }
+        let thread = pool.thread_on(0).unwrap();
+        let before = pool.now();
+        thread.alloc_on(0, 8, Permissions::READ_WRITE).await.unwrap();
+        took[2] = pool.now() - before;
+        took
+    })
+}
+
+#[test]
+fn a_read_by_the_node_is_one_round_trip() {
+    for url in ["sim:edm?nodes=4", "sim:roce?nodes=4", "sim:cxl?nodes=4"] {
+        let [_, node, call] = reads_alone(url);
+        // The bucket and the record, of 82 ns each, and a request that is some bytes longer.
+        let most = call + Ps::from_ns(2 * 82 + 20);
+        assert!(node <= most, "{node} at the node, {call} for a call on {url}");
+    }
+    let [walked, node, _] = reads_alone("sim:roce?nodes=4");
+    assert!(node < walked, "{node} at the node, {walked} walked");
+}
+
+#[test]
+fn what_is_too_long_is_refused_by_its_length() {
+    let pool = open("local:");
+    pool.run(async {
+        let store = Store::create(&pool, Config::default()).await.unwrap();
+        for index in BOTH {
+            let mut client = store.client(index);
+            let (key, value) = (vec![1; KEY_BYTES_MAX], vec![2; VALUE_BYTES_MAX]);
+            client.put(&key, &value).await.unwrap();
+            assert!(client.read(&key).await.unwrap().expect("it is there").bytes == value);
+            let error = client.put(&[0; KEY_BYTES_MAX + 1], b"").await.unwrap_err();
+            assert_eq!(error.to_string(), "a key of 8193 B: allowed are 0 to 8192");
+            let error = client.put(b"", &vec![0; VALUE_BYTES_MAX + 1]).await.unwrap_err();
+            assert!(matches!(error, Error::ValueTooLong { .. }), "{error}");
+            assert!(!error.is_retryable());
+            assert!(client.delete(&key).await.unwrap());
+        }
+    });
+}
+
+#[test]
+fn a_store_that_cannot_be_is_refused() {
+    let pool = open("sim:edm?nodes=4");
+    let create = |config| pool.run(Store::create(&pool, config)).map(|_| ()).unwrap_err();
+    let error = create(Config { memory_nodes: Some(3), ..Config::default() });
+    assert_eq!(error.to_string(), "3 memory nodes: allowed are 1 to 2");
+    for buckets in [0, 1, 3, 1 << 31] {
+        let error = create(Config { buckets, ..Config::default() });
+        let expected = format!("{buckets} buckets: allowed are powers of two, 2 to 2^30");
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
+fn a_full_pool_says_so_and_serves_what_it_has() {
+    let pool = open("local:?memory_bytes=2000000");
+    pool.run(async {
+        let store = Store::create(&pool, Config::default()).await.unwrap();
+        for index in BOTH {
+            let mut client = store.client(index);
+            let mut stored = 0_u64;
+            let error = loop {
+                match client.put(&stored.to_le_bytes(), &[1; 5000]).await {
+                    Ok(()) => stored += 1,
+                    Err(error) => break error,
+                }
+            };
+            assert!(matches!(error, Error::Pool(ethermem::Error::Full { .. })), "{error}");
+            assert!(error.is_retryable() && stored > 100, "{stored}");
+            for key in 0..stored {
+                let read = client.read(&key.to_le_bytes()).await.unwrap().expect("stored");
+                assert_eq!(read.bytes, [1; 5000]);
+                assert!(client.delete(&key.to_le_bytes()).await.unwrap());
+            }
+        }
+    });
+}
+
+#[test]
+fn a_condition_is_about_what_is_there() {
+    let pool = open("local:");
+    pool.run(async {
+        let store = Store::create(&pool, Config::default()).await.unwrap();
+        for index in [Index::Client, Index::Node] {
+            let mut client = store.client(index);
+            let refused = client.write(b"k", b"v", 0, When::Present).await.unwrap();
+            assert_eq!(refused, Written::Refused(None));
+            let Written::Done(first) = client.write(b"k", b"v", 1, When::Absent).await.unwrap()
+            else {
+                panic!("nothing was there")
+            };
+            let refused = client.write(b"k", b"w", 0, When::Absent).await.unwrap();
+            assert_eq!(refused, Written::Refused(Some(first)));
+            let second = client.write(b"k", b"w", 2, When::Is(first)).await.unwrap();
+            let Written::Done(second) = second else { panic!("{second:?}") };
+            let refused = client.delete_when(b"k", When::Is(first)).await.unwrap();
+            assert_eq!(refused, Written::Refused(Some(second)));
+            assert!(client.delete_when(b"k", When::Is(second)).await.unwrap().is_done());
+        }
+    });
+}

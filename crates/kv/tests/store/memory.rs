@@ -1,0 +1,72 @@
+//! What becomes of the memory of old values, and of counters that many threads change.
+
+use ethermem_kv::{Config, Index, Store, When};
+
+use crate::{BOTH, open};
+
+#[test]
+fn overwriting_and_deleting_takes_no_memory_in_the_end() {
+    for index in BOTH {
+        // Room for a thousand values at most, of which a million bytes are written ten times.
+        let pool = open("local:?memory_bytes=1500000");
+        pool.run(async {
+            let store = Store::create(&pool, Config::default()).await.unwrap();
+            let mut client = store.client(index);
+            for round in 0..200_u64 {
+                for key in 0..50_u64 {
+                    let bytes = vec![round as u8; 1000 + key as usize];
+                    client.put(&key.to_le_bytes(), &bytes).await.unwrap();
+                    if round % 3 == 0 {
+                        assert!(client.delete(&key.to_le_bytes()).await.unwrap());
+                    }
+                }
+            }
+            let statistics = client.statistics().await.unwrap();
+            assert!(statistics.used_bytes <= statistics.heap_bytes, "{statistics:?}");
+            assert!(statistics.heap_bytes < 800_000, "{statistics:?}");
+        });
+    }
+}
+
+#[test]
+fn no_change_is_lost_between_threads_of_the_machine() {
+    const THREADS: u64 = 4;
+    const EACH: u64 = 2000;
+    let pool = open("local:");
+    let store = pool.run(Store::create(&pool, Config::default())).unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..THREADS {
+            let (mut client, pool) = (store.client(BOTH[number as usize % 2]), &pool);
+            scope.spawn(move || {
+                for at in 0..EACH {
+                    pool.run(async {
+                        add_one(&mut client).await;
+                        let key = [number, at].map(u64::to_le_bytes).concat();
+                        client.put(&key, &key).await.unwrap();
+                    });
+                }
+            });
+        }
+    });
+    pool.run(async {
+        let mut client = store.client(Index::Client);
+        let count = client.read(b"counter").await.unwrap().expect("it was made").bytes;
+        assert_eq!(count, (THREADS * EACH).to_le_bytes());
+        assert_eq!(client.statistics().await.unwrap().keys, THREADS * EACH + 1);
+    });
+}
+
+/// Reads, and writes if nobody has written since.
+async fn add_one(client: &mut ethermem_kv::Client) {
+    loop {
+        let read = client.read(b"counter").await.unwrap();
+        let count = read.as_ref().map_or(0, |value| {
+            u64::from_le_bytes(value.bytes[..].try_into().expect("a word was written"))
+        });
+        let when = read.map_or(When::Absent, |value| When::Is(value.version));
+        let new = (count + 1).to_le_bytes();
+        if client.write(b"counter", &new, 0, when).await.unwrap().is_done() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Long values that are written while they are read.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::{BOTH, crowded, open};
+
+/// Several messages on every fabric.
+const LENGTHS: [usize; 3] = [3000, 150_000, 1_500_000];
+
+#[test]
+fn a_value_is_read_whole_while_it_is_replaced() {
+    for url in ["sim:edm?nodes=6&memory_nodes=1", "sim:roce?nodes=6&memory_nodes=1"] {
+        let pool = open(url);
+        let store = pool.run(crowded(&pool));
+        let (tasks, reads, retries) = (pool.tasks(), Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+        for (number, index) in BOTH.into_iter().enumerate() {
+            let mut writer = store.client(index);
+            tasks.spawn(async move {
+                for round in 0..30_u8 {
+                    let length = LENGTHS[usize::from(round) % LENGTHS.len()];
+                    let byte = round * 2 + number as u8;
+                    writer.put(b"value", &vec![byte; length]).await.unwrap();
+                }
+            });
+            let (mut reader, reads, retries) =
+                (store.client(index), reads.clone(), retries.clone());
+            tasks.spawn(async move {
+                for _ in 0..60 {
+                    let Some(read) = reader.read(b"value").await.unwrap() else { continue };
+                    assert!(LENGTHS.contains(&read.bytes.len()), "{} B", read.bytes.len());
+                    assert!(read.bytes.iter().all(|byte| *byte == read.bytes[0]), "torn");
+                    reads.set(reads.get() + 1);
+                }
+                retries.set(retries.get() + reader.retries());
+            });
+        }
+        tasks.run();
+        assert!(reads.get() > 50, "{} reads", reads.get());
+        // Otherwise nothing was met that could have been torn.
+        assert!(retries.get() > 0, "no read met a replaced value on {url}");
+    }
+}
