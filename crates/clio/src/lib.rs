@@ -3,3 +3,4 @@
 //! all randomness, and do no I/O.
 
 pub mod memory;
+pub mod node;

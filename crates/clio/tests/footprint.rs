@@ -1,7 +1,9 @@
 //! How much memory the node needs for itself, computed from what is really built.
 
 use ethermem_clio::memory::{AddressMap, Footprint, HashKey, MemoryConfig, PageSize};
-use ethermem_units::Bytes;
+use ethermem_clio::node::{Node, NodeConfig, Quota};
+use ethermem_units::{Bytes, Ns};
+use ethermem_wire::clio::{Epoch, Protection, SenderId, TenantId};
 
 fn footprint(memory: u64, page: PageSize) -> Footprint {
     let memory = Bytes(memory);
@@ -25,4 +27,38 @@ fn what_is_on_the_fast_path_does_not_grow_with_memory() {
     let small = footprint(1 << 33, PageSize::Mib4);
     let large = footprint(1 << 42, PageSize::Mib4);
     assert_eq!(small.fast_path_bytes, large.fast_path_bytes);
+}
+
+/// The paper's board has 1.5 MB for 4 TB. What grows with memory is the page table alone, which is
+/// in memory, so a small node tells what a large one uses.
+#[test]
+fn the_fast_path_of_10_000_processes_fits_1_5_mb() {
+    let page = PageSize::Kib4;
+    let memory = MemoryConfig {
+        memory: Bytes(2048 * page.bytes()),
+        page,
+        tlb_entries: 4096,
+        fault_buffer_pages: 1024,
+    };
+    let tenants = (0..100).map(|tenant| (TenantId(tenant), Quota::UNLIMITED)).collect();
+    let config = NodeConfig {
+        memory,
+        key: HashKey([1, 2]),
+        epoch: Epoch(1),
+        sender: SenderId(1),
+        protection: Protection::Gcm,
+        data_bytes_max: 8192,
+        processes_max: 10_000,
+        recent_requests: 1 << 14,
+        lifetime_max: Ns(10_000_000),
+        keep: Ns(1_000_000_000),
+        lease: Ns(10_000_000_000),
+        tenants,
+    };
+    let node = Node::new(config, vec![0; 2048 * 4096]).expect("a node can be so");
+    let bytes = node.footprint().fast_path_bytes;
+    let large = footprint(1 << 42, PageSize::Mib4).fast_path_bytes;
+    assert_eq!(node.memory().map().footprint().fast_path_bytes, large);
+    assert!(bytes <= 1_500_000, "{bytes} B");
+    assert!(bytes >= 10_000 * 16 + (1 << 14) * 32 + 4096 * 16, "all of it is counted: {bytes} B");
 }

@@ -24,11 +24,25 @@ const RUN_BITS: u32 = 6;
 impl HashKey {
     /// The bucket of a page among `mask + 1`, a power of two.
     pub(crate) fn bucket(self, page: PageKey, mask: u64) -> usize {
-        let mut hasher = SipHasher13::new_with_keys(self.0[0], self.0[1]);
-        hasher.write_u64(page.bits() >> RUN_BITS);
-        let within = page.bits() & ((1 << RUN_BITS) - 1);
-        (hasher.finish().wrapping_add(within) & mask) as usize
+        run(self.hasher(), page.bits(), mask)
     }
+
+    /// The same for any two numbers, of which the second counts something.
+    pub(crate) fn place(self, what: u64, number: u64, mask: u64) -> usize {
+        let mut hasher = self.hasher();
+        hasher.write_u64(what);
+        run(hasher, number, mask)
+    }
+
+    fn hasher(self) -> SipHasher13 {
+        SipHasher13::new_with_keys(self.0[0], self.0[1])
+    }
+}
+
+fn run(mut hasher: SipHasher13, number: u64, mask: u64) -> usize {
+    hasher.write_u64(number >> RUN_BITS);
+    let within = number & ((1 << RUN_BITS) - 1);
+    (hasher.finish().wrapping_add(within) & mask) as usize
 }
 
 #[cfg(test)]

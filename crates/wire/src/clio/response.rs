@@ -3,7 +3,7 @@
 use ethermem_units::Bytes;
 
 use super::envelope::Epoch;
-use super::octets::{NoRoom, Reader, Writer};
+use super::octets::{LENGTH_AT, NoRoom, Reader, Writer};
 use super::opcode::ClioOpcode;
 use super::request::{Malformed, PacketError, Packets, RequestId};
 use super::status::ClioStatus;
@@ -115,6 +115,18 @@ impl<'a> ResponsePacket<'a> {
         writer.u64(self.request.0);
         self.reply.emit(&mut writer);
         writer.end_packet()
+    }
+
+    /// Writes the header of a packet that is all of `packet` and whose data are in it already.
+    ///
+    /// # Errors
+    /// [`NoRoom`]; also for a packet of more than 65,535 B.
+    pub fn emit_around(&self, packet: &mut [u8]) -> Result<(), NoRoom> {
+        let (needed, room) = (packet.len(), usize::from(u16::MAX));
+        let length = u16::try_from(needed).map_err(|_| NoRoom { needed, room })?;
+        self.emit(packet)?;
+        packet[LENGTH_AT..][..2].copy_from_slice(&length.to_le_bytes());
+        Ok(())
     }
 }
 

@@ -1,0 +1,204 @@
+//! What each request does, but reads: the fast path's writes, atomics and locks, and the slow path.
+
+use ethermem_units::Ns;
+use ethermem_wire::RmwOperation;
+use ethermem_wire::clio::{ClioStatus, Permissions, ProcessId, Request};
+
+use super::machine::{Busy, Node};
+use super::recent::Outcome;
+use super::tenants::Tenant;
+use crate::memory::{AccessError, AllocateError, ShareError, SpaceId};
+
+/// Who asks: its space, itself, and its tenant.
+type Asker = (SpaceId, ProcessId, Tenant);
+
+/// What a lock's word says while a process holds it.
+fn lock_word(process: ProcessId, holder: u32) -> u64 {
+    u64::from(process.0) << 32 | u64::from(holder)
+}
+
+fn refused(status: ClioStatus, detail: u64) -> Outcome {
+    Outcome::Refused(status, detail)
+}
+
+/// 0 is anywhere.
+fn wanted(at: u64) -> Option<u64> {
+    (at != 0).then_some(at)
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
+    pub(super) fn dispatch(&mut self, now: Ns, asker: Asker, body: &Request<'_>) -> Outcome {
+        let (space, process, _) = asker;
+        match *body {
+            Request::Write { address, data } => self.write(space, address, data),
+            Request::Modify { address, operation } => self.modify(space, address, operation),
+            Request::TestAndSet { address } => self.modify(space, address, RmwOperation::Swap(1)),
+            Request::Lock { address, holder } => {
+                self.lock(now, space, address, lock_word(process, holder))
+            }
+            Request::Unlock { address, holder } => {
+                self.unlock(space, address, lock_word(process, holder))
+            }
+            // A request is done before the next is looked at.
+            Request::Fence | Request::KeepAlive => Outcome::Done,
+            Request::Allocate { bytes, at, permissions } => {
+                self.allocate(asker, bytes, wanted(at), permissions)
+            }
+            Request::Free { address } => self.release(asker, address),
+            Request::Share { address, at, with, permissions } => {
+                self.share(now, asker, address, (with, wanted(at), permissions))
+            }
+            Request::EndProcess => {
+                self.end_process(space);
+                Outcome::Done
+            }
+            Request::Offload { .. } => refused(ClioStatus::NoSuchOffload, 0),
+            Request::CreateProcess
+            | Request::Read { .. }
+            | Request::Hello
+            | Request::Acknowledge(_) => unreachable!("it has a way of its own"),
+        }
+    }
+
+    pub(super) fn access_refused(&mut self, error: AccessError) -> Outcome {
+        let status = match error {
+            AccessError::Unmapped => ClioStatus::Unmapped,
+            AccessError::Permission => ClioStatus::Permission,
+            AccessError::Misaligned => ClioStatus::Misaligned,
+            AccessError::Length => ClioStatus::BadLength,
+            AccessError::Dry => return self.busy(Busy::Pages),
+        };
+        refused(status, 0)
+    }
+
+    fn write(&mut self, space: SpaceId, address: u64, data: &[u8]) -> Outcome {
+        let most = self.config.data_bytes_max;
+        if data.len() > most as usize {
+            return refused(ClioStatus::BadLength, most.into());
+        }
+        let written = self.memory.write(space, address, data);
+        written.map_or_else(|error| self.access_refused(error), |()| Outcome::Done)
+    }
+
+    fn modify(&mut self, space: SpaceId, address: u64, operation: RmwOperation) -> Outcome {
+        let before = self.memory.modify(space, address, operation);
+        before.map_or_else(|error| self.access_refused(error), Outcome::Word)
+    }
+
+    /// Takes a lock that is free, or that a process holds which is no more. Its word names its
+    /// holder, so nothing need be kept of who holds what.
+    fn lock(&mut self, now: Ns, space: SpaceId, address: u64, own: u64) -> Outcome {
+        let take = |expected| RmwOperation::CompareAndSwap { expected, desired: own };
+        let found = match self.memory.modify(space, address, take(0)) {
+            Ok(0) => return Outcome::Done,
+            Ok(found) => found,
+            Err(error) => return self.access_refused(error),
+        };
+        let holder = ProcessId((found >> 32) as u32);
+        if self.processes.alive(now, holder).is_some() {
+            return refused(ClioStatus::Held, found);
+        }
+        let taken = self.memory.modify(space, address, take(found));
+        debug_assert_eq!(taken, Ok(found), "nothing came between");
+        Outcome::OwnerDied
+    }
+
+    fn unlock(&mut self, space: SpaceId, address: u64, own: u64) -> Outcome {
+        let give = RmwOperation::CompareAndSwap { expected: own, desired: 0 };
+        match self.memory.modify(space, address, give) {
+            Ok(found) if found == own => Outcome::Done,
+            Ok(found) => refused(ClioStatus::NotHeld, found),
+            Err(error) => self.access_refused(error),
+        }
+    }
+
+    fn allocate(
+        &mut self,
+        (space, _, tenant): Asker,
+        bytes: u64,
+        at: Option<u64>,
+        permissions: Permissions,
+    ) -> Outcome {
+        let left = self.tenants.memory_left(tenant);
+        let page_bytes = self.config.memory.page.bytes();
+        let Some(whole) = bytes.checked_next_multiple_of(page_bytes) else {
+            return refused(ClioStatus::Full, self.memory.map().free_bytes());
+        };
+        if whole > left {
+            return refused(ClioStatus::Quota, left);
+        }
+        match self.memory.map_mut().allocate(space, bytes, at, permissions) {
+            Ok(allocated) => {
+                self.tenants.take_memory(tenant, whole);
+                Outcome::Address(allocated.address)
+            }
+            Err(error) => allocate_refused(error),
+        }
+    }
+
+    fn release(&mut self, (space, _, tenant): Asker, address: u64) -> Outcome {
+        let owned = self.memory.map().owned_pages(space, address).unwrap_or(0);
+        match self.memory.map_mut().release(space, address) {
+            Ok(()) => {
+                self.tenants.give_memory(tenant, owned * self.config.memory.page.bytes());
+                Outcome::Done
+            }
+            Err(_) => refused(ClioStatus::Unmapped, 0),
+        }
+    }
+
+    fn share(
+        &mut self,
+        now: Ns,
+        (space, _, tenant): Asker,
+        address: u64,
+        (with, at, permissions): (ProcessId, Option<u64>, Permissions),
+    ) -> Outcome {
+        let other = self.processes.alive(now, with);
+        // Addresses of another tenant's processes are theirs to give out.
+        let Some(other) = other.filter(|&other| self.processes.tenant(other) == tenant) else {
+            return refused(ClioStatus::NoSuchProcess, with.0.into());
+        };
+        match self.memory.share((space, address), other, at, permissions) {
+            Ok(address) => Outcome::Address(address),
+            Err(ShareError::NotOwned(_)) => refused(ClioStatus::Unmapped, 0),
+            Err(ShareError::Permission { .. }) => refused(ClioStatus::Permission, 0),
+            Err(ShareError::Address(error)) => allocate_refused(error),
+        }
+    }
+
+    pub(super) fn create_process(&mut self, now: Ns, tenant: Tenant) -> Outcome {
+        if !self.tenants.take_process(tenant) {
+            return refused(ClioStatus::Quota, 0);
+        }
+        match self.processes.create(now, tenant) {
+            Some(process) => Outcome::Created(process),
+            None => {
+                self.tenants.give_process(tenant);
+                self.busy(Busy::Processes)
+            }
+        }
+    }
+
+    /// Takes back all that a process has. Its locks are free once it is gone.
+    pub(super) fn end_process(&mut self, space: SpaceId) {
+        let tenant = self.processes.tenant(space);
+        let before = self.memory.map().free_bytes();
+        self.memory.map_mut().release_all(space);
+        self.tenants.give_memory(tenant, self.memory.map().free_bytes() - before);
+        self.tenants.give_process(tenant);
+        self.processes.remove(space);
+    }
+}
+
+fn allocate_refused(error: AllocateError) -> Outcome {
+    match error {
+        AllocateError::Empty => refused(ClioStatus::BadLength, 0),
+        AllocateError::Full { free } => refused(ClioStatus::Full, free),
+        AllocateError::BadAddress { .. } | AllocateError::Taken { .. } => {
+            refused(ClioStatus::AddressTaken, 0)
+        }
+        AllocateError::Overflows { page } => refused(ClioStatus::AddressOverflows, page),
+        AllocateError::NoRange { tried } => refused(ClioStatus::AddressOverflows, tried.into()),
+    }
+}

@@ -1,0 +1,431 @@
+//! Datagrams in, answers out: what decides whether a request is executed at all.
+
+use ethermem_units::Ns;
+use ethermem_wire::clio::{
+    AcknowledgedIds, ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch,
+    Malformed, NodeFacts, PacketError, Packets, ProcessId, Protection, RESPONSE_BYTES, Reply,
+    Request, RequestId, RequestPacket, ResponsePacket, SenderId,
+};
+
+use super::config::{NodeConfig, NodeConfigError};
+use super::processes::Processes;
+use super::recent::{Known, Outcome, Recent};
+use super::tenants::{Tenant, Tenants};
+use crate::memory::{Footprint, VirtualMemory};
+
+/// Longest body of an answer but those that carry data.
+const SHORT_ANSWER_BYTES: usize = RESPONSE_BYTES + 32;
+/// Places that are looked at for a lapsed lease, each time.
+const SWEEP_PLACES: usize = 64;
+
+/// Which room a node did not have: the detail of [`ClioStatus::Busy`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Busy {
+    /// No page is ready for a first touch.
+    Pages = 1,
+    /// No place to remember the request.
+    Recent = 2,
+    /// The answers of a datagram are more than a datagram.
+    Answer = 3,
+    /// No place for a process.
+    Processes = 4,
+}
+
+/// What happened since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeCounters {
+    /// Datagrams that came.
+    pub datagrams: u64,
+    /// Datagrams that are none, or of another version.
+    pub dropped_malformed: u64,
+    /// Datagrams whose check failed.
+    pub dropped_corrupt: u64,
+    /// Datagrams that are protected otherwise than the node wants.
+    pub dropped_protection: u64,
+    /// Datagrams of tenants that nobody knows.
+    pub dropped_tenant: u64,
+    /// Requests that came, good or not.
+    pub requests: u64,
+    /// Requests that were executed.
+    pub executed: u64,
+    /// Requests that had been executed before, and were answered from memory.
+    pub repeated: u64,
+    /// Requests that were refused because their time was over.
+    pub expired: u64,
+    /// Requests that were refused because there was no room of some kind.
+    pub busy: u64,
+    /// Requests over their tenant's rate.
+    pub over_rate: u64,
+    /// Requests to another life of the node.
+    pub wrong_epoch: u64,
+    /// Requests that were not executed, and for whose refusal the answer had no room.
+    pub unanswered: u64,
+    /// Processes whose lease ended.
+    pub lapsed: u64,
+}
+
+/// A memory node: see the module of the same name.
+pub struct Node<B> {
+    pub(super) config: NodeConfig,
+    pub(super) memory: VirtualMemory<B>,
+    pub(super) processes: Processes,
+    pub(super) tenants: Tenants,
+    recent: Recent,
+    counters: NodeCounters,
+    sequence: u64,
+}
+
+/// One request, and where it came from.
+struct Arrived {
+    now: Ns,
+    sender: SenderId,
+    tenant: Tenant,
+    epoch: Epoch,
+    /// The end of its datagram's life.
+    until: Ns,
+}
+
+/// Where the answers of a datagram are put.
+struct Answers<'a> {
+    into: &'a mut [u8],
+    used: usize,
+    /// Answers that had no room.
+    left_out: u64,
+}
+
+impl Answers<'_> {
+    fn room(&self) -> usize {
+        self.into.len() - self.used
+    }
+
+    /// Leaves an answer out that has no room: the client asks again.
+    fn put(&mut self, answer: &ResponsePacket<'_>) {
+        match answer.emit(&mut self.into[self.used..]) {
+            Ok(bytes) => self.used += bytes,
+            Err(_) => self.left_out += 1,
+        }
+    }
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
+    /// A node with the memory that `bytes` are, which must be zeros.
+    ///
+    /// # Errors
+    /// [`NodeConfigError`].
+    ///
+    /// # Panics
+    /// If `bytes` are not as many as the configuration says.
+    pub fn new(config: NodeConfig, bytes: B) -> Result<Node<B>, NodeConfigError> {
+        config.check()?;
+        Ok(Node {
+            memory: VirtualMemory::new(&config.memory, config.key, bytes)?,
+            processes: Processes::new(config.processes_max, config.lease),
+            tenants: Tenants::new(&config.tenants),
+            recent: Recent::new(config.recent_requests, config.key),
+            counters: NodeCounters::default(),
+            sequence: 0,
+            config,
+        })
+    }
+
+    /// What happened since the start.
+    #[must_use]
+    pub fn counters(&self) -> NodeCounters {
+        self.counters
+    }
+
+    /// Its memory, to look at.
+    #[must_use]
+    pub fn memory(&self) -> &VirtualMemory<B> {
+        &self.memory
+    }
+
+    /// Processes that were made and are not ended.
+    #[must_use]
+    pub fn processes(&self) -> usize {
+        self.processes.count()
+    }
+
+    /// What the node needs for itself: the page table, and all else that a request on the fast path
+    /// may use.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        let mut footprint = self.memory.map().footprint();
+        footprint.fast_path_bytes += self.processes.fast_path_bytes();
+        footprint.fast_path_bytes += self.tenants.bytes() + self.recent.bytes();
+        footprint
+    }
+
+    /// A datagram with no check of its own, or with a CRC. Its answer is written into `answer`,
+    /// which is as long as an answer may be, and its length is given; 0 is none.
+    ///
+    /// What is protected by AES-GCM is opened and sealed by who has the keys, with
+    /// [`Node::on_packets`] between.
+    pub fn on_datagram(&mut self, now: Ns, datagram: &[u8], answer: &mut [u8]) -> usize {
+        self.counters.datagrams += 1;
+        let trailer = self.config.protection.trailer_bytes();
+        let Some(end) = answer.len().checked_sub(trailer).filter(|&end| end > ENVELOPE_BYTES)
+        else {
+            return 0;
+        };
+        let (envelope, used) = match Envelope::open(datagram) {
+            Ok(opened) if opened.envelope.protection != self.config.protection => {
+                self.counters.dropped_protection += 1;
+                return 0;
+            }
+            Ok(opened) => {
+                let packets = &datagram[opened.packets];
+                let into = &mut answer[ENVELOPE_BYTES..end];
+                (opened.envelope, self.on_packets(now, &opened.envelope, packets, into))
+            }
+            Err(EnvelopeError::Corrupt { envelope, .. }) => {
+                self.counters.dropped_corrupt += 1;
+                // A forged datagram must not make the node send more than it gets.
+                let end = end.min(datagram.len().saturating_sub(trailer)).max(ENVELOPE_BYTES);
+                (envelope, nack(&envelope, &mut answer[ENVELOPE_BYTES..end]))
+            }
+            Err(_) => {
+                self.counters.dropped_malformed += 1;
+                return 0;
+            }
+        };
+        if used == 0 {
+            return 0;
+        }
+        let front = self.answer_envelope(now, &envelope);
+        let sealed =
+            front.emit(answer).and_then(|front_bytes| front.seal(answer, front_bytes + used));
+        sealed.expect("room was left for envelope and trailer")
+    }
+
+    /// The envelope of the answer to a datagram. Each has a sequence number of its own.
+    pub fn answer_envelope(&mut self, now: Ns, asked: &Envelope) -> Envelope {
+        self.sequence += 1;
+        Envelope {
+            protection: self.config.protection,
+            tenant: asked.tenant,
+            epoch: self.config.epoch,
+            sender: self.config.sender,
+            sequence: self.sequence,
+            clock: now,
+        }
+    }
+
+    /// The packets of a datagram that was checked; the packets of its answer are written into
+    /// `into`, and their length is given.
+    pub fn on_packets(
+        &mut self,
+        now: Ns,
+        envelope: &Envelope,
+        packets: &[u8],
+        into: &mut [u8],
+    ) -> usize {
+        let Some(tenant) = self.tenants.find(envelope.tenant) else {
+            self.counters.dropped_tenant += 1;
+            return 0;
+        };
+        let (sender, epoch, until) = (envelope.sender, envelope.epoch, envelope.clock);
+        let arrived = Arrived { now, sender, tenant, epoch, until };
+        let mut answers = Answers { into, used: 0, left_out: 0 };
+        for packet in Packets::new(packets) {
+            self.counters.requests += 1;
+            match packet {
+                Ok(packet) => self.on_request(&arrived, &packet, &mut answers),
+                Err(PacketError::Refused { request, attempt, opcode, problem }) => {
+                    let status = match problem {
+                        Malformed::Opcode(_) => ClioStatus::UnknownOpcode,
+                        _ => ClioStatus::Malformed,
+                    };
+                    let reply = Reply::Refused(status, 0);
+                    answers.put(&ResponsePacket { opcode, attempt, request, reply });
+                }
+                Err(PacketError::Truncated { .. }) => self.counters.dropped_malformed += 1,
+            }
+        }
+        self.counters.unanswered += answers.left_out;
+        answers.used
+    }
+
+    fn on_request(
+        &mut self,
+        arrived: &Arrived,
+        packet: &RequestPacket<'_>,
+        answers: &mut Answers<'_>,
+    ) {
+        let opcode = packet.body.opcode() as u8;
+        let (attempt, request) = (packet.attempt, packet.request);
+        let answer = |reply| ResponsePacket { opcode, attempt, request, reply };
+        if packet.body.opcode() == ClioOpcode::Hello {
+            return answers.put(&answer(Reply::Facts(self.facts())));
+        }
+        if let Some(refused) = self.refuse(arrived) {
+            return answers.put(&answer(refused.into()));
+        }
+        if packet.acknowledged != RequestId::NONE {
+            self.recent.acknowledge(arrived.sender, packet.acknowledged, arrived.until);
+        }
+        match packet.body {
+            Request::Acknowledge(ids) => self.acknowledge(arrived, ids),
+            Request::Read { address, bytes } => {
+                self.read(arrived, packet, (address, bytes), answers)
+            }
+            _ => {
+                let outcome = if answers.room() < SHORT_ANSWER_BYTES {
+                    self.busy(Busy::Answer)
+                } else {
+                    self.once(arrived, packet)
+                };
+                answers.put(&answer(outcome.into()));
+            }
+        }
+    }
+
+    /// What holds for all requests of a datagram alike, but is counted for each.
+    fn refuse(&mut self, arrived: &Arrived) -> Option<Outcome> {
+        let Arrived { now, until, .. } = *arrived;
+        if arrived.epoch != self.config.epoch {
+            self.counters.wrong_epoch += 1;
+            let epoch = self.config.epoch.0.into();
+            return Some(Outcome::Refused(ClioStatus::WrongEpoch, epoch));
+        }
+        if now > until || until > now.saturating_add(self.config.lifetime_max) {
+            self.counters.expired += 1;
+            return Some(Outcome::Refused(ClioStatus::Expired, now.0));
+        }
+        if !self.tenants.request(now, arrived.tenant) {
+            self.counters.over_rate += 1;
+            return Some(Outcome::Refused(ClioStatus::Quota, 0));
+        }
+        None
+    }
+
+    fn acknowledge(&mut self, arrived: &Arrived, ids: AcknowledgedIds<'_>) {
+        ids.iter().for_each(|id| self.recent.acknowledge(arrived.sender, id, arrived.until));
+    }
+
+    /// Reads straight into the answer.
+    fn read(
+        &mut self,
+        arrived: &Arrived,
+        packet: &RequestPacket<'_>,
+        (address, bytes): (u64, u32),
+        answers: &mut Answers<'_>,
+    ) {
+        let (attempt, request) = (packet.attempt, packet.request);
+        let opcode = ClioOpcode::Read as u8;
+        let refused =
+            |outcome: Outcome| ResponsePacket { opcode, attempt, request, reply: outcome.into() };
+        let process = self.processes.heard(arrived.now, packet.process, arrived.tenant);
+        let Some(space) = process else {
+            return answers.put(&refused(no_such_process(packet.process)));
+        };
+        let most = self.config.data_bytes_max;
+        if bytes == 0 || bytes > most {
+            let status = ClioStatus::BadLength;
+            return answers.put(&refused(Outcome::Refused(status, most.into())));
+        }
+        let whole = RESPONSE_BYTES + bytes as usize;
+        if answers.room() < whole {
+            let outcome = self.busy(Busy::Answer);
+            return answers.put(&refused(outcome));
+        }
+        let data = answers.used + RESPONSE_BYTES..answers.used + whole;
+        match self.memory.read(space, address, &mut answers.into[data]) {
+            Ok(()) => {
+                self.counters.executed += 1;
+                let front = ResponsePacket { opcode, attempt, request, reply: Reply::Bytes(&[]) };
+                let end = answers.used + whole;
+                let packet = &mut answers.into[answers.used..end];
+                front.emit_around(packet).expect("there is room, and it fits a packet");
+                answers.used = end;
+            }
+            Err(error) => {
+                let outcome = self.access_refused(error);
+                answers.put(&refused(outcome));
+            }
+        }
+    }
+
+    /// Executes what is not a read; what changes something, once.
+    fn once(&mut self, arrived: &Arrived, packet: &RequestPacket<'_>) -> Outcome {
+        if packet.body.opcode().is_repeatable() {
+            return self.execute(arrived.now, arrived.tenant, packet);
+        }
+        let name = (arrived.sender, packet.request);
+        let place = match self.recent.find(arrived.now, name.0, name.1) {
+            Known::Executed(outcome) => {
+                self.counters.repeated += 1;
+                return outcome;
+            }
+            Known::Full => return self.busy(Busy::Recent),
+            Known::New(place) => place,
+        };
+        let outcome = self.execute(arrived.now, arrived.tenant, packet);
+        // What found no room did nothing, and may be tried again.
+        if !matches!(outcome, Outcome::Refused(ClioStatus::Busy, _)) {
+            let until = arrived.now.saturating_add(self.config.keep);
+            self.recent.keep(place, name, until, outcome);
+        }
+        outcome
+    }
+
+    fn execute(&mut self, now: Ns, tenant: Tenant, packet: &RequestPacket<'_>) -> Outcome {
+        if packet.body == Request::CreateProcess {
+            self.counters.executed += 1;
+            return self.create_process(now, tenant);
+        }
+        let Some(space) = self.processes.heard(now, packet.process, tenant) else {
+            return no_such_process(packet.process);
+        };
+        self.counters.executed += 1;
+        self.dispatch(now, (space, packet.process, tenant), &packet.body)
+    }
+
+    pub(super) fn busy(&mut self, what: Busy) -> Outcome {
+        self.counters.busy += 1;
+        Outcome::Refused(ClioStatus::Busy, what as u64)
+    }
+
+    fn facts(&self) -> NodeFacts {
+        NodeFacts {
+            epoch: self.config.epoch,
+            page_bytes: self.config.memory.page.bytes() as u32,
+            data_bytes_max: self.config.data_bytes_max,
+            lifetime_us_max: u32::try_from(self.config.lifetime_max.0 / 1000).unwrap_or(u32::MAX),
+            memory: self.config.memory.memory,
+            lease_ms: self.config.lease.0 / 1_000_000,
+        }
+    }
+
+    /// What need not be done at once: pages are made ready, about so many bytes of them, and the
+    /// memory of a process whose lease is over is taken back. To be called between datagrams;
+    /// whether there is more to do at once.
+    pub fn tend(&mut self, now: Ns, budget_bytes: u64) -> bool {
+        self.memory.refill(budget_bytes);
+        let lapsed = self.processes.lapsed(now, SWEEP_PLACES);
+        if let Some(space) = lapsed {
+            self.counters.lapsed += 1;
+            self.end_process(space);
+        }
+        lapsed.is_some() || self.memory.map().wants_refill()
+    }
+}
+
+fn no_such_process(process: ProcessId) -> Outcome {
+    Outcome::Refused(ClioStatus::NoSuchProcess, process.0.into())
+}
+
+/// The answer to a datagram that was changed on its way.
+fn nack(envelope: &Envelope, into: &mut [u8]) -> usize {
+    if envelope.protection != Protection::Crc {
+        return 0;
+    }
+    let nack = ResponsePacket {
+        opcode: ClioOpcode::Nack as u8,
+        attempt: 0,
+        request: RequestId::NONE,
+        reply: Reply::Refused(ClioStatus::Corrupt, envelope.sequence),
+    };
+    nack.emit(into).unwrap_or(0)
+}

@@ -1,0 +1,15 @@
+//! What a memory node does with each datagram (sections 4.4 and 4.5 of Clio's paper).
+//!
+//! A request is executed when it comes, whole, and answered by one packet. No state grows with
+//! clients: processes have places in a table of fixed size, and so do the requests that must not
+//! be executed twice. `docs/internals/clio-node.md` has the invariants.
+
+mod config;
+mod execute;
+mod machine;
+mod processes;
+mod recent;
+mod tenants;
+
+pub use config::{NodeConfig, NodeConfigError, Quota, RECENT_WAYS};
+pub use machine::{Busy, Node, NodeCounters};

@@ -1,0 +1,169 @@
+//! Requests that were executed and must not be again, with their results.
+//!
+//! Clio's paper has a ring for it (section 4.5). In a ring one result that nobody acknowledges
+//! holds up all behind it until its time is over; here each is forgotten when its own time is.
+
+use ethermem_units::Ns;
+use ethermem_wire::clio::{ClioStatus, ProcessId, Reply, RequestId, SenderId};
+
+use super::config::RECENT_WAYS;
+use crate::memory::HashKey;
+
+/// A result in a few bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Done,
+    OwnerDied,
+    Word(u64),
+    Address(u64),
+    Created(ProcessId),
+    Refused(ClioStatus, u64),
+}
+
+impl From<Outcome> for Reply<'static> {
+    fn from(outcome: Outcome) -> Reply<'static> {
+        match outcome {
+            Outcome::Done => Reply::Done,
+            Outcome::OwnerDied => Reply::OwnerDied,
+            Outcome::Word(word) => Reply::Word(word),
+            Outcome::Address(address) => Reply::Address(address),
+            Outcome::Created(process) => Reply::Created(process),
+            Outcome::Refused(status, detail) => Reply::Refused(status, detail),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    sender: SenderId,
+    request: RequestId,
+    /// Until then, included, a copy of the request may come.
+    until: Ns,
+    outcome: Outcome,
+}
+
+/// See the module: sets, each with [`RECENT_WAYS`] places.
+pub(super) struct Recent {
+    sets: Box<[[Entry; RECENT_WAYS]]>,
+    key: HashKey,
+}
+
+/// A place for the result of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    set: usize,
+    way: usize,
+}
+
+/// What is known of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Known {
+    /// It was executed.
+    Executed(Outcome),
+    /// It was not, and its result can go there.
+    New(Place),
+    /// It was not, and there is no place for its result.
+    Full,
+}
+
+impl Recent {
+    pub(super) fn new(requests: u32, key: HashKey) -> Recent {
+        let none = Entry {
+            sender: SenderId(0),
+            request: RequestId::NONE,
+            until: Ns::ZERO,
+            outcome: Outcome::Done,
+        };
+        let sets = requests as usize / RECENT_WAYS;
+        Recent { sets: vec![[none; RECENT_WAYS]; sets].into_boxed_slice(), key }
+    }
+
+    /// What is known of a request.
+    pub(super) fn find(&self, now: Ns, sender: SenderId, request: RequestId) -> Known {
+        let set = self.set(sender, request);
+        let mut free = None;
+        for (way, entry) in self.sets[set].iter().enumerate() {
+            let kept = entry.request != RequestId::NONE && now <= entry.until;
+            if kept && entry.request == request && entry.sender == sender {
+                return Known::Executed(entry.outcome);
+            }
+            if !kept {
+                free = Some(Place { set, way });
+            }
+        }
+        free.map_or(Known::Full, Known::New)
+    }
+
+    /// Keeps the result of a request that was just found to be new.
+    pub(super) fn keep(
+        &mut self,
+        place: Place,
+        (sender, request): (SenderId, RequestId),
+        until: Ns,
+        outcome: Outcome,
+    ) {
+        self.sets[place.set][place.way] = Entry { sender, request, until, outcome };
+    }
+
+    /// No copy of the request comes after `until`, and nobody wants its result.
+    pub(super) fn acknowledge(&mut self, sender: SenderId, request: RequestId, until: Ns) {
+        let set = self.set(sender, request);
+        let mut entries = self.sets[set].iter_mut();
+        if let Some(entry) = entries.find(|e| e.request == request && e.sender == sender) {
+            entry.until = until.min(entry.until);
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.sets)
+    }
+
+    /// Requests that follow each other are in sets that follow each other, and where a run of them
+    /// begins no sender knows: none can fill a set to keep others out.
+    fn set(&self, sender: SenderId, request: RequestId) -> usize {
+        self.key.place(sender.0, request.0, self.sets.len() as u64 - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SENDER: SenderId = SenderId(7);
+
+    fn new(recent: &Recent, now: u64, request: u64) -> Option<Place> {
+        match recent.find(Ns(now), SENDER, RequestId(request)) {
+            Known::New(place) => Some(place),
+            Known::Executed(_) | Known::Full => None,
+        }
+    }
+
+    #[test]
+    fn a_result_is_kept_to_the_last_moment_of_its_time() {
+        let mut recent = Recent::new(8, HashKey([1, 2]));
+        let place = new(&recent, 0, 5).expect("it is empty");
+        recent.keep(place, (SENDER, RequestId(5)), Ns(100), Outcome::Word(3));
+        for now in [0, 100] {
+            let known = recent.find(Ns(now), SENDER, RequestId(5));
+            assert!(matches!(known, Known::Executed(Outcome::Word(3))));
+        }
+        assert!(new(&recent, 101, 5).is_some());
+        assert!(matches!(recent.find(Ns(1), SenderId(8), RequestId(5)), Known::New(_)));
+    }
+
+    #[test]
+    fn what_is_full_forgets_nothing_until_an_acknowledgement_has_run_out() {
+        let mut recent = Recent::new(8, HashKey([1, 2]));
+        for request in 1..=8 {
+            let place = new(&recent, 0, request).expect("eight places");
+            recent.keep(place, (SENDER, RequestId(request)), Ns(1000), Outcome::Done);
+        }
+        assert!(matches!(recent.find(Ns(0), SENDER, RequestId(9)), Known::Full));
+        recent.acknowledge(SENDER, RequestId(4), Ns(50));
+        recent.acknowledge(SenderId(8), RequestId(5), Ns(50));
+        assert!(matches!(recent.find(Ns(50), SENDER, RequestId(9)), Known::Full));
+        assert!(matches!(recent.find(Ns(50), SENDER, RequestId(4)), Known::Executed(_)));
+        assert!(new(&recent, 51, 9).is_some());
+        assert!(matches!(recent.find(Ns(51), SENDER, RequestId(5)), Known::Executed(_)));
+    }
+}

@@ -1,0 +1,123 @@
+//! What each tenant has, and may have.
+
+use ethermem_units::Ns;
+use ethermem_wire::clio::TenantId;
+
+use super::config::Quota;
+
+/// A tenant's place in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tenant(u16);
+
+impl Tenant {
+    /// Of a table that is not empty.
+    pub(super) const FIRST: Tenant = Tenant(0);
+}
+
+/// What a tenant has.
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    id: TenantId,
+    quota: Quota,
+    memory_bytes: u64,
+    processes: u16,
+    /// Requests that it may make now, and when that was so.
+    requests: u64,
+    since: Ns,
+}
+
+const NS_PER_S: u128 = 1_000_000_000;
+
+/// See the module; by their numbers.
+pub(super) struct Tenants(Box<[Account]>);
+
+impl Tenants {
+    /// Of two entries for one tenant the first counts.
+    pub(super) fn new(tenants: &[(TenantId, Quota)]) -> Tenants {
+        let account = |&(id, quota): &(TenantId, Quota)| Account {
+            id,
+            quota,
+            memory_bytes: 0,
+            processes: 0,
+            requests: quota.requests_per_s,
+            since: Ns::ZERO,
+        };
+        let mut accounts: Vec<Account> = tenants.iter().map(account).collect();
+        accounts.sort_by_key(|account| account.id);
+        accounts.dedup_by_key(|account| account.id);
+        Tenants(accounts.into_boxed_slice())
+    }
+
+    pub(super) fn find(&self, id: TenantId) -> Option<Tenant> {
+        let found = self.0.binary_search_by_key(&id, |account| account.id);
+        found.ok().map(|at| Tenant(at as u16))
+    }
+
+    /// Whether the tenant may make one request more, and counts it.
+    pub(super) fn request(&mut self, now: Ns, tenant: Tenant) -> bool {
+        let account = &mut self.0[usize::from(tenant.0)];
+        let rate = account.quota.requests_per_s;
+        if rate == u64::MAX {
+            return true;
+        }
+        let passed = now.saturating_sub(account.since).0;
+        let earned = (u128::from(passed) * u128::from(rate) / NS_PER_S) as u64;
+        account.requests = account.requests.saturating_add(earned).min(rate);
+        // What was not enough for a whole request counts for the next.
+        let spent = u128::from(earned) * NS_PER_S / u128::from(rate.max(1));
+        account.since = account.since.saturating_add(Ns(spent as u64));
+        account.requests.checked_sub(1).map(|left| account.requests = left).is_some()
+    }
+
+    /// How many bytes more the tenant may have.
+    pub(super) fn memory_left(&self, tenant: Tenant) -> u64 {
+        let account = &self.0[usize::from(tenant.0)];
+        account.quota.memory_bytes - account.memory_bytes
+    }
+
+    pub(super) fn take_memory(&mut self, tenant: Tenant, bytes: u64) {
+        self.0[usize::from(tenant.0)].memory_bytes += bytes;
+    }
+
+    pub(super) fn give_memory(&mut self, tenant: Tenant, bytes: u64) {
+        self.0[usize::from(tenant.0)].memory_bytes -= bytes;
+    }
+
+    /// Whether the tenant may have one process more, and counts it.
+    pub(super) fn take_process(&mut self, tenant: Tenant) -> bool {
+        let account = &mut self.0[usize::from(tenant.0)];
+        let may = account.processes < account.quota.processes;
+        account.processes += u16::from(may);
+        may
+    }
+
+    pub(super) fn give_process(&mut self, tenant: Tenant) {
+        self.0[usize::from(tenant.0)].processes -= 1;
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_come_at_their_rate_however_the_time_is_cut() {
+        let quota = Quota { requests_per_s: 1000, ..Quota::UNLIMITED };
+        for step in [1_000_u64, 333_333, 1_000_000, 1_999_999] {
+            let mut tenants = Tenants::new(&[(TenantId(3), quota)]);
+            let tenant = tenants.find(TenantId(3)).expect("it is there");
+            let seconds = 2;
+            let times = (0..=seconds * NS_PER_S as u64).step_by(step as usize);
+            let made: u64 = times
+                .map(|now| (0..8).filter(|_| tenants.request(Ns(now), tenant)).count() as u64)
+                .sum();
+            // A second's worth at once, then the rate.
+            let most = 1000 + seconds * 1000;
+            assert!(made <= most && made + 10 * seconds >= most, "{made} by steps of {step} ns");
+        }
+    }
+}
