@@ -9,6 +9,9 @@ CARGO ?= cargo
 PYTHON ?= python3
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 REPORT ?= out/report
+# Where `make install` puts the C library; DESTDIR stages it for a package.
+PREFIX ?= /usr/local
+LIBRARIES ?= $(TARGET)/release
 # Seconds for each fuzz target and cases for each property of `make soak`.
 FUZZ_S ?= 600
 PROPTEST_CASES_SOAK ?= 100000
@@ -24,6 +27,28 @@ help: ## List the commands
 .PHONY: build
 build: ## Build the release binary
 	$(CARGO) build --release --locked -p ethermem-cli
+
+.PHONY: capi
+capi: ## Build the C library
+	$(CARGO) build --release --locked -p ethermem-capi
+
+.PHONY: install
+install: capi ## Install the C library, its header and its pkg-config file: PREFIX, DESTDIR
+	@$(MAKE) install-built
+
+# Of libraries that are there: LIBRARIES names their folder.
+.PHONY: install-built
+install-built: VERSION = $(shell sed -n '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+install-built: LIB = $(DESTDIR)$(PREFIX)/lib
+install-built:
+	install -d $(LIB)/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install -m 644 crates/capi/include/ethermem.h $(DESTDIR)$(PREFIX)/include/ethermem.h
+	install -m 644 $(LIBRARIES)/libethermem_capi.a $(LIB)/libethermem.a
+	install -m 755 $(LIBRARIES)/libethermem_capi.so $(LIB)/libethermem.so.$(VERSION)
+	ln -sf libethermem.so.$(VERSION) $(LIB)/libethermem.so.$(firstword $(subst ., ,$(VERSION)))
+	ln -sf libethermem.so.$(VERSION) $(LIB)/libethermem.so
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' crates/capi/ethermem.pc.in \
+	    > $(LIB)/pkgconfig/ethermem.pc
 
 .PHONY: run
 run: build ## Run the main job: every workload on EDM and its references, into out/report

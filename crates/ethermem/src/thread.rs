@@ -266,9 +266,11 @@ impl Thread {
             }
             core.offloads.get(name)
         });
-        let op = found.map(|offload| Op::Offload {
+        let touches: Segments = SmallVec::from_slice(touches);
+        let checked = if touches.is_empty() { Ok(0) } else { lengths(&touches) };
+        let op = checked.and(found).map(|offload| Op::Offload {
             memory: at.memory(),
-            touches: SmallVec::from_slice(touches),
+            touches,
             offload,
             arguments: arguments.to_vec(),
         });
@@ -278,14 +280,15 @@ impl Thread {
     /// Ends after a while.
     pub fn sleep(&self, time: Ps) -> Pending<()> {
         let submitted = self.shared.with(|core| {
-            let until = core.world.now() + time;
+            let until = Ps(core.world.now().0.saturating_add(time.0));
             core.submit(self.id, Op::Sleep(until))
         });
         Pending::new(self.shared.clone(), submitted, Convert::Plain(drop))
     }
 
     pub(crate) fn free(&self, address: Address, bytes: u64) -> Pending<()> {
-        self.submit(Ok(Op::Free(address, bytes)), Convert::Plain(drop))
+        let op = length(bytes).map(|()| Op::Free(address, bytes));
+        self.submit(op, Convert::Plain(drop))
     }
 
     pub(crate) fn share(
@@ -294,7 +297,8 @@ impl Thread {
         with: ProcessId,
         permissions: Permissions,
     ) -> Pending<()> {
-        self.submit(Ok(Op::Share { region, with, permissions }), Convert::Plain(drop))
+        let op = length(region.bytes).map(|()| Op::Share { region, with, permissions });
+        self.submit(op, Convert::Plain(drop))
     }
 
     /// An operation that fails at once.

@@ -8,10 +8,10 @@ use crate::modules::packages;
 use crate::{Findings, Tree};
 
 /// From the foundation up; a crate uses only the crates before it.
-pub const LEVELS: [&str; 9] =
-    ["units", "wire", "edm", "clio", "sim", "ethermem", "kv", "py", "cli"];
+pub const LEVELS: [&str; 10] =
+    ["units", "wire", "edm", "clio", "sim", "ethermem", "kv", "capi", "py", "cli"];
 /// Levels that no other crate uses: what people call.
-pub const TOPS: [&str; 2] = ["py", "cli"];
+pub const TOPS: [&str; 3] = ["capi", "py", "cli"];
 /// Crates outside the levels, which use none of them.
 pub const APART: [&str; 1] = ["tidy"];
 /// Crates that take everything as an argument: no clock, no file, no socket, no thread.

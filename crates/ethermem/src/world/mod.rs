@@ -150,7 +150,7 @@ pub(crate) trait World: Send {
     /// Begins an operation. `Some` when it ended at once, and its name stays free.
     fn begin(&mut self, id: OpId, asker: Asker, op: Op) -> Option<Outcome>;
 
-    /// Goes on until something ends.
+    /// Goes on until something ends, or a lock is found taken.
     fn progress(&mut self, ended: &mut Vec<(OpId, Outcome)>) -> Progress;
 
     /// Reads at once, where there is no way to the memory. Nothing of the thread is under way.

@@ -5,6 +5,7 @@ mod running;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
+use std::time::Duration;
 
 use ethermem_sim::engine::{Advance, Heard, Live, Violation};
 use ethermem_sim::fabrics::FabricEntry;
@@ -55,6 +56,8 @@ pub(crate) struct Sim {
     due: BinaryHeap<Reverse<(Ps, u64, Due)>>,
     dues: u64,
     heard: Vec<Heard>,
+    /// A lock was found taken: who holds it may be another thread of the machine.
+    refused: bool,
     /// The memory nodes that a process has used.
     used: BTreeSet<(ProcessId, u16)>,
     draws: SplitMix64,
@@ -89,6 +92,7 @@ impl Sim {
             due: BinaryHeap::new(),
             dues: 0,
             heard: Vec::new(),
+            refused: false,
             used: BTreeSet::new(),
             draws: SplitMix64::seed_from_u64(config.scenario.run.seed),
         })
@@ -177,6 +181,7 @@ impl Sim {
             let wait = Ps::from_ns(most / 2 + self.draws.next_u64() % (most / 2));
             let at = self.live.now() + wait;
             self.at(at, Due::Retry(id));
+            self.refused = true;
             return;
         }
         self.end(id, ended);
@@ -268,7 +273,11 @@ impl World for Sim {
         if self.open == 0 {
             return Progress::Idle;
         }
+        self.refused = false;
         while ended.is_empty() {
+            if self.refused {
+                return Progress::Wait(Duration::ZERO);
+            }
             let next = self.due.peek().map_or(Ps::MAX, |Reverse((at, _, _))| *at);
             if next <= self.live.now() {
                 let Reverse((_, _, due)) = self.due.pop().expect("it was seen");

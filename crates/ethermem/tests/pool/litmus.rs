@@ -121,23 +121,25 @@ fn a_counter_under_a_lock_loses_nothing() {
 /// The same by threads of the machine, as Clio's Figure 2 has it.
 #[test]
 fn a_counter_under_a_lock_loses_nothing_between_machine_threads() {
-    let pool = Pool::open("local:").unwrap();
-    let [lock, counter] = words(&pool);
-    std::thread::scope(|scope| {
-        for _ in 0..3 {
-            let thread = lock.thread().fork();
-            let (lock, counter) = (lock.address(), counter.by(&thread));
-            scope.spawn(move || {
-                for _ in 0..2_000 {
-                    thread.lock(lock).wait().unwrap();
-                    let count = word(&counter.read(0, 8).wait().unwrap());
-                    counter.write(0, &(count + 1).to_le_bytes()).wait().unwrap();
-                    thread.unlock_wait(lock).unwrap();
-                }
-            });
-        }
-    });
-    assert_eq!(word(&counter.read(0, 8).wait().unwrap()), 6_000);
+    for (url, rounds) in [("local:", 2_000), ("sim:edm?nodes=2", 100)] {
+        let pool = Pool::open(url).unwrap();
+        let [lock, counter] = words(&pool);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                let thread = lock.thread().fork();
+                let (lock, counter) = (lock.address(), counter.by(&thread));
+                scope.spawn(move || {
+                    for _ in 0..rounds {
+                        thread.lock(lock).wait().unwrap();
+                        let count = word(&counter.read(0, 8).wait().unwrap());
+                        counter.write(0, &(count + 1).to_le_bytes()).wait().unwrap();
+                        thread.unlock_wait(lock).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(word(&counter.read(0, 8).wait().unwrap()), 3 * rounds, "{url}");
+    }
 }
 
 /// Atomics of many nodes on one word: each gets a number of its own.

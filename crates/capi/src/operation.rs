@@ -1,0 +1,187 @@
+//! Operations under way: waiting, asking, forgetting, and their order.
+
+use std::sync::PoisonError;
+
+use ethermem::{Error, Pending, Ps};
+
+use crate::border::{self, Target};
+use crate::handles::{self, Owner, PendingHandle, ThreadHandle};
+use crate::status::{Failure, Status, call};
+
+/// An operation that was submitted, with what is done with its result.
+pub(crate) trait Operation: Send {
+    /// Whether it has ended, and how; once.
+    fn poll(&mut self) -> Option<Result<(), Failure>>;
+
+    /// Waits for its end.
+    fn wait(self: Box<Self>) -> Result<(), Failure>;
+}
+
+struct Submitted<T, D> {
+    pending: Pending<T>,
+    /// Gone with the result.
+    deliver: Option<D>,
+}
+
+impl<T, D> Operation for Submitted<T, D>
+where
+    T: Send,
+    D: FnOnce(T) -> Result<(), Failure> + Send,
+{
+    fn poll(&mut self) -> Option<Result<(), Failure>> {
+        let result = self.pending.poll_result()?;
+        Some(self.deliver.take().map_or(Ok(()), |deliver| delivered(result, deliver)))
+    }
+
+    fn wait(self: Box<Self>) -> Result<(), Failure> {
+        let result = self.pending.wait();
+        self.deliver.map_or(Ok(()), |deliver| delivered(result, deliver))
+    }
+}
+
+fn delivered<T>(
+    result: Result<T, Error>,
+    deliver: impl FnOnce(T) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    result.map_err(Failure::from).and_then(deliver)
+}
+
+/// Waits for an operation, or stores its handle where the caller asked for one.
+///
+/// # Safety
+/// Unless it is null, a handle can be written to `handle`.
+pub(crate) unsafe fn end<T: Send + 'static>(
+    owner: Owner,
+    handle: *mut PendingHandle,
+    pending: Pending<T>,
+    deliver: impl FnOnce(T) -> Result<(), Failure> + Send + 'static,
+) -> Result<(), Failure> {
+    if handle.is_null() {
+        return delivered(pending.wait(), deliver);
+    }
+    let operation = Submitted { pending, deliver: Some(deliver) };
+    let name = handles::add_pending(Box::new(operation), owner)?;
+    // SAFETY: the caller's promise.
+    unsafe { Target::optional(handle).put(name) };
+    Ok(())
+}
+
+/// Waits until all of `count` operations have ended, and sets their handles to `{0}`. Returns the
+/// status of the first of them that failed, and stores that of each in `statuses` unless that is
+/// null. On a simulated fabric its time goes on meanwhile.
+///
+/// A result is stored where its operation was asked to, during this call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rpoll(
+    pendings: *mut PendingHandle,
+    count: u64,
+    statuses: *mut Status,
+) -> Status {
+    call(|| {
+        // SAFETY: the header asks for `count` handles, which are read one by one before they are
+        // written.
+        let names = unsafe { border::array(pendings.cast_const(), count, "pendings") }?.to_vec();
+        let mut first = Ok(());
+        for (place, name) in names.into_iter().enumerate() {
+            let ended = handles::remove_pending(name).and_then(Operation::wait);
+            let status = ended.as_ref().err().map_or(Status::Ok, |failure| failure.status);
+            // SAFETY: `place` is below `count`, so both are elements of the caller's arrays.
+            unsafe {
+                pendings.add(place).write(PendingHandle::NONE);
+                if !statuses.is_null() {
+                    statuses.add(place).write(status);
+                }
+            }
+            first = first.and(ended);
+        }
+        first
+    })
+}
+
+/// Asks whether an operation has ended, without waiting for it. If so, stores true in `ended`, its
+/// result where it was asked for, sets the handle to `{0}`, and returns how it ended. If not, stores
+/// false; each question lets the time of a simulated fabric go on by one event of the pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rtest(pending: *mut PendingHandle, ended: *mut bool) -> Status {
+    call(|| {
+        let (name_at, ended) = (Target::new(pending, "pending")?, Target::new(ended, "ended")?);
+        // SAFETY: not null, and the header asks for a handle.
+        let name = unsafe { pending.read() };
+        let (slot, owner) = handles::pending(name)?;
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = || Failure::new(Status::BadHandle, "the operation was polled meanwhile");
+        let operation = slot.as_mut().ok_or_else(gone)?;
+        let result = match operation.poll() {
+            Some(result) => Some(result),
+            None => {
+                handles::owning(owner)?.step();
+                operation.poll()
+            }
+        };
+        let Some(result) = result else {
+            // SAFETY: the header asks for a place for a bool.
+            unsafe { ended.put(false) };
+            return Ok(());
+        };
+        *slot = None;
+        drop(slot);
+        // Only its name is left, unless another machine thread has ended that by now.
+        let _ = handles::remove_pending(name);
+        // SAFETY: the header asks for places for both.
+        unsafe {
+            name_at.put(PendingHandle::NONE);
+            ended.put(true);
+        }
+        result
+    })
+}
+
+/// Forgets the result of an operation, which goes on, and sets its handle to `{0}`. Nothing is
+/// stored anywhere. A lock that is forgotten is still taken when it is free.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rforget(pending: *mut PendingHandle) -> Status {
+    call(|| {
+        let name_at = Target::new(pending, "pending")?;
+        // SAFETY: not null, and the header asks for a handle.
+        let name = unsafe { pending.read() };
+        handles::remove_pending(name)?;
+        // SAFETY: as above.
+        unsafe { name_at.put(PendingHandle::NONE) };
+        Ok(())
+    })
+}
+
+/// Ends when all operations of this thread before have ended.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rrelease(thread: ThreadHandle, pending: *mut PendingHandle) -> Status {
+    call(|| {
+        let (thread, owner) = handles::thread(thread)?;
+        // SAFETY: the header asks for a place for a handle, or null.
+        unsafe { end(owner, pending, thread.release(), Ok) }
+    })
+}
+
+/// Ends when all operations of this thread before have ended, and every memory node that its
+/// process has used has done what it was asked before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rfence(thread: ThreadHandle, pending: *mut PendingHandle) -> Status {
+    call(|| {
+        let (thread, owner) = handles::thread(thread)?;
+        // SAFETY: the header asks for a place for a handle, or null.
+        unsafe { end(owner, pending, thread.fence(), Ok) }
+    })
+}
+
+/// Ends after a while: of the machine's time, or of the simulated fabric's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rsleep(
+    thread: ThreadHandle,
+    time_ps: u64,
+    pending: *mut PendingHandle,
+) -> Status {
+    call(|| {
+        let (thread, owner) = handles::thread(thread)?;
+        // SAFETY: the header asks for a place for a handle, or null.
+        unsafe { end(owner, pending, thread.sleep(Ps(time_ps)), Ok) }
+    })
+}

@@ -1,0 +1,216 @@
+//! How calls end, and in which words.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ethermem::{Error, OpenError};
+
+/// How a call, or an operation, ended. `rerror` has the line that says what, where, and what is
+/// allowed.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Done.
+    Ok = 0,
+    /// A pointer is null that must not be.
+    NullArgument = 1,
+    /// The handle is null, closed, already polled, or of another kind.
+    BadHandle = 2,
+    /// An argument is none of those that are allowed.
+    BadArgument = 3,
+    /// The URL opens no pool.
+    BadUrl = 4,
+    /// Operations of the pool were neither polled nor forgotten.
+    Busy = 5,
+    /// The result is longer than the caller's buffer.
+    BufferTooSmall = 6,
+    /// Some of the bytes are in no region that the process has.
+    Unmapped = 7,
+    /// The process may not do this there.
+    Permission = 8,
+    /// 0 bytes were asked for.
+    Empty = 9,
+    /// Too much was asked for at once.
+    TooLong = 10,
+    /// An atomic or a lock is not at a multiple of 8.
+    Misaligned = 11,
+    /// The memory node has no room; it may have some once regions are freed.
+    Full = 12,
+    /// The thread does not hold the lock.
+    NotHeld = 13,
+    /// The pool has no such node.
+    NoSuchNode = 14,
+    /// The memory nodes know no such operation.
+    NoSuchOffload = 15,
+    /// The operation at the memory node refuses its arguments, or ends without a result.
+    Offload = 16,
+    /// The fabric lost a message: a read was not done, of a write or an atomic it is not known.
+    Lost = 17,
+    /// An invariant of the simulated fabric does not hold: what it did cannot be trusted.
+    Violated = 18,
+    /// A defect of ethermem.
+    Internal = 19,
+}
+
+/// Every status with its text; its place is its number.
+const STATUSES: [(Status, &CStr); 20] = [
+    (Status::Ok, c"done"),
+    (Status::NullArgument, c"a pointer is null that must not be"),
+    (Status::BadHandle, c"the handle is null, closed, already polled, or of another kind"),
+    (Status::BadArgument, c"an argument is none of those that are allowed"),
+    (Status::BadUrl, c"the URL opens no pool"),
+    (Status::Busy, c"operations of the pool were neither polled nor forgotten"),
+    (Status::BufferTooSmall, c"the result is longer than the buffer"),
+    (Status::Unmapped, c"not all bytes are in one region of the process"),
+    (Status::Permission, c"the process may not do this there"),
+    (Status::Empty, c"0 bytes were asked for"),
+    (Status::TooLong, c"too much was asked for at once"),
+    (Status::Misaligned, c"an atomic or a lock is not at a multiple of 8"),
+    (Status::Full, c"the memory node has no room"),
+    (Status::NotHeld, c"the thread does not hold the lock"),
+    (Status::NoSuchNode, c"the pool has no such node"),
+    (Status::NoSuchOffload, c"the memory nodes know no such operation"),
+    (Status::Offload, c"the operation at the memory node failed"),
+    (Status::Lost, c"lost by the fabric"),
+    (Status::Violated, c"an invariant of the simulated fabric does not hold"),
+    (Status::Internal, c"a defect of ethermem"),
+];
+
+/// Why a call failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) status: Status,
+    pub(crate) text: String,
+}
+
+impl Failure {
+    pub(crate) fn new(status: Status, text: impl Into<String>) -> Failure {
+        Failure { status, text: text.into() }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let status = match error {
+            Error::Unmapped { .. } => Status::Unmapped,
+            Error::Permission { .. } => Status::Permission,
+            Error::Empty { .. } => Status::Empty,
+            Error::TooLong { .. } => Status::TooLong,
+            Error::Misaligned { .. } => Status::Misaligned,
+            Error::Full { .. } => Status::Full,
+            Error::NotHeld { .. } => Status::NotHeld,
+            Error::NoSuchNode { .. } => Status::NoSuchNode,
+            Error::NoSuchOffload { .. } => Status::NoSuchOffload,
+            Error::Offload { .. } => Status::Offload,
+            Error::Lost => Status::Lost,
+            Error::Violated { .. } => Status::Violated,
+        };
+        Failure::new(status, error.to_string())
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Failure {
+        Failure::new(Status::BadUrl, error.to_string())
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// Keeps the text of a failure for `rerror`, and gives its status.
+fn keep(failure: &Failure) -> Status {
+    let text = CString::new(failure.text.replace('\0', " ")).unwrap_or_default();
+    LAST.with(|last| last.replace(text));
+    failure.status
+}
+
+/// The body of every call: failures become a status, and so do panics.
+pub(crate) fn call(body: impl FnOnce() -> Result<(), Failure>) -> Status {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => Status::Ok,
+        Ok(Err(failure)) => keep(&failure),
+        Err(panicked) => {
+            let what = said(panicked.as_ref());
+            keep(&Failure::new(Status::Internal, format!("a defect of ethermem: {what}")))
+        }
+    }
+}
+
+fn said(panicked: &(dyn Any + Send)) -> &str {
+    let owned = panicked.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| panicked.downcast_ref::<&str>().copied()).unwrap_or("no words")
+}
+
+/// The line of the last call of this machine thread that failed; empty if none did. Never null;
+/// good until the next call of this machine thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn rerror() -> *const c_char {
+    LAST.with(|last| last.borrow().as_ptr())
+}
+
+/// What a status means, in general. Never null, good for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn rstatus_text(status: u32) -> *const c_char {
+    STATUSES.get(status as usize).map_or(c"no status", |(_, text)| text).as_ptr()
+}
+
+/// Whether the same operation may be done if it is tried again.
+#[unsafe(no_mangle)]
+pub extern "C" fn rretryable(status: u32) -> bool {
+    [Status::Full, Status::Lost].iter().any(|&retryable| retryable as u32 == status)
+}
+
+/// The library's version. Never null, good for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn rversion() -> *const c_char {
+    const VERSION: &[u8] = concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes();
+    VERSION.as_ptr().cast()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last() -> String {
+        // SAFETY: `rerror` gives a string that lives until the next call of this thread.
+        unsafe { CStr::from_ptr(rerror()) }.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_panic_ends_at_the_border() {
+        assert_eq!(call(|| panic!("number {}", 7)), Status::Internal);
+        assert_eq!(last(), "a defect of ethermem: number 7");
+        assert_eq!(call(|| panic!("plain")), Status::Internal);
+        assert_eq!(last(), "a defect of ethermem: plain");
+        assert_eq!(call(|| Ok(())), Status::Ok);
+    }
+
+    #[test]
+    fn the_last_failure_is_each_threads_own() {
+        call(|| Err(Failure::new(Status::Busy, "mine\0yours")));
+        assert_eq!(std::thread::spawn(last).join().unwrap(), "");
+        assert_eq!(last(), "mine yours");
+    }
+
+    #[test]
+    fn every_status_has_its_own_text_at_its_number() {
+        for (place, (status, _)) in STATUSES.iter().enumerate() {
+            assert_eq!(*status as usize, place);
+        }
+        let texts: std::collections::BTreeSet<_> = STATUSES.iter().map(|(_, text)| text).collect();
+        assert_eq!(texts.len(), STATUSES.len());
+    }
+
+    #[test]
+    fn what_may_be_tried_again_is_what_the_library_says() {
+        let errors = [Error::Lost, Error::Full { bytes: 2, free: 1 }, Error::Empty { most: 1 }];
+        for error in errors {
+            let retryable = error.is_retryable();
+            assert_eq!(rretryable(Failure::from(error).status as u32), retryable);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The C library as C uses it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod header;
+mod programs;
