@@ -87,7 +87,7 @@ static int store_buffering(ethermem_pool pool, ethermem_thread owner, bool fence
     return (seen[0] == 0) + (seen[1] == 0);
 }
 
-enum { CLIENTS = 4, ROUNDS = 20, MACHINE_ROUNDS = 500 };
+enum { CLIENTS = 4, ROUNDS = 20, MACHINE_ROUNDS = 100 };
 
 /* A counter that each client reads and writes back, under a lock: all at once, by asking. */
 static void counter(ethermem_pool pool, ethermem_thread owner) {

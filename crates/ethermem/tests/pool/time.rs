@@ -136,7 +136,7 @@ fn machine_threads_that_wait_at_once_lose_nothing() {
         for _ in 0..4 {
             let thread = pool.thread().unwrap();
             scope.spawn(move || {
-                for _ in 0..20_000 {
+                for _ in 0..4_000 {
                     assert_eq!(thread.sleep(Ps::from_ns(5_000)).wait(), Ok(()));
                 }
             });
