@@ -474,8 +474,8 @@ enum ethermem_status rpoll(struct ethermem_pending *pendings,
 
 /**
  * Asks whether an operation has ended, without waiting for it. If so, stores true in `ended`, its
- * result where it was asked for, sets the handle to `{0}`, and returns how it ended. If not, stores
- * false; each question lets the time of a simulated fabric go on by one event of the pool.
+ * result where it was asked for, sets the handle to `{0}`, and returns how it ended. If not,
+ * stores false; each question lets the time of a simulated fabric go on by one event of the pool.
  */
 enum ethermem_status rtest(struct ethermem_pending *pending, bool *ended);
 

@@ -99,8 +99,8 @@ pub unsafe extern "C" fn rpoll(
 }
 
 /// Asks whether an operation has ended, without waiting for it. If so, stores true in `ended`, its
-/// result where it was asked for, sets the handle to `{0}`, and returns how it ended. If not, stores
-/// false; each question lets the time of a simulated fabric go on by one event of the pool.
+/// result where it was asked for, sets the handle to `{0}`, and returns how it ended. If not,
+/// stores false; each question lets the time of a simulated fabric go on by one event of the pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rtest(pending: *mut PendingHandle, ended: *mut bool) -> Status {
     call(|| {
