@@ -1,0 +1,544 @@
+//! Requests under way, their retries, and what came of them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use ethermem_units::{Bytes, Ns};
+use ethermem_wire::clio::{
+    AcknowledgedIds, ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch,
+    NodeFacts, ProcessId, REQUEST_BYTES, RESPONSE_BYTES, Reply, Request, RequestId, RequestPacket,
+    ResponsePacket,
+};
+
+use super::config::{ClientConfig, ClientConfigError};
+use super::node_clock::NodeClock;
+use super::operation::{Ask, Completed, Operation, OperationError, OperationId, Part};
+use super::round_trips::RoundTrips;
+use super::window::Window;
+
+/// Address and data of a write take so much of a request that its answer does not.
+const WRITE_ADDRESS_BYTES: usize = 8;
+/// Acknowledgements in a packet of their own, at most.
+const ACKNOWLEDGED_MAX: usize = 16;
+
+/// An operation has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Which.
+    pub operation: OperationId,
+    /// How.
+    pub outcome: Result<Completed, OperationError>,
+}
+
+/// What happened since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientCounters {
+    /// Datagrams that were sent.
+    pub datagrams: u64,
+    /// Requests that were sent for the first time.
+    pub requests: u64,
+    /// Requests that were sent again.
+    pub retries: u64,
+    /// Answers that were taken.
+    pub answers: u64,
+    /// Answers to requests that had theirs, or that are none.
+    pub ignored: u64,
+    /// Datagrams whose check failed.
+    pub corrupt: u64,
+}
+
+/// A request that was sent, and has no answer.
+struct Flight {
+    operation: u64,
+    part: Part,
+    /// Tries after the first.
+    retries: u32,
+    began: Ns,
+    /// Of the last try: when, in which datagram, and when it is dead, on the node's clock.
+    sent: Ns,
+    sequence: u64,
+    dead: Ns,
+    /// When it is looked at again.
+    due: Ns,
+    answer: Bytes,
+    repeatable: bool,
+    /// What it acknowledges in each of its tries, since any may be lost.
+    acknowledged: RequestId,
+}
+
+/// See the module above.
+pub struct Client {
+    config: ClientConfig,
+    facts: Option<NodeFacts>,
+    clock: NodeClock,
+    trips: RoundTrips,
+    window: Window,
+    sequence: u64,
+    /// The end of life of the last datagram, which never goes back.
+    life_end: Ns,
+    next_request: u64,
+    next_operation: u64,
+    /// That asks what the node is; nothing else goes before its answer.
+    hello: Option<u64>,
+    operations: BTreeMap<u64, Operation>,
+    /// Operations with parts that were not sent, in their order.
+    waiting: VecDeque<u64>,
+    flights: BTreeMap<u64, Flight>,
+    due: BTreeSet<(Ns, u64)>,
+    /// Requests whose answers came, and since when the first waits to say so.
+    acknowledge: VecDeque<RequestId>,
+    acknowledge_since: Ns,
+    events: VecDeque<Event>,
+    counters: ClientCounters,
+}
+
+/// A datagram as it grows.
+struct Draft<'a> {
+    into: &'a mut [u8],
+    used: usize,
+    /// What the answers will take of theirs.
+    answers: usize,
+    envelope: Envelope,
+}
+
+impl Client {
+    /// A client that has not spoken to its node yet.
+    ///
+    /// # Errors
+    /// [`ClientConfigError`].
+    pub fn new(config: ClientConfig) -> Result<Client, ClientConfigError> {
+        config.check()?;
+        Ok(Client {
+            config,
+            facts: None,
+            clock: NodeClock::default(),
+            trips: RoundTrips::new(config.retry_after_min, config.retry_after_max),
+            window: Window::new(config.window_max, config.queueing_target, config.incast_window),
+            sequence: 0,
+            life_end: Ns::ZERO,
+            next_request: 0,
+            next_operation: 0,
+            hello: None,
+            operations: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            flights: BTreeMap::new(),
+            due: BTreeSet::new(),
+            acknowledge: VecDeque::new(),
+            acknowledge_since: Ns::ZERO,
+            events: VecDeque::new(),
+            counters: ClientCounters::default(),
+        })
+    }
+
+    /// What happened since the start.
+    #[must_use]
+    pub fn counters(&self) -> ClientCounters {
+        self.counters
+    }
+
+    /// What the node is, once it has said so.
+    #[must_use]
+    pub fn facts(&self) -> Option<NodeFacts> {
+        self.facts
+    }
+
+    /// The congestion window, in thousandths of a request.
+    #[must_use]
+    pub fn window_milli_requests(&self) -> u64 {
+        self.window.milli_requests()
+    }
+
+    /// Asks for anything but a write or what the transport does by itself (`Hello` and
+    /// `Acknowledge`). The operation may go as soon as there is room.
+    pub fn submit(&mut self, process: ProcessId, request: Request<'static>) -> OperationId {
+        let id = self.begin(process, Ask::Short(request));
+        if let Request::Read { bytes: 0, .. } = request {
+            self.fail(id, OperationError::Length(0));
+        }
+        OperationId(id)
+    }
+
+    /// Asks to write.
+    pub fn submit_write(&mut self, process: ProcessId, address: u64, data: Vec<u8>) -> OperationId {
+        let bytes = data.len() as u64;
+        let id = self.begin(process, Ask::Write { address, data });
+        if bytes == 0 || bytes > u64::from(u32::MAX) {
+            self.fail(id, OperationError::Length(bytes));
+        }
+        OperationId(id)
+    }
+
+    /// An operation that has ended.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When [`Client::poll_transmit`] has something to send that it has not now, if no datagram
+    /// comes before. To be asked after each call of another method.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Ns> {
+        let due = self.due.first().map(|&(at, _)| at);
+        let paced = if self.waiting.is_empty() { None } else { self.window.next() };
+        let acknowledge = (!self.acknowledge.is_empty()).then(|| self.acknowledge_due());
+        [due, paced, acknowledge].into_iter().flatten().min()
+    }
+
+    /// The next datagram, written into `into`; 0 is none for now. To be called until it is, after
+    /// each call of another method and when [`Client::next_wake`] has come. By AES-GCM the datagram
+    /// is still to be sealed, and has room for the tag.
+    ///
+    /// # Panics
+    /// If `into` is shorter than the longest datagram.
+    pub fn poll_transmit(&mut self, now: Ns, into: &mut [u8]) -> usize {
+        let end = ENVELOPE_BYTES + self.config.packets_bytes_max();
+        assert!(into.len() >= self.config.datagram_bytes_max, "room for the longest datagram");
+        let (envelope, sequence) = (self.envelope(now), self.sequence);
+        let draft_into = &mut into[..end];
+        let mut draft = Draft { into: draft_into, used: ENVELOPE_BYTES, answers: 0, envelope };
+        self.send_again(now, &mut draft);
+        self.send_new(now, &mut draft);
+        self.send_acknowledgements(now, &mut draft);
+        let used = draft.used;
+        if used == ENVELOPE_BYTES {
+            return 0;
+        }
+        self.sequence = sequence + 1;
+        self.life_end = envelope.clock;
+        self.counters.datagrams += 1;
+        let sealed = envelope.emit(into).and_then(|_| envelope.seal(into, used));
+        sealed.expect("room was left for envelope and trailer")
+    }
+
+    /// A datagram came, with no check of its own or with a CRC.
+    pub fn on_datagram(&mut self, now: Ns, datagram: &[u8]) {
+        match Envelope::open(datagram) {
+            Ok(opened) if opened.envelope.protection == self.config.protection => {
+                self.on_packets(now, &opened.envelope, &datagram[opened.packets]);
+            }
+            Err(EnvelopeError::Corrupt { .. }) => self.counters.corrupt += 1,
+            Ok(_) | Err(_) => self.counters.ignored += 1,
+        }
+    }
+
+    /// The packets of a datagram that was checked.
+    pub fn on_packets(&mut self, now: Ns, envelope: &Envelope, packets: &[u8]) {
+        if self.epoch() == envelope.epoch {
+            self.clock.hear(now, envelope.clock);
+        }
+        for packet in ResponsePacket::packets(packets) {
+            match packet {
+                Ok(packet) => self.on_answer(now, envelope, &packet),
+                Err(_) => self.counters.ignored += 1,
+            }
+        }
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.facts.map_or(Epoch::UNKNOWN, |facts| facts.epoch)
+    }
+
+    fn begin(&mut self, process: ProcessId, ask: Ask) -> u64 {
+        if self.facts.is_none() && self.hello.is_none() {
+            let hello = Operation::new(ProcessId(0), Ask::Short(Request::Hello));
+            self.next_operation += 1;
+            self.operations.insert(self.next_operation, hello);
+            self.hello = Some(self.next_operation);
+            self.waiting.push_front(self.next_operation);
+        }
+        self.next_operation += 1;
+        self.operations.insert(self.next_operation, Operation::new(process, ask));
+        self.waiting.push_back(self.next_operation);
+        self.next_operation
+    }
+
+    /// Ends an operation of which nothing is under way.
+    fn fail(&mut self, id: u64, error: OperationError) {
+        self.waiting.retain(|&waiting| waiting != id);
+        if self.operations.remove(&id).is_some() {
+            self.events.push_back(Event { operation: OperationId(id), outcome: Err(error) });
+        }
+    }
+
+    fn envelope(&self, now: Ns) -> Envelope {
+        let life = self.facts.map_or(0, |facts| u64::from(facts.lifetime_us_max) * 1000);
+        // Less than the node allows: its clock may be behind what an earlier datagram was given.
+        let end = self.clock.at(now).map(|node| node.saturating_add(Ns(life / 4 * 3)));
+        Envelope {
+            protection: self.config.protection,
+            tenant: self.config.tenant,
+            epoch: self.epoch(),
+            sender: self.config.sender,
+            sequence: self.sequence,
+            clock: end.unwrap_or(Ns::ZERO).max(self.life_end),
+        }
+    }
+
+    /// Most data of a request and of an answer.
+    fn part_bytes_max(&self) -> u64 {
+        let header = (REQUEST_BYTES + WRITE_ADDRESS_BYTES).max(RESPONSE_BYTES);
+        let room = (self.config.packets_bytes_max() - header) as u64;
+        self.facts.map_or(room, |facts| room.min(facts.data_bytes_max.into()))
+    }
+
+    fn acknowledge_due(&self) -> Ns {
+        self.acknowledge_since.saturating_add(self.config.retry_after_min)
+    }
+
+    /// Sends what has waited for its answer long enough, and gives up what has done so for too
+    /// long.
+    fn send_again(&mut self, now: Ns, draft: &mut Draft<'_>) {
+        while let Some(&(at, request)) = self.due.first().filter(|&&(at, _)| at <= now) {
+            let flight = self.flights.get_mut(&request).expect("what is due is under way");
+            let operation = &self.operations[&flight.operation];
+            let over = now.saturating_sub(flight.began) >= self.config.give_up_after;
+            if over || operation.error.is_some() {
+                let known = self.clock.at(now).unwrap_or(Ns::ZERO);
+                if flight.repeatable || known > flight.dead {
+                    self.lose(request);
+                } else {
+                    // Until no copy of it can act, it is not lost.
+                    let rest = flight.dead.saturating_sub(known).0;
+                    self.look_again(request, at, now.saturating_add(Ns(rest + rest / 1000 + 1)));
+                }
+                continue;
+            }
+            let (id, part, attempt) = (flight.operation, flight.part, (flight.retries + 1) as u8);
+            let acknowledged = flight.acknowledged;
+            if !self.put(draft, (id, part), (request, attempt), acknowledged) {
+                return;
+            }
+            let flight = self.flights.get_mut(&request).expect("it is under way");
+            let next = self.trips.retry_after(flight.retries + 1);
+            flight.retries += 1;
+            (flight.sent, flight.sequence) = (now, draft.envelope.sequence);
+            flight.dead = draft.envelope.clock;
+            self.look_again(request, at, now.saturating_add(next));
+            self.counters.retries += 1;
+            self.window.lost(now, self.trips.smoothed());
+        }
+    }
+
+    fn send_new(&mut self, now: Ns, draft: &mut Draft<'_>) {
+        let most = self.part_bytes_max();
+        while let Some(&id) = self.waiting.front() {
+            // Before the node is known, only that goes which asks what it is.
+            if self.facts.is_none() && self.hello != Some(id) {
+                return;
+            }
+            let operation = &self.operations[&id];
+            let part = operation.next_part(most).filter(|_| operation.error.is_none());
+            let Some(part) = part else {
+                self.waiting.pop_front();
+                self.settle(id);
+                continue;
+            };
+            let answer = Bytes(RESPONSE_BYTES as u64 + operation.answer_bytes(part));
+            let repeatable = operation.request(part).opcode().is_repeatable();
+            let request = self.next_request + 1;
+            let acknowledged = self.acknowledge.front().copied().unwrap_or(RequestId::NONE);
+            let room = self.window.has_room(now, answer);
+            if !room || !self.put(draft, (id, part), (request, 0), acknowledged) {
+                return;
+            }
+            self.acknowledge.pop_front();
+            self.next_request = request;
+            self.counters.requests += 1;
+            self.window.sent(now, self.trips.smoothed(), answer);
+            let operation = self.operations.get_mut(&id).expect("it waits");
+            operation.cut += part.bytes;
+            operation.open.insert(request);
+            let due = now.saturating_add(self.trips.retry_after(0));
+            let (sequence, dead) = (draft.envelope.sequence, draft.envelope.clock);
+            let flight = Flight {
+                operation: id,
+                part,
+                retries: 0,
+                began: now,
+                sent: now,
+                sequence,
+                dead,
+                due,
+                answer,
+                repeatable,
+                acknowledged,
+            };
+            self.flights.insert(request, flight);
+            self.due.insert((due, request));
+        }
+    }
+
+    /// Acknowledges what no request did in time.
+    fn send_acknowledgements(&mut self, now: Ns, draft: &mut Draft<'_>) {
+        if self.acknowledge.is_empty() || now < self.acknowledge_due() {
+            return;
+        }
+        let count = self.acknowledge.len().min(ACKNOWLEDGED_MAX);
+        let mut octets = [0; ACKNOWLEDGED_MAX * 8];
+        for (place, id) in octets.chunks_exact_mut(8).zip(&self.acknowledge) {
+            place.copy_from_slice(&id.0.to_le_bytes());
+        }
+        let ids = AcknowledgedIds::new(&octets[..count * 8]).expect("whole numbers");
+        let packet = RequestPacket {
+            attempt: 0,
+            process: ProcessId(0),
+            request: RequestId(self.next_request + 1),
+            acknowledged: RequestId::NONE,
+            body: Request::Acknowledge(ids),
+        };
+        if let Ok(bytes) = packet.emit(&mut draft.into[draft.used..]) {
+            draft.used += bytes;
+            self.next_request += 1;
+            self.acknowledge.drain(..count);
+            self.acknowledge_since = now;
+        }
+    }
+
+    /// Puts a request into the datagram; false where it, or its answer, does not fit.
+    fn put(
+        &self,
+        draft: &mut Draft<'_>,
+        (id, part): (u64, Part),
+        (request, attempt): (u64, u8),
+        acknowledged: RequestId,
+    ) -> bool {
+        let operation = &self.operations[&id];
+        let answer = RESPONSE_BYTES + operation.answer_bytes(part) as usize;
+        if draft.answers + answer > self.config.packets_bytes_max() {
+            return false;
+        }
+        let packet = RequestPacket {
+            attempt,
+            process: operation.process,
+            request: RequestId(request),
+            acknowledged,
+            body: operation.request(part),
+        };
+        let Ok(bytes) = packet.emit(&mut draft.into[draft.used..]) else {
+            return false;
+        };
+        draft.used += bytes;
+        draft.answers += answer;
+        true
+    }
+
+    fn look_again(&mut self, request: u64, before: Ns, at: Ns) {
+        self.due.remove(&(before, request));
+        self.due.insert((at, request));
+        self.flights.get_mut(&request).expect("it is under way").due = at;
+    }
+
+    fn on_answer(&mut self, now: Ns, envelope: &Envelope, packet: &ResponsePacket<'_>) {
+        if let Reply::Refused(ClioStatus::Corrupt, sequence) = packet.reply {
+            return self.on_nack(now, sequence);
+        }
+        let Some(flight) = self.flights.get(&packet.request.0) else {
+            self.counters.ignored += 1;
+            return;
+        };
+        let (id, due) = (flight.operation, flight.due);
+        if let Reply::Refused(ClioStatus::WrongEpoch, _) = packet.reply {
+            return self.restart(envelope.epoch);
+        }
+        let hello = self.hello == Some(id);
+        if !hello && envelope.epoch != self.epoch() {
+            self.counters.ignored += 1;
+            return;
+        }
+        if packet.attempt == flight.retries as u8 {
+            let time = now.saturating_sub(flight.sent);
+            self.trips.took(time);
+            self.window.took(now, time);
+        }
+        if let Reply::Refused(ClioStatus::Busy | ClioStatus::Expired, _) = packet.reply {
+            let again = now.saturating_add(self.trips.retry_after(flight.retries));
+            return self.look_again(packet.request.0, due, again);
+        }
+        let part = flight.part;
+        let operation = self.operations.get_mut(&id).expect("a flight is of an operation");
+        let right = flight_takes(packet, operation.request(part).opcode());
+        if !right || !operation.take(part, &packet.reply) {
+            self.counters.ignored += 1;
+            return;
+        }
+        self.counters.answers += 1;
+        if let (true, Reply::Facts(facts)) = (hello, packet.reply) {
+            self.facts = Some(facts);
+            self.clock.hear(now, envelope.clock);
+        }
+        let flight = self.land(packet.request.0);
+        if !flight.repeatable {
+            if self.acknowledge.is_empty() {
+                self.acknowledge_since = now;
+            }
+            self.acknowledge.push_back(packet.request);
+        }
+        self.settle(id);
+    }
+
+    /// A datagram of ours was changed on its way: what was in it goes at once.
+    fn on_nack(&mut self, now: Ns, sequence: u64) {
+        let hit = self.flights.iter().filter(|(_, flight)| flight.sequence == sequence);
+        let hit: Vec<(u64, Ns)> = hit.map(|(&request, flight)| (request, flight.due)).collect();
+        for (request, due) in hit {
+            self.look_again(request, due, now.min(due));
+        }
+    }
+
+    /// A request is not under way any more.
+    fn land(&mut self, request: u64) -> Flight {
+        let flight = self.flights.remove(&request).expect("it is under way");
+        self.due.remove(&(flight.due, request));
+        self.window.ended(flight.answer);
+        let operation = self.operations.get_mut(&flight.operation).expect("it has a flight");
+        operation.open.remove(&request);
+        flight
+    }
+
+    fn lose(&mut self, request: u64) {
+        let id = self.land(request).operation;
+        let operation = self.operations.get_mut(&id).expect("it had a flight");
+        operation.error.get_or_insert(OperationError::Lost);
+        if self.hello == Some(id) {
+            self.operations.remove(&id);
+            self.hello = None;
+            // Nobody is there: nothing of what waits has gone.
+            let waiting: Vec<u64> = self.waiting.drain(..).collect();
+            waiting.into_iter().for_each(|id| self.fail(id, OperationError::Lost));
+        } else {
+            self.settle(id);
+        }
+    }
+
+    /// Tells the outcome of an operation that has one.
+    fn settle(&mut self, id: u64) {
+        let most = self.part_bytes_max();
+        let Some(outcome) = self.operations.get_mut(&id).and_then(|known| known.outcome(most))
+        else {
+            return;
+        };
+        self.operations.remove(&id);
+        self.waiting.retain(|&waiting| waiting != id);
+        if self.hello == Some(id) {
+            self.hello = None;
+        } else {
+            self.events.push_back(Event { operation: OperationId(id), outcome });
+        }
+    }
+
+    /// The node lives another life: whatever was under way is over, and what it said of itself.
+    fn restart(&mut self, epoch: Epoch) {
+        let flights: Vec<u64> = self.flights.keys().copied().collect();
+        for request in flights {
+            self.land(request);
+        }
+        let operations: Vec<u64> = self.operations.keys().copied().collect();
+        operations.into_iter().for_each(|id| self.fail(id, OperationError::Restarted(epoch)));
+        self.acknowledge.clear();
+        (self.facts, self.hello) = (None, None);
+        (self.clock, self.life_end) = (NodeClock::default(), Ns::ZERO);
+    }
+}
+
+/// Whether an answer is to a request of this kind.
+fn flight_takes(packet: &ResponsePacket<'_>, opcode: ClioOpcode) -> bool {
+    packet.opcode == opcode as u8
+}

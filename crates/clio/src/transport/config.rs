@@ -1,0 +1,126 @@
+//! What a client is built for.
+
+use ethermem_units::{Bytes, Ns};
+use ethermem_wire::clio::{ENVELOPE_BYTES, Protection, REQUEST_BYTES, SenderId, TenantId};
+use thiserror::Error;
+
+/// What a client is built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// Its name as a sender, drawn at random at each start.
+    pub sender: SenderId,
+    /// Whose key and quota.
+    pub tenant: TenantId,
+    /// How datagrams are checked.
+    pub protection: Protection,
+    /// Longest datagram: what the path carries in one piece.
+    pub datagram_bytes_max: usize,
+    /// Most requests under way to the node.
+    pub window_max: u32,
+    /// Most bytes of answers under way from it.
+    pub incast_window: Bytes,
+    /// Round trips that are longer than the shortest by more make the window smaller.
+    pub queueing_target: Ns,
+    /// Shortest time after which a request is tried again.
+    pub retry_after_min: Ns,
+    /// The longest.
+    pub retry_after_max: Ns,
+    /// How long an operation is tried: shorter than the node remembers requests.
+    pub give_up_after: Ns,
+}
+
+/// Why a client cannot be built so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ClientConfigError {
+    /// A datagram must carry a request with some data.
+    #[error("datagrams of {0} B: allowed are {least} to 65,507", least = DATAGRAM_BYTES_MIN)]
+    Datagram(usize),
+    /// Nothing could be under way.
+    #[error("a window of 0: allowed are 1 and more")]
+    Window,
+    /// The answer to a request of the longest data would never fit.
+    #[error("an incast window of {} B: allowed is a datagram and more", .0.0)]
+    Incast(Bytes),
+    /// The shortest must be above zero and at most the longest, and that below giving up.
+    #[error("retries after {min:?} to {max:?}, for {give_up:?}: allowed is that they grow")]
+    Retry {
+        /// The shortest.
+        min: Ns,
+        /// The longest.
+        max: Ns,
+        /// How long.
+        give_up: Ns,
+    },
+}
+
+/// With room for 128 B of data.
+const DATAGRAM_BYTES_MIN: usize = ENVELOPE_BYTES + REQUEST_BYTES + 24 + 128;
+/// What a UDP datagram carries.
+const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+impl ClientConfig {
+    pub(crate) fn check(&self) -> Result<(), ClientConfigError> {
+        let bytes = self.datagram_bytes_max;
+        if !(DATAGRAM_BYTES_MIN..=DATAGRAM_BYTES_MAX).contains(&bytes) {
+            return Err(ClientConfigError::Datagram(bytes));
+        }
+        if self.window_max == 0 {
+            return Err(ClientConfigError::Window);
+        }
+        if self.incast_window.0 < bytes as u64 {
+            return Err(ClientConfigError::Incast(self.incast_window));
+        }
+        let (min, max, give_up) = (self.retry_after_min, self.retry_after_max, self.give_up_after);
+        if Ns::ZERO < min && min <= max && max < give_up {
+            Ok(())
+        } else {
+            Err(ClientConfigError::Retry { min, max, give_up })
+        }
+    }
+
+    /// Octets of a datagram that are for packets.
+    pub(crate) fn packets_bytes_max(&self) -> usize {
+        self.datagram_bytes_max - ENVELOPE_BYTES - self.protection.trailer_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_cannot_be_is_refused() {
+        let config = ClientConfig {
+            sender: SenderId(1),
+            tenant: TenantId(1),
+            protection: Protection::Gcm,
+            datagram_bytes_max: 1472,
+            window_max: 1,
+            incast_window: Bytes(1472),
+            queueing_target: Ns(0),
+            retry_after_min: Ns(1),
+            retry_after_max: Ns(1),
+            give_up_after: Ns(2),
+        };
+        let refused = |change: fn(&mut ClientConfig)| {
+            let mut config = config;
+            change(&mut config);
+            config.check().err()
+        };
+        assert_eq!(refused(|_| {}), None);
+        assert_eq!(config.packets_bytes_max(), 1472 - 32 - 16);
+        let datagram = |bytes| Some(ClientConfigError::Datagram(bytes));
+        assert_eq!(refused(|c| c.datagram_bytes_max = 207), datagram(207));
+        assert_eq!(refused(|c| c.datagram_bytes_max = 65_508), datagram(65_508));
+        assert_eq!(refused(|c| c.window_max = 0), Some(ClientConfigError::Window));
+        let incast = Bytes(1471);
+        assert_eq!(refused(|c| c.incast_window.0 = 1471), Some(ClientConfigError::Incast(incast)));
+        for change in [
+            (|c| c.retry_after_min = Ns(0)) as fn(&mut ClientConfig),
+            |c| c.retry_after_min = Ns(2),
+            |c| c.give_up_after = Ns(1),
+        ] {
+            assert!(matches!(refused(change), Some(ClientConfigError::Retry { .. })));
+        }
+    }
+}

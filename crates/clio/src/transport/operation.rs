@@ -1,0 +1,206 @@
+//! An operation: cut into requests that can be executed alone, and put together again.
+
+use std::collections::BTreeSet;
+
+use ethermem_wire::clio::{ClioStatus, Epoch, NodeFacts, ProcessId, Reply, Request};
+use thiserror::Error;
+
+/// An operation of a client: no number is used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationId(pub u64);
+
+/// What an operation gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Completed {
+    /// It was done.
+    Done,
+    /// The lock is the process's; it was a dead one's.
+    OwnerDied,
+    /// What was read.
+    Bytes(Vec<u8>),
+    /// The word before an atomic.
+    Word(u64),
+    /// Where it is.
+    Address(u64),
+    /// The process that was made.
+    Created(ProcessId),
+    /// What the node is.
+    Facts(NodeFacts),
+}
+
+/// Why an operation was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum OperationError {
+    /// The node refused it, or a part of it. Whether a retry can help, the status says.
+    #[error("refused by the node: {status:?} ({detail})")]
+    Refused {
+        /// Why.
+        status: ClioStatus,
+        /// What the status says it is.
+        detail: u64,
+    },
+    /// No answer in time. A read was not done; whether anything else was is not known, and it will
+    /// not be from now on.
+    #[error("no answer within the time for retries")]
+    Lost,
+    /// The node was started anew: what was on it is gone. A retry cannot help.
+    #[error("the node was started anew, as epoch {}", .0.0)]
+    Restarted(Epoch),
+    /// It has no bytes, or more than an operation may have. A retry cannot help.
+    #[error("{0} B: allowed are 1 to 2^32 - 1")]
+    Length(u64),
+}
+
+/// What is asked for, with its data.
+#[derive(Clone, Debug)]
+pub(super) enum Ask {
+    Write {
+        address: u64,
+        data: Vec<u8>,
+    },
+    /// Of a fixed length.
+    Short(Request<'static>),
+}
+
+/// Where parts of a long access meet: words, and what people keep in cache lines, are not cut.
+const CUT_BYTES: u64 = 64;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) process: ProcessId,
+    ask: Ask,
+    /// Bytes that were given out in parts.
+    pub(super) cut: u64,
+    /// Parts under way.
+    pub(super) open: BTreeSet<u64>,
+    /// What was read, in its place.
+    bytes: Vec<u8>,
+    result: Option<Completed>,
+    pub(super) error: Option<OperationError>,
+}
+
+/// A part of an operation: its request is made anew for each try.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) from: u64,
+    pub(super) bytes: u64,
+}
+
+impl Operation {
+    pub(super) fn new(process: ProcessId, ask: Ask) -> Operation {
+        let bytes = match ask {
+            Ask::Short(Request::Read { bytes, .. }) => vec![0; bytes as usize],
+            _ => Vec::new(),
+        };
+        Operation { process, ask, cut: 0, open: BTreeSet::new(), bytes, result: None, error: None }
+    }
+
+    /// Address and length of what can be cut.
+    fn span(&self) -> Option<(u64, u64)> {
+        match &self.ask {
+            Ask::Write { address, data } => Some((*address, data.len() as u64)),
+            Ask::Short(Request::Read { address, bytes }) => Some((*address, u64::from(*bytes))),
+            Ask::Short(_) => None,
+        }
+    }
+
+    /// The next part of at most `most` bytes, which are more than [`CUT_BYTES`]; `None` when all
+    /// were cut off.
+    pub(super) fn next_part(&self, most: u64) -> Option<Part> {
+        let Some((address, total)) = self.span() else {
+            return (self.cut == 0).then_some(Part { from: 0, bytes: 1 });
+        };
+        let left = total - self.cut;
+        let end = address.wrapping_add(self.cut).wrapping_add(most);
+        let bytes = if left <= most { left } else { most - end % CUT_BYTES };
+        (left > 0).then_some(Part { from: self.cut, bytes })
+    }
+
+    /// The request of a part.
+    pub(super) fn request(&self, part: Part) -> Request<'_> {
+        let Part { from, bytes } = part;
+        match &self.ask {
+            Ask::Write { address, data } => Request::Write {
+                address: address.wrapping_add(from),
+                data: &data[from as usize..(from + bytes) as usize],
+            },
+            Ask::Short(Request::Read { address, .. }) => {
+                Request::Read { address: address.wrapping_add(from), bytes: bytes as u32 }
+            }
+            Ask::Short(request) => *request,
+        }
+    }
+
+    /// Octets of the body that answers a part, at most.
+    pub(super) fn answer_bytes(&self, part: Part) -> u64 {
+        match &self.ask {
+            Ask::Short(Request::Read { .. }) => part.bytes,
+            _ => 32,
+        }
+    }
+
+    /// Puts the answer of a part into its place. Whether it is one: a wrong one is not taken.
+    pub(super) fn take(&mut self, part: Part, reply: &Reply<'_>) -> bool {
+        let completed = match *reply {
+            Reply::Bytes(bytes) if bytes.len() as u64 == part.bytes && !self.bytes.is_empty() => {
+                self.bytes[part.from as usize..][..bytes.len()].copy_from_slice(bytes);
+                return true;
+            }
+            Reply::Bytes(_) => return false,
+            Reply::Done => Completed::Done,
+            Reply::OwnerDied => Completed::OwnerDied,
+            Reply::Word(word) => Completed::Word(word),
+            Reply::Address(address) => Completed::Address(address),
+            Reply::Created(process) => Completed::Created(process),
+            Reply::Facts(facts) => Completed::Facts(facts),
+            Reply::Refused(status, detail) => {
+                self.error.get_or_insert(OperationError::Refused { status, detail });
+                return true;
+            }
+        };
+        self.result = Some(completed);
+        true
+    }
+
+    /// The outcome, when all parts have theirs; or none will be sent any more after an error.
+    pub(super) fn outcome(&mut self, most: u64) -> Option<Result<Completed, OperationError>> {
+        if !self.open.is_empty() {
+            return None;
+        }
+        if let Some(error) = self.error {
+            return Some(Err(error));
+        }
+        if self.next_part(most).is_some() {
+            return None;
+        }
+        let bytes = core::mem::take(&mut self.bytes);
+        Some(Ok(self.result.take().unwrap_or(Completed::Bytes(bytes))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_meet_at_multiples_of_64_and_cover_all() {
+        for (address, total) in [(0, 5000), (7, 5000), (63, 129), (1000, 1), (1, 128), (60, 131)] {
+            let ask = Ask::Write { address, data: (0..total).map(|at| at as u8).collect() };
+            let mut operation = Operation::new(ProcessId(1), ask);
+            let mut seen = Vec::new();
+            while let Some(part) = operation.next_part(130) {
+                let Request::Write { address: at, data } = operation.request(part) else {
+                    panic!("a part of a write is a write");
+                };
+                assert_eq!(at, address + seen.len() as u64);
+                assert!(seen.is_empty() || at % 64 == 0, "{at} in {address} and {total}");
+                assert!(data.len() <= 130);
+                seen.extend_from_slice(data);
+                operation.cut += part.bytes;
+            }
+            assert!(seen.iter().enumerate().all(|(at, &octet)| octet == at as u8));
+            assert_eq!(seen.len(), total as usize);
+        }
+    }
+}

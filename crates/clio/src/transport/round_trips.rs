@@ -1,0 +1,64 @@
+//! How long a round trip takes, and when a request without an answer is tried again.
+
+use ethermem_units::Ns;
+
+/// Moving averages of round trips and of how they differ, as TCP has them (RFC 6298).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoundTrips {
+    smoothed: Option<Ns>,
+    variation: Ns,
+    least: Ns,
+    most: Ns,
+}
+
+impl RoundTrips {
+    /// `least` and `most` bound the time after which is tried again.
+    pub(super) fn new(least: Ns, most: Ns) -> RoundTrips {
+        RoundTrips { smoothed: None, variation: Ns::ZERO, least, most }
+    }
+
+    /// A round trip took so long.
+    pub(super) fn took(&mut self, time: Ns) {
+        let Some(smoothed) = self.smoothed else {
+            (self.smoothed, self.variation) = (Some(time), Ns(time.0 / 2));
+            return;
+        };
+        let apart = smoothed.0.abs_diff(time.0);
+        self.variation = Ns(self.variation.0 - self.variation.0 / 4 + apart / 4);
+        self.smoothed = Some(Ns(smoothed.0 - smoothed.0 / 8 + time.0 / 8));
+    }
+
+    /// What one takes.
+    pub(super) fn smoothed(&self) -> Ns {
+        self.smoothed.unwrap_or(self.least)
+    }
+
+    /// When the try after so many is due, from the last on: twice as late each time.
+    pub(super) fn retry_after(&self, tries: u32) -> Ns {
+        let first = match self.smoothed {
+            Some(smoothed) => smoothed.saturating_add(Ns(self.variation.0.saturating_mul(4))),
+            None => self.least,
+        };
+        let doubled = first.max(self.least).0.saturating_mul(1 << tries.min(16));
+        Ns(doubled).min(self.most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retries_follow_the_average_and_how_it_varies_within_bounds() {
+        let mut trips = RoundTrips::new(Ns(1_000), Ns(100_000));
+        assert_eq!(trips.retry_after(0), Ns(1_000));
+        trips.took(Ns(8_000));
+        assert_eq!((trips.smoothed(), trips.retry_after(0)), (Ns(8_000), Ns(24_000)));
+        (0..100).for_each(|_| trips.took(Ns(8_000)));
+        assert!((8_000..8_100).contains(&trips.retry_after(0).0), "{trips:?}");
+        assert!((16_000..16_200).contains(&trips.retry_after(1).0));
+        assert_eq!((trips.retry_after(5), trips.retry_after(99)), (Ns(100_000), Ns(100_000)));
+        (0..100).for_each(|_| trips.took(Ns(10)));
+        assert_eq!(trips.retry_after(0), Ns(1_000));
+    }
+}

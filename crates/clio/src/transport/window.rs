@@ -1,0 +1,168 @@
+//! How much may be under way to the node and from it (section 4.4).
+
+use ethermem_units::{Bytes, Ns};
+
+/// A request in the congestion window's unit: it may be below one.
+const ONE: u64 = 1 << 20;
+/// One request in so many round trips is the least.
+const LEAST: u64 = ONE / 64;
+/// The window loses at most half, and nothing more within a round trip.
+const LEAST_KEPT: u64 = 2;
+
+/// The congestion window, by delay: more by one request in a round trip while round trips are
+/// short, less in proportion to how much too long they are. And the incast window: answers are as
+/// long as was asked for, so their bytes are known before they come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    requests: u64,
+    requests_max: u64,
+    /// How much longer than the shortest a round trip may be.
+    target: Ns,
+    shortest: Ns,
+    cut: Option<Ns>,
+    incast: Bytes,
+    under_way: u64,
+    answers: Bytes,
+    /// Below one request: no other before that.
+    next: Ns,
+}
+
+impl Window {
+    pub(super) fn new(requests_max: u32, target: Ns, incast: Bytes) -> Window {
+        let requests_max = u64::from(requests_max) * ONE;
+        Window {
+            // As TCP begins (RFC 6928).
+            requests: requests_max.min(10 * ONE),
+            requests_max,
+            target,
+            shortest: Ns(u64::MAX),
+            cut: None,
+            incast,
+            under_way: 0,
+            answers: Bytes(0),
+            next: Ns::ZERO,
+        }
+    }
+
+    /// Whether a request may go whose answer is so long.
+    pub(super) fn has_room(&self, now: Ns, answer: Bytes) -> bool {
+        let fits = self.answers + answer <= self.incast || self.under_way == 0;
+        let congested = if self.requests < ONE {
+            self.under_way > 0 || now < self.next
+        } else {
+            (self.under_way + 1) * ONE > self.requests
+        };
+        fits && !congested
+    }
+
+    /// When a request may go that may not now though nothing is under way.
+    pub(super) fn next(&self) -> Option<Ns> {
+        (self.requests < ONE && self.under_way == 0).then_some(self.next)
+    }
+
+    /// A request goes for the first time.
+    pub(super) fn sent(&mut self, now: Ns, round_trip: Ns, answer: Bytes) {
+        self.under_way += 1;
+        self.answers += answer;
+        self.pace(now, round_trip);
+    }
+
+    /// A request goes, for the first time or again.
+    fn pace(&mut self, now: Ns, round_trip: Ns) {
+        if self.requests < ONE {
+            let apart = u128::from(round_trip.0) * u128::from(ONE) / u128::from(self.requests);
+            self.next = now.saturating_add(Ns(u64::try_from(apart).unwrap_or(u64::MAX)));
+        }
+    }
+
+    /// A request is not under way any more.
+    pub(super) fn ended(&mut self, answer: Bytes) {
+        self.under_way -= 1;
+        self.answers -= answer;
+    }
+
+    /// A round trip took so long.
+    pub(super) fn took(&mut self, now: Ns, time: Ns) {
+        self.shortest = self.shortest.min(time);
+        let target = self.shortest.saturating_add(self.target);
+        if time <= target {
+            let more = u128::from(ONE) * u128::from(ONE) / u128::from(self.requests.max(ONE));
+            self.requests = (self.requests + more as u64).min(self.requests_max);
+        } else if self.may_cut(now, time) {
+            let over = u128::from(time.0 - target.0);
+            let less = u128::from(self.requests) * over / u128::from(time.0) * 4 / 5;
+            self.keep(now, self.requests - less as u64);
+        }
+    }
+
+    /// A request was lost, as far as is known.
+    pub(super) fn lost(&mut self, now: Ns, round_trip: Ns) {
+        if self.may_cut(now, round_trip) {
+            self.keep(now, 0);
+        }
+    }
+
+    fn may_cut(&self, now: Ns, round_trip: Ns) -> bool {
+        self.cut.is_none_or(|cut| now.saturating_sub(cut) >= round_trip)
+    }
+
+    fn keep(&mut self, now: Ns, requests: u64) {
+        self.requests = requests.max(self.requests / LEAST_KEPT).max(LEAST);
+        self.cut = Some(now);
+    }
+
+    /// In thousandths of a request.
+    pub(super) fn milli_requests(&self) -> u64 {
+        self.requests * 1000 / ONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window() -> Window {
+        Window::new(64, Ns(10_000), Bytes(10_000))
+    }
+
+    #[test]
+    fn short_round_trips_add_a_request_a_round_trip_up_to_the_most() {
+        let mut window = window();
+        (0..10).for_each(|_| window.took(Ns(0), Ns(5_000)));
+        assert!((10_900..=11_000).contains(&window.milli_requests()), "{window:?}");
+        (0..10_000).for_each(|_| window.took(Ns(0), Ns(5_000)));
+        assert_eq!(window.milli_requests(), 64_000);
+    }
+
+    #[test]
+    fn long_ones_cut_it_once_a_round_trip_and_below_one_request_it_paces() {
+        let mut window = Window::new(64, Ns(8_000), Bytes(10_000));
+        window.took(Ns(0), Ns(2_000));
+        window.requests = 10 * ONE;
+        window.took(Ns(0), Ns(20_000));
+        assert_eq!(window.milli_requests(), 6_000, "two fifths of ten less; at most half");
+        window.took(Ns(10_000), Ns(20_000));
+        assert_eq!(window.milli_requests(), 6_000);
+        (1..=4).for_each(|turn| window.lost(Ns(turn * 100_000), Ns(20_000)));
+        let milli = window.milli_requests();
+        assert!((374..=375).contains(&milli), "{milli}");
+        let now = Ns(500_000);
+        assert!(window.has_room(now, Bytes(1)));
+        window.sent(now, Ns(20_000), Bytes(1));
+        window.ended(Bytes(1));
+        let next = window.next().expect("it is below one");
+        assert!((53_000..54_000).contains(&(next.0 - now.0)), "20 us by 0.375: {next:?}");
+        assert!(!window.has_room(Ns(next.0 - 1), Bytes(1)) && window.has_room(next, Bytes(1)));
+        (5..100).for_each(|turn| window.lost(Ns(turn * 100_000), Ns(20_000)));
+        assert!(window.requests >= LEAST);
+    }
+
+    #[test]
+    fn answers_under_way_are_bounded_but_for_one() {
+        let mut window = window();
+        window.sent(Ns(0), Ns(1), Bytes(6_000));
+        assert!(!window.has_room(Ns(0), Bytes(4_001)) && window.has_room(Ns(0), Bytes(4_000)));
+        window.ended(Bytes(6_000));
+        assert!(window.has_room(Ns(0), Bytes(20_000)), "what is longer goes alone");
+    }
+}

@@ -1,0 +1,275 @@
+//! A node and its clients over a network made of one seed.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
+use ethermem_clio::node::{Node, NodeConfig, Quota};
+use ethermem_clio::transport::{Client, ClientConfig, Completed, Event, OperationError};
+use ethermem_units::{Bytes, Ns};
+use ethermem_wire::clio::{Epoch, Permissions, ProcessId, Protection, Request, SenderId, TenantId};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+const PAGE: u64 = 4096;
+const PAGES: u64 = 64;
+const DATAGRAM_BYTES: usize = 1472;
+const MS: u64 = 1_000_000;
+const LIFE: u64 = 2 * MS;
+pub(crate) const GIVE_UP: u64 = 400 * MS;
+
+/// What goes wrong, in so many of a thousand datagrams each; ways take a time between the two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Faults {
+    pub(crate) lost: u64,
+    pub(crate) doubled: u64,
+    pub(crate) damaged: u64,
+    pub(crate) way_min: u64,
+    pub(crate) way_max: u64,
+    /// Take longer than any datagram lives.
+    pub(crate) late: u64,
+    /// After so many of a thousand datagrams nothing passes for a few milliseconds.
+    pub(crate) parted: u64,
+    /// How long a process lives that is not heard.
+    pub(crate) lease: u64,
+}
+
+/// What a client is asked to do.
+pub(crate) enum Task {
+    Short(Request<'static>),
+    Write(u64, Vec<u8>),
+}
+
+enum Arrival {
+    AtNode { from: usize, datagram: Vec<u8> },
+    AtClient { to: usize, datagram: Vec<u8> },
+}
+
+pub(crate) struct Network {
+    draws: SplitMix64,
+    faults: Faults,
+    now: u64,
+    /// By time and the order in which they were sent.
+    under_way: BTreeMap<(u64, u64), Arrival>,
+    sent: u64,
+    parted_until: u64,
+    node: Node<Vec<u8>>,
+    epoch: u32,
+    /// The node's clock is ahead of the clients' by so much, and drifts.
+    node_ahead: u64,
+    clients: Vec<Client>,
+    processes: Vec<ProcessId>,
+    ended: VecDeque<(usize, Event)>,
+}
+
+fn node(epoch: u32, lease: u64) -> Node<Vec<u8>> {
+    let memory = MemoryConfig {
+        memory: Bytes(PAGES * PAGE),
+        page: PageSize::Kib4,
+        tlb_entries: 16,
+        fault_buffer_pages: 2,
+    };
+    let config = NodeConfig {
+        memory,
+        key: HashKey([u64::from(epoch), 3]),
+        epoch: Epoch(epoch),
+        sender: SenderId(1 << 60 | u64::from(epoch)),
+        protection: Protection::Crc,
+        data_bytes_max: 1400,
+        processes_max: 64,
+        recent_requests: 1 << 10,
+        lifetime_max: Ns(LIFE),
+        keep: Ns(1000 * MS),
+        lease: Ns(lease),
+        tenants: vec![(TenantId(1), Quota::UNLIMITED)],
+    };
+    Node::new(config, vec![0; (PAGES * PAGE) as usize]).expect("a node can be so")
+}
+
+fn client(number: usize) -> Client {
+    let config = ClientConfig {
+        sender: SenderId(number as u64 + 100),
+        tenant: TenantId(1),
+        protection: Protection::Crc,
+        datagram_bytes_max: DATAGRAM_BYTES,
+        window_max: 64,
+        incast_window: Bytes(1 << 16),
+        queueing_target: Ns(50_000),
+        retry_after_min: Ns(20_000),
+        retry_after_max: Ns(2 * MS),
+        give_up_after: Ns(GIVE_UP),
+    };
+    Client::new(config).expect("a client can be so")
+}
+
+impl Network {
+    /// A network, a node, and clients with a process each.
+    pub(crate) fn new(seed: u64, clients: usize, faults: Faults) -> Network {
+        let mut draws = SplitMix64::seed_from_u64(seed);
+        let node_ahead = draws.next_u64() % (1 << 50);
+        let mut network = Network {
+            draws,
+            faults,
+            now: 1,
+            under_way: BTreeMap::new(),
+            sent: 0,
+            parted_until: 0,
+            node: node(1, faults.lease),
+            epoch: 1,
+            node_ahead,
+            clients: (0..clients).map(client).collect(),
+            processes: vec![ProcessId(0); clients],
+            ended: VecDeque::new(),
+        };
+        (0..clients).for_each(|client| network.new_process(client));
+        network
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    pub(crate) fn new_process(&mut self, client: usize) {
+        match self.ask(client, Task::Short(Request::CreateProcess)) {
+            Ok(Completed::Created(process)) => self.processes[client] = process,
+            other => panic!("no process: {other:?}"),
+        }
+    }
+
+    /// Memory of a client's process.
+    pub(crate) fn region(&mut self, client: usize, bytes: u64) -> u64 {
+        let permissions = Permissions::READ_WRITE;
+        match self.ask(client, Task::Short(Request::Allocate { bytes, at: 0, permissions })) {
+            Ok(Completed::Address(address)) => address,
+            other => panic!("no memory: {other:?}"),
+        }
+    }
+
+    /// Memory of all.
+    pub(crate) fn shared_region(&mut self, bytes: u64) -> u64 {
+        let address = self.region(0, bytes);
+        for with in self.processes.clone().into_iter().skip(1) {
+            let permissions = Permissions::READ_WRITE;
+            let share = Request::Share { address, at: 0, with, permissions };
+            assert_eq!(self.ask(0, Task::Short(share)), Ok(Completed::Address(address)));
+        }
+        address
+    }
+
+    /// A client dies, and another program starts in its place.
+    pub(crate) fn replace_client(&mut self, number: usize) {
+        self.clients[number] = client(number + 1000);
+        self.new_process(number);
+    }
+
+    pub(crate) fn restart_node(&mut self) {
+        self.epoch += 1;
+        self.node = node(self.epoch, self.faults.lease);
+        self.node_ahead /= 2;
+    }
+
+    pub(crate) fn part_for_ever(&mut self) {
+        self.parted_until = u64::MAX;
+    }
+
+    pub(crate) fn submit(&mut self, client: usize, task: Task) {
+        let process = self.processes[client];
+        match task {
+            Task::Short(request) => self.clients[client].submit(process, request),
+            Task::Write(address, data) => self.clients[client].submit_write(process, address, data),
+        };
+        self.transmit(client);
+    }
+
+    fn ask(&mut self, client: usize, task: Task) -> Result<Completed, OperationError> {
+        self.submit(client, task);
+        let (ended, outcome) = self.step().expect("an operation ends");
+        assert_eq!(ended, client);
+        outcome
+    }
+
+    /// Goes on until an operation ends; `None` when nothing is to do.
+    pub(crate) fn step(&mut self) -> Option<(usize, Result<Completed, OperationError>)> {
+        loop {
+            if let Some((client, event)) = self.ended.pop_front() {
+                return Some((client, event.outcome));
+            }
+            let arrives = self.under_way.first_key_value().map(|(&(at, _), _)| at);
+            let wakes = self.clients.iter().filter_map(Client::next_wake).map(|at| at.0).min();
+            let next = arrives.into_iter().chain(wakes).min()?;
+            self.now = self.now.max(next);
+            if arrives == Some(next) {
+                let (_, arrival) = self.under_way.pop_first().expect("one arrives");
+                self.arrive(arrival);
+            } else {
+                (0..self.clients.len()).for_each(|client| self.transmit(client));
+            }
+        }
+    }
+
+    fn arrive(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::AtNode { from, datagram } => {
+                let clock = Ns(self.node_ahead + self.now + self.now / 20_000);
+                let mut answer = [0; DATAGRAM_BYTES];
+                let length = self.node.on_datagram(clock, &datagram, &mut answer);
+                self.node.tend(clock, 1000);
+                if length > 0 {
+                    self.send(&answer[..length], |datagram| Arrival::AtClient {
+                        to: from,
+                        datagram,
+                    });
+                }
+            }
+            Arrival::AtClient { to, datagram } => {
+                self.clients[to].on_datagram(Ns(self.now), &datagram);
+                self.transmit(to);
+            }
+        }
+    }
+
+    fn transmit(&mut self, client: usize) {
+        let mut datagram = [0; DATAGRAM_BYTES];
+        loop {
+            let length = self.clients[client].poll_transmit(Ns(self.now), &mut datagram);
+            if length == 0 {
+                break;
+            }
+            self.send(&datagram[..length], |datagram| Arrival::AtNode { from: client, datagram });
+        }
+        while let Some(event) = self.clients[client].poll_event() {
+            self.ended.push_back((client, event));
+        }
+    }
+
+    fn happens(&mut self, of_thousand: u64) -> bool {
+        self.draws.next_u64() % 1000 < of_thousand
+    }
+
+    fn send(&mut self, datagram: &[u8], arrival: impl Fn(Vec<u8>) -> Arrival) {
+        let Faults { lost, doubled, damaged, way_min, way_max, late, parted, .. } = self.faults;
+        if self.happens(parted) {
+            self.parted_until = self.parted_until.max(self.now + self.draws.next_u64() % (8 * MS));
+        }
+        if self.now < self.parted_until || self.happens(lost) {
+            return;
+        }
+        let copies = if self.happens(doubled) { 2 + self.draws.next_u64() % 2 } else { 1 };
+        for _ in 0..copies {
+            let mut copy = datagram.to_owned();
+            if self.happens(damaged) {
+                match self.draws.next_u64() % 3 {
+                    0 => copy.truncate(self.draws.next_u64() as usize % copy.len()),
+                    _ => {
+                        let bit = self.draws.next_u64() as usize % (copy.len() * 8);
+                        copy[bit / 8] ^= 1 << (bit % 8);
+                    }
+                }
+            }
+            let late =
+                if self.happens(late) { LIFE + self.draws.next_u64() % (8 * LIFE) } else { 0 };
+            let way = late + way_min + self.draws.next_u64() % (way_max - way_min);
+            self.sent += 1;
+            self.under_way.insert((self.now + way, self.sent), arrival(copy));
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Clients and a node over a network that loses, doubles, delays, reorders and damages datagrams,
+//! parts them for a while, and starts the node anew. Every result is checked: bytes by a model,
+//! atomics and locks by a search for an order in which they could have happened one by one.
+//!
+//! Everything follows from one seed. A failing case prints it; `CLIO_SEED=… cargo test -p
+//! ethermem-clio --test virtual_network` repeats it alone.
+
+#[path = "support/linear.rs"]
+mod linear;
+#[path = "support/network.rs"]
+mod network;
+
+use ethermem_clio::transport::{Completed, OperationError};
+use ethermem_wire::RmwOperation;
+use ethermem_wire::clio::{ClioStatus, Request};
+use linear::{Call, is_linearizable};
+use network::{Faults, Network, Task};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+const SHARED_WORDS: u64 = 4;
+const PRIVATE_BYTES: u64 = 3 * 4096;
+const US: u64 = 1_000;
+
+/// What a client is in the middle of.
+enum Doing {
+    Private { from: usize, expected: Option<Vec<u8>> },
+    Shared { word: u64, operation: Option<RmwOperation>, called: u64 },
+    Lock,
+    Unlock,
+}
+
+/// A client of the test: one operation after the other, each checked.
+struct Actor {
+    draws: SplitMix64,
+    private: u64,
+    shared: u64,
+    model: Vec<u8>,
+    doing: Option<Doing>,
+    locked: bool,
+    left: u32,
+}
+
+impl Actor {
+    fn draw(&mut self, below: u64) -> u64 {
+        self.draws.next_u64() % below
+    }
+
+    /// The next operation.
+    fn next(&mut self, now: u64, holder: u32) -> Task {
+        let lock = self.shared + SHARED_WORDS * 8;
+        if self.locked {
+            self.doing = Some(Doing::Unlock);
+            return Task::Short(Request::Unlock { address: lock, holder });
+        }
+        match self.draw(10) {
+            0..3 => {
+                let from = self.draw(PRIVATE_BYTES - 1);
+                let bytes = 1 + self.draw((PRIVATE_BYTES - from).min(6000));
+                let octet = self.draw(256) as u8;
+                self.model[from as usize..(from + bytes) as usize].fill(octet);
+                self.doing = Some(Doing::Private { from: from as usize, expected: None });
+                Task::Write(self.private + from, vec![octet; bytes as usize])
+            }
+            3..5 => {
+                let from = self.draw(PRIVATE_BYTES - 1);
+                let bytes = 1 + self.draw((PRIVATE_BYTES - from).min(6000));
+                let expected = self.model[from as usize..(from + bytes) as usize].to_vec();
+                let from_usize = from as usize;
+                self.doing = Some(Doing::Private { from: from_usize, expected: Some(expected) });
+                Task::Short(Request::Read { address: self.private + from, bytes: bytes as u32 })
+            }
+            5..9 => self.shared(now),
+            _ => {
+                self.doing = Some(Doing::Lock);
+                Task::Short(Request::Lock { address: lock, holder })
+            }
+        }
+    }
+
+    fn shared(&mut self, now: u64) -> Task {
+        let word = self.draw(SHARED_WORDS);
+        let address = self.shared + word * 8;
+        let operation = match self.draw(5) {
+            0 => None,
+            1 => Some(RmwOperation::Swap(self.draw(4))),
+            2 => {
+                let (expected, desired) = (self.draw(4), self.draw(4));
+                Some(RmwOperation::CompareAndSwap { expected, desired })
+            }
+            _ => Some(RmwOperation::FetchAndAdd(1 + self.draw(2))),
+        };
+        self.doing = Some(Doing::Shared { word, operation, called: now });
+        match operation {
+            None => Task::Short(Request::Read { address, bytes: 8 }),
+            Some(RmwOperation::Swap(new)) if self.draw(2) == 0 => {
+                // A plain write of a word is an atomic whose answer is not told.
+                Task::Write(address, new.to_le_bytes().to_vec())
+            }
+            Some(operation) => Task::Short(Request::Modify { address, operation }),
+        }
+    }
+}
+
+/// One run; what its shared words saw.
+struct Run {
+    network: Network,
+    actors: Vec<Actor>,
+    history: Vec<Vec<Call>>,
+    holder: Option<usize>,
+}
+
+impl Run {
+    fn new(seed: u64, clients: usize, faults: Faults, operations: u32) -> Run {
+        let mut network = Network::new(seed, clients, faults);
+        let shared = network.shared_region(SHARED_WORDS * 8 + 8);
+        let mut actors = Vec::new();
+        for client in 0..clients {
+            let private = network.region(client, PRIVATE_BYTES);
+            actors.push(Actor {
+                draws: SplitMix64::seed_from_u64(seed ^ (client as u64 + 1) << 32),
+                private,
+                shared,
+                model: vec![0; PRIVATE_BYTES as usize],
+                doing: None,
+                locked: false,
+                left: operations,
+            });
+        }
+        let history = (0..SHARED_WORDS).map(|_| Vec::new()).collect();
+        Run { network, actors, history, holder: None }
+    }
+
+    fn begin(&mut self, client: usize) {
+        let now = self.network.now();
+        let actor = &mut self.actors[client];
+        // A lock that is held is given back, whatever else is left to do.
+        if actor.left == 0 && !actor.locked {
+            return;
+        }
+        actor.left = actor.left.saturating_sub(1);
+        let task = actor.next(now, client as u32 + 1);
+        if matches!(actor.doing, Some(Doing::Unlock)) {
+            // From here on somebody else may get it.
+            assert_eq!(self.holder.take(), Some(client), "the lock is its");
+        }
+        self.network.submit(client, task);
+    }
+
+    fn end(&mut self, client: usize, outcome: Result<Completed, OperationError>) {
+        let now = self.network.now();
+        let actor = &mut self.actors[client];
+        match actor.doing.take().expect("it was doing something") {
+            Doing::Private { from, expected: Some(expected) } => {
+                assert_eq!(outcome, Ok(Completed::Bytes(expected)), "from {from}");
+            }
+            Doing::Private { .. } => assert_eq!(outcome, Ok(Completed::Done)),
+            Doing::Shared { word, operation, called } => {
+                let saw = match outcome {
+                    Ok(Completed::Word(saw)) => Some(saw),
+                    Ok(Completed::Bytes(octets)) => {
+                        Some(u64::from_le_bytes(octets.try_into().expect("a word was read")))
+                    }
+                    Ok(Completed::Done) => None,
+                    other => panic!("word {word}: {other:?}"),
+                };
+                let call = Call { called, returned: now, operation, saw };
+                self.history[word as usize].push(call);
+            }
+            Doing::Lock => match outcome {
+                Ok(Completed::Done) => {
+                    assert_eq!(self.holder.replace(client), None, "two hold the lock");
+                    actor.locked = true;
+                }
+                Err(OperationError::Refused { status: ClioStatus::Held, .. }) => {}
+                other => panic!("lock: {other:?}"),
+            },
+            Doing::Unlock => {
+                assert_eq!(outcome, Ok(Completed::Done));
+                actor.locked = false;
+            }
+        }
+    }
+
+    fn run(&mut self) {
+        (0..self.actors.len()).for_each(|client| self.begin(client));
+        while let Some((client, outcome)) = self.network.step() {
+            self.end(client, outcome);
+            self.begin(client);
+        }
+        for (client, actor) in self.actors.iter().enumerate() {
+            assert!(actor.left == 0 && actor.doing.is_none(), "client {client} is stuck");
+        }
+        for (word, calls) in self.history.iter().enumerate() {
+            assert!(is_linearizable(calls, 0), "word {word} has no order");
+        }
+    }
+}
+
+/// A number from the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+/// Runs each seed, and says which it was that failed.
+fn check(faults: Faults, clients: usize, operations: u32, seeds: std::ops::Range<u64>) {
+    // A soak runs as many more seeds.
+    let times = number("CLIO_TIMES").unwrap_or(1);
+    let more = seeds.start..seeds.start + (seeds.end - seeds.start) * times;
+    let seeds = number("CLIO_SEED").map_or(more, |seed| seed..seed + 1);
+    for seed in seeds {
+        let result = std::panic::catch_unwind(|| {
+            let mut run = Run::new(seed, clients, faults, operations);
+            run.run();
+        });
+        if let Err(panic) = result {
+            eprintln!("CLIO_SEED={seed} cargo test -p ethermem-clio --test virtual_network");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+const CALM: Faults = Faults {
+    lost: 0,
+    doubled: 0,
+    damaged: 0,
+    way_min: 2 * US,
+    way_max: 3 * US,
+    late: 0,
+    parted: 0,
+    lease: u64::MAX,
+};
+
+#[test]
+fn a_good_network() {
+    check(CALM, 3, 300, 0..4);
+}
+
+#[test]
+fn one_to_thirty_percent_lost() {
+    for lost in [10, 100, 300] {
+        check(Faults { lost, ..CALM }, 3, 200, 10..14);
+    }
+}
+
+#[test]
+fn reordered_by_many_round_trips() {
+    check(Faults { way_max: 400 * US, ..CALM }, 4, 200, 20..26);
+}
+
+#[test]
+fn doubled_and_late() {
+    check(Faults { doubled: 500, way_max: 200 * US, late: 50, ..CALM }, 4, 200, 30..36);
+}
+
+#[test]
+fn damaged() {
+    check(Faults { damaged: 200, ..CALM }, 3, 200, 40..44);
+}
+
+#[test]
+fn parted_for_a_while() {
+    check(Faults { parted: 20, lost: 20, ..CALM }, 3, 200, 50..54);
+}
+
+#[test]
+fn all_at_once() {
+    let faults = Faults {
+        lost: 150,
+        doubled: 200,
+        damaged: 50,
+        way_min: US,
+        way_max: 300 * US,
+        late: 10,
+        parted: 5,
+        ..CALM
+    };
+    check(faults, 5, 250, 60..72);
+}
+
+#[test]
+fn a_node_that_starts_anew_is_an_error_and_never_zeros() {
+    let mut network = Network::new(7, 1, Faults { lost: 100, ..CALM });
+    let at = network.region(0, 4096);
+    network.submit(0, Task::Write(at, vec![7; 100]));
+    assert_eq!(network.step(), Some((0, Ok(Completed::Done))));
+    network.restart_node();
+    network.submit(0, Task::Short(Request::Read { address: at, bytes: 100 }));
+    let (_, outcome) = network.step().expect("it ends");
+    assert!(matches!(outcome, Err(OperationError::Restarted(_))), "{outcome:?}");
+    // Its process is gone with the node; a new one is as good as ever.
+    network.submit(0, Task::Short(Request::Read { address: at, bytes: 100 }));
+    let (_, outcome) = network.step().expect("it ends");
+    let gone = ClioStatus::NoSuchProcess;
+    assert!(matches!(outcome, Err(OperationError::Refused { status, .. }) if status == gone));
+    network.new_process(0);
+    let again = network.region(0, 4096);
+    network.submit(0, Task::Short(Request::Read { address: again, bytes: 4 }));
+    assert_eq!(network.step(), Some((0, Ok(Completed::Bytes(vec![0; 4])))));
+}
+
+#[test]
+fn a_node_that_is_gone_is_an_error_in_time() {
+    let mut network = Network::new(8, 1, CALM);
+    let at = network.region(0, 4096);
+    network.part_for_ever();
+    network.submit(0, Task::Write(at, vec![7; 100]));
+    let before = network.now();
+    assert_eq!(network.step(), Some((0, Err(OperationError::Lost))));
+    let took = network.now() - before;
+    assert!((network::GIVE_UP..3 * network::GIVE_UP).contains(&took), "{took} ns");
+}
+
+#[test]
+fn a_dead_client_leaves_its_lock_to_who_comes_after_its_lease() {
+    let mut network = Network::new(9, 2, Faults { lost: 100, lease: 100 * 1000 * US, ..CALM });
+    let lock = network.shared_region(8);
+    network.submit(1, Task::Short(Request::Lock { address: lock, holder: 5 }));
+    assert_eq!(network.step(), Some((1, Ok(Completed::Done))));
+    network.replace_client(1);
+    let mut refused = 0;
+    loop {
+        network.submit(0, Task::Short(Request::Lock { address: lock, holder: 6 }));
+        match network.step() {
+            Some((0, Ok(Completed::OwnerDied))) => break,
+            Some((0, Err(OperationError::Refused { status: ClioStatus::Held, .. }))) => {
+                refused += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(refused > 100, "the lease was respected: {refused}");
+}
+
+#[test]
+fn an_operation_of_no_bytes_is_refused_and_holds_nothing_up() {
+    let mut network = Network::new(10, 1, CALM);
+    let at = network.region(0, 4096);
+    let empty = Some((0, Err(OperationError::Length(0))));
+    network.submit(0, Task::Write(at, Vec::new()));
+    assert_eq!(network.step(), empty);
+    network.submit(0, Task::Short(Request::Read { address: at, bytes: 0 }));
+    assert_eq!(network.step(), empty);
+    network.submit(0, Task::Write(at, vec![3]));
+    assert_eq!(network.step(), Some((0, Ok(Completed::Done))));
+}
