@@ -33,6 +33,10 @@ pub trait Fabric: Sized + Send + 'static {
     /// Whether it runs on a leaf-spine network, and not on a single switch alone.
     const LEAF_SPINE: bool = false;
 
+    /// About how far apart its events are, in picoseconds, as a power of two of at most 8. It
+    /// changes the time that a run takes and no result.
+    const EVENT_GAP_SHIFT: u32 = 5;
+
     /// Most data bytes of one message.
     const MESSAGE_BYTES_MAX: u64 = crate::workload::MESSAGE_BYTES_MAX;
 
@@ -119,10 +123,10 @@ pub struct Way {
 }
 
 impl<E: Copy> Sim<E> {
-    fn new() -> Sim<E> {
+    fn new(bucket_shift: u32) -> Sim<E> {
         Sim {
             now: Ps::ZERO,
-            queue: EventQueue::new(),
+            queue: EventQueue::new(bucket_shift),
             outcomes: Vec::new(),
             timeline: None,
             ways: None,
@@ -270,7 +274,7 @@ impl<F: Fabric> Engine<F> {
     pub fn new(fabric: F) -> Engine<F> {
         Engine {
             fabric,
-            sim: Sim::new(),
+            sim: Sim::new(F::EVENT_GAP_SHIFT),
             in_flight: Vec::new(),
             free: Vec::new(),
             live: Vec::new(),

@@ -9,13 +9,10 @@ use std::collections::BinaryHeap;
 
 use ethermem_units::Ps;
 
-/// Picoseconds a bucket spans, as a power of two: with 144 nodes under full load a few events, and
-/// under an application's less than one.
-const BUCKET_SHIFT: u32 = 5;
-/// Buckets of the wheel: together 1 us, more than the latency of any hop.
-const BUCKETS: usize = 1 << 15;
-const MASK: u64 = BUCKETS as u64 - 1;
-const WORDS: usize = BUCKETS / 64;
+/// Picoseconds that the wheel spans, as a power of two: 1 us, more than the latency of any hop.
+const WHEEL_SHIFT: u32 = 20;
+/// Bits of the bitmap that one of its summary's stands for.
+const WORD: usize = 64;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,18 +25,20 @@ struct Node<E> {
 
 /// Pending events of type `E`.
 ///
-/// Invariant: the wheel holds the events of the `BUCKETS` buckets from that of the last event
+/// Invariant: the wheel holds the events of as many buckets as it has from that of the last event
 /// taken, and the heap all others. What comes out of the heap was therefore inserted before
 /// whatever its bucket is given later, and needs no number beside its place there.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue<E> {
     nodes: Vec<Node<E>>,
     free: u32,
-    /// The last event of each bucket.
-    buckets: Box<[u32; BUCKETS]>,
+    /// Picoseconds a bucket spans, as a power of two.
+    bucket_shift: u32,
+    /// The last event of each bucket; as many as the wheel spans.
+    buckets: Vec<u32>,
     /// One bit a bucket that is not empty, and one bit a word of those that is not zero.
-    occupied: Box<[u64; WORDS]>,
-    summary: [u64; WORDS / 64],
+    occupied: Vec<u64>,
+    summary: Vec<u64>,
     /// The bucket of the last event taken.
     reached: u64,
     /// By time and insertion.
@@ -51,13 +50,17 @@ pub(crate) struct EventQueue<E> {
 }
 
 impl<E: Copy> EventQueue<E> {
-    pub(crate) fn new() -> EventQueue<E> {
+    /// Buckets of so many picoseconds, as a power of two of at most 8: the shorter, the fewer
+    /// events each has, and the more memory the wheel goes through.
+    pub(crate) fn new(bucket_shift: u32) -> EventQueue<E> {
+        let buckets = 1 << (WHEEL_SHIFT - bucket_shift);
         EventQueue {
             nodes: Vec::new(),
             free: NONE,
-            buckets: filled(NONE),
-            occupied: filled(0),
-            summary: [0; WORDS / 64],
+            bucket_shift,
+            buckets: vec![NONE; buckets],
+            occupied: vec![0; buckets / WORD],
+            summary: vec![0; buckets / WORD / WORD],
             reached: 0,
             far: BinaryHeap::new(),
             far_inserted: 0,
@@ -70,7 +73,7 @@ impl<E: Copy> EventQueue<E> {
     #[inline]
     pub(crate) fn push(&mut self, at: Ps, event: E) {
         let index = self.allocate(Node { time: at.0, event, next: NONE });
-        if (at.0 >> BUCKET_SHIFT).wrapping_sub(self.reached) < BUCKETS as u64 {
+        if (at.0 >> self.bucket_shift).wrapping_sub(self.reached) < self.buckets.len() as u64 {
             self.link(at.0, index);
         } else {
             self.push_far(at.0, index);
@@ -102,8 +105,8 @@ impl<E: Copy> EventQueue<E> {
         self.nodes[first as usize].next = self.free;
         self.free = first;
         self.near -= 1;
-        self.reached = time >> BUCKET_SHIFT;
-        if self.far_bucket < self.reached + BUCKETS as u64 {
+        self.reached = time >> self.bucket_shift;
+        if self.far_bucket < self.reached + self.buckets.len() as u64 {
             self.bring_near();
         }
         Some((Ps(time), event))
@@ -129,7 +132,7 @@ impl<E: Copy> EventQueue<E> {
     #[inline]
     fn link(&mut self, time: u64, index: u32) {
         self.near += 1;
-        let slot = (time >> BUCKET_SHIFT & MASK) as usize;
+        let slot = self.slot(time >> self.bucket_shift);
         let last = self.buckets[slot];
         if last == NONE {
             self.buckets[slot] = index;
@@ -158,7 +161,7 @@ impl<E: Copy> EventQueue<E> {
     fn push_far(&mut self, time: u64, index: u32) {
         self.far.push(Reverse((time, self.far_inserted, index)));
         self.far_inserted += 1;
-        self.far_bucket = self.far_bucket.min(time >> BUCKET_SHIFT);
+        self.far_bucket = self.far_bucket.min(time >> self.bucket_shift);
     }
 
     /// With an empty wheel: goes on to the earliest event of all, if it is before `limit`.
@@ -168,7 +171,7 @@ impl<E: Copy> EventQueue<E> {
         if time >= limit.0 {
             return false;
         }
-        self.reached = time >> BUCKET_SHIFT;
+        self.reached = time >> self.bucket_shift;
         self.bring_near();
         true
     }
@@ -178,8 +181,8 @@ impl<E: Copy> EventQueue<E> {
     fn bring_near(&mut self) {
         self.far_bucket = u64::MAX;
         while let Some(&Reverse((time, _, index))) = self.far.peek() {
-            let bucket = time >> BUCKET_SHIFT;
-            if bucket - self.reached >= BUCKETS as u64 {
+            let bucket = time >> self.bucket_shift;
+            if bucket - self.reached >= self.buckets.len() as u64 {
                 self.far_bucket = bucket;
                 break;
             }
@@ -188,15 +191,21 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
+    /// The place of a bucket.
+    #[inline]
+    fn slot(&self, bucket: u64) -> usize {
+        bucket as usize & (self.buckets.len() - 1)
+    }
+
     /// The first bucket that holds an event, from the one reached on; one must.
     #[inline]
     fn first_occupied(&self) -> usize {
-        let start = (self.reached & MASK) as usize;
+        let start = self.slot(self.reached);
         let bits = self.occupied[start / 64] & (u64::MAX << (start % 64));
         if bits != 0 {
             return start / 64 * 64 + bits.trailing_zeros() as usize;
         }
-        self.first_occupied_word((start / 64 + 1) % WORDS)
+        self.first_occupied_word((start / 64 + 1) & (self.occupied.len() - 1))
     }
 
     /// The same in the words from `start` on, and around to it.
@@ -204,17 +213,12 @@ impl<E: Copy> EventQueue<E> {
         let mut group = start / 64;
         let mut bits = self.summary[group] & (u64::MAX << (start % 64));
         while bits == 0 {
-            group = (group + 1) % self.summary.len();
+            group = (group + 1) & (self.summary.len() - 1);
             bits = self.summary[group];
         }
         let word = group * 64 + bits.trailing_zeros() as usize;
         word * 64 + self.occupied[word].trailing_zeros() as usize
     }
-}
-
-/// An array on the heap, which it never leaves.
-fn filled<T: Copy, const N: usize>(with: T) -> Box<[T; N]> {
-    vec![with; N].try_into().unwrap_or_else(|_| unreachable!("a vector of N items is N long"))
 }
 
 #[cfg(test)]
@@ -224,7 +228,7 @@ mod tests {
 
     #[test]
     fn equal_times_keep_the_order_of_insertion() {
-        let mut queue = EventQueue::new();
+        let mut queue = EventQueue::new(5);
         for event in 0..5 {
             queue.push(Ps(640), event);
         }
@@ -244,9 +248,10 @@ mod tests {
                     2 => (0..2_000_000u64).prop_map(Some),
                     1 => (0..3_000_000_000u64).prop_map(Some),
                     5 => Just(None),
-                ], 0..400)
+                ], 0..400),
+            bucket_shift in 3..=8u32,
         ) {
-            let mut queue = EventQueue::new();
+            let mut queue = EventQueue::new(bucket_shift);
             let mut model = std::collections::BTreeSet::new();
             let mut now = 0;
             for (number, step) in steps.into_iter().enumerate() {

@@ -25,6 +25,13 @@ pub trait Discipline<H>: Send + 'static {
         dropped: &mut Vec<PacketId>,
     ) -> bool;
 
+    /// Whether a packet that comes to an empty queue and a free link is sent on as it is: what an
+    /// `offer` and a `take` would do, too.
+    #[inline]
+    fn passes(&self, _packets: &Packets<H>, _id: PacketId) -> bool {
+        false
+    }
+
     /// What was trimmed by the last `offer`.
     fn trimmed(&mut self) -> Trimmed {
         Trimmed::default()

@@ -5,7 +5,7 @@ use ethermem_units::{Bytes, Ps};
 use super::flow::NO_FLOW;
 use super::network::{Event, Network};
 use super::transport::{Net, Sizes, Transport};
-use super::{FlowId, Purpose};
+use super::{FlowId, PacketId, Purpose};
 use crate::FabricConfig;
 use crate::engine::{Fabric, Handle, Sim, Violation};
 use crate::message::{Kind, Message, NodeIndex};
@@ -42,8 +42,8 @@ impl<T: Transport> PacketFabric<T> {
     }
 
     #[inline]
-    fn arrive(&mut self, sim: &mut Sim<Event>, id: u32) {
-        let Some(packet) = self.network.arrive(sim, id) else { return };
+    fn arrive(&mut self, sim: &mut Sim<Event>, id: PacketId, next: Option<PortId>) {
+        let Some(packet) = self.network.arrive(sim, id, next) else { return };
         let answered = self.network.answered(&packet);
         let net = &mut Net { sim, network: &mut self.network };
         if let Some(request) = answered {
@@ -70,6 +70,7 @@ impl<T: Transport> PacketFabric<T> {
 impl<T: Transport> Fabric for PacketFabric<T> {
     type Event = Event;
     const LEAF_SPINE: bool = true;
+    const EVENT_GAP_SHIFT: u32 = 7;
 
     fn build(config: &FabricConfig, seed: u64) -> PacketFabric<T> {
         let layout = Layout::new(config, config.packet.stack.unwrap_or(T::stack()));
@@ -97,7 +98,7 @@ impl<T: Transport> Fabric for PacketFabric<T> {
     #[inline]
     fn handle(&mut self, sim: &mut Sim<Event>, event: Event) {
         match event {
-            Event::Arrive(id) => self.arrive(sim, id),
+            Event::Arrive(id, next) => self.arrive(sim, id, next),
             Event::Free(port) => self.network.free(sim, port),
             Event::Respond(request) => {
                 let flow = self.network.respond(request);

@@ -46,6 +46,11 @@ impl<H: Copy> Discipline<H> for Levels {
         true
     }
 
+    #[inline]
+    fn passes(&self, packets: &Packets<H>, id: PacketId) -> bool {
+        packets[id].frame.line_bytes() <= self.limit_bytes
+    }
+
     fn take(&mut self, _packets: &Packets<H>) -> Option<PacketId> {
         self.levels.iter_mut().find_map(VecDeque::pop_front)
     }

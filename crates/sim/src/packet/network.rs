@@ -23,8 +23,9 @@ use crate::topology::{Balancing, Layout, LinkTracks, PortId, PortKind, Transmitt
 /// What a network of packets schedules.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
-    /// A packet is whole behind its port: decided on by a switch, or handed up by a host.
-    Arrive(PacketId),
+    /// A packet is whole behind its port: decided on by a switch, at this port of it, or handed up
+    /// by a host.
+    Arrive(PacketId, Option<PortId>),
     /// A port whose packets wait has sent the one before.
     Free(PortId),
     /// The deadlines that came in order are to be looked at.
@@ -162,7 +163,6 @@ impl<T: Transport> Network<T> {
             trimmed: false,
             heading: Heading::Out,
             spine,
-            port: source,
             header: out.header,
         });
         self.enqueue(sim, source, packet);
@@ -174,13 +174,12 @@ impl<T: Transport> Network<T> {
         &mut self,
         sim: &mut Sim<Event>,
         id: PacketId,
+        next: Option<PortId>,
     ) -> Option<Packet<T::Header>> {
-        let packet = &self.packets[id];
-        match self.layout.next(packet.port, packet.destination, packet.spine) {
+        match next {
             Some(port) => {
-                let through = std::mem::replace(&mut self.packets[id].port, port);
                 if !self.ingress.is_empty() {
-                    self.keep(sim, through, id);
+                    self.keep(sim, port, id);
                 }
                 self.enqueue(sim, port, id);
                 None
@@ -223,8 +222,7 @@ impl<T: Transport> Network<T> {
         let through = self.layout.previous(at, source, destination, packet.spine);
         packet.heading = Heading::Back;
         (packet.source, packet.destination) = (destination, source);
-        packet.port = self.layout.reverse(through);
-        let back = packet.port;
+        let back = self.layout.reverse(through);
         self.counts.returned = self.counts.returned.map(|returned| returned + 1);
         self.enqueue(sim, back, id);
     }
@@ -247,7 +245,10 @@ impl<T: Transport> Network<T> {
 
     #[inline]
     fn started(&mut self, sim: &mut Sim<Event>, at: PortId, sent: Sent) {
-        sim.at(sent.whole, Event::Arrive(sent.id));
+        // Here the packet is at hand; where it comes next, the port need not wait for it.
+        let packet = &self.packets[sent.id];
+        let next = self.layout.next(at, packet.destination, packet.spine);
+        sim.at(sent.whole, Event::Arrive(sent.id, next));
         if sim.is_watched() && at < self.layout.nodes() {
             self.watch(sim, sent);
         }
@@ -283,9 +284,10 @@ impl<T: Transport> Network<T> {
         }
     }
 
-    /// A packet that came through a port is kept by the switch behind it.
-    fn keep(&mut self, sim: &mut Sim<Event>, through: PortId, id: PacketId) {
+    /// A packet that comes to a port is kept by its switch, until that port sends it.
+    fn keep(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) {
         let packet = &self.packets[id];
+        let through = self.layout.previous(at, packet.source, packet.destination, packet.spine);
         let Some(ingress) = &mut self.ingress[usize::from(through)] else { return };
         if packet.rank != UNPAUSED_RANK && ingress.add(packet.frame.line_bytes()) {
             self.counts.pauses = self.counts.pauses.map(|pauses| pauses + 1);

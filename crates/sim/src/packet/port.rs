@@ -38,7 +38,7 @@ pub(crate) struct Port<Q> {
 
 impl<Q> Port<Q> {
     pub(crate) fn new(link: Transmitter, queue: Q, latency: Ps) -> Port<Q> {
-        let backlog = Backlog::default();
+        let backlog = Backlog::new(link.slot());
         let (finished, taken) = (Ps::ZERO, Blocks(0));
         let (held, trimmed, waking) = (0, 0, false);
         Port { link, queue, latency, held, trimmed, waking, backlog, finished, taken }
@@ -92,6 +92,13 @@ impl<Q> Port<Q> {
         H: Copy,
         Q: Discipline<H>,
     {
+        let free = self.link.free();
+        let idle = self.held == 0 && !self.waking && free <= now;
+        if !Q::IN_ORDER && idle && self.queue.passes(packets, id) {
+            let packet = &packets[id];
+            self.backlog.pass_through(packet.frame.line_blocks());
+            return Ok(Some(self.start(now, id, packet)));
+        }
         let queued = self.queued_bytes(now);
         let kept = self.queue.offer(packets, id, queued, dropped);
         if Q::IN_ORDER {
@@ -110,8 +117,8 @@ impl<Q> Port<Q> {
         }
         let packet = &packets[id];
         self.held += 1;
-        self.backlog.add(now, packet.frame.line_blocks(), self.link.backlog(now));
-        if self.waking || self.link.free() > now { Ok(None) } else { Ok(self.next(now, packets)) }
+        self.backlog.add(now, packet.frame.line_blocks(), free);
+        if self.waking || free > now { Ok(None) } else { Ok(self.next(now, packets)) }
     }
 
     /// The link is free: starts the next packet, if one waits.

@@ -4,7 +4,6 @@ use ethermem_units::Blocks;
 
 use super::{FlowId, Frame};
 use crate::message::NodeIndex;
-use crate::topology::PortId;
 
 /// A packet's place; valid until it is delivered or dropped.
 pub type PacketId = u32;
@@ -32,8 +31,6 @@ pub struct Packet<H> {
     pub heading: Heading,
     /// The spine it takes, where it must cross one.
     pub(crate) spine: u8,
-    /// The port it waits for, is sent by, or came through last.
-    pub(crate) port: PortId,
     /// The transport's own fields.
     pub header: H,
 }
@@ -85,7 +82,6 @@ impl<H> Packet<H> {
             trimmed: false,
             heading: Heading::Out,
             spine: 0,
-            port: 0,
             header,
         }
     }

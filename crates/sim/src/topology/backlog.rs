@@ -3,22 +3,38 @@
 use ethermem_units::{Blocks, Ps};
 
 /// Blocks that wait, the most of them, and their mean over time.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Backlog {
+    /// The time of a block on the link.
+    slot: Ps,
     blocks: Blocks,
-    max: Blocks,
+    /// The longest that what waits, and the rest of what is being sent, takes the link.
+    longest: Ps,
     /// Sum over time of blocks times picoseconds, until `since`.
     area: u128,
     since: Ps,
 }
 
 impl Backlog {
-    /// `blocks` more wait, behind `sending` that have not left.
+    /// Nothing, in front of a link on which a block takes `slot`.
+    #[must_use]
+    pub fn new(slot: Ps) -> Backlog {
+        Backlog { slot, blocks: Blocks(0), longest: Ps::ZERO, area: 0, since: Ps::ZERO }
+    }
+
+    /// `blocks` more wait, until the link is free at `free` at the earliest.
     #[inline]
-    pub fn add(&mut self, now: Ps, blocks: Blocks, sending: Blocks) {
+    pub fn add(&mut self, now: Ps, blocks: Blocks, free: Ps) {
         self.pass(now);
         self.blocks += blocks;
-        self.max = self.max.max(self.blocks + sending);
+        let sending = free.saturating_sub(now);
+        self.longest = self.longest.max(self.slot * self.blocks.0 + sending);
+    }
+
+    /// `blocks` come when nothing waits and the link is free, and leave at once.
+    #[inline]
+    pub fn pass_through(&mut self, blocks: Blocks) {
+        self.longest = self.longest.max(self.slot * blocks.0);
     }
 
     /// `blocks` wait no more.
@@ -44,7 +60,7 @@ impl Backlog {
     /// The most blocks that ever waited, with those being sent.
     #[must_use]
     pub fn max(&self) -> Blocks {
-        self.max
+        Blocks(self.longest.0.div_ceil(self.slot.0))
     }
 
     /// Mean blocks waiting until `ended`.
@@ -60,12 +76,15 @@ mod tests {
 
     #[test]
     fn waiting_is_averaged_over_time() {
-        let mut backlog = Backlog::default();
-        backlog.add(Ps(10), Blocks(4), Blocks(1));
-        backlog.add(Ps(20), Blocks(2), Blocks(0));
+        let mut backlog = Backlog::new(Ps(5));
+        // A block has begun to leave.
+        backlog.add(Ps(10), Blocks(4), Ps(13));
+        backlog.add(Ps(20), Blocks(2), Ps(13));
         backlog.remove(Ps(30), Blocks(4));
         backlog.remove(Ps(50), Blocks(2));
         assert_eq!((backlog.blocks(), backlog.max()), (Blocks(0), Blocks(6)));
+        backlog.pass_through(Blocks(7));
+        assert_eq!(backlog.max(), Blocks(7));
         // 4 blocks for 10 ps, 6 for 10, 2 for 20.
         assert_eq!(backlog.mean(Ps(100)), 1.4);
     }

@@ -64,6 +64,8 @@ pub struct Layout {
     nodes: u16,
     rack_nodes: u16,
     racks: u16,
+    /// By node: a division a hop would cost more than a look.
+    rack_of: Vec<u16>,
     /// 0 for a single switch.
     spines: u16,
     balancing: Option<Balancing>,
@@ -97,6 +99,7 @@ impl Layout {
             nodes: config.nodes,
             rack_nodes,
             racks: config.nodes.div_ceil(rack_nodes),
+            rack_of: (0..config.nodes).map(|node| node / rack_nodes).collect(),
             spines,
             balancing,
             host_slot,
@@ -228,18 +231,19 @@ impl Layout {
         let down = self.nodes + destination;
         let core = 2 * self.nodes;
         if port < self.nodes {
-            if self.spines == 0 || self.same_rack(port, destination) {
+            let (from, to) = (self.rack_of(port), self.rack_of(destination));
+            if from == to {
                 return Some(down);
             }
-            return Some(core + port / self.rack_nodes * self.spines + u16::from(spine));
+            return Some(core + from * self.spines + u16::from(spine));
         }
         if port < core {
             return None;
         }
         let spines_down = core + self.racks * self.spines;
         if port < spines_down {
-            let spine = (port - core) % self.spines;
-            return Some(spines_down + spine * self.racks + destination / self.rack_nodes);
+            // The port is one to that spine.
+            return Some(spines_down + u16::from(spine) * self.racks + self.rack_of(destination));
         }
         Some(down)
     }
@@ -248,7 +252,12 @@ impl Layout {
     #[inline]
     #[must_use]
     pub fn same_rack(&self, one: NodeIndex, other: NodeIndex) -> bool {
-        one / self.rack_nodes == other / self.rack_nodes
+        self.rack_of(one) == self.rack_of(other)
+    }
+
+    #[inline]
+    fn rack_of(&self, node: NodeIndex) -> u16 {
+        self.rack_of[usize::from(node)]
     }
 
     /// Two nodes as far from each other as these: the same two for all pairs of that distance.

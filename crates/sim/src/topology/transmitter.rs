@@ -231,6 +231,12 @@ impl Transmitter {
         }
     }
 
+    /// The time of a block.
+    #[must_use]
+    pub fn slot(&self) -> Ps {
+        self.slot
+    }
+
     /// When the last item handed over has left.
     #[inline]
     #[must_use]

@@ -64,12 +64,26 @@ impl<H> Discipline<H> for PriorityQueue {
         true
     }
 
+    #[inline]
+    fn passes(&self, packets: &Packets<H>, id: PacketId) -> bool {
+        packets[id].frame.line_bytes() <= self.limit_bytes
+    }
+
     fn take(&mut self, _packets: &Packets<H>) -> Option<PacketId> {
         // The first to come of the most urgent; and of its flow the packet that came first, which
         // may have been sent when more of the flow remained.
-        let best = self.waiting.iter().min_by_key(|waiting| waiting.rank)?;
-        let (flow, source) = (best.flow, best.source);
-        let first = self.waiting.iter().position(|at| at.flow == flow && at.source == source)?;
+        let mut best = *self.waiting.first()?;
+        let mut first = 0;
+        for (place, waiting) in self.waiting.iter().enumerate().skip(1) {
+            if best.rank == 0 {
+                break;
+            }
+            if waiting.rank < best.rank {
+                (best, first) = (*waiting, place);
+            }
+        }
+        let same = |at: &Waiting| at.flow == best.flow && at.source == best.source;
+        let first = self.waiting[..first].iter().position(same).unwrap_or(first);
         Some(self.remove(first))
     }
 }
