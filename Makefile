@@ -70,6 +70,10 @@ test: ## Run all tests; the last line counts them
 rtl: ## Run the RTL's tests, its equivalence with the Rust model and its proofs
 	@$(PYTHON) scripts/python_env.py rtl python -m pytest -n 2 rtl
 
+.PHONY: rtl-registers
+rtl-registers: ## Write the C header and the page of the RTL's registers anew
+	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py rtl python -m flow.registers
+
 .PHONY: rtl-mutate
 rtl-mutate: ## Corrupt each module of the RTL and see its tests fail
 	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py rtl python -m flow.mutate

@@ -1,10 +1,14 @@
 """What cocotb benches share: clocks, resets and streams with random gaps."""
 
+import os
 import random
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge, RisingEdge
+from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
+
+# No bench that uses `start` is longer: what waits for ever fails here.
+CYCLES_MAX = 200_000 + 10 * int(os.environ.get("RTL_CYCLES", "0"))
 
 
 def rng(salt=0):
@@ -17,10 +21,17 @@ async def start(clock, resets, period_ns=2):
     for reset in resets:
         reset.value = 0
     Clock(clock, period_ns, unit="ns").start(start_high=False)
+    cocotb.start_soon(_expire(clock))
     for _ in range(2):
         await FallingEdge(clock)
     for reset in resets:
         reset.value = 1
+
+
+async def _expire(clock):
+    """Fails a test that does not end."""
+    await ClockCycles(clock, CYCLES_MAX)
+    raise AssertionError(f"the test did not end within {CYCLES_MAX} cycles")
 
 
 async def send(clock, valid, ready, data, words, gaps, share):

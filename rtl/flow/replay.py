@@ -7,14 +7,14 @@ import subprocess
 
 from flow import sources, tools
 
-FLAGS = ["--cc", "--exe", "--build", "-j", "2", "-O3", "--x-assign", "fast", "--x-initial", "fast"]
+FAST = ["-O3", "--x-assign", "fast", "--x-initial", "fast"]
+FLAGS = ["--cc", "--exe", "--build", "-j", "2", *FAST]
 
 
 def program(top, bench, parameters=None, defines=None, before=()):
     """The program of `bench` around `top`, built unless it is there; `before` goes first."""
     files = [*before, *sources.closure(top), bench]
-    included = re.findall(r'#include "([^"]+)"', bench.read_text(encoding="utf-8"))
-    headers = [path for name in included if (path := bench.parent / name).exists()]
+    headers = included(bench)
     words = sorted((parameters or {}).items()), sorted((defines or {}).items())
     name = tools.fingerprint([*files, *headers], top, *words)
     place = tools.OUT / "build" / f"replay-{top}-{name}"
@@ -27,6 +27,16 @@ def program(top, bench, parameters=None, defines=None, before=()):
             tools.run([*command, *files], place, "build.log")
             (place / "done").touch()
     return place / "build" / f"V{top}"
+
+
+def included(source, known=()):
+    """The headers of this repository that a source includes, and those that they do."""
+    found = list(known)
+    for name in re.findall(r'#include "([^"]+)"', source.read_text(encoding="utf-8")):
+        path = (source.parent / name).resolve()
+        if path.exists() and path not in found:
+            found = included(path, [*found, path])
+    return found
 
 
 def model(example):

@@ -3,10 +3,12 @@
 import functools
 import re
 
+from flow import registers
 from flow.tools import RTL
 
 PACKAGES = [
     "pkg/em_pkg.sv",
+    "pkg/em_bus_pkg.sv",
     "phy/em_link_pkg.sv",
     "phy/em_xgmii_pkg.sv",
     "sched/em_sched_pkg.sv",
@@ -20,8 +22,8 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 @functools.lru_cache
 def files():
     """Every module's file, by name."""
-    paths = [path for path in RTL.rglob("*.sv") if not path.stem.endswith("_pkg")]
-    return {path.stem: path for path in paths}
+    paths = [*RTL.rglob("*.sv"), *registers.systemverilog()]
+    return {path.stem: path for path in paths if not path.stem.endswith("_pkg")}
 
 
 def packages():
@@ -42,4 +44,10 @@ def closure(top):
             found.append(known[name])
 
     visit(top)
-    return packages() + found
+    used = {path.stem for path in found}
+    kept = [
+        path
+        for path in registers.systemverilog()
+        if path.stem.removesuffix("_pkg") in used - {path.stem}
+    ]
+    return packages() + kept + found

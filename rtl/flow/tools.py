@@ -111,10 +111,15 @@ def golden_rows(name):
         return list(csv.DictReader(table))
 
 
+def digest(sources, *words):
+    """A name for what comes from these files and words."""
+    found = hashlib.sha256()
+    for source in sources:
+        found.update(Path(source).read_bytes())
+    found.update(repr(words).encode())
+    return found.hexdigest()[:16]
+
+
 def fingerprint(sources, *words):
     """A name for a model: the same sources and words give the same one."""
-    digest = hashlib.sha256()
-    for source in sources:
-        digest.update(Path(source).read_bytes())
-    digest.update(repr((words, verilator_version(), sys.version)).encode())
-    return digest.hexdigest()[:16]
+    return digest(sources, words, verilator_version(), sys.version)

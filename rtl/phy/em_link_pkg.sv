@@ -49,7 +49,18 @@ package em_link_pkg;
     logic frame_aborted;    // its sender gave it up, or an error cut it
     logic frame_too_long;
     logic frame_corrupt;    // check sequence or preamble
+    // Where `corrupt` was found: a control block by itself, a message, a frame.
+    logic corrupt_control;
+    logic corrupt_message;
+    logic corrupt_frame;
   } rx_events_t;
+
+  /// What software lets a link do.
+  typedef struct packed {
+    logic start;   // a link that is down may start
+    logic hold;    // not after corruption, until `start` was low
+    logic strict;  // memory before Ethernet
+  } link_config_t;
 
   /// Eight idle characters.
   localparam block_t Idle = '{payload: PayloadBits'(BlockControl), header: SyncControl};

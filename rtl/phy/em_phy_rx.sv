@@ -62,7 +62,8 @@ module em_phy_rx
     end
   end
 
-  logic take, no_news, failed, started, standard, message_corrupt, frame_corrupt, corrupt;
+  logic take, no_news, failed, started, standard, corrupt;
+  logic control_corrupt, message_corrupt, frame_corrupt;
 
   em_link_faults u_faults (
       .clk_i,
@@ -91,6 +92,7 @@ module em_phy_rx
       .memory_o,
       .standard_o(standard),
       .corrupt_o (message_corrupt),
+      .corrupt_control_o(control_corrupt),
       .aborted_o (events_o.message_aborted)
   );
 
@@ -114,6 +116,9 @@ module em_phy_rx
   assign events_o.corrupt       = corrupt;
   assign events_o.remote_failed = failed && !fail_i;
   assign events_o.started       = started;
+  assign events_o.corrupt_control = control_corrupt;
+  assign events_o.corrupt_message = message_corrupt && !control_corrupt;
+  assign events_o.corrupt_frame   = frame_corrupt;
 
   logic slot_two_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -21,6 +21,8 @@ module em_rx_message
     output logic standard_o,
     /// Bits changed on the way.
     output logic corrupt_o,
+    /// Of these: in a control block, seen without its message.
+    output logic corrupt_control_o,
     /// The sender gave a message up.
     output logic aborted_o
 );
@@ -137,6 +139,7 @@ module em_rx_message
   assign standard_o = !open_q && !edm && !block_bad;
   assign corrupt_o  = slot_i && corrupt;
   assign aborted_o  = slot_i && aborted;
+  assign corrupt_control_o = slot_i && block_bad;
 
   // The first /MD/ of an acknowledged write.
   acknowledged_t head;

@@ -1,7 +1,7 @@
 """Every mutant: file, what it says, what the mutant says, the checks that must see it."""
 
-from flow.mutants import classes, common, host, phy, sched, switch
+from flow.mutants import classes, common, host, phy, sched, switch, top
 
 MUTANTS = [
-    mutant for part in (common, phy, host, sched, classes, switch) for mutant in part.MUTANTS
+    mutant for part in (common, phy, host, sched, classes, switch, top) for mutant in part.MUTANTS
 ]
