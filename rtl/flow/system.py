@@ -59,11 +59,11 @@ def program(nodes, flags=()):
     return place / "em_system"
 
 
-def run(nodes, *arguments, flags=()):
+def run(nodes, *arguments, flags=(), stdin=""):
     """What the program measures: numbers by name. Raises with what it found to be wrong."""
     words = [str(argument) for argument in arguments]
     command = [program(nodes, flags), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = f"{done.stdout.strip()} {done.stderr.strip()}"
         raise AssertionError(f"em_system of {nodes} nodes, {' '.join(words)}: {said}")

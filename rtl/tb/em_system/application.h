@@ -57,7 +57,9 @@ class Application {
       return false;
     }
     const std::string name(kind);
-    if (name != "read" && name != "write") stop(world_.cycle(), name + " is neither read nor write");
+    if (name != "read" && name != "write") {
+      stop(world_.cycle(), name + " is neither read nor write");
+    }
     const uint64_t size = world_.memory(memory_).bytes.size();
     if (bytes == 0 || bytes > 1024 || address > size - bytes) {
       stop(world_.cycle(), "an operation has 1 to 1024 bytes within the memory");

@@ -98,7 +98,9 @@ inline uint64_t write_stages(const Events& e, uint64_t start, unsigned memory) {
   print_stage("switch_forward", e.came[port0].back(), chunk.back(), &sum);
   print_stage("pcs_4", chunk.back(), e.came[memory].back(), &sum);
   print_stage("receive_write", e.came[memory].back(), e.write.front(), &sum);
-  if (sum + blocks != e.write.front() - start) stop(e.write.front(), "stages are not the whole way");
+  if (sum + blocks != e.write.front() - start) {
+    stop(e.write.front(), "stages are not the whole way");
+  }
   print("blocks", chunk.size());
   return sum;
 }
@@ -120,8 +122,9 @@ inline void stages(bool writes, uint64_t bytes) {
   world.idle(400);
   if (!op.good()) stop(world.cycle(), "the message did not end");
   // A write is a request once its data is there.
-  uint64_t start = op.taken_at;
-  const uint64_t sum = writes ? write_stages(events, start, memory) : read_stages(events, start, memory);
+  const uint64_t start = op.taken_at;
+  const uint64_t sum =
+      writes ? write_stages(events, start, memory) : read_stages(events, start, memory);
   print("cycles", sum);
   print("start", start);
   std::printf("\n");

@@ -34,3 +34,37 @@ def test_bit_errors_end_in_failed_links_and_never_in_wrong_data(seed):
     assert found["completed"] + found["errors"] == found["messages"]
     assert found["failed"] == found["errors"]
     assert found["started"] > 2 * system.TRIPLE
+
+
+def test_a_read_takes_the_cycles_of_the_budget_and_one_less():
+    found = system.run(system.PAIR, "stages", "read", 64)
+    stages = {"generate_request": 2, "switch_release": 7, "receive_request": 3}
+    stages |= {"switch_forward": 4, "receive_response": 3}
+    stages |= {f"pcs_{line}": 4 for line in range(1, 5)}
+    assert {name: found[name] for name in stages} == stages
+    # Grant queue 4 and generate 3: the first of the three passes while memory works.
+    assert found["generate_response"] == 6
+    assert found["cycles"] == 41 and found["blocks"] <= 10
+    assert found["request_blocks_1"] == 1, "a request has two blocks"
+
+
+def test_a_write_takes_the_cycles_of_the_budget():
+    found = system.run(system.PAIR, "stages", "write", 64)
+    stages = {"generate_notification": 2, "switch_grant": 7, "receive_grant": 2}
+    stages |= {"grant_queue": 4, "generate_write": 3, "switch_forward": 4, "receive_write": 3}
+    stages |= {f"pcs_{line}": 4 for line in range(1, 5)}
+    assert {name: found[name] for name in stages} == stages
+    assert found["cycles"] == 41 and found["blocks"] <= 10
+
+
+def test_an_application_reads_what_it_wrote():
+    lines = [f"{kind} 100 {64 * i}" for i in range(50) for kind in ("write", "read")]
+    found = system.run(system.PAIR, "ycsb", 4, 32, stdin="\n".join(lines))
+    assert (found["reads"], found["writes"], found["operations"]) == (50, 50, 100)
+    # More than the lines, the logic and the DRAM take.
+    assert found["read_cycles_min"] > 75 + 40 + 32
+
+
+def test_an_operation_beyond_memory_is_refused():
+    with pytest.raises(AssertionError, match="1 to 1024 bytes within the memory"):
+        system.run(system.PAIR, "ycsb", 1, 32, stdin=f"read 8 {1 << 20}")
