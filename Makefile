@@ -88,6 +88,7 @@ bench: ## Measure every target, then the parts by themselves
 	$(CARGO) bench --locked -p ethermem-sim --bench targets
 	$(CARGO) bench --locked -p ethermem-sim --bench micro
 	$(CARGO) bench --locked -p ethermem-cli --bench sweep
+	$(CARGO) bench --locked -p ethermem-clio --bench flat
 
 .PHONY: bench-floors
 bench-floors: ## Measure what this machine's network costs, and peers of the memory node

@@ -15,8 +15,8 @@ use crate::memory::{Footprint, VirtualMemory};
 
 /// Longest body of an answer but those that carry data.
 const SHORT_ANSWER_BYTES: usize = RESPONSE_BYTES + 32;
-/// Places that are looked at for a lapsed lease, each time.
-const SWEEP_PLACES: usize = 64;
+/// Places that are looked at for a lapsed lease, each time: it may be after every datagram.
+const SWEEP_PLACES: usize = 4;
 
 /// Which room a node did not have: the detail of [`ClioStatus::Busy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
