@@ -10,6 +10,8 @@ module em_class_bank
     parameter int unsigned Depth = 3,
     parameter int unsigned TagWidth = 16,
     parameter int unsigned ChunkBytes = 256,
+    parameter int unsigned ChunkOverheadBlocks = 2,
+    parameter int unsigned SlotCycles = 1,
     localparam int unsigned PortWidth = $clog2(Ports),
     localparam int unsigned CountWidth = $clog2(Depth + 1)
 ) (
@@ -34,6 +36,8 @@ module em_class_bank
     /// What a grant says of it: tag, bytes, first, last.
     output logic [TagWidth+BytesBits+1:0] offer_o,
     output logic                          last_o,
+    /// The cycles that it takes both ports.
+    output left_t                         busy_o,
     output size_class_t                   after_class_o,
     output size_class_t                   second_class_o,
     /// It is granted.
@@ -41,13 +45,16 @@ module em_class_bank
 );
 
   localparam bytes_t Chunk = bytes_t'(ChunkBytes);
+  localparam int unsigned BusyCyclesMax = ((ChunkBytes + 7) / 8 + ChunkOverheadBlocks) * SlotCycles;
+  localparam int unsigned BusyBits = $clog2(BusyCyclesMax + 1);
 
   typedef logic [CountWidth-1:0] count_t;
 
   /// What the next grant makes of a message.
   typedef struct packed {
-    logic        last;
-    size_class_t after_class;
+    logic                last;
+    logic [BusyBits-1:0] busy;
+    size_class_t         after_class;
   } outcome_t;
 
   typedef struct packed {
@@ -65,6 +72,11 @@ module em_class_bank
   /// With its last chunk a message goes, and its class is nobody's.
   function automatic outcome_t outcome_of(bytes_t bytes, log_t size_log);
     outcome_of.last        = bytes <= Chunk;
+    outcome_of.busy        = BusyBits'(BusyCyclesMax);
+    if (bytes <= Chunk) begin
+      outcome_of.busy = BusyBits'((blocks_of(bytes) + bytes_t'(ChunkOverheadBlocks))
+                                  * bytes_t'(SlotCycles));
+    end
     outcome_of.after_class = size_class(log2_eighths(bytes - Chunk), size_log);
   endfunction
 
@@ -85,6 +97,7 @@ module em_class_bank
   assign peer_o = read_peer;
 
   message_t inserted, messages[Depth], head;
+  outcome_t outcome;
   remaining_t remaining, left;
   log_t insert_log;
 
@@ -109,42 +122,45 @@ module em_class_bank
     );
   end
 
-  count_t head_q, second;
+  // A bit a place: of the first message and of the one behind it.
+  logic [Depth-1:0] head_is_q, second_is_q;
   logic started_q;
   logic [PortWidth-1:0] peer_q;
-  // What came while the peer was read.
+  // What came behind the first while the peer was read.
   logic passed_q;
-  count_t passed_slot_q;
   size_class_t passed_class_q;
 
   always_ff @(posedge clk_i) begin
     if (read_i) begin
-      head_q         <= read_slot;
+      for (int unsigned slot = 0; slot < Depth; slot++) begin
+        head_is_q[slot]   <= read_slot == count_t'(slot);
+        second_is_q[slot] <= read_slot == count_t'((slot == 0) ? Depth - 1 : slot - 1);
+      end
       started_q      <= (read_started_i & read_peer_i) != '0;
       peer_q         <= read_peer;
-      passed_q       <= (insert_i & read_peer_i) != '0;
-      passed_slot_q  <= insert_slot;
+      passed_q       <= (insert_i & read_peer_i) != '0 &&
+                        insert_slot == ((read_slot == count_t'(Depth - 1)) ? '0 : read_slot + 1'b1);
       passed_class_q <= inserted.size_class;
     end
   end
 
   always_comb begin
-    second = (head_q == count_t'(Depth - 1)) ? '0 : head_q + 1'b1;
-    head = '0;
-    second_class_o = '0;
+    head           = '0;
+    outcome        = remaining.outcome & {$bits(outcome_t){started_q}};
+    second_class_o = passed_class_q & {SizeClassBits{passed_q}};
     for (int unsigned slot = 0; slot < Depth; slot++) begin
-      if (head_q == count_t'(slot)) head |= messages[slot];
-      if (second == count_t'(slot)) second_class_o |= messages[slot].size_class;
+      head |= messages[slot] & {$bits(message_t){head_is_q[slot]}};
+      outcome |= messages[slot].outcome & {$bits(outcome_t){head_is_q[slot] && !started_q}};
+      second_class_o |= messages[slot].size_class
+                        & {SizeClassBits{second_is_q[slot] && !passed_q}};
     end
-    if (passed_q && passed_slot_q == second) second_class_o = passed_class_q;
   end
 
   bytes_t bytes;
-  outcome_t outcome;
   assign bytes         = started_q ? remaining.bytes : head.size;
-  assign outcome       = started_q ? remaining.outcome : head.outcome;
   assign offer_o       = {head.tag, outcome.last ? bytes : Chunk, !started_q, outcome.last};
   assign last_o        = outcome.last;
+  assign busy_o        = left_t'(outcome.busy);
   assign after_class_o = outcome.after_class;
 
   // A cycle for the subtraction, and one for what the grant after it will make of what is left.

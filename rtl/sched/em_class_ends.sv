@@ -6,8 +6,7 @@ module em_class_ends
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,
-    parameter int unsigned SlotCycles = 1,
-    parameter int unsigned ChunkOverheadBlocks = 2
+    parameter int unsigned SlotCycles = 1
 ) (
     input logic clk_i,
     input logic rst_ni,
@@ -16,27 +15,39 @@ module em_class_ends
     input left_t           ahead_cycles_i,
 
     input phase_e phase_i,
-    input phase_e phase_next_i,
     /// Control blocks that pass in this cycle.
     input charge_t uplink_blocks_i[Ports],
     input charge_t downlink_blocks_i[Ports],
 
     /// By destination: the source asked, in the grant cycle.
     input  logic [Ports-1:0] asked_i[Ports],
-    /// By source: the destination, and how much, in the cycle after it.
+    // In the mark cycle.
+    /// By source: the destination.
     input  logic [Ports-1:0] match_i[Ports],
-    input  bytes_t           bytes_i[Ports],
+    /// By destination: it asked for a response, and how long that takes.
+    input  logic [Ports-1:0] response_i,
+    input  left_t            response_busy_i[Ports],
+    /// By source: how long its write takes.
+    input  left_t            write_busy_i[Ports],
     output left_t            start_o[Ports],
 
     output logic [Ports-1:0] source_ready_o,
     output logic [Ports-1:0] destination_ready_o
 );
 
-  left_t source_left[Ports], destination_left[Ports], start_q[Ports], busy[Ports];
+  localparam left_t Slot = left_t'(SlotCycles);
+
+  left_t source_left[Ports], destination_left[Ports], start_q[Ports], from_q[Ports];
+  debt_t source_idle_q[Ports], destination_idle_q[Ports];
   charge_t uplink_q[Ports], downlink_q[Ports];
+  left_t destination_limit_q;
+
+  always_ff @(posedge clk_i) destination_limit_q <= window_cycles_i + ahead_cycles_i;
 
   for (genvar p = 0; p < Ports; p++) begin : gen_ports
-    left_t of_source, start, destination_busy;
+    left_t from_source, of_source, of_destination, ahead;
+    left_t source_busy, destination_busy, write_busy;
+    debt_t idle_here;
     logic [Ports-1:0] from;
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -49,32 +60,54 @@ module em_class_ends
       end
     end
 
-    // From the cycle after the mark on, when the source is free and the destination nearly so.
+    // In the grant cycle, of the mark: how far the releases are, and when the destination is nearly
+    // free.
     always_comb begin
-      of_source = '0;
+      from_source = '0;
       for (int unsigned s = 0; s < Ports; s++) begin
-        of_source |= source_left[s] & {LeftBits{asked_i[p][s]}};
-      end
-      start = left_t'(2);
-      if (of_source > start) start = of_source;
-      if (destination_left[p] - ahead_cycles_i > start) begin
-        start = destination_left[p] - ahead_cycles_i;
+        from_source |= source_left[s] & {LeftBits{asked_i[p][s]}};
       end
     end
-    always_ff @(posedge clk_i) start_q[p] <= start - 1'b1;
+    assign of_source      = plus(from_source, -left_t'(1));
+    assign of_destination = plus(destination_left[p], -left_t'(1));
+    assign ahead          = plus(destination_left[p], ~ahead_cycles_i);
+
+    // From the cycle after the mark on, when the source is free and the destination nearly so. What
+    // either end idles until then is found beside it.
+    logic source_waits, ahead_waits, ahead_last, destination_last;
+    assign source_waits     = plus(from_source, -left_t'(2)) >= 0;
+    assign ahead_waits      = plus(ahead, -left_t'(1)) >= 0;
+    assign ahead_last       = plus3(ahead, left_t'(1), ~of_source) >= 0;
+    assign destination_last = plus(of_destination, ~of_source) >= 0 && of_destination > 0;
+    always_ff @(posedge clk_i) begin
+      start_q[p] <= left_t'(1);
+      if (source_waits) start_q[p] <= of_source;
+      if (ahead_waits && ahead_last) start_q[p] <= ahead;
+      from_q[p] <= source_waits ? of_source : left_t'(1);
+      if (destination_last) from_q[p] <= of_destination;
+      source_idle_q[p] <= ahead_waits
+                          ? whole_slots(plus3(ahead, left_t'(1), ~of_source), Slot)
+                          : whole_slots(plus(left_t'(2), ~of_source), Slot);
+      destination_idle_q[p] <= source_waits
+                               ? whole_slots(plus3(left_t'(1), ~of_destination, of_source), Slot)
+                               : whole_slots(plus(left_t'(2), ~of_destination), Slot);
+    end
 
     // The match of this source, and of this destination.
     always_comb begin
-      start_o[p]       = '0;
-      destination_busy = '0;
+      start_o[p]  = '0;
+      idle_here   = '0;
+      source_busy = write_busy_i[p] & {LeftBits{(match_i[p] & ~response_i) != '0}};
+      write_busy  = '0;
       for (int unsigned o = 0; o < Ports; o++) begin
         start_o[p] |= start_q[o] & {LeftBits{match_i[p][o]}};
-        destination_busy |= busy[o] & {LeftBits{match_i[o][p]}};
+        idle_here |= source_idle_q[o] & {DebtBits{match_i[p][o]}};
+        source_busy |= response_busy_i[o] & {LeftBits{match_i[p][o] && response_i[o]}};
+        write_busy |= write_busy_i[o] & {LeftBits{match_i[o][p]}};
         from[o] = match_i[o][p];
       end
     end
-    assign busy[p] = left_t'((blocks_of(bytes_i[p]) + bytes_t'(ChunkOverheadBlocks))
-                             * bytes_t'(SlotCycles));
+    assign destination_busy = response_i[p] ? response_busy_i[p] : write_busy;
 
     em_sched_port #(
         .SlotCycles(SlotCycles)
@@ -82,13 +115,15 @@ module em_class_ends
         .clk_i,
         .rst_ni,
         .config_i    (control_config_i),
+        .limit_i     (window_cycles_i),
         .phase_i,
-        .phase_next_i,
         .charge_i    (uplink_q[p]),
         .take_i      (match_i[p] != '0),
-        .start_i     (start_o[p]),
-        .busy_i      (busy[p]),
-        .left_o      (source_left[p])
+        .from_i      (start_o[p]),
+        .idle_slots_i(idle_here),
+        .busy_i      (source_busy),
+        .left_o      (source_left[p]),
+        .ready_o     (source_ready_o[p])
     );
 
     em_sched_port #(
@@ -97,17 +132,16 @@ module em_class_ends
         .clk_i,
         .rst_ni,
         .config_i    (control_config_i),
+        .limit_i     (destination_limit_q),
         .phase_i,
-        .phase_next_i,
         .charge_i    (downlink_q[p]),
         .take_i      (from != '0),
-        .start_i     (start_q[p]),
+        .from_i      (from_q[p]),
+        .idle_slots_i(destination_idle_q[p]),
         .busy_i      (destination_busy),
-        .left_o      (destination_left[p])
+        .left_o      (destination_left[p]),
+        .ready_o     (destination_ready_o[p])
     );
-
-    assign source_ready_o[p]      = source_left[p] <= window_cycles_i;
-    assign destination_ready_o[p] = destination_left[p] <= window_cycles_i + ahead_cycles_i;
   end
 
 endmodule

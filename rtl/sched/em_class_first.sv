@@ -1,5 +1,5 @@
 /// One of the valid inputs of the least class: the one whose index is the least after an exclusive
-/// OR with `turn_i`.
+/// OR with `turn_i`, of those that are allowed. What is not allowed counts for which class is least.
 ///
 /// At each bit of the index, from the highest, the half goes first in which that bit is as in
 /// `turn_i`; so an input is first unless some half beside its own goes before it and has anything.
@@ -10,23 +10,37 @@ module em_class_first
     localparam int unsigned IndexWidth = (Inputs > 1) ? $clog2(Inputs) : 1
 ) (
     input  logic [Inputs-1:0]     valid_i,
-    input  size_class_t           class_i[Inputs],
+    input  logic [Inputs-1:0]     allowed_i,
+    /// The class of each, and what goes before it.
+    input  class_set_t            class_i[Inputs],
+    input  class_set_t            lesser_i[Inputs],
     input  logic [IndexWidth-1:0] turn_i,
     /// One bit, or none without a valid input.
-    output logic [Inputs-1:0]     first_o
+    output logic [Inputs-1:0]     first_o,
+    /// The least class, or none.
+    output class_set_t            class_o
 );
 
   localparam int unsigned Leaves = 1 << IndexWidth;
 
-  logic [Inputs-1:0] least;
+  logic [Inputs-1:0] of_least, least;
+  class_set_t has[Inputs];
+
+  for (genvar i = 0; i < Inputs; i++) begin : gen_has
+    assign has[i] = class_i[i] & {SizeClasses{valid_i[i]}};
+  end
 
   em_class_least #(
       .Inputs(Inputs)
   ) u_least (
       .valid_i,
-      .class_i,
-      .least_o(least)
+      .has_i  (has),
+      .lesser_i,
+      .least_o(of_least),
+      .class_o
   );
+
+  assign least = of_least & allowed_i;
 
   // By bit of the index and by group of inputs that agree from there on: whether any is there.
   logic [Leaves-1:0] all, any[IndexWidth];

@@ -31,9 +31,11 @@ module em_class_flow
     output logic [CountWidth-1:0] left_o,
     output logic                  left_started_o,
     output logic                  started_o,
-    /// From the next cycle on.
-    output logic                  valid_next_o,
-    output size_class_t           class_next_o
+    /// From the next cycle on: if the first is not granted now, and if it is.
+    output logic                  kept_valid_o,
+    output size_class_t           kept_class_o,
+    output logic                  taken_valid_o,
+    output size_class_t           taken_class_o
 );
 
   typedef logic [CountWidth-1:0] count_t;
@@ -58,12 +60,19 @@ module em_class_flow
   assign head_d        = pop ? place({1'b0, head_q} + 1'b1) : head_q;
   assign started_d     = !clear_i && (take_i ? !last_i : started_q);
 
+  // Both are found before it is known which it will be. With places for all that are left, what
+  // comes is not refused.
+  logic only, comes;
+  assign only          = count_q == count_t'(1);
+  assign comes         = insert_i && !clear_i;
+  assign kept_valid_o  = !clear_i && (count_q != '0 || insert_i);
+  assign kept_class_o  = (count_q == '0) ? insert_class_i : class_q;
+  assign taken_valid_o = !clear_i && !(last_i && only) || comes;
   always_comb begin
-    class_d = class_q;
-    if (left == '0) class_d = insert_class_i;
-    else if (pop) class_d = second_class_i;
-    else if (take_i) class_d = after_class_i;
+    taken_class_o = after_class_i;
+    if (last_i) taken_class_o = only ? insert_class_i : second_class_i;
   end
+  assign class_d = take_i ? taken_class_o : kept_class_o;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -82,7 +91,5 @@ module em_class_flow
   assign left_o         = left;
   assign left_started_o = started_d;
   assign started_o      = started_q;
-  assign valid_next_o   = count_d != '0;
-  assign class_next_o   = class_d;
 
 endmodule

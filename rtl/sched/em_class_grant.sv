@@ -12,13 +12,12 @@ module em_class_grant
     input logic clk_i,
     input logic rst_ni,
 
-    /// A bit for the destination, and the flow.
+    /// A bit for the destination.
     input  logic [Ports-1:0]      match_i,
-    input  logic                  response_i,
+    /// By destination: it asked for a response.
+    input  logic [Ports-1:0]      response_i,
     input  logic [OfferWidth-1:0] own_i,
     input  logic [OfferWidth-1:0] others_i[Ports],
-    /// At once, for how long it takes.
-    output bytes_t                bytes_o,
     input  left_t                 start_i,
 
     output logic                 valid_o,
@@ -33,13 +32,14 @@ module em_class_grant
 
   logic [TagWidth-1:0] tag;
   logic [PortWidth-1:0] destination;
+  bytes_t bytes;
   logic first, last;
 
   always_comb begin
-    {tag, bytes_o, first, last} = own_i & {OfferWidth{!response_i}};
+    {tag, bytes, first, last} = own_i & {OfferWidth{(match_i & ~response_i) != '0}};
     destination = '0;
     for (int unsigned d = 0; d < Ports; d++) begin
-      {tag, bytes_o, first, last} |= others_i[d] & {OfferWidth{match_i[d] && response_i}};
+      {tag, bytes, first, last} |= others_i[d] & {OfferWidth{match_i[d] && response_i[d]}};
       destination |= PortWidth'(d) & {PortWidth{match_i[d]}};
     end
   end
@@ -51,7 +51,7 @@ module em_class_grant
       .clk_i,
       .rst_ni,
       .valid_i(match_i != '0),
-      .data_i ({destination, response_i, tag, bytes_o, first, last, start_i}),
+      .data_i ({destination, (match_i & response_i) != '0, tag, bytes, first, last, start_i}),
       .valid_o,
       .data_o ({destination_o, response_o, grant_tag_o, grant_bytes_o, first_o, last_o, delay_o})
   );

@@ -1,38 +1,40 @@
-/// Which of the valid inputs are of the least class among them.
+/// Which of the inputs are of the least class that any has.
 ///
-/// A bit for each class that is there, and a prefix over these: the depth is that of an OR over all
-/// inputs, and no comparator is as wide as a key.
+/// A bit for each class that is there; an input is not of the least one if anything is there that
+/// goes before its own class. The depth is that of an OR over all inputs and one over all classes,
+/// and no comparator is as wide as a key.
 module em_class_least
   import em_sched_pkg::*;
 #(
     parameter int unsigned Inputs = 8
 ) (
     input  logic [Inputs-1:0] valid_i,
-    input  size_class_t       class_i[Inputs],
-    output logic [Inputs-1:0] least_o
+    /// The classes that an input has, its own and maybe greater ones: none of one that is not valid.
+    input  class_set_t        has_i[Inputs],
+    /// What goes before its own class.
+    input  class_set_t        lesser_i[Inputs],
+    output logic [Inputs-1:0] least_o,
+    /// The least class, or none.
+    output class_set_t        class_o
 );
 
-  logic [SizeClasses-1:0] is_class[Inputs];
-  // By class: whether a valid input has it, and whether one has a lesser one. Nothing is above the
-  // last class.
-  logic [SizeClasses-1:0] lesser;
-  logic [SizeClasses-2:0] present;
+  class_set_t present;
 
-  for (genvar i = 0; i < Inputs; i++) begin : gen_inputs
-    for (genvar c = 0; c < SizeClasses; c++) begin : gen_decode
-      assign is_class[i][c] = class_i[i] == size_class_t'(c);
-    end
-    assign least_o[i] = valid_i[i] && (is_class[i] & lesser) == '0;
-  end
-
-  assign lesser[0] = 1'b0;
-  for (genvar c = 0; c + 1 < SizeClasses; c++) begin : gen_classes
+  for (genvar c = 0; c < SizeClasses; c++) begin : gen_classes
     logic [Inputs-1:0] of_class;
     for (genvar i = 0; i < Inputs; i++) begin : gen_inputs
-      assign of_class[i] = valid_i[i] && is_class[i][c];
+      assign of_class[i] = has_i[i][c];
     end
-    assign present[c]  = of_class != '0;
-    assign lesser[c+1] = present[c:0] != '0;
+    assign present[c] = of_class != '0;
+    if (c == 0) begin : gen_first
+      assign class_o[c] = present[c];
+    end else begin : gen_others
+      assign class_o[c] = present[c] && present[c-1:0] == '0;
+    end
+  end
+
+  for (genvar i = 0; i < Inputs; i++) begin : gen_inputs
+    assign least_o[i] = valid_i[i] && (lesser_i[i] & present) == '0;
   end
 
 endmodule

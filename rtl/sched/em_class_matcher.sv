@@ -34,17 +34,20 @@ module em_class_matcher
     output logic [Ports-1:0] granted_o[Ports],
     /// In the third cycle, by source.
     output logic [Ports-1:0] match_o[Ports],
-    output logic [Ports-1:0] match_response_o
+    /// In the third cycle, by destination: it asked for a response.
+    output logic [Ports-1:0] response_o
 );
 
   phase_e phase_q, phase_d;
   logic any;
   // By destination: the source asked, and the request.
-  logic [Ports-1:0] asked[Ports], asked_q[Ports], asks, asked_response, asked_response_q;
-  size_class_t asked_class[Ports], asked_class_q[Ports];
+  logic [Ports-1:0] asked[Ports], asked_q[Ports], eligible[Ports], asks;
+  logic [Ports-1:0] asked_response, asked_response_q, response_q[Ports];
+  class_set_t asked_class[Ports], asked_class_q[Ports], asked_lesser[Ports], asked_lesser_q[Ports];
   logic [PortWidth-1:0] turn_q;
   // By source: the destination taken.
-  logic [Ports-1:0] granted[Ports], match_q[Ports], granted_response, match_response_q;
+  logic [Ports-1:0] granted[Ports], match_q[Ports];
+  class_set_t unused_class[Ports];
   logic [Ports-1:0] source_holds, destination_holds;
   logic [Ports-1:0] source_open, destination_open;
 
@@ -57,33 +60,43 @@ module em_class_matcher
   end
 
   for (genvar d = 0; d < Ports; d++) begin : gen_requests
-    logic [Ports-1:0] eligible, waits, column_response;
-    size_class_t column_class[Ports];
+    // What is valid but for the hold of the destination; and what that declines not.
+    logic [Ports-1:0] valid, waits, allowed, column_response;
+    class_set_t column_class[Ports], column_lesser[Ports];
     for (genvar s = 0; s < Ports; s++) begin : gen_column
       assign waits[s] = source_least_i[s][d] && destination_least_i[s][d] && !source_ready_i[s];
-      assign eligible[s] = valid_i[s][d] && source_open[s] && destination_open[d] &&
-                           (source_least_i[s][d] || !source_holds[s]) &&
-                           (destination_least_i[s][d] || !destination_holds[d]);
-      assign column_class[s] = class_i[s][d];
-      assign column_response[s] = response_i[s][d];
+      assign valid[s] = valid_i[s][d] && source_open[s] &&
+                        (source_least_i[s][d] || !source_holds[s]);
+      // If anything of its least class is valid, that is the least; if not, it has nothing else to
+      // ask for while it holds. So that it holds need not be known before the least class is.
+      assign allowed[s] = destination_open[d] &&
+                          (destination_least_i[s][d] || !destination_holds[d]);
+      assign column_class[s] = only_class(class_i[s][d]);
+      assign column_lesser[s] = lesser_classes(class_i[s][d]);
+      assign column_response[s] = response_q[s][d];
     end
     assign destination_holds[d] = waits != '0;
+    assign eligible[d]          = valid & allowed;
 
     em_class_first #(
         .Inputs(Ports)
     ) u_first (
-        .valid_i(eligible),
-        .class_i(column_class),
-        .turn_i (turn_i ^ PortWidth'(d)),
-        .first_o(asked[d])
+        .valid_i  (valid),
+        .allowed_i(allowed),
+        .class_i  (column_class),
+        .lesser_i (column_lesser),
+        .turn_i   (turn_i ^ PortWidth'(d)),
+        .first_o  (asked[d]),
+        .class_o  (asked_class[d])
     );
 
-    assign asks[d]           = asked[d] != '0;
-    assign asked_response[d] = (asked[d] & column_response) != '0;
-    always_comb begin
-      asked_class[d] = '0;
-      for (int unsigned s = 0; s < Ports; s++) begin
-        asked_class[d] |= column_class[s] & {SizeClassBits{asked[d][s]}};
+    assign asks[d]            = eligible[d] != '0;
+    assign asked_response[d]  = (asked_q[d] & column_response) != '0;
+    for (genvar c = 0; c < SizeClasses; c++) begin : gen_lesser
+      if (c + 1 == SizeClasses) begin : gen_last
+        assign asked_lesser[d][c] = 1'b0;
+      end else begin : gen_others
+        assign asked_lesser[d][c] = asked_class[d][SizeClasses-1:c+1] != '0;
       end
     end
   end
@@ -97,12 +110,14 @@ module em_class_matcher
     em_class_first #(
         .Inputs(Ports)
     ) u_first (
-        .valid_i(row),
-        .class_i(asked_class_q),
-        .turn_i (turn_q ^ PortWidth'(s)),
-        .first_o(granted[s])
+        .valid_i  (row),
+        .allowed_i('1),
+        .class_i  (asked_class_q),
+        .lesser_i (asked_lesser_q),
+        .turn_i   (turn_q ^ PortWidth'(s)),
+        .first_o  (granted[s]),
+        .class_o  (unused_class[s])
     );
-    assign granted_response[s] = (granted[s] & asked_response_q) != '0;
   end
 
   assign any = phase_q == PhaseRequest && asks != '0;
@@ -129,11 +144,12 @@ module em_class_matcher
 
   always_ff @(posedge clk_i) begin
     if (phase_q == PhaseRequest) begin
-      asked_class_q    <= asked_class;
-      asked_response_q <= asked_response;
-      turn_q           <= turn_i;
+      asked_class_q  <= asked_class;
+      asked_lesser_q <= asked_lesser;
+      turn_q         <= turn_i;
+      response_q     <= response_i;
     end
-    match_response_q <= granted_response;
+    asked_response_q <= asked_response;
   end
 
   assign phase_o          = phase_q;
@@ -141,6 +157,6 @@ module em_class_matcher
   assign asked_o          = asked_q;
   assign granted_o        = granted;
   assign match_o          = match_q;
-  assign match_response_o = match_response_q;
+  assign response_o       = asked_response_q;
 
 endmodule

@@ -33,6 +33,8 @@ module em_class_pair
     /// The candidate from the next cycle on, and now.
     output logic        valid_next_o,
     output size_class_t class_next_o,
+    /// The classes of both flows.
+    output class_set_t  has_next_o,
     output logic        valid_o,
     output size_class_t class_o,
     output logic        response_o
@@ -44,8 +46,8 @@ module em_class_pair
   typedef logic [CountWidth-1:0] count_t;
 
   count_t left[2];
-  logic [1:0] left_started, valid;
-  size_class_t class_next[2];
+  logic [1:0] left_started, kept_valid, taken_valid;
+  size_class_t kept_class[2], taken_class[2];
 
   for (genvar f = 0; f < 2; f++) begin : gen_flows
     em_class_flow #(
@@ -66,8 +68,10 @@ module em_class_pair
         .left_o        (left[f]),
         .left_started_o(left_started[f]),
         .started_o     (started_o[f]),
-        .valid_next_o  (valid[f]),
-        .class_next_o  (class_next[f])
+        .kept_valid_o  (kept_valid[f]),
+        .kept_class_o  (kept_class[f]),
+        .taken_valid_o (taken_valid[f]),
+        .taken_class_o (taken_class[f])
     );
   end
 
@@ -88,17 +92,36 @@ module em_class_pair
 
   always_ff @(posedge clk_i) blocked_q <= blocked_d;
 
-  // Of equal classes the flow goes first that was not granted last.
-  logic write_next_q, write_next_d, write_valid, response_next, valid_q, response_q;
-  size_class_t class_q;
+  // Of equal classes the flow goes first that was not granted last. Which flow goes first is found
+  // for each that may be granted now, and for none.
+  logic write_next_q, write_next_d, response_valid, write_valid, response_next, valid_q, response_q;
+  logic kept_first, response_first, write_first;
+  size_class_t response_class, write_class, class_q;
 
-  assign write_next_d  = (take_i != '0) ? take_i[Response] : write_next_q;
-  assign write_valid   = valid[Write] && blocked_d[0] == '0;
-  assign response_next = valid[Response] && (!write_valid ||
-                         class_next[Response] < class_next[Write] ||
-                         class_next[Response] == class_next[Write] && !write_next_d);
-  assign valid_next_o  = valid[Response] || write_valid;
-  assign class_next_o  = response_next ? class_next[Response] : class_next[Write];
+  assign write_next_d = (take_i != '0) ? take_i[Response] : write_next_q;
+
+  assign kept_first     = (kept_class[Response] < kept_class[Write]) ||
+                          (kept_class[Response] == kept_class[Write]) && !write_next_q;
+  assign response_first = taken_class[Response] < kept_class[Write];
+  assign write_first    = kept_class[Response] <= taken_class[Write];
+
+  assign response_valid = take_i[Response] ? taken_valid[Response] : kept_valid[Response];
+  assign response_class = take_i[Response] ? taken_class[Response] : kept_class[Response];
+  assign write_valid    = (take_i[Write] ? taken_valid[Write] : kept_valid[Write])
+                          && blocked_d[0] == '0;
+  assign write_class    = take_i[Write] ? taken_class[Write] : kept_class[Write];
+
+  always_comb begin
+    response_next = kept_first;
+    if (take_i[Response]) response_next = response_first;
+    if (take_i[Write]) response_next = write_first;
+    if (!write_valid) response_next = 1'b1;
+    if (!response_valid) response_next = 1'b0;
+  end
+  assign valid_next_o = response_valid || write_valid;
+  assign class_next_o = response_next ? response_class : write_class;
+  assign has_next_o   = only_class(response_class) & {SizeClasses{response_valid}} |
+                        only_class(write_class) & {SizeClasses{write_valid}};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

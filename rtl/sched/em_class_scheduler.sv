@@ -74,7 +74,7 @@ module em_class_scheduler
   logic unused_config;
   assign unused_config = ^rank_config_i;
 
-  phase_e phase, phase_next;
+  phase_e phase, unused_phase_next;
   // The model decides about what came two cycles ago.
   port_t turn_q;
 
@@ -92,21 +92,25 @@ module em_class_scheduler
   // By source and destination.
   logic [Ports-1:0] valid[Ports], valid_next[Ports], response[Ports];
   size_class_t pair_class[Ports][Ports], class_next[Ports][Ports];
+  class_set_t has_next[Ports][Ports];
   logic [Ports-1:0] source_least[Ports], destination_least[Ports];
   logic [1:0] refused[Ports][Ports], started[Ports][Ports];
   count_t insert_slot[Ports][Ports][2], head_slot[Ports][Ports][2], unreleased[Ports][Ports];
-  logic [Ports-1:0] release_now[Ports], match_response;
+  logic [Ports-1:0] release_now[Ports];
   logic [Ports-1:0] asked[Ports], granted[Ports], matched[Ports], match[Ports];
+
+  // By destination.
+  logic [Ports-1:0] match_response;
 
   // By flow and port that asked.
   logic [OfferWidth-1:0] offer[2][Ports];
   logic [Ports-1:0] last[2];
   port_t bank_peer[2][Ports];
+  left_t busy[2][Ports];
   size_class_t after_class[2][Ports], second_class[2][Ports];
 
   // By port.
   logic [Ports-1:0] source_ready, destination_ready;
-  bytes_t grant_bytes[Ports];
   left_t grant_start[Ports];
 
   for (genvar s = 0; s < Ports; s++) begin : gen_sources
@@ -114,7 +118,7 @@ module em_class_scheduler
       if (s == d) begin : gen_none
         assign {valid[s][d], valid_next[s][d], response[s][d], release_now[s][d]} = '0;
         assign {refused[s][d], started[s][d], unreleased[s][d]} = '0;
-        assign {pair_class[s][d], class_next[s][d]} = '0;
+        assign {pair_class[s][d], class_next[s][d], has_next[s][d]} = '0;
         assign insert_slot[s][d] = '{default: '0};
         assign head_slot[s][d]   = insert_slot[s][d];
       end else begin : gen_pair
@@ -130,7 +134,7 @@ module em_class_scheduler
             .insert_slot_o       (insert_slot[s][d]),
             .head_slot_o         (head_slot[s][d]),
             .started_o           (started[s][d]),
-            .take_i              ({2{match[s][d]}} & {!match_response[s], match_response[s]}),
+            .take_i              ({2{match[s][d]}} & {!match_response[d], match_response[d]}),
             .last_i              ({last[Write][s], last[Response][d]}),
             .after_class_i       ('{after_class[Response][d], after_class[Write][s]}),
             .second_class_i      ('{second_class[Response][d], second_class[Write][s]}),
@@ -140,6 +144,7 @@ module em_class_scheduler
             .reverse_release_i   (release_now[d][s]),
             .valid_next_o        (valid_next[s][d]),
             .class_next_o        (class_next[s][d]),
+            .has_next_o          (has_next[s][d]),
             .valid_o             (valid[s][d]),
             .class_o             (pair_class[s][d]),
             .response_o          (response[s][d])
@@ -154,6 +159,7 @@ module em_class_scheduler
       .clk_i,
       .valid_i            (valid_next),
       .class_i            (class_next),
+      .has_i              (has_next),
       .source_least_o     (source_least),
       .destination_least_o(destination_least)
   );
@@ -174,17 +180,16 @@ module em_class_scheduler
       .destination_room_i,
       .turn_i             (turn_q),
       .phase_o            (phase),
-      .phase_next_o       (phase_next),
+      .phase_next_o       (unused_phase_next),
       .asked_o            (asked),
       .granted_o          (granted),
       .match_o            (matched),
-      .match_response_o   (match_response)
+      .response_o         (match_response)
   );
 
   em_class_ends #(
-      .Ports              (Ports),
-      .SlotCycles         (SlotCycles),
-      .ChunkOverheadBlocks(ChunkOverheadBlocks)
+      .Ports     (Ports),
+      .SlotCycles(SlotCycles)
   ) u_ends (
       .clk_i,
       .rst_ni,
@@ -192,12 +197,13 @@ module em_class_scheduler
       .window_cycles_i,
       .ahead_cycles_i,
       .phase_i            (phase),
-      .phase_next_i       (phase_next),
       .uplink_blocks_i,
       .downlink_blocks_i,
       .asked_i            (asked),
       .match_i            (match),
-      .bytes_i            (grant_bytes),
+      .response_i         (match_response),
+      .response_busy_i    (busy[Response]),
+      .write_busy_i       (busy[Write]),
       .start_o            (grant_start),
       .source_ready_o     (source_ready),
       .destination_ready_o(destination_ready)
@@ -244,14 +250,16 @@ module em_class_scheduler
         assign heads[o]        = head_slot[Source][Destination][f];
         assign head_started[o] = started[Source][Destination][f];
         assign taken[o]        = match[Source][Destination] &&
-                                 match_response[Source] == (f == Response);
+                                 match_response[Destination] == (f == Response);
       end
 
       em_class_bank #(
-          .Ports     (Ports),
-          .Depth     (NotificationsMax),
-          .TagWidth  (TagWidth),
-          .ChunkBytes(ChunkBytes)
+          .Ports              (Ports),
+          .Depth              (NotificationsMax),
+          .TagWidth           (TagWidth),
+          .ChunkBytes         (ChunkBytes),
+          .ChunkOverheadBlocks(ChunkOverheadBlocks),
+          .SlotCycles         (SlotCycles)
       ) u_bank (
           .clk_i,
           .insert_i      (notify_refused_o[p] ? '0 : asks[f][p]),
@@ -264,6 +272,7 @@ module em_class_scheduler
           .read_started_i(head_started),
           .offer_o       (offer[f][p]),
           .last_o        (last[f][p]),
+          .busy_o        (busy[f][p]),
           .after_class_o (after_class[f][p]),
           .second_class_o(second_class[f][p]),
           .peer_o        (bank_peer[f][p]),
@@ -280,10 +289,9 @@ module em_class_scheduler
         .clk_i,
         .rst_ni,
         .match_i      (match[p]),
-        .response_i   (match_response[p]),
+        .response_i   (match_response),
         .own_i        (offer[Write][p]),
         .others_i     (offer[Response]),
-        .bytes_o      (grant_bytes[p]),
         .start_i      (grant_start[p]),
         .valid_o      (grant_valid_o[p]),
         .destination_o(grant_destination_o[p]),

@@ -30,6 +30,8 @@ package em_sched_pkg;
   typedef logic [BytesBits-1:0] rank_t;
   typedef logic [ClassBits-1:0] class_t;
   typedef logic [SizeClassBits-1:0] size_class_t;
+  /// A bit a class.
+  typedef logic [SizeClasses-1:0] class_set_t;
   typedef logic signed [LeftBits-1:0] left_t;
   typedef logic [DebtBits-1:0] debt_t;
   typedef logic [ChargeBits-1:0] charge_t;
@@ -81,9 +83,55 @@ package em_sched_pkg;
                                                : '0;
   endfunction
 
+  /// The set of one class.
+  function automatic class_set_t only_class(size_class_t of);
+    for (int unsigned c = 0; c < SizeClasses; c++) only_class[c] = of == size_class_t'(c);
+  endfunction
+
+  /// The set of what goes before a class.
+  function automatic class_set_t lesser_classes(size_class_t of);
+    for (int unsigned c = 0; c < SizeClasses; c++) lesser_classes[c] = of > size_class_t'(c);
+  endfunction
+
   /// Data blocks of so many bytes.
   function automatic bytes_t blocks_of(bytes_t bytes);
     return (bytes + bytes_t'(7)) >> 3;
+  endfunction
+
+  /// A sum in as few levels as there can be: what comes from where is found for all bits at once
+  /// (Kogge and Stone). Its parts may be negative.
+  function automatic left_t plus(left_t a, left_t b);
+    left_t generated, passed, half;
+    half      = a ^ b;
+    generated = a & b;
+    passed    = a | b;
+    for (int unsigned span = 1; span < LeftBits; span *= 2) begin
+      // What is below the lowest bit passes nothing on.
+      generated |= passed & (generated << span);
+      passed    &= passed << span;
+    end
+    return half ^ (generated << 1);
+  endfunction
+
+  /// Of more: all but two are taken in without a carry. The one that comes last is last.
+  function automatic left_t plus3(left_t a, left_t b, left_t c);
+    return plus(a ^ b ^ c, (a & b | a & c | b & c) << 1);
+  endfunction
+
+  function automatic left_t plus4(left_t a, left_t b, left_t c, left_t d);
+    return plus3(a ^ b ^ c, (a & b | a & c | b & c) << 1, d);
+  endfunction
+
+  function automatic left_t plus5(left_t a, left_t b, left_t c, left_t d, left_t e);
+    return plus4(a ^ b ^ c, (a & b | a & c | b & c) << 1, d, e);
+  endfunction
+
+  /// So many slots, of a time that is not negative, as far as a debt can be.
+  function automatic debt_t whole_slots(left_t cycles, left_t slot_cycles);
+    logic [LeftBits-1:0] slots;
+    slots = LeftBits'(cycles) / LeftBits'(slot_cycles);
+    if (cycles < 0) return '0;
+    return (slots >> DebtBits != '0) ? '1 : debt_t'(slots);
   endfunction
 
 endpackage

@@ -69,12 +69,13 @@ module em_scheduler
 
   localparam int unsigned KeyWidth = BytesBits + TimeWidth + PortWidth;
   localparam bytes_t Chunk = bytes_t'(ChunkBytes);
+  localparam left_t Slot = left_t'(SlotCycles);
 
   typedef logic [KeyWidth-1:0] key_t;
   typedef logic [PortWidth-1:0] port_t;
 
   logic [TimeWidth-1:0] now_q;
-  phase_e phase, phase_next;
+  phase_e phase, unused_phase_next;
   logic asked, mark;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -96,6 +97,7 @@ module em_scheduler
   logic [Ports-1:0] asks_response, asks_write, source_ready, destination_ready;
   left_t source_left[Ports], destination_left[Ports];
   left_t start[Ports], busy[Ports], destination_start[Ports], destination_busy[Ports];
+  left_t destination_from[Ports];
   bytes_t granted[Ports], left[Ports];
   logic [Ports-1:0] last, destination_match;
 
@@ -186,7 +188,7 @@ module em_scheduler
       .source_ready_i     (source_ready & source_room_i),
       .destination_ready_i(destination_ready & destination_room_i),
       .phase_o            (phase),
-      .phase_next_o       (phase_next),
+      .phase_next_o       (unused_phase_next),
       .asked_o            (asked),
       .asked_source_o,
       .match_o            (matched),
@@ -242,6 +244,8 @@ module em_scheduler
         end
       end
     end
+    assign destination_from[p] = (destination_left[p] > destination_start[p])
+                                 ? destination_left[p] : destination_start[p];
 
     em_sched_port #(
         .SlotCycles(SlotCycles)
@@ -249,13 +253,15 @@ module em_scheduler
         .clk_i,
         .rst_ni,
         .config_i    (control_config_i),
+        .limit_i     (window_cycles_i),
         .phase_i     (phase),
-        .phase_next_i(phase_next),
         .charge_i    (uplink_blocks_i[p]),
         .take_i      (match[p]),
-        .start_i     (start[p]),
+        .from_i      (start[p]),
+        .idle_slots_i(whole_slots(start[p] - source_left[p], Slot)),
         .busy_i      (busy[p]),
-        .left_o      (source_left[p])
+        .left_o      (source_left[p]),
+        .ready_o     (source_ready[p])
     );
 
     em_sched_port #(
@@ -264,18 +270,16 @@ module em_scheduler
         .clk_i,
         .rst_ni,
         .config_i    (control_config_i),
+        .limit_i     (window_cycles_i + ahead_cycles_i),
         .phase_i     (phase),
-        .phase_next_i(phase_next),
         .charge_i    (downlink_blocks_i[p]),
         .take_i      (destination_match[p]),
-        .start_i     (destination_start[p]),
+        .from_i      (destination_from[p]),
+        .idle_slots_i(whole_slots(destination_start[p] - destination_left[p], Slot)),
         .busy_i      (destination_busy[p]),
-        .left_o      (destination_left[p])
+        .left_o      (destination_left[p]),
+        .ready_o     (destination_ready[p])
     );
-
-    assign source_ready[p]      = source_left[p] <= window_cycles_i;
-    assign destination_ready[p] = destination_left[p]
-                                  <= window_cycles_i + ahead_cycles_i;
 
     em_stage #(
         .Width   (PortWidth + TagWidth + BytesBits + 3 + LeftBits),
