@@ -2,7 +2,8 @@
 /// declines, and is maximal when it stops; and an iteration matches one of the least class of all.
 ///
 /// Candidates, classes, readiness and turn are free in every cycle, and so is what is of the least
-/// class of an end: nothing is presumed of the queues. Two of the 16 classes are there, the first
+/// class of a source: of the queues it is presumed only that what is said to be of the least class of
+/// a destination is. Two of the 16 classes are there, the first
 /// and the last: the choice among all is that of em_class_first, which has a proof of its own.
 module em_class_matcher_proof
   import em_sched_pkg::*;
@@ -25,7 +26,7 @@ module em_class_matcher_proof
 
   logic rst_n = 1'b0;
   phase_e phase, phase_next;
-  logic [Ports-1:0] asked[Ports], granted[Ports], match[Ports], match_response;
+  logic [Ports-1:0] asked[Ports], granted[Ports], match[Ports], response;
 
   size_class_t classes[Ports][Ports];
 
@@ -49,7 +50,7 @@ module em_class_matcher_proof
       .asked_o         (asked),
       .granted_o       (granted),
       .match_o         (match),
-      .match_response_o(match_response)
+      .response_o      (response)
   );
 
   // What could be matched, in this cycle and in the one in which the iteration began.
@@ -95,6 +96,12 @@ module em_class_matcher_proof
   end
 
   always_ff @(posedge clk_i) begin
+    for (int unsigned d = 0; d < Ports; d++) begin
+      for (int unsigned s = 0; s < Ports * Ports; s++) begin
+        assume (!destination_least_i[s/Ports][d] || !valid_i[s%Ports][d] ||
+                classes[s/Ports][d] <= classes[s%Ports][d]);
+      end
+    end
     rst_n <= 1'b1;
     if (rst_n) begin
       if (phase == PhaseRequest) begin
@@ -113,7 +120,7 @@ module em_class_matcher_proof
         for (int unsigned d = 0; d < Ports; d++) begin
           if (match[s][d]) begin
             assert (eligible_q[s][d]);
-            assert (match_response[s] == response_q[s][d]);
+            assert (response[d] == response_q[s][d]);
             for (int unsigned o = 0; o < Ports; o++) assert (o == s || !match[o][d]);
           end
         end

@@ -36,8 +36,8 @@ module em_class_bank
     /// What a grant says of it: tag, bytes, first, last.
     output logic [TagWidth+BytesBits+1:0] offer_o,
     output logic                          last_o,
-    /// The cycles that it takes both ports.
-    output left_t                         busy_o,
+    /// The cycles that it takes both ports, less one.
+    output left_t                         busy_less_o,
     output size_class_t                   after_class_o,
     output size_class_t                   second_class_o,
     /// It is granted.
@@ -46,14 +46,14 @@ module em_class_bank
 
   localparam bytes_t Chunk = bytes_t'(ChunkBytes);
   localparam int unsigned BusyCyclesMax = ((ChunkBytes + 7) / 8 + ChunkOverheadBlocks) * SlotCycles;
-  localparam int unsigned BusyBits = $clog2(BusyCyclesMax + 1);
+  localparam int unsigned BusyBits = $clog2(BusyCyclesMax);
 
   typedef logic [CountWidth-1:0] count_t;
 
   /// What the next grant makes of a message.
   typedef struct packed {
     logic                last;
-    logic [BusyBits-1:0] busy;
+    logic [BusyBits-1:0] busy_less;
     size_class_t         after_class;
   } outcome_t;
 
@@ -72,10 +72,10 @@ module em_class_bank
   /// With its last chunk a message goes, and its class is nobody's.
   function automatic outcome_t outcome_of(bytes_t bytes, log_t size_log);
     outcome_of.last        = bytes <= Chunk;
-    outcome_of.busy        = BusyBits'(BusyCyclesMax);
+    outcome_of.busy_less   = BusyBits'(BusyCyclesMax - 1);
     if (bytes <= Chunk) begin
-      outcome_of.busy = BusyBits'((blocks_of(bytes) + bytes_t'(ChunkOverheadBlocks))
-                                  * bytes_t'(SlotCycles));
+      outcome_of.busy_less = BusyBits'((blocks_of(bytes) + bytes_t'(ChunkOverheadBlocks))
+                                       * bytes_t'(SlotCycles) - 1'b1);
     end
     outcome_of.after_class = size_class(log2_eighths(bytes - Chunk), size_log);
   endfunction
@@ -160,7 +160,7 @@ module em_class_bank
   assign bytes         = started_q ? remaining.bytes : head.size;
   assign offer_o       = {head.tag, outcome.last ? bytes : Chunk, !started_q, outcome.last};
   assign last_o        = outcome.last;
-  assign busy_o        = left_t'(outcome.busy);
+  assign busy_less_o   = left_t'(outcome.busy_less);
   assign after_class_o = outcome.after_class;
 
   // A cycle for the subtraction, and one for what the grant after it will make of what is left.

@@ -24,11 +24,11 @@ module em_class_ends
     // In the mark cycle.
     /// By source: the destination.
     input  logic [Ports-1:0] match_i[Ports],
-    /// By destination: it asked for a response, and how long that takes.
+    /// By destination: it asked for a response, and how long that takes, less a cycle.
     input  logic [Ports-1:0] response_i,
-    input  left_t            response_busy_i[Ports],
-    /// By source: how long its write takes.
-    input  left_t            write_busy_i[Ports],
+    input  left_t            response_busy_less_i[Ports],
+    /// By source: how long its write takes, less a cycle.
+    input  left_t            write_busy_less_i[Ports],
     output left_t            start_o[Ports],
 
     output logic [Ports-1:0] source_ready_o,
@@ -73,23 +73,24 @@ module em_class_ends
     assign ahead          = plus(destination_left[p], ~ahead_cycles_i);
 
     // From the cycle after the mark on, when the source is free and the destination nearly so. What
-    // either end idles until then is found beside it.
-    logic source_waits, ahead_waits, ahead_last, destination_last;
-    assign source_waits     = plus(from_source, -left_t'(2)) >= 0;
-    assign ahead_waits      = plus(ahead, -left_t'(1)) >= 0;
-    assign ahead_last       = plus3(ahead, left_t'(1), ~of_source) >= 0;
-    assign destination_last = plus(of_destination, ~of_source) >= 0 && of_destination > 0;
+    // either end idles until then is found beside it, whichever of them it waits for. What does not
+    // need to know whom the destination asked comes first.
+    left_t behind_source, behind_destination, ahead_of_one;
+    logic source_waits, ahead_waits, destination_last;
+    assign source_waits       = plus(from_source, -left_t'(2)) >= 0;
+    assign ahead_waits        = ahead > 0;
+    assign behind_source      = plus(plus(ahead, left_t'(2)), ~from_source);
+    assign ahead_of_one       = plus(left_t'(3), ~from_source);
+    assign behind_destination = plus(plus(~destination_left[p], left_t'(1)), from_source);
+    assign destination_last   = plus(destination_left[p], ~from_source) >= 0 && of_destination > 0;
     always_ff @(posedge clk_i) begin
       start_q[p] <= left_t'(1);
       if (source_waits) start_q[p] <= of_source;
-      if (ahead_waits && ahead_last) start_q[p] <= ahead;
+      if (ahead_waits && behind_source >= 0) start_q[p] <= ahead;
       from_q[p] <= source_waits ? of_source : left_t'(1);
       if (destination_last) from_q[p] <= of_destination;
-      source_idle_q[p] <= ahead_waits
-                          ? whole_slots(plus3(ahead, left_t'(1), ~of_source), Slot)
-                          : whole_slots(plus(left_t'(2), ~of_source), Slot);
-      destination_idle_q[p] <= source_waits
-                               ? whole_slots(plus3(left_t'(1), ~of_destination, of_source), Slot)
+      source_idle_q[p] <= whole_slots(ahead_waits ? behind_source : ahead_of_one, Slot);
+      destination_idle_q[p] <= source_waits ? whole_slots(behind_destination, Slot)
                                : whole_slots(plus(left_t'(2), ~of_destination), Slot);
     end
 
@@ -97,17 +98,17 @@ module em_class_ends
     always_comb begin
       start_o[p]  = '0;
       idle_here   = '0;
-      source_busy = write_busy_i[p] & {LeftBits{(match_i[p] & ~response_i) != '0}};
+      source_busy = write_busy_less_i[p] & {LeftBits{(match_i[p] & ~response_i) != '0}};
       write_busy  = '0;
       for (int unsigned o = 0; o < Ports; o++) begin
         start_o[p] |= start_q[o] & {LeftBits{match_i[p][o]}};
         idle_here |= source_idle_q[o] & {DebtBits{match_i[p][o]}};
-        source_busy |= response_busy_i[o] & {LeftBits{match_i[p][o] && response_i[o]}};
-        write_busy |= write_busy_i[o] & {LeftBits{match_i[o][p]}};
+        source_busy |= response_busy_less_i[o] & {LeftBits{match_i[p][o] && response_i[o]}};
+        write_busy |= write_busy_less_i[o] & {LeftBits{match_i[o][p]}};
         from[o] = match_i[o][p];
       end
     end
-    assign destination_busy = response_i[p] ? response_busy_i[p] : write_busy;
+    assign destination_busy = response_i[p] ? response_busy_less_i[p] : write_busy;
 
     em_sched_port #(
         .SlotCycles(SlotCycles)
@@ -121,7 +122,7 @@ module em_class_ends
         .take_i      (match_i[p] != '0),
         .from_i      (start_o[p]),
         .idle_slots_i(idle_here),
-        .busy_i      (source_busy),
+        .busy_less_i (source_busy),
         .left_o      (source_left[p]),
         .ready_o     (source_ready_o[p])
     );
@@ -138,7 +139,7 @@ module em_class_ends
         .take_i      (from != '0),
         .from_i      (from_q[p]),
         .idle_slots_i(destination_idle_q[p]),
-        .busy_i      (destination_busy),
+        .busy_less_i (destination_busy),
         .left_o      (destination_left[p]),
         .ready_o     (destination_ready_o[p])
     );

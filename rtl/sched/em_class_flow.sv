@@ -26,10 +26,9 @@ module em_class_flow
     input size_class_t after_class_i,
     input size_class_t second_class_i,
 
-    /// How many are left before an insertion in this cycle, and whether the first of them has been
-    /// granted.
+    output logic [CountWidth-1:0] count_o,
+    /// How many are left before an insertion in this cycle.
     output logic [CountWidth-1:0] left_o,
-    output logic                  left_started_o,
     output logic                  started_o,
     /// From the next cycle on: if the first is not granted now, and if it is.
     output logic                  kept_valid_o,
@@ -89,7 +88,7 @@ module em_class_flow
   always_ff @(posedge clk_i) class_q <= class_d;
 
   assign left_o         = left;
-  assign left_started_o = started_d;
+  assign count_o        = count_q;
   assign started_o      = started_q;
 
 endmodule

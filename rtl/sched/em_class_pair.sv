@@ -45,8 +45,8 @@ module em_class_pair
 
   typedef logic [CountWidth-1:0] count_t;
 
-  count_t left[2];
-  logic [1:0] left_started, kept_valid, taken_valid;
+  count_t count[2], left[2];
+  logic [1:0] kept_valid, taken_valid;
   size_class_t kept_class[2], taken_class[2];
 
   for (genvar f = 0; f < 2; f++) begin : gen_flows
@@ -66,7 +66,7 @@ module em_class_pair
         .after_class_i (after_class_i[f]),
         .second_class_i(second_class_i[f]),
         .left_o        (left[f]),
-        .left_started_o(left_started[f]),
+        .count_o       (count[f]),
         .started_o     (started_o[f]),
         .kept_valid_o  (kept_valid[f]),
         .kept_class_o  (kept_class[f]),
@@ -75,7 +75,8 @@ module em_class_pair
     );
   end
 
-  assign unreleased_o = left[Response] - count_t'(left_started[Response]);
+  // With its first grant, or its only one, the first is released.
+  assign unreleased_o = count[Response] - count_t'(take_i[Response] || started_o[Response]);
   assign release_o    = take_i[Response] && !started_o[Response];
 
   // For each waiting write, how many requests it waits for: those that were there when it came.
@@ -92,6 +93,20 @@ module em_class_pair
 
   always_ff @(posedge clk_i) blocked_q <= blocked_d;
 
+  // Whether the first write waits for none, if no write is granted now, and if one is.
+  logic none_unreleased, write_only, kept_free, taken_free;
+
+  function automatic logic waits_for_none(count_t blocked, logic release_now);
+    return blocked == '0 || release_now && blocked == count_t'(1);
+  endfunction
+
+  assign none_unreleased = reverse_unreleased_i == '0;
+  assign write_only      = count[Write] == count_t'(1);
+  assign kept_free       = (count[Write] == '0) ? none_unreleased
+                           : waits_for_none(blocked_q[0], reverse_release_i);
+  assign taken_free      = !last_i[Write] || (write_only ? none_unreleased
+                           : waits_for_none(blocked_q[1], reverse_release_i));
+
   // Of equal classes the flow goes first that was not granted last. Which flow goes first is found
   // for each that may be granted now, and for none.
   logic write_next_q, write_next_d, response_valid, write_valid, response_next, valid_q, response_q;
@@ -107,8 +122,8 @@ module em_class_pair
 
   assign response_valid = take_i[Response] ? taken_valid[Response] : kept_valid[Response];
   assign response_class = take_i[Response] ? taken_class[Response] : kept_class[Response];
-  assign write_valid    = (take_i[Write] ? taken_valid[Write] : kept_valid[Write])
-                          && blocked_d[0] == '0;
+  assign write_valid    = take_i[Write] ? taken_valid[Write] && taken_free
+                          : kept_valid[Write] && kept_free;
   assign write_class    = take_i[Write] ? taken_class[Write] : kept_class[Write];
 
   always_comb begin

@@ -106,7 +106,7 @@ module em_class_scheduler
   logic [OfferWidth-1:0] offer[2][Ports];
   logic [Ports-1:0] last[2];
   port_t bank_peer[2][Ports];
-  left_t busy[2][Ports];
+  left_t busy_less[2][Ports];
   size_class_t after_class[2][Ports], second_class[2][Ports];
 
   // By port.
@@ -202,8 +202,8 @@ module em_class_scheduler
       .asked_i            (asked),
       .match_i            (match),
       .response_i         (match_response),
-      .response_busy_i    (busy[Response]),
-      .write_busy_i       (busy[Write]),
+      .response_busy_less_i(busy_less[Response]),
+      .write_busy_less_i  (busy_less[Write]),
       .start_o            (grant_start),
       .source_ready_o     (source_ready),
       .destination_ready_o(destination_ready)
@@ -272,7 +272,7 @@ module em_class_scheduler
           .read_started_i(head_started),
           .offer_o       (offer[f][p]),
           .last_o        (last[f][p]),
-          .busy_o        (busy[f][p]),
+          .busy_less_o   (busy_less[f][p]),
           .after_class_o (after_class[f][p]),
           .second_class_o(second_class[f][p]),
           .peer_o        (bank_peer[f][p]),

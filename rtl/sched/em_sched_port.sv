@@ -23,12 +23,12 @@ module em_sched_port
     input charge_t charge_i,
 
     // In the mark cycle.
-    /// It is granted `busy_i` cycles, `from_i` cycles ahead (at least 1, and when it is free), until
-    /// when it idles for so many slots.
+    /// It is granted from so many cycles ahead on (at least 1, and when it is free), until when it
+    /// idles for so many slots, and for so many cycles and one.
     input  logic  take_i,
     input  left_t from_i,
     input  debt_t idle_slots_i,
-    input  left_t busy_i,
+    input  left_t busy_less_i,
 
     /// In the grant and the mark cycle.
     output left_t left_o,
@@ -51,7 +51,7 @@ module em_sched_port
   left_t late_less_q, held_less_q;
   // The first of them in cycles.
   // A sum with one of these is negative where it is near, less a cycle: of nothing, of what is
-  // above the free ones, and with the debt, less one that a complement lacks.
+  // above the free ones, and with the debt, less the cycle of the mark.
   left_t delay_q, beyond_q, beyond_over_q, beyond_owed_q;
   // Of what is set once, with and without that.
   left_t free_q, free_owed_q;
@@ -91,11 +91,16 @@ module em_sched_port
 
   // With one: it is late by what exceeds the free ones, whether or not anything is owed still.
   left_t taken_owed, taken_less, taken_near, taken_near_over, taken_near_owed;
-  left_t idle_cycles;
+  left_t paid_until;
   debt_t taken_debt;
   logic owes, taken_late;
 
-  assign idle_cycles     = in_cycles(of_debt(idle_slots_i));
+  // What is owed and not paid until the grant begins is late as from when the port was free.
+  if (SlotCycles == 1) begin : gen_paid_at_once
+    assign paid_until = left_q;
+  end else begin : gen_paid_in_slots
+    assign paid_until = plus3(left_t'(1), ~in_cycles(of_debt(idle_slots_i)), from_i);
+  end
   assign owes            = plus(of_debt(debt_q), ~of_debt(idle_slots_i)) >= 0;
   assign taken_owed      = owes ? plus3(owed_q, left_t'(1), ~of_debt(idle_slots_i)) : over_q;
   // A complement is one less than its negative.
@@ -103,10 +108,11 @@ module em_sched_port
   assign taken_late      = taken_less >= 0;
   assign taken_debt      = debt_t'(owes ? plus4(passing_q, of_debt(debt_q), left_t'(1),
                                                 ~of_debt(idle_slots_i)) : passing_q);
-  assign taken_near      = plus3(beyond_q, from_i, busy_i);
-  assign taken_near_over = plus4(beyond_over_q, in_cycles(of_charge(charge)), from_i, busy_i);
-  assign taken_near_owed = plus5(beyond_owed_q, in_cycles(of_charge(charge)), ~idle_cycles, from_i,
-                                 busy_i);
+  assign taken_near      = plus3(~limit_i, from_i, busy_less_i);
+  assign taken_near_over = plus3(plus3(beyond_over_q, left_t'(1), in_cycles(of_charge(charge))),
+                                 from_i, busy_less_i);
+  assign taken_near_owed = plus(plus3(beyond_owed_q, in_cycles(of_charge(charge)), paid_until),
+                                busy_less_i);
 
   // The distance is one of four, of which none waits for another. It is at its least long after the
   // port has come free.
@@ -116,7 +122,7 @@ module em_sched_port
   assign waits  = !take_i && !least && !(counts && late);
 
   always_comb begin
-    left_d = plus3(-left_t'(1), from_i, busy_i) & {LeftBits{take_i}} |
+    left_d = plus(from_i, busy_less_i) & {LeftBits{take_i}} |
              delayed & {LeftBits{delays}} | passed & {LeftBits{waits}} |
              -IdleMost & {LeftBits{least}};
     late_d = '0;

@@ -259,7 +259,7 @@ module em_scheduler
         .take_i      (match[p]),
         .from_i      (start[p]),
         .idle_slots_i(whole_slots(start[p] - source_left[p], Slot)),
-        .busy_i      (busy[p]),
+        .busy_less_i (busy[p] - 1'b1),
         .left_o      (source_left[p]),
         .ready_o     (source_ready[p])
     );
@@ -276,7 +276,7 @@ module em_scheduler
         .take_i      (destination_match[p]),
         .from_i      (destination_from[p]),
         .idle_slots_i(whole_slots(destination_start[p] - destination_left[p], Slot)),
-        .busy_i      (destination_busy[p]),
+        .busy_less_i (destination_busy[p] - 1'b1),
         .left_o      (destination_left[p]),
         .ready_o     (destination_ready[p])
     );

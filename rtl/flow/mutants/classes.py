@@ -5,14 +5,14 @@ CLASSES = "tb/em_class_scheduler -k golden and 4"
 MUTANTS = [
     (
         "sched/em_class_least.sv",
-        "assign lesser[c+1] = present[c:0] != '0;",
-        "assign lesser[c+1] = present[c];",
+        "assign least_o[i] = valid_i[i] && (lesser_i[i] & present) == '0;",
+        "assign least_o[i] = valid_i[i] && (lesser_i[i][SizeClasses-1:1] & present[SizeClasses-1:1]) == '0;",
         [CLASSES, "formal -k em_class_first_proof"],
     ),
     (
         "sched/em_class_mutual.sv",
-        "assign to_valid[o]             = valid_i[o][p];",
-        "assign to_valid[o]             = valid_i[p][o];",
+        "assign to_has[o]               = has_i[o][p];",
+        "assign to_has[o]               = has_i[p][o];",
         [CLASSES],
     ),
     (
@@ -23,14 +23,14 @@ MUTANTS = [
     ),
     (
         "sched/em_class_flow.sv",
-        "else if (pop) class_d = second_class_i;",
+        "if (last_i) taken_class_o = only ? insert_class_i : second_class_i;",
         "",
         [CLASSES],
     ),
     (
         "sched/em_class_pair.sv",
-        "assign write_valid   = valid[Write] && blocked_d[0] == '0;",
-        "assign write_valid   = valid[Write];",
+        ": kept_valid[Write] && kept_free;",
+        ": kept_valid[Write];",
         [CLASSES],
     ),
     (
@@ -41,7 +41,7 @@ MUTANTS = [
     ),
     (
         "sched/em_class_grant.sv",
-        "{OfferWidth{!response_i}};",
+        "{OfferWidth{(match_i & ~response_i) != '0}};",
         "{OfferWidth{1'b1}};",
         [CLASSES],
     ),
@@ -53,14 +53,14 @@ MUTANTS = [
     ),
     (
         "sched/em_class_ends.sv",
-        "if (of_source > start) start = of_source;",
+        "if (source_waits) start_q[p] <= of_source;",
         "",
         [CLASSES],
     ),
     (
         "sched/em_class_matcher.sv",
-        "(source_least_i[s][d] || !source_holds[s]) &&",
-        "",
+        "(source_least_i[s][d] || !source_holds[s]);",
+        "1'b1;",
         [CLASSES, "formal -k em_class_matcher_proof"],
     ),
     (

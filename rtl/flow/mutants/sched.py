@@ -35,8 +35,8 @@ MUTANTS = [
     ),
     (
         "sched/em_sched_port.sv",
-        "if (end_d.left > 0) end_d = charge(end_d, in_mark_q, config_i);",
-        "",
+        "assign held_d = (phase_i == PhaseGrant) ? charge_q : '0;",
+        "assign held_d = '0;",
         [SCHEDULER],
     ),
     (
