@@ -1,6 +1,7 @@
 """What `make synth` measures: each module on generic gates, and what N makes large for all."""
 
 from flow import sources
+from flow.tools import RTL
 
 # Ports in the parameters of what grows with them; the rest is measured as its defaults are.
 GROWS = {
@@ -60,7 +61,10 @@ def all_jobs():
     jobs += [
         job(top, target, n) for target in ("ecp5", "xcup") for top in SCHEDULERS for n in PORTS
     ]
+    # Neither what is around a module in its test nor what is around one in its proof.
     rest = [
-        top for top in sorted(sources.files()) if top not in GROWS and not top.endswith("_proof")
+        top
+        for top, path in sorted(sources.files().items())
+        if top not in GROWS and not {"tb", "formal"} & set(path.relative_to(RTL).parts)
     ]
     return jobs + [job(top, target) for target in TARGETS for top in rest]

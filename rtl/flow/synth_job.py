@@ -16,11 +16,14 @@ from flow import prove, sources
 
 # A memory whose read is registered stays one; what is read at once becomes flip-flops.
 READ_AT_ONCE = "t:$mem_v2 r:RD_CLK_ENABLE=1'1 %d"
+# All at once: with the registers, it is mapped apart for each clock, reset and enable, and no path
+# between these is short.
+LOGIC = "t:* t:$_*DFF* t:$mem_v2 %u %d"
 GATES = [
     *("proc", "flatten", "opt_expr", "opt_clean", "opt -nodffe -nosdff", "fsm", "opt"),
     *("wreduce", "peepopt", "opt_clean", "alumacc", "opt", "memory -nomap -nosat", "opt_clean"),
     *("opt -fast -full", f"memory_map {READ_AT_ONCE}", "opt -undriven -fine", "techmap"),
-    *("opt -fast", "abc -g cmos4 {script}", "opt_clean"),
+    *("opt -fast", f"abc -g cmos4 {{script}} {LOGIC}", "opt_clean"),
     "tee -q -o stat.json stat -json -tech cmos",
     "tee -q -o levels.txt ltp -noff",
     "tee -q -o memories.txt dump t:$mem_v2",
