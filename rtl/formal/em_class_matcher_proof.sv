@@ -2,8 +2,8 @@
 /// declines, and is maximal when it stops; and an iteration matches one of the least class of all.
 ///
 /// Candidates, classes, readiness and turn are free in every cycle, and so is what is of the least
-/// class of a source: of the queues it is presumed only that what is said to be of the least class of
-/// a destination is. Two of the 16 classes are there, the first
+/// class of a source: of the queues it is presumed only that what is said to be of the least class
+/// of a destination is. Two of the 16 classes are there, the first
 /// and the last: the choice among all is that of em_class_first, which has a proof of its own.
 module em_class_matcher_proof
   import em_sched_pkg::*;

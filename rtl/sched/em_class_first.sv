@@ -1,5 +1,6 @@
 /// One of the valid inputs of the least class: the one whose index is the least after an exclusive
-/// OR with `turn_i`, of those that are allowed. What is not allowed counts for which class is least.
+/// OR with `turn_i`, of those that are allowed. What is not allowed counts for which class is the
+/// least.
 ///
 /// At each bit of the index, from the highest, the half goes first in which that bit is as in
 /// `turn_i`; so an input is first unless some half beside its own goes before it and has anything.

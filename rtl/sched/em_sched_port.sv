@@ -1,12 +1,12 @@
 /// One end of a port: how far its release is, whether that is near, and the control blocks it owes.
 ///
 /// The distance counts down to the release and below zero while the port idles, as far as is needed
-/// to pay for what it owes. Control that passes in a request cycle counts in it; during an iteration
-/// it waits until the ports are marked busy, since it may pass within the grant to be marked, and
-/// then counts as if it came one by one. What comes one by one while the port is busy is late by
-/// what the sum is late, so that there is nothing to do one after the other: whether a part counts
-/// is a question only at a distance of 0 or 1. Being late for a grant is added in the cycle after
-/// the mark.
+/// to pay for what it owes. Control that passes in a request cycle counts in it; during an
+/// iteration it waits until the ports are marked busy, since it may pass within the grant to be
+/// marked, and then counts as if it came one by one. What comes one by one while the port is busy
+/// is late by what the sum is late, so that there is nothing to do one after the other: whether a
+/// part counts is a question only at a distance of 0 or 1. What is late for a grant is added in the
+/// cycle after the mark.
 module em_sched_port
   import em_sched_pkg::*;
 #(
@@ -49,11 +49,12 @@ module em_sched_port
   left_t passing_q, over_q, owed_q;
   // One less, so that a sign says that something is late: of both, and of the second alone.
   left_t late_less_q, held_less_q;
-  // The first of them in cycles.
-  // A sum with one of these is negative where it is near, less a cycle: of nothing, of what is
-  // above the free ones, and with the debt, less the cycle of the mark.
-  left_t delay_q, beyond_q, beyond_over_q, beyond_owed_q;
-  // Of what is set once, with and without that.
+  // In cycles: how far it is above, less the one that passes.
+  left_t delay_q;
+  // A distance before this cycle passes is near if its sum with one of these is negative: for
+  // nothing, for what is above the free ones, and (after this cycle) for that and the debt.
+  left_t beyond_q, beyond_over_q, beyond_owed_q;
+  // Their parts that are set once.
   left_t free_q, free_owed_q;
 
   function automatic left_t of_debt(debt_t value);
@@ -70,6 +71,7 @@ module em_sched_port
 
   assign charge = config_i.counts ? charge_i : '0;
   assign held_d = (phase_i == PhaseGrant) ? charge_q : '0;
+
   // Without a grant. What is late for one, which is added now, left it at a distance of 1 at least.
   left_t passed, delayed, owed_less, held_owed_less, near, near_late;
   logic gone, zero, one, late, counts;
@@ -90,8 +92,7 @@ module em_sched_port
                            in_cycles(of_charge(charge)));
 
   // With one: it is late by what exceeds the free ones, whether or not anything is owed still.
-  left_t taken_owed, taken_less, taken_near, taken_near_over, taken_near_owed;
-  left_t paid_until;
+  left_t taken_owed, taken_less, taken_near, taken_near_over, taken_near_owed, paid_until;
   debt_t taken_debt;
   logic owes, taken_late;
 
@@ -101,9 +102,10 @@ module em_sched_port
   end else begin : gen_paid_in_slots
     assign paid_until = plus3(left_t'(1), ~in_cycles(of_debt(idle_slots_i)), from_i);
   end
+
+  // A complement is one less than its negative.
   assign owes            = plus(of_debt(debt_q), ~of_debt(idle_slots_i)) >= 0;
   assign taken_owed      = owes ? plus3(owed_q, left_t'(1), ~of_debt(idle_slots_i)) : over_q;
-  // A complement is one less than its negative.
   assign taken_less      = owes ? plus(owed_q, ~of_debt(idle_slots_i)) : late_less_q;
   assign taken_late      = taken_less >= 0;
   assign taken_debt      = debt_t'(owes ? plus4(passing_q, of_debt(debt_q), left_t'(1),

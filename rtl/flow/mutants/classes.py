@@ -6,7 +6,7 @@ MUTANTS = [
     (
         "sched/em_class_least.sv",
         "assign least_o[i] = valid_i[i] && (lesser_i[i] & present) == '0;",
-        "assign least_o[i] = valid_i[i] && (lesser_i[i][SizeClasses-1:1] & present[SizeClasses-1:1]) == '0;",
+        "assign least_o[i] = valid_i[i] && (lesser_i[i] & present) <= 1;",
         [CLASSES, "formal -k em_class_first_proof"],
     ),
     (
