@@ -65,8 +65,7 @@ module em_class_scheduler
 
   localparam int unsigned CountWidth = $clog2(NotificationsMax + 1);
   localparam int unsigned OfferWidth = TagWidth + BytesBits + 2;  // tag, bytes, first, last
-  localparam int unsigned Response = 0;
-  localparam int unsigned Write = 1;
+  localparam int unsigned Response = 0, Write = 1;
   typedef logic [PortWidth-1:0] port_t;
   typedef logic [CountWidth-1:0] count_t;
 
@@ -96,22 +95,17 @@ module em_class_scheduler
   logic [Ports-1:0] source_least[Ports], destination_least[Ports];
   logic [1:0] refused[Ports][Ports], started[Ports][Ports];
   count_t insert_slot[Ports][Ports][2], head_slot[Ports][Ports][2], unreleased[Ports][Ports];
-  logic [Ports-1:0] release_now[Ports];
-  logic [Ports-1:0] asked[Ports], granted[Ports], matched[Ports], match[Ports];
-
-  // By destination.
-  logic [Ports-1:0] match_response;
+  logic [Ports-1:0] release_now[Ports], asked[Ports], granted[Ports], matched[Ports], match[Ports];
 
   // By flow and port that asked.
   logic [OfferWidth-1:0] offer[2][Ports];
   logic [Ports-1:0] last[2];
   port_t bank_peer[2][Ports];
-  left_t busy_less[2][Ports];
   size_class_t after_class[2][Ports], second_class[2][Ports];
 
   // By port.
-  logic [Ports-1:0] source_ready, destination_ready;
-  left_t grant_start[Ports];
+  logic [Ports-1:0] source_ready, destination_ready, match_response;
+  left_t grant_start[Ports], busy_less[2][Ports];  // the latter by flow too
 
   for (genvar s = 0; s < Ports; s++) begin : gen_sources
     for (genvar d = 0; d < Ports; d++) begin : gen_pairs
@@ -279,7 +273,6 @@ module em_class_scheduler
           .take_i        (taken != '0)
       );
     end
-
     assign asked_source_o[p] = bank_peer[Response][p];
     em_class_grant #(
         .Ports   (Ports),
