@@ -95,6 +95,10 @@ bench-floors: ## Measure what this machine's network costs, and peers of the mem
 	$(CARGO) build --release --locked -p ethermem-floors
 	$(TARGET)/release/ethermem-floors run --json out/bench/floors.json
 
+.PHONY: bench-kv
+bench-kv: build ## Measure the key-value server beside redis-server
+	$(PYTHON) scripts/bench_kv.py --command $(TARGET)/release/ethermem
+
 .PHONY: docs
 docs: ## Build the API documentation, private items included
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked

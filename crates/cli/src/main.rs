@@ -10,6 +10,7 @@ mod fabrics;
 mod failure;
 mod folder;
 mod interrupt;
+mod kv;
 mod latency;
 mod output;
 mod progress;
@@ -56,6 +57,8 @@ enum Command {
     Fabrics(fabrics::Arguments),
     /// Run every workload on EDM and its references, and write a page of figures
     Report(report::Arguments),
+    /// Serve a key-value store in remote memory to clients of Redis
+    Kv(kv::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::Workload(command) => workload::run(&command),
         Command::Fabrics(arguments) => fabrics::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Kv(arguments) => kv::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

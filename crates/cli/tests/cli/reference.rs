@@ -31,6 +31,7 @@ fn every_flag_is_in_the_reference_and_every_flag_there_exists() {
         &["sweep"],
         &["workload list", "workload show", "workload generate"],
         &["fabrics"],
+        &["kv"],
         &["report"],
     ] {
         let name = commands[0].split(' ').next().unwrap();

@@ -1,0 +1,267 @@
+//! Commands: which there are, how many words each takes, and what it does.
+
+mod keys;
+mod scan;
+mod session;
+mod set;
+mod strings;
+
+use std::fmt::Write as _;
+
+use ethermem_kv::Client;
+
+use crate::info::State;
+use crate::keyspace::{Fault, Keyspace};
+use crate::reply::Replies;
+use crate::request::Words;
+
+pub(crate) use session::Peer;
+
+/// A command, as `COMMAND` tells it.
+pub(crate) struct Command {
+    /// In capitals.
+    name: &'static str,
+    /// How many words, the name included; if negative, that many or more.
+    arity: i64,
+    flag: &'static str,
+    /// The first word that is a key, the last (-1 for the very last), and the step.
+    keys: [i64; 3],
+    id: Id,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Id {
+    Append,
+    Client,
+    Command,
+    Config,
+    DbSize,
+    IncrBy { sign: i64, by_word: bool },
+    Delete,
+    Echo,
+    Exists,
+    Expire { unit_ms: i64, absolute: bool },
+    Flush,
+    Get,
+    GetDel,
+    Hello,
+    Info,
+    Keys,
+    MGet,
+    MSet,
+    Persist,
+    Ping,
+    Quit,
+    Reset,
+    Scan,
+    Select,
+    Set,
+    SetEx { unit_ms: i64 },
+    SetNx,
+    GetSet,
+    StrLen,
+    Ttl { unit_ms: u64, absolute: bool },
+    Type,
+}
+
+const NONE: [i64; 3] = [0; 3];
+const ONE: [i64; 3] = [1, 1, 1];
+const ALL: [i64; 3] = [1, -1, 1];
+
+const fn command(
+    name: &'static str,
+    arity: i64,
+    flag: &'static str,
+    keys: [i64; 3],
+    id: Id,
+) -> Command {
+    Command { name, arity, flag, keys, id }
+}
+
+/// By name.
+static COMMANDS: [Command; 43] = [
+    command("APPEND", 3, "write", ONE, Id::Append),
+    command("CLIENT", -2, "admin", NONE, Id::Client),
+    command("COMMAND", -1, "loading", NONE, Id::Command),
+    command("CONFIG", -2, "admin", NONE, Id::Config),
+    command("DBSIZE", 1, "readonly", NONE, Id::DbSize),
+    command("DECR", 2, "write", ONE, Id::IncrBy { sign: -1, by_word: false }),
+    command("DECRBY", 3, "write", ONE, Id::IncrBy { sign: -1, by_word: true }),
+    command("DEL", -2, "write", ALL, Id::Delete),
+    command("ECHO", 2, "fast", NONE, Id::Echo),
+    command("EXISTS", -2, "readonly", ALL, Id::Exists),
+    command("EXPIRE", -3, "write", ONE, Id::Expire { unit_ms: 1000, absolute: false }),
+    command("EXPIREAT", -3, "write", ONE, Id::Expire { unit_ms: 1000, absolute: true }),
+    command("EXPIRETIME", 2, "readonly", ONE, Id::Ttl { unit_ms: 1000, absolute: true }),
+    command("FLUSHALL", -1, "write", NONE, Id::Flush),
+    command("FLUSHDB", -1, "write", NONE, Id::Flush),
+    command("GET", 2, "readonly", ONE, Id::Get),
+    command("GETDEL", 2, "write", ONE, Id::GetDel),
+    command("GETSET", 3, "write", ONE, Id::GetSet),
+    command("HELLO", -1, "fast", NONE, Id::Hello),
+    command("INCR", 2, "write", ONE, Id::IncrBy { sign: 1, by_word: false }),
+    command("INCRBY", 3, "write", ONE, Id::IncrBy { sign: 1, by_word: true }),
+    command("INFO", -1, "loading", NONE, Id::Info),
+    command("KEYS", 2, "readonly", NONE, Id::Keys),
+    command("MGET", -2, "readonly", ALL, Id::MGet),
+    command("MSET", -3, "write", [1, -1, 2], Id::MSet),
+    command("PERSIST", 2, "write", ONE, Id::Persist),
+    command("PEXPIRE", -3, "write", ONE, Id::Expire { unit_ms: 1, absolute: false }),
+    command("PEXPIREAT", -3, "write", ONE, Id::Expire { unit_ms: 1, absolute: true }),
+    command("PEXPIRETIME", 2, "readonly", ONE, Id::Ttl { unit_ms: 1, absolute: true }),
+    command("PING", -1, "fast", NONE, Id::Ping),
+    command("PSETEX", 4, "write", ONE, Id::SetEx { unit_ms: 1 }),
+    command("PTTL", 2, "readonly", ONE, Id::Ttl { unit_ms: 1, absolute: false }),
+    command("QUIT", -1, "fast", NONE, Id::Quit),
+    command("RESET", 1, "fast", NONE, Id::Reset),
+    command("SCAN", -2, "readonly", NONE, Id::Scan),
+    command("SELECT", 2, "fast", NONE, Id::Select),
+    command("SET", -3, "write", ONE, Id::Set),
+    command("SETEX", 4, "write", ONE, Id::SetEx { unit_ms: 1000 }),
+    command("SETNX", 3, "write", ONE, Id::SetNx),
+    command("STRLEN", 2, "readonly", ONE, Id::StrLen),
+    command("TTL", 2, "readonly", ONE, Id::Ttl { unit_ms: 1000, absolute: false }),
+    command("TYPE", 2, "readonly", ONE, Id::Type),
+    command("UNLINK", -2, "write", ALL, Id::Delete),
+];
+
+const NAME_BYTES_MAX: usize = 16;
+
+impl Command {
+    /// The command of a name, however it is written.
+    fn find(name: &[u8]) -> Option<&'static Command> {
+        if name.len() > NAME_BYTES_MAX {
+            return None;
+        }
+        let mut upper = [0; NAME_BYTES_MAX];
+        let upper = &mut upper[..name.len()];
+        upper.copy_from_slice(name);
+        upper.make_ascii_uppercase();
+        let found = COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(upper));
+        found.ok().map(|at| &COMMANDS[at])
+    }
+
+    fn takes(&self, words: usize) -> bool {
+        let words = words as i64;
+        if self.arity < 0 { words >= -self.arity } else { words == self.arity }
+    }
+}
+
+/// Everything that a command of one client may touch.
+pub(crate) struct Context<'c> {
+    pub(crate) state: &'c State,
+    pub(crate) client: &'c mut Client,
+    pub(crate) peer: &'c mut Peer,
+    pub(crate) replies: &'c mut Replies,
+    /// When the client's batch was begun.
+    pub(crate) now_ms: u64,
+}
+
+impl Context<'_> {
+    fn keyspace(&mut self) -> Keyspace<'_> {
+        Keyspace { client: self.client, now_ms: self.now_ms }
+    }
+
+    /// Executes one request; there is one reply to each.
+    pub(crate) async fn execute(&mut self, words: Words<'_>) {
+        let Some(command) = Command::find(words.word(0)) else {
+            return self.replies.error(&unknown(words));
+        };
+        if !command.takes(words.count()) {
+            let name = command.name.to_ascii_lowercase();
+            let text = format!("ERR wrong number of arguments for '{name}' command");
+            return self.replies.error(&text);
+        }
+        let began = self.state.begin(self.client);
+        if let Err(fault) = self.dispatch(command, words).await {
+            self.replies.error(&fault.text());
+        }
+        self.state.end(self.client, command.name, began);
+        if matches!(command.id, Id::Expire { .. } | Id::SetEx { .. })
+            || (command.id == Id::Set && words.count() > 3)
+        {
+            self.state.keys_may_end.set(true);
+        }
+    }
+
+    async fn dispatch(&mut self, command: &Command, words: Words<'_>) -> Result<(), Fault> {
+        match command.id {
+            Id::Get => self.get(words).await,
+            Id::Set => self.set(words).await,
+            Id::MGet => self.mget(words).await,
+            Id::MSet => self.mset(words).await,
+            Id::IncrBy { sign, by_word } => self.increment(words, sign, by_word).await,
+            Id::Append => self.append(words).await,
+            Id::StrLen => self.strlen(words).await,
+            Id::GetDel => self.getdel(words).await,
+            Id::GetSet => self.getset(words).await,
+            Id::SetEx { unit_ms } => self.setex(words, unit_ms).await,
+            Id::SetNx => self.setnx(words).await,
+            Id::Delete => self.delete(words).await,
+            Id::Exists => self.exists(words).await,
+            Id::Expire { unit_ms, absolute } => self.expire(words, unit_ms, absolute).await,
+            Id::Ttl { unit_ms, absolute } => self.ttl(words, unit_ms, absolute).await,
+            Id::Persist => self.persist(words).await,
+            Id::Type => self.type_of(words).await,
+            Id::Scan => self.scan(words).await,
+            Id::Keys => self.keys(words).await,
+            Id::DbSize => self.dbsize().await,
+            Id::Flush => self.flush(words).await,
+            Id::Info => self.info(words).await,
+            Id::Ping => self.ping(words),
+            Id::Echo => {
+                self.replies.bulk(words.word(1));
+                Ok(())
+            }
+            Id::Hello => self.hello(words),
+            Id::Select => self.select(words),
+            Id::Command => self.command(words),
+            Id::Config => self.config(words),
+            Id::Client => self.client(words),
+            Id::Quit => self.quit(),
+            Id::Reset => self.reset(),
+        }
+    }
+}
+
+/// What Redis says of a command that it does not know.
+fn unknown(words: Words<'_>) -> String {
+    const SHOWN_BYTES: usize = 128;
+    let cut = |word: &[u8], most: usize| {
+        String::from_utf8_lossy(&word[..word.len().min(most)]).into_owned()
+    };
+    let name = cut(words.word(0), SHOWN_BYTES);
+    let mut text = format!("ERR unknown command '{name}', with args beginning with: ");
+    let mut shown = 0;
+    for word in words.from(1) {
+        if shown >= SHOWN_BYTES {
+            break;
+        }
+        let word = cut(word, SHOWN_BYTES - shown);
+        shown += word.len() + 3;
+        write!(text, "'{word}' ").expect("a string takes all");
+    }
+    text
+}
+
+/// What Redis says of a word behind a command that it does not know.
+fn unknown_subcommand(command: &str, words: Words<'_>) -> String {
+    let given = String::from_utf8_lossy(words.word(1));
+    format!("ERR unknown subcommand '{given:.128}'. Try {command} HELP.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_found_by_its_name() {
+        for command in &COMMANDS {
+            let found = Command::find(command.name.to_ascii_lowercase().as_bytes());
+            assert!(found.is_some_and(|found| found.id == command.id), "{}", command.name);
+            assert!(command.name.len() <= NAME_BYTES_MAX);
+        }
+        assert!(Command::find(b"LPUSH").is_none());
+        assert!(Command::find(&[b'G'; 1000]).is_none());
+    }
+}

@@ -1,0 +1,236 @@
+//! Commands on the connection and the server.
+
+use super::{COMMANDS, Command, Context, unknown_subcommand};
+use crate::glob;
+use crate::info;
+use crate::keyspace::{Fault, SYNTAX};
+use crate::number::integer;
+use crate::request::Words;
+
+/// What is known of a client.
+#[derive(Debug, Default)]
+pub(crate) struct Peer {
+    pub(crate) id: u64,
+    pub(crate) name: Vec<u8>,
+    /// It said goodbye.
+    pub(crate) quits: bool,
+}
+
+/// What `CONFIG GET` tells: what clients ask for, and what is so.
+const CONFIG: [(&str, &str); 8] = [
+    ("appendonly", "no"),
+    ("databases", "1"),
+    ("io-threads", "1"),
+    ("maxmemory", "0"),
+    ("maxmemory-policy", "noeviction"),
+    ("proto-max-bulk-len", "67100632"),
+    ("save", ""),
+    ("timeout", "0"),
+];
+
+const NAME: Fault =
+    Fault::Text("ERR Client names cannot contain spaces, newlines or special characters.");
+
+impl Context<'_> {
+    pub(super) fn ping(&mut self, words: Words<'_>) -> Result<(), Fault> {
+        match words.count() {
+            1 => self.replies.simple("PONG"),
+            2 => self.replies.bulk(words.word(1)),
+            _ => return Err(Fault::Text("ERR wrong number of arguments for 'ping' command")),
+        }
+        Ok(())
+    }
+
+    pub(super) fn hello(&mut self, words: Words<'_>) -> Result<(), Fault> {
+        let mut third = self.replies.is_third;
+        let mut rest = words.from(1);
+        if let Some(version) = rest.next() {
+            third = match integer(version) {
+                Some(2) => false,
+                Some(3) => true,
+                Some(_) => return Err(Fault::Text("NOPROTO unsupported protocol version")),
+                None => {
+                    let text = "ERR Protocol version is not an integer or out of range";
+                    return Err(Fault::Text(text));
+                }
+            };
+        }
+        let mut name = None;
+        while let Some(option) = rest.next() {
+            let option_name = option.to_ascii_uppercase();
+            match (option_name.as_slice(), rest.next()) {
+                (b"SETNAME", Some(given)) => name = Some(allowed_name(given)?),
+                (b"AUTH", Some(_user)) if rest.len() > 0 => return Err(NO_PASSWORD),
+                _ => {
+                    let given = String::from_utf8_lossy(option);
+                    let text = format!("ERR Syntax error in HELLO option '{given}'");
+                    self.replies.error(&text);
+                    return Ok(());
+                }
+            }
+        }
+        if let Some(name) = name {
+            self.peer.name = name;
+        }
+        self.replies.is_third = third;
+        self.replies.map(7);
+        for (field, text) in [("server", "redis"), ("version", info::REDIS_VERSION)] {
+            self.replies.bulk(field.as_bytes());
+            self.replies.bulk(text.as_bytes());
+        }
+        for (field, number) in [("proto", if third { 3 } else { 2 }), ("id", self.peer.id as i64)] {
+            self.replies.bulk(field.as_bytes());
+            self.replies.integer(number);
+        }
+        for (field, text) in [("mode", "standalone"), ("role", "master")] {
+            self.replies.bulk(field.as_bytes());
+            self.replies.bulk(text.as_bytes());
+        }
+        self.replies.bulk(b"modules");
+        self.replies.array(0);
+        Ok(())
+    }
+
+    pub(super) fn select(&mut self, words: Words<'_>) -> Result<(), Fault> {
+        match integer(words.word(1)) {
+            Some(0) => self.replies.ok(),
+            Some(_) => return Err(Fault::Text("ERR DB index is out of range")),
+            None => return Err(Fault::Text("ERR value is not an integer or out of range")),
+        }
+        Ok(())
+    }
+
+    pub(super) fn command(&mut self, words: Words<'_>) -> Result<(), Fault> {
+        if words.count() == 1 {
+            self.replies.array(COMMANDS.len());
+            COMMANDS.iter().for_each(|command| self.describe(command));
+            return Ok(());
+        }
+        match words.word(1).to_ascii_uppercase().as_slice() {
+            b"COUNT" => self.replies.integer(COMMANDS.len() as i64),
+            b"LIST" => {
+                self.replies.array(COMMANDS.len());
+                for command in &COMMANDS {
+                    self.replies.bulk(command.name.to_ascii_lowercase().as_bytes());
+                }
+            }
+            // None is documented: redis-cli then has no hints, and works.
+            b"DOCS" => self.replies.map(0),
+            b"INFO" => {
+                self.replies.array(words.count() - 2);
+                for name in words.from(2) {
+                    match Command::find(name) {
+                        Some(command) => self.describe(command),
+                        None => self.replies.null(),
+                    }
+                }
+            }
+            _ => self.replies.error(&unknown_subcommand("COMMAND", words)),
+        }
+        Ok(())
+    }
+
+    fn describe(&mut self, command: &Command) {
+        self.replies.array(6);
+        self.replies.bulk(command.name.to_ascii_lowercase().as_bytes());
+        self.replies.integer(command.arity);
+        self.replies.array(1);
+        self.replies.simple(command.flag);
+        command.keys.iter().for_each(|key| self.replies.integer(*key));
+    }
+
+    pub(super) fn config(&mut self, words: Words<'_>) -> Result<(), Fault> {
+        match words.word(1).to_ascii_uppercase().as_slice() {
+            b"GET" if words.count() > 2 => {
+                let asked = |name: &str| {
+                    let name = name.as_bytes();
+                    words.from(2).any(|it| glob::matches(&it.to_ascii_lowercase(), name))
+                };
+                let told: Vec<_> = CONFIG.iter().filter(|(name, _)| asked(name)).collect();
+                self.replies.map(told.len());
+                for (name, value) in told {
+                    self.replies.bulk(name.as_bytes());
+                    self.replies.bulk(value.as_bytes());
+                }
+            }
+            b"GET" => {
+                let text = "ERR wrong number of arguments for 'config|get' command";
+                return Err(Fault::Text(text));
+            }
+            b"RESETSTAT" => {
+                self.state.reset();
+                self.replies.ok();
+            }
+            _ => self.replies.error(&unknown_subcommand("CONFIG", words)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn client(&mut self, words: Words<'_>) -> Result<(), Fault> {
+        let subcommand = words.word(1).to_ascii_uppercase();
+        match (subcommand.as_slice(), words.count()) {
+            (b"SETNAME", 3) => {
+                self.peer.name = allowed_name(words.word(2))?;
+                self.replies.ok();
+            }
+            (b"GETNAME", 2) => {
+                let name = std::mem::take(&mut self.peer.name);
+                self.reply_optional(Some(&name[..]).filter(|name| !name.is_empty()));
+                self.peer.name = name;
+            }
+            (b"ID", 2) => self.replies.integer(self.peer.id as i64),
+            (b"SETINFO", 4) => {
+                let option = words.word(2).to_ascii_uppercase();
+                if !matches!(option.as_slice(), b"LIB-NAME" | b"LIB-VER") {
+                    let given = String::from_utf8_lossy(words.word(2));
+                    self.replies.error(&format!("ERR Unrecognized option '{given}'"));
+                    return Ok(());
+                }
+                allowed_name(words.word(3))?;
+                self.replies.ok();
+            }
+            (b"SETNAME" | b"GETNAME" | b"ID" | b"SETINFO", _) => {
+                let name = String::from_utf8_lossy(&subcommand).to_ascii_lowercase();
+                let text = format!("ERR wrong number of arguments for 'client|{name}' command");
+                self.replies.error(&text);
+            }
+            _ => self.replies.error(&unknown_subcommand("CLIENT", words)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn quit(&mut self) -> Result<(), Fault> {
+        self.peer.quits = true;
+        self.replies.ok();
+        Ok(())
+    }
+
+    pub(super) fn reset(&mut self) -> Result<(), Fault> {
+        self.peer.name.clear();
+        self.replies.is_third = false;
+        self.replies.simple("RESET");
+        Ok(())
+    }
+
+    pub(super) async fn info(&mut self, words: Words<'_>) -> Result<(), Fault> {
+        let statistics = self.client.statistics().await?;
+        let sections: Vec<Vec<u8>> = words.from(1).map(<[u8]>::to_ascii_lowercase).collect();
+        let text = self.state.info(&sections, &statistics);
+        self.replies.text(&text);
+        Ok(())
+    }
+}
+
+const NO_PASSWORD: Fault = Fault::Text(
+    "ERR AUTH <password> called without any password configured for the default user. Are you \
+     sure your configuration is correct?",
+);
+
+/// A name without spaces or what cannot be seen.
+fn allowed_name(name: &[u8]) -> Result<Vec<u8>, Fault> {
+    const BYTES_MAX: usize = 256;
+    if name.len() > BYTES_MAX {
+        return Err(SYNTAX);
+    }
+    if name.iter().all(u8::is_ascii_graphic) { Ok(name.to_vec()) } else { Err(NAME) }
+}

@@ -1,0 +1,175 @@
+//! What the server knows of itself: counters, and what `INFO` says.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use ethermem::{Pool, Ps};
+use ethermem_kv::{Client, Index, Statistics};
+use hdrhistogram::Histogram;
+
+/// The version whose commands and errors these are: what clients ask for to know what they may
+/// send.
+pub(crate) const REDIS_VERSION: &str = "7.0.15";
+
+/// Longest latency that is told apart.
+const LATENCY_PS_MAX: u64 = 1_000_000_000_000_000;
+
+/// Counters of a server.
+pub(crate) struct State {
+    pub(crate) pool: Pool,
+    pub(crate) index: Index,
+    /// The pool has a time of its own.
+    pub(crate) is_virtual: bool,
+    pub(crate) port: u16,
+    started: Instant,
+    commands: Cell<u64>,
+    pub(crate) clients: Cell<u64>,
+    pub(crate) accepted: Cell<u64>,
+    pub(crate) refused: Cell<u64>,
+    pub(crate) cut_off: Cell<u64>,
+    pub(crate) expired: Cell<u64>,
+    /// A key was given an end.
+    pub(crate) keys_may_end: Cell<bool>,
+    latencies_ps: RefCell<BTreeMap<&'static str, Histogram<u64>>>,
+}
+
+impl State {
+    pub(crate) fn new(pool: Pool, index: Index, port: u16) -> State {
+        let is_virtual = pool.url().starts_with("sim:");
+        State {
+            pool,
+            index,
+            is_virtual,
+            port,
+            started: Instant::now(),
+            commands: Cell::new(0),
+            clients: Cell::new(0),
+            accepted: Cell::new(0),
+            refused: Cell::new(0),
+            cut_off: Cell::new(0),
+            expired: Cell::new(0),
+            keys_may_end: Cell::new(false),
+            latencies_ps: RefCell::default(),
+        }
+    }
+
+    /// A command begins: when, where that is of interest.
+    pub(crate) fn begin(&self, client: &Client) -> Option<Ps> {
+        self.is_virtual.then(|| client.thread().now())
+    }
+
+    pub(crate) fn end(&self, client: &Client, command: &'static str, began: Option<Ps>) {
+        add(&self.commands, 1);
+        let Some(began) = began else { return };
+        let took = client.thread().now() - began;
+        let mut latencies = self.latencies_ps.borrow_mut();
+        let histogram = latencies.entry(command).or_insert_with(|| {
+            Histogram::new_with_bounds(1, LATENCY_PS_MAX, 3).expect("bounds that a histogram takes")
+        });
+        histogram.saturating_record(took.0);
+    }
+
+    /// Begins all counts anew.
+    pub(crate) fn reset(&self) {
+        [&self.commands, &self.accepted, &self.refused, &self.cut_off, &self.expired]
+            .into_iter()
+            .for_each(|counter| counter.set(0));
+        self.latencies_ps.borrow_mut().clear();
+    }
+
+    /// The sections that were asked for, or all.
+    pub(crate) fn info(&self, asked: &[Vec<u8>], statistics: &Statistics) -> String {
+        let everything = [&b"all"[..], b"default", b"everything"];
+        let all = asked.is_empty() || asked.iter().any(|name| everything.contains(&&name[..]));
+        let mut text = String::new();
+        for (name, lines) in self.sections(statistics) {
+            let wanted = |given: &Vec<u8>| given.eq_ignore_ascii_case(name.as_bytes());
+            if lines.is_empty() || !(all || asked.iter().any(wanted)) {
+                continue;
+            }
+            if !text.is_empty() {
+                text.push_str("\r\n");
+            }
+            write!(text, "# {name}\r\n").expect("a string takes all");
+            for (field, value) in lines {
+                write!(text, "{field}:{value}\r\n").expect("a string takes all");
+            }
+        }
+        text
+    }
+
+    fn sections(&self, statistics: &Statistics) -> Vec<(&'static str, Vec<(String, String)>)> {
+        let line = |field: &str, value: &dyn ToString| (field.to_owned(), value.to_string());
+        let index = match self.index {
+            Index::Client => "client",
+            Index::Node => "node",
+        };
+        let keys = statistics.keys;
+        let keyspace = match keys {
+            0 => Vec::new(),
+            _ => vec![line("db0", &format!("keys={keys},expires=0,avg_ttl=0"))],
+        };
+        vec![
+            (
+                "Server",
+                vec![
+                    line("redis_version", &REDIS_VERSION),
+                    line("redis_mode", &"standalone"),
+                    line("ethermem_version", &env!("CARGO_PKG_VERSION")),
+                    line("process_id", &std::process::id()),
+                    line("tcp_port", &self.port),
+                    line("uptime_in_seconds", &self.started.elapsed().as_secs()),
+                ],
+            ),
+            ("Clients", vec![line("connected_clients", &self.clients.get())]),
+            (
+                "Memory",
+                vec![
+                    line("used_memory", &statistics.used_bytes),
+                    line("heap_bytes", &statistics.heap_bytes),
+                ],
+            ),
+            (
+                "Stats",
+                vec![
+                    line("total_connections_received", &self.accepted.get()),
+                    line("total_commands_processed", &self.commands.get()),
+                    line("rejected_connections", &self.refused.get()),
+                    line("protocol_errors", &self.cut_off.get()),
+                    line("expired_keys", &self.expired.get()),
+                ],
+            ),
+            ("Ethermem", vec![line("pool", &self.pool.url()), line("index", &index)]),
+            ("Virtual", self.virtual_lines()),
+            ("Keyspace", keyspace),
+        ]
+    }
+
+    /// Latencies in the pool's own time; nothing where it has none.
+    fn virtual_lines(&self) -> Vec<(String, String)> {
+        if !self.is_virtual {
+            return Vec::new();
+        }
+        let time = ("virtual_time_ns".to_owned(), ns(self.pool.now().0));
+        let latencies = self.latencies_ps.borrow();
+        let latency = |(command, histogram): (&&str, &Histogram<u64>)| {
+            let at = |quantile| ns(histogram.value_at_quantile(quantile));
+            let (count, mean) = (histogram.len(), histogram.mean() / 1000.0);
+            let (p50, p99) = (at(0.5), at(0.99));
+            let field = format!("virtual_latency_ns_{}", command.to_ascii_lowercase());
+            (field, format!("count={count},mean={mean:.1},p50={p50},p99={p99}"))
+        };
+        std::iter::once(time).chain(latencies.iter().map(latency)).collect()
+    }
+}
+
+fn ns(ps: u64) -> String {
+    format!("{:.1}", ps as f64 / 1000.0)
+}
+
+/// Adds to a counter.
+pub(crate) fn add(counter: &Cell<u64>, more: u64) {
+    counter.set(counter.get() + more);
+}

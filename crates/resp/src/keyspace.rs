@@ -1,0 +1,130 @@
+//! Keys with a time to live, over the store: the tag of a value is when it ends, in milliseconds
+//! since 1970, and 0 is never.
+
+use ethermem_kv::{Client, Entry, Version, When, Written};
+
+/// Why a command has no result: what the client is told.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// As it is.
+    Text(&'static str),
+    /// What the store says.
+    Store(ethermem_kv::Error),
+}
+
+pub(crate) const SYNTAX: Fault = Fault::Text("ERR syntax error");
+pub(crate) const NOT_INTEGER: Fault = Fault::Text("ERR value is not an integer or out of range");
+
+impl From<ethermem_kv::Error> for Fault {
+    fn from(error: ethermem_kv::Error) -> Fault {
+        Fault::Store(error)
+    }
+}
+
+impl Fault {
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Fault::Text(text) => (*text).to_owned(),
+            Fault::Store(ethermem_kv::Error::Pool(ethermem::Error::Full { .. })) => {
+                "OOM command not allowed when used memory > 'maxmemory'.".to_owned()
+            }
+            Fault::Store(error) => format!("ERR {error}"),
+        }
+    }
+}
+
+/// A value that is there, and when it ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) ends_ms: u64,
+}
+
+/// What is to become of a key.
+pub(crate) enum Change {
+    /// Nothing.
+    Keep,
+    /// This value, until then.
+    Set(Vec<u8>, u64),
+    Delete,
+}
+
+/// Keys as the commands see them: what has ended is not there.
+pub(crate) struct Keyspace<'c> {
+    pub(crate) client: &'c mut Client,
+    pub(crate) now_ms: u64,
+}
+
+impl Keyspace<'_> {
+    pub(crate) fn is_over(&self, ends_ms: u64) -> bool {
+        is_over(ends_ms, self.now_ms)
+    }
+
+    /// Shows the value of a key, if it is there.
+    pub(crate) async fn show<R>(
+        &mut self,
+        key: &[u8],
+        show: impl FnOnce(&[u8], u64) -> R,
+    ) -> Result<Option<R>, Fault> {
+        let now_ms = self.now_ms;
+        let live = |entry: Entry<'_>| {
+            let over = is_over(entry.tag, now_ms);
+            (!over).then(|| show(entry.value, entry.tag))
+        };
+        Ok(self.client.read_with(key, live).await?.flatten())
+    }
+
+    /// Changes a key by what is there, as one step.
+    pub(crate) async fn change<R>(
+        &mut self,
+        key: &[u8],
+        mut decide: impl FnMut(Option<Held>) -> Result<(Change, R), Fault>,
+    ) -> Result<R, Fault> {
+        loop {
+            let read = self.client.read(key).await?;
+            let version = read.as_ref().map(|value| value.version);
+            let held = read.map(|value| Held { bytes: value.bytes, ends_ms: value.tag });
+            let held = held.filter(|held| !self.is_over(held.ends_ms));
+            let (change, result) = decide(held)?;
+            let when = version.map_or(When::Absent, When::Is);
+            let written = match (change, version) {
+                (Change::Keep, _) | (Change::Delete, None) => return Ok(result),
+                (Change::Set(bytes, ends_ms), _) => {
+                    self.client.write(key, &bytes, ends_ms, when).await?
+                }
+                (Change::Delete, Some(version)) => self.drop_if(key, version).await?,
+            };
+            if written.is_done() {
+                return Ok(result);
+            }
+        }
+    }
+
+    /// Drops a key; false where it is not there.
+    pub(crate) async fn delete(&mut self, key: &[u8]) -> Result<bool, Fault> {
+        self.change(key, |held| Ok((Change::Delete, held.is_some()))).await
+    }
+
+    /// Drops a key that has ended. Nobody sees a difference.
+    pub(crate) async fn reap(&mut self, key: &[u8]) -> Result<bool, ethermem_kv::Error> {
+        let ended = |entry: Entry<'_>| (entry.version, entry.tag);
+        match self.client.read_with(key, ended).await? {
+            Some((version, tag)) if self.is_over(tag) => {
+                Ok(self.drop_if(key, version).await?.is_done())
+            }
+            _ => Ok(false),
+        }
+    }
+
+    async fn drop_if(
+        &mut self,
+        key: &[u8],
+        version: Version,
+    ) -> Result<Written, ethermem_kv::Error> {
+        self.client.delete_when(key, When::Is(version)).await
+    }
+}
+
+fn is_over(ends_ms: u64, now_ms: u64) -> bool {
+    ends_ms != 0 && ends_ms <= now_ms
+}

@@ -1,0 +1,22 @@
+//! A server that speaks RESP, the protocol of Redis, over the key-value store of a pool.
+//!
+//! One machine thread reads, executes and answers: [`Server::bind`], then [`Server::run`] until its
+//! flag says stop. It holds strings and the commands on them, keys, times to live, scans; it does
+//! not persist, replicate, cluster, subscribe or script. Whatever a client sends costs nobody else
+//! more than its share, and memory up to a bound.
+
+mod clock;
+mod command;
+mod connection;
+mod glob;
+mod info;
+mod keyspace;
+mod number;
+mod reply;
+mod request;
+mod server;
+mod session;
+
+pub use request::REQUEST_BYTES_MAX;
+pub use server::{Error, Options, Server};
+pub use session::Session;

@@ -1,0 +1,438 @@
+//! Requests: what a client sends, taken apart as it comes in.
+//!
+//! A request is an array of bulk strings, or one line of words. That is less than RESP can say, and
+//! limits must hold before there is memory for what was announced, with the words of Redis; general
+//! decoders build frames of any depth first.
+
+use std::ops::Range;
+
+use ethermem_kv::VALUE_BYTES_MAX;
+
+/// Longest line, and longest number of a length.
+const LINE_BYTES_MAX: usize = 64 << 10;
+/// Most words of a request.
+const WORDS_MAX: i64 = 1 << 20;
+/// Longest request in all.
+pub const REQUEST_BYTES_MAX: usize = 128 << 20;
+/// What is read at least at once.
+const READ_BYTES: usize = 16 << 10;
+/// A buffer that is longer than this and empty is given back.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// Why nothing more of a client can be understood: what it is told before it is cut off.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProtocolError {
+    /// A line without an end.
+    #[error("too big inline request")]
+    LongLine,
+    /// A number of words without an end.
+    #[error("too big mbulk count string")]
+    LongCount,
+    /// A length without an end.
+    #[error("too big bulk count string")]
+    LongLength,
+    /// No number of words, or more than are allowed.
+    #[error("invalid multibulk length")]
+    Count,
+    /// No length, or a longer one than is allowed.
+    #[error("invalid bulk length")]
+    Length,
+    /// No string where one must be.
+    #[error("expected '$', got '{}'", char::from(*.0).escape_default())]
+    NoString(u8),
+    /// A word with a quote that does not end.
+    #[error("unbalanced quotes in request")]
+    Quotes,
+    /// Words that are too much together.
+    #[error("a request of more than {REQUEST_BYTES_MAX} B")]
+    LongRequest,
+}
+
+/// The bytes of one client that were not understood yet, and the request that was.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    buffer: Vec<u8>,
+    /// How much of `buffer` has come.
+    filled: usize,
+    /// Where in `buffer` the next request begins.
+    start: usize,
+    /// How far it was taken apart.
+    at: usize,
+    /// Of an array: words that are still to come.
+    words_left: usize,
+    is_open: bool,
+    /// The words, from `start` on.
+    words: Vec<Range<usize>>,
+    /// They are a request that was given.
+    is_ready: bool,
+}
+
+impl Requests {
+    /// Room for what comes next; say with [`Requests::filled`] how much came.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        self.compact();
+        // As much as came already: what was announced gets no memory before it is here.
+        let least = self.filled + READ_BYTES.max(self.filled.min(4 << 20));
+        if self.buffer.len() < least {
+            self.buffer.resize(least, 0);
+        }
+        &mut self.buffer[self.filled..]
+    }
+
+    /// So many bytes of the room came.
+    ///
+    /// # Panics
+    /// When they are more than there was room for.
+    pub(crate) fn fill(&mut self, bytes: usize) {
+        self.filled += bytes;
+        assert!(self.filled <= self.buffer.len(), "more came than there was room for");
+    }
+
+    /// What has come.
+    fn come(&self) -> &[u8] {
+        &self.buffer[..self.filled]
+    }
+
+    /// The words of the next request, once all of it is here.
+    ///
+    /// # Errors
+    /// [`ProtocolError`]; nothing more is understood then.
+    pub(crate) fn next(&mut self) -> Result<Option<Words<'_>>, ProtocolError> {
+        if self.is_ready {
+            self.is_ready = false;
+            self.start = self.at;
+            self.words.clear();
+        }
+        loop {
+            if !self.is_open {
+                match self.come().get(self.at) {
+                    None => return Ok(None),
+                    Some(b'*') => {
+                        if !self.array()? {
+                            return Ok(None);
+                        }
+                    }
+                    Some(_) => {
+                        if !self.line()? {
+                            return Ok(None);
+                        }
+                    }
+                }
+            }
+            while self.is_open && self.words_left > 0 {
+                if !self.word()? {
+                    return Ok(None);
+                }
+            }
+            self.is_open = false;
+            if !self.words.is_empty() {
+                break;
+            }
+            // An empty one is no request.
+            self.start = self.at;
+        }
+        self.is_ready = true;
+        Ok(Some(Words { buffer: &self.buffer, words: &self.words }))
+    }
+
+    /// `*N`: whether all of the line is here.
+    fn array(&mut self) -> Result<bool, ProtocolError> {
+        let Some((line, end)) = self.crlf(self.at + 1, ProtocolError::LongCount)? else {
+            return Ok(false);
+        };
+        let count = crate::number::integer(&self.buffer[line]).ok_or(ProtocolError::Count)?;
+        if count > WORDS_MAX {
+            return Err(ProtocolError::Count);
+        }
+        self.at = end;
+        self.words_left = usize::try_from(count).unwrap_or(0);
+        self.is_open = true;
+        Ok(true)
+    }
+
+    /// `$N`, and N bytes: whether all are here.
+    fn word(&mut self) -> Result<bool, ProtocolError> {
+        let Some(&first) = self.come().get(self.at) else { return Ok(false) };
+        if first != b'$' {
+            return Err(ProtocolError::NoString(first));
+        }
+        let Some((line, begin)) = self.crlf(self.at + 1, ProtocolError::LongLength)? else {
+            return Ok(false);
+        };
+        let length = crate::number::integer(&self.buffer[line]).ok_or(ProtocolError::Length)?;
+        let length = usize::try_from(length).map_err(|_| ProtocolError::Length)?;
+        if length > VALUE_BYTES_MAX {
+            return Err(ProtocolError::Length);
+        }
+        let end = begin + length;
+        if end - self.start > REQUEST_BYTES_MAX {
+            return Err(ProtocolError::LongRequest);
+        }
+        if self.filled < end + 2 {
+            return Ok(false);
+        }
+        self.words.push(begin..end);
+        self.words_left -= 1;
+        self.at = end + 2;
+        Ok(true)
+    }
+
+    /// A line of words: whether all of it is here.
+    fn line(&mut self) -> Result<bool, ProtocolError> {
+        let rest = &self.come()[self.at..];
+        let Some(length) = rest.iter().position(|byte| *byte == b'\n') else {
+            let long = rest.len() > LINE_BYTES_MAX;
+            return if long { Err(ProtocolError::LongLine) } else { Ok(false) };
+        };
+        if length > LINE_BYTES_MAX {
+            return Err(ProtocolError::LongLine);
+        }
+        let from = self.at;
+        self.at += length + 1;
+        split(&mut self.buffer, from..from + length, &mut self.words)?;
+        Ok(true)
+    }
+
+    /// The line from `from` on without its end, and where the next begins.
+    fn crlf(
+        &self,
+        from: usize,
+        too_long: ProtocolError,
+    ) -> Result<Option<(Range<usize>, usize)>, ProtocolError> {
+        let rest = self.come().get(from..).unwrap_or_default();
+        // Numbers are short: nothing is looked through twice for long.
+        let seen = &rest[..rest.len().min(LINE_BYTES_MAX)];
+        match seen.iter().position(|byte| *byte == b'\r') {
+            Some(length) if length + 1 < rest.len() => {
+                Ok(Some((from..from + length, from + length + 2)))
+            }
+            Some(_) => Ok(None),
+            None if seen.len() == LINE_BYTES_MAX => Err(too_long),
+            None => Ok(None),
+        }
+    }
+
+    /// Forgets what was understood.
+    fn compact(&mut self) {
+        if self.is_ready {
+            self.is_ready = false;
+            self.words.clear();
+            self.start = self.at;
+        }
+        let gone = self.start;
+        if gone == 0 {
+            return;
+        }
+        self.buffer.copy_within(gone..self.filled, 0);
+        self.filled -= gone;
+        if self.filled == 0 && self.buffer.capacity() > KEPT_BYTES {
+            self.buffer = Vec::new();
+        }
+        self.words.iter_mut().for_each(|word| *word = word.start - gone..word.end - gone);
+        if self.words.capacity() > KEPT_BYTES / size_of::<Range<usize>>() && self.words.is_empty() {
+            self.words = Vec::new();
+        }
+        self.start = 0;
+        self.at -= gone;
+    }
+}
+
+/// The words of a line, as a person types them: quotes may hold spaces, `\n` and `\x41`. What they
+/// mean takes no more room than what was typed, so it is written over it.
+fn split(
+    buffer: &mut [u8],
+    line: Range<usize>,
+    words: &mut Vec<Range<usize>>,
+) -> Result<(), ProtocolError> {
+    let (mut at, end) = (line.start, line.end);
+    let mut to = line.start;
+    while at < end {
+        if buffer[at].is_ascii_whitespace() || buffer[at] == 0 {
+            at += 1;
+            continue;
+        }
+        let begin = to;
+        let mut quote = None;
+        while at < end {
+            let byte = buffer[at];
+            match quote {
+                None if byte.is_ascii_whitespace() => break,
+                None if byte == b'"' || byte == b'\'' => quote = Some(byte),
+                Some(own) if own == byte => {
+                    quote = None;
+                    at += 1;
+                    // A word ends with its quote.
+                    if at < end && !buffer[at].is_ascii_whitespace() {
+                        return Err(ProtocolError::Quotes);
+                    }
+                    break;
+                }
+                Some(b'"') if byte == b'\\' && at + 1 < end => {
+                    let (meant, length) = escape(&buffer[at + 1..end]);
+                    buffer[to] = meant;
+                    to += 1;
+                    at += length;
+                }
+                Some(b'\'') if byte == b'\\' && buffer[at + 1..end].first() == Some(&b'\'') => {
+                    buffer[to] = b'\'';
+                    to += 1;
+                    at += 1;
+                }
+                _ => {
+                    buffer[to] = byte;
+                    to += 1;
+                }
+            }
+            at += 1;
+        }
+        if quote.is_some() {
+            return Err(ProtocolError::Quotes);
+        }
+        words.push(begin..to);
+    }
+    Ok(())
+}
+
+/// What stands behind a backslash means, and how long it is.
+fn escape(behind: &[u8]) -> (u8, usize) {
+    let digit = |at: usize| behind.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    match behind[0] {
+        b'x' => match (digit(1), digit(2)) {
+            (Some(high), Some(low)) => ((high * 16 + low) as u8, 3),
+            _ => (b'x', 1),
+        },
+        b'n' => (b'\n', 1),
+        b'r' => (b'\r', 1),
+        b't' => (b'\t', 1),
+        b'b' => (8, 1),
+        b'a' => (7, 1),
+        other => (other, 1),
+    }
+}
+
+/// The words of a request: one at least.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words<'b> {
+    buffer: &'b [u8],
+    words: &'b [Range<usize>],
+}
+
+impl<'b> Words<'b> {
+    /// How many there are, the command's name included.
+    pub(crate) fn count(&self) -> usize {
+        self.words.len()
+    }
+
+    /// One of them, the command's name being the first.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    pub(crate) fn word(&self, at: usize) -> &'b [u8] {
+        &self.buffer[self.words[at].clone()]
+    }
+
+    /// All from one on.
+    pub(crate) fn from(&self, at: usize) -> impl ExactSizeIterator<Item = &'b [u8]> + use<'b> {
+        let buffer = self.buffer;
+        self.words[at.min(self.words.len())..].iter().map(move |word| &buffer[word.clone()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// All requests of what comes in parts of these lengths.
+    fn read(bytes: &[u8], parts: &[usize]) -> Result<Vec<Vec<Vec<u8>>>, ProtocolError> {
+        let mut requests = Requests::default();
+        let (mut all, mut rest) = (Vec::new(), bytes);
+        let mut lengths = parts.iter().copied().cycle();
+        while !rest.is_empty() {
+            let room = requests.room();
+            let most = lengths.next().unwrap_or(1 << 20);
+            let length = most.clamp(1, rest.len()).min(room.len());
+            room[..length].copy_from_slice(&rest[..length]);
+            requests.fill(length);
+            rest = &rest[length..];
+            while let Some(words) = requests.next()? {
+                all.push(words.from(0).map(<[u8]>::to_vec).collect());
+            }
+        }
+        Ok(all)
+    }
+
+    fn text(requests: &[Vec<Vec<u8>>]) -> Vec<Vec<String>> {
+        let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
+        requests.iter().map(|words| words.iter().map(text).collect()).collect()
+    }
+
+    #[test]
+    fn arrays_and_lines_are_requests() {
+        let bytes =
+            b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING\r\n\r\n*0\r\n*-1\r\n*1\r\n$0\r\n\r\n  SET  a b\n";
+        let expected = vec![vec!["GET", "k"], vec!["PING"], vec![""], vec!["SET", "a", "b"]];
+        for parts in [&[1][..], &[3, 1], &[1000]] {
+            assert_eq!(text(&read(bytes, parts).unwrap()), expected, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_may_be_quoted() {
+        let line = b"SET \"a b\\n\\x41\\q\" 'it\\'s' plain\r\n";
+        let words = text(&read(line, &[1000]).unwrap());
+        assert_eq!(words, [["SET", "a b\nAq", "it's", "plain"]]);
+        for line in ["\"a", "'a", "\"a\"b"] {
+            let read = read(format!("{line}\n").as_bytes(), &[1000]);
+            assert_eq!(read, Err(ProtocolError::Quotes), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused_before_it_comes() {
+        let refused = |bytes: &[u8]| read(bytes, &[1 << 20]).unwrap_err().to_string();
+        assert_eq!(refused(b"*1\r\n$1073741824\r\n"), "invalid bulk length");
+        assert_eq!(refused(b"*1\r\n$-1\r\n"), "invalid bulk length");
+        assert_eq!(refused(b"*1048577\r\n"), "invalid multibulk length");
+        assert_eq!(refused(b"*x\r\n"), "invalid multibulk length");
+        assert_eq!(refused(b"*1\r\n:1\r\n"), "expected '$', got ':'");
+        assert_eq!(refused(&[b'a'; 70_000]), "too big inline request");
+        assert_eq!(
+            refused(&[&b"*1\r\n$"[..], &[b'1'; 70_000]].concat()),
+            "too big bulk count string"
+        );
+        assert_eq!(refused(&[&b"*"[..], &[b'1'; 70_000]].concat()), "too big mbulk count string");
+    }
+
+    proptest! {
+        #[test]
+        fn requests_read_back_in_any_parts(
+            requests in proptest::collection::vec(
+                proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 1..5),
+                1..5,
+            ),
+            parts in proptest::collection::vec(1..30_usize, 1..5),
+        ) {
+            let mut bytes = Vec::new();
+            for words in &requests {
+                bytes.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+                for word in words {
+                    bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+                    bytes.extend_from_slice(word);
+                    bytes.extend_from_slice(b"\r\n");
+                }
+            }
+            prop_assert_eq!(read(&bytes, &parts).unwrap(), requests);
+        }
+
+        #[test]
+        fn the_parts_make_no_difference(
+            bytes in proptest::collection::vec(
+                proptest::sample::select(b"*$\r\n0123-aG\"'\\x ".to_vec()), 0..60),
+            parts in proptest::collection::vec(1..9_usize, 1..5),
+        ) {
+            prop_assert_eq!(read(&bytes, &parts), read(&bytes, &[1000]));
+        }
+    }
+}
