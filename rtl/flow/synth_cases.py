@@ -65,6 +65,7 @@ def all_jobs():
     rest = [
         top
         for top, path in sorted(sources.files().items())
-        if top not in GROWS and not {"tb", "formal"} & set(path.relative_to(RTL).parts)
+        if top not in GROWS
+        and not any(path.is_relative_to(RTL / folder) for folder in ("tb", "formal"))
     ]
     return jobs + [job(top, target) for target in TARGETS for top in rest]
