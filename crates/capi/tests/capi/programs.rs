@@ -161,6 +161,8 @@ fn hello_is_said_from_a_static_program() {
     let said = ran(Command::new(&program).arg("sim:edm?nodes=2")).stdout;
     let said = String::from_utf8(said).unwrap();
     assert!(said.starts_with("sim:edm?nodes=2: hello in "), "{said}");
+    let page = fs::read_to_string(root().join("docs/examples.md")).unwrap();
+    assert!(page.contains(&said), "{said}");
     let refused = Command::new(&program).arg("sim:emd").output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     let line = String::from_utf8(refused.stderr).unwrap();
