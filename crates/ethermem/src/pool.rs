@@ -24,6 +24,13 @@ use crate::world::{Asker, Local, Sim, World};
 /// Shortest rest for which the machine's thread is put to sleep: below it others are let go first.
 const SLEEP_MIN: Duration = Duration::from_micros(20);
 
+/// How often a machine thread goes on without rest before it lets others to the pool.
+const PASSES_EACH_YIELD: u32 = 64;
+
+thread_local! {
+    static PASSES: Cell<u32> = const { Cell::new(0) };
+}
+
 /// A pool's state, shared by all that use it.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<Mutex<Core>>);
@@ -68,7 +75,14 @@ impl Shared {
         match self.with(Core::progress) {
             Ok(None) => true,
             Ok(Some(rest)) => {
-                if rest < SLEEP_MIN {
+                if rest.is_zero() {
+                    // Rarely: on a busy machine the others keep what they are offered for long.
+                    let passes = PASSES.get().wrapping_add(1);
+                    PASSES.set(passes);
+                    if passes % PASSES_EACH_YIELD == 0 {
+                        std::thread::yield_now();
+                    }
+                } else if rest < SLEEP_MIN {
                     std::thread::yield_now();
                 } else {
                     std::thread::sleep(rest);
