@@ -21,7 +21,7 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 # Groups whose packages do not exist for every Python: what needs them skips its tests.
 OPTIONAL = {"test": ["ray"]}
-# pip of Python 3.10 to 3.12 does not know dependency groups.
+# pip of Python 3.11 and 3.12 does not know dependency groups.
 PIP = "pip>=25.1"
 
 

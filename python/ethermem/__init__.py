@@ -1,4 +1,9 @@
-"""Memory over Ethernet: run scenarios on fabrics, and read the results as tables and plots.
+"""Memory over Ethernet: remote memory on any fabric, and runs of scenarios as tables and plots.
+
+    with ethermem.Pool.open("sim:edm?nodes=2") as pool:
+        region = pool.thread().alloc(4096).wait()
+        region.write(0, b"hello").wait()
+        print(region.read(0, 5).wait(), pool.now_ps())
 
     import ethermem
 
@@ -13,11 +18,27 @@ slowdown is a message's time over the time it takes alone in the same fabric.
 from ._native import (
     FABRICS,
     VERSION,
+    AccessError,
     EthermemError,
     FileError,
+    FullError,
     InputError,
     InvariantError,
+    LengthError,
+    LostError,
+    MisalignedError,
+    NodeError,
+    NotHeldError,
+    OffloadError,
+    Pending,
+    Pool,
+    PoolError,
+    Region,
+    Tasks,
+    Thread,
+    UnmappedError,
 )
+from .permissions import Permissions
 from .result import (
     FrameStats,
     Kinds,
@@ -34,17 +55,33 @@ __version__ = VERSION
 __all__ = [
     "FABRICS",
     "VERSION",
+    "AccessError",
     "EthermemError",
     "FileError",
     "FrameStats",
+    "FullError",
     "InputError",
     "InvariantError",
     "KindStats",
     "Kinds",
+    "LengthError",
+    "LostError",
     "Matching",
+    "MisalignedError",
+    "NodeError",
+    "NotHeldError",
+    "OffloadError",
     "PacketCounts",
+    "Pending",
+    "Permissions",
+    "Pool",
+    "PoolError",
     "Queue",
+    "Region",
     "Result",
+    "Tasks",
+    "Thread",
+    "UnmappedError",
     "Utilisation",
     "run",
 ]

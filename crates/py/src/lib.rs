@@ -1,10 +1,12 @@
-//! The extension module `ethermem._native`: the simulator as Python calls it.
+//! The extension module `ethermem._native`: the simulator and the pool as Python calls them.
 //!
-//! Nothing is decided here. Arguments come as text, results go as JSON; `python/ethermem` gives
-//! them their types, and `_native.pyi` there describes this module.
+//! Nothing is decided here. Of the simulator, arguments come as text and results go as JSON, and
+//! `python/ethermem` gives them their types; the pool is the library's. `_native.pyi` there
+//! describes this module.
 
 mod attended;
 mod error;
+mod pool;
 mod simulate;
 mod sweep;
 
@@ -18,6 +20,11 @@ mod _native {
     #[pymodule_export]
     use crate::error::{EthermemError, FileError, InputError, InvariantError};
     #[pymodule_export]
+    use crate::pool::{
+        AccessError, FullError, LengthError, LostError, MisalignedError, NodeError, NotHeldError,
+        OffloadError, Pending, Pool, PoolError, Region, Tasks, Thread, UnmappedError,
+    };
+    #[pymodule_export]
     use crate::simulate::simulate;
     #[pymodule_export]
     use crate::sweep::{Sweep, run_task};
@@ -26,6 +33,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::pool::mark_retryable(module.py())?;
         module.add("VERSION", env!("ETHERMEM_VERSION"))?;
         module.add("FABRICS", ethermem_sim::fabrics::FABRIC_NAMES)
     }

@@ -1,0 +1,82 @@
+//! Failed operations as Python raises them.
+
+use ethermem::Error;
+use pyo3::create_exception;
+use pyo3::prelude::*;
+
+use crate::error::{EthermemError, InvariantError};
+
+create_exception!(
+    ethermem._native,
+    PoolError,
+    EthermemError,
+    "An operation was not done. `retryable` says whether the same may be done if tried again."
+);
+create_exception!(
+    ethermem._native,
+    UnmappedError,
+    PoolError,
+    "Some of the bytes are in no region that the process has."
+);
+create_exception!(
+    ethermem._native,
+    AccessError,
+    PoolError,
+    "The process has no permission to do this there."
+);
+create_exception!(
+    ethermem._native,
+    LengthError,
+    PoolError,
+    "Nothing was asked for, or too much at once."
+);
+create_exception!(
+    ethermem._native,
+    MisalignedError,
+    PoolError,
+    "An atomic or a lock is not at a multiple of 8."
+);
+create_exception!(
+    ethermem._native,
+    FullError,
+    PoolError,
+    "The memory node has no room; it may have some once regions are freed."
+);
+create_exception!(ethermem._native, NotHeldError, PoolError, "The thread does not hold the lock.");
+create_exception!(ethermem._native, NodeError, PoolError, "The pool has no such node.");
+create_exception!(
+    ethermem._native,
+    OffloadError,
+    PoolError,
+    "The memory node knows no such operation, or the operation failed."
+);
+create_exception!(
+    ethermem._native,
+    LostError,
+    PoolError,
+    "The fabric lost a message: a read was not done, of a write or an atomic it is not known."
+);
+
+/// The exception of an error.
+pub(crate) fn raised(error: Error) -> PyErr {
+    let line = error.to_string();
+    match error {
+        Error::Unmapped { .. } => UnmappedError::new_err(line),
+        Error::Permission { .. } => AccessError::new_err(line),
+        Error::Empty { .. } | Error::TooLong { .. } => LengthError::new_err(line),
+        Error::Misaligned { .. } => MisalignedError::new_err(line),
+        Error::Full { .. } => FullError::new_err(line),
+        Error::NotHeld { .. } => NotHeldError::new_err(line),
+        Error::NoSuchNode { .. } => NodeError::new_err(line),
+        Error::NoSuchOffload { .. } | Error::Offload { .. } => OffloadError::new_err(line),
+        Error::Lost => LostError::new_err(line),
+        Error::Violated { .. } => InvariantError::new_err(line),
+    }
+}
+
+/// Gives the classes their `retryable`.
+pub(crate) fn mark_retryable(py: Python<'_>) -> PyResult<()> {
+    py.get_type::<PoolError>().setattr("retryable", false)?;
+    py.get_type::<FullError>().setattr("retryable", true)?;
+    py.get_type::<LostError>().setattr("retryable", true)
+}

@@ -1,0 +1,120 @@
+//! Remote memory: the library's pool as Python calls it.
+
+mod buffer;
+mod error;
+mod pending;
+mod region;
+mod tasks;
+mod thread;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+
+pub(crate) use error::{
+    AccessError, FullError, LengthError, LostError, MisalignedError, NodeError, NotHeldError,
+    OffloadError, PoolError, UnmappedError, mark_retryable,
+};
+pub(crate) use pending::Pending;
+pub(crate) use region::Region;
+pub(crate) use tasks::Tasks;
+pub(crate) use thread::Thread;
+
+use crate::error::Failure;
+use error::raised;
+
+/// The pool that something is of.
+pub(crate) type Shared = Arc<ethermem::Pool>;
+
+/// Remote memory, on the fabric that its URL names.
+#[pyclass(frozen, module = "ethermem._native")]
+pub(crate) struct Pool {
+    pool: Shared,
+    closed: Mutex<bool>,
+}
+
+#[pymethods]
+impl Pool {
+    /// Opens the pool that `url` names: `local:`, `sim:edm?nodes=144&link_gbps=100`.
+    #[staticmethod]
+    fn open(py: Python<'_>, url: &str) -> PyResult<Pool> {
+        let opened = py.detach(|| ethermem::Pool::open(url));
+        let pool = opened.map_err(|error| Failure::Input(error.to_string()))?;
+        Ok(Pool { pool: Arc::new(pool), closed: Mutex::default() })
+    }
+
+    /// What it was opened by.
+    #[getter]
+    fn url(&self) -> &str {
+        self.pool.url()
+    }
+
+    /// How many compute nodes and memory nodes there are.
+    #[getter]
+    fn nodes(&self) -> (u16, u16) {
+        self.pool.nodes()
+    }
+
+    /// Picoseconds since it was opened: the fabric's own where it has a time of its own.
+    fn now_ps(&self) -> u64 {
+        self.pool.now().0
+    }
+
+    /// Events that the simulated fabric has handled; 0 elsewhere.
+    #[getter]
+    fn events(&self) -> u64 {
+        self.pool.events()
+    }
+
+    /// A new process's first thread, on the next of the compute nodes in turn or on one.
+    #[pyo3(signature = (compute_node=None))]
+    fn thread(&self, compute_node: Option<u16>) -> PyResult<Thread> {
+        let thread = match compute_node {
+            Some(node) => self.pool.thread_on(node),
+            None => self.pool.thread(),
+        };
+        Ok(Thread::new(self.pool.clone(), thread.map_err(raised)?))
+    }
+
+    /// A list of coroutines that run together.
+    fn tasks(&self) -> Tasks {
+        Tasks::new(self.pool.clone())
+    }
+
+    /// Runs a coroutine that awaits operations of this pool, and returns its result.
+    fn run(&self, py: Python<'_>, coroutine: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        let mut results = tasks::run(py, &self.pool, vec![coroutine])?;
+        Ok(results.pop().unwrap_or_else(|| py.None()))
+    }
+
+    /// Ends the traffic beside, and checks the invariants of a simulated fabric. Again is nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut *closed, true) {
+            return Ok(());
+        }
+        drop(closed);
+        let pool = ethermem::Pool::clone(&self.pool);
+        py.detach(|| pool.close()).map_err(raised)
+    }
+
+    fn __enter__(slf: Py<Pool>) -> Py<Pool> {
+        slf
+    }
+
+    /// Closes it, unless an error is on its way that is the one to see.
+    #[pyo3(signature = (kind, _error, _trace))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Option<Py<PyAny>>,
+        _error: Option<Py<PyAny>>,
+        _trace: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        if kind.is_some() { Ok(()) } else { self.close(py) }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Pool({:?})", self.pool.url())
+    }
+}

@@ -1,0 +1,182 @@
+//! Operations under way.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use ethermem::Error;
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::Shared;
+use super::error::raised;
+use super::region::Region;
+
+/// What an operation gives.
+pub(crate) enum Answer {
+    Nothing,
+    Bytes(Vec<u8>),
+    Word(u64),
+    Flag(bool),
+    Region(Shared, ethermem::Region),
+    Chased(Option<ethermem::Chased>),
+}
+
+impl Answer {
+    pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(match self {
+            Answer::Nothing => py.None(),
+            Answer::Bytes(bytes) => PyBytes::new(py, &bytes).into_any().unbind(),
+            Answer::Word(word) => word.into_pyobject(py)?.into_any().unbind(),
+            Answer::Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any().unbind(),
+            Answer::Region(pool, region) => Py::new(py, Region::new(pool, region))?.into_any(),
+            Answer::Chased(None) => py.None(),
+            Answer::Chased(Some(found)) => {
+                let value = PyBytes::new(py, &found.value);
+                (found.address.0, value).into_pyobject(py)?.into_any().unbind()
+            }
+        })
+    }
+}
+
+pub(crate) type Outcome = Result<Answer, Error>;
+pub(crate) type Open = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+pub(crate) enum State {
+    Ended(Outcome),
+    Open(Open),
+    Taken,
+}
+
+/// An operation that was submitted when this was made: `wait()` for it, `poll()` it, or `await` it
+/// in a coroutine of `Pool.run` or `Pool.tasks`. Its result is given once.
+#[pyclass(frozen, module = "ethermem._native")]
+pub(crate) struct Pending {
+    pool: Shared,
+    state: Mutex<State>,
+}
+
+impl Pending {
+    /// Begins an operation, and looks whether it has ended at once.
+    pub(crate) fn new(
+        pool: &Shared,
+        operation: impl Future<Output = Outcome> + Send + 'static,
+    ) -> Pending {
+        let mut operation: Open = Box::pin(operation);
+        let state = match look(&mut operation) {
+            Some(outcome) => State::Ended(outcome),
+            None => State::Open(operation),
+        };
+        Pending { pool: pool.clone(), state: Mutex::new(state) }
+    }
+
+    /// What `convert` makes of an operation's result.
+    pub(crate) fn of<T: 'static>(
+        pool: &Shared,
+        operation: ethermem::Pending<T>,
+        convert: impl FnOnce(T) -> Outcome + Send + 'static,
+    ) -> Pending {
+        Pending::new(pool, async move { operation.await.and_then(convert) })
+    }
+
+    /// What is left of it, for a coroutine of `pool`.
+    pub(crate) fn take_of(&self, pool: &Shared) -> PyResult<State> {
+        if Arc::ptr_eq(&self.pool, pool) {
+            return self.take();
+        }
+        let line = "an operation of another pool is awaited: allowed are those of this one";
+        Err(PyRuntimeError::new_err(line))
+    }
+
+    fn take(&self) -> PyResult<State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Taken => Err(PyRuntimeError::new_err("a result is given once")),
+            state => Ok(state),
+        }
+    }
+}
+
+fn look(operation: &mut Open) -> Option<Outcome> {
+    match operation.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => None,
+    }
+}
+
+#[pymethods]
+impl Pending {
+    /// Waits for the result. On a fabric with a time of its own, that goes on meanwhile; other
+    /// Python threads run, and Ctrl-C ends the waiting and not the operation.
+    fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.finish(py)?.into_python(py)
+    }
+
+    /// Whether the result is there, without waiting. On a fabric with a time of its own, each
+    /// question lets that go on by one event of the pool.
+    fn poll(&self, py: Python<'_>) -> bool {
+        if self.ended() {
+            return true;
+        }
+        py.detach(|| self.pool.step());
+        self.ended()
+    }
+
+    fn __await__(slf: Py<Pending>) -> Waiting {
+        Waiting(Mutex::new(Some(slf)))
+    }
+}
+
+impl Pending {
+    /// See `Pending.wait`.
+    pub(crate) fn finish(&self, py: Python<'_>) -> PyResult<Answer> {
+        let mut operation = match self.take()? {
+            State::Open(operation) => operation,
+            State::Ended(outcome) => return outcome.map_err(raised),
+            State::Taken => unreachable!("taking it fails then"),
+        };
+        loop {
+            let more = py.detach(|| self.pool.step());
+            // What nothing is under way for is lost, unless another thread has just ended it.
+            let outcome = look(&mut operation).or((!more).then_some(Err(Error::Lost)));
+            if let Some(outcome) = outcome {
+                return outcome.map_err(raised);
+            }
+            py.check_signals()?;
+        }
+    }
+
+    fn ended(&self) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let State::Open(operation) = &mut *state
+            && let Some(outcome) = look(operation)
+        {
+            *state = State::Ended(outcome);
+        }
+        !matches!(*state, State::Open(_))
+    }
+}
+
+/// Hands the operation to what drives the coroutine, and its result back to the coroutine.
+#[pyclass(frozen, module = "ethermem._native")]
+pub(crate) struct Waiting(Mutex<Option<Py<Pending>>>);
+
+#[pymethods]
+impl Waiting {
+    fn __iter__(slf: Py<Waiting>) -> Py<Waiting> {
+        slf
+    }
+
+    fn __next__(&self) -> PyResult<Py<Pending>> {
+        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Asked again, its result is None: any other comes by `send`.
+        pending.take().ok_or_else(|| PyStopIteration::new_err(()))
+    }
+
+    #[expect(clippy::unused_self, reason = "a coroutine sends to what it awaits")]
+    fn send(&self, value: Py<PyAny>) -> PyResult<Py<Pending>> {
+        Err(PyStopIteration::new_err((value,)))
+    }
+}

@@ -1,0 +1,96 @@
+//! Regions.
+
+use ethermem::{Permissions, ProcessId};
+use pyo3::prelude::*;
+
+use super::Shared;
+use super::buffer;
+use super::error::raised;
+use super::pending::{Answer, Pending};
+use super::thread::{Thread, permissions};
+
+/// A region of remote memory, and a thread to reach it by. `with` frees it at its end.
+#[pyclass(frozen, module = "ethermem._native")]
+pub(crate) struct Region {
+    pool: Shared,
+    region: ethermem::Region,
+}
+
+impl Region {
+    pub(crate) fn new(pool: Shared, region: ethermem::Region) -> Region {
+        Region { pool, region }
+    }
+}
+
+#[pymethods]
+impl Region {
+    /// Its first byte.
+    #[getter]
+    fn address(&self) -> u64 {
+        self.region.address().0
+    }
+
+    /// How long it is, in bytes.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.region.bytes()
+    }
+
+    /// The address of the byte at an offset.
+    fn at(&self, offset: u64) -> u64 {
+        self.region.at(offset).0
+    }
+
+    /// The same region, reached by another thread.
+    fn by(&self, thread: &Thread) -> Region {
+        Region::new(self.pool.clone(), self.region.by(thread.inner()))
+    }
+
+    /// So many bytes from an offset on.
+    fn read(&self, offset: u64, bytes: u64) -> Pending {
+        Pending::of(&self.pool, self.region.read(offset, bytes), |read| Ok(Answer::Bytes(read)))
+    }
+
+    /// Fills a writable buffer, a NumPy array for example, from an offset on, and waits for that.
+    /// No other thread may use the buffer meanwhile.
+    fn read_into(&self, offset: u64, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        buffer::fill(buffer, |to| self.region.read_into(offset, to))?.map_err(raised)
+    }
+
+    /// Writes the bytes of a buffer, a NumPy array for example, from an offset on. The buffer may
+    /// be changed as soon as this returns.
+    fn write(&self, offset: u64, data: &Bound<'_, PyAny>) -> PyResult<Pending> {
+        let written = buffer::read(data, |bytes| self.region.write(offset, bytes))?;
+        Ok(Pending::of(&self.pool, written, |()| Ok(Answer::Nothing)))
+    }
+
+    /// Lets another process use it at the same address, or no longer with permissions of 0.
+    fn share(&self, with_process: u32, permissions: u8) -> PyResult<Pending> {
+        let permissions: Permissions = self::permissions(permissions)?;
+        let shared = self.region.share(ProcessId(with_process), permissions);
+        Ok(Pending::of(&self.pool, shared, |()| Ok(Answer::Nothing)))
+    }
+
+    /// Ends it. Only its owner may.
+    fn free(&self) -> Pending {
+        Pending::of(&self.pool, self.region.clone().free(), |()| Ok(Answer::Nothing))
+    }
+
+    fn __enter__(slf: Py<Region>) -> Py<Region> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Option<Py<PyAny>>,
+        _error: Option<Py<PyAny>>,
+        _trace: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        self.free().finish(py).map(drop)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Region({}, {} B)", self.region.address(), self.region.bytes())
+    }
+}

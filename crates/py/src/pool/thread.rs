@@ -1,0 +1,221 @@
+//! Threads.
+
+use ethermem::{Address, Chase, Permissions, Ps, Segment};
+use pyo3::prelude::*;
+
+use super::Shared;
+use super::buffer;
+use super::error::raised;
+use super::pending::{Answer, Pending};
+use super::region::Region;
+use crate::error::Failure;
+
+/// A stream of operations with an order of its own, of a process, on a compute node. Operations on
+/// one page (4 KiB) keep their order where one of them writes; others may be done in any.
+#[pyclass(frozen, module = "ethermem._native")]
+pub(crate) struct Thread {
+    pool: Shared,
+    thread: ethermem::Thread,
+}
+
+impl Thread {
+    pub(crate) fn new(pool: Shared, thread: ethermem::Thread) -> Thread {
+        Thread { pool, thread }
+    }
+
+    pub(crate) fn inner(&self) -> &ethermem::Thread {
+        &self.thread
+    }
+
+    fn word(&self, operation: ethermem::Pending<u64>) -> Pending {
+        Pending::of(&self.pool, operation, |word| Ok(Answer::Word(word)))
+    }
+
+    fn done(&self, operation: ethermem::Pending<()>) -> Pending {
+        Pending::of(&self.pool, operation, |()| Ok(Answer::Nothing))
+    }
+
+    fn bytes(&self, operation: ethermem::Pending<Vec<u8>>) -> Pending {
+        Pending::of(&self.pool, operation, |bytes| Ok(Answer::Bytes(bytes)))
+    }
+}
+
+pub(crate) fn permissions(bits: u8) -> PyResult<Permissions> {
+    let refused = || Failure::Input(format!("permissions = {bits}: allowed are 0 to 3"));
+    Ok(Permissions::from_bits(bits).ok_or_else(refused)?)
+}
+
+fn segments(places: &[(u64, u64)]) -> Vec<Segment> {
+    let segment = |&(address, bytes)| Segment { address: Address(address), bytes };
+    places.iter().map(segment).collect()
+}
+
+#[pymethods]
+impl Thread {
+    /// The number of its process, which `Region.share` takes.
+    #[getter]
+    fn process(&self) -> u32 {
+        self.thread.process().0
+    }
+
+    /// Its compute node, from 0.
+    #[getter]
+    fn compute(&self) -> u16 {
+        self.thread.compute()
+    }
+
+    /// Another thread of the same process, on the same compute node or on one.
+    #[pyo3(signature = (compute_node=None))]
+    fn fork(&self, compute_node: Option<u16>) -> PyResult<Thread> {
+        let node = compute_node.unwrap_or(self.thread.compute());
+        Ok(Thread::new(self.pool.clone(), self.thread.fork_on(node).map_err(raised)?))
+    }
+
+    /// A `Region` of zeros, on the next of the memory nodes in turn or on one.
+    #[pyo3(signature = (bytes, permissions=3, memory_node=None))]
+    fn alloc(&self, bytes: u64, permissions: u8, memory_node: Option<u16>) -> PyResult<Pending> {
+        let permissions = self::permissions(permissions)?;
+        let allocating = match memory_node {
+            Some(node) => self.thread.alloc_on(node, bytes, permissions),
+            None => self.thread.alloc(bytes, permissions),
+        };
+        let pool = self.pool.clone();
+        Ok(Pending::of(&self.pool, allocating, |region| Ok(Answer::Region(pool, region))))
+    }
+
+    /// A region that another thread has allocated, of this process or shared with it.
+    fn region(&self, address: u64, bytes: u64) -> Region {
+        Region::new(self.pool.clone(), self.thread.region(Address(address), bytes))
+    }
+
+    /// The bytes from `address` on.
+    fn read(&self, address: u64, bytes: u64) -> Pending {
+        self.bytes(self.thread.read(Address(address), bytes))
+    }
+
+    /// Writes the bytes of a buffer from `address` on.
+    fn write(&self, address: u64, data: &Bound<'_, PyAny>) -> PyResult<Pending> {
+        let written = buffer::read(data, |bytes| self.thread.write(Address(address), bytes))?;
+        Ok(self.done(written))
+    }
+
+    /// The bytes of several places, `(address, bytes)` each, one after the other, as one operation.
+    #[expect(clippy::needless_pass_by_value, reason = "Python gives a list")]
+    fn gather(&self, places: Vec<(u64, u64)>) -> Pending {
+        self.bytes(self.thread.gather(&segments(&places)))
+    }
+
+    /// Writes to several places, `(address, data)` each, as one operation.
+    #[expect(clippy::needless_pass_by_value, reason = "Python gives a list")]
+    fn scatter(&self, places: Vec<(u64, Bound<'_, PyAny>)>) -> PyResult<Pending> {
+        let copied = places
+            .iter()
+            .map(|(address, data)| Ok((Address(*address), buffer::read(data, <[u8]>::to_vec)?)));
+        let copied: Vec<(Address, Vec<u8>)> = copied.collect::<PyResult<_>>()?;
+        let places: Vec<(Address, &[u8])> =
+            copied.iter().map(|(address, data)| (*address, data.as_slice())).collect();
+        Ok(self.done(self.thread.scatter(&places)))
+    }
+
+    /// Stores `desired` into the little-endian word at `address` if it is `expected`, and gives the
+    /// word before.
+    fn compare_and_swap(&self, address: u64, expected: u64, desired: u64) -> Pending {
+        self.word(self.thread.compare_and_swap(Address(address), expected, desired))
+    }
+
+    /// Adds to the word at `address`, around the end, and gives the word before.
+    fn fetch_add(&self, address: u64, addend: u64) -> Pending {
+        self.word(self.thread.fetch_add(Address(address), addend))
+    }
+
+    /// Stores a word, and gives the one before.
+    fn swap(&self, address: u64, word: u64) -> Pending {
+        self.word(self.thread.swap(Address(address), word))
+    }
+
+    /// Sets bit 0 of the word at `address`, and says whether it was set.
+    fn test_and_set(&self, address: u64) -> Pending {
+        let testing = self.thread.test_and_set(Address(address));
+        Pending::of(&self.pool, testing, |set| Ok(Answer::Flag(set)))
+    }
+
+    /// Takes the lock that the word at `address` is, once nobody holds it. 0 is a free lock.
+    fn lock(&self, address: u64) -> Pending {
+        self.done(self.thread.lock(Address(address)))
+    }
+
+    /// Gives back a lock, when all operations of this thread before are done.
+    fn unlock(&self, address: u64) -> Pending {
+        let thread = self.thread.clone();
+        Pending::new(&self.pool, async move {
+            thread.unlock(Address(address)).await.map(|()| Answer::Nothing)
+        })
+    }
+
+    /// Ends when all operations of this thread before have ended.
+    fn release(&self) -> Pending {
+        self.done(self.thread.release())
+    }
+
+    /// As `release`, and every memory node that its process has used has done what it was asked.
+    fn fence(&self) -> Pending {
+        self.done(self.thread.fence())
+    }
+
+    /// Ends after a while, in picoseconds of the pool's time.
+    fn sleep(&self, time_ps: u64) -> Pending {
+        self.done(self.thread.sleep(Ps(time_ps)))
+    }
+
+    /// Runs the operation `name` at the memory node of the address `at`: one round trip. `touches`
+    /// are the places, `(address, bytes)` each, that it uses.
+    #[pyo3(signature = (name, at, arguments, touches=Vec::new()))]
+    #[expect(clippy::needless_pass_by_value, reason = "Python gives a list")]
+    fn offload(
+        &self,
+        name: &str,
+        at: u64,
+        arguments: &Bound<'_, PyAny>,
+        touches: Vec<(u64, u64)>,
+    ) -> PyResult<Pending> {
+        let touches = segments(&touches);
+        let running = buffer::read(arguments, |arguments| {
+            self.thread.offload(name, Address(at), arguments, &touches)
+        })?;
+        Ok(self.bytes(running))
+    }
+
+    /// Follows pointers from element to element until the key is found, at the memory node. Gives
+    /// the element's address and its `value_bytes` bytes at `value_offset`, or None. Offsets are
+    /// bytes in an element: of the next one's address, of its key, of the value.
+    #[pyo3(signature = (
+        start, key, *, next_offset, key_offset, value_offset=0, value_bytes=0, elements_max=1 << 20
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "callers name them")]
+    fn chase(
+        &self,
+        start: u64,
+        key: &Bound<'_, PyAny>,
+        next_offset: u32,
+        key_offset: u32,
+        value_offset: u32,
+        value_bytes: u32,
+        elements_max: u32,
+    ) -> PyResult<Pending> {
+        let chase = Chase {
+            start: Address(start),
+            next_offset,
+            key_offset,
+            value_offset,
+            value_bytes,
+            elements_max,
+            key: buffer::read(key, <[u8]>::to_vec)?,
+        };
+        let running = self.thread.offload(Chase::NAME, chase.start, &chase.encode(), &[]);
+        Ok(Pending::of(&self.pool, running, |found| Chase::result(&found).map(Answer::Chased)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.thread)
+    }
+}
