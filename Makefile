@@ -89,6 +89,7 @@ bench: ## Measure every target, then the parts by themselves
 	$(CARGO) bench --locked -p ethermem-sim --bench micro
 	$(CARGO) bench --locked -p ethermem-cli --bench sweep
 	$(CARGO) bench --locked -p ethermem-clio --bench flat
+	$(CARGO) bench --locked -p ethermem-bench --bench overhead
 
 .PHONY: bench-floors
 bench-floors: ## Measure what this machine's network costs, and peers of the memory node

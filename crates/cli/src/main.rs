@@ -5,6 +5,7 @@
 //! allowed), 1 when an invariant broke, and 130 after Ctrl-C. What is computed belongs to the
 //! libraries; here are only arguments, threads, progress and files.
 
+mod bench;
 mod compare;
 mod fabrics;
 mod failure;
@@ -55,6 +56,9 @@ enum Command {
     Workload(workload::Command),
     /// List the fabrics of the simulator
     Fabrics(fabrics::Arguments),
+    /// Measure pools as applications use them: single operations, YCSB
+    #[command(subcommand)]
+    Bench(bench::Command),
     /// Run every workload on EDM and its references, and write a page of figures
     Report(report::Arguments),
     /// Serve a key-value store in remote memory to clients of Redis
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Workload(command) => workload::run(&command),
         Command::Fabrics(arguments) => fabrics::run(&arguments),
+        Command::Bench(command) => bench::run(&command),
         Command::Report(arguments) => report::run(&arguments),
         Command::Kv(arguments) => kv::run(&arguments),
     };

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use ethermem_sim::Kind;
+use ethermem_sim::workload::LinkBlocks;
 use ethermem_units::Ps;
 use futures_executor::{LocalPool, LocalSpawner};
 use futures_util::task::LocalSpawnExt;
@@ -180,10 +182,23 @@ impl Pool {
         self.shared.with(|core| core.world.now())
     }
 
+    /// Whether time is a simulated fabric's, which passes in operations and sleep alone.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        self.shared.with(|core| core.world.is_simulated())
+    }
+
     /// Events that the simulated fabric has handled; 0 elsewhere.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.shared.with(|core| core.world.events())
+    }
+
+    /// What a message of so many bytes takes of a simulated fabric's links, and how many blocks go
+    /// over one in a second; `None` elsewhere.
+    #[must_use]
+    pub fn link_blocks(&self, kind: Kind, bytes: u64) -> Option<(LinkBlocks, f64)> {
+        self.shared.with(|core| core.world.link_blocks(kind, bytes))
     }
 
     /// Ends the traffic beside, and checks the invariants of a simulated fabric: bytes conserved,

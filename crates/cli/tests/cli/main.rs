@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
+mod bench;
 mod compare;
 mod compare_page;
 mod interrupt;

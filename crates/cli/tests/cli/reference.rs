@@ -33,6 +33,7 @@ fn every_flag_is_in_the_reference_and_every_flag_there_exists() {
         &["fabrics"],
         &["kv"],
         &["report"],
+        &["bench micro", "bench ycsb"],
     ] {
         let name = commands[0].split(' ').next().unwrap();
         let section =
@@ -61,7 +62,7 @@ fn every_figure_is_in_the_guide() {
 #[test]
 fn the_commands_of_the_guides_run() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["scenarios", "sweeps", "workloads", "golden/figure8"] {
+    for name in ["scenarios", "sweeps", "workloads", "golden/figure8", "golden/figure6-7"] {
         let target = root().join(name);
         fs::create_dir_all(folder.path().join(name)).unwrap();
         for entry in fs::read_dir(target).unwrap() {
@@ -70,8 +71,14 @@ fn the_commands_of_the_guides_run() {
         }
     }
     let mut ran = 0;
-    for guide in ["getting-started", "run-a-scenario", "compare-fabrics", "sweep", "read-a-report"]
-    {
+    for guide in [
+        "getting-started",
+        "run-a-scenario",
+        "compare-fabrics",
+        "sweep",
+        "read-a-report",
+        "measure-a-pool",
+    ] {
         let text = fs::read_to_string(root().join(format!("docs/how-to/{guide}.md"))).unwrap();
         for (language, code) in blocks(&text) {
             match language {
@@ -114,7 +121,10 @@ fn run(folder: &Path, code: &str) -> usize {
         let mut arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
         if arguments[0] == "report" {
             arguments.push("--quick");
-        } else if arguments.iter().any(|word| word.ends_with(".toml")) && arguments.len() > 2 {
+        } else if arguments[0] != "bench"
+            && arguments.iter().any(|word| word.ends_with(".toml"))
+            && arguments.len() > 2
+        {
             // Fewer messages, unless they are a trace's.
             if !arguments.contains(&"--trace") {
                 arguments.extend(["--set", "workload.messages=200"]);

@@ -6,6 +6,8 @@ mod sim;
 use std::sync::Arc;
 
 use ethermem_edm::RmwOperation;
+use ethermem_sim::Kind;
+use ethermem_sim::workload::LinkBlocks;
 use ethermem_units::Ps;
 use smallvec::SmallVec;
 
@@ -171,5 +173,15 @@ pub(crate) trait World: Send {
     /// Events of the fabric so far.
     fn events(&self) -> u64 {
         0
+    }
+
+    /// See [`crate::Pool::link_blocks`].
+    fn link_blocks(&self, _: Kind, _bytes: u64) -> Option<(LinkBlocks, f64)> {
+        None
+    }
+
+    /// Whether the time is a fabric's own.
+    fn is_simulated(&self) -> bool {
+        false
     }
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use ethermem_sim::engine::{Advance, Heard, Live, Violation};
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::scenario::Scenario;
-use ethermem_sim::{Kind, Message};
+use ethermem_sim::workload::LinkBlocks;
+use ethermem_sim::{FabricConfig, Kind, Message};
 use ethermem_units::{Bytes, Ps};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -44,6 +45,8 @@ pub(crate) struct SimConfig {
 /// See the module.
 pub(crate) struct Sim {
     live: Box<dyn Live>,
+    fabric: &'static FabricEntry,
+    network: FabricConfig,
     compute_nodes: u16,
     nodes: Vec<Node>,
     memory_access: Ps,
@@ -81,6 +84,8 @@ impl Sim {
         let live = live.map_err(|error| OpenError::NotAllowed { problem: error.to_string() })?;
         Ok(Sim {
             live,
+            fabric: config.fabric,
+            network: fabric.clone(),
             compute_nodes: fabric.nodes - config.memory_nodes,
             nodes: (0..config.memory_nodes).map(|n| Node::new(n, config.memory_bytes)).collect(),
             memory_access: fabric.memory_access,
@@ -305,5 +310,14 @@ impl World for Sim {
 
     fn events(&self) -> u64 {
         self.live.events()
+    }
+
+    fn link_blocks(&self, kind: Kind, bytes: u64) -> Option<(LinkBlocks, f64)> {
+        let blocks = (self.fabric.blocks)(&self.network, kind, Bytes(bytes));
+        Some((blocks, 1.0 / self.network.link.block_time().as_s_f64()))
+    }
+
+    fn is_simulated(&self) -> bool {
+        true
     }
 }

@@ -454,6 +454,10 @@ fn every_scenario_of_the_repository_is_read() {
     let mut read = 0;
     for entry in std::fs::read_dir(folder).expect("the scenarios") {
         let path = entry.expect("an entry").path();
+        // Plans of `ethermem bench ycsb`, which read themselves.
+        if std::fs::read_to_string(&path).expect("text").contains("\n[figure]\n") {
+            continue;
+        }
         let scenario = Scenario::load(&path, FABRIC_NAMES).expect("a scenario");
         let PoissonConfig { load, messages, sizes, .. } = poisson(&scenario);
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");

@@ -1,0 +1,248 @@
+//! What a run of YCSB is asked to do.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ethermem_units::Ps;
+use serde::{Deserialize, Serialize};
+
+use super::mix::{Action, Distribution, Workload};
+use crate::error::BenchError;
+
+/// DRAM at the compute node, as in EDM's evaluation.
+pub const LOCAL_LATENCY: Ps = Ps::from_ns(82);
+/// Most records: their numbers and addresses stay exact in every distribution.
+pub const RECORDS_MAX: u64 = 1 << 32;
+/// Most operations.
+pub const OPERATIONS_MAX: u64 = 1 << 40;
+/// Longest record.
+pub const RECORD_BYTES_MAX: u64 = 1 << 20;
+/// Most clients.
+pub const CLIENTS_MAX: u32 = 4096;
+
+/// How records are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoreKind {
+    /// The client knows where each object is: one read or one write an operation.
+    Objects,
+    /// A key-value store whose clients walk its index: several round trips an operation.
+    KvClient,
+    /// The same store, its index walked by the memory nodes: one round trip.
+    KvNode,
+}
+
+impl StoreKind {
+    /// As it is asked for.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            StoreKind::Objects => "objects",
+            StoreKind::KvClient => "kv-client",
+            StoreKind::KvNode => "kv-node",
+        }
+    }
+}
+
+/// What of a record an operation moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Extent {
+    /// One of its fields, any.
+    Field,
+    /// All of it.
+    Record,
+}
+
+/// When a write has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteEnd {
+    /// When its last byte is at the memory node, as the fabric says it.
+    AtNode,
+    /// When it is in the memory node's DRAM: [`LOCAL_LATENCY`] after that, as for a local write.
+    InMemory,
+}
+
+/// Objects at the compute node to objects at the memory nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LocalToRemote {
+    /// Parts at the compute node.
+    pub local: u32,
+    /// Parts at the memory nodes.
+    pub remote: u32,
+}
+
+impl FromStr for LocalToRemote {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LocalToRemote, String> {
+        let parts = text.split_once(':').and_then(|(local, remote)| {
+            let ratio = LocalToRemote { local: local.parse().ok()?, remote: remote.parse().ok()? };
+            let total = u64::from(ratio.local) + u64::from(ratio.remote);
+            (1..=1_000_000).contains(&total).then_some(ratio)
+        });
+        parts.ok_or_else(|| format!("`{text}`: allowed are two counts such as 50:50 or 100:10"))
+    }
+}
+
+impl fmt::Display for LocalToRemote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.local, self.remote)
+    }
+}
+
+impl TryFrom<String> for LocalToRemote {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<LocalToRemote, String> {
+        text.parse()
+    }
+}
+
+impl From<LocalToRemote> for String {
+    fn from(ratio: LocalToRemote) -> String {
+        ratio.to_string()
+    }
+}
+
+/// A run of YCSB.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct YcsbConfig {
+    /// URL of the pool.
+    pub pool: String,
+    /// Which core workload.
+    pub workload: Workload,
+    /// Which records are asked for; by default the workload's.
+    pub distribution: Distribution,
+    /// How records are found.
+    pub store: StoreKind,
+    /// Records that are loaded.
+    pub records: u64,
+    /// Operations that are measured.
+    pub operations: u64,
+    /// Operations before them.
+    pub warmup_operations: u64,
+    /// Clients, each with one operation under way.
+    pub clients: u32,
+    /// Of all draws.
+    pub seed: u64,
+    /// Length of a record.
+    pub record_bytes: u64,
+    /// Length of each of its fields.
+    pub field_bytes: u64,
+    /// What a read moves: YCSB's `readallfields`.
+    pub reads: Extent,
+    /// What an update moves: YCSB's `writeallfields`.
+    pub updates: Extent,
+    /// When an update or an insert has ended.
+    pub writes: WriteEnd,
+    /// Which objects are at the compute node; by default none.
+    pub local_to_remote: Option<LocalToRemote>,
+}
+
+impl YcsbConfig {
+    /// A run as YCSB has it by default: ten fields of 100 B, reads of all, updates of one; a tenth
+    /// of the operations as warm-up; one client.
+    #[must_use]
+    pub fn new(pool: &str, workload: Workload) -> YcsbConfig {
+        YcsbConfig {
+            pool: pool.to_owned(),
+            workload,
+            distribution: workload.distribution(),
+            store: StoreKind::Objects,
+            records: 10_000,
+            operations: 100_000,
+            warmup_operations: 10_000,
+            clients: 1,
+            seed: 1,
+            record_bytes: 1000,
+            field_bytes: 100,
+            reads: Extent::Record,
+            updates: Extent::Field,
+            writes: WriteEnd::AtNode,
+            local_to_remote: None,
+        }
+    }
+
+    /// Whether it can be done.
+    ///
+    /// # Errors
+    /// [`BenchError::Refused`] with what is wrong and what is allowed.
+    pub fn check(&self) -> Result<(), BenchError> {
+        let within = |name: &str, found: u64, least: u64, most: u64| {
+            if (least..=most).contains(&found) {
+                return Ok(());
+            }
+            Err(BenchError::Refused(format!("{name} {found}: allowed are {least} to {most}")))
+        };
+        within("records", self.records, 2, RECORDS_MAX)?;
+        within("operations", self.operations, 1, OPERATIONS_MAX)?;
+        within("warmup", self.warmup_operations, 0, OPERATIONS_MAX)?;
+        within("clients", self.clients.into(), 1, CLIENTS_MAX.into())?;
+        within("record-bytes", self.record_bytes, 1, RECORD_BYTES_MAX)?;
+        within("field-bytes", self.field_bytes, 1, self.record_bytes)?;
+        if !self.record_bytes.is_multiple_of(self.field_bytes) {
+            return Err(BenchError::Refused(format!(
+                "field-bytes {}: allowed are divisors of record-bytes {}",
+                self.field_bytes, self.record_bytes
+            )));
+        }
+        Ok(())
+    }
+
+    /// How much an operation of this extent moves.
+    pub(crate) fn bytes(&self, extent: Extent) -> u64 {
+        match extent {
+            Extent::Field => self.field_bytes,
+            Extent::Record => self.record_bytes,
+        }
+    }
+
+    /// Operations of the run, warm-up included.
+    pub(crate) fn operations_total(&self) -> u64 {
+        self.warmup_operations + self.operations
+    }
+
+    /// Room for the records that are loaded and those that will be inserted: more than twice as
+    /// many as expected, which fewer than one run in 10^18 goes beyond.
+    pub(crate) fn slots(&self) -> u64 {
+        let share = self.workload.share(Action::Insert);
+        if share == 0.0 {
+            return self.records;
+        }
+        let total = self.operations_total();
+        self.records + ((total as f64 * share * 2.0) as u64 + 64).min(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        let good = || YcsbConfig::new("local:", Workload::A);
+        assert_eq!(good().check(), Ok(()));
+        for (config, told) in [
+            (YcsbConfig { records: 1, ..good() }, "records 1: allowed are 2 to 4294967296"),
+            (YcsbConfig { clients: 0, ..good() }, "clients 0: allowed are 1 to 4096"),
+            (
+                YcsbConfig { field_bytes: 300, ..good() },
+                "field-bytes 300: allowed are divisors of record-bytes 1000",
+            ),
+        ] {
+            assert_eq!(config.check(), Err(BenchError::Refused(told.to_owned())));
+        }
+    }
+
+    #[test]
+    fn ratios() {
+        assert_eq!("100:10".parse(), Ok(LocalToRemote { local: 100, remote: 10 }));
+        for wrong in ["", "1", "0:0", "1:x", "-1:2", "1:2:3"] {
+            let told = format!("`{wrong}`: allowed are two counts such as 50:50 or 100:10");
+            assert_eq!(wrong.parse::<LocalToRemote>(), Err(told));
+        }
+    }
+}

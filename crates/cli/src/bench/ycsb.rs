@@ -1,0 +1,193 @@
+//! `ethermem bench ycsb`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ethermem_bench::ycsb::{self, LocalToRemote, Settings, Workload, YcsbResult};
+use ethermem_sim::output::{TableStyle, TextTable};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{failure, figure};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output::Format;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    ethermem bench ycsb --pool local: --workload A --records 100000 --operations 1000000\n  \
+    ethermem bench ycsb --pool 'sim:edm?nodes=2' --pool 'sim:cxl?nodes=2' --workload A,B,C,F\n  \
+    ethermem bench ycsb scenarios/figure7.toml --out out/figure7\n\
+    \n\
+    Times are the fabric's on sim: and the machine's on local:. Every record that is read is held\n\
+    against what was written. With one pool and workload JSON is an object, otherwise a list.\n\
+    docs/how-to/measure-a-pool.md says what the workloads are.")]
+pub(crate) struct Arguments {
+    /// Pools and points to run, a TOML file; docs/how-to/measure-a-pool.md says how it is written
+    #[arg(value_name = "SCENARIO", required_unless_present = "pools")]
+    scenario: Option<PathBuf>,
+
+    /// URL of a pool, as programs open it; repeat it for more
+    #[arg(long = "pool", value_name = "URL", conflicts_with = "scenario")]
+    pools: Vec<String>,
+
+    /// Core workloads: A, B, C, D, E, F
+    #[arg(
+        long = "workload",
+        value_name = "A,B",
+        value_delimiter = ',',
+        default_value = "A",
+        conflicts_with = "scenario"
+    )]
+    workloads: Vec<Workload>,
+
+    /// Which records are asked for: zipfian, latest, uniform [default: the workload's]
+    #[arg(long, value_name = "NAME", value_parser = word::<ycsb::Distribution>)]
+    distribution: Option<ycsb::Distribution>,
+
+    /// How records are found: objects, each at an address that the client knows, or a key-value
+    /// store whose index the client walks (kv-client) or the node (kv-node) [default: objects]
+    #[arg(long, value_name = "NAME", value_parser = word::<ycsb::StoreKind>)]
+    store: Option<ycsb::StoreKind>,
+
+    /// Records that are loaded [default: 10000]
+    #[arg(long, value_name = "N")]
+    records: Option<u64>,
+
+    /// Operations that are measured [default: 100000]
+    #[arg(long, value_name = "N")]
+    operations: Option<u64>,
+
+    /// Operations before them [default: a tenth of those]
+    #[arg(long, value_name = "N")]
+    warmup: Option<u64>,
+
+    /// Clients, each with one operation under way, on the compute nodes in turn [default: 1]
+    #[arg(long, value_name = "N")]
+    clients: Option<u32>,
+
+    /// Seed of every random draw [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Length of a record [default: 1000]
+    #[arg(long, value_name = "N")]
+    record_bytes: Option<u64>,
+
+    /// Length of each of its fields [default: 100, or the record's where that does not divide it]
+    #[arg(long, value_name = "N")]
+    field_bytes: Option<u64>,
+
+    /// What a read moves: record, field [default: record]
+    #[arg(long, value_name = "EXTENT", value_parser = word::<ycsb::Extent>)]
+    reads: Option<ycsb::Extent>,
+
+    /// What an update moves: record, field [default: field; of kv-client and kv-node record]
+    #[arg(long, value_name = "EXTENT", value_parser = word::<ycsb::Extent>)]
+    updates: Option<ycsb::Extent>,
+
+    /// When a write has ended: at-node, or in-memory, 82 ns of DRAM later [default: at-node]
+    #[arg(long, value_name = "WHEN", value_parser = word::<ycsb::WriteEnd>)]
+    writes: Option<ycsb::WriteEnd>,
+
+    /// Objects in the compute node's DRAM, at 82 ns, to objects in the pool: 50:50 [default: none]
+    #[arg(long, value_name = "L:R")]
+    local_to_remote: Option<LocalToRemote>,
+
+    /// Write a page of tables and figures into this folder; of a scenario
+    #[arg(long, value_name = "FOLDER", conflicts_with = "pools")]
+    out: Option<PathBuf>,
+
+    /// How to print the results
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let settings = arguments.settings();
+    if let Some(scenario) = &arguments.scenario {
+        return figure::run(scenario, &settings, arguments.out.as_deref(), arguments.format);
+    }
+    let mut results = Vec::new();
+    for pool in &arguments.pools {
+        for &workload in &arguments.workloads {
+            let result = ycsb::run(&settings.config(pool, workload), interrupt::flag());
+            results.push(result.map_err(|error| failure(&error))?);
+        }
+    }
+    match (results.as_slice(), arguments.format) {
+        ([result], Format::Json) => arguments.format.print(result, |_, _| String::new()),
+        (results, _) => arguments.format.print(results, table),
+    }
+}
+
+impl Arguments {
+    fn settings(&self) -> Settings {
+        Settings {
+            workload: None,
+            distribution: self.distribution,
+            store: self.store,
+            records: self.records,
+            operations: self.operations,
+            warmup_operations: self.warmup,
+            clients: self.clients,
+            seed: self.seed,
+            record_bytes: self.record_bytes,
+            field_bytes: self.field_bytes,
+            reads: self.reads,
+            updates: self.updates,
+            writes: self.writes,
+            local_to_remote: self.local_to_remote,
+        }
+    }
+}
+
+/// A word that is one of a library's names.
+fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(Value::String(text.to_owned())).map_err(|error| error.to_string())
+}
+
+fn table(results: &[YcsbResult], style: TableStyle) -> String {
+    let header = [
+        "pool",
+        "workload",
+        "op",
+        "operations",
+        "mean ns",
+        "p50",
+        "p95",
+        "p99",
+        "p99.9",
+        "max",
+        "operations/s",
+    ];
+    let mut rows = Vec::new();
+    for result in results {
+        for times in &result.latencies {
+            let head = [result.config.pool.as_str(), result.config.workload.name(), times.op];
+            let mut row: Vec<String> = head.map(str::to_owned).into();
+            row.push(times.operations.to_string());
+            let ns = [times.mean_ns, times.p50_ns, times.p95_ns, times.p99_ns, times.p999_ns];
+            row.extend(ns.into_iter().chain([times.max_ns]).map(|ns| format!("{ns:.1}")));
+            let is_all = times.op == ycsb::ALL;
+            row.push(if is_all {
+                format!("{:.0}", result.operations_per_s)
+            } else {
+                String::new()
+            });
+            rows.push(row);
+        }
+    }
+    let table = TextTable {
+        header: &header,
+        text_columns: &[0, 1, 2],
+        optional_columns: &[8, 6, 9, 3],
+        rows,
+    };
+    let mut text = table.render(style);
+    for result in results.iter().filter(|result| result.lost > 0) {
+        let (lost, pool, workload) = (result.lost, &result.config.pool, result.config.workload);
+        text += &format!("{pool}, workload {workload}: {lost} operations were lost\n");
+    }
+    text
+}

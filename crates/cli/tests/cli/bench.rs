@@ -1,0 +1,181 @@
+//! `ethermem bench`: measurements of pools, and what cannot be measured.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{call, root};
+
+fn json(arguments: &[&str]) -> Value {
+    let called = call(&root(), arguments);
+    assert_eq!(called.code, 0, "{arguments:?}: {}", called.err);
+    serde_json::from_str(&called.out).unwrap()
+}
+
+fn refused(arguments: &[&str], line: &str) {
+    let called = call(&root(), &[&["bench"], arguments].concat());
+    assert_eq!(called.err, format!("error: {line}\n"), "{arguments:?}");
+    assert_eq!((called.code, called.out.as_str()), (2, ""), "{arguments:?}");
+}
+
+#[test]
+fn one_point_is_an_object_and_many_are_a_list() {
+    let micro = ["bench", "micro", "--pool", "sim:edm?nodes=2&link_gbps=25", "--operations", "100"];
+    let point = json(&[&micro[..], &["--op", "read", "--format", "json"]].concat());
+    let keys: Vec<&String> = point.as_object().unwrap().keys().collect();
+    let first = ["pool", "op", "bytes", "depth", "p50_ns", "p99_ns", "mean_ns", "operations_per_s"];
+    assert_eq!(keys[..8], first);
+    // Table 1 of EDM's paper, 64 B on the links, 82 ns of DRAM.
+    assert_eq!(point["mean_ns"], Value::from(409.68));
+    let sweep = ["--op", "read,cas", "--depth", "1,4", "--format", "json"];
+    let points = json(&[&micro[..], &sweep].concat());
+    let told: Vec<(&str, u64, u64)> = points
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|point| {
+            let number = |key: &str| point[key].as_u64().unwrap();
+            (point["op"].as_str().unwrap(), number("bytes"), number("depth"))
+        })
+        .collect();
+    assert_eq!(told, [("read", 64, 1), ("read", 64, 4), ("cas", 8, 1), ("cas", 8, 4)]);
+}
+
+#[test]
+fn ycsb_on_two_pools() {
+    let arguments = [
+        "bench",
+        "ycsb",
+        "--pool",
+        "local:",
+        "--pool",
+        "sim:cxl?nodes=4",
+        "--workload",
+        "A,f",
+        "--records",
+        "100",
+        "--operations",
+        "500",
+    ];
+    let table = call(&root(), &arguments);
+    assert_eq!((table.code, table.err.as_str()), (0, ""));
+    let rows: Vec<&str> = table.out.lines().collect();
+    assert!(rows[0].contains("workload") && rows[0].ends_with("operations/s"), "{}", rows[0]);
+    // All, read and update of A; read-modify-write also of F.
+    assert_eq!(rows.len(), 1 + 2 * (3 + 4), "{}", table.out);
+    let results = json(&[&arguments[..], &["--format", "json"]].concat());
+    let [local, .., cxl] = results.as_array().unwrap().as_slice() else { panic!("four results") };
+    assert_eq!((local["time"].as_str(), cxl["time"].as_str()), (Some("machine"), Some("fabric")));
+    assert_eq!((&cxl["workload"], &cxl["records"]), (&Value::from("F"), &Value::from(100)));
+}
+
+#[test]
+fn figure_7_is_near_what_was_published() {
+    let few = ["--operations", "2000", "--records", "1000", "--format", "json"];
+    let rows = json(&[&["bench", "ycsb", "scenarios/figure7.toml"][..], &few].concat());
+    let mut held = 0;
+    for row in rows.as_array().unwrap() {
+        let Some(within) = row["within_percent"].as_f64() else { continue };
+        let off = row["off_percent"].as_f64().unwrap();
+        assert!(off.abs() <= within, "{} {}: {off} %", row["point"], row["pool"]);
+        held += 1;
+    }
+    assert_eq!(held, 15);
+}
+
+#[test]
+fn figure_6_fills_the_way_back_and_not_the_way_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("figure6");
+    let few = ["--operations", "3000", "--records", "1000", "--out", out.to_str().unwrap()];
+    let called = call(&root(), &[&["bench", "ycsb", "scenarios/figure6.toml"][..], &few].concat());
+    assert_eq!(called.code, 0, "{}", called.err);
+    let rows: Value = serde_json::from_slice(&fs::read(out.join("results.json")).unwrap()).unwrap();
+    for row in rows.as_array().unwrap() {
+        let links = &row["runs"][0]["links"];
+        let share = |key: &str| links[key].as_f64().unwrap();
+        assert!(share("replying_utilisation") > 0.9, "{row}");
+        assert!(share("requesting_utilisation") < 0.5, "{row}");
+        if row["pool"] == "edm" {
+            assert!(row["off_percent"].as_f64().unwrap().abs() < 10.0, "{row}");
+        }
+    }
+    let page = fs::read_to_string(out.join("index.html")).unwrap();
+    assert!(page.contains("whole system") && page.contains("23.0"), "numbers on the page");
+}
+
+#[test]
+fn every_wrong_value_is_one_line() {
+    let pool = ["--pool", "local:"];
+    let with = |command: &[&'static str], rest: &[&'static str]| -> Vec<&'static str> {
+        [command, &pool, rest].concat()
+    };
+    let ycsb = |rest: &[&'static str]| with(&["ycsb"], rest);
+    let micro = |rest: &[&'static str]| with(&["micro"], rest);
+    for (arguments, line) in [
+        (ycsb(&["--records", "1"]), "records 1: allowed are 2 to 4294967296"),
+        (ycsb(&["--operations", "0"]), "operations 0: allowed are 1 to 1099511627776"),
+        (ycsb(&["--clients", "5000"]), "clients 5000: allowed are 1 to 4096"),
+        (ycsb(&["--record-bytes", "0"]), "record-bytes 0: allowed are 1 to 1048576"),
+        (ycsb(&["--field-bytes", "7"]), "field-bytes 7: allowed are divisors of record-bytes 1000"),
+        (
+            ycsb(&["--workload", "G"]),
+            "invalid value 'G' for '--workload <A,B>': allowed are A, B, C, D, E, F",
+        ),
+        (
+            ycsb(&["--local-to-remote", "1"]),
+            "invalid value '1' for '--local-to-remote <L:R>': `1`: allowed are two counts such as \
+             50:50 or 100:10",
+        ),
+        (
+            ycsb(&["--reads", "all"]),
+            "invalid value 'all' for '--reads <EXTENT>': unknown variant `all`, expected `field` \
+             or `record`",
+        ),
+        (
+            ycsb(&["--local-to-remote", "1:1"]),
+            "local-to-remote: allowed on sim: pools, whose time is modelled; pool local: has the \
+             machine's",
+        ),
+        (micro(&["--op", "add"]), {
+            "invalid value 'add' for '--op <OP,OP>': allowed are read, write, cas, fetch-add, lock"
+        }),
+        (micro(&["--op", "cas", "--bytes", "64"]), "bytes 64: cas is of 8 B"),
+        (micro(&["--depth", "0"]), "depth 0: allowed are 1 to 4096"),
+        (
+            vec!["micro", "--pool", "sim:edn"],
+            "pool sim:edn: fabric `edn`: allowed are edm, raw-ethernet, ird, edm-artifact, \
+             fastpass, cxl, dctcp, pfabric, homa, ndp, pfc, phost, roce, tcp, output-queued, ideal",
+        ),
+        (
+            vec!["ycsb", "--pool", "local:?memory_bytes=4096"],
+            "pool local:?memory_bytes=4096: 10000 records of 1000 B need 10000000 B on each of 1 \
+             memory nodes (memory_bytes=10000000): no room for 10000000 B: 4096 B are free",
+        ),
+    ] {
+        refused(&arguments, line);
+    }
+}
+
+#[test]
+fn a_plan_that_cannot_be_is_told_by_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = "[figure]\nname = 'f'\ntitle = 'F'\nshows = 'latency'\n";
+    let rest = "[[pool]]\nname = 'p'\nurl = 'local:'\n[[point]]\nname = 'x'\n";
+    for (text, told) in [
+        (format!("{head}{rest}set = {{ recods = 5 }}\n"), "s.toml:10: unknown field `recods`"),
+        (format!("{head}seeds = 0\n{rest}"), "s.toml: figure.seeds = 0: allowed are 1 to 1000"),
+        (format!("{head}published = 'no.csv'\n{rest}"), "no.csv: cannot be read"),
+        (head.to_owned(), "s.toml:1: missing field `pool`"),
+    ] {
+        let file = folder.path().join("s.toml");
+        fs::write(&file, text).unwrap();
+        let called = call(folder.path(), &["bench", "ycsb", "s.toml"]);
+        assert_eq!((called.code, called.out.as_str()), (2, ""), "{told}");
+        let line = called.err.strip_prefix("error: ").unwrap().trim_end();
+        assert!(line.starts_with(told) && !line.contains('\n'), "{line}, not {told}");
+    }
+    let missing = call(Path::new("."), &["bench", "ycsb", "no.toml"]);
+    assert_eq!(missing.err, "error: no.toml: cannot be read: No such file or directory\n");
+}
