@@ -81,7 +81,7 @@ impl Shared {
                     // Rarely: on a busy machine the others keep what they are offered for long.
                     let passes = PASSES.get().wrapping_add(1);
                     PASSES.set(passes);
-                    if passes % PASSES_EACH_YIELD == 0 {
+                    if passes.is_multiple_of(PASSES_EACH_YIELD) {
                         std::thread::yield_now();
                     }
                 } else if rest < SLEEP_MIN {
