@@ -41,6 +41,12 @@ enum Command {
         #[arg(long)]
         cpu: usize,
     },
+    /// The memory node.
+    #[command(hide = true)]
+    ServeNode {
+        #[arg(long)]
+        cpu: usize,
+    },
 }
 
 #[derive(clap::Args)]
@@ -79,6 +85,9 @@ fn main() -> ExitCode {
         }
         Command::ServeUdp { exchange, cpu } => {
             probes::udp::serve(exchange, cpu).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
+        Command::ServeNode { cpu } => {
+            probes::node::serve(cpu).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
     };
     done.unwrap_or_else(|error| {

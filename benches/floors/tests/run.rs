@@ -20,14 +20,15 @@ fn floors_are_measured_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("floors.json");
     let json = path.to_str().unwrap();
-    let chosen = ["--only", "F: udp", "--only", "R: ring, 64 -> 64", "--rounds", "2"];
+    let chosen =
+        ["--only", "F: udp", "--only", "R: ring, 64 -> 64", "--only", "node", "--rounds", "2"];
     let rest = ["--samples", "400", "--json", json];
     let output = floors(&[&["run"], &chosen[..], &rest].concat());
     let errors = text(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let report: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let lines = report["lines"].as_array().unwrap();
-    assert_eq!(lines.len(), 6);
+    assert_eq!(lines.len(), 10);
     for line in lines {
         let name = line["name"].as_str().unwrap();
         if let Some(reason) = line["skipped"].as_str() {
@@ -43,7 +44,7 @@ fn floors_are_measured_side_by_side() {
         let windowed = name.contains("window");
         assert_eq!(windowed, line["p50_us"].is_null(), "{line}");
         assert!(windowed || of("p50_us") <= of("p99_us"), "{line}");
-        assert_eq!(of("over_floor").is_some(), name.starts_with("R:"), "{line}");
+        assert_eq!(of("over_floor").is_some(), !name.starts_with("F:"), "{line}");
     }
     assert!(text(&output.stdout).contains("| F: udp, 64 -> 64 B"));
 }

@@ -8,8 +8,10 @@ use crate::modules::packages;
 use crate::{Findings, Tree};
 
 /// From the foundation up; a crate uses only the crates before it.
-pub const LEVELS: [&str; 12] =
-    ["units", "wire", "edm", "clio", "sim", "ethermem", "kv", "resp", "bench", "capi", "py", "cli"];
+pub const LEVELS: [&str; 14] = [
+    "units", "wire", "edm", "clio", "udp", "node", "sim", "ethermem", "kv", "resp", "bench",
+    "capi", "py", "cli",
+];
 /// Levels that no other crate uses: what people call.
 pub const TOPS: [&str; 3] = ["capi", "py", "cli"];
 /// Crates outside the levels, which use none of them.

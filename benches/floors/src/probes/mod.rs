@@ -1,6 +1,7 @@
 //! What is measured: each probe starts its other end, measures, and stops it, every round anew, so
 //! that no server that polls takes a CPU from the next probe.
 
+pub(crate) mod node;
 pub(crate) mod program;
 pub(crate) mod store;
 pub(crate) mod udp;

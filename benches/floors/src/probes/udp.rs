@@ -17,14 +17,14 @@ use super::{Cpus, Pinned, Probe, ProbeError, Server, pin};
 use crate::measure::{Round, Samples};
 
 /// Largest datagram, and so the largest group of segments.
-const DATAGRAM_BYTES_MAX: usize = 65_507;
+pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_507;
 /// Segments of one send that every kernel with UDP_SEGMENT takes.
 const SEGMENTS_MAX: usize = 64;
 const BUFFER_BYTES: usize = 32 << 20;
 /// Operations of a sample with a window.
 const BATCH: u64 = 256;
 /// A server that hears nothing for so long ends; a client gives up.
-const SILENCE_MAX: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(10);
 const LOST_AFTER: Duration = Duration::from_millis(200);
 /// Looks at the clock only so often while it polls.
 const SPINS_PER_LOOK: u32 = 1 << 14;
@@ -198,7 +198,7 @@ fn send_groups(socket: &UdpSocket, from: &[u8], each: usize, segments: u64) -> i
 }
 
 /// Polls for a datagram.
-fn poll(socket: &UdpSocket, into: &mut [u8], patience: Duration) -> io::Result<usize> {
+pub(crate) fn poll(socket: &UdpSocket, into: &mut [u8], patience: Duration) -> io::Result<usize> {
     let (mut spins, mut since) = (0_u32, None);
     loop {
         match socket.recv(into) {

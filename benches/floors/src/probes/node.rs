@@ -1,0 +1,192 @@
+//! The memory node by itself: `ethermem node`'s own server, asked by a client that does no more
+//! than write a request and take its answer. What a real client adds is not in it.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use ethermem_clio::memory::PageSize;
+use ethermem_node::NodeOptions;
+use ethermem_units::{Bytes, Ns};
+use ethermem_wire::RmwOperation;
+use ethermem_wire::clio::{
+    ClioStatus, ENVELOPE_BYTES, Envelope, Epoch, Permissions, ProcessId, Protection, Reply,
+    Request, RequestId, RequestPacket, ResponsePacket, SenderId, TenantId,
+};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+
+use super::udp::{DATAGRAM_BYTES_MAX, SILENCE_MAX, poll};
+use super::{Cpus, Pinned, Probe, ProbeError, Server, pin};
+use crate::measure::{Round, Samples};
+
+const MEMORY_BYTES: u64 = 16 << 20;
+const REGION_BYTES: u64 = 1 << 20;
+/// How long a datagram counts: results are kept as long, and must find room.
+const LIFE: Ns = Ns(5_000_000);
+
+/// One operation at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OneOperation {
+    Read(u16),
+    Write(u16),
+    FetchAndAdd,
+}
+
+impl Probe for OneOperation {
+    fn round(&self, cpus: Cpus, count: u32) -> Result<Round, ProbeError> {
+        let (_server, address) = start_server(cpus.server)?;
+        let _pinned = Pinned::on(cpus.client)?;
+        let mut speaker = Speaker::connect(address)?;
+        let data = vec![7; DATAGRAM_BYTES_MAX];
+        let (first, warm) = (speaker.region, count / 10);
+        let mut samples = Samples::new();
+        for at in 0..count + warm {
+            // A quarter of a page on, as a program that walks its memory.
+            let address = first + u64::from(at) * 1024 % (REGION_BYTES - 8192);
+            let request = match *self {
+                OneOperation::Read(bytes) => Request::Read { address, bytes: bytes.into() },
+                OneOperation::Write(bytes) => {
+                    Request::Write { address, data: &data[..usize::from(bytes)] }
+                }
+                OneOperation::FetchAndAdd => {
+                    Request::Modify { address, operation: RmwOperation::FetchAndAdd(1) }
+                }
+            };
+            let start = Instant::now();
+            speaker.ask(&request, |reply| match reply {
+                Reply::Bytes(_) | Reply::Done | Reply::Word(_) => Some(()),
+                _ => None,
+            })?;
+            let took = start.elapsed();
+            if at >= warm {
+                samples.add(took);
+            }
+        }
+        Ok(samples.one_by_one())
+    }
+}
+
+fn start_server(cpu: usize) -> Result<(Server, SocketAddr), ProbeError> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["serve-node", "--cpu", &cpu.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut server = Server::start(&mut command, cpu)?;
+    let mut line = String::new();
+    let stdout = server.0.stdout.take().expect("its standard output is piped");
+    BufReader::new(stdout).read_line(&mut line)?;
+    let address = line.trim().parse();
+    let address = address.map_err(|_| ProbeError::Failed("the memory node ended".to_owned()))?;
+    Ok((server, address))
+}
+
+/// The other end, which never sleeps, until its parent ends.
+pub(crate) fn serve(cpu: usize) -> Result<(), ProbeError> {
+    set_pdeathsig(Signal::SIGKILL)?;
+    pin(cpu)?;
+    let options = NodeOptions {
+        memory: Bytes(MEMORY_BYTES),
+        page: PageSize::Kib4,
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        insecure: true,
+        lease: None,
+    };
+    let started = ethermem_node::start(&options);
+    let mut server = started.map_err(|error| ProbeError::Failed(error.to_string()))?;
+    let mut stdout = io::stdout();
+    writeln!(stdout, "{}", server.address()?)?;
+    stdout.flush()?;
+    server.run(Duration::MAX, &AtomicBool::new(false)).map_err(Into::into)
+}
+
+struct Speaker {
+    socket: UdpSocket,
+    envelope: Envelope,
+    process: ProcessId,
+    region: u64,
+    last: u64,
+    datagram: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Speaker {
+    /// With a process and memory of its own.
+    fn connect(address: SocketAddr) -> Result<Speaker, ProbeError> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.connect(address)?;
+        socket.set_nonblocking(true)?;
+        let envelope = Envelope {
+            protection: Protection::Carrier,
+            tenant: TenantId(0),
+            epoch: Epoch::UNKNOWN,
+            // The node is started for it alone.
+            sender: SenderId(1),
+            sequence: 0,
+            clock: Ns::ZERO,
+        };
+        let (datagram, answer) = (vec![0; DATAGRAM_BYTES_MAX], vec![0; DATAGRAM_BYTES_MAX]);
+        let (process, region, last) = (ProcessId(0), 0, 0);
+        let mut speaker = Speaker { socket, envelope, process, region, last, datagram, answer };
+        speaker.envelope.epoch = speaker.ask(&Request::Hello, |reply| match reply {
+            Reply::Facts(facts) => Some(facts.epoch),
+            _ => None,
+        })?;
+        speaker.process = speaker.ask(&Request::CreateProcess, |reply| match reply {
+            Reply::Created(process) => Some(*process),
+            _ => None,
+        })?;
+        let permissions = Permissions::READ_WRITE;
+        let allocate = Request::Allocate { bytes: REGION_BYTES, at: 0, permissions };
+        speaker.region = speaker.ask(&allocate, |reply| match reply {
+            Reply::Address(address) => Some(*address),
+            _ => None,
+        })?;
+        Ok(speaker)
+    }
+
+    /// The answer to a request, as far as `take` wants it. Where the node had no time or room, the
+    /// same is asked again.
+    fn ask<T>(
+        &mut self,
+        body: &Request<'_>,
+        take: impl Fn(&Reply<'_>) -> Option<T>,
+    ) -> Result<T, ProbeError> {
+        let acknowledged = RequestId(self.last);
+        self.last += 1;
+        let request = RequestId(self.last);
+        for attempt in 0..u8::MAX {
+            let process = self.process;
+            let packet = RequestPacket { attempt, process, request, acknowledged, body: *body };
+            self.envelope.sequence += 1;
+            let front = self.envelope.emit(&mut self.datagram);
+            let packet = packet.emit(&mut self.datagram[ENVELOPE_BYTES..]);
+            let bytes = front.and_then(|front| Ok(front + packet?));
+            let bytes = bytes.map_err(|error| ProbeError::Failed(error.to_string()))?;
+            self.socket.send(&self.datagram[..bytes])?;
+            let bytes = poll(&self.socket, &mut self.answer, SILENCE_MAX)?;
+            let wrong = |what: String| Err(ProbeError::Failed(format!("{body:?}: {what}")));
+            let sealed = match Envelope::open(&self.answer[..bytes]) {
+                Ok(sealed) => sealed,
+                Err(error) => return wrong(error.to_string()),
+            };
+            self.envelope.clock = sealed.envelope.clock.saturating_add(LIFE);
+            let packets = &self.answer[sealed.packets];
+            match ResponsePacket::packets(packets).next() {
+                Some(Ok(ResponsePacket { request: answered, reply, .. }))
+                    if answered == request =>
+                {
+                    if let Some(taken) = take(&reply) {
+                        return Ok(taken);
+                    }
+                    if !matches!(reply.status(), ClioStatus::Busy | ClioStatus::Expired) {
+                        return wrong(format!("{reply:?}"));
+                    }
+                }
+                other => return wrong(format!("{other:?}")),
+            }
+        }
+        Err(ProbeError::Failed(format!("{body:?}: refused too often")))
+    }
+}

@@ -1,0 +1,179 @@
+//! The memory node as people start it: what may be asked of it, what is refused and why, and the
+//! node of `clio` behind a socket of `udp`. It parses no command line and prints nothing.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
+use ethermem_clio::node::{Node, NodeConfig, NodeConfigError, Quota};
+use ethermem_udp::Server;
+use ethermem_units::{Bytes, Ns};
+use ethermem_wire::clio::{Epoch, Protection, SenderId, TenantId};
+use thiserror::Error;
+
+/// Most data of one packet: what fits a datagram with room for all headers.
+const DATA_BYTES_MAX: u32 = 65_000;
+const TLB_ENTRIES: u32 = 4096;
+const PROCESSES_MAX: u16 = 10_000;
+const RECENT_REQUESTS: u32 = 1 << 14;
+/// How far ahead a datagram may say that it counts.
+const LIFETIME_MAX: Ns = Ns(100_000_000);
+/// How long an unacknowledged result is kept: longer than clients try.
+const KEEP: Ns = Ns(5_000_000_000);
+/// Memory that is kept ready for page faults, at most; half of all, where that is less.
+const READY_BYTES: u64 = 64 << 20;
+const READY_PAGES_MAX: u64 = 1024;
+
+/// What a memory node is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeOptions {
+    /// What it serves.
+    pub memory: Bytes,
+    /// What is allocated and protected as one.
+    pub page: PageSize,
+    /// Where it is reached.
+    pub listen: SocketAddr,
+    /// Without authentication and encryption: for this machine alone.
+    pub insecure: bool,
+    /// How long a process lives without a word of its client; `None` is for ever.
+    pub lease: Option<Duration>,
+}
+
+/// Why there is no such node.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// Datagrams are not encrypted.
+    #[error(
+        "datagrams are neither authenticated nor encrypted, so somebody must say that this is \
+         meant; loopback addresses alone are allowed then"
+    )]
+    NotSecure,
+    /// Others could reach it.
+    #[error("{0}: without encryption, allowed are loopback addresses (127.0.0.0/8 and [::1])")]
+    NotLoopback(SocketAddr),
+    /// The machine has less.
+    #[error("memory of {asked} B: {available} B are available")]
+    Memory {
+        /// What it was to serve.
+        asked: u64,
+        /// What the machine has.
+        available: u64,
+    },
+    /// The node cannot be built so.
+    #[error(transparent)]
+    Config(#[from] NodeConfigError),
+    /// There is no randomness.
+    #[error("no random numbers from the system: {0}")]
+    Random(getrandom::Error),
+    /// The address cannot be had.
+    #[error("{0}: {1}")]
+    Socket(SocketAddr, io::Error),
+}
+
+/// Builds a node and binds its socket.
+///
+/// # Errors
+/// [`StartError`].
+pub fn start(options: &NodeOptions) -> Result<Server<Vec<u8>>, StartError> {
+    if !options.insecure {
+        return Err(StartError::NotSecure);
+    }
+    if !options.listen.ip().is_loopback() {
+        return Err(StartError::NotLoopback(options.listen));
+    }
+    let asked = options.memory.0;
+    if let Some(available) = available_bytes().filter(|available| asked > *available) {
+        return Err(StartError::Memory { asked, available });
+    }
+    let config = config(options)?;
+    let node = Node::new(config, vec![0; asked as usize])?;
+    Server::bind(node, options.listen).map_err(|error| StartError::Socket(options.listen, error))
+}
+
+fn config(options: &NodeOptions) -> Result<NodeConfig, StartError> {
+    let ready = READY_BYTES.min(options.memory.0 / 2) / options.page.bytes();
+    let lease = options.lease.map_or(u64::MAX, |lease| lease.as_nanos() as u64);
+    Ok(NodeConfig {
+        memory: MemoryConfig {
+            memory: options.memory,
+            page: options.page,
+            tlb_entries: TLB_ENTRIES,
+            fault_buffer_pages: ready.clamp(1, READY_PAGES_MAX) as u32,
+        },
+        key: HashKey([random()?, random()?]),
+        // Any but the number that means "not known".
+        epoch: Epoch(random()? as u32 | 1),
+        sender: SenderId(random()?),
+        protection: Protection::Carrier,
+        data_bytes_max: DATA_BYTES_MAX,
+        processes_max: PROCESSES_MAX,
+        recent_requests: RECENT_REQUESTS,
+        lifetime_max: LIFETIME_MAX,
+        keep: KEEP,
+        lease: Ns(lease),
+        tenants: vec![(TenantId(0), Quota::UNLIMITED)],
+    })
+}
+
+fn random() -> Result<u64, StartError> {
+    getrandom::u64().map_err(StartError::Random)
+}
+
+/// What the system says it could give, where it says so.
+fn available_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    fn options() -> NodeOptions {
+        NodeOptions {
+            memory: Bytes(1 << 20),
+            page: PageSize::Kib4,
+            listen: "127.0.0.1:0".parse().expect("an address"),
+            insecure: true,
+            lease: None,
+        }
+    }
+
+    fn refused(options: &NodeOptions) -> String {
+        start(options).err().expect("it is refused").to_string()
+    }
+
+    #[test]
+    fn nothing_is_served_in_clear_but_to_this_machine() {
+        let secure = NodeOptions { insecure: false, ..options() };
+        assert!(refused(&secure).starts_with("datagrams are neither authenticated"));
+        for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7400"] {
+            let open = NodeOptions { listen: listen.parse().expect("an address"), ..options() };
+            assert!(refused(&open).starts_with(listen), "{listen}");
+        }
+    }
+
+    #[test]
+    fn memory_is_whole_pages_that_the_machine_has() {
+        let uneven = NodeOptions { memory: Bytes(4097), ..options() };
+        assert!(refused(&uneven).contains("whole pages of 4 KiB"));
+        let none = NodeOptions { memory: Bytes(0), ..options() };
+        assert!(refused(&none).contains("whole pages"));
+        if available_bytes().is_some() {
+            let all = NodeOptions { memory: Bytes(1 << 60), ..options() };
+            assert!(refused(&all).contains("are available"));
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_told_to_stop_does() {
+        let mut server = start(&options()).expect("it starts");
+        assert!(server.address().expect("it is bound").ip().is_loopback());
+        server.run(Duration::ZERO, &AtomicBool::new(true)).expect("it ends");
+    }
+}

@@ -1,0 +1,42 @@
+//! A UDP socket that is polled.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, SndBuf, SndBufForce};
+
+/// Longest UDP datagram.
+pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_507;
+/// Room for the datagrams of a few hundred clients' windows.
+const BUFFER_BYTES: usize = 8 << 20;
+
+/// Binds a socket whose calls do not wait.
+pub(crate) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address)?;
+    socket.set_nonblocking(true)?;
+    // Beyond the machine's limit where that is allowed, else up to it.
+    if setsockopt(&socket, RcvBufForce, &BUFFER_BYTES).is_err() {
+        setsockopt(&socket, RcvBuf, &BUFFER_BYTES)?;
+    }
+    if setsockopt(&socket, SndBufForce, &BUFFER_BYTES).is_err() {
+        setsockopt(&socket, SndBuf, &BUFFER_BYTES)?;
+    }
+    Ok(socket)
+}
+
+/// Sleeps until a datagram is there, or for so long.
+pub(crate) fn wait(socket: &UdpSocket, most: Duration) {
+    let most = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
+    // A signal ends the sleep early, which is as good: the caller looks again.
+    let _ = poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], most);
+}
+
+/// Whether a call found nothing to do, or met an error of a datagram sent before.
+pub(crate) fn is_nothing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
+    matches!(error.kind(), ConnectionRefused | Interrupted | WouldBlock)
+}
