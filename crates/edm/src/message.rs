@@ -189,6 +189,21 @@ pub struct Grant {
     pub bytes: Bytes,
 }
 
+impl Grant {
+    /// How many bytes of a message of `message_bytes` this grant allows when `left` of them have
+    /// not been granted. The switch counts the demand as the wire says it, rounded up by
+    /// [`Length`], so the last grant may be for more than there is. `None` for no bytes, and for
+    /// more than that explains.
+    pub(crate) fn usable(self, message_bytes: u32, left: u32) -> Option<u32> {
+        let excess = self.bytes.0.saturating_sub(left.into());
+        let usable = (self.bytes.0 - excess) as u32;
+        let is_rounding = |demand: Length| excess <= demand.bytes().0 - u64::from(message_bytes);
+        let explained =
+            excess == 0 || Length::covering(Bytes(message_bytes.into())).is_ok_and(is_rounding);
+        (usable > 0 && explained).then_some(usable)
+    }
+}
+
 /// A contiguous run of /MS/ ... /MT/ blocks: part of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {

@@ -251,6 +251,10 @@ impl Host {
         Some(event)
     }
 
+    pub(crate) const fn chunk_bytes(&self) -> Bytes {
+        Bytes(self.chunk as u64)
+    }
+
     /// What was dropped, by cause.
     #[must_use]
     pub const fn counters(&self) -> &Counters {

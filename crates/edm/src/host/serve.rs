@@ -136,11 +136,11 @@ impl Host {
             return;
         };
         let response = &mut self.responses.slab[usize::from(index)];
-        if grant.bytes.0 == 0 || grant.bytes.0 > u64::from(response.bytes - response.granted) {
+        let left = response.bytes - response.granted;
+        let Some(bytes) = grant.usable(response.bytes, left) else {
             self.counters.grant_excess += 1;
             return;
-        }
-        let bytes = grant.bytes.0 as u32;
+        };
         if self.grants.is_full() {
             self.counters.grant_overflow += 1;
             response.bytes -= bytes;

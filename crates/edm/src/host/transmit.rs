@@ -36,11 +36,11 @@ impl Host {
             self.counters.grant_unknown += 1;
             return;
         }
-        if grant.bytes.0 == 0 || grant.bytes.0 > u64::from(entry.demand - entry.granted) {
+        let left = entry.demand - entry.granted;
+        let Some(bytes) = grant.usable(entry.demand, left) else {
             self.counters.grant_excess += 1;
             return;
-        }
-        let bytes = grant.bytes.0 as u32;
+        };
         if self.grants.is_full() {
             self.counters.grant_overflow += 1;
             entry.demand -= bytes;

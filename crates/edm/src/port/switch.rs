@@ -137,6 +137,12 @@ impl BlockSwitch {
         &self.counters
     }
 
+    /// Grants that no data has come for yet.
+    #[must_use]
+    pub fn circuits_open(&self) -> u64 {
+        self.switch.circuits_open()
+    }
+
     /// Most blocks that an egress port has held.
     #[must_use]
     pub fn egress_blocks_max(&self) -> usize {

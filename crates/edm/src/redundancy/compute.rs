@@ -233,7 +233,7 @@ impl MirroredHost {
         if !has_bytes {
             return self.next_unused(interface);
         }
-        self.side(interface).ledger.pop();
+        self.side(interface).ledger.answer(chunk.bytes);
         let token = token.map(|token| self.requests[token.0].request.token);
         Some(self.sent(Outbound::Chunk { chunk, token }))
     }

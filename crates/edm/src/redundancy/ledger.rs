@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use ethermem_units::Bytes;
+
 use crate::message::{MessageId, NodeId};
 
 /// A grant by what it allows: one chunk of one message.
@@ -9,6 +11,7 @@ use crate::message::{MessageId, NodeId};
 pub(super) struct Owed {
     pub(super) peer: NodeId,
     pub(super) id: MessageId,
+    pub(super) bytes: Bytes,
 }
 
 /// The switch sends the n-th chunk of a port where the n-th grant said, so each grant is answered,
@@ -41,6 +44,16 @@ impl Ledger {
 
     pub(super) fn pop(&mut self) -> Option<Owed> {
         self.owed.pop_front()
+    }
+
+    /// A chunk answers the oldest grant. What it leaves, because the demand was rounded up, is
+    /// still to be answered: the switch waits for every byte that it granted.
+    pub(super) fn answer(&mut self, bytes: Bytes) {
+        let owed = self.owed.front_mut().expect("a chunk answers a grant");
+        owed.bytes -= bytes;
+        if owed.bytes == Bytes(0) {
+            self.owed.pop_front();
+        }
     }
 
     pub(super) fn clear(&mut self) {

@@ -14,7 +14,7 @@ use super::{Interface, MirroredHost};
 impl MirroredHost {
     /// A /G/ arrived.
     pub fn on_grant(&mut self, now: Ps, interface: Interface, grant: Grant) {
-        if self.owe(now, interface, Owed { peer: grant.peer, id: grant.id }) {
+        if self.owe(now, interface, Owed { peer: grant.peer, id: grant.id, bytes: grant.bytes }) {
             self.side(interface).host.on_grant(now, grant);
             self.settle(now, interface);
         }
@@ -44,7 +44,8 @@ impl MirroredHost {
         request: MemoryRequest,
     ) -> Option<Action> {
         let MemoryRequest { peer, id, .. } = request;
-        if !self.owe(now, interface, Owed { peer, id }) {
+        let bytes = request.bytes.min(self.side(interface).host.chunk_bytes());
+        if !self.owe(now, interface, Owed { peer, id, bytes }) {
             return None;
         }
         if !self.acts(interface, peer) {

@@ -129,7 +129,10 @@ impl Network {
                 interfaces: switches,
                 start: 0,
             };
-            HostPort::new(HostPortConfig { host, read_bytes_max: 8_192 }, vec![0; memory_bytes])
+            HostPort::new(
+                HostPortConfig { host, read_bytes_max: memory_bytes },
+                vec![0; memory_bytes],
+            )
         };
         let config = SchedulerConfig::new(nodes, edm, Ps(2_560), SLOT);
         let links = usize::from(nodes) * usize::from(switches);

@@ -1,7 +1,7 @@
 //! Nodes, memory nodes and a switch, block by block: reads, writes and atomics of all sizes with
 //! Ethernet frames on the same links, held to a model of each memory.
 
-use ethermem_edm::port::EGRESS_BLOCKS_MAX;
+use ethermem_edm::port::{BlockSwitch, EGRESS_BLOCKS_MAX};
 use ethermem_edm::{
     Address, Arbitration, EdmConfig, Event, NodeId, Op, Order, Request, RmwOperation, Token,
     WriteKind,
@@ -201,4 +201,41 @@ fn an_incast_stays_within_the_egress_buffer() {
     assert!(network.events.len() > 500, "{} of {submitted}", network.events.len());
     let most = network.switches[0].egress_blocks_max();
     assert!(most < EGRESS_BLOCKS_MAX / 2, "{most} blocks");
+}
+
+/// Above 65,535 B a demand is said in units of 64 B, so its last grant may be for more than is
+/// left: for all but one byte of a unit more, and in a chunk of its own or not.
+#[test]
+fn messages_whose_demand_is_rounded_up_end_and_leave_nothing_open() {
+    const SIZES: [u64; 8] = [65_535, 65_536, 65_537, 65_599, 65_600, 70_001, 100_353, 131_073];
+    for (chunk, switches) in [(256, 1), (200, 1), (1_024, 2)] {
+        let edm = EdmConfig { chunk: Bytes(chunk), ..EdmConfig::default() };
+        let mut network = Network::new(2, switches, 1 << 18, &edm);
+        let mut rng = Rng(6);
+        for (n, bytes) in SIZES.into_iter().enumerate() {
+            let bytes = Bytes(bytes);
+            let data = rng.bytes(bytes.0 as usize);
+            let ops = [
+                Op::Write { bytes, kind: WriteKind::Posted },
+                Op::Write { bytes, kind: WriteKind::Acknowledged },
+                Op::Read { bytes },
+            ];
+            for (op, token) in ops.into_iter().zip(3 * n as u32..) {
+                let (token, address) = (Token(token), Address(64));
+                let request = Request { token, peer: NodeId::at(1), address, op, fence: false };
+                let data = if matches!(op, Op::Read { .. }) { Vec::new() } else { data.clone() };
+                assert!(network.submit(NodeId::at(0), request, data));
+                (0..40_000).for_each(|_| network.step());
+                let event = network.events.get(&token).map(|(event, _)| *event);
+                let done = event.is_some_and(|event| !matches!(event, Event::Failed { .. }));
+                assert!(done, "{op:?}, chunks of {chunk} B: {event:?}");
+                let open: u64 = network.switches.iter().map(BlockSwitch::circuits_open).sum();
+                assert_eq!(open, 0, "circuits open after {op:?}, chunks of {chunk} B");
+            }
+            let written = &network.hosts[1].memory().as_bytes()[64..][..data.len()];
+            assert!(written == data, "{bytes:?} written");
+            assert!(network.data[0].reads[&Token(3 * n as u32 + 2)] == data, "{bytes:?} read");
+        }
+        assert_eq!(*network.switches[0].counters(), Default::default());
+    }
 }
