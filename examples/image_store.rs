@@ -38,14 +38,14 @@ fn photo(seed: u64) -> Vec<u8> {
         let (x, y) = (pixel % SIDE, pixel / SIDE);
         let corner = y / CELL * points + x / CELL;
         let (right, down) = (x % CELL, y % CELL);
-        let noise = random.next_u64();
-        for channel in 0..3 {
-            let at = |offset: usize| usize::from(lattice[corner + offset][channel]);
-            let upper = at(0) * (CELL - right) + at(1) * right;
-            let lower = at(points) * (CELL - right) + at(points + 1) * right;
+        let noise = random.next_u64().to_le_bytes();
+        let corners = [0, 1, points, points + 1].map(|offset| lattice[corner + offset]);
+        image.extend(std::array::from_fn::<u8, 3, _>(|channel| {
+            let [a, b, c, d] = corners.map(|colour| usize::from(colour[channel]));
+            let (upper, lower) = (a * (CELL - right) + b * right, c * (CELL - right) + d * right);
             let level = (upper * (CELL - down) + lower * down) / (CELL * CELL);
-            image.push((level as u8).saturating_add((noise >> (8 * channel)) as u8 & 1));
-        }
+            (level as u8).saturating_add(noise[channel] & 1)
+        }));
     }
     image
 }

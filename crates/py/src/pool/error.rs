@@ -58,6 +58,7 @@ create_exception!(
 );
 
 /// The exception of an error.
+#[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
 pub(crate) fn raised(error: Error) -> PyErr {
     let line = error.to_string();
     match error {

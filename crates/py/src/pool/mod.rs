@@ -107,9 +107,9 @@ impl Pool {
     fn __exit__(
         &self,
         py: Python<'_>,
-        kind: Option<Py<PyAny>>,
-        _error: Option<Py<PyAny>>,
-        _trace: Option<Py<PyAny>>,
+        kind: Option<&Bound<'_, PyAny>>,
+        _error: Option<&Bound<'_, PyAny>>,
+        _trace: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         if kind.is_some() { Ok(()) } else { self.close(py) }
     }
