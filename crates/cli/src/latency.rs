@@ -13,11 +13,18 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::Format;
+use crate::rtl::stages;
+
+/// What the hardware has: one rate; a message by default; the chunk of its build.
+const RTL_GBPS: u64 = 25;
+const RTL_BYTES: u64 = 64;
+const RTL_CHUNK_BYTES: u64 = 256;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     ethermem latency --fabric edm --op read --link-gbps 25\n  \
     ethermem latency --fabric roce --op write --link-gbps 100 --format json\n  \
+    ethermem latency --fabric edm --op read --from rtl\n  \
     ethermem latency --fabric edm --op read --bytes 4096 --set fabric.propagation_ns=50\n\
     \n\
     At 25 Gb/s this is Table 1 of the EDM paper. The total is that of a message's first block;\n\
@@ -44,6 +51,10 @@ pub(crate) struct Arguments {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
 
+    /// What the stages are of: the simulator's model, or the hardware as it runs (EDM, 25 Gb/s)
+    #[arg(long, value_name = "SOURCE", default_value = "model")]
+    from: Source,
+
     /// How to print the stages
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
@@ -67,6 +78,14 @@ pub(crate) enum Op {
     Read,
     /// Data there
     Write,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Source {
+    /// The budget that the simulator is made of
+    Model,
+    /// Cycles of the RTL, compiled and run; the first run builds it
+    Rtl,
 }
 
 /// What is printed, in this order.
@@ -110,11 +129,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     settings.extend(arguments.settings.iter().cloned());
     let changes = Changes { settings, trace: None };
     let config = Scenario::default_with(&changes, FABRIC_NAMES)?.fabric;
+    if arguments.from == Source::Rtl {
+        return from_rtl(arguments, &config);
+    }
     let mut budget = Budget::of(arguments.fabric, arguments.op, &config);
     if let Some(bytes) = arguments.bytes {
         budget.add_message(arguments, &config, Bytes(bytes));
     }
     arguments.format.print(&budget, Budget::table)
+}
+
+/// The RTL has one fabric, one rate, and messages of a size that its buffers hold.
+fn from_rtl(arguments: &Arguments, config: &FabricConfig) -> Result<(), Failure> {
+    let bytes = arguments.bytes.unwrap_or(RTL_BYTES);
+    if arguments.fabric != Fabric::Edm || arguments.link_gbps != RTL_GBPS {
+        let given = format!("{} at {} Gb/s", arguments.fabric.name(), arguments.link_gbps);
+        return Err(Failure::input(format!("--from rtl with {given}: allowed is edm at 25 Gb/s")));
+    }
+    if !arguments.settings.is_empty() {
+        return Err(Failure::input("--from rtl with --set: its lines have no length to set"));
+    }
+    if bytes > RTL_CHUNK_BYTES {
+        let allowed = format!("allowed are 1 to {RTL_CHUNK_BYTES}, one chunk");
+        return Err(Failure::input(format!("--from rtl with --bytes {bytes}: {allowed}")));
+    }
+    let stages = arguments.fabric.stages(arguments.op, &Timing::of(config));
+    stages::run(arguments.op.name(), bytes, &stages, arguments.format)
 }
 
 impl Budget {

@@ -1,4 +1,4 @@
-//! The `ethermem` command: parses what a person asks for, calls the simulator, prints.
+//! The `ethermem` command: parses what a person asks for, calls the libraries, prints.
 //!
 //! Results go to the standard output, everything else to the standard error. The exit code is 0
 //! when all went well, 2 when what was given cannot be used (one line says what, where and what is
@@ -13,9 +13,11 @@ mod folder;
 mod interrupt;
 mod kv;
 mod latency;
+mod node;
 mod output;
 mod progress;
 mod report;
+mod rtl;
 mod runner;
 mod selection;
 mod sim;
@@ -54,6 +56,11 @@ enum Command {
     /// Look at workloads, or write one as a trace
     #[command(subcommand)]
     Workload(workload::Command),
+    /// Serve this machine's memory to others
+    Node(node::Arguments),
+    /// Run the hardware itself, compiled to a program
+    #[command(subcommand)]
+    Rtl(rtl::Command),
     /// List the fabrics of the simulator
     Fabrics(fabrics::Arguments),
     /// Measure pools as applications use them: single operations, YCSB
@@ -77,6 +84,8 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Workload(command) => workload::run(&command),
+        Command::Node(arguments) => node::run(&arguments),
+        Command::Rtl(command) => rtl::run(&command),
         Command::Fabrics(arguments) => fabrics::run(&arguments),
         Command::Bench(command) => bench::run(&command),
         Command::Report(arguments) => report::run(&arguments),

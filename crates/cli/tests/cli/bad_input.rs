@@ -228,3 +228,15 @@ fn every_scenario_of_the_repository_is_good() {
         assert!(!called.err.contains("error"), "{file}: {}", called.err);
     }
 }
+
+#[test]
+fn the_rtl_refuses_what_it_was_not_built_for() {
+    let folder = folder(&[]);
+    let rtl = ["latency", "--from", "rtl"];
+    let line = "--from rtl with edm at 100 Gb/s: allowed is edm at 25 Gb/s";
+    refused(folder.path(), &[&rtl[..], &["--link-gbps", "100"]].concat(), line);
+    let line = "--from rtl with --bytes 257: allowed are 1 to 256, one chunk";
+    refused(folder.path(), &[&rtl[..], &["--bytes", "257"]].concat(), line);
+    let line = "--rtl .: no rtl/flow/system.py there; allowed is the root of the repository";
+    refused(folder.path(), &["rtl", "ycsb", "--workload", "A", "--rtl", "."], line);
+}

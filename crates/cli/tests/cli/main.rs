@@ -8,6 +8,7 @@ mod compare;
 mod compare_page;
 mod interrupt;
 mod latency;
+mod node;
 mod reference;
 mod report;
 mod same_bytes;

@@ -32,6 +32,8 @@ fn every_flag_is_in_the_reference_and_every_flag_there_exists() {
         &["workload list", "workload show", "workload generate"],
         &["fabrics"],
         &["kv"],
+        &["node"],
+        &["rtl ycsb"],
         &["report"],
         &["bench micro", "bench ycsb"],
     ] {

@@ -1,0 +1,98 @@
+//! The hardware's tool flow: Python in `rtl/flow`, which builds the model and runs it.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::failure::Failure;
+
+/// What tells the root of the repository.
+const MARK: &str = "rtl/flow/system.py";
+/// Compute node and memory node.
+const NODES: &str = "2";
+
+/// The repository whose RTL runs.
+pub(crate) struct Flow {
+    root: PathBuf,
+}
+
+/// What the model measured, by name.
+pub(crate) struct Measured(BTreeMap<String, u64>);
+
+impl Flow {
+    /// The one that `given` is, or the nearest above the working directory.
+    pub(crate) fn find(given: Option<&Path>) -> Result<Flow, Failure> {
+        let is_root = |folder: &&Path| folder.join(MARK).is_file();
+        if let Some(folder) = given {
+            let root = Some(folder).filter(is_root).map(Path::to_path_buf);
+            let said = format!("--rtl {}: no {MARK} there; allowed is", folder.display());
+            return root
+                .map(|root| Flow { root })
+                .ok_or_else(|| Failure::input(format!("{said} the root of the repository")));
+        }
+        let here = std::env::current_dir().map_err(Failure::input)?;
+        let root = here.ancestors().find(is_root).map(Path::to_path_buf);
+        let said = format!("no {MARK} in {} or above it", here.display());
+        root.map(|root| Flow { root })
+            .ok_or_else(|| Failure::input(format!("{said}; --rtl names the repository")))
+    }
+
+    /// Runs the model with `arguments`, `stdin` as its standard input. The first run builds it.
+    pub(crate) fn run(&self, arguments: &[&str], stdin: &str) -> Result<Measured, Failure> {
+        let mut command = Command::new("python3");
+        command.current_dir(&self.root).env("PYTHONPATH", "rtl");
+        command.args(["scripts/python_env.py", "rtl", "python", "-m", "flow.system", NODES]);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let failed = |error| Failure::input(format!("python3, which builds the RTL: {error}"));
+        let mut child = command.spawn().map_err(failed)?;
+        let mut input = child.stdin.take().expect("it was piped");
+        // A model that stops early says why, and reads no more.
+        let written = input.write_all(stdin.as_bytes());
+        drop(input);
+        let output = child.wait_with_output().map_err(failed)?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let last = said.lines().last().unwrap_or_default();
+        if !output.status.success() || written.is_err() || last.starts_with("SKIPPED") {
+            return Err(Failure::input(format!("the RTL did not run: {last}")));
+        }
+        Ok(Measured::of(last))
+    }
+}
+
+impl Measured {
+    fn of(line: &str) -> Measured {
+        let pairs = line.split_whitespace().filter_map(|word| word.split_once('='));
+        Measured(
+            pairs.filter_map(|(name, value)| Some((name.into(), value.parse().ok()?))).collect(),
+        )
+    }
+
+    /// A number that the model always says.
+    pub(crate) fn get(&self, name: &str) -> Result<u64, Failure> {
+        let found = self.0.get(name).copied();
+        found.ok_or_else(|| Failure::input(format!("the RTL did not say {name}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_by_name_and_what_is_missing_is_named() {
+        let measured = Measured::of("operations=3 cycles=70 file=x");
+        assert_eq!(measured.get("cycles").unwrap(), 70);
+        let Err(Failure::Input(said)) = measured.get("file") else { panic!("it is no number") };
+        assert!(said.contains("file"));
+    }
+
+    #[test]
+    fn a_folder_without_the_flow_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let Err(Failure::Input(said)) = Flow::find(Some(folder.path())) else {
+            panic!("nothing is there")
+        };
+        assert!(said.contains("--rtl") && said.contains(MARK));
+    }
+}
