@@ -40,10 +40,10 @@ pub(crate) unsafe fn array<'a, T>(
     Ok(unsafe { slice::from_raw_parts(pointer, length) })
 }
 
-/// Bytes of the caller, as [`array`].
+/// Bytes of the caller, as [`array()`].
 ///
 /// # Safety
-/// As [`array`].
+/// As [`array()`].
 pub(crate) unsafe fn bytes<'a>(
     pointer: *const c_void,
     count: u64,
@@ -53,7 +53,7 @@ pub(crate) unsafe fn bytes<'a>(
     unsafe { array(pointer.cast::<u8>(), count, name) }
 }
 
-/// Bytes of the caller to fill, as [`array`].
+/// Bytes of the caller to fill, as [`array()`].
 ///
 /// # Safety
 /// Unless `count` is 0, so many bytes can be written from `pointer` on, and nobody else uses them

@@ -33,10 +33,10 @@ const RECORD_BYTES: u64 = 1024;
     \n\
     A compute node, a switch and a memory node run as compiled RTL at 25 Gb/s, joined by lines as\n\
     long as those of the published testbed; records are drawn as YCSB's zipfian. A read ends with\n\
-    its last byte, a write when memory has it. Local operations take the DRAM's 82 ns. Beside each\n\
-    is the same message on the simulator's EDM, alone: with several clients the difference is what\n\
-    they wait for each other. The first run compiles the model, which takes minutes. It runs in the\n\
-    repository and needs its tools (rtl/README.md).")]
+    its last byte, a write when memory has it. Local operations take the DRAM's 82 ns. Beside\n\
+    each is the same message on the simulator's EDM, alone: with several clients the difference\n\
+    is what they wait for each other. The first run compiles the model, which takes minutes. It\n\
+    runs in the repository and needs its tools (rtl/README.md).")]
 pub(crate) struct Arguments {
     /// Core workload: A, B, C or F
     #[arg(long, value_name = "NAME", value_parser = workload)]
