@@ -3,16 +3,22 @@
 
 /// The number that the bytes are the one way to write.
 pub(crate) fn integer(bytes: &[u8]) -> Option<i64> {
-    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
-    let canonical = match digits {
-        [b'0'] => digits.len() == bytes.len(),
-        [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
-        _ => false,
+    let (negative, digits) = match bytes {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, bytes),
     };
-    if !canonical {
-        return None;
+    match digits {
+        [b'0'] if !negative => return Some(0),
+        [b'1'..=b'9', ..] => {}
+        _ => return None,
     }
-    std::str::from_utf8(bytes).ok()?.parse().ok()
+    // Downwards, where there is room for one more.
+    let below_zero = digits.iter().try_fold(0_i64, |number, &octet| {
+        let digit = octet.wrapping_sub(b'0');
+        let next = number.checked_mul(10)?.checked_sub(digit.into())?;
+        (digit <= 9).then_some(next)
+    })?;
+    if negative { Some(below_zero) } else { below_zero.checked_neg() }
 }
 
 #[cfg(test)]
@@ -27,7 +33,21 @@ mod tests {
             assert_eq!(integer(text.as_bytes()), Some(number));
         }
         assert_eq!(integer(b"-9223372036854775808"), Some(i64::MIN));
-        for text in ["", "-", "+1", "-0", "01", "1 ", " 1", "1.0", "9223372036854775808", "0x1"] {
+        for text in [
+            "",
+            "-",
+            "+1",
+            "-0",
+            "01",
+            "1 ",
+            " 1",
+            "1.0",
+            "9223372036854775808",
+            "0x1",
+            "1:",
+            "1/",
+            "-9223372036854775809",
+        ] {
             assert_eq!(integer(text.as_bytes()), None, "{text:?}");
         }
     }

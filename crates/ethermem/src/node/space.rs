@@ -1,8 +1,10 @@
 //! Regions and their bytes.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use ethermem_edm::RmwOperation;
+use slab::Slab;
 
 use crate::address::{Address, OFFSET_MAX, Permissions, ProcessId};
 use crate::error::Error;
@@ -15,20 +17,29 @@ pub(crate) const ACCESS_BYTES_MAX: u64 = 1 << 34;
 
 const WORD_BYTES: u64 = 8;
 
+/// Accesses come to few regions again and again, so the one found last is kept for each part of the
+/// addresses: parts of so many bytes, so many of them.
+const HINT_SHIFT: u32 = 16;
+const HINTS: usize = 256;
+
 /// See the module of the same name.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// Its number among the memory nodes of the pool.
     number: u16,
     free_bytes: u64,
-    /// By their first offset.
-    regions: BTreeMap<u64, Region>,
+    regions: Slab<Region>,
+    /// Where they are, by their first offset.
+    places: BTreeMap<u64, usize>,
+    /// Where the region of an offset may be.
+    hints: [Cell<usize>; HINTS],
     /// Where the next region is looked for. Freed addresses are used again as late as can be.
     next: u64,
 }
 
 #[derive(Debug)]
 struct Region {
+    offset: u64,
     bytes: Vec<u8>,
     owner: ProcessId,
     permissions: Permissions,
@@ -44,11 +55,24 @@ impl Region {
         let shared = self.shared.iter().find(|(with, _)| *with == process);
         shared.map(|(_, permissions)| permissions.allow(needed))
     }
+
+    /// Whether it has these bytes, and at which of its own they begin.
+    fn start_of(&self, offset: u64, bytes: u64) -> Option<u64> {
+        let start = offset.checked_sub(self.offset)?;
+        (start.checked_add(bytes)? <= self.bytes.len() as u64).then_some(start)
+    }
 }
 
 impl Node {
     pub(crate) fn new(number: u16, memory_bytes: u64) -> Node {
-        Node { number, free_bytes: memory_bytes, regions: BTreeMap::new(), next: PAGE_BYTES }
+        Node {
+            number,
+            free_bytes: memory_bytes,
+            regions: Slab::new(),
+            places: BTreeMap::new(),
+            hints: [const { Cell::new(0) }; HINTS],
+            next: PAGE_BYTES,
+        }
     }
 
     /// A region of zeros.
@@ -69,8 +93,14 @@ impl Node {
         let contents = vec![0; size];
         self.free_bytes -= bytes;
         self.next = place + bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
-        let region = Region { bytes: contents, owner: process, permissions, shared: Vec::new() };
-        self.regions.insert(place, region);
+        let region = Region {
+            offset: place,
+            bytes: contents,
+            owner: process,
+            permissions,
+            shared: Vec::new(),
+        };
+        self.places.insert(place, self.regions.insert(region));
         Ok(Address::new(self.number, place))
     }
 
@@ -80,10 +110,11 @@ impl Node {
         let fits = |from: u64, to: u64| from.checked_add(room).is_some_and(|end| end <= to);
         let mut from = self.next;
         for pass in 0..2 {
-            for (&at, region) in self.regions.range(from..) {
+            for (&at, &index) in self.places.range(from..) {
                 if fits(from, at) {
                     return Some(from);
                 }
+                let region = &self.regions[index];
                 from = at + (region.bytes.len() as u64).next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
             }
             if fits(from, OFFSET_MAX) {
@@ -99,7 +130,8 @@ impl Node {
     /// Ends a region, which only its owner may. Its address must be the region's first.
     pub(crate) fn free(&mut self, process: ProcessId, address: Address) -> Result<(), Error> {
         self.owned(process, address)?;
-        let region = self.regions.remove(&address.offset()).expect("found above");
+        let index = self.places.remove(&address.offset()).expect("found above");
+        let region = self.regions.remove(index);
         self.free_bytes += region.bytes.len() as u64;
         Ok(())
     }
@@ -125,7 +157,8 @@ impl Node {
     }
 
     fn owned(&mut self, process: ProcessId, address: Address) -> Result<&mut Region, Error> {
-        let region = self.regions.get_mut(&address.offset());
+        let index = self.places.get(&address.offset());
+        let region = index.map(|&index| &mut self.regions[index]);
         region.filter(|region| region.owner == process).ok_or(Error::Unmapped { address, bytes: 1 })
     }
 
@@ -135,9 +168,9 @@ impl Node {
         address: Address,
         bytes: u64,
     ) -> Result<&[u8], Error> {
-        let (at, region) = self.containing(address, bytes)?;
+        let (index, start) = self.containing(address, bytes)?;
+        let region = &self.regions[index];
         permitted(region, process, address, bytes, Permissions::READ)?;
-        let start = (address.offset() - at) as usize;
         Ok(&region.bytes[start..start + bytes as usize])
     }
 
@@ -177,25 +210,25 @@ impl Node {
         bytes: u64,
         needed: Permissions,
     ) -> Result<&mut [u8], Error> {
-        let unmapped = Error::Unmapped { address, bytes };
-        let offset = address.offset();
-        let mut below = self.regions.range_mut(..=offset);
-        let (&at, region) = below.next_back().ok_or_else(|| unmapped.clone())?;
-        let start = offset - at;
-        if start.checked_add(bytes).is_none_or(|end| end > region.bytes.len() as u64) {
-            return Err(unmapped);
-        }
+        let (index, start) = self.containing(address, bytes)?;
+        let region = &mut self.regions[index];
         permitted(region, process, address, bytes, needed)?;
-        Ok(&mut region.bytes[start as usize..(start + bytes) as usize])
+        Ok(&mut region.bytes[start..start + bytes as usize])
     }
 
-    fn containing(&self, address: Address, bytes: u64) -> Result<(u64, &Region), Error> {
+    /// The region of an access, and at which of its bytes that begins.
+    fn containing(&self, address: Address, bytes: u64) -> Result<(usize, usize), Error> {
         let offset = address.offset();
-        let found = self.regions.range(..=offset).next_back().filter(|&(&at, region)| {
-            let end = (offset - at).checked_add(bytes);
-            end.is_some_and(|end| end <= region.bytes.len() as u64)
-        });
-        found.map(|(&at, region)| (at, region)).ok_or(Error::Unmapped { address, bytes })
+        let hint = &self.hints[(offset >> HINT_SHIFT) as usize % HINTS];
+        let start_in = |index: usize| self.regions.get(index)?.start_of(offset, bytes);
+        if let Some(start) = start_in(hint.get()) {
+            return Ok((hint.get(), start as usize));
+        }
+        let below = self.places.range(..=offset).next_back();
+        let found = below.and_then(|(_, &index)| Some((index, start_in(index)?)));
+        let (index, start) = found.ok_or(Error::Unmapped { address, bytes })?;
+        hint.set(index);
+        Ok((index, start as usize))
     }
 }
 
