@@ -6,7 +6,8 @@ from cocotb.triggers import FallingEdge
 from flow import bench, simulate, tools
 
 IDLE = 0x1E << 2 | 1
-CORRUPT_BIT = 6
+# The first of the ten of `rx_events_t`.
+CORRUPT_BIT = 9
 LATENCY_CYCLES = 2
 MT, MASK = 0xCC, (1 << 66) - 1
 
