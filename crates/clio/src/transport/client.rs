@@ -13,7 +13,7 @@ use super::config::{ClientConfig, ClientConfigError};
 use super::node_clock::NodeClock;
 use super::operation::{Ask, Completed, Operation, OperationError, OperationId, Part};
 use super::round_trips::RoundTrips;
-use super::window::Window;
+use super::window::{CongestionWindow, IncastWindow};
 
 /// Address and data of a write take so much of a request that its answer does not.
 const WRITE_ADDRESS_BYTES: usize = 8;
@@ -71,7 +71,8 @@ pub struct Client {
     facts: Option<NodeFacts>,
     clock: NodeClock,
     trips: RoundTrips,
-    window: Window,
+    congestion: CongestionWindow,
+    incast: IncastWindow,
     sequence: u64,
     /// The end of life of the last datagram, which never goes back.
     life_end: Ns,
@@ -112,7 +113,8 @@ impl Client {
             facts: None,
             clock: NodeClock::default(),
             trips: RoundTrips::new(config.retry_after_min, config.retry_after_max),
-            window: Window::new(config.window_max, config.queueing_target, config.incast_window),
+            congestion: CongestionWindow::new(config.window_max, config.queueing_target),
+            incast: IncastWindow::new(config.incast_window),
             sequence: 0,
             life_end: Ns::ZERO,
             next_request: 0,
@@ -144,7 +146,7 @@ impl Client {
     /// The congestion window, in thousandths of a request.
     #[must_use]
     pub fn window_milli_requests(&self) -> u64 {
-        self.window.milli_requests()
+        self.congestion.milli_requests()
     }
 
     /// Asks for anything but a write or what the transport does by itself (`Hello` and
@@ -177,7 +179,7 @@ impl Client {
     #[must_use]
     pub fn next_wake(&self) -> Option<Ns> {
         let due = self.due.first().map(|&(at, _)| at);
-        let paced = if self.waiting.is_empty() { None } else { self.window.next() };
+        let paced = if self.waiting.is_empty() { None } else { self.congestion.next() };
         let acknowledge = (!self.acknowledge.is_empty()).then(|| self.acknowledge_due());
         [due, paced, acknowledge].into_iter().flatten().min()
     }
@@ -313,7 +315,7 @@ impl Client {
             flight.dead = draft.envelope.clock;
             self.look_again(request, at, now.saturating_add(next));
             self.counters.retries += 1;
-            self.window.lost(now, self.trips.smoothed());
+            self.congestion.lost(now, self.trips.smoothed());
         }
     }
 
@@ -335,14 +337,15 @@ impl Client {
             let repeatable = operation.request(part).opcode().is_repeatable();
             let request = self.next_request + 1;
             let acknowledged = self.acknowledge.front().copied().unwrap_or(RequestId::NONE);
-            let room = self.window.has_room(now, answer);
+            let room = self.congestion.has_room(now) && self.incast.has_room(answer);
             if !room || !self.put(draft, (id, part), (request, 0), acknowledged) {
                 return;
             }
             self.acknowledge.pop_front();
             self.next_request = request;
             self.counters.requests += 1;
-            self.window.sent(now, self.trips.smoothed(), answer);
+            self.congestion.sent(now, self.trips.smoothed());
+            self.incast.sent(answer);
             let operation = self.operations.get_mut(&id).expect("it waits");
             operation.cut += part.bytes;
             operation.open.insert(request);
@@ -446,7 +449,7 @@ impl Client {
         if packet.attempt == flight.retries as u8 {
             let time = now.saturating_sub(flight.sent);
             self.trips.took(time);
-            self.window.took(now, time);
+            self.congestion.took(now, time);
         }
         if let Reply::Refused(ClioStatus::Busy | ClioStatus::Expired, _) = packet.reply {
             let again = now.saturating_add(self.trips.retry_after(flight.retries));
@@ -487,7 +490,8 @@ impl Client {
     fn land(&mut self, request: u64) -> Flight {
         let flight = self.flights.remove(&request).expect("it is under way");
         self.due.remove(&(flight.due, request));
-        self.window.ended(flight.answer);
+        self.congestion.ended();
+        self.incast.ended(flight.answer);
         let operation = self.operations.get_mut(&flight.operation).expect("it has a flight");
         operation.open.remove(&request);
         flight

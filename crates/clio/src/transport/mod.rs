@@ -15,3 +15,5 @@ mod window;
 pub use client::{Client, ClientCounters, Event};
 pub use config::{ClientConfig, ClientConfigError};
 pub use operation::{Completed, OperationError, OperationId};
+pub use round_trips::RoundTrips;
+pub use window::{CongestionWindow, IncastWindow};

@@ -4,7 +4,7 @@ use ethermem_units::Ns;
 
 /// Moving averages of round trips and of how they differ, as TCP has them (RFC 6298).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RoundTrips {
+pub struct RoundTrips {
     smoothed: Option<Ns>,
     variation: Ns,
     least: Ns,
@@ -13,12 +13,13 @@ pub(super) struct RoundTrips {
 
 impl RoundTrips {
     /// `least` and `most` bound the time after which is tried again.
-    pub(super) fn new(least: Ns, most: Ns) -> RoundTrips {
+    #[must_use]
+    pub fn new(least: Ns, most: Ns) -> RoundTrips {
         RoundTrips { smoothed: None, variation: Ns::ZERO, least, most }
     }
 
     /// A round trip took so long.
-    pub(super) fn took(&mut self, time: Ns) {
+    pub fn took(&mut self, time: Ns) {
         let Some(smoothed) = self.smoothed else {
             (self.smoothed, self.variation) = (Some(time), Ns(time.0 / 2));
             return;
@@ -29,12 +30,14 @@ impl RoundTrips {
     }
 
     /// What one takes.
-    pub(super) fn smoothed(&self) -> Ns {
+    #[must_use]
+    pub fn smoothed(&self) -> Ns {
         self.smoothed.unwrap_or(self.least)
     }
 
     /// When the try after so many is due, from the last on: twice as late each time.
-    pub(super) fn retry_after(&self, tries: u32) -> Ns {
+    #[must_use]
+    pub fn retry_after(&self, tries: u32) -> Ns {
         let first = match self.smoothed {
             Some(smoothed) => smoothed.saturating_add(Ns(self.variation.0.saturating_mul(4))),
             None => self.least,

@@ -10,65 +10,57 @@ const LEAST: u64 = ONE / 64;
 const LEAST_KEPT: u64 = 2;
 
 /// The congestion window, by delay: more by one request in a round trip while round trips are
-/// short, less in proportion to how much too long they are. And the incast window: answers are as
-/// long as was asked for, so their bytes are known before they come.
+/// short, less in proportion to how much too long they are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub struct CongestionWindow {
     requests: u64,
     requests_max: u64,
     /// How much longer than the shortest a round trip may be.
     target: Ns,
     shortest: Ns,
     cut: Option<Ns>,
-    incast: Bytes,
     under_way: u64,
-    answers: Bytes,
     /// Below one request: no other before that.
     next: Ns,
 }
 
-impl Window {
-    pub(super) fn new(requests_max: u32, target: Ns, incast: Bytes) -> Window {
+impl CongestionWindow {
+    /// A window of at most so many requests; round trips may be longer than the shortest by
+    /// `target`.
+    #[must_use]
+    pub fn new(requests_max: u32, target: Ns) -> CongestionWindow {
         let requests_max = u64::from(requests_max) * ONE;
-        Window {
+        CongestionWindow {
             // As TCP begins (RFC 6928).
             requests: requests_max.min(10 * ONE),
             requests_max,
             target,
             shortest: Ns(u64::MAX),
             cut: None,
-            incast,
             under_way: 0,
-            answers: Bytes(0),
             next: Ns::ZERO,
         }
     }
 
-    /// Whether a request may go whose answer is so long.
-    pub(super) fn has_room(&self, now: Ns, answer: Bytes) -> bool {
-        let fits = self.answers + answer <= self.incast || self.under_way == 0;
-        let congested = if self.requests < ONE {
-            self.under_way > 0 || now < self.next
+    /// Whether a request may go.
+    #[must_use]
+    pub fn has_room(&self, now: Ns) -> bool {
+        if self.requests < ONE {
+            self.under_way == 0 && now >= self.next
         } else {
-            (self.under_way + 1) * ONE > self.requests
-        };
-        fits && !congested
+            (self.under_way + 1) * ONE <= self.requests
+        }
     }
 
     /// When a request may go that may not now though nothing is under way.
-    pub(super) fn next(&self) -> Option<Ns> {
+    #[must_use]
+    pub fn next(&self) -> Option<Ns> {
         (self.requests < ONE && self.under_way == 0).then_some(self.next)
     }
 
     /// A request goes for the first time.
-    pub(super) fn sent(&mut self, now: Ns, round_trip: Ns, answer: Bytes) {
+    pub fn sent(&mut self, now: Ns, round_trip: Ns) {
         self.under_way += 1;
-        self.answers += answer;
-        self.pace(now, round_trip);
-    }
-
-    /// A request goes, for the first time or again.
-    fn pace(&mut self, now: Ns, round_trip: Ns) {
         if self.requests < ONE {
             let apart = u128::from(round_trip.0) * u128::from(ONE) / u128::from(self.requests);
             self.next = now.saturating_add(Ns(u64::try_from(apart).unwrap_or(u64::MAX)));
@@ -76,13 +68,12 @@ impl Window {
     }
 
     /// A request is not under way any more.
-    pub(super) fn ended(&mut self, answer: Bytes) {
+    pub fn ended(&mut self) {
         self.under_way -= 1;
-        self.answers -= answer;
     }
 
     /// A round trip took so long.
-    pub(super) fn took(&mut self, now: Ns, time: Ns) {
+    pub fn took(&mut self, now: Ns, time: Ns) {
         self.shortest = self.shortest.min(time);
         let target = self.shortest.saturating_add(self.target);
         if time <= target {
@@ -96,7 +87,7 @@ impl Window {
     }
 
     /// A request was lost, as far as is known.
-    pub(super) fn lost(&mut self, now: Ns, round_trip: Ns) {
+    pub fn lost(&mut self, now: Ns, round_trip: Ns) {
         if self.may_cut(now, round_trip) {
             self.keep(now, 0);
         }
@@ -112,8 +103,41 @@ impl Window {
     }
 
     /// In thousandths of a request.
-    pub(super) fn milli_requests(&self) -> u64 {
+    #[must_use]
+    pub fn milli_requests(&self) -> u64 {
         self.requests * 1000 / ONE
+    }
+}
+
+/// The incast window: answers are as long as was asked for, so their bytes are known before they
+/// come.
+#[derive(Clone, Copy, Debug)]
+pub struct IncastWindow {
+    most: Bytes,
+    under_way: Bytes,
+}
+
+impl IncastWindow {
+    /// Room for so many bytes of answers.
+    #[must_use]
+    pub fn new(most: Bytes) -> IncastWindow {
+        IncastWindow { most, under_way: Bytes(0) }
+    }
+
+    /// Whether a request may go whose answer is so long. One may always be under way.
+    #[must_use]
+    pub fn has_room(&self, answer: Bytes) -> bool {
+        self.under_way + answer <= self.most || self.under_way == Bytes(0)
+    }
+
+    /// A request goes for the first time.
+    pub fn sent(&mut self, answer: Bytes) {
+        self.under_way += answer;
+    }
+
+    /// A request is not under way any more.
+    pub fn ended(&mut self, answer: Bytes) {
+        self.under_way -= answer;
     }
 }
 
@@ -121,8 +145,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    fn window() -> Window {
-        Window::new(64, Ns(10_000), Bytes(10_000))
+    fn window() -> CongestionWindow {
+        CongestionWindow::new(64, Ns(10_000))
     }
 
     #[test]
@@ -136,7 +160,7 @@ mod tests {
 
     #[test]
     fn long_ones_cut_it_once_a_round_trip_and_below_one_request_it_paces() {
-        let mut window = Window::new(64, Ns(8_000), Bytes(10_000));
+        let mut window = CongestionWindow::new(64, Ns(8_000));
         window.took(Ns(0), Ns(2_000));
         window.requests = 10 * ONE;
         window.took(Ns(0), Ns(20_000));
@@ -147,22 +171,22 @@ mod tests {
         let milli = window.milli_requests();
         assert!((374..=375).contains(&milli), "{milli}");
         let now = Ns(500_000);
-        assert!(window.has_room(now, Bytes(1)));
-        window.sent(now, Ns(20_000), Bytes(1));
-        window.ended(Bytes(1));
+        assert!(window.has_room(now));
+        window.sent(now, Ns(20_000));
+        window.ended();
         let next = window.next().expect("it is below one");
         assert!((53_000..54_000).contains(&(next.0 - now.0)), "20 us by 0.375: {next:?}");
-        assert!(!window.has_room(Ns(next.0 - 1), Bytes(1)) && window.has_room(next, Bytes(1)));
+        assert!(!window.has_room(Ns(next.0 - 1)) && window.has_room(next));
         (5..100).for_each(|turn| window.lost(Ns(turn * 100_000), Ns(20_000)));
         assert!(window.requests >= LEAST);
     }
 
     #[test]
     fn answers_under_way_are_bounded_but_for_one() {
-        let mut window = window();
-        window.sent(Ns(0), Ns(1), Bytes(6_000));
-        assert!(!window.has_room(Ns(0), Bytes(4_001)) && window.has_room(Ns(0), Bytes(4_000)));
+        let mut window = IncastWindow::new(Bytes(10_000));
+        window.sent(Bytes(6_000));
+        assert!(!window.has_room(Bytes(4_001)) && window.has_room(Bytes(4_000)));
         window.ended(Bytes(6_000));
-        assert!(window.has_room(Ns(0), Bytes(20_000)), "what is longer goes alone");
+        assert!(window.has_room(Bytes(20_000)), "what is longer goes alone");
     }
 }
