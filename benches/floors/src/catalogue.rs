@@ -1,7 +1,7 @@
 //! What is measured, and beside which floor.
 
 use crate::probes::Probe;
-use crate::probes::node::OneOperation;
+use crate::probes::node::{NodeProbe, OneOperation};
 use crate::probes::program::{FI_RMA, RING, Run};
 use crate::probes::store::{OneConnection, RedisBenchmark, Store, Verb};
 use crate::probes::udp::Exchange;
@@ -36,14 +36,22 @@ pub(crate) fn all(interface: &str) -> Vec<Case> {
         let floor = Some(udp_name((request, response), 1));
         case(format!("R: ring, {request} -> {response} B"), floor, probe)
     }));
-    let node = |name: &str, shape, probe: OneOperation| {
+    let node = |name: &str, shape, operation: OneOperation| {
+        let probe = NodeProbe { operation, encrypted: false };
         case(format!("ethermem node, {name}"), Some(udp_name(shape, 1)), probe)
+    };
+    let encrypted = |name: &str, shape, operation: OneOperation| {
+        let probe = NodeProbe { operation, encrypted: true };
+        case(format!("ethermem node, {name}, encrypted"), Some(udp_name(shape, 1)), probe)
     };
     cases.extend([
         node("read 64 B", (64, 64), OneOperation::Read(64)),
         node("read 4096 B", (64, 4096), OneOperation::Read(4096)),
         node("write 64 B", (64, 64), OneOperation::Write(64)),
         node("fetch-and-add", (64, 64), OneOperation::FetchAndAdd),
+        encrypted("read 64 B", (64, 64), OneOperation::Read(64)),
+        encrypted("read 4096 B", (64, 4096), OneOperation::Read(4096)),
+        encrypted("write 64 B", (64, 64), OneOperation::Write(64)),
     ]);
     for provider in ["tcp;ofi_rxm", "udp;ofi_rxd"] {
         cases.extend(libfabric(provider));

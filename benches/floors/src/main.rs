@@ -46,6 +46,8 @@ enum Command {
     ServeNode {
         #[arg(long)]
         cpu: usize,
+        #[arg(long)]
+        encrypted: bool,
     },
 }
 
@@ -86,8 +88,8 @@ fn main() -> ExitCode {
         Command::ServeUdp { exchange, cpu } => {
             probes::udp::serve(exchange, cpu).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
-        Command::ServeNode { cpu } => {
-            probes::node::serve(cpu).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        Command::ServeNode { cpu, encrypted } => {
+            probes::node::serve(cpu, encrypted).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
     };
     done.unwrap_or_else(|error| {

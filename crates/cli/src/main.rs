@@ -11,6 +11,7 @@ mod fabrics;
 mod failure;
 mod folder;
 mod interrupt;
+mod keygen;
 mod kv;
 mod latency;
 mod node;
@@ -58,6 +59,8 @@ enum Command {
     Workload(workload::Command),
     /// Serve this machine's memory to others
     Node(node::Arguments),
+    /// Make a key for a tenant of a memory node
+    Keygen(keygen::Arguments),
     /// Run the hardware itself, compiled to a program
     #[command(subcommand)]
     Rtl(rtl::Command),
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Workload(command) => workload::run(&command),
         Command::Node(arguments) => node::run(&arguments),
+        Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Rtl(command) => rtl::run(&command),
         Command::Fabrics(arguments) => fabrics::run(&arguments),
         Command::Bench(command) => bench::run(&command),

@@ -2,18 +2,23 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use ethermem_clio::memory::PageSize;
-use ethermem_node::{NodeOptions, StartError};
+use ethermem_clio::node::Quota;
+use ethermem_node::{NodeOptions, StartError, TenantOptions};
+use ethermem_udp::seal::KeyFile;
 use ethermem_units::Bytes;
 
 use crate::failure::Failure;
 use crate::interrupt;
 
-const EXAMPLES: &str = "Example:\n  \
+const EXAMPLES: &str = "Examples:\n  \
+    ethermem keygen --tenant 7 --out analytics.key\n  \
+    ethermem node --memory 64GiB --listen 0.0.0.0:7400 --key analytics.key\n  \
     ethermem node --memory 64MiB --listen 127.0.0.1:7400 --insecure";
 
 #[derive(Args)]
@@ -31,6 +36,9 @@ pub(crate) struct Arguments {
     /// Neither authenticate nor encrypt; only loopback addresses are allowed then
     #[arg(long)]
     insecure: bool,
+    /// Serve the tenant whose key this is, made by `ethermem keygen`; may be repeated
+    #[arg(long, value_name = "FILE")]
+    key: Vec<PathBuf>,
     /// End a process that is not heard of for so many seconds, and take its memory back; without
     /// it, processes live until their clients end them
     #[arg(long, value_name = "SECONDS")]
@@ -65,17 +73,24 @@ impl From<Page> for PageSize {
     }
 }
 
+/// Without quotas, and named as its file.
+fn tenant(path: &Path) -> Result<TenantOptions, Failure> {
+    let key = KeyFile::read(path).map_err(Failure::input)?;
+    Ok(TenantOptions { name: path.display().to_string(), key, quota: Quota::UNLIMITED })
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = NodeOptions {
         memory: Bytes(arguments.memory.as_u64()),
         page: arguments.page.into(),
         listen: arguments.listen,
         insecure: arguments.insecure,
+        tenants: arguments.key.iter().map(|path| tenant(path)).collect::<Result<_, _>>()?,
         lease: arguments.lease_s.map(Duration::from_secs),
     };
     let started = ethermem_node::start(&options);
     let mut server = started.map_err(|error| match error {
-        StartError::NotSecure => Failure::input(format!("--insecure is missing: {error}")),
+        StartError::NotSecure => Failure::input(format!("--key or --insecure is missing: {error}")),
         error => Failure::input(error),
     })?;
     let address = server.address().map_err(Failure::input)?;
@@ -88,7 +103,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (node, outside) = (server.node().counters(), server.counters());
     eprintln!(
         "ended: {} requests in {} datagrams, {} executed, {} repeated, {} busy, {} expired; \
-         dropped: {} malformed, {} of another protection, {} answers",
+         dropped: {} malformed, {} of another protection, {} of another key, {} of no tenant, \
+         {} copies, {} answers",
         node.requests,
         node.datagrams,
         node.executed,
@@ -97,6 +113,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         node.expired,
         node.dropped_malformed,
         node.dropped_protection,
+        node.dropped_corrupt,
+        node.dropped_tenant,
+        node.dropped_replayed,
         outside.answers_dropped,
     );
     Ok(())

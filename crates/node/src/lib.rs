@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
 use ethermem_clio::node::{Node, NodeConfig, NodeConfigError, Quota};
-use ethermem_udp::Server;
+use ethermem_udp::seal::{KeyFile, NodeSeal, SENDERS};
+use ethermem_udp::{Protect, Server};
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Epoch, Protection, SenderId, TenantId};
 use thiserror::Error;
@@ -25,8 +26,19 @@ const KEEP: Ns = Ns(5_000_000_000);
 const READY_BYTES: u64 = 64 << 20;
 const READY_PAGES_MAX: u64 = 1024;
 
+/// Who may use a memory node, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantOptions {
+    /// What people call it.
+    pub name: String,
+    /// Its number and key.
+    pub key: KeyFile,
+    /// What it may have.
+    pub quota: Quota,
+}
+
 /// What a memory node is to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeOptions {
     /// What it serves.
     pub memory: Bytes,
@@ -36,6 +48,8 @@ pub struct NodeOptions {
     pub listen: SocketAddr,
     /// Without authentication and encryption: for this machine alone.
     pub insecure: bool,
+    /// Who may use it; nobody is named when it is insecure.
+    pub tenants: Vec<TenantOptions>,
     /// How long a process lives without a word of its client; `None` is for ever.
     pub lease: Option<Duration>,
 }
@@ -45,10 +59,23 @@ pub struct NodeOptions {
 pub enum StartError {
     /// Datagrams are not encrypted.
     #[error(
-        "datagrams are neither authenticated nor encrypted, so somebody must say that this is \
-         meant; loopback addresses alone are allowed then"
+        "without a tenant's key, datagrams are neither authenticated nor encrypted, so somebody \
+         must say that this is meant; loopback addresses alone are allowed then"
     )]
     NotSecure,
+    /// Keys would look as if they protected something.
+    #[error("keys of {0} tenants, and no encryption: allowed is either")]
+    KeysUnused(usize),
+    /// Whose key counts?
+    #[error("tenant {number}: is the key of {one:?} and of {other:?}; allowed is one key for each")]
+    SameTenant {
+        /// The number that both key files name.
+        number: u16,
+        /// The one.
+        one: String,
+        /// The other.
+        other: String,
+    },
     /// Others could reach it.
     #[error("{0}: without encryption, allowed are loopback addresses (127.0.0.0/8 and [::1])")]
     NotLoopback(SocketAddr),
@@ -76,24 +103,60 @@ pub enum StartError {
 /// # Errors
 /// [`StartError`].
 pub fn start(options: &NodeOptions) -> Result<Server<Vec<u8>>, StartError> {
-    if !options.insecure {
-        return Err(StartError::NotSecure);
-    }
-    if !options.listen.ip().is_loopback() {
-        return Err(StartError::NotLoopback(options.listen));
-    }
+    check_security(options)?;
     let asked = options.memory.0;
     if let Some(available) = available_bytes().filter(|available| asked > *available) {
         return Err(StartError::Memory { asked, available });
     }
     let config = config(options)?;
+    let protect = protect(options, config.sender)?;
     let node = Node::new(config, vec![0; asked as usize])?;
-    Server::bind(node, options.listen).map_err(|error| StartError::Socket(options.listen, error))
+    let bound = Server::bind(node, protect, options.listen);
+    bound.map_err(|error| StartError::Socket(options.listen, error))
+}
+
+fn check_security(options: &NodeOptions) -> Result<(), StartError> {
+    let tenants = &options.tenants;
+    if !options.insecure {
+        if tenants.is_empty() {
+            return Err(StartError::NotSecure);
+        }
+        for (at, other) in tenants.iter().enumerate() {
+            let same = |one: &&TenantOptions| one.key.tenant == other.key.tenant;
+            if let Some(one) = tenants[..at].iter().find(same) {
+                let (number, other) = (other.key.tenant.0, other.name.clone());
+                return Err(StartError::SameTenant { number, one: one.name.clone(), other });
+            }
+        }
+        return Ok(());
+    }
+    if !tenants.is_empty() {
+        return Err(StartError::KeysUnused(tenants.len()));
+    }
+    if !options.listen.ip().is_loopback() {
+        return Err(StartError::NotLoopback(options.listen));
+    }
+    Ok(())
+}
+
+fn protect(options: &NodeOptions, node: SenderId) -> Result<Protect, StartError> {
+    if options.insecure {
+        return Ok(Protect::Node);
+    }
+    let keys: Vec<_> =
+        options.tenants.iter().map(|tenant| (tenant.key.tenant, tenant.key.key.clone())).collect();
+    Ok(Protect::Seal(Box::new(NodeSeal::new(&keys, node, [random()?, random()?], SENDERS))))
 }
 
 fn config(options: &NodeOptions) -> Result<NodeConfig, StartError> {
     let ready = READY_BYTES.min(options.memory.0 / 2) / options.page.bytes();
     let lease = options.lease.map_or(u64::MAX, |lease| lease.as_nanos() as u64);
+    let (protection, tenants) = if options.insecure {
+        (Protection::Carrier, vec![(TenantId(0), Quota::UNLIMITED)])
+    } else {
+        let quota = |tenant: &TenantOptions| (tenant.key.tenant, tenant.quota);
+        (Protection::Gcm, options.tenants.iter().map(quota).collect())
+    };
     Ok(NodeConfig {
         memory: MemoryConfig {
             memory: options.memory,
@@ -105,14 +168,14 @@ fn config(options: &NodeOptions) -> Result<NodeConfig, StartError> {
         // Any but the number that means "not known".
         epoch: Epoch(random()? as u32 | 1),
         sender: SenderId(random()?),
-        protection: Protection::Carrier,
+        protection,
         data_bytes_max: DATA_BYTES_MAX,
         processes_max: PROCESSES_MAX,
         recent_requests: RECENT_REQUESTS,
         lifetime_max: LIFETIME_MAX,
         keep: KEEP,
         lease: Ns(lease),
-        tenants: vec![(TenantId(0), Quota::UNLIMITED)],
+        tenants,
     })
 }
 
@@ -140,6 +203,7 @@ mod tests {
             page: PageSize::Kib4,
             listen: "127.0.0.1:0".parse().expect("an address"),
             insecure: true,
+            tenants: Vec::new(),
             lease: None,
         }
     }
@@ -151,11 +215,29 @@ mod tests {
     #[test]
     fn nothing_is_served_in_clear_but_to_this_machine() {
         let secure = NodeOptions { insecure: false, ..options() };
-        assert!(refused(&secure).starts_with("datagrams are neither authenticated"));
+        assert!(refused(&secure).starts_with("without a tenant's key"));
         for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7400"] {
             let open = NodeOptions { listen: listen.parse().expect("an address"), ..options() };
             assert!(refused(&open).starts_with(listen), "{listen}");
         }
+    }
+
+    #[test]
+    fn with_a_key_it_is_served_anywhere_and_never_in_clear() {
+        let tenant = |name: &str, number| TenantOptions {
+            name: name.to_owned(),
+            key: KeyFile::generate(TenantId(number)).expect("there is randomness"),
+            quota: Quota::UNLIMITED,
+        };
+        let listen = "0.0.0.0:0".parse().expect("an address");
+        let tenants = vec![tenant("one", 3), tenant("two", 4)];
+        let secure = NodeOptions { insecure: false, tenants, listen, ..options() };
+        assert!(start(&secure).is_ok());
+        let both = NodeOptions { insecure: true, ..secure.clone() };
+        assert_eq!(refused(&both), "keys of 2 tenants, and no encryption: allowed is either");
+        let mut same = secure;
+        same.tenants.push(tenant("three", 3));
+        assert!(refused(&same).contains("tenant 3: is the key of \"one\" and of \"three\""));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use ethermem_clio::node::Node;
 use ethermem_units::Ns;
 
+use crate::seal::NodeSeal;
 use crate::socket::{self, DATAGRAM_BYTES_MAX};
 
 /// Memory that is made ready for page faults at a time: some microseconds of work.
@@ -26,9 +27,18 @@ pub struct ServerCounters {
     pub sleeps: u64,
 }
 
+/// How a node's datagrams are protected.
+pub enum Protect {
+    /// As the node checks them by itself: for datagrams that do not leave the machine.
+    Node,
+    /// By encryption.
+    Seal(Box<NodeSeal>),
+}
+
 /// A memory node and the socket it answers on. One thread: the node's fast path takes no lock.
 pub struct Server<B> {
     node: Node<B>,
+    protect: Protect,
     socket: UdpSocket,
     started: Instant,
     counters: ServerCounters,
@@ -39,10 +49,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     ///
     /// # Errors
     /// Those of the socket.
-    pub fn bind(node: Node<B>, address: SocketAddr) -> io::Result<Server<B>> {
+    pub fn bind(node: Node<B>, protect: Protect, address: SocketAddr) -> io::Result<Server<B>> {
         let socket = socket::bind(address)?;
         let counters = ServerCounters::default();
-        Ok(Server { node, socket, started: Instant::now(), counters })
+        Ok(Server { node, protect, socket, started: Instant::now(), counters })
     }
 
     /// Where it is reached.
@@ -102,7 +112,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             }
             Err(error) => return Err(error),
         };
-        let bytes = self.node.on_datagram(self.now(), &datagram[..bytes], answer);
+        let (now, datagram) = (self.now(), &mut datagram[..bytes]);
+        let bytes = match &mut self.protect {
+            Protect::Node => self.node.on_datagram(now, datagram, answer),
+            Protect::Seal(seal) => self.node.on_sealed(now, datagram, answer, &mut **seal),
+        };
         // Whatever the socket has against an answer, it is as if the network had lost it.
         if bytes > 0 && self.socket.send_to(&answer[..bytes], from).is_err() {
             self.counters.answers_dropped += 1;

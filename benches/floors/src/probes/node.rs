@@ -8,7 +8,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ethermem_clio::memory::PageSize;
-use ethermem_node::NodeOptions;
+use ethermem_clio::node::Quota;
+use ethermem_node::{NodeOptions, TenantOptions};
+use ethermem_udp::seal::{ClientSeal, KeyFile, TenantKey};
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{
@@ -26,6 +28,7 @@ const MEMORY_BYTES: u64 = 16 << 20;
 const REGION_BYTES: u64 = 1 << 20;
 /// How long a datagram counts: results are kept as long, and must find room.
 const LIFE: Ns = Ns(5_000_000);
+const TENANT: TenantId = TenantId(1);
 
 /// One operation at a time.
 #[derive(Clone, Copy, Debug)]
@@ -35,18 +38,25 @@ pub(crate) enum OneOperation {
     FetchAndAdd,
 }
 
-impl Probe for OneOperation {
+/// One operation of a node, in clear or encrypted at both ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeProbe {
+    pub(crate) operation: OneOperation,
+    pub(crate) encrypted: bool,
+}
+
+impl Probe for NodeProbe {
     fn round(&self, cpus: Cpus, count: u32) -> Result<Round, ProbeError> {
-        let (_server, address) = start_server(cpus.server)?;
+        let (_server, address) = start_server(cpus.server, self.encrypted)?;
         let _pinned = Pinned::on(cpus.client)?;
-        let mut speaker = Speaker::connect(address)?;
+        let mut speaker = Speaker::connect(address, self.encrypted)?;
         let data = vec![7; DATAGRAM_BYTES_MAX];
         let (first, warm) = (speaker.region, count / 10);
         let mut samples = Samples::new();
         for at in 0..count + warm {
             // A quarter of a page on, as a program that walks its memory.
             let address = first + u64::from(at) * 1024 % (REGION_BYTES - 8192);
-            let request = match *self {
+            let request = match self.operation {
                 OneOperation::Read(bytes) => Request::Read { address, bytes: bytes.into() },
                 OneOperation::Write(bytes) => {
                     Request::Write { address, data: &data[..usize::from(bytes)] }
@@ -69,9 +79,10 @@ impl Probe for OneOperation {
     }
 }
 
-fn start_server(cpu: usize) -> Result<(Server, SocketAddr), ProbeError> {
+fn start_server(cpu: usize, encrypted: bool) -> Result<(Server, SocketAddr), ProbeError> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["serve-node", "--cpu", &cpu.to_string()]);
+    command.args(encrypted.then_some("--encrypted"));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut server = Server::start(&mut command, cpu)?;
     let mut line = String::new();
@@ -83,14 +94,15 @@ fn start_server(cpu: usize) -> Result<(Server, SocketAddr), ProbeError> {
 }
 
 /// The other end, which never sleeps, until its parent ends.
-pub(crate) fn serve(cpu: usize) -> Result<(), ProbeError> {
+pub(crate) fn serve(cpu: usize, encrypted: bool) -> Result<(), ProbeError> {
     set_pdeathsig(Signal::SIGKILL)?;
     pin(cpu)?;
     let options = NodeOptions {
         memory: Bytes(MEMORY_BYTES),
         page: PageSize::Kib4,
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        insecure: true,
+        insecure: !encrypted,
+        tenants: if encrypted { vec![tenant()] } else { Vec::new() },
         lease: None,
     };
     let started = ethermem_node::start(&options);
@@ -101,8 +113,15 @@ pub(crate) fn serve(cpu: usize) -> Result<(), ProbeError> {
     server.run(Duration::MAX, &AtomicBool::new(false)).map_err(Into::into)
 }
 
+/// Both ends are this program's, and end with the round: what the key is changes nothing.
+fn tenant() -> TenantOptions {
+    let key = KeyFile { tenant: TENANT, key: TenantKey([1; 32]) };
+    TenantOptions { name: "floors".to_owned(), key, quota: Quota::UNLIMITED }
+}
+
 struct Speaker {
     socket: UdpSocket,
+    seal: Option<ClientSeal>,
     envelope: Envelope,
     process: ProcessId,
     region: u64,
@@ -113,22 +132,25 @@ struct Speaker {
 
 impl Speaker {
     /// With a process and memory of its own.
-    fn connect(address: SocketAddr) -> Result<Speaker, ProbeError> {
+    fn connect(address: SocketAddr, encrypted: bool) -> Result<Speaker, ProbeError> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.connect(address)?;
         socket.set_nonblocking(true)?;
+        // The node is started for it alone.
+        let sender = SenderId(1);
+        let seal = encrypted.then(|| ClientSeal::new(TENANT, &tenant().key.key, sender));
         let envelope = Envelope {
-            protection: Protection::Carrier,
-            tenant: TenantId(0),
+            protection: if encrypted { Protection::Gcm } else { Protection::Carrier },
+            tenant: if encrypted { TENANT } else { TenantId(0) },
             epoch: Epoch::UNKNOWN,
-            // The node is started for it alone.
-            sender: SenderId(1),
+            sender,
             sequence: 0,
             clock: Ns::ZERO,
         };
         let (datagram, answer) = (vec![0; DATAGRAM_BYTES_MAX], vec![0; DATAGRAM_BYTES_MAX]);
         let (process, region, last) = (ProcessId(0), 0, 0);
-        let mut speaker = Speaker { socket, envelope, process, region, last, datagram, answer };
+        let mut speaker =
+            Speaker { socket, seal, envelope, process, region, last, datagram, answer };
         speaker.envelope.epoch = speaker.ask(&Request::Hello, |reply| match reply {
             Reply::Facts(facts) => Some(facts.epoch),
             _ => None,
@@ -164,12 +186,21 @@ impl Speaker {
             let packet = packet.emit(&mut self.datagram[ENVELOPE_BYTES..]);
             let bytes = front.and_then(|front| Ok(front + packet?));
             let bytes = bytes.map_err(|error| ProbeError::Failed(error.to_string()))?;
+            let bytes = bytes + self.envelope.protection.trailer_bytes();
+            if let Some(seal) = &self.seal {
+                let sealed = seal.seal(&mut self.datagram[..bytes]);
+                sealed.map_err(|error| ProbeError::Failed(error.to_string()))?;
+            }
             self.socket.send(&self.datagram[..bytes])?;
             let bytes = poll(&self.socket, &mut self.answer, SILENCE_MAX)?;
             let wrong = |what: String| Err(ProbeError::Failed(format!("{body:?}: {what}")));
-            let sealed = match Envelope::open(&self.answer[..bytes]) {
-                Ok(sealed) => sealed,
-                Err(error) => return wrong(error.to_string()),
+            let answer = &mut self.answer[..bytes];
+            let opened = match &mut self.seal {
+                Some(seal) => seal.open(answer),
+                None => Envelope::open(answer).ok(),
+            };
+            let Some(sealed) = opened else {
+                return wrong("the answer is no datagram of the node".to_owned());
             };
             self.envelope.clock = sealed.envelope.clock.saturating_add(LIFE);
             let packets = &self.answer[sealed.packets];

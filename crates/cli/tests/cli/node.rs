@@ -6,9 +6,10 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use ethermem_udp::seal::{ClientSeal, KeyFile};
 use ethermem_wire::clio::{
-    ENVELOPE_BYTES, Envelope, Epoch, NodeFacts, ProcessId, Protection, Reply, Request, RequestId,
-    RequestPacket, ResponsePacket, SenderId, TenantId,
+    Envelope, Epoch, NodeFacts, ProcessId, Protection, Reply, Request, RequestId, RequestPacket,
+    ResponsePacket, SenderId, TenantId,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -23,8 +24,11 @@ struct Running {
 
 impl Running {
     fn start(arguments: &[&str]) -> Running {
-        let listen = ["node", "--listen", "127.0.0.1:0", "--insecure"];
-        let mut command = command(Path::new("."), &[&listen, arguments].concat());
+        Running::start_with(&[&["--listen", "127.0.0.1:0", "--insecure"], arguments].concat())
+    }
+
+    fn start_with(arguments: &[&str]) -> Running {
+        let mut command = command(Path::new("."), &[&["node"], arguments].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -34,18 +38,23 @@ impl Running {
 
     /// Asks it what it is.
     fn facts(&self) -> NodeFacts {
+        self.facts_by(None).expect("it answers")
+    }
+
+    /// The same with a key; `None` where no answer comes, or one that is not the node's.
+    fn facts_by(&self, key: Option<&KeyFile>) -> Option<NodeFacts> {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.connect(&self.address).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let mut datagram = [0; 256];
-        let envelope = Envelope {
-            protection: Protection::Carrier,
-            tenant: TenantId(0),
-            epoch: Epoch::UNKNOWN,
-            sender: SenderId(1),
-            sequence: 1,
-            clock: ethermem_units::Ns::ZERO,
-        };
+        socket.connect(self.address.replace("0.0.0.0", "127.0.0.1")).unwrap();
+        // Who has no answer to expect must not wait for long.
+        let patience = if key.is_none() { 20_000 } else { 2_000 };
+        socket.set_read_timeout(Some(Duration::from_millis(patience))).unwrap();
+        let tenant = key.map_or(TenantId(0), |key| key.tenant);
+        let sender = SenderId(socket.local_addr().unwrap().port().into());
+        let protection = key.map_or(Protection::Carrier, |_| Protection::Gcm);
+        let mut seal = key.map(|key| ClientSeal::new(tenant, &key.key, sender));
+        let clock = ethermem_units::Ns::ZERO;
+        let envelope =
+            Envelope { protection, tenant, epoch: Epoch::UNKNOWN, sender, sequence: 1, clock };
         let hello = RequestPacket {
             attempt: 0,
             process: ProcessId(0),
@@ -53,16 +62,26 @@ impl Running {
             acknowledged: RequestId::NONE,
             body: Request::Hello,
         };
+        let mut datagram = [0; 256];
         let front = envelope.emit(&mut datagram).unwrap();
-        let bytes = front + hello.emit(&mut datagram[front..]).unwrap();
+        let end = front + hello.emit(&mut datagram[front..]).unwrap();
+        let bytes = end + protection.trailer_bytes();
+        if let Some(seal) = &seal {
+            seal.seal(&mut datagram[..bytes]).unwrap();
+        }
         socket.send(&datagram[..bytes]).unwrap();
         let mut answer = [0; 1024];
-        let bytes = socket.recv(&mut answer).unwrap();
-        let sealed = Envelope::open(&answer[..bytes]).unwrap();
-        assert_eq!(sealed.packets, ENVELOPE_BYTES..bytes);
+        let answer = match socket.recv(&mut answer) {
+            Ok(bytes) => &mut answer[..bytes],
+            Err(_) => return None,
+        };
+        let sealed = match &mut seal {
+            Some(seal) => seal.open(answer)?,
+            None => Envelope::open(answer).unwrap(),
+        };
         let packet = ResponsePacket::packets(&answer[sealed.packets]).next().unwrap().unwrap();
         let Reply::Facts(facts) = packet.reply else { panic!("{packet:?}") };
-        facts
+        Some(facts)
     }
 
     /// Ends it as an operator does: its exit code and last words.
@@ -102,11 +121,45 @@ fn each_life_of_a_node_has_an_epoch_of_its_own() {
 }
 
 #[test]
+fn with_a_key_it_answers_whoever_has_it_anywhere_and_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let keygen = |name: &str, tenant: &str| {
+        let arguments = ["keygen", "--tenant", tenant, "--out", name];
+        let called = call(folder.path(), &arguments);
+        let said = (called.code, called.out.as_str(), called.err.as_str());
+        assert_eq!(said, (0, "", ""));
+        KeyFile::read(&folder.path().join(name)).unwrap()
+    };
+    let (good, other) = (keygen("good.key", "7"), keygen("other.key", "7"));
+    assert_eq!((good.tenant, good.key == other.key), (TenantId(7), false));
+    let key = folder.path().join("good.key");
+    let key = key.to_str().unwrap();
+    let node = Running::start_with(&["--memory", "1MiB", "--listen", "0.0.0.0:0", "--key", key]);
+    assert_eq!(node.facts_by(Some(&good)).expect("it answers").memory.0, 1 << 20);
+    assert_eq!(node.facts_by(Some(&other)), None);
+    let (code, words) = node.end();
+    assert_eq!(code, Some(0), "{words}");
+    assert!(words.contains("1 of another key"), "{words}");
+    // A key that is lost cannot be had again.
+    let again = call(folder.path(), &["keygen", "--out", "good.key"]);
+    assert_eq!(again.code, 2);
+    assert!(again.err.starts_with("error: good.key: is there already"), "{}", again.err);
+    assert_eq!(KeyFile::read(&folder.path().join("good.key")).unwrap(), good);
+    let printed = call(folder.path(), &["keygen"]);
+    assert_eq!(printed.code, 0);
+    assert!(printed.out.contains("\ntenant = 1\nkey_hex = \""), "{}", printed.out);
+    let twice = ["node", "--memory", "1MiB", "--key", "good.key", "--key", "other.key"];
+    let refused = call(folder.path(), &twice);
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("tenant 7: is the key of"), "{}", refused.err);
+}
+
+#[test]
 fn what_cannot_be_served_is_refused_in_a_line() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     for (arguments, says) in [
-        (&["--memory", "1MiB"][..], "--insecure is missing"),
+        (&["--memory", "1MiB"][..], "--key or --insecure is missing"),
         (&["--memory", "1MiB", "--insecure", "--listen", "0.0.0.0:0"], "loopback"),
         (&["--memory", "1000", "--insecure", "--listen", "127.0.0.1:0"], "whole pages of 64 KiB"),
         (&["--memory", "900TiB", "--insecure"], "are available"),

@@ -41,6 +41,8 @@ pub struct NodeCounters {
     pub dropped_malformed: u64,
     /// Datagrams whose check failed.
     pub dropped_corrupt: u64,
+    /// Encrypted datagrams that came a second time.
+    pub dropped_replayed: u64,
     /// Datagrams that are protected otherwise than the node wants.
     pub dropped_protection: u64,
     /// Datagrams of tenants that nobody knows.
@@ -72,7 +74,7 @@ pub struct Node<B> {
     pub(super) processes: Processes,
     pub(super) tenants: Tenants,
     recent: Recent,
-    counters: NodeCounters,
+    pub(super) counters: NodeCounters,
     sequence: u64,
 }
 
@@ -160,8 +162,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// A datagram with no check of its own, or with a CRC. Its answer is written into `answer`,
     /// which is as long as an answer may be, and its length is given; 0 is none.
     ///
-    /// What is protected by AES-GCM is opened and sealed by who has the keys, with
-    /// [`Node::on_packets`] between.
+    /// What is protected by AES-GCM goes to [`Node::on_sealed`].
     pub fn on_datagram(&mut self, now: Ns, datagram: &[u8], answer: &mut [u8]) -> usize {
         self.counters.datagrams += 1;
         let trailer = self.config.protection.trailer_bytes();

@@ -9,7 +9,9 @@ mod execute;
 mod machine;
 mod processes;
 mod recent;
+mod sealed;
 mod tenants;
 
 pub use config::{NodeConfig, NodeConfigError, Quota, RECENT_WAYS};
 pub use machine::{Busy, Node, NodeCounters};
+pub use sealed::{Seal, SealRefused};

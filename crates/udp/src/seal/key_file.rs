@@ -1,0 +1,167 @@
+//! A tenant's key as a file.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use ethermem_wire::clio::TenantId;
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::keys::{KEY_BYTES, TenantKey};
+
+/// A key, and whose it is. The same file is for the node and for the tenant's clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyFile {
+    /// Whose.
+    pub tenant: TenantId,
+    /// The key.
+    pub key: TenantKey,
+}
+
+/// Why there is no key.
+#[derive(Debug, Error)]
+pub enum KeyFileError {
+    /// It cannot be read or written.
+    #[error("{0}: {1}")]
+    File(PathBuf, io::Error),
+    /// Writing would lose what is there.
+    #[error("{0}: is there already, and a key that is lost cannot be had again")]
+    Exists(PathBuf),
+    /// Everybody on the machine could be the tenant.
+    #[error("{0}: mode {1:04o} lets everybody read the key: allowed is none for others, as 0600")]
+    Open(PathBuf, u32),
+    /// It is no key file.
+    #[error("{0}: {1}")]
+    Malformed(PathBuf, String),
+    /// There is no randomness.
+    #[error("no random numbers from the system: {0}")]
+    Random(getrandom::Error),
+}
+
+/// Longer is no key file.
+const BYTES_MAX: u64 = 4096;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    tenant: u16,
+    key_hex: String,
+}
+
+impl KeyFile {
+    /// A new key from the system's random numbers.
+    ///
+    /// # Errors
+    /// [`KeyFileError::Random`].
+    pub fn generate(tenant: TenantId) -> Result<KeyFile, KeyFileError> {
+        let mut key = [0; KEY_BYTES];
+        getrandom::fill(&mut key).map_err(KeyFileError::Random)?;
+        Ok(KeyFile { tenant, key: TenantKey(key) })
+    }
+
+    /// What the file says.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let (tenant, key) = (self.tenant.0, hex::encode(self.key.0));
+        format!(
+            "# A key of an ethermem memory node. Whoever has it is the tenant.\n\
+             tenant = {tenant}\nkey_hex = \"{key}\"\n"
+        )
+    }
+
+    /// Writes a file that its owner alone may read. One that is there stays.
+    ///
+    /// # Errors
+    /// [`KeyFileError`].
+    pub fn write(&self, path: &Path) -> Result<(), KeyFileError> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::AlreadyExists => KeyFileError::Exists(path.to_owned()),
+            _ => KeyFileError::File(path.to_owned(), error),
+        };
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed)?;
+        let written = file.write_all(self.text().as_bytes()).and_then(|()| file.sync_all());
+        written.map_err(|error| {
+            // Half a key is worse than none; that it cannot go either is not worth another error.
+            let _ = std::fs::remove_file(path);
+            KeyFileError::File(path.to_owned(), error)
+        })
+    }
+
+    /// Reads a key.
+    ///
+    /// # Errors
+    /// [`KeyFileError`].
+    pub fn read(path: &Path) -> Result<KeyFile, KeyFileError> {
+        let failed = |error| KeyFileError::File(path.to_owned(), error);
+        let file = File::open(path).map_err(failed)?;
+        let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
+        if mode & 0o007 != 0 {
+            return Err(KeyFileError::Open(path.to_owned(), mode));
+        }
+        let mut text = String::new();
+        file.take(BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
+        KeyFile::parse(&text).map_err(|what| KeyFileError::Malformed(path.to_owned(), what))
+    }
+
+    /// The error never quotes the text: it may be a key.
+    fn parse(text: &str) -> Result<KeyFile, String> {
+        let what = "it is no key file: allowed are tenant (0 to 65535) and key_hex (64 digits)";
+        let text: Text = toml::from_str(text).map_err(|_| what.to_owned())?;
+        let mut key = [0; KEY_BYTES];
+        let decoded = hex::decode_to_slice(&text.key_hex, &mut key);
+        decoded.map_err(|_| format!("key_hex: allowed are {} hex digits", 2 * KEY_BYTES))?;
+        Ok(KeyFile { tenant: TenantId(text.tenant), key: TenantKey(key) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_comes_back_from_its_file_and_no_file_is_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tenant.key");
+        let made = KeyFile::generate(TenantId(7)).unwrap();
+        made.write(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(KeyFile::read(&path).unwrap(), made);
+        let other = KeyFile::generate(TenantId(7)).unwrap();
+        assert_ne!(other.key, made.key);
+        assert!(matches!(other.write(&path), Err(KeyFileError::Exists(_))));
+        assert_eq!(KeyFile::read(&path).unwrap(), made);
+        assert!(!format!("{made:?}").contains(&hex::encode(made.key.0)));
+    }
+
+    #[test]
+    fn a_file_that_is_no_key_is_refused_with_what_is_allowed_and_never_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bad.key");
+        let digits = "ab".repeat(KEY_BYTES);
+        for text in [
+            String::new(),
+            digits.clone(),
+            format!("tenant = 70000\nkey_hex = \"{digits}\"\n"),
+            format!("tenant = 1\nkey_hex = \"{}\"\n", &digits[2..]),
+            format!("tenant = 1\nkey_hex = \"{}\"\n", digits.replace('a', "x")),
+            format!("tenant = 1\nkey_hex = \"{digits}\"\nmode = 3\n"),
+        ] {
+            std::fs::write(&path, &text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            let refused = KeyFile::read(&path).unwrap_err().to_string();
+            assert!(refused.contains("bad.key") && refused.contains("allowed"), "{refused}");
+            assert!(!refused.contains("abab") && !refused.contains("xbxb"), "{refused}");
+        }
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o604)).unwrap();
+        assert!(matches!(KeyFile::read(&path), Err(KeyFileError::Open(_, 0o604))));
+        let missing = KeyFile::read(&folder.path().join("none.key")).unwrap_err();
+        assert!(missing.to_string().contains("none.key"));
+    }
+}

@@ -1,0 +1,90 @@
+//! Which of a sender's datagrams have come (the window of IPsec, RFC 4303 section 3.4.3).
+
+/// Datagrams that may overtake one and still leave it good.
+const BITS: u64 = 1024;
+const WORDS: usize = (BITS / 64) as usize;
+
+/// The last numbers that came.
+#[derive(Clone, Debug)]
+pub(super) struct ReplayWindow {
+    highest: u64,
+    /// The number `n` at bit `n % BITS`, for the numbers up to the highest.
+    seen: [u64; WORDS],
+}
+
+impl ReplayWindow {
+    /// Before the first.
+    pub(super) const EMPTY: ReplayWindow = ReplayWindow { highest: 0, seen: [0; WORDS] };
+
+    /// Whether a number has not come, and is not too old to tell.
+    pub(super) fn is_new(&self, number: u64) -> bool {
+        if number > self.highest {
+            return true;
+        }
+        self.highest - number < BITS && self.seen[word(number)] & bit(number) == 0
+    }
+
+    /// A number that [`ReplayWindow::is_new`] has come, and was verified.
+    pub(super) fn came(&mut self, number: u64) {
+        if number > self.highest {
+            let passed = number - self.highest;
+            if passed >= BITS {
+                self.seen = [0; WORDS];
+            } else {
+                for skipped in self.highest + 1..number {
+                    self.seen[word(skipped)] &= !bit(skipped);
+                }
+            }
+            self.highest = number;
+        }
+        self.seen[word(number)] |= bit(number);
+    }
+}
+
+fn word(number: u64) -> usize {
+    (number / 64) as usize % WORDS
+}
+
+fn bit(number: u64) -> u64 {
+    1 << (number % 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn each_number_is_good_once_and_the_first_may_be_any() {
+        for first in [0, 1, 5, u64::MAX] {
+            let mut window = ReplayWindow::EMPTY;
+            assert!(window.is_new(first));
+            window.came(first);
+            assert!(!window.is_new(first), "{first}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_set_of_the_last_numbers(
+            steps in prop::collection::vec((0_u64..2500, any::<bool>()), 1..400),
+        ) {
+            let (mut window, mut came) = (ReplayWindow::EMPTY, BTreeSet::new());
+            let mut base = 0;
+            for (step, forward) in steps {
+                let number = if forward { base + step } else { base.saturating_sub(step) };
+                let highest = came.last().copied().unwrap_or(0);
+                let new = !came.contains(&number) && (number > highest || highest - number < BITS);
+                prop_assert_eq!(window.is_new(number), new, "{} after {}", number, highest);
+                if new {
+                    window.came(number);
+                    came.insert(number);
+                }
+                base = base.max(number);
+            }
+        }
+    }
+}
