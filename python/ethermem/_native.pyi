@@ -20,15 +20,20 @@ __all__ = [
     "NodeError",
     "NotHeldError",
     "OffloadError",
+    "OwnerDiedError",
     "Pending",
     "Pool",
     "PoolError",
+    "ProcessEndedError",
+    "RefusedError",
     "Region",
+    "RestartedError",
     "Stop",
     "Sweep",
     "Tasks",
     "Thread",
     "UnmappedError",
+    "UnreachableError",
     "run_task",
     "simulate",
 ]
@@ -56,6 +61,11 @@ class NotHeldError(PoolError): ...
 class NodeError(PoolError): ...
 class OffloadError(PoolError): ...
 class LostError(PoolError): ...
+class OwnerDiedError(PoolError): ...
+class ProcessEndedError(PoolError): ...
+class RefusedError(PoolError): ...
+class RestartedError(PoolError): ...
+class UnreachableError(PoolError): ...
 
 @final
 class Pending(Generic[_T_co]):

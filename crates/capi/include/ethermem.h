@@ -135,6 +135,26 @@ typedef enum ethermem_status {
      * A defect of ethermem.
      */
     ETHERMEM_STATUS_INTERNAL = 19,
+    /**
+     * The memory node is not there, or does not answer.
+     */
+    ETHERMEM_STATUS_UNREACHABLE = 20,
+    /**
+     * The lock is this thread's, and whoever had it died: what it guards may be half changed.
+     */
+    ETHERMEM_STATUS_OWNER_DIED = 21,
+    /**
+     * The memory node was started anew: all that was on it is gone.
+     */
+    ETHERMEM_STATUS_RESTARTED = 22,
+    /**
+     * The process is no more, and its memory is gone.
+     */
+    ETHERMEM_STATUS_PROCESS_ENDED = 23,
+    /**
+     * The memory node refuses it, for a reason of its own.
+     */
+    ETHERMEM_STATUS_REFUSED = 24,
 } ethermem_status;
 
 /**

@@ -52,10 +52,20 @@ pub enum Status {
     Violated = 18,
     /// A defect of ethermem.
     Internal = 19,
+    /// The memory node is not there, or does not answer.
+    Unreachable = 20,
+    /// The lock is this thread's, and whoever had it died: what it guards may be half changed.
+    OwnerDied = 21,
+    /// The memory node was started anew: all that was on it is gone.
+    Restarted = 22,
+    /// The process is no more, and its memory is gone.
+    ProcessEnded = 23,
+    /// The memory node refuses it, for a reason of its own.
+    Refused = 24,
 }
 
 /// Every status with its text; its place is its number.
-const STATUSES: [(Status, &CStr); 20] = [
+const STATUSES: [(Status, &CStr); 25] = [
     (Status::Ok, c"done"),
     (Status::NullArgument, c"a pointer is null that must not be"),
     (Status::BadHandle, c"the handle is null, closed, already polled, or of another kind"),
@@ -76,6 +86,11 @@ const STATUSES: [(Status, &CStr); 20] = [
     (Status::Lost, c"lost by the fabric"),
     (Status::Violated, c"an invariant of the simulated fabric does not hold"),
     (Status::Internal, c"a defect of ethermem"),
+    (Status::Unreachable, c"the memory node is not there, or does not answer"),
+    (Status::OwnerDied, c"the lock is this thread's, and whoever had it died"),
+    (Status::Restarted, c"the memory node was started anew: what was on it is gone"),
+    (Status::ProcessEnded, c"the process is no more, and its memory is gone"),
+    (Status::Refused, c"the memory node refuses it"),
 ];
 
 /// Why a call failed.
@@ -105,6 +120,10 @@ impl From<Error> for Failure {
             Error::NoSuchOffload { .. } => Status::NoSuchOffload,
             Error::Offload { .. } => Status::Offload,
             Error::Lost => Status::Lost,
+            Error::OwnerDied { .. } => Status::OwnerDied,
+            Error::Restarted { .. } => Status::Restarted,
+            Error::ProcessEnded { .. } => Status::ProcessEnded,
+            Error::Refused { .. } => Status::Refused,
             Error::Violated { .. } => Status::Violated,
         };
         Failure::new(status, error.to_string())
@@ -113,7 +132,11 @@ impl From<Error> for Failure {
 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Failure {
-        Failure::new(Status::BadUrl, error.to_string())
+        let status = match error {
+            OpenError::Unreachable { .. } => Status::Unreachable,
+            _ => Status::BadUrl,
+        };
+        Failure::new(status, error.to_string())
     }
 }
 
@@ -161,7 +184,9 @@ pub extern "C" fn rstatus_text(status: u32) -> *const c_char {
 /// Whether the same operation may be done if it is tried again.
 #[unsafe(no_mangle)]
 pub extern "C" fn rretryable(status: u32) -> bool {
-    [Status::Full, Status::Lost].iter().any(|&retryable| retryable as u32 == status)
+    [Status::Full, Status::Lost, Status::Unreachable]
+        .iter()
+        .any(|&retryable| retryable as u32 == status)
 }
 
 /// The library's version. Never null, good for ever.

@@ -4,6 +4,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use crate::address::ProcessId;
+use crate::error::Error;
 use crate::order::{Sequence, Touched, Tracker};
 use crate::world::{Asker, Op, OpId, Outcome, Progress, Reply, World};
 
@@ -71,9 +72,22 @@ impl Core {
         }
     }
 
-    pub(crate) fn new_process(&mut self) -> ProcessId {
+    pub(crate) fn new_process(&mut self) -> Result<ProcessId, Error> {
         self.processes += 1;
-        ProcessId(self.processes)
+        self.world.new_process(ProcessId(self.processes))
+    }
+
+    /// What a lock says that the thread holds.
+    pub(crate) fn lock_word(&self, thread: ThreadId) -> u64 {
+        self.world.lock_word(self.threads[thread].asker.process, thread)
+    }
+
+    /// Does what is due whether or not anybody waits.
+    pub(crate) fn tend(&mut self) {
+        if self.world.tend() {
+            // What ends is kept for who asked.
+            let _ = self.progress();
+        }
     }
 
     pub(crate) fn new_thread(&mut self, asker: Asker) -> ThreadId {

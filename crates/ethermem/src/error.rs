@@ -2,7 +2,7 @@
 
 use crate::address::{Address, Permissions};
 
-/// Why a URL opens no pool. A retry cannot help.
+/// Why a URL opens no pool. A retry cannot help, but where a node is not reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// There is no `scheme:`.
@@ -37,6 +37,12 @@ pub enum OpenError {
         /// What was given.
         found: String,
     },
+    /// Behind `udp:` stands no node.
+    #[error("`udp:{found}`: allowed are udp://HOST:PORT and udp://[IPV6]:PORT, port 1 to 65535")]
+    NoNode {
+        /// What was given.
+        found: String,
+    },
     /// The scheme has no such parameter.
     #[error("parameter `{name}`: allowed are {allowed}")]
     UnknownParameter {
@@ -57,6 +63,14 @@ pub enum OpenError {
     #[error("{problem}")]
     NotAllowed {
         /// The key of a scenario that a parameter stands for, what was found, what is allowed.
+        problem: String,
+    },
+    /// The memory node is not there, or does not answer. A retry may help.
+    #[error("{node}: {problem}")]
+    Unreachable {
+        /// Where it should be.
+        node: String,
+        /// What was found.
         problem: String,
     },
 }
@@ -145,6 +159,34 @@ pub enum Error {
     /// atomic was is not known.
     #[error("lost by the fabric")]
     Lost,
+    /// The lock is this thread's, but whoever had it died: what it guards may be half changed. Put
+    /// that right, or unlock.
+    #[error("the lock at {address} is this thread's; who held it died")]
+    OwnerDied {
+        /// Where.
+        address: Address,
+    },
+    /// The memory node was started anew: all that was on it is gone, and the process too. New
+    /// threads of the pool are of its new life.
+    #[error("{node} was started anew: what was on it is gone")]
+    Restarted {
+        /// Which.
+        node: String,
+    },
+    /// The process is no more, and its memory is gone: its lease was over, or its pool was closed.
+    #[error("{node} has ended the process: its lease was over, or its pool was closed")]
+    ProcessEnded {
+        /// Which node.
+        node: String,
+    },
+    /// The memory node refuses it, for a reason of its own.
+    #[error("{node}: {problem}")]
+    Refused {
+        /// Which.
+        node: String,
+        /// Its reason.
+        problem: String,
+    },
     /// An invariant of the simulated fabric does not hold: what it did cannot be trusted.
     #[error("invariant violated: {what}")]
     Violated {

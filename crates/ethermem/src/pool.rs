@@ -6,12 +6,13 @@ use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use ethermem_sim::Kind;
 use ethermem_sim::workload::LinkBlocks;
+use ethermem_udp::Sleeper;
 use ethermem_units::Ps;
 use futures_executor::{LocalPool, LocalSpawner};
 use futures_util::task::LocalSpawnExt;
@@ -21,10 +22,13 @@ use crate::error::{Error, OpenError};
 use crate::node::{Offload, Offloads};
 use crate::thread::Thread;
 use crate::url::{self, Place};
-use crate::world::{Asker, Local, Sim, World};
+use crate::world::{Asker, Local, Sim, Udp, World};
 
 /// Shortest rest for which the machine's thread is put to sleep: below it others are let go first.
 const SLEEP_MIN: Duration = Duration::from_micros(20);
+
+/// How often a network is looked after while no thread of the machine waits for it.
+const TEND_EVERY: Duration = Duration::from_millis(10);
 
 /// How often a machine thread goes on without rest before it lets others to the pool.
 const PASSES_EACH_YIELD: u32 = 64;
@@ -35,13 +39,35 @@ thread_local! {
 
 /// A pool's state, shared by all that use it.
 #[derive(Clone)]
-pub(crate) struct Shared(Arc<Mutex<Core>>);
+pub(crate) struct Shared {
+    core: Arc<Mutex<Core>>,
+    /// What to sleep on, where that is better than to sleep.
+    sleeper: Option<Sleeper>,
+}
 
 impl Shared {
+    fn new(core: Core, sleeper: Option<Sleeper>) -> Shared {
+        Shared { core: Arc::new(Mutex::new(core)), sleeper }
+    }
+
+    /// Looks after the network now and then, until nobody uses the pool any more.
+    fn tend(&self) -> Result<(), OpenError> {
+        let (core, sleeper) = (Arc::downgrade(&self.core), self.sleeper.clone());
+        let tend = move || {
+            while let Some(core) = Weak::upgrade(&core) {
+                Shared { core, sleeper: sleeper.clone() }.with(Core::tend);
+                std::thread::sleep(TEND_EVERY);
+            }
+        };
+        let started = std::thread::Builder::new().name("ethermem-tend".to_owned()).spawn(tend);
+        let failed = |error| OpenError::NotAllowed { problem: format!("no thread: {error}") };
+        started.map(drop).map_err(failed)
+    }
+
     /// Does something to the pool. Tasks are woken when it is free again.
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Core) -> R) -> R {
-        let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
         let result = act(&mut core);
         if core.has_woken() {
             let woken = core.take_woken();
@@ -87,7 +113,10 @@ impl Shared {
                 } else if rest < SLEEP_MIN {
                     std::thread::yield_now();
                 } else {
-                    std::thread::sleep(rest);
+                    match &self.sleeper {
+                        Some(sleeper) => sleeper.sleep(rest),
+                        None => std::thread::sleep(rest),
+                    }
                 }
                 true
             }
@@ -123,14 +152,25 @@ impl Pool {
     /// Opens a pool.
     ///
     /// # Errors
-    /// [`OpenError`] with the part of the URL that is wrong, and what is allowed.
+    /// [`OpenError`] with the part of the URL that is wrong, and what is allowed; or that the
+    /// memory node is not there.
     pub fn open(url: &str) -> Result<Pool, OpenError> {
+        let mut sleeper = None;
         let world: Box<dyn World> = match url::parse(url)? {
             Place::Local { memory_bytes } => Box::new(Local::new(memory_bytes)),
             Place::Sim(config) => Box::new(Sim::new(&config)?),
+            Place::Udp(config) => {
+                let udp = Udp::open(&config)?;
+                sleeper = Some(udp.sleeper());
+                Box::new(udp)
+            }
         };
         let core = Core::new(world, Offloads::built_in());
-        Ok(Pool { shared: Shared(Arc::new(Mutex::new(core))), url: url.into() })
+        let shared = Shared::new(core, sleeper);
+        if shared.sleeper.is_some() {
+            shared.tend()?;
+        }
+        Ok(Pool { shared, url: url.into() })
     }
 
     /// What it was opened by.
@@ -142,7 +182,7 @@ impl Pool {
     /// A new process's first thread, on the next of the compute nodes in turn.
     ///
     /// # Errors
-    /// None today; a pool over a network may refuse a process.
+    /// None but over a network, where the node may be away, or have no place for a process.
     pub fn thread(&self) -> Result<Thread, Error> {
         self.thread_on(self.next_compute())
     }
@@ -164,9 +204,9 @@ impl Pool {
             return Err(Error::NoSuchNode { node: compute, allowed });
         }
         let (process, id) = self.shared.with(|core| {
-            let process = core.new_process();
-            (process, core.new_thread(Asker { process, compute }))
-        });
+            let process = core.new_process()?;
+            Ok((process, core.new_thread(Asker { process, compute })))
+        })?;
         Ok(Thread::new(self.shared.clone(), id, process, compute))
     }
 
@@ -202,10 +242,11 @@ impl Pool {
     }
 
     /// Ends the traffic beside, and checks the invariants of a simulated fabric: bytes conserved,
-    /// nothing left behind. All operations must have ended; there is nothing to check elsewhere.
+    /// nothing left behind. Over a network, ends all processes of this pool, whose memory the node
+    /// takes back. All operations must have ended; there is nothing to do on `local:`.
     ///
     /// # Errors
-    /// [`Error::Violated`].
+    /// [`Error::Violated`]; [`Error::Lost`] when the node did not answer.
     pub fn close(self) -> Result<(), Error> {
         self.shared.with(|core| {
             while core.progress().is_ok() {}

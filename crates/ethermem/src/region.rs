@@ -82,7 +82,7 @@ impl Region {
         self.thread.share(region, with, permissions)
     }
 
-    /// Ends it. Only its owner may.
+    /// Ends it. Only its owner may; over a network others end their share by it.
     pub fn free(self) -> Pending<()> {
         self.thread.free(self.address, self.bytes)
     }

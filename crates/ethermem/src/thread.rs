@@ -207,8 +207,11 @@ impl Thread {
 
     /// Takes the lock that the word at `address` is, once nobody holds it. A word of 0 is a free
     /// lock.
+    ///
+    /// Over a network the word also says whose the lock is: one whose process has died is given to
+    /// the next, with [`Error::OwnerDied`], as a robust mutex is.
     pub fn lock(&self, address: Address) -> Pending<()> {
-        let op = Ok(Op::Lock { word: address, holder: self.holder() });
+        let op = Ok(Op::Lock { word: address, holder: self.lock_word() });
         self.submit(op, Convert::Plain(drop))
     }
 
@@ -218,7 +221,7 @@ impl Thread {
     /// [`Error::NotHeld`], and then nothing has changed.
     pub async fn unlock(&self, address: Address) -> Result<(), Error> {
         self.release().await?;
-        let holder = self.holder();
+        let holder = self.lock_word();
         let held = self.compare_and_swap(address, holder, 0).await?;
         if held == holder { Ok(()) } else { Err(Error::NotHeld { address }) }
     }
@@ -232,8 +235,8 @@ impl Thread {
     }
 
     /// What a lock that this thread holds says.
-    fn holder(&self) -> u64 {
-        self.id as u64 + 1
+    fn lock_word(&self) -> u64 {
+        self.shared.with(|core| core.lock_word(self.id))
     }
 
     /// Ends when all operations of this thread before have ended.
@@ -264,13 +267,14 @@ impl Thread {
             if at.memory() >= memories || at == Address::NULL {
                 return Err(Error::Unmapped { address: at, bytes: 1 });
             }
-            core.offloads.get(name)
+            if core.world.has_nodes() { core.offloads.get(name).map(Some) } else { Ok(None) }
         });
         let touches: Segments = SmallVec::from_slice(touches);
         let checked = if touches.is_empty() { Ok(0) } else { lengths(&touches) };
         let op = checked.and(found).map(|offload| Op::Offload {
             memory: at.memory(),
             touches,
+            name: name.to_owned(),
             offload,
             arguments: arguments.to_vec(),
         });

@@ -1,16 +1,21 @@
 //! What a URL asks for.
 
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
 use ethermem_sim::SourceError;
 use ethermem_sim::fabrics::{FABRIC_NAMES, find};
 use ethermem_sim::run::offered;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::WorkloadConfig;
+use ethermem_units::Bytes;
+use ethermem_wire::clio::TenantId;
 
 use crate::error::OpenError;
-use crate::world::SimConfig;
+use crate::world::{SimConfig, UdpConfig};
 
 /// How pools are named.
-const SCHEMES: &str = "local:, sim:FABRIC";
+const SCHEMES: &str = "local:, sim:FABRIC, udp://HOST:PORT";
 /// Bytes of all memory nodes together, unless said.
 const MEMORY_BYTES: u64 = 64 << 30;
 /// The DRAM of EDM's evaluation, which its latencies leave out (section 4.2.2).
@@ -18,6 +23,12 @@ const MEMORY_ACCESS: &str = "fabric.memory_access_ns=82";
 /// How long background traffic goes on: longer than anybody simulates, and within what a workload
 /// may take.
 const BACKGROUND_S: f64 = 36.0 * 3600.0;
+/// Of `udp:`, unless said.
+const WINDOW: u32 = 256;
+const INCAST_WINDOW: Bytes = Bytes(4 << 20);
+const GIVE_UP_AFTER: Duration = Duration::from_secs(2);
+const POLL_FOR: Duration = Duration::from_millis(1);
+const UDP_PARAMETERS: &str = "datagram_bytes, incast_bytes, poll_us, tenant, timeout_ms, window";
 /// Tables of a scenario whose keys may be given without them, in the order of the search.
 const TABLES: [&str; 3] = ["fabric", "workload", "run"];
 
@@ -25,6 +36,7 @@ const TABLES: [&str; 3] = ["fabric", "workload", "run"];
 pub(crate) enum Place {
     Local { memory_bytes: u64 },
     Sim(Box<SimConfig>),
+    Udp(UdpConfig),
 }
 
 /// `scheme:place?name=value&...`, its parts.
@@ -42,6 +54,7 @@ pub(crate) fn parse(url: &str) -> Result<Place, OpenError> {
     let parts = Parts { place, parameters };
     match scheme {
         "local" => local(&parts),
+        "udp" => udp(&parts).map(Place::Udp),
         "sim" => sim(&parts).map(|config| Place::Sim(Box::new(config))),
         _ => Err(OpenError::UnknownScheme { scheme: scheme.to_owned(), allowed: SCHEMES }),
     }
@@ -59,6 +72,46 @@ fn local(parts: &Parts<'_>) -> Result<Place, OpenError> {
         }
     }
     Ok(Place::Local { memory_bytes })
+}
+
+fn udp(parts: &Parts<'_>) -> Result<UdpConfig, OpenError> {
+    let is_node = |node: &&str| {
+        let port = node.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+        port.is_some_and(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0))
+    };
+    let node = parts.place.strip_prefix("//").map(|node| node.strip_suffix('/').unwrap_or(node));
+    let no_node = || OpenError::NoNode { found: parts.place.to_owned() };
+    let node = node.filter(is_node).ok_or_else(no_node)?.to_owned();
+    let mut config = UdpConfig {
+        node,
+        tenant: TenantId(0),
+        datagram_bytes_max: None,
+        window: WINDOW,
+        incast_window: INCAST_WINDOW,
+        give_up_after: GIVE_UP_AFTER,
+        poll_for: POLL_FOR,
+    };
+    for (name, value) in &parts.parameters {
+        match name.as_str() {
+            "datagram_bytes" => {
+                config.datagram_bytes_max = Some(between(name, value, 256..=65_507)? as usize);
+            }
+            "incast_bytes" => {
+                config.incast_window = Bytes(between(name, value, 65_536..=1 << 40)?);
+            }
+            "poll_us" => {
+                config.poll_for = Duration::from_micros(between(name, value, 0..=60_000_000)?);
+            }
+            "tenant" => config.tenant = TenantId(between(name, value, 0..=65_535)? as u16),
+            // The node remembers requests for five seconds, and none is tried for longer.
+            "timeout_ms" => {
+                config.give_up_after = Duration::from_millis(between(name, value, 10..=4_500)?);
+            }
+            "window" => config.window = between(name, value, 1..=65_535)? as u32,
+            _ => return Err(unknown(name, UDP_PARAMETERS.to_owned())),
+        }
+    }
+    Ok(config)
 }
 
 fn sim(parts: &Parts<'_>) -> Result<SimConfig, OpenError> {
@@ -143,10 +196,14 @@ fn setting(name: &str, text: &str) -> Result<Setting, OpenError> {
 }
 
 fn number(name: &str, value: &str, most: u64) -> Result<u64, OpenError> {
-    let found = value.parse().ok().filter(|number| (1..=most).contains(number));
+    between(name, value, 1..=most)
+}
+
+fn between(name: &str, value: &str, allowed: RangeInclusive<u64>) -> Result<u64, OpenError> {
+    let found = value.parse().ok().filter(|number| allowed.contains(number));
     found.ok_or_else(|| OpenError::BadParameter {
         name: name.to_owned(),
-        problem: format!("`{value}`: allowed are 1 to {most}"),
+        problem: format!("`{value}`: allowed are {} to {}", allowed.start(), allowed.end()),
     })
 }
 

@@ -22,7 +22,8 @@ mod _native {
     #[pymodule_export]
     use crate::pool::{
         AccessError, FullError, LengthError, LostError, MisalignedError, NodeError, NotHeldError,
-        OffloadError, Pending, Pool, PoolError, Region, Tasks, Thread, UnmappedError,
+        OffloadError, OwnerDiedError, Pending, Pool, PoolError, ProcessEndedError, RefusedError,
+        Region, RestartedError, Tasks, Thread, UnmappedError, UnreachableError,
     };
     #[pymodule_export]
     use crate::simulate::simulate;

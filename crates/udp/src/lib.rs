@@ -1,8 +1,11 @@
 //! The memory node's protocol over UDP sockets of this machine: what drives the state machines of
 //! `clio` in real time. It decides nothing of the protocol.
 
+mod client;
 pub mod seal;
 mod server;
 mod socket;
 
+pub use client::{ClientOptions, ConnectError, Driver, Sleeper};
 pub use server::{Protect, Server, ServerCounters};
+pub use socket::DATAGRAM_BYTES_MAX;

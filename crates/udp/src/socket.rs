@@ -5,12 +5,12 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, SndBuf, SndBufForce};
 
 /// Longest UDP datagram.
-pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_507;
+pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 /// Room for the datagrams of a few hundred clients' windows.
 const BUFFER_BYTES: usize = 8 << 20;
 
@@ -30,13 +30,25 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
 
 /// Sleeps until a datagram is there, or for so long.
 pub(crate) fn wait(socket: &UdpSocket, most: Duration) {
-    let most = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
     // A signal ends the sleep early, which is as good: the caller looks again.
-    let _ = poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], most);
+    let _ = ppoll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], Some(most.into()), None);
 }
 
 /// Whether a call found nothing to do, or met an error of a datagram sent before.
 pub(crate) fn is_nothing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
     matches!(error.kind(), ConnectionRefused | Interrupted | WouldBlock)
+}
+
+/// Whether a datagram was not taken, and a later one may be: the way there is closed or full for
+/// the moment.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{HostUnreachable, NetworkDown, NetworkUnreachable, PermissionDenied};
+    let full = error.raw_os_error() == Some(nix::errno::Errno::ENOBUFS as i32);
+    let too_long = error.raw_os_error() == Some(nix::errno::Errno::EMSGSIZE as i32);
+    let kind = error.kind();
+    is_nothing(error)
+        || full
+        || too_long
+        || matches!(kind, HostUnreachable | NetworkDown | NetworkUnreachable | PermissionDenied)
 }

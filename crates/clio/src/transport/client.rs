@@ -17,6 +17,9 @@ use super::window::{CongestionWindow, IncastWindow};
 
 /// Address and data of a write take so much of a request that its answer does not.
 const WRITE_ADDRESS_BYTES: usize = 8;
+/// A datagram lives so many times as long as an answer is waited for, and so long at least.
+const LIFE_TRIPS: u64 = 4;
+const LIFE_MIN: Ns = Ns(10_000_000);
 /// Acknowledgements in a packet of their own, at most.
 const ACKNOWLEDGED_MAX: usize = 16;
 
@@ -261,9 +264,12 @@ impl Client {
     }
 
     fn envelope(&self, now: Ns) -> Envelope {
-        let life = self.facts.map_or(0, |facts| u64::from(facts.lifetime_us_max) * 1000);
-        // Less than the node allows: its clock may be behind what an earlier datagram was given.
-        let end = self.clock.at(now).map(|node| node.saturating_add(Ns(life / 4 * 3)));
+        let most = self.facts.map_or(0, |facts| u64::from(facts.lifetime_us_max) * 1000);
+        // A node remembers each change for a life, so a life is no longer than the way may take.
+        // Less than it allows: its clock may be behind what an earlier datagram was given.
+        let way = self.trips.retry_after(0).0.saturating_mul(LIFE_TRIPS).max(LIFE_MIN.0);
+        let life = Ns(way.min(most / 4 * 3));
+        let end = self.clock.at(now).map(|node| node.saturating_add(life));
         Envelope {
             protection: self.config.protection,
             tenant: self.config.tenant,

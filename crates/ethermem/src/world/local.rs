@@ -104,6 +104,7 @@ impl World for Local {
                 shared.map(|()| Reply::Done)
             }
             Op::Offload { offload, arguments, .. } => {
+                let offload = offload.expect("the node is here");
                 let mut memory = NodeMemory::new(&mut self.node, process);
                 offload.run(&mut memory, &arguments).map(Reply::Bytes)
             }

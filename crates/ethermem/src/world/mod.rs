@@ -2,6 +2,7 @@
 
 mod local;
 mod sim;
+mod udp;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use smallvec::SmallVec;
 
 pub(crate) use local::Local;
 pub(crate) use sim::{Sim, SimConfig};
+pub(crate) use udp::{Udp, UdpConfig};
 
 use crate::address::{Address, Permissions, ProcessId};
 use crate::error::Error;
@@ -61,7 +63,9 @@ pub(crate) enum Op {
         memory: u16,
         /// What of the memory it may touch, for the order of the thread.
         touches: Segments,
-        offload: Arc<dyn Offload>,
+        name: String,
+        /// What it does, where the nodes are in this program.
+        offload: Option<Arc<dyn Offload>>,
         arguments: Vec<u8>,
     },
     /// All memory nodes have done what came before.
@@ -148,6 +152,26 @@ pub(crate) trait World: Send {
 
     /// How many compute nodes and memory nodes there are.
     fn nodes(&self) -> (u16, u16);
+
+    /// A new process: the one with this number, unless the nodes give out their own.
+    fn new_process(&mut self, next: ProcessId) -> Result<ProcessId, Error> {
+        Ok(next)
+    }
+
+    /// What the word of a lock says while a thread holds it.
+    fn lock_word(&self, _: ProcessId, thread: usize) -> u64 {
+        thread as u64 + 1
+    }
+
+    /// Whether the memory nodes are in this program, and run the operations that it brings.
+    fn has_nodes(&self) -> bool {
+        true
+    }
+
+    /// Does what is due whether or not anybody waits. Whether something is under way.
+    fn tend(&mut self) -> bool {
+        false
+    }
 
     /// Begins an operation. `Some` when it ended at once, and its name stays free.
     fn begin(&mut self, id: OpId, asker: Asker, op: Op) -> Option<Outcome>;

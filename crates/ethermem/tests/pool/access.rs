@@ -3,7 +3,7 @@
 use ethermem::{Address, Permissions, Pool, Segment};
 use proptest::prelude::*;
 
-use crate::every_pool;
+use crate::{every_pool, udp_url};
 
 const RW: Permissions = Permissions::READ_WRITE;
 
@@ -59,7 +59,9 @@ fn atomics_give_the_word_before() {
 
 #[test]
 fn a_long_operation_is_several_messages_and_one_result() {
-    for url in ["local:", "sim:edm?nodes=2&link_gbps=400", "sim:cxl?nodes=2&link_gbps=400"] {
+    let small = format!("{}?datagram_bytes=1472", udp_url());
+    let fabrics = ["sim:edm?nodes=2&link_gbps=400", "sim:cxl?nodes=2&link_gbps=400"];
+    for url in ["local:", udp_url(), &small].into_iter().chain(fabrics) {
         let pool = Pool::open(url).unwrap();
         let thread = pool.thread().unwrap();
         let bytes = (5 << 20) + 3;
@@ -129,9 +131,9 @@ proptest! {
     #[test]
     fn a_thread_sees_its_operations_in_order(
         steps in proptest::collection::vec(step(), 1..60),
-        fabric in 0..4_usize,
+        fabric in 0..5_usize,
     ) {
-        let urls = ["local:", "sim:edm?nodes=2", "sim:ndp?nodes=2", "sim:cxl?nodes=2"];
+        let urls = ["local:", "sim:edm?nodes=2", "sim:ndp?nodes=2", "sim:cxl?nodes=2", udp_url()];
         let pool = Pool::open(urls[fabric]).unwrap();
         let thread = pool.thread().unwrap();
         let region = thread.alloc(24_000, RW).wait().unwrap();

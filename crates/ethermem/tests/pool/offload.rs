@@ -6,7 +6,7 @@ use ethermem::{
     Address, Chase, Comparison, Error, Filter, NodeMemory, Offload, Permissions, Pool, Region,
 };
 
-use crate::every_pool;
+use crate::every_pool_here as every_pool;
 
 const RW: Permissions = Permissions::READ_WRITE;
 

@@ -57,6 +57,37 @@ create_exception!(
     "The fabric lost a message: a read was not done, of a write or an atomic it is not known."
 );
 
+create_exception!(
+    ethermem._native,
+    OwnerDiedError,
+    PoolError,
+    "The lock is this thread's, and whoever had it died: what it guards may be half changed."
+);
+create_exception!(
+    ethermem._native,
+    RestartedError,
+    PoolError,
+    "The memory node was started anew: all that was on it is gone."
+);
+create_exception!(
+    ethermem._native,
+    ProcessEndedError,
+    PoolError,
+    "The process is no more, and its memory is gone."
+);
+create_exception!(
+    ethermem._native,
+    RefusedError,
+    PoolError,
+    "The memory node refuses it, for a reason of its own."
+);
+create_exception!(
+    ethermem._native,
+    UnreachableError,
+    PoolError,
+    "The memory node is not there, or does not answer."
+);
+
 /// The exception of an error.
 #[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
 pub(crate) fn raised(error: Error) -> PyErr {
@@ -71,6 +102,10 @@ pub(crate) fn raised(error: Error) -> PyErr {
         Error::NoSuchNode { .. } => NodeError::new_err(line),
         Error::NoSuchOffload { .. } | Error::Offload { .. } => OffloadError::new_err(line),
         Error::Lost => LostError::new_err(line),
+        Error::OwnerDied { .. } => OwnerDiedError::new_err(line),
+        Error::Restarted { .. } => RestartedError::new_err(line),
+        Error::ProcessEnded { .. } => ProcessEndedError::new_err(line),
+        Error::Refused { .. } => RefusedError::new_err(line),
         Error::Violated { .. } => InvariantError::new_err(line),
     }
 }
@@ -79,5 +114,6 @@ pub(crate) fn raised(error: Error) -> PyErr {
 pub(crate) fn mark_retryable(py: Python<'_>) -> PyResult<()> {
     py.get_type::<PoolError>().setattr("retryable", false)?;
     py.get_type::<FullError>().setattr("retryable", true)?;
-    py.get_type::<LostError>().setattr("retryable", true)
+    py.get_type::<LostError>().setattr("retryable", true)?;
+    py.get_type::<UnreachableError>().setattr("retryable", true)
 }

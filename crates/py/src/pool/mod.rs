@@ -9,11 +9,13 @@ mod thread;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ethermem::OpenError;
 use pyo3::prelude::*;
 
 pub(crate) use error::{
     AccessError, FullError, LengthError, LostError, MisalignedError, NodeError, NotHeldError,
-    OffloadError, PoolError, UnmappedError, mark_retryable,
+    OffloadError, OwnerDiedError, PoolError, ProcessEndedError, RefusedError, RestartedError,
+    UnmappedError, UnreachableError, mark_retryable,
 };
 pub(crate) use pending::Pending;
 pub(crate) use region::Region;
@@ -35,11 +37,15 @@ pub(crate) struct Pool {
 
 #[pymethods]
 impl Pool {
-    /// Opens the pool that `url` names: `local:`, `sim:edm?nodes=144&link_gbps=100`.
+    /// Opens the pool that `url` names: `local:`, `sim:edm?nodes=144&link_gbps=100`,
+    /// `udp://host:7400`.
     #[staticmethod]
     fn open(py: Python<'_>, url: &str) -> PyResult<Pool> {
         let opened = py.detach(|| ethermem::Pool::open(url));
-        let pool = opened.map_err(|error| Failure::Input(error.to_string()))?;
+        let pool = opened.map_err(|error| match error {
+            OpenError::Unreachable { .. } => UnreachableError::new_err(error.to_string()),
+            _ => Failure::Input(error.to_string()).into(),
+        })?;
         Ok(Pool { pool: Arc::new(pool), closed: Mutex::default() })
     }
 

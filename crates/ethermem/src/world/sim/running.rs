@@ -115,6 +115,7 @@ impl Running {
                 call(Call::Share { address, with, permissions }, known(address, bytes)?)
             }
             Op::Offload { memory, offload, arguments, .. } => {
+                let offload = offload.expect("the nodes are here");
                 call(Call::Offload { offload, arguments }, memory)
             }
             Op::Fence => Work::Fence,

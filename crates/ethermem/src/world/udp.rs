@@ -1,0 +1,515 @@
+//! `udp:`: a memory node of an ordinary network. Operations become requests to it; what they give
+//! is what it answers.
+
+mod running;
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use ethermem_clio::transport::{Completed, Event, OperationError, OperationId};
+use ethermem_udp::{ClientOptions, ConnectError, Driver, Sleeper};
+use ethermem_units::{Bytes, Ps};
+use ethermem_wire::clio::{ClioStatus, NodeFacts, Request, TenantId};
+
+use self::running::{Ask, Part, Running, problem};
+use super::{Asker, Op, OpId, Outcome, Progress, Reply, World};
+use crate::address::ProcessId;
+use crate::error::{Error, OpenError};
+
+/// Times between two tries of a lock: they double.
+const LOCK_WAIT_MIN: Duration = Duration::from_micros(2);
+const LOCK_WAIT_MAX: Duration = Duration::from_micros(200);
+/// Longest rest while something is under way: another thread may have taken the answer.
+const REST_MAX: Duration = Duration::from_millis(2);
+/// Processes are kept alive so many times in a lease, so that some may be lost.
+const BEATS_IN_LEASE: u32 = 4;
+/// How long a pool that is dropped goes on trying to end its processes.
+const GOODBYE: Duration = Duration::from_millis(100);
+
+/// What a pool of this kind is made of.
+pub(crate) struct UdpConfig {
+    /// `host:port`, as it was given.
+    pub(crate) node: String,
+    pub(crate) tenant: TenantId,
+    pub(crate) datagram_bytes_max: Option<usize>,
+    pub(crate) window: u32,
+    pub(crate) incast_window: Bytes,
+    /// How long an operation is tried.
+    pub(crate) give_up_after: Duration,
+    /// How long it polls for an answer before it sleeps.
+    pub(crate) poll_for: Duration,
+}
+
+/// See the module.
+pub(crate) struct Udp {
+    driver: Driver,
+    node: String,
+    poll_for: Duration,
+    lease: Option<Duration>,
+    opened: Instant,
+    /// When an answer came last, or an operation went.
+    busy: Instant,
+    beat: Instant,
+    /// Of this pool. A number stays here when its process has ended: threads may have it still.
+    processes: BTreeMap<ProcessId, Life>,
+    /// By the operation's name.
+    running: Vec<Option<Running>>,
+    open: usize,
+    /// Requests under way, by what they are for.
+    asked: BTreeMap<OperationId, Asked>,
+    waiting: Vec<Waiting>,
+    /// Ended while something else was waited for.
+    ended: Vec<(OpId, Outcome)>,
+    /// Why nothing can be done any more.
+    broken: Option<String>,
+}
+
+/// What became of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Alive,
+    /// The node has started anew since.
+    Restarted,
+    Ended,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Part(OpId, Part),
+    /// It keeps a process alive.
+    Alive(ProcessId),
+    /// It ends one.
+    End,
+    /// Somebody waits for it here.
+    Here,
+}
+
+struct Waiting {
+    id: OpId,
+    until: Instant,
+    /// Of a lock: the rest before its next try. `None` is a sleep.
+    rest: Option<Duration>,
+}
+
+impl Udp {
+    /// Finds the node, and asks what it is.
+    pub(crate) fn open(config: &UdpConfig) -> Result<Udp, OpenError> {
+        let unreachable =
+            |problem: String| OpenError::Unreachable { node: config.node.clone(), problem };
+        let node = resolve(&config.node).map_err(unreachable)?;
+        let options = ClientOptions {
+            node,
+            tenant: config.tenant,
+            datagram_bytes_max: config.datagram_bytes_max,
+            window: config.window,
+            incast_window: config.incast_window,
+            give_up_after: config.give_up_after,
+        };
+        let driver = Driver::connect(&options).map_err(|error| match error {
+            ConnectError::Config(error) => OpenError::NotAllowed { problem: error.to_string() },
+            error => unreachable(error.to_string()),
+        })?;
+        let now = Instant::now();
+        let mut udp = Udp {
+            driver,
+            node: config.node.clone(),
+            poll_for: config.poll_for,
+            lease: None,
+            opened: now,
+            busy: now,
+            beat: now,
+            processes: BTreeMap::new(),
+            running: Vec::new(),
+            open: 0,
+            asked: BTreeMap::new(),
+            waiting: Vec::new(),
+            ended: Vec::new(),
+            broken: None,
+        };
+        let facts = match udp.ask(ProcessId(0), Request::Hello) {
+            Ok(Completed::Facts(facts)) => facts,
+            Ok(other) => return Err(unreachable(format!("it answered {other:?}"))),
+            Err(Error::Lost) => {
+                let ms = config.give_up_after.as_millis();
+                return Err(unreachable(format!("no answer within {ms} ms")));
+            }
+            Err(error) => return Err(unreachable(error.to_string())),
+        };
+        udp.lease = lease(&facts);
+        Ok(udp)
+    }
+
+    /// What to sleep on while nothing is to be done.
+    pub(crate) fn sleeper(&self) -> Sleeper {
+        self.driver.sleeper()
+    }
+
+    /// Asks for something, and waits for its answer.
+    fn ask(&mut self, process: ProcessId, request: Request<'static>) -> Result<Completed, Error> {
+        let asked = self.driver.client().submit(process, request);
+        self.asked.insert(asked, Asked::Here);
+        self.send();
+        let sleeper = self.driver.sleeper();
+        let began = Instant::now();
+        loop {
+            self.turn();
+            if let Some(problem) = &self.broken {
+                return Err(Error::Refused { node: self.node.clone(), problem: problem.clone() });
+            }
+            let mut outcome = None;
+            while let Some(event) = self.driver.client().poll_event() {
+                if event.operation == asked {
+                    self.asked.remove(&asked);
+                    self.note(event.outcome.as_ref().err());
+                    outcome = Some(event.outcome);
+                } else {
+                    self.hear(event);
+                }
+            }
+            match outcome {
+                Some(Ok(completed)) => return Ok(completed),
+                Some(Err(error)) => return Err(self.error_of(error)),
+                None if began.elapsed() < self.poll_for => std::thread::yield_now(),
+                None => sleeper.sleep(self.driver.rest().map_or(REST_MAX, |r| r.min(REST_MAX))),
+            }
+        }
+    }
+
+    fn error_of(&self, error: OperationError) -> Error {
+        match error {
+            OperationError::Lost => Error::Lost,
+            OperationError::Restarted(_) => Error::Restarted { node: self.node.clone() },
+            OperationError::Refused { status, detail } => {
+                Error::Refused { node: self.node.clone(), problem: problem(status, detail) }
+            }
+            OperationError::Length(_) => {
+                Error::Refused { node: self.node.clone(), problem: error.to_string() }
+            }
+        }
+    }
+
+    fn send(&mut self) {
+        self.busy = Instant::now();
+        if let Err(error) = self.driver.send() {
+            self.broken = Some(error.to_string());
+        }
+    }
+
+    fn turn(&mut self) {
+        match self.driver.turn() {
+            Ok(true) => self.busy = Instant::now(),
+            Ok(false) => {}
+            Err(error) => self.broken = Some(error.to_string()),
+        }
+    }
+
+    fn submit(&mut self, id: OpId, process: ProcessId, ask: Ask, part: Part) {
+        let client = self.driver.client();
+        let asked = match ask {
+            Ask::Short(request) => client.submit(process, request),
+            Ask::Write(address, data) => client.submit_write(process, address, data),
+        };
+        self.asked.insert(asked, Asked::Part(id, part));
+    }
+
+    /// What an error says of the node and of processes.
+    fn note(&mut self, error: Option<&OperationError>) {
+        if let Some(OperationError::Restarted(_)) = error {
+            for life in self.processes.values_mut().filter(|life| **life == Life::Alive) {
+                *life = Life::Restarted;
+            }
+        }
+    }
+
+    /// A request has its outcome.
+    fn hear(&mut self, event: Event) {
+        let Event { operation, outcome } = event;
+        self.note(outcome.as_ref().err());
+        let Some(asked) = self.asked.remove(&operation) else { return };
+        let (id, part) = match asked {
+            Asked::Part(id, part) => (id, part),
+            Asked::Alive(process) => return self.heard_of(process, &outcome),
+            Asked::End | Asked::Here => return,
+        };
+        let running = self.running[id].as_ref().expect("its request was under way");
+        let process = running.process;
+        self.heard_of(process, &outcome);
+        let running = self.running[id].as_mut().expect("its request was under way");
+        let held = running.take(&self.node, part, outcome);
+        let open = running.open;
+        if held {
+            let rest = LOCK_WAIT_MIN;
+            let known = self.waiting.iter_mut().find(|waiting| waiting.id == id);
+            let now = Instant::now();
+            match known {
+                Some(Waiting { until, rest: Some(rest), .. }) => {
+                    *rest = (*rest * 2).min(LOCK_WAIT_MAX);
+                    *until = now + *rest;
+                }
+                _ => self.waiting.push(Waiting { id, until: now + rest, rest: Some(rest) }),
+            }
+        } else if open == 0 {
+            self.end(id);
+        }
+    }
+
+    fn heard_of(&mut self, process: ProcessId, outcome: &Result<Completed, OperationError>) {
+        if let Err(OperationError::Refused { status: ClioStatus::NoSuchProcess, detail }) = outcome
+            && *detail == u64::from(process.0)
+        {
+            self.processes.insert(process, Life::Ended);
+        }
+    }
+
+    fn end(&mut self, id: OpId) {
+        let running = self.running[id].take().expect("it ends once");
+        self.open -= 1;
+        self.waiting.retain(|waiting| waiting.id != id);
+        self.ended.push((id, running.outcome()));
+    }
+
+    /// Sleeps that are over end, and locks are tried again.
+    fn wake(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let due: Vec<(OpId, bool)> = self
+            .waiting
+            .iter()
+            .filter(|waiting| waiting.until <= now)
+            .map(|waiting| (waiting.id, waiting.rest.is_some()))
+            .collect();
+        let mut tried = false;
+        for (id, is_lock) in due {
+            if !is_lock {
+                self.open -= 1;
+                self.waiting.retain(|waiting| waiting.id != id);
+                self.ended.push((id, Ok(Reply::Done)));
+                continue;
+            }
+            let running = self.running[id].as_mut().expect("a lock that waits is open");
+            // Else its try is under way.
+            if running.open == 0 {
+                let (process, (ask, part)) = (running.process, running.again());
+                self.submit(id, process, ask, part);
+                tried = true;
+            }
+        }
+        if tried {
+            self.send();
+        }
+    }
+
+    /// The socket is gone: nothing that is under way will end otherwise.
+    fn break_off(&mut self, problem: &str) {
+        for (id, running) in self.running.iter_mut().enumerate() {
+            if running.take().is_some() {
+                let (node, problem) = (self.node.clone(), problem.to_owned());
+                self.ended.push((id, Err(Error::Refused { node, problem })));
+                self.open -= 1;
+            }
+        }
+        self.asked.clear();
+        self.waiting.retain(|waiting| waiting.rest.is_none());
+    }
+
+    /// How long the machine may rest.
+    fn rest(&self) -> Duration {
+        let waits = self.waiting.iter().map(|waiting| waiting.until);
+        let due = waits.min().map(|until| until.saturating_duration_since(Instant::now()));
+        if self.asked.is_empty() {
+            return due.unwrap_or(REST_MAX).min(REST_MAX);
+        }
+        if self.busy.elapsed() < self.poll_for {
+            return Duration::ZERO;
+        }
+        [due, self.driver.rest()].into_iter().flatten().fold(REST_MAX, Duration::min)
+    }
+
+    fn alive(&self) -> Vec<ProcessId> {
+        let alive = self.processes.iter().filter(|(_, life)| **life == Life::Alive);
+        alive.map(|(&process, _)| process).collect()
+    }
+
+    /// Ends all processes, for so long at most; whether the node has said so of each.
+    fn end_processes(&mut self, most: Duration) -> bool {
+        for process in self.alive() {
+            let asked = self.driver.client().submit(process, Request::EndProcess);
+            self.asked.insert(asked, Asked::End);
+            self.processes.insert(process, Life::Ended);
+        }
+        self.send();
+        let (began, sleeper) = (Instant::now(), self.driver.sleeper());
+        let ends = |asked: &Asked| matches!(asked, Asked::End);
+        while self.asked.values().any(ends) && self.broken.is_none() && began.elapsed() < most {
+            self.turn();
+            while let Some(event) = self.driver.client().poll_event() {
+                self.hear(event);
+            }
+            sleeper.sleep(self.driver.rest().unwrap_or(REST_MAX).min(REST_MAX));
+        }
+        !self.asked.values().any(ends)
+    }
+}
+
+impl World for Udp {
+    fn now(&self) -> Ps {
+        let passed = self.opened.elapsed().as_nanos();
+        Ps(u64::try_from(passed).unwrap_or(u64::MAX).saturating_mul(1000))
+    }
+
+    fn nodes(&self) -> (u16, u16) {
+        (1, 1)
+    }
+
+    /// A number that a thread of this pool has had, in an earlier life of the node, is not used
+    /// again: the thread would have the new process's memory.
+    fn new_process(&mut self, _: ProcessId) -> Result<ProcessId, Error> {
+        let mut taken = Vec::new();
+        let made = loop {
+            match self.ask(ProcessId(0), Request::CreateProcess) {
+                Ok(Completed::Created(process)) if self.processes.contains_key(&process) => {
+                    taken.push(process);
+                }
+                Ok(Completed::Created(process)) => break Ok(process),
+                // What was there before is gone, and nothing of it is asked for.
+                Err(Error::Restarted { .. }) => {}
+                Ok(_) => unreachable!("a process is made or refused"),
+                Err(error) => break Err(error),
+            }
+        };
+        for process in taken {
+            let asked = self.driver.client().submit(process, Request::EndProcess);
+            self.asked.insert(asked, Asked::End);
+        }
+        self.send();
+        made.inspect(|&process| {
+            self.processes.insert(process, Life::Alive);
+        })
+    }
+
+    fn lock_word(&self, process: ProcessId, thread: usize) -> u64 {
+        u64::from(process.0) << 32 | (thread as u64 + 1)
+    }
+
+    fn has_nodes(&self) -> bool {
+        false
+    }
+
+    fn begin(&mut self, id: OpId, asker: Asker, op: Op) -> Option<Outcome> {
+        if let Op::Sleep(until) = op {
+            let until = self.opened + Duration::from_nanos(until.0 / 1000);
+            if until <= Instant::now() {
+                return Some(Ok(Reply::Done));
+            }
+            self.open += 1;
+            self.waiting.push(Waiting { id, until, rest: None });
+            return None;
+        }
+        let node = || self.node.clone();
+        let process = asker.process;
+        match self.processes.get(&process) {
+            Some(Life::Alive) => {}
+            Some(Life::Restarted) => return Some(Err(Error::Restarted { node: node() })),
+            Some(Life::Ended) | None => return Some(Err(Error::ProcessEnded { node: node() })),
+        }
+        if let Some(error) = self.refuse(&op) {
+            return Some(Err(error));
+        }
+        let (running, asks) = Running::new(process, op);
+        if self.running.len() <= id {
+            self.running.resize_with(id + 1, || None);
+        }
+        self.running[id] = Some(running);
+        self.open += 1;
+        for (ask, part) in asks {
+            self.submit(id, process, ask, part);
+        }
+        self.send();
+        None
+    }
+
+    fn progress(&mut self, ended: &mut Vec<(OpId, Outcome)>) -> Progress {
+        self.turn();
+        while let Some(event) = self.driver.client().poll_event() {
+            self.hear(event);
+        }
+        self.wake();
+        if let Some(problem) = self.broken.clone() {
+            self.break_off(&problem);
+        }
+        ended.append(&mut self.ended);
+        if !ended.is_empty() {
+            Progress::Ended
+        } else if self.open == 0 {
+            Progress::Idle
+        } else {
+            Progress::Wait(self.rest())
+        }
+    }
+
+    /// Processes live as long as their client is heard of, and what was lost is asked for again,
+    /// whether or not anybody waits.
+    fn tend(&mut self) -> bool {
+        if let Some(lease) = self.lease
+            && self.beat.elapsed() >= lease / BEATS_IN_LEASE
+        {
+            self.beat = Instant::now();
+            for process in self.alive() {
+                let asked = self.driver.client().submit(process, Request::KeepAlive);
+                self.asked.insert(asked, Asked::Alive(process));
+            }
+            self.send();
+        }
+        !self.asked.is_empty() || self.driver.rest().is_some()
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        if self.end_processes(GOODBYE) { Ok(()) } else { Err(Error::Lost) }
+    }
+}
+
+impl Udp {
+    /// What no node has: places of another node's.
+    fn refuse(&self, op: &Op) -> Option<Error> {
+        let elsewhere = |segments: &[super::Segment]| {
+            let found = segments.iter().find(|segment| segment.address.memory() != 0)?;
+            Some(Error::Unmapped { address: found.address, bytes: found.bytes })
+        };
+        let word = |address| super::Segment { address, bytes: 8 };
+        match op {
+            Op::Read(segments) | Op::Write(segments, _) => elsewhere(segments),
+            Op::Modify(address, _) | Op::Lock { word: address, .. } => elsewhere(&[word(*address)]),
+            Op::Free(address, bytes) => {
+                elsewhere(&[super::Segment { address: *address, bytes: *bytes }])
+            }
+            Op::Share { region, .. } => elsewhere(&[*region]),
+            Op::Offload { name, .. } => Some(Error::NoSuchOffload {
+                name: name.clone(),
+                allowed: "none on this node".to_owned(),
+            }),
+            Op::Alloc { .. } | Op::Fence | Op::Sleep(_) => None,
+        }
+    }
+}
+
+impl Drop for Udp {
+    fn drop(&mut self) {
+        self.end_processes(GOODBYE);
+    }
+}
+
+fn lease(facts: &NodeFacts) -> Option<Duration> {
+    // What is longer than a pool could live is no lease.
+    (facts.lease_ms > 0 && facts.lease_ms < u64::MAX / 1_000_000)
+        .then(|| Duration::from_millis(facts.lease_ms))
+}
+
+/// The first of the addresses that a `host:port` has.
+fn resolve(node: &str) -> Result<SocketAddr, String> {
+    let mut found = node.to_socket_addrs().map_err(|error| error.to_string())?;
+    found.next().ok_or_else(|| "it has no address".to_owned())
+}

@@ -1,0 +1,285 @@
+//! One operation under way to a memory node: what it asks for, and what its answers mean.
+
+use ethermem_clio::transport::{Completed, OperationError};
+use ethermem_wire::RmwOperation;
+use ethermem_wire::clio::{ClioStatus, Request};
+
+use crate::address::{Address, Permissions, ProcessId};
+use crate::error::Error;
+use crate::world::{Op, Outcome, Reply, Segment, Segments};
+
+/// Longest request: what a length on the wire can say, in whole pages.
+const REQUEST_BYTES_MAX: u64 = 1 << 30;
+const WORD_BYTES: u64 = 8;
+
+/// An operation under way.
+pub(super) struct Running {
+    pub(super) process: ProcessId,
+    pub(super) work: Work,
+    /// Requests without an outcome.
+    pub(super) open: usize,
+    /// Of a read of several parts.
+    bytes: Vec<u8>,
+    reply: Reply,
+    /// The first.
+    error: Option<Error>,
+}
+
+/// What is asked for, as far as its answers need it.
+pub(super) enum Work {
+    Read,
+    Write,
+    Modify,
+    Lock { word: Address, holder: u64 },
+    Alloc(u64),
+    Free(Segment),
+    Share(Address, Permissions),
+    Fence,
+}
+
+/// What goes to the transport.
+pub(super) enum Ask {
+    Short(Request<'static>),
+    Write(u64, Vec<u8>),
+}
+
+/// Where an answer belongs: the bytes of a part, and their place in the operation's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) segment: Segment,
+    pub(super) offset: u64,
+}
+
+impl Running {
+    /// An operation and its requests, each with its part.
+    pub(super) fn new(process: ProcessId, op: Op) -> (Running, Vec<(Ask, Part)>) {
+        let none = |ask| vec![(Ask::Short(ask), Part::of(Segment::NONE))];
+        let word = |address| Part::of(Segment { address, bytes: WORD_BYTES });
+        let (work, asks) = match op {
+            Op::Read(segments) => {
+                let asks = split(&segments).map(|part| (read(part.segment), part)).collect();
+                (Work::Read, asks)
+            }
+            Op::Write(segments, data) => {
+                let asks = writes(&segments, data);
+                (Work::Write, asks)
+            }
+            Op::Modify(address, operation) => {
+                (Work::Modify, vec![(modify(address, operation), word(address))])
+            }
+            Op::Lock { word: address, holder } => {
+                (Work::Lock { word: address, holder }, vec![(lock(address, holder), word(address))])
+            }
+            Op::Alloc { bytes, permissions, .. } => {
+                (Work::Alloc(bytes), none(Request::Allocate { bytes, at: 0, permissions }))
+            }
+            Op::Free(address, bytes) => {
+                let segment = Segment { address, bytes };
+                (Work::Free(segment), none(Request::Free { address: address.0 }))
+            }
+            Op::Share { region, with, permissions } => {
+                let address = region.address.0;
+                let share = Request::Share { address, at: 0, with, permissions };
+                (Work::Share(region.address, permissions), none(share))
+            }
+            Op::Fence => (Work::Fence, none(Request::Fence)),
+            Op::Offload { .. } | Op::Sleep(_) => unreachable!("it has a way of its own"),
+        };
+        let bytes = match &work {
+            Work::Read if asks.len() > 1 => {
+                let total: u64 = asks.iter().map(|(_, part)| part.segment.bytes).sum();
+                vec![0; total as usize]
+            }
+            _ => Vec::new(),
+        };
+        let open = asks.len();
+        (Running { process, work, open, bytes, reply: Reply::Done, error: None }, asks)
+    }
+
+    /// The request of a lock that is tried again.
+    pub(super) fn again(&mut self) -> (Ask, Part) {
+        let Work::Lock { word, holder } = self.work else {
+            unreachable!("only locks are tried again")
+        };
+        self.open = 1;
+        (lock(word, holder), Part::of(Segment { address: word, bytes: WORD_BYTES }))
+    }
+
+    /// The answer to a part of it. Whether it is a lock that another one holds.
+    pub(super) fn take(
+        &mut self,
+        node: &str,
+        part: Part,
+        outcome: Result<Completed, OperationError>,
+    ) -> bool {
+        self.open -= 1;
+        match outcome {
+            Ok(Completed::Bytes(bytes)) if self.bytes.is_empty() => {
+                self.reply = Reply::Bytes(bytes);
+            }
+            Ok(Completed::Bytes(bytes)) => {
+                self.bytes[part.offset as usize..][..bytes.len()].copy_from_slice(&bytes);
+            }
+            Ok(Completed::Word(word)) => self.reply = Reply::Word(word),
+            Ok(Completed::Address(address)) => self.reply = Reply::Address(Address(address)),
+            Ok(Completed::OwnerDied) => {
+                self.error.get_or_insert(Error::OwnerDied { address: part.segment.address });
+            }
+            Ok(Completed::Done | Completed::Created(_) | Completed::Facts(_)) => {}
+            Err(OperationError::Refused { status: ClioStatus::Held, .. }) => return true,
+            Err(error) => {
+                let error = self.error_of(node, part.segment, error);
+                self.error.get_or_insert(error);
+            }
+        }
+        false
+    }
+
+    pub(super) fn outcome(self) -> Outcome {
+        match (self.error, self.work) {
+            (Some(error), _) => Err(error),
+            (None, Work::Read) if !self.bytes.is_empty() => Ok(Reply::Bytes(self.bytes)),
+            // Where it is shared is where it was.
+            (None, Work::Share(..)) => Ok(Reply::Done),
+            (None, _) => Ok(self.reply),
+        }
+    }
+
+    fn error_of(&self, node: &str, segment: Segment, error: OperationError) -> Error {
+        let (status, detail) = match error {
+            OperationError::Refused { status, detail } => (status, detail),
+            OperationError::Lost => return Error::Lost,
+            OperationError::Restarted(_) => return Error::Restarted { node: node.to_owned() },
+            OperationError::Length(_) => {
+                return Error::Refused { node: node.to_owned(), problem: error.to_string() };
+            }
+        };
+        let Segment { address, bytes } = match &self.work {
+            Work::Free(segment) => *segment,
+            Work::Share(address, ..) => Segment { address: *address, bytes: 1 },
+            _ => segment,
+        };
+        match (status, &self.work) {
+            (ClioStatus::Unmapped, _) => Error::Unmapped { address, bytes },
+            (ClioStatus::Permission, work) => {
+                Error::Permission { address, needed: work.permissions() }
+            }
+            (ClioStatus::Misaligned, _) => Error::Misaligned { address },
+            (ClioStatus::Full | ClioStatus::Quota, Work::Alloc(bytes)) => {
+                Error::Full { bytes: *bytes, free: detail }
+            }
+            (ClioStatus::NoSuchProcess, _) if detail == u64::from(self.process.0) => {
+                Error::ProcessEnded { node: node.to_owned() }
+            }
+            _ => Error::Refused { node: node.to_owned(), problem: problem(status, detail) },
+        }
+    }
+}
+
+impl Work {
+    /// What its access takes.
+    fn permissions(&self) -> Permissions {
+        match self {
+            Work::Read => Permissions::READ,
+            Work::Write => Permissions::WRITE,
+            Work::Share(_, permissions) => *permissions,
+            _ => Permissions::READ_WRITE,
+        }
+    }
+}
+
+impl Part {
+    fn of(segment: Segment) -> Part {
+        Part { segment, offset: 0 }
+    }
+}
+
+impl Segment {
+    const NONE: Segment = Segment { address: Address::NULL, bytes: 0 };
+}
+
+/// A status that has no error of its own, in words.
+pub(super) fn problem(status: ClioStatus, detail: u64) -> String {
+    match status {
+        ClioStatus::NoSuchProcess => format!("it has no process {detail}"),
+        ClioStatus::Quota => format!("the tenant may not have more; {detail} are left"),
+        ClioStatus::AddressTaken => "the address is in use there".to_owned(),
+        ClioStatus::AddressOverflows => "its page table has no place for it".to_owned(),
+        ClioStatus::BadLength => format!("allowed are 1 to {detail} B"),
+        status => format!("{status:?}, {detail}"),
+    }
+}
+
+fn read(Segment { address, bytes }: Segment) -> Ask {
+    Ask::Short(Request::Read { address: address.0, bytes: bytes as u32 })
+}
+
+fn modify(address: Address, operation: RmwOperation) -> Ask {
+    Ask::Short(Request::Modify { address: address.0, operation })
+}
+
+/// The node puts the process before the holder itself.
+fn lock(word: Address, holder: u64) -> Ask {
+    Ask::Short(Request::Lock { address: word.0, holder: holder as u32 })
+}
+
+fn writes(segments: &Segments, data: Vec<u8>) -> Vec<(Ask, Part)> {
+    let parts: Vec<Part> = split(segments).collect();
+    if let [part] = parts[..] {
+        return vec![(Ask::Write(part.segment.address.0, data), part)];
+    }
+    let ask = |part: &Part| {
+        let from = part.offset as usize;
+        let data = data[from..from + part.segment.bytes as usize].to_vec();
+        (Ask::Write(part.segment.address.0, data), *part)
+    };
+    parts.iter().map(ask).collect()
+}
+
+/// Parts that are one request each, in order.
+fn split(segments: &Segments) -> impl Iterator<Item = Part> {
+    let mut offset = 0;
+    segments.iter().flat_map(move |&Segment { address, bytes }| {
+        let first = offset;
+        offset += bytes;
+        (0..bytes.div_ceil(REQUEST_BYTES_MAX)).map(move |index| {
+            let from = index * REQUEST_BYTES_MAX;
+            let bytes = (bytes - from).min(REQUEST_BYTES_MAX);
+            let segment = Segment { address: address.add(from), bytes };
+            Part { segment, offset: first + from }
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+
+    #[test]
+    fn parts_follow_each_other_through_all_segments() {
+        let segment = |address, bytes| Segment { address: Address(address), bytes };
+        let long = REQUEST_BYTES_MAX + 5;
+        let segments: Segments = smallvec![segment(100, long), segment(7, 3)];
+        let parts: Vec<_> =
+            split(&segments).map(|p| (p.segment.address.0, p.segment.bytes, p.offset)).collect();
+        let second = 100 + REQUEST_BYTES_MAX;
+        let expected = [(100, REQUEST_BYTES_MAX, 0), (second, 5, REQUEST_BYTES_MAX), (7, 3, long)];
+        assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn a_part_that_is_refused_fails_the_operation_with_its_place() {
+        let segment = |address, bytes| Segment { address: Address(address), bytes };
+        let segments: Segments = smallvec![segment(4096, 2), segment(8, 4)];
+        let (mut running, asks) = Running::new(ProcessId(1), Op::Read(segments));
+        let parts: Vec<Part> = asks.iter().map(|(_, part)| *part).collect();
+        running.take("node", parts[0], Ok(Completed::Bytes(vec![1, 2])));
+        let refused = OperationError::Refused { status: ClioStatus::Unmapped, detail: 0 };
+        running.take("node", parts[1], Err(refused));
+        assert_eq!(running.open, 0);
+        let unmapped = Error::Unmapped { address: Address(8), bytes: 4 };
+        assert_eq!(running.outcome(), Err(unmapped));
+    }
+}

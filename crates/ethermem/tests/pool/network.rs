@@ -1,0 +1,203 @@
+//! What only a network has: nodes that are away, die and come again, and clients that die.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ethermem::{Error, OpenError, Permissions, Pool, ProcessId, Ps};
+use ethermem_clio::memory::PageSize;
+use ethermem_clio::transport::Completed;
+use ethermem_node::NodeOptions;
+use ethermem_udp::{ClientOptions, Driver};
+use ethermem_units::Bytes;
+use ethermem_wire::clio::{Request, TenantId};
+
+const RW: Permissions = Permissions::READ_WRITE;
+
+/// A memory node in a thread of its own, until it is dropped.
+struct Served {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    fn start(listen: SocketAddr, lease: Option<Duration>) -> Served {
+        let options = NodeOptions {
+            memory: Bytes(1 << 20),
+            page: PageSize::Kib4,
+            listen,
+            insecure: true,
+            tenants: Vec::new(),
+            lease,
+        };
+        let mut server = ethermem_node::start(&options).unwrap();
+        let address = server.address().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        let serve = move || server.run(Duration::from_millis(1), &told).unwrap();
+        Served { address, stop, thread: Some(std::thread::spawn(serve)) }
+    }
+
+    fn new(lease: Option<Duration>) -> Served {
+        Served::start("127.0.0.1:0".parse().unwrap(), lease)
+    }
+
+    fn url(&self) -> String {
+        format!("udp://{}", self.address)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().unwrap().join();
+        assert!(ended.is_ok() || std::thread::panicking(), "the node panicked");
+    }
+}
+
+#[test]
+fn a_node_that_is_away_is_named_within_the_time_that_was_asked_for() {
+    // Somebody has the port, and never answers.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let node = silent.local_addr().unwrap();
+    let Err(error) = Pool::open(&format!("udp://{node}?timeout_ms=50")) else {
+        panic!("nobody answers");
+    };
+    assert!(matches!(error, OpenError::Unreachable { .. }));
+    assert_eq!(error.to_string(), format!("{node}: no answer within 50 ms"));
+    drop(silent);
+    let Err(error) = Pool::open(&format!("udp://{node}?timeout_ms=50")) else {
+        panic!("nobody is there");
+    };
+    assert!(error.to_string().starts_with(&format!("{node}: ")), "{error}");
+    let Err(error) = Pool::open("udp://no-such-host.invalid:7400") else {
+        panic!("it has no address");
+    };
+    assert!(error.to_string().starts_with("no-such-host.invalid:7400: "), "{error}");
+}
+
+/// What was on a node that died is an error, never zeros; what is made anew is good.
+#[test]
+fn a_node_that_was_started_anew_is_an_error_and_not_zeros() {
+    let node = Served::new(None);
+    let (address, url) = (node.address, format!("{}?timeout_ms=200", node.url()));
+    let pool = Pool::open(&url).unwrap();
+    let thread = pool.thread().unwrap();
+    let region = thread.alloc(4096, RW).wait().unwrap();
+    region.write(0, &[7; 4096]).wait().unwrap();
+    drop(node);
+    assert_eq!(region.read(0, 64).wait(), Err(Error::Lost));
+    assert_eq!(pool.thread().unwrap_err(), Error::Lost);
+    let _again = Served::start(address, None);
+    let restarted = Error::Restarted { node: address.to_string() };
+    assert!(!restarted.is_retryable());
+    assert_eq!(region.read(0, 64).wait(), Err(restarted.clone()));
+    // The new life's first process has the number that the old life's first one had.
+    let fresh = pool.thread().unwrap();
+    assert_ne!(fresh.process(), thread.process());
+    let other = fresh.alloc(4096, RW).wait().unwrap();
+    assert_eq!(other.read(0, 4096).wait().unwrap(), [0; 4096]);
+    assert_eq!(region.read(0, 64).wait(), Err(restarted.clone()));
+    assert_eq!(region.write(0, &[1]).wait(), Err(restarted.clone()));
+    assert_eq!(thread.alloc(64, RW).wait().unwrap_err(), restarted);
+}
+
+/// Nobody asks for anything, so the pool itself keeps its processes alive.
+#[test]
+fn a_process_outlives_its_lease_while_its_pool_is_there() {
+    let node = Served::new(Some(Duration::from_secs(1)));
+    let pool = Pool::open(&node.url()).unwrap();
+    let thread = pool.thread().unwrap();
+    let region = thread.alloc(64, RW).wait().unwrap();
+    region.write(0, b"still here").wait().unwrap();
+    std::thread::sleep(Duration::from_millis(2200));
+    assert_eq!(region.read(0, 10).wait().unwrap(), b"still here");
+}
+
+/// A client that says what it is told to and nothing by itself: it dies by being dropped.
+struct Mortal(Driver);
+
+impl Mortal {
+    fn new(node: SocketAddr) -> Mortal {
+        let options = ClientOptions {
+            node,
+            tenant: TenantId(0),
+            datagram_bytes_max: None,
+            window: 4,
+            incast_window: Bytes(1 << 20),
+            give_up_after: Duration::from_secs(2),
+        };
+        Mortal(Driver::connect(&options).unwrap())
+    }
+
+    fn ask(&mut self, process: ProcessId, request: Request<'static>) -> Completed {
+        self.0.client().submit(process, request);
+        self.0.send().unwrap();
+        loop {
+            self.0.turn().unwrap();
+            if let Some(event) = self.0.client().poll_event() {
+                return event.outcome.unwrap();
+            }
+        }
+    }
+}
+
+/// The lock of a client that died is another's after its lease, and that one is told.
+#[test]
+fn the_lock_of_a_client_that_died_is_free_after_its_lease() {
+    let node = Served::new(Some(Duration::from_millis(400)));
+    let pool = Pool::open(&node.url()).unwrap();
+    let thread = pool.thread().unwrap();
+    let lock = thread.alloc(8, RW).wait().unwrap();
+    let mut mortal = Mortal::new(node.address);
+    let Completed::Created(process) = mortal.ask(ProcessId(0), Request::CreateProcess) else {
+        panic!("a process is made");
+    };
+    lock.share(process, RW).wait().unwrap();
+    let take = Request::Lock { address: lock.address().0, holder: 7 };
+    assert_eq!(mortal.ask(process, take), Completed::Done);
+    drop(mortal);
+    let mut waits = thread.lock(lock.address());
+    thread.sleep(Ps::from_ns(1_000_000)).wait().unwrap();
+    assert_eq!(waits.poll_result(), None, "it is held by who lives");
+    let address = lock.address();
+    assert_eq!(waits.wait(), Err(Error::OwnerDied { address }));
+    thread.unlock_wait(address).unwrap();
+    thread.lock(address).wait().unwrap();
+    thread.unlock_wait(address).unwrap();
+}
+
+#[test]
+fn a_pool_that_is_closed_gives_its_memory_back() {
+    let node = Served::new(None);
+    for round in 0..5 {
+        let pool = Pool::open(&node.url()).unwrap();
+        let thread = pool.thread().unwrap();
+        let region = thread.alloc(1 << 20, RW).wait().unwrap_or_else(|e| panic!("{round}: {e}"));
+        region.write(100, &[9; 100]).wait().unwrap();
+        let full = thread.alloc(4096, RW).wait().unwrap_err();
+        assert_eq!(full, Error::Full { bytes: 4096, free: 0 });
+        if round % 2 == 0 {
+            pool.close().unwrap();
+            let ended = Error::ProcessEnded { node: node.address.to_string() };
+            assert_eq!(region.read(100, 1).wait(), Err(ended));
+        }
+    }
+}
+
+#[test]
+fn both_families_of_addresses_have_pools() {
+    let listen: SocketAddr = "[::1]:0".parse().unwrap();
+    if UdpSocket::bind(listen).is_err() {
+        eprintln!("SKIPPED: this machine has no IPv6");
+        return;
+    }
+    let node = Served::start(listen, None);
+    let pool = Pool::open(&node.url()).unwrap();
+    let region = pool.thread().unwrap().alloc(10_000, RW).wait().unwrap();
+    region.write(1, &[5; 9_000]).wait().unwrap();
+    assert_eq!(region.read(1, 9_000).wait().unwrap(), [5; 9_000]);
+}

@@ -1,0 +1,227 @@
+//! A client of a memory node behind a socket.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ethermem_clio::transport::{Client, ClientConfig, ClientConfigError};
+use ethermem_units::{Bytes, Ns};
+use ethermem_wire::clio::{Protection, SenderId, TenantId};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::IpMtu;
+use thiserror::Error;
+
+use crate::socket::{self, DATAGRAM_BYTES_MAX};
+
+/// Octets of IPv4 and UDP before a datagram, and of IPv6 and UDP.
+const HEADERS_V4: usize = 28;
+const HEADERS_V6: usize = 48;
+/// What every path of IPv6 carries (RFC 8200).
+const MTU_V6_MIN: usize = 1280;
+/// Datagrams that are taken in one turn, so that results are not kept waiting.
+const TURN_DATAGRAMS: usize = 16;
+/// Round trips may be so much longer than the shortest: what other work of the machine costs.
+const QUEUEING_TARGET: Ns = Ns(200_000);
+/// A lost datagram costs so much at least; an answer that comes later was only asked for twice.
+const RETRY_AFTER_MIN: Ns = Ns(40_000);
+const RETRY_AFTER_MAX: Ns = Ns(100_000_000);
+
+/// What is asked of the way to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientOptions {
+    /// Where the node is.
+    pub node: SocketAddr,
+    /// Whose quota.
+    pub tenant: TenantId,
+    /// Longest datagram; `None` is what the path says that it carries.
+    pub datagram_bytes_max: Option<usize>,
+    /// Most requests under way.
+    pub window: u32,
+    /// Most bytes of answers under way.
+    pub incast_window: Bytes,
+    /// How long an operation is tried.
+    pub give_up_after: Duration,
+}
+
+/// Why there is no client.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The machine has no socket for it, or no way there.
+    #[error(transparent)]
+    Socket(#[from] io::Error),
+    /// There is no randomness.
+    #[error("no random numbers from the system: {0}")]
+    Random(getrandom::Error),
+    /// The transport cannot be built so.
+    #[error(transparent)]
+    Config(#[from] ClientConfigError),
+}
+
+/// The transport to one node, and the socket that carries it.
+///
+/// Operations are given to [`Driver::client`]; then [`Driver::turn`] is called until they have
+/// ended.
+pub struct Driver {
+    client: Client,
+    socket: Arc<UdpSocket>,
+    started: Instant,
+    datagram: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Driver {
+    /// A client with a socket of its own. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub fn connect(options: &ClientOptions) -> Result<Driver, ConnectError> {
+        let socket = connected(options.node)?;
+        let datagram_bytes_max = match options.datagram_bytes_max {
+            Some(bytes) => bytes,
+            None => path_datagram_bytes(&socket, options.node)?,
+        };
+        let config = ClientConfig {
+            sender: SenderId(getrandom::u64().map_err(ConnectError::Random)?),
+            tenant: options.tenant,
+            protection: Protection::Carrier,
+            datagram_bytes_max,
+            window_max: options.window,
+            incast_window: Bytes(options.incast_window.0.max(datagram_bytes_max as u64)),
+            queueing_target: QUEUEING_TARGET,
+            retry_after_min: RETRY_AFTER_MIN,
+            retry_after_max: RETRY_AFTER_MAX.min(duration_ns(options.give_up_after / 2)),
+            give_up_after: duration_ns(options.give_up_after),
+        };
+        Ok(Driver {
+            client: Client::new(config)?,
+            socket: Arc::new(socket),
+            started: Instant::now(),
+            datagram: vec![0; DATAGRAM_BYTES_MAX],
+            answer: vec![0; DATAGRAM_BYTES_MAX],
+        })
+    }
+
+    /// The transport: for operations, their ends, and to look at.
+    pub fn client(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// The time that the transport is given.
+    #[must_use]
+    pub fn now(&self) -> Ns {
+        duration_ns(self.started.elapsed())
+    }
+
+    /// What to sleep on while nothing is to be done: it is readable when an answer came.
+    #[must_use]
+    pub fn sleeper(&self) -> Sleeper {
+        Sleeper(self.socket.clone())
+    }
+
+    /// Sends what may go.
+    ///
+    /// # Errors
+    /// Those of the socket that are not a datagram's.
+    pub fn send(&mut self) -> io::Result<()> {
+        loop {
+            let bytes = self.client.poll_transmit(self.now(), &mut self.datagram);
+            if bytes == 0 {
+                return Ok(());
+            }
+            match self.socket.send(&self.datagram[..bytes]) {
+                Ok(_) => {}
+                // What the socket does not take is as if the network had lost it: it goes again.
+                Err(error) if socket::is_passing(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes the answers that are there, and sends what may go. Whether there was an answer.
+    ///
+    /// # Errors
+    /// Those of the socket that are not a datagram's.
+    pub fn turn(&mut self) -> io::Result<bool> {
+        let mut came = false;
+        for _ in 0..TURN_DATAGRAMS {
+            match self.socket.recv(&mut self.answer) {
+                Ok(bytes) => {
+                    let now = self.now();
+                    self.client.on_datagram(now, &self.answer[..bytes]);
+                    came = true;
+                }
+                Err(error) if socket::is_nothing(&error) => break,
+                Err(error) if socket::is_passing(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if came || self.client.next_wake().is_some_and(|wake| wake <= self.now()) {
+            self.send()?;
+        }
+        Ok(came)
+    }
+
+    /// How long nothing need be done unless an answer comes; `None` is for ever.
+    #[must_use]
+    pub fn rest(&self) -> Option<Duration> {
+        let wake = self.client.next_wake()?;
+        Some(Duration::from_nanos(wake.saturating_sub(self.now()).0))
+    }
+}
+
+/// Waits for answers without the client.
+#[derive(Clone, Debug)]
+pub struct Sleeper(Arc<UdpSocket>);
+
+impl Sleeper {
+    /// Sleeps until an answer is there, or for so long.
+    pub fn sleep(&self, most: Duration) {
+        socket::wait(&self.0, most);
+    }
+}
+
+fn connected(node: SocketAddr) -> io::Result<UdpSocket> {
+    let any: SocketAddr = match node {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = socket::bind(any)?;
+    socket.connect(node)?;
+    Ok(socket)
+}
+
+/// What the path carries in one piece, as far as the system knows.
+fn path_datagram_bytes(socket: &UdpSocket, node: SocketAddr) -> io::Result<usize> {
+    let bytes = match node {
+        SocketAddr::V4(_) => {
+            let mtu = getsockopt(socket, IpMtu)?;
+            usize::try_from(mtu).unwrap_or(0).saturating_sub(HEADERS_V4)
+        }
+        SocketAddr::V6(node) if node.ip().is_loopback() => DATAGRAM_BYTES_MAX,
+        SocketAddr::V6(_) => MTU_V6_MIN - HEADERS_V6,
+    };
+    Ok(bytes.min(DATAGRAM_BYTES_MAX))
+}
+
+fn duration_ns(duration: Duration) -> Ns {
+    Ns(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_carries_the_longest_datagrams_there_are() {
+        for node in ["127.0.0.1:9", "[::1]:9"] {
+            let node: SocketAddr = node.parse().expect("an address");
+            let Ok(socket) = connected(node) else {
+                eprintln!("SKIPPED: no loopback for {node}");
+                continue;
+            };
+            let bytes = path_datagram_bytes(&socket, node).expect("it is known");
+            assert!((1232..=DATAGRAM_BYTES_MAX).contains(&bytes), "{node}: {bytes}");
+        }
+    }
+}
