@@ -2,6 +2,7 @@
 
 use crate::probes::Probe;
 use crate::probes::node::{NodeProbe, OneOperation};
+use crate::probes::pool::PoolOperation;
 use crate::probes::program::{FI_RMA, RING, Run};
 use crate::probes::store::{OneConnection, RedisBenchmark, Store, Verb};
 use crate::probes::udp::Exchange;
@@ -53,6 +54,7 @@ pub(crate) fn all(interface: &str) -> Vec<Case> {
         encrypted("read 4096 B", (64, 4096), OneOperation::Read(4096)),
         encrypted("write 64 B", (64, 64), OneOperation::Write(64)),
     ]);
+    cases.extend(pools());
     for provider in ["tcp;ofi_rxm", "udp;ofi_rxd"] {
         cases.extend(libfabric(provider));
     }
@@ -76,6 +78,29 @@ impl Case {
         self.samples_divisor = divisor;
         self
     }
+}
+
+/// Beside the floor of the same bytes.
+fn pools() -> Vec<Case> {
+    let one = |name: &str, shape, probe: PoolOperation| {
+        case(format!("ethermem pool, {name}"), Some(udp_name(shape, 1)), probe)
+    };
+    let many = |bytes: u16| {
+        let probe = PoolOperation::Reads { bytes, window: WINDOW };
+        let name = format!("ethermem pool, read {bytes} B, window {WINDOW}");
+        case(name, Some(udp_name((64, bytes), WINDOW)), probe).with_batches(100)
+    };
+    vec![
+        one("read 64 B", (64, 64), PoolOperation::Read(64)),
+        one("read 4096 B", (64, 4096), PoolOperation::Read(4096)),
+        one("write 64 B", (64, 64), PoolOperation::Write(64)),
+        one("write 4096 B", (4096, 64), PoolOperation::Write(4096)),
+        one("compare-and-swap", (64, 64), PoolOperation::CompareAndSwap),
+        one("fetch-and-add", (64, 64), PoolOperation::FetchAndAdd),
+        one("lock", (64, 64), PoolOperation::Lock),
+        many(64),
+        many(4096),
+    ]
 }
 
 fn libfabric(provider: &'static str) -> Vec<Case> {

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 
-use ethermem::{Address, Chase, Comparison, Filter};
+use ethermem::{Address, Chase, Comparison, Error, Filter};
 
 use crate::border::{self, Buffer, Target};
 use crate::handles::{self, PendingHandle, ThreadHandle};
@@ -145,7 +145,8 @@ pub unsafe extern "C" fn rchase(
         // SAFETY: the header asks for places that last until the operation has ended.
         unsafe {
             end(owner, pending, running, move |result| {
-                let chased = Chase::result(&result)?;
+                let chased = Chase::result(&result)
+                    .map_err(|error| Error::of_offload(Chase::NAME, error))?;
                 to.put(chased.as_ref().map_or(0, |chased| chased.address.0));
                 chased.map_or(Ok(()), |chased| value.fill(&chased.value))
             })

@@ -93,6 +93,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         StartError::NotSecure => Failure::input(format!("--key or --insecure is missing: {error}")),
         error => Failure::input(error),
     })?;
+    let (name, index) = ethermem_kv::at_node();
+    server.node_mut().register(name, index);
     let address = server.address().map_err(Failure::input)?;
     let mut stdout = std::io::stdout();
     // Whoever starts it may read no more than this line.

@@ -3,10 +3,14 @@
 #[path = "support/client.rs"]
 mod client;
 
+use std::sync::Arc;
+
 use client::{
     Answer, Client, EPOCH, KEEP, LEASE, LIFETIME, PAGE, VecNode, config, deliver, node_of, seal,
 };
+use ethermem_clio::Address;
 use ethermem_clio::node::{Busy, NodeConfig, NodeConfigError, Quota};
+use ethermem_clio::offload::{ENDED_FAILED, ENDED_RESULT, NodeMemory, Offload, OffloadError};
 use ethermem_units::Ns;
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{
@@ -468,4 +472,71 @@ fn a_datagram_is_answered_by_the_request_it_had() {
     let found = ethermem_wire::clio::ResponsePacket::packets(packets).next();
     let found = found.expect("a packet").expect("it can be read");
     assert_eq!((found.attempt, found.request.0, found.opcode), (77, 1234, 1));
+}
+
+/// Counts in memory how often it ran, and gives as many octets as it is asked for.
+struct Count;
+
+impl Offload for Count {
+    fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
+        let [at, octets] = [&arguments[..8], &arguments[8..]]
+            .map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+        let before = memory.modify(Address(at), RmwOperation::FetchAndAdd(1))?;
+        Ok(vec![before as u8; octets as usize])
+    }
+}
+
+fn count(at: u64, octets: u64) -> Vec<u8> {
+    [at, octets].map(u64::to_le_bytes).concat()
+}
+
+#[test]
+fn an_operation_at_the_node_runs_once_whatever_copies_of_it_come() {
+    let (mut node, mut client, at) = start(8);
+    node.register("count", Arc::new(Count));
+    let asked = count(at, 100);
+    let ask = Request::Offload { name: "count", arguments: &asked };
+    let first = client.datagram(10, ask, 0);
+    let ended = |tag: u8, octets: &[u8]| Some(Answer::Bytes([&[tag], octets].concat()));
+    let zeros = ended(ENDED_RESULT, &[0; 100]);
+    assert_eq!(deliver(&mut node, 10, &first), zeros);
+    let ones = Answer::Bytes([&[ENDED_RESULT][..], &[1; 100]].concat());
+    assert_eq!(client.ask(&mut node, 11, ask), ones);
+    for now in [12, 10 + LIFETIME] {
+        assert_eq!(deliver(&mut node, now, &first), zeros, "a copy gets what the first one got");
+    }
+    let counter = Request::Read { address: at, bytes: 1 };
+    assert_eq!(client.ask(&mut node, 13, counter), Answer::Bytes(vec![2]));
+    // Results of many are kept, and go when their time is over.
+    let mut now = 20;
+    for round in 0..200 {
+        now += KEEP / 50;
+        let asked = count(at, 1);
+        let ask = Request::Offload { name: "count", arguments: &asked };
+        let answer = client.ask(&mut node, now, ask);
+        assert_eq!(answer, Answer::Bytes(vec![ENDED_RESULT, 2 + round]));
+    }
+}
+
+#[test]
+fn an_operation_that_cannot_be_done_says_why_and_touches_nothing_of_others() {
+    let (mut node, mut client, at) = start(8);
+    node.register("count", Arc::new(Count));
+    let mut other = Client::with_process(&mut node, 0, 200, 1);
+    let asked = count(at, 8);
+    let ask = Request::Offload { name: "count", arguments: &asked };
+    assert_eq!(other.ask(&mut node, 5, ask), refused(ClioStatus::Unmapped, at));
+    let odd = count(at + 1, 8);
+    let ask = Request::Offload { name: "count", arguments: &odd };
+    assert_eq!(client.ask(&mut node, 5, ask), refused(ClioStatus::Misaligned, at + 1));
+    let ask = Request::Offload { name: "cuont", arguments: &odd };
+    assert_eq!(client.ask(&mut node, 5, ask), refused(ClioStatus::NoSuchOffload, 0));
+    let ask = Request::Offload { name: "chase", arguments: &odd };
+    let Answer::Bytes(line) = client.ask(&mut node, 5, ask) else { panic!("it says why") };
+    assert_eq!(line[0], ENDED_FAILED);
+    assert!(line[1..].starts_with(b"allowed are six words"));
+    let long = count(at, 1 << 20);
+    let ask = Request::Offload { name: "count", arguments: &long };
+    let Answer::Bytes(line) = client.ask(&mut node, 5, ask) else { panic!("it says why") };
+    assert!(line[1..].starts_with(b"a result of 1048576 B: allowed are"));
 }

@@ -3,6 +3,8 @@
 use std::task::Waker;
 use std::time::Duration;
 
+use ethermem_clio::offload::Offloads;
+
 use crate::address::ProcessId;
 use crate::error::Error;
 use crate::order::{Sequence, Touched, Tracker};
@@ -14,7 +16,7 @@ pub(crate) type ThreadId = usize;
 /// The state of a pool; see [`crate::Pool`].
 pub(crate) struct Core {
     pub(crate) world: Box<dyn World>,
-    pub(crate) offloads: crate::node::Offloads,
+    pub(crate) offloads: Offloads,
     threads: Vec<Thread>,
     processes: u32,
     operations: Vec<Slot>,
@@ -57,7 +59,7 @@ pub(crate) enum Submitted {
 }
 
 impl Core {
-    pub(crate) fn new(world: Box<dyn World>, offloads: crate::node::Offloads) -> Core {
+    pub(crate) fn new(world: Box<dyn World>, offloads: Offloads) -> Core {
         Core {
             world,
             offloads,

@@ -1,5 +1,7 @@
 //! Why something could not be done.
 
+use ethermem_clio::offload::OffloadError;
+
 use crate::address::{Address, Permissions};
 
 /// Why a URL opens no pool. A retry cannot help, but where a node is not reached.
@@ -196,6 +198,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// That of an operation at a memory node.
+    #[must_use]
+    pub fn of_offload(name: &str, error: OffloadError) -> Error {
+        match error {
+            OffloadError::Unmapped { address, bytes } => Error::Unmapped { address, bytes },
+            OffloadError::Permission { address, needed } => Error::Permission { address, needed },
+            OffloadError::Misaligned { address } => Error::Misaligned { address },
+            OffloadError::Failed(problem) => Error::Offload { name: name.to_owned(), problem },
+        }
+    }
+
     /// Whether the same operation may be done if it is tried again.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {

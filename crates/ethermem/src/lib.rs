@@ -19,11 +19,13 @@ mod world;
 
 pub use address::{Address, Permissions, ProcessId};
 pub use error::{Error, OpenError};
+pub use ethermem_clio::offload::{
+    Chase, Chased, Comparison, Filter, NodeMemory, Offload, OffloadError,
+};
 pub use ethermem_edm::RmwOperation;
 pub use ethermem_sim::Kind;
 pub use ethermem_sim::workload::LinkBlocks;
 pub use ethermem_units::Ps;
-pub use node::{Chase, Chased, Comparison, Filter, NodeMemory, Offload};
 pub use pending::Pending;
 pub use pool::{Pool, Spawner, Tasks};
 pub use region::Region;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use ethermem_clio::offload::{Offload, Offloads};
 use ethermem_sim::Kind;
 use ethermem_sim::workload::LinkBlocks;
 use ethermem_udp::Sleeper;
@@ -19,7 +20,6 @@ use futures_util::task::LocalSpawnExt;
 
 use crate::core::Core;
 use crate::error::{Error, OpenError};
-use crate::node::{Offload, Offloads};
 use crate::thread::Thread;
 use crate::url::{self, Place};
 use crate::world::{Asker, Local, Sim, Udp, World};
@@ -261,7 +261,8 @@ impl Pool {
         self.shared.progress()
     }
 
-    /// Makes an operation known to the memory nodes, over one of the same name.
+    /// Makes an operation known to the memory nodes of this program, over one of the same name. A
+    /// node elsewhere has those that it was started with.
     pub fn register(&self, name: &str, offload: Arc<dyn Offload>) {
         self.shared.with(|core| core.offloads.add(name, offload));
     }
@@ -270,7 +271,7 @@ impl Pool {
     /// second one would not know.
     pub fn register_once(&self, name: &str, offload: Arc<dyn Offload>) {
         self.shared.with(|core| {
-            if core.offloads.get(name).is_err() {
+            if core.offloads.get(name).is_none() {
                 core.offloads.add(name, offload);
             }
         });

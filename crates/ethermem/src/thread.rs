@@ -267,7 +267,12 @@ impl Thread {
             if at.memory() >= memories || at == Address::NULL {
                 return Err(Error::Unmapped { address: at, bytes: 1 });
             }
-            if core.world.has_nodes() { core.offloads.get(name).map(Some) } else { Ok(None) }
+            let found = core.offloads.get(name);
+            if found.is_none() && core.world.has_nodes() {
+                let allowed = core.offloads.names();
+                return Err(Error::NoSuchOffload { name: name.to_owned(), allowed });
+            }
+            Ok(found.cloned())
         });
         let touches: Segments = SmallVec::from_slice(touches);
         let checked = if touches.is_empty() { Ok(0) } else { lengths(&touches) };

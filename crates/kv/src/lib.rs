@@ -38,5 +38,11 @@ mod store;
 
 pub use call::{Version, When};
 pub use client::{Client, Entry, Value, Written};
+/// The operation of the index, by its name, for a memory node that serves pools of other programs.
+#[must_use]
+pub fn at_node() -> (&'static str, std::sync::Arc<dyn ethermem::Offload>) {
+    (node::KeyValue::NAME, std::sync::Arc::new(node::KeyValue::default()))
+}
+
 pub use error::{Error, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use store::{Config, Index, Key, Scanned, Statistics, Store};

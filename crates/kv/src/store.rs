@@ -112,7 +112,7 @@ impl Store {
             let what = format!("{buckets} buckets");
             return Err(Error::BadConfig { what, allowed: "powers of two, 2 to 2^30".to_owned() });
         }
-        pool.register_once(KeyValue::NAME, Arc::new(KeyValue::default()));
+        pool.register_once(KeyValue::NAME, Arc::new(KeyValue::of_one_space()));
         let mut shards = Vec::with_capacity(used.into());
         for memory in 0..used {
             let rw = Permissions::READ_WRITE;

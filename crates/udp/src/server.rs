@@ -69,6 +69,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         &self.node
     }
 
+    /// The same, before it runs.
+    pub fn node_mut(&mut self) -> &mut Node<B> {
+        &mut self.node
+    }
+
     /// What happened outside of the node.
     #[must_use]
     pub fn counters(&self) -> ServerCounters {

@@ -2,6 +2,7 @@
 //! that no server that polls takes a CPU from the next probe.
 
 pub(crate) mod node;
+pub(crate) mod pool;
 pub(crate) mod program;
 pub(crate) mod store;
 pub(crate) mod udp;

@@ -79,7 +79,10 @@ impl Probe for NodeProbe {
     }
 }
 
-fn start_server(cpu: usize, encrypted: bool) -> Result<(Server, SocketAddr), ProbeError> {
+pub(crate) fn start_server(
+    cpu: usize,
+    encrypted: bool,
+) -> Result<(Server, SocketAddr), ProbeError> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["serve-node", "--cpu", &cpu.to_string()]);
     command.args(encrypted.then_some("--encrypted"));

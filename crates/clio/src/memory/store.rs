@@ -10,7 +10,7 @@ use super::map::{AddressMap, Missed};
 use super::page::{MemoryConfig, MemoryConfigError, SpaceId};
 
 /// Longest access: what a datagram could carry.
-const ACCESS_BYTES_MAX: usize = 1 << 16;
+pub const ACCESS_BYTES_MAX: usize = 1 << 16;
 /// Pages that the longest access may touch, if they are the smallest.
 const SPANS_MAX: usize = (ACCESS_BYTES_MAX >> 12) + 1;
 const WORD_BYTES: usize = 8;

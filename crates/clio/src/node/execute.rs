@@ -52,8 +52,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
                 self.end_process(space);
                 Outcome::Done
             }
-            Request::Offload { .. } => refused(ClioStatus::NoSuchOffload, 0),
             Request::CreateProcess
+            | Request::Offload { .. }
             | Request::Read { .. }
             | Request::Hello
             | Request::Acknowledge(_) => unreachable!("it has a way of its own"),

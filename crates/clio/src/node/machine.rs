@@ -1,5 +1,7 @@
 //! Datagrams in, answers out: what decides whether a request is executed at all.
 
+use std::sync::Arc;
+
 use ethermem_units::Ns;
 use ethermem_wire::clio::{
     AcknowledgedIds, ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch,
@@ -12,6 +14,7 @@ use super::processes::Processes;
 use super::recent::{Known, Outcome, Recent};
 use super::tenants::{Tenant, Tenants};
 use crate::memory::{Footprint, VirtualMemory};
+use crate::offload::{Offload, Offloads};
 
 /// Longest body of an answer but those that carry data.
 const SHORT_ANSWER_BYTES: usize = RESPONSE_BYTES + 32;
@@ -73,23 +76,24 @@ pub struct Node<B> {
     pub(super) memory: VirtualMemory<B>,
     pub(super) processes: Processes,
     pub(super) tenants: Tenants,
-    recent: Recent,
+    pub(super) recent: Recent,
+    pub(super) offloads: Offloads,
     pub(super) counters: NodeCounters,
     sequence: u64,
 }
 
 /// One request, and where it came from.
-struct Arrived {
-    now: Ns,
-    sender: SenderId,
-    tenant: Tenant,
+pub(super) struct Arrived {
+    pub(super) now: Ns,
+    pub(super) sender: SenderId,
+    pub(super) tenant: Tenant,
     epoch: Epoch,
     /// The end of its datagram's life.
     until: Ns,
 }
 
 /// Where the answers of a datagram are put.
-struct Answers<'a> {
+pub(super) struct Answers<'a> {
     into: &'a mut [u8],
     used: usize,
     /// Answers that had no room.
@@ -97,12 +101,12 @@ struct Answers<'a> {
 }
 
 impl Answers<'_> {
-    fn room(&self) -> usize {
+    pub(super) fn room(&self) -> usize {
         self.into.len() - self.used
     }
 
     /// Leaves an answer out that has no room: the client asks again.
-    fn put(&mut self, answer: &ResponsePacket<'_>) {
+    pub(super) fn put(&mut self, answer: &ResponsePacket<'_>) {
         match answer.emit(&mut self.into[self.used..]) {
             Ok(bytes) => self.used += bytes,
             Err(_) => self.left_out += 1,
@@ -124,6 +128,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             memory: VirtualMemory::new(&config.memory, config.key, bytes)?,
             processes: Processes::new(config.processes_max, config.lease),
             tenants: Tenants::new(&config.tenants),
+            offloads: Offloads::built_in(),
             recent: Recent::new(config.recent_requests, config.key),
             counters: NodeCounters::default(),
             sequence: 0,
@@ -135,6 +140,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     #[must_use]
     pub fn counters(&self) -> NodeCounters {
         self.counters
+    }
+
+    /// Makes an operation known that runs at the node, over one of the same name.
+    pub fn register(&mut self, name: &str, offload: Arc<dyn Offload>) {
+        self.offloads.add(name, offload);
     }
 
     /// Its memory, to look at.
@@ -270,6 +280,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             Request::Acknowledge(ids) => self.acknowledge(arrived, ids),
             Request::Read { address, bytes } => {
                 self.read(arrived, packet, (address, bytes), answers)
+            }
+            Request::Offload { name, arguments } => {
+                self.extend(arrived, packet, (name, arguments), answers);
             }
             _ => {
                 let outcome = if answers.room() < SHORT_ANSWER_BYTES {
@@ -413,7 +426,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 }
 
-fn no_such_process(process: ProcessId) -> Outcome {
+pub(super) fn no_such_process(process: ProcessId) -> Outcome {
     Outcome::Refused(ClioStatus::NoSuchProcess, process.0.into())
 }
 

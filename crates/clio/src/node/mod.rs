@@ -6,6 +6,7 @@
 
 mod config;
 mod execute;
+mod extend;
 mod machine;
 mod processes;
 mod recent;

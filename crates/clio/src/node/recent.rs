@@ -3,11 +3,17 @@
 //! Clio's paper has a ring for it (section 4.5). In a ring one result that nobody acknowledges
 //! holds up all behind it until its time is over; here each is forgotten when its own time is.
 
+use std::collections::BTreeMap;
+
 use ethermem_units::Ns;
 use ethermem_wire::clio::{ClioStatus, ProcessId, Reply, RequestId, SenderId};
 
 use super::config::RECENT_WAYS;
 use crate::memory::HashKey;
+
+/// Most bytes of results that are kept beside the entries: no further request of the kind is taken
+/// then.
+const RESULTS_BYTES_MAX: usize = 16 << 20;
 
 /// A result in a few bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +24,8 @@ pub(super) enum Outcome {
     Address(u64),
     Created(ProcessId),
     Refused(ClioStatus, u64),
+    /// The result of an operation of the extend path, which is kept beside.
+    Kept,
 }
 
 impl From<Outcome> for Reply<'static> {
@@ -29,6 +37,7 @@ impl From<Outcome> for Reply<'static> {
             Outcome::Address(address) => Reply::Address(address),
             Outcome::Created(process) => Reply::Created(process),
             Outcome::Refused(status, detail) => Reply::Refused(status, detail),
+            Outcome::Kept => unreachable!("results are answered by who keeps them"),
         }
     }
 }
@@ -45,6 +54,9 @@ struct Entry {
 /// See the module: sets, each with [`RECENT_WAYS`] places.
 pub(super) struct Recent {
     sets: Box<[[Entry; RECENT_WAYS]]>,
+    /// Results that are longer than an entry, by its place.
+    results: BTreeMap<(usize, usize), Vec<u8>>,
+    results_bytes: usize,
     key: HashKey,
 }
 
@@ -75,7 +87,13 @@ impl Recent {
             outcome: Outcome::Done,
         };
         let sets = requests as usize / RECENT_WAYS;
-        Recent { sets: vec![[none; RECENT_WAYS]; sets].into_boxed_slice(), key }
+        let (results, results_bytes) = (BTreeMap::new(), 0);
+        Recent {
+            results,
+            results_bytes,
+            sets: vec![[none; RECENT_WAYS]; sets].into_boxed_slice(),
+            key,
+        }
     }
 
     /// What is known of a request.
@@ -102,7 +120,51 @@ impl Recent {
         until: Ns,
         outcome: Outcome,
     ) {
-        self.sets[place.set][place.way] = Entry { sender, request, until, outcome };
+        let entry = &mut self.sets[place.set][place.way];
+        let had_result = entry.outcome == Outcome::Kept;
+        *entry = Entry { sender, request, until, outcome };
+        if had_result {
+            self.drop_result((place.set, place.way));
+        }
+    }
+
+    /// The same, of a request with a result that an entry has no room for.
+    pub(super) fn keep_result(
+        &mut self,
+        place: Place,
+        name: (SenderId, RequestId),
+        until: Ns,
+        result: Vec<u8>,
+    ) {
+        self.keep(place, name, until, Outcome::Kept);
+        self.results_bytes += result.len();
+        self.results.insert((place.set, place.way), result);
+    }
+
+    /// The result of a request that was found to have one.
+    pub(super) fn kept(&self, sender: SenderId, request: RequestId) -> &[u8] {
+        let set = self.set(sender, request);
+        let is_it = |entry: &Entry| entry.request == request && entry.sender == sender;
+        let way = self.sets[set].iter().position(is_it);
+        let result = way.and_then(|way| self.results.get(&(set, way)));
+        result.expect("it was just found")
+    }
+
+    /// Whether another result may be kept. Those whose time is over go, where it is tight.
+    pub(super) fn has_room_for_results(&mut self, now: Ns) -> bool {
+        if self.results_bytes >= RESULTS_BYTES_MAX {
+            let over = |&(set, way): &(usize, usize)| self.sets[set][way].until < now;
+            let over: Vec<_> = self.results.keys().copied().filter(over).collect();
+            over.into_iter().for_each(|place| {
+                self.sets[place.0][place.1].outcome = Outcome::Done;
+                self.drop_result(place);
+            });
+        }
+        self.results_bytes < RESULTS_BYTES_MAX
+    }
+
+    fn drop_result(&mut self, place: (usize, usize)) {
+        self.results_bytes -= self.results.remove(&place).map_or(0, |result| result.len());
     }
 
     /// No copy of the request comes after `until`, and nobody wants its result.

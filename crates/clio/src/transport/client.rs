@@ -9,7 +9,7 @@ use ethermem_wire::clio::{
     ResponsePacket,
 };
 
-use super::config::{ClientConfig, ClientConfigError};
+use super::config::{ClientConfig, ClientConfigError, DATAGRAM_BYTES_MAX};
 use super::node_clock::NodeClock;
 use super::operation::{Ask, Completed, Operation, OperationError, OperationId, Part};
 use super::round_trips::RoundTrips;
@@ -99,6 +99,8 @@ pub struct Client {
 struct Draft<'a> {
     into: &'a mut [u8],
     used: usize,
+    /// Where its packets must end.
+    end: usize,
     /// What the answers will take of theirs.
     answers: usize,
     envelope: Envelope,
@@ -172,6 +174,24 @@ impl Client {
         OperationId(id)
     }
 
+    /// Asks to run an operation at the node. Its datagram, and that of the answer, may be longer
+    /// than others: what carries them cuts them.
+    pub fn submit_offload(
+        &mut self,
+        process: ProcessId,
+        name: &str,
+        arguments: Vec<u8>,
+    ) -> OperationId {
+        let bytes = arguments.len();
+        let id = self.begin(process, Ask::Offload { name: name.to_owned(), arguments });
+        let front = ENVELOPE_BYTES + REQUEST_BYTES + 1 + name.len();
+        let room = DATAGRAM_BYTES_MAX - front - self.config.protection.trailer_bytes();
+        if bytes > room || name.len() > usize::from(u8::MAX) {
+            self.fail(id, OperationError::Length(bytes as u64));
+        }
+        OperationId(id)
+    }
+
     /// An operation that has ended.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -192,13 +212,13 @@ impl Client {
     /// is still to be sealed, and has room for the tag.
     ///
     /// # Panics
-    /// If `into` is shorter than the longest datagram.
+    /// If `into` is shorter than the longest datagram; where operations run at the node, than the
+    /// longest that UDP carries.
     pub fn poll_transmit(&mut self, now: Ns, into: &mut [u8]) -> usize {
         let end = ENVELOPE_BYTES + self.config.packets_bytes_max();
         assert!(into.len() >= self.config.datagram_bytes_max, "room for the longest datagram");
         let (envelope, sequence) = (self.envelope(now), self.sequence);
-        let draft_into = &mut into[..end];
-        let mut draft = Draft { into: draft_into, used: ENVELOPE_BYTES, answers: 0, envelope };
+        let mut draft = Draft { into, used: ENVELOPE_BYTES, end, answers: 0, envelope };
         self.send_again(now, &mut draft);
         self.send_new(now, &mut draft);
         self.send_acknowledgements(now, &mut draft);
@@ -339,7 +359,7 @@ impl Client {
                 self.settle(id);
                 continue;
             };
-            let answer = Bytes(RESPONSE_BYTES as u64 + operation.answer_bytes(part));
+            let answer = Bytes(self.answer_bytes(operation, part) as u64);
             let repeatable = operation.request(part).opcode().is_repeatable();
             let request = self.next_request + 1;
             let acknowledged = self.acknowledge.front().copied().unwrap_or(RequestId::NONE);
@@ -393,7 +413,7 @@ impl Client {
             acknowledged: RequestId::NONE,
             body: Request::Acknowledge(ids),
         };
-        if let Ok(bytes) = packet.emit(&mut draft.into[draft.used..]) {
+        if let Ok(bytes) = packet.emit(&mut draft.into[draft.used..draft.end]) {
             draft.used += bytes;
             self.next_request += 1;
             self.acknowledge.drain(..count);
@@ -410,8 +430,11 @@ impl Client {
         acknowledged: RequestId,
     ) -> bool {
         let operation = &self.operations[&id];
-        let answer = RESPONSE_BYTES + operation.answer_bytes(part) as usize;
-        if draft.answers + answer > self.config.packets_bytes_max() {
+        let answer = self.answer_bytes(operation, part);
+        let empty = draft.used == ENVELOPE_BYTES;
+        if draft.answers + answer > self.config.packets_bytes_max()
+            || (operation.goes_alone() && !empty)
+        {
             return false;
         }
         let packet = RequestPacket {
@@ -421,12 +444,26 @@ impl Client {
             acknowledged,
             body: operation.request(part),
         };
-        let Ok(bytes) = packet.emit(&mut draft.into[draft.used..]) else {
+        let end = if operation.goes_alone() {
+            draft.into.len() - self.config.protection.trailer_bytes()
+        } else {
+            draft.end
+        };
+        let Ok(bytes) = packet.emit(&mut draft.into[draft.used..end]) else {
             return false;
         };
         draft.used += bytes;
         draft.answers += answer;
+        if operation.goes_alone() {
+            draft.end = draft.used;
+        }
         true
+    }
+
+    /// Octets of a part's answer, at most.
+    fn answer_bytes(&self, operation: &Operation, part: Part) -> usize {
+        let most = self.config.packets_bytes_max() - RESPONSE_BYTES;
+        RESPONSE_BYTES + operation.answer_bytes(part, most as u64) as usize
     }
 
     fn look_again(&mut self, request: u64, before: Ns, at: Ns) {

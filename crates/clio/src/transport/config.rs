@@ -56,7 +56,7 @@ pub enum ClientConfigError {
 /// With room for 128 B of data.
 const DATAGRAM_BYTES_MIN: usize = ENVELOPE_BYTES + REQUEST_BYTES + 24 + 128;
 /// What a UDP datagram carries.
-const DATAGRAM_BYTES_MAX: usize = 65_507;
+pub(super) const DATAGRAM_BYTES_MAX: usize = 65_507;
 
 impl ClientConfig {
     pub(crate) fn check(&self) -> Result<(), ClientConfigError> {

@@ -58,6 +58,10 @@ pub(super) enum Ask {
         address: u64,
         data: Vec<u8>,
     },
+    Offload {
+        name: String,
+        arguments: Vec<u8>,
+    },
     /// Of a fixed length.
     Short(Request<'static>),
 }
@@ -101,7 +105,7 @@ impl Operation {
         match &self.ask {
             Ask::Write { address, data } => Some((*address, data.len() as u64)),
             Ask::Short(Request::Read { address, bytes }) => Some((*address, u64::from(*bytes))),
-            Ask::Short(_) => None,
+            Ask::Short(_) | Ask::Offload { .. } => None,
         }
     }
 
@@ -128,13 +132,20 @@ impl Operation {
             Ask::Short(Request::Read { address, .. }) => {
                 Request::Read { address: address.wrapping_add(from), bytes: bytes as u32 }
             }
+            Ask::Offload { name, arguments } => Request::Offload { name, arguments },
             Ask::Short(request) => *request,
         }
     }
 
-    /// Octets of the body that answers a part, at most.
-    pub(super) fn answer_bytes(&self, part: Part) -> u64 {
+    /// Whether its request and its answer are each alone in their datagrams, as long as they are.
+    pub(super) fn goes_alone(&self) -> bool {
+        matches!(self.ask, Ask::Offload { .. })
+    }
+
+    /// Octets of the body that answers a part, at most; `most` of what nobody knows before.
+    pub(super) fn answer_bytes(&self, part: Part, most: u64) -> u64 {
         match &self.ask {
+            Ask::Offload { .. } => most,
             Ask::Short(Request::Read { .. }) => part.bytes,
             _ => 32,
         }
@@ -143,6 +154,7 @@ impl Operation {
     /// Puts the answer of a part into its place. Whether it is one: a wrong one is not taken.
     pub(super) fn take(&mut self, part: Part, reply: &Reply<'_>) -> bool {
         let completed = match *reply {
+            Reply::Bytes(bytes) if self.goes_alone() => Completed::Bytes(bytes.to_vec()),
             Reply::Bytes(bytes) if bytes.len() as u64 == part.bytes && !self.bytes.is_empty() => {
                 self.bytes[part.from as usize..][..bytes.len()].copy_from_slice(bytes);
                 return true;

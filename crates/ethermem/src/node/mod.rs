@@ -5,6 +5,5 @@
 mod offload;
 mod space;
 
-pub(crate) use offload::Offloads;
-pub use offload::{Chase, Chased, Comparison, Filter, NodeMemory, Offload};
+pub(crate) use offload::NodeView;
 pub(crate) use space::{ACCESS_BYTES_MAX, Node, PAGE_BYTES};

@@ -3,13 +3,14 @@
 
 use std::time::{Duration, Instant};
 
+use ethermem_clio::offload::NodeMemory;
 use ethermem_edm::RmwOperation;
 use ethermem_units::Ps;
 
 use super::{Asker, Op, OpId, Outcome, Progress, Reply, World};
 use crate::address::{Address, ProcessId};
 use crate::error::Error;
-use crate::node::{Node, NodeMemory};
+use crate::node::{Node, NodeView};
 
 /// Longest time between two tries of a lock.
 const LOCK_WAIT_MAX: Duration = Duration::from_micros(50);
@@ -103,10 +104,11 @@ impl World for Local {
                 let shared = self.node.share(process, region.address, with, permissions);
                 shared.map(|()| Reply::Done)
             }
-            Op::Offload { offload, arguments, .. } => {
+            Op::Offload { name, offload, arguments, .. } => {
                 let offload = offload.expect("the node is here");
-                let mut memory = NodeMemory::new(&mut self.node, process);
-                offload.run(&mut memory, &arguments).map(Reply::Bytes)
+                let mut view = NodeView::new(&mut self.node, process);
+                let ended = offload.run(&mut NodeMemory::new(&mut view), &arguments);
+                ended.map(Reply::Bytes).map_err(|error| Error::of_offload(&name, error))
             }
             Op::Fence => Ok(Reply::Done),
             Op::Sleep(until) if until > self.now() => return self.wait(id, What::Until(until)),

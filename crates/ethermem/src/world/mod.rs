@@ -6,6 +6,7 @@ mod udp;
 
 use std::sync::Arc;
 
+use ethermem_clio::offload::Offload;
 use ethermem_edm::RmwOperation;
 use ethermem_sim::Kind;
 use ethermem_sim::workload::LinkBlocks;
@@ -18,7 +19,6 @@ pub(crate) use udp::{Udp, UdpConfig};
 
 use crate::address::{Address, Permissions, ProcessId};
 use crate::error::Error;
-use crate::node::Offload;
 use crate::order::Touched;
 
 /// The name of an operation that is under way: those of operations that ended are used again.

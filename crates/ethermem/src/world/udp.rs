@@ -210,6 +210,7 @@ impl Udp {
         let asked = match ask {
             Ask::Short(request) => client.submit(process, request),
             Ask::Write(address, data) => client.submit_write(process, address, data),
+            Ask::Offload(name, arguments) => client.submit_offload(process, &name, arguments),
         };
         self.asked.insert(asked, Asked::Part(id, part));
     }
@@ -487,11 +488,8 @@ impl Udp {
                 elsewhere(&[super::Segment { address: *address, bytes: *bytes }])
             }
             Op::Share { region, .. } => elsewhere(&[*region]),
-            Op::Offload { name, .. } => Some(Error::NoSuchOffload {
-                name: name.clone(),
-                allowed: "none on this node".to_owned(),
-            }),
-            Op::Alloc { .. } | Op::Fence | Op::Sleep(_) => None,
+            // What an operation touches is for its thread's order.
+            Op::Offload { .. } | Op::Alloc { .. } | Op::Fence | Op::Sleep(_) => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Larger tables: buckets are moved a few at a time, each at one instant.
 
-use ethermem::{Address, Error};
+use ethermem::{Address, OffloadError as Error};
 
 use super::{Shard, done, refused};
 use crate::call::{Answer, Became, Request};

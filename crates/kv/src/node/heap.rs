@@ -1,7 +1,7 @@
 //! Blocks: cut from regions, given out, taken back. A block keeps its class for ever, so that
 //! whoever holds an old link to it reads a whole block, and its check tells that it is another.
 
-use ethermem::Error;
+use ethermem::OffloadError as Error;
 
 use super::{Shard, done, refused};
 use crate::call::{Answer, Became, Request, links};

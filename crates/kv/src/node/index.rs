@@ -1,6 +1,6 @@
 //! Reads and writes of one key at its memory node.
 
-use ethermem::{Address, Error};
+use ethermem::{Address, OffloadError as Error};
 
 use super::{Shard, refused};
 use crate::call::{Answer, Became, Request, What};

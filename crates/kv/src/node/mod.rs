@@ -9,7 +9,7 @@ mod scan;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ethermem::{Address, Error, NodeMemory, Offload};
+use ethermem::{Address, NodeMemory, Offload, OffloadError as Error};
 
 use crate::call::{Answer, Became, Request, What};
 use crate::layout::{MAGIC, TABLES, TABLES_AT, Tables};
@@ -21,16 +21,23 @@ pub(crate) use scan::KEY_HEAD_BYTES;
 /// See the module.
 #[derive(Default)]
 pub(crate) struct KeyValue {
-    /// The tables of each shard, as its header says: only this operation changes them.
-    tables: Mutex<BTreeMap<Address, Tables>>,
+    /// The tables of each shard, as its header says: only this operation changes them. Of a node
+    /// with address spaces of its processes' own nothing is kept: one address has many meanings.
+    tables: Option<Mutex<BTreeMap<Address, Tables>>>,
 }
 
 impl KeyValue {
     /// Its name.
     pub(crate) const NAME: &'static str = "key-value";
 
-    fn tables(&self) -> MutexGuard<'_, BTreeMap<Address, Tables>> {
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    /// For the nodes of one pool, where an address is one place.
+    pub(crate) fn of_one_space() -> KeyValue {
+        KeyValue { tables: Some(Mutex::default()) }
+    }
+
+    fn tables(&self) -> Option<MutexGuard<'_, BTreeMap<Address, Tables>>> {
+        let tables = self.tables.as_ref()?;
+        Some(tables.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn open<'m, 'n>(
@@ -38,12 +45,14 @@ impl KeyValue {
         memory: &'m mut NodeMemory<'n>,
         base: Address,
     ) -> Result<Shard<'m, 'n>, Error> {
-        let known = self.tables().get(&base).copied();
+        let known = self.tables().and_then(|known| known.get(&base).copied());
         let tables = match known {
             Some(tables) => tables,
             None => {
                 let tables = read_tables(memory, base)?;
-                self.tables().insert(base, tables);
+                if let Some(mut known) = self.tables() {
+                    known.insert(base, tables);
+                }
                 tables
             }
         };
@@ -52,6 +61,11 @@ impl KeyValue {
 }
 
 impl Offload for KeyValue {
+    fn changes(&self, arguments: &[u8]) -> bool {
+        let what = Request::decode(arguments).map(|request| request.what);
+        !matches!(what, Some(What::Get | What::Scan))
+    }
+
     fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, Error> {
         let request = Request::decode(arguments);
         let request = request.ok_or_else(|| refused("the arguments are no request"))?;
@@ -63,7 +77,9 @@ impl Offload for KeyValue {
             What::Give => shard.give(&request),
             What::Extend => shard.extend(&request),
             What::Grow => {
-                self.tables().remove(&request.shard);
+                if let Some(mut known) = self.tables() {
+                    known.remove(&request.shard);
+                }
                 shard.grow(&request)
             }
             What::Move => shard.move_buckets(request.operand),
@@ -74,7 +90,7 @@ impl Offload for KeyValue {
 
 /// Why a request is refused that no client of this crate makes.
 fn refused(problem: &str) -> Error {
-    Error::Offload { name: KeyValue::NAME.to_owned(), problem: problem.to_owned() }
+    Error::failed(problem)
 }
 
 fn read_tables(memory: &mut NodeMemory<'_>, base: Address) -> Result<Tables, Error> {

@@ -4,7 +4,7 @@
 //! is split becomes two that are both behind the cursor or both before it: what is there from the
 //! first call to the last is met.
 
-use ethermem::{Address, Error};
+use ethermem::{Address, OffloadError as Error};
 
 use super::{INLINE_BYTES_MAX, Shard, refused};
 use crate::call::{Answer, Became, Request, What};

@@ -10,16 +10,45 @@ mod linear;
 mod memory;
 mod torn;
 
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
 use ethermem::Pool;
+use ethermem_clio::memory::PageSize;
 use ethermem_kv::{Config, Index, Store};
+use ethermem_node::NodeOptions;
 use ethermem_sim::fabrics::FABRIC_NAMES;
+use ethermem_units::Bytes;
 
 const BOTH: [Index; 2] = [Index::Client, Index::Node];
 
 /// A pool of every kind, small.
 fn every_url() -> Vec<String> {
     let fabrics = FABRIC_NAMES.iter().map(|fabric| format!("sim:{fabric}?nodes=6"));
-    std::iter::once("local:".to_owned()).chain(fabrics).collect()
+    ["local:", udp_url()].map(str::to_owned).into_iter().chain(fabrics).collect()
+}
+
+/// The URL of a memory node that has the index, and serves all tests of this program.
+fn udp_url() -> &'static str {
+    static URL: OnceLock<String> = OnceLock::new();
+    URL.get_or_init(|| {
+        let options = NodeOptions {
+            memory: Bytes(256 << 20),
+            page: PageSize::Kib64,
+            listen: "127.0.0.1:0".parse().unwrap(),
+            insecure: true,
+            tenants: Vec::new(),
+            lease: None,
+        };
+        let mut server = ethermem_node::start(&options).unwrap();
+        let (name, index) = ethermem_kv::at_node();
+        server.node_mut().register(name, index);
+        let url = format!("udp://{}", server.address().unwrap());
+        let serve = move || server.run(Duration::from_millis(1), &AtomicBool::new(false));
+        std::thread::spawn(serve);
+        url
+    })
 }
 
 fn open(url: &str) -> Pool {

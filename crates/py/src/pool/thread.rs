@@ -1,6 +1,6 @@
 //! Threads.
 
-use ethermem::{Address, Chase, Permissions, Ps, Segment};
+use ethermem::{Address, Chase, Error, Permissions, Ps, Segment};
 use pyo3::prelude::*;
 
 use super::Shared;
@@ -212,7 +212,10 @@ impl Thread {
             key: buffer::read(key, <[u8]>::to_vec)?,
         };
         let running = self.thread.offload(Chase::NAME, chase.start, &chase.encode(), &[]);
-        Ok(Pending::of(&self.pool, running, |found| Chase::result(&found).map(Answer::Chased)))
+        Ok(Pending::of(&self.pool, running, |found| {
+            let chased = Chase::result(&found).map(Answer::Chased);
+            chased.map_err(|error| Error::of_offload(Chase::NAME, error))
+        }))
     }
 
     fn __repr__(&self) -> String {

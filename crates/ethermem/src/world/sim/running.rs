@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use ethermem_clio::offload::{NodeMemory, Offload};
 use ethermem_edm::{RMW_BYTES, RmwOperation};
 use ethermem_sim::Kind;
 
 use crate::address::{Address, Permissions, ProcessId};
 use crate::error::Error;
-use crate::node::{Node, NodeMemory, Offload};
+use crate::node::{Node, NodeView};
 use crate::world::{Asker, Op, OpId, Outcome, Reply, Segment, Segments};
 
 /// The bytes of one message.
@@ -74,7 +75,7 @@ enum Call {
     Alloc { bytes: u64, permissions: Permissions },
     Free(Address),
     Share { address: Address, with: ProcessId, permissions: Permissions },
-    Offload { offload: Arc<dyn Offload>, arguments: Vec<u8> },
+    Offload { name: String, offload: Arc<dyn Offload>, arguments: Vec<u8> },
 }
 
 impl Running {
@@ -114,9 +115,9 @@ impl Running {
             Op::Share { region: Segment { address, bytes }, with, permissions } => {
                 call(Call::Share { address, with, permissions }, known(address, bytes)?)
             }
-            Op::Offload { memory, offload, arguments, .. } => {
+            Op::Offload { memory, name, offload, arguments, .. } => {
                 let offload = offload.expect("the nodes are here");
-                call(Call::Offload { offload, arguments }, memory)
+                call(Call::Offload { name, offload, arguments }, memory)
             }
             Op::Fence => Work::Fence,
             Op::Sleep(_) => Work::Sleep,
@@ -180,9 +181,8 @@ impl Running {
                 node.modify(process, *word, take).map(|word| *before = word)
             }
             Work::Call { call, reply, .. } => {
-                let mut memory = NodeMemory::new(node, process);
-                let done = call.run(&mut memory, process);
-                accesses = memory.accesses();
+                let done;
+                (done, accesses) = call.run(node, process);
                 done.map(|done| *reply = done)
             }
             Work::Fence | Work::Sleep => Ok(()),
@@ -220,20 +220,26 @@ impl Running {
 }
 
 impl Call {
-    fn run(&mut self, memory: &mut NodeMemory<'_>, process: ProcessId) -> Outcome {
-        match self {
+    /// What it gives, and how many accesses of the memory it took beyond its own.
+    fn run(&mut self, node: &mut Node, process: ProcessId) -> (Outcome, u64) {
+        let done = match self {
             Call::Alloc { bytes, permissions } => {
-                memory.node().alloc(process, *bytes, *permissions).map(Reply::Address)
+                node.alloc(process, *bytes, *permissions).map(Reply::Address)
             }
-            Call::Free(address) => memory.node().free(process, *address).map(|()| Reply::Done),
+            Call::Free(address) => node.free(process, *address).map(|()| Reply::Done),
             Call::Share { address, with, permissions } => {
-                let shared = memory.node().share(process, *address, *with, *permissions);
+                let shared = node.share(process, *address, *with, *permissions);
                 shared.map(|()| Reply::Done)
             }
-            Call::Offload { offload, arguments } => {
-                offload.run(memory, arguments).map(Reply::Bytes)
+            Call::Offload { name, offload, arguments } => {
+                let mut view = NodeView::new(node, process);
+                let mut memory = NodeMemory::new(&mut view);
+                let ended = offload.run(&mut memory, arguments).map(Reply::Bytes);
+                let ended = ended.map_err(|error| Error::of_offload(name, error));
+                return (ended, memory.accesses());
             }
-        }
+        };
+        (done, 0)
     }
 }
 

@@ -1,5 +1,6 @@
 //! One operation under way to a memory node: what it asks for, and what its answers mean.
 
+use ethermem_clio::offload::{ENDED_FAILED, ENDED_RESULT};
 use ethermem_clio::transport::{Completed, OperationError};
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{ClioStatus, Request};
@@ -11,6 +12,8 @@ use crate::world::{Op, Outcome, Reply, Segment, Segments};
 /// Longest request: what a length on the wire can say, in whole pages.
 const REQUEST_BYTES_MAX: u64 = 1 << 30;
 const WORD_BYTES: u64 = 8;
+/// Arguments of an operation at the node: what one datagram carries whatever protects it.
+const OFFLOAD_BYTES_MAX: u64 = 65_000;
 
 /// An operation under way.
 pub(super) struct Running {
@@ -34,6 +37,7 @@ pub(super) enum Work {
     Alloc(u64),
     Free(Segment),
     Share(Address, Permissions),
+    Offload(String),
     Fence,
 }
 
@@ -41,6 +45,7 @@ pub(super) enum Work {
 pub(super) enum Ask {
     Short(Request<'static>),
     Write(u64, Vec<u8>),
+    Offload(String, Vec<u8>),
 }
 
 /// Where an answer belongs: the bytes of a part, and their place in the operation's.
@@ -83,7 +88,11 @@ impl Running {
                 (Work::Share(region.address, permissions), none(share))
             }
             Op::Fence => (Work::Fence, none(Request::Fence)),
-            Op::Offload { .. } | Op::Sleep(_) => unreachable!("it has a way of its own"),
+            Op::Offload { name, arguments, .. } => {
+                let ask = Ask::Offload(name.clone(), arguments);
+                (Work::Offload(name), vec![(ask, Part::of(Segment::NONE))])
+            }
+            Op::Sleep(_) => unreachable!("it has a way of its own"),
         };
         let bytes = match &work {
             Work::Read if asks.len() > 1 => {
@@ -114,6 +123,12 @@ impl Running {
     ) -> bool {
         self.open -= 1;
         match outcome {
+            Ok(Completed::Bytes(bytes)) if matches!(self.work, Work::Offload(_)) => {
+                match self.result(node, bytes) {
+                    Ok(result) => self.reply = Reply::Bytes(result),
+                    Err(error) => self.error = Some(error),
+                }
+            }
             Ok(Completed::Bytes(bytes)) if self.bytes.is_empty() => {
                 self.reply = Reply::Bytes(bytes);
             }
@@ -145,11 +160,33 @@ impl Running {
         }
     }
 
+    /// What an operation at the node answered.
+    fn result(&self, node: &str, mut bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let Work::Offload(name) = &self.work else { unreachable!("it is one") };
+        match bytes.first() {
+            Some(&ENDED_RESULT) => {
+                bytes.drain(..1);
+                Ok(bytes)
+            }
+            Some(&ENDED_FAILED) => {
+                let problem = String::from_utf8_lossy(&bytes[1..]).into_owned();
+                Err(Error::Offload { name: name.clone(), problem })
+            }
+            _ => {
+                let problem = format!("offload `{name}` ended in no known way");
+                Err(Error::Refused { node: node.to_owned(), problem })
+            }
+        }
+    }
+
     fn error_of(&self, node: &str, segment: Segment, error: OperationError) -> Error {
         let (status, detail) = match error {
             OperationError::Refused { status, detail } => (status, detail),
             OperationError::Lost => return Error::Lost,
             OperationError::Restarted(_) => return Error::Restarted { node: node.to_owned() },
+            OperationError::Length(bytes) if matches!(self.work, Work::Offload(_)) => {
+                return Error::TooLong { bytes, most: OFFLOAD_BYTES_MAX };
+            }
             OperationError::Length(_) => {
                 return Error::Refused { node: node.to_owned(), problem: error.to_string() };
             }
@@ -157,6 +194,7 @@ impl Running {
         let Segment { address, bytes } = match &self.work {
             Work::Free(segment) => *segment,
             Work::Share(address, ..) => Segment { address: *address, bytes: 1 },
+            Work::Offload(_) => Segment { address: Address(detail), bytes: 1 },
             _ => segment,
         };
         match (status, &self.work) {
@@ -168,6 +206,10 @@ impl Running {
             (ClioStatus::Full | ClioStatus::Quota, Work::Alloc(bytes)) => {
                 Error::Full { bytes: *bytes, free: detail }
             }
+            (ClioStatus::NoSuchOffload, Work::Offload(name)) => Error::NoSuchOffload {
+                name: name.clone(),
+                allowed: "those that the node was started with".to_owned(),
+            },
             (ClioStatus::NoSuchProcess, _) if detail == u64::from(self.process.0) => {
                 Error::ProcessEnded { node: node.to_owned() }
             }

@@ -1,0 +1,117 @@
+//! The library's pool on the memory node: what an application has, and what it costs over the bare
+//! exchange of the same bytes.
+
+use std::time::Instant;
+
+use ethermem::{Address, Error, Permissions, Pool};
+
+use super::node::start_server;
+use super::{Cpus, Pinned, Probe, ProbeError};
+use crate::measure::{Round, Samples};
+
+const REGION_BYTES: u64 = 1 << 20;
+/// Between two operations that follow each other: a quarter of a page, as a program that walks its
+/// memory.
+const STEP_BYTES: u64 = 1024;
+/// Operations of a sample with a window.
+const BATCH: u64 = 256;
+/// Who waits never sleeps, as in the floor.
+const PARAMETERS: &str = "poll_us=60000000";
+
+/// An operation of the pool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PoolOperation {
+    Read(u16),
+    Write(u16),
+    CompareAndSwap,
+    FetchAndAdd,
+    Lock,
+    /// Many reads under way.
+    Reads {
+        bytes: u16,
+        window: u16,
+    },
+}
+
+impl From<Error> for ProbeError {
+    fn from(error: Error) -> ProbeError {
+        ProbeError::Failed(error.to_string())
+    }
+}
+
+impl Probe for PoolOperation {
+    fn round(&self, cpus: Cpus, count: u32) -> Result<Round, ProbeError> {
+        let (_server, address) = start_server(cpus.server, false)?;
+        let _pinned = Pinned::on(cpus.client)?;
+        let url = format!("udp://{address}?{PARAMETERS}");
+        let pool = Pool::open(&url).map_err(|error| ProbeError::Failed(error.to_string()))?;
+        let thread = pool.thread()?;
+        let region = thread.alloc(REGION_BYTES, Permissions::READ_WRITE).wait()?;
+        if let PoolOperation::Reads { bytes, window } = *self {
+            let at = |index: u64| index * STEP_BYTES % (REGION_BYTES - 8192);
+            return windowed(count, window, |index| region.read(at(index), bytes.into()));
+        }
+        let mut bytes = vec![7; 8192];
+        let (warm, mut samples) = (count / 10, Samples::new());
+        for index in 0..count + warm {
+            let offset = u64::from(index) * STEP_BYTES % (REGION_BYTES - 8192);
+            let word = region.at(offset);
+            let start = Instant::now();
+            match *self {
+                PoolOperation::Read(length) => {
+                    region.read_into(offset, &mut bytes[..usize::from(length)])?;
+                }
+                PoolOperation::Write(length) => {
+                    region.write(offset, &bytes[..usize::from(length)]).wait()?;
+                }
+                PoolOperation::CompareAndSwap => {
+                    thread.compare_and_swap(word, 0, 0).wait()?;
+                }
+                PoolOperation::FetchAndAdd => {
+                    thread.fetch_add(word, 1).wait()?;
+                }
+                PoolOperation::Lock => thread.lock(word).wait()?,
+                PoolOperation::Reads { .. } => unreachable!("it was measured above"),
+            }
+            let took = start.elapsed();
+            if matches!(self, PoolOperation::Lock) {
+                unlock(&thread, word)?;
+            }
+            if index >= warm {
+                samples.add(took);
+            }
+        }
+        Ok(samples.one_by_one())
+    }
+}
+
+fn unlock(thread: &ethermem::Thread, word: Address) -> Result<(), ProbeError> {
+    thread.unlock_wait(word).map_err(Into::into)
+}
+
+/// As many reads as the window has room for are under way; the oldest is waited for.
+fn windowed(
+    count: u32,
+    window: u16,
+    begin: impl Fn(u64) -> ethermem::Pending<Vec<u8>>,
+) -> Result<Round, ProbeError> {
+    let mut samples = Samples::new();
+    let mut under_way: std::collections::VecDeque<_> = (0..u64::from(window)).map(&begin).collect();
+    let (warm, mut next) = (count / 10, u64::from(window));
+    for batch in 0..count + warm {
+        let start = Instant::now();
+        for _ in 0..BATCH {
+            let oldest = under_way.pop_front().expect("the window is above 0");
+            oldest.wait()?;
+            under_way.push_back(begin(next));
+            next += 1;
+        }
+        if batch >= warm {
+            samples.add(start.elapsed());
+        }
+    }
+    for pending in under_way {
+        pending.wait()?;
+    }
+    Ok(samples.in_batches(BATCH))
+}

@@ -1,0 +1,104 @@
+//! Records chosen at the node.
+
+use super::words::{decode, encode};
+use super::{NodeMemory, Offload, OffloadError};
+use crate::address::Address;
+
+/// How a field compares to what is asked for, both as unsigned little-endian words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Comparison {
+    /// Below.
+    Less = 0,
+    /// The same.
+    Equal = 1,
+    /// Above.
+    Greater = 2,
+}
+
+/// The records of an array with a field that compares so, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// The first record.
+    pub start: Address,
+    /// How long a record is.
+    pub record_bytes: u32,
+    /// How many there are.
+    pub records: u32,
+    /// Where in a record the field is, an eight-byte word.
+    pub field_offset: u32,
+    /// How it is to compare.
+    pub comparison: Comparison,
+    /// To what.
+    pub operand: u64,
+}
+
+impl Filter {
+    /// Its name.
+    pub const NAME: &'static str = "filter";
+
+    /// As arguments of the operation: six little-endian words. The result is the records.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let words = [
+            self.start.0,
+            self.record_bytes.into(),
+            self.records.into(),
+            self.field_offset.into(),
+            self.comparison as u64,
+            self.operand,
+        ];
+        encode(&words, &[])
+    }
+
+    fn decode(arguments: &[u8]) -> Option<Filter> {
+        let ([start, record_bytes, records, field_offset, comparison, operand], []) =
+            decode::<6>(arguments)?
+        else {
+            return None;
+        };
+        let comparison = match comparison {
+            0 => Comparison::Less,
+            1 => Comparison::Equal,
+            2 => Comparison::Greater,
+            _ => return None,
+        };
+        let record_bytes = u32::try_from(record_bytes).ok().filter(|&bytes| bytes >= 8)?;
+        let field_offset = u32::try_from(field_offset).ok()?;
+        if field_offset > record_bytes - 8 {
+            return None;
+        }
+        let records = u32::try_from(records).ok()?;
+        let start = Address(start);
+        Some(Filter { start, record_bytes, records, field_offset, comparison, operand })
+    }
+}
+
+pub(super) struct Filterer;
+
+impl Offload for Filterer {
+    fn changes(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
+        let allowed = "allowed are records of 8 B and more with a word in them, and 0, 1 or 2";
+        let filter = Filter::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
+        let mut found = Vec::new();
+        for index in 0..u64::from(filter.records) {
+            let address = filter.start.add(index * u64::from(filter.record_bytes));
+            let record = memory.read(address, filter.record_bytes.into())?;
+            let field = &record[filter.field_offset as usize..][..8];
+            let field = u64::from_le_bytes(field.try_into().expect("8 B were taken"));
+            let kept = match filter.comparison {
+                Comparison::Less => field < filter.operand,
+                Comparison::Equal => field == filter.operand,
+                Comparison::Greater => field > filter.operand,
+            };
+            if kept {
+                found.extend_from_slice(record);
+            }
+        }
+        Ok(found)
+    }
+}
