@@ -1,5 +1,7 @@
 //! `ethermem latency`: the component model of the simulator, stage by stage.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 use ethermem_sim::budget::{Cost, Operation, Stack, Stage, Timing, edm_stages, mac_stages};
 use ethermem_sim::engine::Fabric as _;
@@ -24,7 +26,7 @@ const RTL_CHUNK_BYTES: u64 = 256;
 #[command(after_help = "Examples:\n  \
     ethermem latency --fabric edm --op read --link-gbps 25\n  \
     ethermem latency --fabric roce --op write --link-gbps 100 --format json\n  \
-    ethermem latency --fabric edm --op read --from rtl\n  \
+    ethermem latency --fabric edm --op read --from rtl --fst read.fst\n  \
     ethermem latency --fabric edm --op read --bytes 4096 --set fabric.propagation_ns=50\n\
     \n\
     At 25 Gb/s this is Table 1 of the EDM paper. The total is that of a message's first block;\n\
@@ -54,6 +56,10 @@ pub(crate) struct Arguments {
     /// What the stages are of: the simulator's model, or the hardware as it runs (EDM, 25 Gb/s)
     #[arg(long, value_name = "SOURCE", default_value = "model")]
     from: Source,
+
+    /// Write the waves of the message to a file, in FST: with --from rtl
+    #[arg(long, value_name = "FILE")]
+    fst: Option<PathBuf>,
 
     /// How to print the stages
     #[arg(long, value_name = "FORMAT", default_value = "table")]
@@ -132,6 +138,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.from == Source::Rtl {
         return from_rtl(arguments, &config);
     }
+    if let Some(file) = &arguments.fst {
+        let given = format!("--fst {}", file.display());
+        return Err(Failure::input(format!("{given} with --from model: allowed is --from rtl")));
+    }
     let mut budget = Budget::of(arguments.fabric, arguments.op, &config);
     if let Some(bytes) = arguments.bytes {
         budget.add_message(arguments, &config, Bytes(bytes));
@@ -154,7 +164,7 @@ fn from_rtl(arguments: &Arguments, config: &FabricConfig) -> Result<(), Failure>
         return Err(Failure::input(format!("--from rtl with --bytes {bytes}: {allowed}")));
     }
     let stages = arguments.fabric.stages(arguments.op, &Timing::of(config));
-    stages::run(arguments.op.name(), bytes, &stages, arguments.format)
+    stages::run(arguments.op.name(), bytes, &stages, arguments.fst.as_deref(), arguments.format)
 }
 
 impl Budget {

@@ -1,6 +1,7 @@
 //! The hardware's tool flow: Python in `rtl/flow`, which builds the model and runs it.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +12,8 @@ use crate::failure::Failure;
 const MARK: &str = "rtl/flow/system.py";
 /// Compute node and memory node.
 const NODES: &str = "2";
+/// The variable that tells the model where its waves go.
+const WAVES: &str = "WAVES";
 
 /// The repository whose RTL runs.
 pub(crate) struct Flow {
@@ -38,10 +41,19 @@ impl Flow {
             .ok_or_else(|| Failure::input(format!("{said}; --rtl names the repository")))
     }
 
-    /// Runs the model with `arguments`, `stdin` as its standard input. The first run builds it.
-    pub(crate) fn run(&self, arguments: &[&str], stdin: &str) -> Result<Measured, Failure> {
+    /// Runs the model with `arguments`, `stdin` as its standard input, and writes its waves to a
+    /// file if one is given. The first run builds it; with waves it is another model.
+    pub(crate) fn run(
+        &self,
+        arguments: &[&str],
+        stdin: &str,
+        waves: Option<&Path>,
+    ) -> Result<Measured, Failure> {
         let mut command = Command::new("python3");
-        command.current_dir(&self.root).env("PYTHONPATH", "rtl");
+        command.current_dir(&self.root).env("PYTHONPATH", "rtl").env_remove(WAVES);
+        if let Some(file) = waves {
+            command.env(WAVES, file);
+        }
         command.args(["scripts/python_env.py", "rtl", "python", "-m", "flow.system", NODES]);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         let failed = |error| Failure::input(format!("python3, which builds the RTL: {error}"));
@@ -54,10 +66,22 @@ impl Flow {
         let said = String::from_utf8_lossy(&output.stdout);
         let last = said.lines().last().unwrap_or_default();
         if !output.status.success() || written.is_err() || last.starts_with("SKIPPED") {
-            return Err(Failure::input(format!("the RTL did not run: {last}")));
+            let why = if last.is_empty() { "it says why above" } else { last };
+            return Err(Failure::input(format!("the RTL did not run: {why}")));
         }
         Ok(Measured::of(last))
     }
+}
+
+/// The file for waves, by a name that holds in any folder; refused before anything is built.
+pub(crate) fn waves_file(given: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+    let Some(path) = given else { return Ok(None) };
+    let refused = |error| {
+        let said = format!("--fst {}: {error}", path.display());
+        Failure::input(format!("{said}; allowed is a file that can be written"))
+    };
+    File::create(path).map_err(refused)?;
+    path.canonicalize().map(Some).map_err(refused)
 }
 
 impl Measured {

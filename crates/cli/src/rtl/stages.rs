@@ -1,11 +1,13 @@
 //! `ethermem latency --from rtl`: Table 1 from the running hardware, beside its budget.
 
+use std::path::Path;
+
 use ethermem_sim::budget::{Cost, Stage};
 use ethermem_sim::output::{TableStyle, TextTable};
 use ethermem_units::Ps;
 use serde::Serialize;
 
-use super::flow::{Flow, Measured};
+use super::flow::{Flow, Measured, waves_file};
 use crate::failure::Failure;
 use crate::output::Format;
 
@@ -141,14 +143,17 @@ struct Line {
     rtl_cycles: u64,
 }
 
-/// Measures one message of `bytes`; `stages` is its budget.
+/// Measures one message of `bytes`; `stages` is its budget, `fst` a file for the waves.
 pub(crate) fn run(
     op: &'static str,
     bytes: u64,
     stages: &[Stage],
+    fst: Option<&Path>,
     format: Format,
 ) -> Result<(), Failure> {
-    let measured = Flow::find(None)?.run(&["stages", op, &bytes.to_string()], "")?;
+    let flow = Flow::find(None)?;
+    let waves = waves_file(fst)?;
+    let measured = flow.run(&["stages", op, &bytes.to_string()], "", waves.as_deref())?;
     let parts = if op == "write" { WRITE } else { READ };
     let lines: Result<Vec<Line>, Failure> =
         parts.iter().map(|part| part.line(&measured, stages)).collect();

@@ -14,7 +14,7 @@ use ethermem_sim::{FabricConfig, Kind};
 use ethermem_units::Bytes;
 use serde::Serialize;
 
-use super::flow::{Flow, Measured};
+use super::flow::{Flow, Measured, waves_file};
 use super::stages::ns;
 use crate::failure::Failure;
 use crate::latency::link_setting;
@@ -29,7 +29,8 @@ const RECORD_BYTES: u64 = 1024;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     ethermem rtl ycsb --workload A --remote-share 0.5\n  \
-    ethermem rtl ycsb --workload B --clients 8 --operations 20000 --format json\n\
+    ethermem rtl ycsb --workload B --clients 8 --operations 20000 --format json\n  \
+    ethermem rtl ycsb --workload F --operations 20 --fst waves.fst\n\
     \n\
     A compute node, a switch and a memory node run as compiled RTL at 25 Gb/s, joined by lines as\n\
     long as those of the published testbed; records are drawn as YCSB's zipfian. A read ends with\n\
@@ -73,6 +74,11 @@ pub(crate) struct Arguments {
     /// The repository, if it is not the working directory or above it
     #[arg(long, value_name = "FOLDER")]
     rtl: Option<PathBuf>,
+
+    /// Write the waves of all of it to a file, in FST; the first run with waves builds a model of
+    /// its own
+    #[arg(long, value_name = "FILE")]
+    fst: Option<PathBuf>,
 
     /// How to print the result
     #[arg(long, value_name = "FORMAT", default_value = "table")]
@@ -123,8 +129,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let changes = Changes { settings: vec![link_setting(25)], trace: None };
     let config = Scenario::default_with(&changes, FABRIC_NAMES)?.fabric;
     let flow = Flow::find(arguments.rtl.as_deref())?;
+    let waves = waves_file(arguments.fst.as_deref())?;
     let clients = arguments.clients.to_string();
-    let measured = flow.run(&["ycsb", &clients, DRAM_CYCLES], &stream.lines)?;
+    let words = ["ycsb", &clients, DRAM_CYCLES];
+    let measured = flow.run(&words, &stream.lines, waves.as_deref())?;
     let outcome = Outcome::of(arguments, &stream, &measured, &config)?;
     arguments.format.print(&outcome, Outcome::table)
 }

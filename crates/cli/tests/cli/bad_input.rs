@@ -237,6 +237,14 @@ fn the_rtl_refuses_what_it_was_not_built_for() {
     refused(folder.path(), &[&rtl[..], &["--link-gbps", "100"]].concat(), line);
     let line = "--from rtl with --bytes 257: allowed are 1 to 256, one chunk";
     refused(folder.path(), &[&rtl[..], &["--bytes", "257"]].concat(), line);
+    let line = "--fst waves.fst with --from model: allowed is --from rtl";
+    refused(folder.path(), &["latency", "--fst", "waves.fst"], line);
+    let (home, line) = (root(), "; allowed is a file that can be written");
+    let nowhere = ["--fst", "no-such-folder/waves.fst"];
+    let called = call(&home, &[&rtl[..], &nowhere].concat());
+    assert!(called.code == 2 && called.err.contains(line), "{}", called.err);
+    let called = call(&home, &[&["rtl", "ycsb", "--workload", "A"][..], &nowhere].concat());
+    assert!(called.code == 2 && called.err.contains(line), "{}", called.err);
     let line = "--rtl .: no rtl/flow/system.py there; allowed is the root of the repository";
     refused(folder.path(), &["rtl", "ycsb", "--workload", "A", "--rtl", "."], line);
 }
