@@ -74,6 +74,10 @@ rtl: ## Run the RTL's tests, its equivalence with the Rust model and its proofs
 rtl-registers: ## Write the C header and the page of the RTL's registers anew
 	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py rtl python -m flow.registers
 
+.PHONY: rtl-pictures
+rtl-pictures: ## Draw one read and one write anew, from the waves of the compiled hardware
+	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py synth python -m flow.picture
+
 .PHONY: rtl-mutate
 rtl-mutate: ## Corrupt each module of the RTL and see its tests fail
 	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py rtl python -m flow.mutate
