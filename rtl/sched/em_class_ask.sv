@@ -4,6 +4,7 @@ module em_class_ask
 #(
     parameter int unsigned Ports = 8,
     parameter int unsigned TagWidth = 16,
+    parameter int unsigned ChunkBytes = 256,
     localparam int unsigned PortWidth = $clog2(Ports),
     parameter logic [PortWidth-1:0] Port = '0
 ) (
@@ -19,8 +20,7 @@ module em_class_ask
     /// A bit for the peer, in one flow or in the other.
     output logic [Ports-1:0]    responses_o,
     output logic [Ports-1:0]    writes_o,
-    output bytes_t              bytes_o,
-    output size_class_t         class_o,
+    output demand_t             demand_o,
     output logic [TagWidth-1:0] tag_o,
     /// Peer or size are invalid.
     output logic                invalid_o
@@ -51,9 +51,11 @@ module em_class_ask
   assign size_log = log2_eighths(bytes_i);
 
   always_ff @(posedge clk_i) begin
-    bytes_o <= bytes_i;
-    class_o <= size_class(size_log, size_log);
-    tag_o   <= tag_i;
+    demand_o.bytes      <= bytes_i;
+    demand_o.beyond     <= bytes_i - bytes_t'(ChunkBytes);
+    demand_o.size_log   <= size_log;
+    demand_o.size_class <= size_class(size_log, size_log);
+    tag_o               <= tag_i;
   end
 
 endmodule

@@ -20,7 +20,7 @@ module em_class_bank
     /// A bit for the peer, and for each peer where its next message goes.
     input logic [Ports-1:0]      insert_i,
     input logic [CountWidth-1:0] insert_slot_i[Ports],
-    input bytes_t                insert_bytes_i,
+    input demand_t               insert_demand_i,
     input logic [TagWidth-1:0]   insert_tag_i,
 
     /// In the grant cycle: a bit for the peer, and for each peer where its first message is and
@@ -69,15 +69,16 @@ module em_class_bank
     outcome_t outcome;
   } remaining_t;
 
-  /// With its last chunk a message goes, and its class is nobody's.
-  function automatic outcome_t outcome_of(bytes_t bytes, log_t size_log);
+  /// With its last chunk a message goes, and its class is nobody's. `beyond` is less a chunk: found
+  /// beside the bytes, so that no logarithm waits for a subtraction.
+  function automatic outcome_t outcome_of(bytes_t bytes, bytes_t beyond, log_t size_log);
     outcome_of.last        = bytes <= Chunk;
     outcome_of.busy_less   = BusyBits'(BusyCyclesMax - 1);
     if (bytes <= Chunk) begin
       outcome_of.busy_less = BusyBits'((blocks_of(bytes) + bytes_t'(ChunkOverheadBlocks))
                                        * bytes_t'(SlotCycles) - 1'b1);
     end
-    outcome_of.after_class = size_class(log2_eighths(bytes - Chunk), size_log);
+    outcome_of.after_class = size_class(log2_eighths(beyond), size_log);
   endfunction
 
   // Of the one peer that has its bit set.
@@ -99,13 +100,12 @@ module em_class_bank
   message_t inserted, messages[Depth], head;
   outcome_t outcome;
   remaining_t remaining, left;
-  log_t insert_log;
 
-  assign insert_log          = log2_eighths(insert_bytes_i);
-  assign inserted.size       = insert_bytes_i;
+  assign inserted.size       = insert_demand_i.bytes;
   assign inserted.tag        = insert_tag_i;
-  assign inserted.size_class = size_class(insert_log, insert_log);
-  assign inserted.outcome    = outcome_of(insert_bytes_i, insert_log);
+  assign inserted.size_class = insert_demand_i.size_class;
+  assign inserted.outcome    = outcome_of(insert_demand_i.bytes, insert_demand_i.beyond,
+                                          insert_demand_i.size_log);
 
   for (genvar slot = 0; slot < Depth; slot++) begin : gen_slots
     em_ram #(
@@ -167,17 +167,18 @@ module em_class_bank
   logic write_back_q;
   logic [PortWidth-1:0] write_back_peer_q;
   log_t size_log_q;
-  bytes_t left_q;
+  bytes_t left_q, left_beyond_q;
 
   always_ff @(posedge clk_i) begin
     write_back_q      <= take_i;
     write_back_peer_q <= peer_q;
     size_log_q        <= log2_eighths(head.size);
     left_q            <= bytes - Chunk;
+    left_beyond_q     <= bytes - (Chunk << 1);
   end
 
   assign left.bytes   = left_q;
-  assign left.outcome = outcome_of(left_q, size_log_q);
+  assign left.outcome = outcome_of(left_q, left_beyond_q, size_log_q);
 
   em_ram #(
       .Depth(Ports),

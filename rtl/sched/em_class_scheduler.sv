@@ -84,9 +84,8 @@ module em_class_scheduler
 
   // By port that asks: what it asked for in the last cycle, by flow and peer.
   logic [Ports-1:0] asks[2][Ports], refused_by_port;
-  bytes_t ask_bytes[Ports];
+  demand_t ask_demand[Ports];
   logic [TagWidth-1:0] ask_tag[Ports];
-  size_class_t ask_class[Ports];
 
   // By source and destination.
   logic [Ports-1:0] valid[Ports], valid_next[Ports], response[Ports];
@@ -123,7 +122,7 @@ module em_class_scheduler
             .rst_ni,
             .clear_i             (!port_up_i[s] || !port_up_i[d]),
             .insert_i            ({asks[Write][s][d], asks[Response][d][s]}),
-            .insert_class_i      ('{ask_class[d], ask_class[s]}),
+            .insert_class_i      ('{ask_demand[d].size_class, ask_demand[s].size_class}),
             .refused_o           (refused[s][d]),
             .insert_slot_o       (insert_slot[s][d]),
             .head_slot_o         (head_slot[s][d]),
@@ -213,9 +212,10 @@ module em_class_scheduler
     end
 
     em_class_ask #(
-        .Ports   (Ports),
-        .TagWidth(TagWidth),
-        .Port    (port_t'(p))
+        .Ports     (Ports),
+        .TagWidth  (TagWidth),
+        .ChunkBytes(ChunkBytes),
+        .Port      (port_t'(p))
     ) u_ask (
         .clk_i,
         .rst_ni,
@@ -226,8 +226,7 @@ module em_class_scheduler
         .tag_i      (notify_tag_i[p]),
         .responses_o(asks[Response][p]),
         .writes_o   (asks[Write][p]),
-        .bytes_o    (ask_bytes[p]),
-        .class_o    (ask_class[p]),
+        .demand_o   (ask_demand[p]),
         .tag_o      (ask_tag[p]),
         .invalid_o  (refused_by_port[p])
     );
@@ -258,7 +257,7 @@ module em_class_scheduler
           .clk_i,
           .insert_i      (notify_refused_o[p] ? '0 : asks[f][p]),
           .insert_slot_i (slots),
-          .insert_bytes_i(ask_bytes[p]),
+          .insert_demand_i(ask_demand[p]),
           .insert_tag_i  (ask_tag[p]),
           .read_i        (phase == PhaseGrant),
           .read_peer_i   ((f == Response) ? asked[p] : granted[p]),

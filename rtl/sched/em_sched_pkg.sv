@@ -36,6 +36,14 @@ package em_sched_pkg;
   typedef logic [DebtBits-1:0] debt_t;
   typedef logic [ChargeBits-1:0] charge_t;
 
+  /// A demand: what is left of it behind its first chunk, and the logarithm and class of all.
+  typedef struct packed {
+    bytes_t      bytes;
+    bytes_t      beyond;
+    log_t        size_log;
+    size_class_t size_class;
+  } demand_t;
+
   typedef enum logic [1:0] {
     PolicyFcfs = 2'd0,           // first come, first served
     PolicySrptPublished = 2'd1,  // fewest remaining bytes, greedy
@@ -98,9 +106,9 @@ package em_sched_pkg;
     return (bytes + bytes_t'(7)) >> 3;
   endfunction
 
-  /// A sum in as few levels as there can be: what comes from where is found for all bits at once
-  /// (Kogge and Stone). Its parts may be negative.
-  function automatic left_t plus(left_t a, left_t b);
+  /// A sum in as few levels of gates as there can be: what comes from where is found for all bits
+  /// at once (Kogge and Stone). Its parts may be negative.
+  function automatic left_t plus_by_prefixes(left_t a, left_t b);
     left_t generated, passed, half;
     half      = a ^ b;
     generated = a & b;
@@ -111,6 +119,15 @@ package em_sched_pkg;
       passed    &= passed << span;
     end
     return half ^ (generated << 1);
+  endfunction
+
+  /// A sum. An FPGA has carry chains that are quicker than any gates, and a simulator has an adder.
+  function automatic left_t plus(left_t a, left_t b);
+`ifdef EM_PREFIX_SUMS
+    return plus_by_prefixes(a, b);
+`else
+    return a + b;
+`endif
   endfunction
 
   /// Of more: all but two are taken in without a carry. The one that comes last is last.

@@ -4,6 +4,18 @@ from flow.mutants.checks import SCHEDULER, proof
 
 MUTANTS = [
     (
+        "sched/em_sched_pkg.sv",
+        "generated |= passed & (generated << span);",
+        "generated |= generated << span;",
+        [proof("em_sched_sum")],
+    ),
+    (
+        "sched/em_sched_pkg.sv",
+        "return plus(a ^ b ^ c, (a & b | a & c | b & c) << 1);",
+        "return plus(a ^ b ^ c, (a & b | a & c) << 1);",
+        [proof("em_sched_sum")],
+    ),
+    (
         "sched/em_sched_matcher.sv",
         "assign asks[d] = request_q[d] && asked_q[d] == PortWidth'(s);",
         "assign asks[d] = request_q[d];",

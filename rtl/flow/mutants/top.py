@@ -1,8 +1,14 @@
 """Mutants of links with their registers, and of the bus to those."""
 
-from flow.mutants.checks import bench
+from flow.mutants.checks import bench, proof
 
 MUTANTS = [
+    (
+        "registers/em_registers.rdl",
+        "default hw = na;\n  buffer_reads = true;",
+        "default hw = na;",
+        [proof("em_link_registers")],
+    ),
     (
         "common/em_axil.sv",
         "assign reads  = free && s_axil_arvalid_i && !writes;",
