@@ -26,17 +26,24 @@ def files():
     return {path.stem: path for path in paths if not path.stem.endswith("_pkg")}
 
 
-def packages():
-    """The packages, each after those that it uses."""
-    return [RTL / package for package in PACKAGES if (RTL / package).exists()]
+def packages(text):
+    """The packages that a text names and those that they do, each after those that it uses."""
+    found = []
+    for package in reversed(PACKAGES):
+        path = RTL / package
+        if path.exists() and re.search(rf"\b{path.stem}\b", text):
+            text += COMMENT.sub("", path.read_text(encoding="utf-8"))
+            found.insert(0, path)
+    return found
 
 
 def closure(top):
     """The packages and every file that `top` instantiates, itself last."""
-    found, known = [], files()
+    found, texts, known = [], [], files()
 
     def visit(name):
         text = COMMENT.sub("", known[name].read_text(encoding="utf-8"))
+        texts.append(text)
         for other in known:
             if other != name and known[other] not in found and re.search(rf"\b{other}\b", text):
                 visit(other)
@@ -50,4 +57,5 @@ def closure(top):
         for path in registers.systemverilog()
         if path.stem.removesuffix("_pkg") in used - {path.stem}
     ]
-    return packages() + kept + found
+    kept_texts = [path.read_text(encoding="utf-8") for path in kept]
+    return packages("\n".join(texts + kept_texts)) + kept + found

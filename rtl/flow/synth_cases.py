@@ -54,13 +54,13 @@ def job(top, target, ports=None):
 
 
 def all_jobs():
-    """Every synthesis, the long ones first."""
+    """Every synthesis, in the order of what is asked first of it.
+
+    What grows comes first, the smaller before the larger; then every module by itself; and behind
+    all of them what says the same of a module as another target, or takes long.
+    """
     grown = [(top, ports) for top in GROWS for ports in [*PORTS, *FURTHER.get(top, [])]]
-    grown.sort(key=lambda case: (case[0] not in SCHEDULERS, -case[1]))
-    jobs = [job(top, target, ports) for target in ("quick", "small") for top, ports in grown]
-    jobs += [
-        job(top, target, n) for target in ("ecp5", "xcup") for top in SCHEDULERS for n in PORTS
-    ]
+    grown.sort(key=lambda case: (case[0] in SCHEDULERS, case[1]))
     # Neither what is around a module in its test nor what is around one in its proof.
     rest = [
         top
@@ -68,4 +68,13 @@ def all_jobs():
         if top not in GROWS
         and not any(path.is_relative_to(RTL / folder) for folder in ("tb", "formal"))
     ]
-    return jobs + [job(top, target) for target in TARGETS for top in rest]
+    wholes = [
+        job(top, target, n) for n in PORTS for target in ("xcup", "ecp5") for top in SCHEDULERS
+    ]
+    return [
+        *(job(top, "quick", ports) for top, ports in grown),
+        *wholes,
+        *(job(top, target) for target in ("quick", "xcup", "small") for top in rest),
+        *(job(top, "small", ports) for top, ports in grown),
+        *(job(top, "ecp5") for top in rest),
+    ]

@@ -14,6 +14,8 @@ from flow import replay, sources, tools
 
 FOLDER = tools.RTL / "tb" / "em_system"
 DRIVER = [FOLDER / "main.cpp", FOLDER / "world.cpp"]
+# Which modules keep code of their own.
+SHARED = tools.RTL / "flow" / "build" / "system.vlt"
 # The compute node, the memory node and the switch.
 PAIR = 2
 # Two that ask, and the memory node.
@@ -24,7 +26,7 @@ WAVES = ("--trace-fst", "--trace-structs")
 
 def model(nodes, flags=()):
     """The folder of the compiled model of so many nodes."""
-    files = sources.closure("em_system")
+    files = [SHARED, *sources.closure("em_system")]
     name = tools.fingerprint(files, nodes, flags, OPTIMISE)
     place = tools.OUT / "build" / f"em_system-{nodes}-{name}"
     with tools.locked(place):

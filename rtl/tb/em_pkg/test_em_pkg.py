@@ -45,12 +45,12 @@ def verdict(package, folder):
 
 
 def test_the_package_holds_what_the_wire_crate_holds():
-    said = verdict(sources.packages()[0], tools.OUT / "run" / CHECK)
+    said = verdict(tools.RTL / sources.PACKAGES[0], tools.OUT / "run" / CHECK)
     assert "checked, 0 differ" in said, said
 
 
 def test_the_check_sees_a_wrong_constant_a_moved_field_and_a_wider_format(tmp_path):
-    text = sources.packages()[0].read_text(encoding="utf-8")
+    text = (tools.RTL / sources.PACKAGES[0]).read_text(encoding="utf-8")
     swapped = "logic [31:0] address_low;\n    logic last;"
     assert "OpSwap = 4'd10" in text and swapped in text and "logic [14:0] reserved;" in text
     text = text.replace("OpSwap = 4'd10", "OpSwap = 4'd14")
