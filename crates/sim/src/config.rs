@@ -43,6 +43,21 @@ pub struct FabricConfig {
     pub background: Background,
 }
 
+impl FabricConfig {
+    /// The same fabric without what varies from message to message: what a message is slowed down
+    /// against.
+    #[must_use]
+    pub fn quiet(&self) -> FabricConfig {
+        let mut quiet = self.clone();
+        quiet.background.load = 0.0;
+        let clio = &mut quiet.packet.clio;
+        (clio.processes, clio.pages, clio.jitter) = (1, 1, Ps::ZERO);
+        // Windows outlive messages; as it opens, a message alone would depend on those before.
+        clio.window_initial = None;
+        quiet
+    }
+}
+
 /// Ethernet frames on the same links: Poisson arrivals at every uplink and every switch egress.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Background {

@@ -168,6 +168,12 @@ impl AddressMap {
         Ok(physical)
     }
 
+    /// Fills the buffer of free pages; `zero` is given a page and the part of it that must be
+    /// zeroed, about so many bytes in all.
+    pub fn refill(&mut self, budget_bytes: u64, zero: impl FnMut(u32, u64, u64)) {
+        self.free.refill(budget_bytes, zero);
+    }
+
     /// Whether the buffer of free pages can be filled.
     #[must_use]
     pub fn wants_refill(&self) -> bool {

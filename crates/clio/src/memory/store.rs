@@ -158,7 +158,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
     /// Fills the buffer of free pages, and zeroes about so many bytes for it.
     pub fn refill(&mut self, budget_bytes: u64) {
         let (bits, bytes) = (self.map.page_size().bits(), self.bytes.as_mut());
-        self.map.free.refill(budget_bytes, |page, from, length| {
+        self.map.refill(budget_bytes, |page, from, length| {
             fill(bytes, bits, (page, from, length));
         });
     }

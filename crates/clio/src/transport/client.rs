@@ -20,6 +20,8 @@ const WRITE_ADDRESS_BYTES: usize = 8;
 /// A datagram lives so many times as long as an answer is waited for, and so long at least.
 const LIFE_TRIPS: u64 = 4;
 const LIFE_MIN: Ns = Ns(10_000_000);
+/// Requests that may be under way before the node was heard: as TCP begins (RFC 6928).
+const WINDOW_INITIAL: u32 = 10;
 /// Acknowledgements in a packet of their own, at most.
 const ACKNOWLEDGED_MAX: usize = 16;
 
@@ -118,7 +120,11 @@ impl Client {
             facts: None,
             clock: NodeClock::default(),
             trips: RoundTrips::new(config.retry_after_min, config.retry_after_max),
-            congestion: CongestionWindow::new(config.window_max, config.queueing_target),
+            congestion: CongestionWindow::new(
+                WINDOW_INITIAL,
+                config.window_max,
+                config.queueing_target,
+            ),
             incast: IncastWindow::new(config.incast_window),
             sequence: 0,
             life_end: Ns::ZERO,

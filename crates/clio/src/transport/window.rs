@@ -25,15 +25,13 @@ pub struct CongestionWindow {
 }
 
 impl CongestionWindow {
-    /// A window of at most so many requests; round trips may be longer than the shortest by
-    /// `target`.
+    /// A window of so many requests at first and at most; round trips may be longer than the
+    /// shortest by `target`.
     #[must_use]
-    pub fn new(requests_max: u32, target: Ns) -> CongestionWindow {
-        let requests_max = u64::from(requests_max) * ONE;
+    pub fn new(requests: u32, requests_max: u32, target: Ns) -> CongestionWindow {
         CongestionWindow {
-            // As TCP begins (RFC 6928).
-            requests: requests_max.min(10 * ONE),
-            requests_max,
+            requests: u64::from(requests.min(requests_max)) * ONE,
+            requests_max: u64::from(requests_max) * ONE,
             target,
             shortest: Ns(u64::MAX),
             cut: None,
@@ -146,7 +144,7 @@ mod tests {
     use super::*;
 
     fn window() -> CongestionWindow {
-        CongestionWindow::new(64, Ns(10_000))
+        CongestionWindow::new(10, 64, Ns(10_000))
     }
 
     #[test]
@@ -160,7 +158,7 @@ mod tests {
 
     #[test]
     fn long_ones_cut_it_once_a_round_trip_and_below_one_request_it_paces() {
-        let mut window = CongestionWindow::new(64, Ns(8_000));
+        let mut window = CongestionWindow::new(10, 64, Ns(8_000));
         window.took(Ns(0), Ns(2_000));
         window.requests = 10 * ONE;
         window.took(Ns(0), Ns(20_000));

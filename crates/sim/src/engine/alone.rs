@@ -6,7 +6,6 @@ use ethermem_units::{Bytes, Ps};
 
 use super::{Engine, Fabric};
 use crate::FabricConfig;
-use crate::config::Background;
 use crate::message::{Kind, Message, NodeIndex};
 
 /// Periods from which a long message's time is taken to grow by the same step, once it is steady.
@@ -34,11 +33,7 @@ type Pair = (NodeIndex, NodeIndex);
 impl<F: Fabric> Alone<F> {
     /// A second, quiet copy of the fabric.
     pub fn new(config: &FabricConfig) -> Alone<F> {
-        let quiet = FabricConfig {
-            background: Background { load: 0.0, ..config.background },
-            ..config.clone()
-        };
-        let fabric = F::build(&quiet, 0);
+        let fabric = F::build(&config.quiet(), 0);
         let period = fabric.period().0.max(1);
         let periods_run = fabric.steady_after().0.div_ceil(period) + PERIODS_RUN;
         let engine = Engine::new(fabric);

@@ -1,5 +1,6 @@
 //! The fabrics, one file or folder each, and their registry.
 
+pub mod clio;
 pub mod cxl;
 pub mod dctcp;
 pub mod edm;
@@ -147,6 +148,10 @@ pub const FABRICS: &[FabricEntry] = &[
     FabricEntry::new::<cxl::Cxl>(
         "cxl",
         "flits and credits from hop to hop, one queue a switch port",
+    ),
+    FabricEntry::new::<clio::Clio>(
+        "clio",
+        "requests without connections, windows by delay, a memory node with its own page table",
     ),
     FabricEntry::new::<dctcp::Dctcp>(
         "dctcp",

@@ -7,6 +7,7 @@ use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
 use crate::budget::ROCE_STACK;
+use crate::message::Kind;
 use crate::packet::{
     DropTail, End, FlowId, Left, Net, Outgoing, Packet, PacketFabric, Purpose, Transport,
 };
@@ -215,7 +216,7 @@ impl Transport for GoBackN {
         }
     }
 
-    fn feedback_packets(config: &FabricConfig, packets: u64) -> u64 {
+    fn feedback_packets(config: &FabricConfig, _kind: Kind, packets: u64) -> u64 {
         packets.div_ceil(config.packet.roce.ack_packets.into())
     }
 }

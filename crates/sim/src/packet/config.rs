@@ -3,6 +3,7 @@
 use ethermem_units::{Bytes, Ps};
 
 use crate::budget::L2_FORWARDING;
+use crate::fabrics::clio::ClioConfig;
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::homa::HomaConfig;
 use crate::fabrics::ndp::NdpConfig;
@@ -23,6 +24,8 @@ pub struct PacketConfig {
     pub forwarding: Ps,
     /// What a host's stack takes for a packet; `None` for the transport's own default.
     pub stack: Option<Ps>,
+    /// Clio's.
+    pub clio: ClioConfig,
     /// DCTCP's.
     pub dctcp: DctcpConfig,
     /// Homa's.
@@ -48,6 +51,7 @@ impl Default for PacketConfig {
             memory_header: Bytes(16),
             forwarding: L2_FORWARDING,
             stack: None,
+            clio: ClioConfig::default(),
             dctcp: DctcpConfig::default(),
             homa: HomaConfig::default(),
             ndp: NdpConfig::default(),

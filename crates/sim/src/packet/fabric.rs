@@ -74,7 +74,8 @@ impl<T: Transport> Fabric for PacketFabric<T> {
 
     fn build(config: &FabricConfig, seed: u64) -> PacketFabric<T> {
         let layout = Layout::new(config, config.packet.stack.unwrap_or(T::stack()));
-        let transport = T::new(config, &layout);
+        let mut transport = T::new(config, &layout);
+        transport.seed(seed);
         let network = Network::new(config, seed, layout, &transport);
         PacketFabric { transport, network }
     }
@@ -142,7 +143,7 @@ impl<T: Transport> Fabric for PacketFabric<T> {
         let rest = bytes.0 - (packets - 1) * sizes.payload_max;
         let data = (packets - 1) * u64::from(sizes.data(sizes.payload_max).line)
             + u64::from(sizes.data(rest).line);
-        let feedback = T::feedback_packets(config, packets) * u64::from(sizes.control().line);
+        let feedback = T::feedback_packets(config, kind, packets) * u64::from(sizes.control().line);
         let (data, feedback) = (data as f64, feedback as f64);
         let mut blocks = LinkBlocks::unscheduled(kind, f64::from(sizes.data(0).line), data);
         let (uplink, downlink) = match kind {

@@ -12,7 +12,7 @@ use ethermem_units::{Bytes, Ps};
 use super::reno::{RenoConfig, Sender};
 use super::{DropTail, End, FlowId, Net, Outgoing, Packet, Path, Purpose, Received, Transport};
 use crate::config::FabricConfig;
-use crate::message::NodeIndex;
+use crate::message::{Kind, NodeIndex};
 use crate::topology::{Layout, PortKind};
 
 /// What tells one kind of TCP from another: its parameters, its queues, what it makes of marks.
@@ -302,7 +302,7 @@ impl<C: Congestion> Transport for Stream<C> {
         self.settle(net, request);
     }
 
-    fn feedback_packets(_config: &FabricConfig, packets: u64) -> u64 {
+    fn feedback_packets(_config: &FabricConfig, _kind: Kind, packets: u64) -> u64 {
         packets
     }
 

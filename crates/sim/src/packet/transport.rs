@@ -6,7 +6,7 @@ use super::network::{Event, Network};
 use super::{Discipline, Flow, FlowId, Frame, Packet, PauseLimits};
 use crate::config::FabricConfig;
 use crate::engine::Sim;
-use crate::message::NodeIndex;
+use crate::message::{Kind, NodeIndex};
 use crate::topology::{Balancing, Layout, PortKind};
 
 /// A transport. One value serves all hosts; what belongs to a flow is in its
@@ -24,6 +24,9 @@ pub trait Transport: Sized + Send + 'static {
 
     /// The transport on a network, idle.
     fn new(config: &FabricConfig, layout: &Layout) -> Self;
+
+    /// Takes the seed of its random draws, if it has any.
+    fn seed(&mut self, _seed: u64) {}
 
     /// Whether it is told what leaves its sources, to send at a pace of its own.
     const PACES: bool = false;
@@ -70,9 +73,9 @@ pub trait Transport: Sized + Send + 'static {
         net.settle(request);
     }
 
-    /// Packets without data that it sends for a flow of `packets`, towards the flow's source: what
-    /// counts as load beside the data.
-    fn feedback_packets(_config: &FabricConfig, _packets: u64) -> u64 {
+    /// Packets without data that it sends beside the data and a read's request, for `packets` of
+    /// data and against their direction: what counts as load beside the data.
+    fn feedback_packets(_config: &FabricConfig, _kind: Kind, _packets: u64) -> u64 {
         0
     }
 
@@ -148,9 +151,21 @@ impl<T: Transport> Net<'_, T> {
     #[inline]
     #[must_use]
     pub fn data_bytes(&self, flow: FlowId, position: u32) -> u64 {
-        let flow = &self.network.flows[flow];
-        let before = u64::from(position) * self.network.sizes.payload_max;
-        (flow.bytes - before).min(self.network.sizes.payload_max)
+        self.part_bytes(self.network.flows[flow].bytes, position)
+    }
+
+    /// The same of a flow of `bytes`.
+    #[inline]
+    #[must_use]
+    pub fn part_bytes(&self, bytes: u64, position: u32) -> u64 {
+        let most = self.network.sizes.payload_max;
+        (bytes - u64::from(position) * most).min(most)
+    }
+
+    /// Packets that carry a flow of `bytes`.
+    #[must_use]
+    pub fn packets(&self, bytes: u64) -> u32 {
+        self.network.sizes.packets(bytes) as u32
     }
 
     /// Hands a packet to the interface of one end of a flow.

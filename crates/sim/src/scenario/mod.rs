@@ -4,6 +4,7 @@
 //! was found and what is allowed, and the reference page can be held to exactly the keys known.
 
 mod check;
+mod clio;
 mod credits;
 mod fabric;
 mod packet;

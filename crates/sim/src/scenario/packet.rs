@@ -61,6 +61,7 @@ pub(super) fn read(fabric: &Table<'_>) -> Result<PacketConfig, InputError> {
         stack: table.read("stack_ns", "by fabric.kind", "0 to 1000000", |value| {
             Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
         })?,
+        clio: super::clio::read(fabric.table("clio")?)?,
         dctcp: dctcp(fabric.table("dctcp")?)?,
         homa: receiver_driven::homa(fabric.table("homa")?)?,
         ndp: ndp(fabric.table("ndp")?)?,
@@ -213,7 +214,7 @@ pub(super) fn bytes(
 }
 
 /// A buffer of `least` bytes or more, when it is there.
-fn buffer_or(
+pub(super) fn buffer_or(
     table: &Table<'_>,
     key: &str,
     default: &str,
@@ -227,13 +228,17 @@ fn buffer_or(
 }
 
 /// A window, when it is there.
-fn window_or(table: &Table<'_>, key: &str, default: &str) -> Result<Option<u32>, InputError> {
+pub(super) fn window_or(
+    table: &Table<'_>,
+    key: &str,
+    default: &str,
+) -> Result<Option<u32>, InputError> {
     let packets = table.read(key, default, "1 to 1000000", |value| {
         as_integer(value).filter(|packets| (1..=1_000_000).contains(packets))
     })?;
     Ok(packets.map(|packets| packets as u32))
 }
 
-fn packets(table: &Table<'_>, key: &str, default: u32) -> Result<u32, InputError> {
+pub(super) fn packets(table: &Table<'_>, key: &str, default: u32) -> Result<u32, InputError> {
     Ok(table.integer(key, default.into(), 1..=1_000_000)? as u32)
 }

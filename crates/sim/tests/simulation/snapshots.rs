@@ -19,6 +19,7 @@ const RUNS: &[(&str, &str, &str)] = &[
     ("cxl", "cxl", ""),
     ("output-queued", "output-queued", ""),
     ("ideal", "ideal", ""),
+    ("clio", "clio", ""),
     ("dctcp", "dctcp", ""),
     ("pfabric", "pfabric", ""),
     ("ndp", "ndp", ""),

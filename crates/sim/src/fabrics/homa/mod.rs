@@ -8,7 +8,7 @@ mod sender;
 use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
-use crate::message::NodeIndex;
+use crate::message::{Kind, NodeIndex};
 use crate::packet::{
     Deadlines, End, FlowId, Levels, Net, Outgoing, Packet, PacketFabric, Path, Purpose, Rank,
     Ranked, Transport, Turns,
@@ -235,7 +235,7 @@ impl Transport for Hosts {
         self.transmit(net, node);
     }
 
-    fn feedback_packets(config: &FabricConfig, packets: u64) -> u64 {
+    fn feedback_packets(config: &FabricConfig, _kind: Kind, packets: u64) -> u64 {
         let layout = Layout::new(config, config.packet.stack.unwrap_or(Self::stack()));
         let path = Path::of::<Hosts>(config, &layout);
         packets.saturating_sub(unscheduled_packets(config, &path).into()) + 1

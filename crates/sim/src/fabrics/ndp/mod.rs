@@ -8,7 +8,7 @@ mod sender;
 use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
-use crate::message::NodeIndex;
+use crate::message::{Kind, NodeIndex};
 use crate::packet::{
     End, FlowId, Frame, Heading, Net, Outgoing, Pacers, Packet, PacketFabric, Path, Purpose,
     Received, Transport,
@@ -303,7 +303,7 @@ impl Transport for Hosts {
         Self::settle(net, request);
     }
 
-    fn feedback_packets(_config: &FabricConfig, packets: u64) -> u64 {
+    fn feedback_packets(_config: &FabricConfig, _kind: Kind, packets: u64) -> u64 {
         packets
     }
 }

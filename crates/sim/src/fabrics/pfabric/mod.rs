@@ -7,6 +7,7 @@ mod sender;
 use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
+use crate::message::Kind;
 use crate::packet::{
     End, FlowId, Net, Outgoing, Packet, PacketFabric, Path, Purpose, Received, Transport,
 };
@@ -208,7 +209,7 @@ impl Transport for Hosts {
         self.rearm(net, flow);
     }
 
-    fn feedback_packets(_config: &FabricConfig, packets: u64) -> u64 {
+    fn feedback_packets(_config: &FabricConfig, _kind: Kind, packets: u64) -> u64 {
         packets
     }
 

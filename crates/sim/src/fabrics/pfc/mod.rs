@@ -7,6 +7,7 @@ mod queue;
 use ethermem_units::{BLOCK_PAYLOAD_BYTES, Bytes, Ps};
 
 use crate::FabricConfig;
+use crate::message::Kind;
 use crate::packet::{
     End, FlowId, Frame, Left, Net, Outgoing, Packet, PacketFabric, PauseLimits, Purpose, Transport,
     UNPAUSED_RANK,
@@ -283,7 +284,7 @@ impl Transport for Dcqcn {
         }
     }
 
-    fn feedback_packets(_config: &FabricConfig, _packets: u64) -> u64 {
+    fn feedback_packets(_config: &FabricConfig, _kind: Kind, _packets: u64) -> u64 {
         1
     }
 }

@@ -7,7 +7,7 @@ mod source;
 use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
-use crate::message::NodeIndex;
+use crate::message::{Kind, NodeIndex};
 use crate::packet::{
     Deadlines, End, FlowId, Levels, Net, Outgoing, Packet, PacketFabric, Path, Purpose, Transport,
     Turns,
@@ -238,7 +238,7 @@ impl Transport for Hosts {
         }
     }
 
-    fn feedback_packets(config: &FabricConfig, packets: u64) -> u64 {
+    fn feedback_packets(config: &FabricConfig, _kind: Kind, packets: u64) -> u64 {
         let free = packets <= config.packet.phost.free_packets.into();
         if free { 1 } else { packets + 1 }
     }

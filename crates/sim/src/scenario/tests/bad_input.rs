@@ -186,8 +186,21 @@ fn unknown_keys_are_refused_with_those_allowed() {
             "s.toml:1: fabric.rocky: unknown key: allowed are kind, nodes, link_gbps, \
              propagation_ns, transceiver_ns, memory_access_ns, pcs_clock_ns, [fabric.edm], \
              [fabric.edm_artifact], [fabric.ird], [fabric.cxl], [fabric.fastpass], topology, \
-             [fabric.leaf_spine], [fabric.packet], [fabric.dctcp], [fabric.homa], [fabric.ndp], \
-             [fabric.pfabric], [fabric.pfc], [fabric.phost], [fabric.roce], [fabric.tcp]",
+             [fabric.leaf_spine], [fabric.packet], [fabric.clio], [fabric.dctcp], [fabric.homa], \
+             [fabric.ndp], [fabric.pfabric], [fabric.pfc], [fabric.phost], [fabric.roce], [fabric.tcp]",
+        ),
+        (
+            "[fabric.clio]\nretry_min_us = 20\nretry_max_us = 10\n",
+            "s.toml:3: fabric.clio.retry_max_us = 10: allowed are retry_min_us, 20, and more; \
+             10000 is the default",
+        ),
+        (
+            "[fabric.clio]\nprocesses = 1024\npages = 1025\n",
+            "s.toml:3: fabric.clio.pages = 1025: allowed are 1 to 1024",
+        ),
+        (
+            "[fabric.clio]\ntlb_entries = 12\n",
+            "s.toml:2: fabric.clio.tlb_entries = 12: allowed are powers of two, 4 to 65536",
         ),
         (
             "nodes = 3\n",

@@ -3,6 +3,7 @@ use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
 use super::*;
 use crate::config::Background;
+use crate::fabrics::clio::ClioConfig;
 use crate::fabrics::cxl::{CxlConfig, Flit};
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::edm_artifact::{ArtifactConfig, Release};
@@ -170,6 +171,21 @@ const EVERY_KEY: &str = r#"
         additive_mbps = 50.5
         hyper_mbps = 500
         rate_min_mbps = 1000
+        [fabric.clio]
+        header_bytes = 28
+        buffer_bytes = 30000
+        window_requests_initial = 20
+        window_requests_max = 40
+        queueing_target_us = 2
+        incast_bytes = 9000
+        retry_min_us = 20
+        retry_max_us = 30
+        clock_ns = 0.5
+        width_bytes = 32
+        tlb_entries = 8
+        processes = 3
+        pages = 7
+        jitter_ns = 10
         [fabric.homa]
         header_bytes = 60
         buffer_bytes = 1000000
@@ -232,6 +248,7 @@ fn packets_of_every_key() -> PacketConfig {
         memory_header: Bytes(8),
         forwarding: Ps(250_500),
         stack: Some(Ps(0)),
+        clio: clio_of_every_key(),
         dctcp,
         ndp: NdpConfig {
             header: Bytes(48),
@@ -280,6 +297,26 @@ fn packets_of_every_key() -> PacketConfig {
         homa: homa_of_every_key(),
         phost: phost_of_every_key(),
         roce: roce_of_every_key(),
+    }
+}
+
+/// What it says of `clio`.
+fn clio_of_every_key() -> ClioConfig {
+    ClioConfig {
+        header: Bytes(28),
+        buffer: Bytes(30_000),
+        window_initial: Some(20),
+        window_max: 40,
+        queueing_target: Ps::from_ns(2_000),
+        incast: Some(Bytes(9_000)),
+        retry_min: Ps::from_ns(20_000),
+        retry_max: Ps::from_ns(30_000),
+        clock: Ps(500),
+        width: Bytes(32),
+        tlb_entries: 8,
+        processes: 3,
+        pages: 7,
+        jitter: Ps::from_ns(10),
     }
 }
 
@@ -473,6 +510,7 @@ fn every_scenario_of_the_repository_is_read() {
             (_, None) if name.starts_with("fabric-") => {
                 assert_eq!(format!("fabric-{}", scenario.fabric_kind), name);
             }
+            ("clio-figure7", _) => assert_eq!((*load, *messages), (0.001, 20_000)),
             // What its points do not vary.
             ("figure8a", _) => assert_eq!((*load, *messages), (0.8, 20_000)),
             ("figure8b", _) => assert_eq!((*load, *messages), (0.8, 4_000)),
@@ -482,7 +520,7 @@ fn every_scenario_of_the_repository_is_read() {
     }
     let all = crate::fabrics::FABRICS.iter();
     let rivals = all.filter(|fabric| fabric.name != "edm" && !fabric.is_bound);
-    assert_eq!(read, 9 + rivals.count(), "a scenario for every rival");
+    assert_eq!(read, 10 + rivals.count(), "a scenario for every rival");
 }
 
 #[test]
