@@ -78,6 +78,10 @@ rtl-registers: ## Write the C header and the page of the RTL's registers anew
 rtl-pictures: ## Draw one read and one write anew, from the waves of the compiled hardware
 	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py synth python -m flow.picture
 
+.PHONY: rtl-coverage
+rtl-coverage: ## Run the RTL's benches on models that count, and say what of each module they reach
+	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py rtl python -m flow.coverage
+
 .PHONY: rtl-mutate
 rtl-mutate: ## Corrupt each module of the RTL and see its tests fail
 	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py rtl python -m flow.mutate

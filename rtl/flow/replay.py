@@ -8,7 +8,7 @@ import subprocess
 from flow import sources, tools
 
 FAST = ["-O3", "--x-assign", "fast", "--x-initial", "fast"]
-FLAGS = ["--cc", "--exe", "--build", "-j", "2", *FAST]
+FLAGS = ["--cc", "--exe", "--build", "-j", "2", *FAST, *tools.coverage_flags()]
 
 
 def program(top, bench, parameters=None, defines=None, before=()):
@@ -16,7 +16,7 @@ def program(top, bench, parameters=None, defines=None, before=()):
     files = [*before, *sources.closure(top), bench]
     headers = included(bench)
     words = sorted((parameters or {}).items()), sorted((defines or {}).items())
-    name = tools.fingerprint([*files, *headers], top, *words)
+    name = tools.fingerprint([*files, *headers], top, *words, *tools.coverage_flags())
     place = tools.OUT / "build" / f"replay-{top}-{name}"
     with tools.locked(place):
         if not (place / "done").exists():

@@ -3,13 +3,14 @@
 import contextlib
 import os
 import shutil
+from pathlib import Path
 
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
 from flow import sources, tools
 
-BUILD = ["--assert", "-CFLAGS", "-std=c++20", "--x-assign", "unique"]
+BUILD = ["--assert", "-CFLAGS", "-std=c++20", "--x-assign", "unique", *tools.coverage_flags()]
 
 
 def compiled(top, parameters, folder):
@@ -58,6 +59,9 @@ def cocotb(top, bench, parameters=None, seed=1, environment=None):
             log_file=place / "run.log",
             extra_env={name: str(value) for name, value in (environment or {}).items()},
         )
+    counted = place / "coverage.dat"
+    if "RTL_COVERAGE" in os.environ and counted.exists():
+        shutil.copy(counted, Path(os.environ["RTL_COVERAGE"]) / f"{place.name}.dat")
     check(results, place)
 
 

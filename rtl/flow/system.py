@@ -50,8 +50,8 @@ def program(nodes, flags=()):
             include = tools.verilator_root() / "include"
             command = [os.environ.get("CXX", "c++"), "-std=gnu++20", "-O2", f"-DNODES={nodes}"]
             command += [
-                f"-DVM_TRACE={int(bool(flags))}",
-                f"-DVM_COVERAGE={int('--coverage' in flags)}",
+                f"-DVM_TRACE={int(flags == WAVES)}",
+                f"-DVM_COVERAGE={int(tuple(flags) == tuple(tools.coverage_flags()) != ())}",
             ]
             command += [f"-I{built}", f"-I{include}", f"-I{include / 'vltstd'}", *DRIVER]
             command += [built / "Vem_system__ALL.a", built / "libverilated.a"]
@@ -64,6 +64,7 @@ def program(nodes, flags=()):
 def run(nodes, *arguments, flags=(), stdin=""):
     """What the program measures: numbers by name. Raises with what it found to be wrong."""
     words = [str(argument) for argument in arguments]
+    flags = flags or tuple(tools.coverage_flags())
     command = [program(nodes, flags), *words]
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if done.returncode != 0:

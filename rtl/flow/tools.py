@@ -70,6 +70,11 @@ def make_flags(optimise="-O1"):
     return " ".join(flags)
 
 
+def coverage_flags():
+    """What makes a model count what it executes, where `flow.coverage` asks for it."""
+    return ["--coverage-line"] if "RTL_COVERAGE" in os.environ else []
+
+
 @contextlib.contextmanager
 def locked(folder):
     """Lets one process at a time make what is to be in `folder`."""

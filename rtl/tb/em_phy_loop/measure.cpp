@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "../coverage.h"
 #include "../em_phy_rx/link_trace.h"
 #include "ethernet.h"
 #include "Vem_phy_loop.h"
@@ -138,6 +139,7 @@ class Loop {
   }
 
   Vem_phy_loop dut_;
+  em::Coverage coverage_;
   const Unit* open_ = nullptr;
   size_t at_ = 0, came_ = 0;
   std::deque<const Unit*> sent_;

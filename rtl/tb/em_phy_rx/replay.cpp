@@ -1,6 +1,7 @@
 // Replays the receiving half of a trace on the Verilated em_phy_rx: what the model gives in a slot
 // comes two cycles after its block, and what it counts one cycle after it.
 
+#include "../coverage.h"
 #include "link_trace.h"
 
 #include "Vem_phy_rx.h"
@@ -92,6 +93,7 @@ class Bench {
   }
 
   Vem_phy_rx dut_;
+  em::Coverage coverage_;
   // What is behind the descrambler, and behind the extraction.
   Row first_, second_;
   bool first_valid_ = false, second_valid_ = false;

@@ -1,6 +1,7 @@
 // Replays the sending half of a trace on the Verilated em_phy_tx: whether memory goes shows in the
 // same cycle, that the encoder is asked in the next one, the block on the line two cycles later.
 
+#include "../coverage.h"
 #include "../em_phy_rx/link_trace.h"
 
 #include "Vem_phy_tx.h"
@@ -81,6 +82,7 @@ class Bench {
   }
 
   Vem_phy_tx dut_;
+  em::Coverage coverage_;
   // What is behind the multiplexer, and behind the scrambler.
   Block first_, second_;
   bool first_valid_ = false, second_valid_ = false, asked_ = false;

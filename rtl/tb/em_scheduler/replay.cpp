@@ -19,6 +19,7 @@
 #define QUOTED(name) #name
 #define HEADER(model) QUOTED(model.h)
 #include HEADER(MODEL)
+#include "../coverage.h"
 #include "verilated.h"
 
 namespace {
@@ -225,6 +226,7 @@ class Bench {
 
   unsigned ports_;
   MODEL dut_;
+  em::Coverage coverage_;
   std::deque<Row> expected_;
   std::deque<uint32_t> refused_;
   Totals totals_;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../../registers/em_registers.h"
+#include "../coverage.h"
 #include "Vem_system.h"
 #include "verilated.h"
 #if VM_TRACE
@@ -151,6 +152,7 @@ class World {
 
   Config config_;
   std::unique_ptr<Vem_system> dut_;
+  Coverage coverage_;
 #if VM_TRACE
   std::unique_ptr<VerilatedFstC> waves_;
 #endif
