@@ -6,6 +6,8 @@ module em_link
   import em_link_pkg::*;
 #(
     parameter bit Scrambled = 1'b1,
+    /// Of the shims: one register on either way instead of two.
+    parameter bit FewStages = 1'b0,
     /// Blocks until the gearbox has slipped.
     parameter int unsigned SlipBlocks = 4,
     parameter int unsigned DownCycles = 8
@@ -97,7 +99,8 @@ module em_link
   assign allow = start_rx && !held_q && settled_i && down_q == DownBits'(DownCycles);
 
   em_phy #(
-      .Scrambled(Scrambled)
+      .Scrambled(Scrambled),
+      .FewStages(FewStages)
   ) u_phy (
       .tx_clk_i,
       .tx_rst_ni,

@@ -3,7 +3,9 @@
 module em_phy
   import em_link_pkg::*;
 #(
-    parameter bit Scrambled = 1'b1
+    parameter bit Scrambled = 1'b1,
+    /// One register on either way instead of two.
+    parameter bit FewStages = 1'b0
 ) (
     input logic tx_clk_i,
     input logic tx_rst_ni,
@@ -48,7 +50,8 @@ module em_phy
   logic tells, crosses;
 
   em_phy_rx #(
-      .Scrambled(Scrambled)
+      .Scrambled(Scrambled),
+      .FewStages(FewStages)
   ) u_rx (
       .clk_i       (rx_clk_i),
       .rst_ni      (rx_rst_ni),
@@ -96,7 +99,8 @@ module em_phy
   end
 
   em_phy_tx #(
-      .Scrambled(Scrambled)
+      .Scrambled(Scrambled),
+      .FewStages(FewStages)
   ) u_tx (
       .clk_i       (tx_clk_i),
       .rst_ni      (tx_rst_ni),

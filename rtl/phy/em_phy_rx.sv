@@ -2,13 +2,15 @@
 /// out, whole Ethernet frames up. docs/internals/edm-phy.md has the rules.
 ///
 /// Two cycles from the line to `memory_o` and to the decoder: one for the descrambler, one for the
-/// extraction. All checks of the wire are made here, so what ends in `EndSound` can be believed.
+/// extraction; one for both with `FewStages`. All checks of the wire are made here, so what ends in `EndSound` can be believed.
 /// The link fails with the first corrupt block, and nothing behind it passes.
 module em_phy_rx
   import em_link_pkg::*;
 #(
     /// The line is scrambled; without it a PHY around this one has done that already.
-    parameter bit Scrambled = 1'b1
+    parameter bit Scrambled = 1'b1,
+    /// The extraction is behind the descrambler in the same cycle.
+    parameter bit FewStages = 1'b0
 ) (
     input logic clk_i,
     input logic rst_ni,
@@ -34,9 +36,9 @@ module em_phy_rx
     output logic [63:0] encoded_rx_data_o
 );
 
-  logic slot_q, signal_q;
+  logic slot, signal;
   logic [63:0] payload;
-  block_t arrived_q;
+  block_t arrived;
 
   if (Scrambled) begin : gen_descrambler
     em_descrambler u_descrambler (
@@ -50,15 +52,21 @@ module em_phy_rx
     assign payload = line_data_i;
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      slot_q    <= 1'b0;
-      signal_q  <= 1'b1;
-      arrived_q <= Idle;
-    end else begin
-      slot_q   <= line_valid_i;
-      signal_q <= signal_i;
-      if (line_valid_i) arrived_q <= '{payload: payload, header: line_hdr_i};
+  if (FewStages) begin : gen_at_once
+    assign slot    = line_valid_i;
+    assign signal  = signal_i;
+    assign arrived = '{payload: payload, header: line_hdr_i};
+  end else begin : gen_stage
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        slot    <= 1'b0;
+        signal  <= 1'b1;
+        arrived <= Idle;
+      end else begin
+        slot   <= line_valid_i;
+        signal <= signal_i;
+        if (line_valid_i) arrived <= '{payload: payload, header: line_hdr_i};
+      end
     end
   end
 
@@ -68,9 +76,9 @@ module em_phy_rx
   em_link_faults u_faults (
       .clk_i,
       .rst_ni,
-      .slot_i   (slot_q),
-      .signal_i (signal_q),
-      .block_i  (arrived_q),
+      .slot_i   (slot),
+      .signal_i (signal),
+      .block_i  (arrived),
       .fail_i,
       .allow_i,
       .corrupt_i(corrupt),
@@ -87,7 +95,7 @@ module em_phy_rx
       .clk_i,
       .rst_ni,
       .slot_i    (take),
-      .block_i   (arrived_q),
+      .block_i   (arrived),
       .failed_i  (failed),
       .memory_o,
       .standard_o(standard),
@@ -104,7 +112,7 @@ module em_phy_rx
       .slot_i     (take),
       .standard_i (standard),
       .idle_i     (no_news),
-      .block_i    (arrived_q),
+      .block_i    (arrived),
       .failed_i   (failed || corrupt),
       .block_o    (up),
       .corrupt_o  (frame_corrupt),
@@ -123,7 +131,7 @@ module em_phy_rx
   logic slot_two_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) slot_two_q <= 1'b0;
-    else slot_two_q <= slot_q;
+    else slot_two_q <= slot;
   end
 
   assign encoded_rx_valid_o = slot_two_q;

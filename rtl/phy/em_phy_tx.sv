@@ -2,13 +2,15 @@
 /// join those of Ethernet frames. docs/internals/edm-phy.md has the rules.
 ///
 /// Two cycles from `memory_i` to the line: the register behind the multiplexer and the one behind
-/// the scrambler. A slot is a cycle with `slot_i`; without it nothing moves, on either side.
+/// the scrambler; one with `FewStages`. A slot is a cycle with `slot_i`; without it nothing moves, on either side.
 module em_phy_tx
   import em_pkg::*;
   import em_link_pkg::*;
 #(
     /// The line is scrambled; without it a PHY around this one does that.
-    parameter bit Scrambled = 1'b1
+    parameter bit Scrambled = 1'b1,
+    /// The scrambler is behind the multiplexer in the same cycle.
+    parameter bit FewStages = 1'b0
 ) (
     input logic clk_i,
     input logic rst_ni,
@@ -45,8 +47,8 @@ module em_phy_tx
 
   logic [2:0] idles_q;
   logic silent, starts, frame_waits, memory;
-  block_t fault, frame_block, chosen, line_q;
-  logic line_valid_q;
+  block_t fault, frame_block, chosen, line;
+  logic line_valid;
 
   // Before the memory's first block, the first idles; while the link is down, faults.
   assign silent = !state_i.up || idles_q != '0;
@@ -114,13 +116,18 @@ module em_phy_tx
     else chosen = Idle;
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      line_q       <= Idle;
-      line_valid_q <= 1'b0;
-    end else begin
-      line_valid_q <= slot_i;
-      if (slot_i) line_q <= chosen;
+  if (FewStages) begin : gen_at_once
+    assign line       = chosen;
+    assign line_valid = slot_i;
+  end else begin : gen_stage
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        line       <= Idle;
+        line_valid <= 1'b0;
+      end else begin
+        line_valid <= slot_i;
+        if (slot_i) line <= chosen;
+      end
     end
   end
 
@@ -130,12 +137,12 @@ module em_phy_tx
     em_scrambler u_scrambler (
         .clk_i,
         .rst_ni,
-        .valid_i  (line_valid_q),
-        .payload_i(line_q.payload),
+        .valid_i  (line_valid),
+        .payload_i(line.payload),
         .line_o   (scrambled)
     );
   end else begin : gen_plain
-    assign scrambled = line_q.payload;
+    assign scrambled = line.payload;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -144,8 +151,8 @@ module em_phy_tx
       line_hdr_o   <= Idle.header;
       line_data_o  <= Idle.payload;
     end else begin
-      line_valid_o <= line_valid_q;
-      line_hdr_o   <= line_q.header;
+      line_valid_o <= line_valid;
+      line_hdr_o   <= line.header;
       line_data_o  <= scrambled;
     end
   end

@@ -21,6 +21,8 @@ module em_host_top
     parameter int unsigned GrantDepth   = 64,
     // As those of em_link.
     parameter bit          Scrambled    = 1'b1,
+    /// Of the link: one register on either way instead of two.
+    parameter bit          FewStages    = 1'b0,
     parameter int unsigned SlipBlocks   = 4
 ) (
     input logic tx_clk_i,
@@ -181,6 +183,7 @@ module em_host_top
 
   em_link #(
       .Scrambled (Scrambled),
+      .FewStages (FewStages),
       .SlipBlocks(SlipBlocks)
   ) u_link (
       .settled_i         (settled),

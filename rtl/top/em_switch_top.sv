@@ -14,6 +14,8 @@ module em_switch_top
     parameter int unsigned Entries          = 1024,
     // As those of em_link.
     parameter bit          Scrambled        = 1'b1,
+    /// Of the links: one register on either way instead of two.
+    parameter bit          FewStages        = 1'b0,
     parameter int unsigned SlipBlocks       = 4
 ) (
     input logic             clk_i,
@@ -162,6 +164,7 @@ module em_switch_top
 
     em_link #(
         .Scrambled (Scrambled),
+        .FewStages (FewStages),
         .SlipBlocks(SlipBlocks)
     ) u_link (
         .tx_clk_i          (clk_i),

@@ -1,7 +1,9 @@
 /// A whole way: XGMII, encoder, em_phy, its line back into it, decoder, XGMII.
 module em_phy_loop
   import em_link_pkg::*;
-(
+#(
+    parameter bit FewStages = 1'b0
+) (
     input logic clk_i,
     input logic rst_ni,
     input logic strict_i,
@@ -43,7 +45,9 @@ module em_phy_loop
       .encoded_tx_data_o (encoded_tx_data)
   );
 
-  em_phy u_phy (
+  em_phy #(
+      .FewStages(FewStages)
+  ) u_phy (
       .tx_clk_i          (clk_i),
       .tx_rst_ni         (rst_ni),
       .rx_clk_i          (clk_i),

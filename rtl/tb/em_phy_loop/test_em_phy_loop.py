@@ -22,9 +22,9 @@ def units(*kinds):
     return [row["blocks"] for row in rows if not kinds or row["kind"] in kinds]
 
 
-def measured(lines, *arguments):
-    """What the bench measures with these units of memory."""
-    program = replay.program("em_phy_loop", BENCH)
+def measured(lines, *arguments, few=0):
+    """What the bench measures with these units of memory; `few` is for fewer registers."""
+    program = replay.program("em_phy_loop", BENCH, {"FewStages": few})
     command = [program, *(str(argument) for argument in arguments)]
     done = subprocess.run(
         command, input="\n".join(lines), capture_output=True, text=True, check=False
@@ -43,6 +43,16 @@ def test_a_stream_of_memory_blocks_uses_every_slot():
     # The last message is under way.
     assert found["used"] == found["slots"] and found["sound"] > 1000, found
     assert found["cycles"] == PCS_CYCLES
+
+
+def test_with_few_stages_each_end_is_a_cycle_less_and_all_else_the_same():
+    found = measured(units(), "stream", few=1)
+    assert found["used"] == found["slots"] and found["sound"] > 1000, found
+    assert found["cycles"] == PCS_CYCLES - 2
+    lines = [longest(), units("notification")[0], longest()]
+    assert measured(lines, "wait", 1, 0, 1518, few=1)["worst"] == LONGEST - 1
+    beside = [measured([longest()], "beside", 1, 50, 1518, few=few) for few in (0, 1)]
+    assert beside[1]["frames"] >= beside[0]["frames"] - 1 > 0, beside
 
 
 def test_a_read_request_is_two_blocks():

@@ -11,6 +11,8 @@ module em_system
     parameter int unsigned ChunkBytes    = 256,
     /// More than all nodes' writes that are under way: none is dropped where memory is busy.
     parameter int unsigned StoreBytes    = 32768,
+    /// Of all links: a register less at each end, in each direction.
+    parameter bit          FewStages     = 1'b0,
     /// Of the switch's bridge.
     parameter int unsigned FrameBlocks   = 512,
     parameter int unsigned Stations      = 64
@@ -142,6 +144,7 @@ module em_system
         .WriteSlots  (Slots),
         .ReadSlots   (Slots),
         .MessageBytes(MessageBytes),
+        .FewStages   (FewStages),
         .ChunkBytes  (ChunkBytes),
         .StoreBytes  (StoreBytes),
         .Commands    (64)
@@ -244,6 +247,7 @@ module em_system
       .NotificationsMax(X),
       .ChunkBytes      (ChunkBytes),
       .ElasticCycles   (0),
+      .FewStages       (FewStages),
       .FrameBlocks     (FrameBlocks),
       .Entries         (Stations)
   ) u_switch (

@@ -57,6 +57,16 @@ def test_a_write_takes_the_cycles_of_the_budget():
     assert found["cycles"] == 41 and found["blocks"] <= 10
 
 
+@pytest.mark.skipif(MESSAGES <= 1000, reason="a model of its own; in make soak")
+def test_with_few_stages_every_end_of_a_line_is_a_cycle_less():
+    few = ("-GFewStages=1",)
+    for operation in ("read", "write"):
+        found = system.run(system.PAIR, "stages", operation, 64, flags=few)
+        assert found["cycles"] == 33 and found["pcs_1"] == 2, found
+    found = system.run(system.PAIR, "check", 300, FIRST_SEED, 0, flags=few)
+    assert found["messages"] == found["completed"] and found["sent"] == found["received"], found
+
+
 def test_an_application_reads_what_it_wrote():
     lines = [f"{kind} 100 {64 * i}" for i in range(50) for kind in ("write", "read")]
     found = system.run(system.PAIR, "ycsb", 4, 32, stdin="\n".join(lines))
