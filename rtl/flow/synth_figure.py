@@ -36,6 +36,8 @@ def levels(axes, rows):
     for at, top in enumerate(tops):
         chosen = [row for row in rows if row["top"] == top and row["target"] == "quick"]
         points = [(row["ports"], row["levels"]) for row in chosen if row.get("levels")]
+        if not points:
+            continue
         axes.plot(*zip(*points, strict=True), "o-", color=f"C{at}", label=top, markersize=4)
     axes.axhline(30, color="black", linewidth=0.8, linestyle=":")
     axes.set(xscale="log", xlabel="ports N", ylabel="levels of the longest path")
