@@ -4,8 +4,10 @@
 mod client;
 pub mod seal;
 mod server;
+mod snapshot;
 mod socket;
 
 pub use client::{ClientOptions, ConnectError, Driver, Sleeper};
-pub use server::{Protect, Server, ServerCounters};
+pub use server::{Protect, Server};
+pub use snapshot::{Latencies, Published, ServerCounters, Snapshot};
 pub use socket::DATAGRAM_BYTES_MAX;

@@ -3,12 +3,14 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ethermem_clio::node::Node;
-use ethermem_units::Ns;
+use ethermem_units::{Bytes, Ns};
 
 use crate::seal::NodeSeal;
+use crate::snapshot::{Latencies, Published, ServerCounters, Snapshot};
 use crate::socket::{self, DATAGRAM_BYTES_MAX};
 
 /// Memory that is made ready for page faults at a time: some microseconds of work.
@@ -17,15 +19,12 @@ const TEND_BYTES: u64 = 64 << 10;
 const TEND_EVERY: u32 = 64;
 /// Longest sleep, so that a lease or the end of the server is seen.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-
-/// What happened to datagrams outside of the node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ServerCounters {
-    /// Answers that the socket did not take: their clients ask again.
-    pub answers_dropped: u64,
-    /// Times that the server went to sleep.
-    pub sleeps: u64,
-}
+/// How old what is published may be.
+const PUBLISH_EVERY: Ns = Ns(100_000_000);
+/// One in so many datagrams is timed: two looks at the clock take as long as the node's work.
+const TIME_EVERY: u64 = 16;
+/// Nothing is under way when so long nothing came: a client tries again sooner.
+const DRAINED_AFTER: Duration = Duration::from_millis(100);
 
 /// How a node's datagrams are protected.
 pub enum Protect {
@@ -42,6 +41,22 @@ pub struct Server<B> {
     socket: UdpSocket,
     started: Instant,
     counters: ServerCounters,
+    serving: Latencies,
+    published: Published,
+    publish_at: Ns,
+    ending: bool,
+}
+
+/// The octets that come and go.
+struct Buffers {
+    datagram: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Buffers {
+    fn new() -> Buffers {
+        Buffers { datagram: vec![0; DATAGRAM_BYTES_MAX], answer: vec![0; DATAGRAM_BYTES_MAX] }
+    }
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
@@ -51,8 +66,30 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     /// Those of the socket.
     pub fn bind(node: Node<B>, protect: Protect, address: SocketAddr) -> io::Result<Server<B>> {
         let socket = socket::bind(address)?;
-        let counters = ServerCounters::default();
-        Ok(Server { node, protect, socket, started: Instant::now(), counters })
+        let first = Snapshot {
+            uptime: Ns::ZERO,
+            epoch: node.epoch(),
+            memory: Bytes(node.memory().bytes()),
+            free: Bytes(node.memory().map().free_bytes()),
+            processes: 0,
+            ending: false,
+            node: node.counters(),
+            map: node.memory().map().counters(),
+            server: ServerCounters::default(),
+            tenants: node.tenant_uses().map(|(id, used)| (id, *used)).collect(),
+            serving: Latencies::default(),
+        };
+        Ok(Server {
+            node,
+            protect,
+            socket,
+            started: Instant::now(),
+            counters: ServerCounters::default(),
+            serving: Latencies::default(),
+            published: Arc::new(Mutex::new(first)),
+            publish_at: Ns::ZERO,
+            ending: false,
+        })
     }
 
     /// Where it is reached.
@@ -80,36 +117,70 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         self.counters
     }
 
+    /// What other threads may look at while it runs, a tenth of a second old at most.
+    #[must_use]
+    pub fn published(&self) -> Published {
+        Arc::clone(&self.published)
+    }
+
     /// Answers until it is told to stop. It polls without a pause, and sleeps when nothing came for
     /// `poll_for`: waking up takes tens of microseconds.
     ///
     /// # Errors
     /// Those of the socket that are not a datagram's.
     pub fn run(&mut self, poll_for: Duration, stop: &AtomicBool) -> io::Result<()> {
-        let mut datagram = vec![0; DATAGRAM_BYTES_MAX];
-        let mut answer = vec![0; DATAGRAM_BYTES_MAX];
+        self.run_until(poll_for, |_| stop.load(Ordering::Relaxed))
+    }
+
+    /// Takes no new process, and answers what is under way: until no process is left, or nothing
+    /// comes any more, or for so long at most.
+    ///
+    /// # Errors
+    /// As [`Server::run`].
+    pub fn drain(&mut self, most: Duration) -> io::Result<()> {
+        self.node.take_no_more_processes();
+        self.ending = true;
+        self.publish_at = Ns::ZERO;
+        let end = Instant::now() + most;
+        self.run_until(SLEEP_MAX, |state| {
+            let drained = state.processes == 0 || state.quiet >= DRAINED_AFTER;
+            drained || Instant::now() >= end
+        })
+    }
+
+    fn run_until(&mut self, poll_for: Duration, done: impl Fn(&State) -> bool) -> io::Result<()> {
+        let mut buffers = Buffers::new();
         let (mut quiet_since, mut turns) = (Instant::now(), 0_u32);
-        while !stop.load(Ordering::Relaxed) {
-            let came = self.serve_one(&mut datagram, &mut answer)?;
+        let mut state = State { processes: self.node.processes(), quiet: Duration::ZERO };
+        while !done(&state) {
+            let came = self.serve_one(&mut buffers)?;
             turns += 1;
             if turns < TEND_EVERY {
                 continue;
             }
             turns = 0;
-            let more = self.node.tend(self.now(), TEND_BYTES);
+            let now = self.now();
+            let more = self.node.tend(now, TEND_BYTES);
+            if now >= self.publish_at {
+                self.publish(now);
+            }
+            state.processes = self.node.processes();
             if came || more {
                 quiet_since = Instant::now();
-            } else if quiet_since.elapsed() >= poll_for {
+            }
+            state.quiet = quiet_since.elapsed();
+            if state.quiet >= poll_for {
                 self.counters.sleeps += 1;
                 socket::wait(&self.socket, SLEEP_MAX);
             }
         }
+        self.publish(self.now());
         Ok(())
     }
 
     /// Whether a datagram was there.
-    fn serve_one(&mut self, datagram: &mut [u8], answer: &mut [u8]) -> io::Result<bool> {
-        let (bytes, from) = match self.socket.recv_from(datagram) {
+    fn serve_one(&mut self, buffers: &mut Buffers) -> io::Result<bool> {
+        let (bytes, from) = match self.socket.recv_from(&mut buffers.datagram) {
             Ok(came) => came,
             Err(error) if socket::is_nothing(&error) => {
                 std::hint::spin_loop();
@@ -117,20 +188,56 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             }
             Err(error) => return Err(error),
         };
-        let (now, datagram) = (self.now(), &mut datagram[..bytes]);
+        let (now, answer) = (self.now(), &mut buffers.answer[..]);
+        let datagram = &mut buffers.datagram[..bytes];
+        self.counters.received_bytes += bytes as u64;
         let bytes = match &mut self.protect {
             Protect::Node => self.node.on_datagram(now, datagram, answer),
             Protect::Seal(seal) => self.node.on_sealed(now, datagram, answer, &mut **seal),
         };
+        if bytes == 0 {
+            return Ok(true);
+        }
         // Whatever the socket has against an answer, it is as if the network had lost it.
-        if bytes > 0 && self.socket.send_to(&answer[..bytes], from).is_err() {
-            self.counters.answers_dropped += 1;
+        match self.socket.send_to(&buffers.answer[..bytes], from) {
+            Ok(_) => self.counters.sent_bytes += bytes as u64,
+            Err(_) => self.counters.answers_dropped += 1,
+        }
+        if self.node.counters().datagrams.is_multiple_of(TIME_EVERY) {
+            self.serving.add(self.now().saturating_sub(now));
         }
         Ok(true)
+    }
+
+    /// Nothing here allocates, and who reads at this moment is not waited for.
+    fn publish(&mut self, now: Ns) {
+        let Ok(mut snapshot) = self.published.try_lock() else {
+            return;
+        };
+        self.publish_at = now.saturating_add(PUBLISH_EVERY);
+        let map = self.node.memory().map();
+        snapshot.uptime = now;
+        snapshot.free = Bytes(map.free_bytes());
+        snapshot.processes = self.node.processes();
+        snapshot.ending = self.ending;
+        snapshot.node = self.node.counters();
+        snapshot.map = map.counters();
+        snapshot.server = self.counters;
+        snapshot.serving = self.serving;
+        for (place, (id, used)) in snapshot.tenants.iter_mut().zip(self.node.tenant_uses()) {
+            *place = (id, *used);
+        }
     }
 
     /// The node's clock, which begins at 1: 0 is "not known".
     fn now(&self) -> Ns {
         Ns(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX).saturating_add(1))
     }
+}
+
+/// What the end of a server may depend on.
+struct State {
+    processes: usize,
+    /// How long nothing came.
+    quiet: Duration,
 }

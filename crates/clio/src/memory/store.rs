@@ -76,6 +76,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
         Ok(VirtualMemory { map, bytes })
     }
 
+    /// How many bytes it has.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.as_ref().len() as u64
+    }
+
     /// Who has which addresses.
     #[must_use]
     pub fn map(&self) -> &AddressMap {

@@ -168,6 +168,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 
     pub(super) fn create_process(&mut self, now: Ns, tenant: Tenant) -> Outcome {
+        if self.ending {
+            return self.busy(Busy::Ending);
+        }
         if !self.tenants.take_process(tenant) {
             return refused(ClioStatus::Quota, 0);
         }

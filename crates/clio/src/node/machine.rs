@@ -6,13 +6,13 @@ use ethermem_units::Ns;
 use ethermem_wire::clio::{
     AcknowledgedIds, ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch,
     Malformed, NodeFacts, PacketError, Packets, ProcessId, Protection, RESPONSE_BYTES, Reply,
-    Request, RequestId, RequestPacket, ResponsePacket, SenderId,
+    Request, RequestId, RequestPacket, ResponsePacket, SenderId, TenantId,
 };
 
 use super::config::{NodeConfig, NodeConfigError};
 use super::processes::Processes;
 use super::recent::{Known, Outcome, Recent};
-use super::tenants::{Tenant, Tenants};
+use super::tenants::{Tenant, TenantUse, Tenants};
 use crate::memory::{Footprint, VirtualMemory};
 use crate::offload::{Offload, Offloads};
 
@@ -33,6 +33,8 @@ pub enum Busy {
     Answer = 3,
     /// No place for a process.
     Processes = 4,
+    /// The node is about to end, and takes no new process.
+    Ending = 5,
 }
 
 /// What happened since the start.
@@ -80,6 +82,8 @@ pub struct Node<B> {
     pub(super) offloads: Offloads,
     pub(super) counters: NodeCounters,
     sequence: u64,
+    /// No process is taken any more.
+    pub(super) ending: bool,
 }
 
 /// One request, and where it came from.
@@ -132,6 +136,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             recent: Recent::new(config.recent_requests, config.key),
             counters: NodeCounters::default(),
             sequence: 0,
+            ending: false,
             config,
         })
     }
@@ -147,10 +152,26 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         self.offloads.add(name, offload);
     }
 
+    /// Which life of the node it is.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.config.epoch
+    }
+
     /// Its memory, to look at.
     #[must_use]
     pub fn memory(&self) -> &VirtualMemory<B> {
         &self.memory
+    }
+
+    /// What each tenant has and did.
+    pub fn tenant_uses(&self) -> impl Iterator<Item = (TenantId, &TenantUse)> {
+        self.tenants.uses()
+    }
+
+    /// From now on no process is made; those that are there go on.
+    pub fn take_no_more_processes(&mut self) {
+        self.ending = true;
     }
 
     /// Processes that were made and are not ended.
@@ -348,6 +369,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         match self.memory.read(space, address, &mut answers.into[data]) {
             Ok(()) => {
                 self.counters.executed += 1;
+                self.tenants.executed(arrived.tenant, ClioOpcode::Read);
+                self.tenants.read(arrived.tenant, bytes.into());
                 let front = ResponsePacket { opcode, attempt, request, reply: Reply::Bytes(&[]) };
                 let end = answers.used + whole;
                 let packet = &mut answers.into[answers.used..end];
@@ -385,15 +408,24 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 
     fn execute(&mut self, now: Ns, tenant: Tenant, packet: &RequestPacket<'_>) -> Outcome {
-        if packet.body == Request::CreateProcess {
-            self.counters.executed += 1;
-            return self.create_process(now, tenant);
-        }
-        let Some(space) = self.processes.heard(now, packet.process, tenant) else {
-            return no_such_process(packet.process);
+        let outcome = if packet.body == Request::CreateProcess {
+            self.create_process(now, tenant)
+        } else {
+            let Some(space) = self.processes.heard(now, packet.process, tenant) else {
+                return no_such_process(packet.process);
+            };
+            self.dispatch(now, (space, packet.process, tenant), &packet.body)
         };
         self.counters.executed += 1;
-        self.dispatch(now, (space, packet.process, tenant), &packet.body)
+        match outcome {
+            Outcome::Refused(ClioStatus::Quota, _) => self.tenants.over_quota(tenant),
+            Outcome::Refused(..) => {}
+            _ => self.tenants.executed(tenant, packet.body.opcode()),
+        }
+        if let (Request::Write { data, .. }, Outcome::Done) = (&packet.body, &outcome) {
+            self.tenants.written(tenant, data.len() as u64);
+        }
+        outcome
     }
 
     pub(super) fn busy(&mut self, what: Busy) -> Outcome {

@@ -16,3 +16,4 @@ mod tenants;
 pub use config::{NodeConfig, NodeConfigError, Quota, RECENT_WAYS};
 pub use machine::{Busy, Node, NodeCounters};
 pub use sealed::{Seal, SealRefused};
+pub use tenants::TenantUse;

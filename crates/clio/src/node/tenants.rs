@@ -1,7 +1,7 @@
 //! What each tenant has, and may have.
 
 use ethermem_units::Ns;
-use ethermem_wire::clio::TenantId;
+use ethermem_wire::clio::{ClioOpcode, OPCODES, TenantId};
 
 use super::config::Quota;
 
@@ -14,17 +14,45 @@ impl Tenant {
     pub(super) const FIRST: Tenant = Tenant(0);
 }
 
-/// What a tenant has.
+/// What a tenant has, and did since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TenantUse {
+    /// Memory that is allocated to its processes.
+    pub memory_bytes: u64,
+    /// Its processes.
+    pub processes: u16,
+    /// Requests that were executed, by their place in [`OPCODES`].
+    pub operations: [u64; OPCODES.len()],
+    /// Bytes that it read.
+    pub read_bytes: u64,
+    /// Bytes that it wrote.
+    pub written_bytes: u64,
+    /// Requests over its rate.
+    pub over_rate: u64,
+    /// Requests for more memory or processes than it may have.
+    pub over_quota: u64,
+}
+
+/// What is known of a tenant.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     id: TenantId,
     quota: Quota,
-    memory_bytes: u64,
-    processes: u16,
+    used: TenantUse,
     /// Requests that it may make now, and when that was so.
     requests: u64,
     since: Ns,
 }
+
+/// The place of each opcode in the table of all.
+const PLACES: [usize; 256] = {
+    let (mut places, mut at) = ([0; 256], 0);
+    while at < OPCODES.len() {
+        places[OPCODES[at].opcode as usize] = at;
+        at += 1;
+    }
+    places
+};
 
 const NS_PER_S: u128 = 1_000_000_000;
 
@@ -37,8 +65,7 @@ impl Tenants {
         let account = |&(id, quota): &(TenantId, Quota)| Account {
             id,
             quota,
-            memory_bytes: 0,
-            processes: 0,
+            used: TenantUse::default(),
             requests: quota.requests_per_s,
             since: Ns::ZERO,
         };
@@ -66,33 +93,64 @@ impl Tenants {
         // What was not enough for a whole request counts for the next.
         let spent = u128::from(earned) * NS_PER_S / u128::from(rate.max(1));
         account.since = account.since.saturating_add(Ns(spent as u64));
-        account.requests.checked_sub(1).map(|left| account.requests = left).is_some()
+        let left = account.requests.checked_sub(1);
+        match left {
+            Some(left) => account.requests = left,
+            None => account.used.over_rate += 1,
+        }
+        left.is_some()
+    }
+
+    fn used(&mut self, tenant: Tenant) -> &mut TenantUse {
+        &mut self.0[usize::from(tenant.0)].used
+    }
+
+    /// Counts a request that was executed.
+    pub(super) fn executed(&mut self, tenant: Tenant, opcode: ClioOpcode) {
+        self.used(tenant).operations[PLACES[opcode as usize]] += 1;
+    }
+
+    pub(super) fn read(&mut self, tenant: Tenant, bytes: u64) {
+        self.used(tenant).read_bytes += bytes;
+    }
+
+    pub(super) fn written(&mut self, tenant: Tenant, bytes: u64) {
+        self.used(tenant).written_bytes += bytes;
+    }
+
+    pub(super) fn over_quota(&mut self, tenant: Tenant) {
+        self.used(tenant).over_quota += 1;
+    }
+
+    /// All of them, by their numbers.
+    pub(super) fn uses(&self) -> impl Iterator<Item = (TenantId, &TenantUse)> {
+        self.0.iter().map(|account| (account.id, &account.used))
     }
 
     /// How many bytes more the tenant may have.
     pub(super) fn memory_left(&self, tenant: Tenant) -> u64 {
         let account = &self.0[usize::from(tenant.0)];
-        account.quota.memory_bytes - account.memory_bytes
+        account.quota.memory_bytes - account.used.memory_bytes
     }
 
     pub(super) fn take_memory(&mut self, tenant: Tenant, bytes: u64) {
-        self.0[usize::from(tenant.0)].memory_bytes += bytes;
+        self.used(tenant).memory_bytes += bytes;
     }
 
     pub(super) fn give_memory(&mut self, tenant: Tenant, bytes: u64) {
-        self.0[usize::from(tenant.0)].memory_bytes -= bytes;
+        self.used(tenant).memory_bytes -= bytes;
     }
 
     /// Whether the tenant may have one process more, and counts it.
     pub(super) fn take_process(&mut self, tenant: Tenant) -> bool {
         let account = &mut self.0[usize::from(tenant.0)];
-        let may = account.processes < account.quota.processes;
-        account.processes += u16::from(may);
+        let may = account.used.processes < account.quota.processes;
+        account.used.processes += u16::from(may);
         may
     }
 
     pub(super) fn give_process(&mut self, tenant: Tenant) {
-        self.0[usize::from(tenant.0)].processes -= 1;
+        self.used(tenant).processes -= 1;
     }
 
     pub(super) fn bytes(&self) -> usize {
