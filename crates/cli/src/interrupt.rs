@@ -1,11 +1,11 @@
 //! Ctrl-C: a flag that runs look at, and an end even where nothing looks.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What a run gets to end by itself and clear away what it began to write.
-const PATIENCE: Duration = Duration::from_millis(500);
+static PATIENCE_MS: AtomicU64 = AtomicU64::new(500);
 /// As shells say "ended by SIGINT".
 const EXIT_CODE: i32 = 130;
 
@@ -33,14 +33,14 @@ pub(crate) fn is_set() -> bool {
 }
 
 /// Sets the flag when a signal comes. Who does not look at it, as while a pipe gives no input, is
-/// ended after [`PATIENCE`], and by a second signal at once.
+/// ended after [`PATIENCE_MS`], and by a second signal at once.
 pub(crate) fn listen() {
     let listening = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(EXIT_CODE);
         }
         std::thread::spawn(|| {
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(Duration::from_millis(PATIENCE_MS.load(Ordering::Relaxed)));
             eprintln!("interrupted; {}", left());
             std::process::exit(EXIT_CODE);
         });
@@ -48,6 +48,12 @@ pub(crate) fn listen() {
     if let Err(error) = listening {
         eprintln!("note: Ctrl-C ends this without clearing away unfinished files: {error}");
     }
+}
+
+/// Gives a command that has more to do at its end so long for it.
+pub(crate) fn patience(patience: Duration) {
+    let ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    PATIENCE_MS.store(ms, Ordering::Relaxed);
 }
 
 /// Ends all runs, because one has failed.

@@ -1,6 +1,12 @@
 //! The memory node as people start it: what may be asked of it, what is refused and why, and the
 //! node of `clio` behind a socket of `udp`. It parses no command line and prints nothing.
 
+mod backing;
+mod metrics;
+mod observe;
+mod settings;
+mod status;
+
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,7 +17,16 @@ use ethermem_udp::seal::{KeyFile, NodeSeal, SENDERS};
 use ethermem_udp::{Protect, Server};
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Epoch, Protection, SenderId, TenantId};
+use memmap2::MmapMut;
 use thiserror::Error;
+
+pub use backing::Backing;
+pub use observe::Observer;
+pub use settings::{
+    KEYS, Key, LogFormat, LogLevel, NodeFile, PAGES, Settings, SettingsError, TENANT_KEYS,
+    TenantFile,
+};
+pub use status::{Status, TenantStatus};
 
 /// Most data of one packet: what fits a datagram with room for all headers.
 const DATA_BYTES_MAX: u32 = 65_000;
@@ -52,6 +67,37 @@ pub struct NodeOptions {
     pub tenants: Vec<TenantOptions>,
     /// How long a process lives without a word of its client; `None` is for ever.
     pub lease: Option<Duration>,
+    /// Whether to ask for huge pages.
+    pub huge_pages: bool,
+    /// The NUMA node whose CPUs serve, and whose memory is served.
+    pub numa_node: Option<u32>,
+}
+
+impl NodeOptions {
+    /// In clear, on a free port of this machine, with every default.
+    #[must_use]
+    pub fn in_clear(memory: Bytes) -> NodeOptions {
+        NodeOptions {
+            memory,
+            page: PageSize::Kib64,
+            listen: ([127, 0, 0, 1], 0).into(),
+            insecure: true,
+            tenants: Vec::new(),
+            lease: None,
+            huge_pages: true,
+            numa_node: None,
+        }
+    }
+}
+
+/// A node that is ready to serve, on the thread that started it.
+pub struct Started {
+    /// The node behind its socket.
+    pub server: Server<MmapMut>,
+    /// What its memory is made of.
+    pub backing: Backing,
+    /// Where its thread and memory are.
+    pub placement: String,
 }
 
 /// Why there is no such node.
@@ -87,6 +133,12 @@ pub enum StartError {
         /// What the machine has.
         available: u64,
     },
+    /// The machine does not give it.
+    #[error("memory of {0} B: {1}")]
+    Map(u64, io::Error),
+    /// There is no such NUMA node.
+    #[error("NUMA node {0}: {1}")]
+    Numa(u32, io::Error),
     /// The node cannot be built so.
     #[error(transparent)]
     Config(#[from] NodeConfigError),
@@ -102,7 +154,7 @@ pub enum StartError {
 ///
 /// # Errors
 /// [`StartError`].
-pub fn start(options: &NodeOptions) -> Result<Server<Vec<u8>>, StartError> {
+pub fn start(options: &NodeOptions) -> Result<Started, StartError> {
     check_security(options)?;
     let asked = options.memory.0;
     if let Some(available) = available_bytes().filter(|available| asked > *available) {
@@ -110,9 +162,25 @@ pub fn start(options: &NodeOptions) -> Result<Server<Vec<u8>>, StartError> {
     }
     let config = config(options)?;
     let protect = protect(options, config.sender)?;
-    let node = Node::new(config, vec![0; asked as usize])?;
+    // Before its memory is touched, which is then that of the thread's NUMA node.
+    let placement = place(options.numa_node)?;
+    let mapped = backing::map(asked, options.huge_pages);
+    let (memory, backing) = mapped.map_err(|error| StartError::Map(asked, error))?;
+    let node = Node::new(config, memory)?;
     let bound = Server::bind(node, protect, options.listen);
-    bound.map_err(|error| StartError::Socket(options.listen, error))
+    let server = bound.map_err(|error| StartError::Socket(options.listen, error))?;
+    Ok(Started { server, backing, placement })
+}
+
+fn place(numa_node: Option<u32>) -> Result<String, StartError> {
+    if let Some(node) = numa_node {
+        backing::stay_on(node).map_err(|error| StartError::Numa(node, error))?;
+        return Ok(format!("NUMA node {node}"));
+    }
+    Ok(match backing::numa_nodes().len() {
+        0 | 1 => "one NUMA node".to_owned(),
+        nodes => format!("any of {nodes} NUMA nodes: numa_node chooses one"),
+    })
 }
 
 fn check_security(options: &NodeOptions) -> Result<(), StartError> {
@@ -198,14 +266,7 @@ mod tests {
     use super::*;
 
     fn options() -> NodeOptions {
-        NodeOptions {
-            memory: Bytes(1 << 20),
-            page: PageSize::Kib4,
-            listen: "127.0.0.1:0".parse().expect("an address"),
-            insecure: true,
-            tenants: Vec::new(),
-            lease: None,
-        }
+        NodeOptions { page: PageSize::Kib4, ..NodeOptions::in_clear(Bytes(1 << 20)) }
     }
 
     fn refused(options: &NodeOptions) -> String {
@@ -254,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_told_to_stop_does() {
-        let mut server = start(&options()).expect("it starts");
+        let mut server = start(&options()).expect("it starts").server;
         assert!(server.address().expect("it is bound").ip().is_loopback());
         server.run(Duration::ZERO, &AtomicBool::new(true)).expect("it ends");
     }

@@ -101,15 +101,14 @@ pub(crate) fn serve(cpu: usize, encrypted: bool) -> Result<(), ProbeError> {
     set_pdeathsig(Signal::SIGKILL)?;
     pin(cpu)?;
     let options = NodeOptions {
-        memory: Bytes(MEMORY_BYTES),
         page: PageSize::Kib4,
-        listen: (Ipv4Addr::LOCALHOST, 0).into(),
         insecure: !encrypted,
         tenants: if encrypted { vec![tenant()] } else { Vec::new() },
-        lease: None,
+        ..NodeOptions::in_clear(Bytes(MEMORY_BYTES))
     };
     let started = ethermem_node::start(&options);
-    let mut server = started.map_err(|error| ProbeError::Failed(error.to_string()))?;
+    let started = started.map_err(|error| ProbeError::Failed(error.to_string()))?;
+    let mut server = started.server;
     let mut stdout = io::stdout();
     writeln!(stdout, "{}", server.address()?)?;
     stdout.flush()?;

@@ -1,0 +1,231 @@
+//! `ethermem node`.
+
+mod status;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand, ValueEnum};
+use ethermem_clio::memory::PageSize;
+use ethermem_node::{
+    LogFormat, LogLevel, NodeFile, Observer, PAGES, Settings, SettingsError, StartError, Started,
+    TenantFile,
+};
+use sd_notify::NotifyState;
+use tracing::{info, warn};
+
+use crate::failure::Failure;
+use crate::interrupt;
+
+const EXAMPLES: &str = "Examples:\n  \
+    ethermem keygen --tenant 7 --out analytics.key\n  \
+    ethermem node --memory 64GiB --listen 0.0.0.0:7400 --key analytics.key\n  \
+    ethermem node --config node.toml\n  \
+    ethermem node status --metrics-address 127.0.0.1:7401\n  \
+    ethermem node --memory 64MiB --listen 127.0.0.1:7400 --insecure";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: Serve,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show how a node that runs is
+    Status(status::Arguments),
+}
+
+#[derive(Args)]
+struct Serve {
+    /// What the node is to be, in TOML; docs/reference/node.md lists its keys. Flags count over it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Memory to serve, in whole pages: bytes, or with a unit as in 64MiB
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<ByteSize>,
+    /// Size of a page: what is allocated and protected as one; 64KiB by default
+    #[arg(long, value_name = "SIZE", value_parser = page())]
+    page: Option<PageSize>,
+    /// Address and UDP port to answer on, 127.0.0.1:7400 by default; port 0 is any that is free
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Neither authenticate nor encrypt; only loopback addresses are allowed then
+    #[arg(long)]
+    insecure: bool,
+    /// Serve the tenant whose key this is, made by `ethermem keygen`; may be repeated
+    #[arg(long, value_name = "FILE")]
+    key: Vec<PathBuf>,
+    /// End a process that is not heard of for so many seconds, and take its memory back; without
+    /// it, processes live until their clients end them
+    #[arg(long, value_name = "SECONDS")]
+    lease_s: Option<u64>,
+    /// Go to sleep after so many milliseconds without a datagram, 1 by default: until then one CPU
+    /// is busy, and after it a request waits for a wake-up
+    #[arg(long, value_name = "MILLISECONDS")]
+    poll_ms: Option<u64>,
+    /// Answer /metrics for Prometheus and /status at this address and TCP port, in clear
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics_listen: Option<SocketAddr>,
+    /// The form of logs, on the standard error; text by default
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<Form>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Form {
+    Text,
+    Json,
+}
+
+fn page() -> impl TypedValueParser<Value = PageSize> {
+    PossibleValuesParser::new(PAGES.map(|(name, _)| name)).map(|name| {
+        let found = PAGES.iter().find(|(known, _)| **known == name);
+        found.expect("clap allows no other").1
+    })
+}
+
+impl Serve {
+    /// The flags as if they were a file.
+    fn flags(&self) -> NodeFile {
+        // Without quotas, and named as its file.
+        let tenant = |path: &PathBuf| TenantFile {
+            name: path.display().to_string(),
+            key_file: path.clone(),
+            memory_max: None,
+            pages_max: None,
+            processes_max: None,
+            operations_per_s_max: None,
+        };
+        NodeFile {
+            memory: self.memory,
+            page: self.page,
+            listen: self.listen,
+            insecure: self.insecure.then_some(true),
+            lease_s: self.lease_s,
+            poll_ms: self.poll_ms,
+            metrics_listen: self.metrics_listen,
+            log_format: self.log_format.map(|form| match form {
+                Form::Text => LogFormat::Text,
+                Form::Json => LogFormat::Json,
+            }),
+            tenant: self.key.iter().map(tenant).collect(),
+            ..NodeFile::default()
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.command {
+        Some(Command::Status(arguments)) => status::run(arguments),
+        None => serve(&arguments.serve),
+    }
+}
+
+fn serve(arguments: &Serve) -> Result<(), Failure> {
+    let settings = settings(arguments).map_err(|error| match error {
+        SettingsError::Memory => Failure::input(format!("--memory is missing: {error}")),
+        error => Failure::input(error),
+    })?;
+    log_to_stderr(&settings);
+    let mut started = ethermem_node::start(&settings.node).map_err(|error| match error {
+        StartError::NotSecure => Failure::input(format!("--key or --insecure is missing: {error}")),
+        error => Failure::input(error),
+    })?;
+    let (name, index) = ethermem_kv::at_node();
+    started.server.node_mut().register(name, index);
+    let tenants = &settings.node.tenants;
+    let names = tenants.iter().map(|tenant| (tenant.key.tenant.0, tenant.name.clone())).collect();
+    let published = started.server.published();
+    let observer = Observer::start(published, names, settings.metrics_listen);
+    let observer = observer.map_err(Failure::input)?;
+    let address = started.server.address().map_err(Failure::input)?;
+    info!(
+        %address,
+        memory_bytes = settings.node.memory.0,
+        memory = %started.backing,
+        placement = started.placement,
+        tenants = tenants.len(),
+        encrypted = !settings.node.insecure,
+        metrics = observer.address().map(tracing::field::display),
+        "serving"
+    );
+    let mut stdout = std::io::stdout();
+    // Whoever starts it may read no more than these lines.
+    let _ = writeln!(stdout, "listening on {address}")
+        .and_then(|()| match observer.address() {
+            Some(metrics) => writeln!(stdout, "metrics on {metrics}"),
+            None => Ok(()),
+        })
+        .and_then(|()| stdout.flush());
+    tell_manager(&[NotifyState::Ready]);
+    until_the_end(started, &settings)
+}
+
+fn settings(arguments: &Serve) -> Result<Settings, SettingsError> {
+    let file = arguments.config.as_deref().map_or(Ok(NodeFile::default()), NodeFile::read)?;
+    arguments.flags().over(file).settings()
+}
+
+fn log_to_stderr(settings: &Settings) {
+    let level = match settings.log_level {
+        LogLevel::Error => tracing::Level::ERROR,
+        LogLevel::Warn => tracing::Level::WARN,
+        LogLevel::Info => tracing::Level::INFO,
+    };
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_ansi(false)
+        .with_target(false)
+        .with_writer(std::io::stderr);
+    match settings.log_format {
+        LogFormat::Text => subscriber.init(),
+        LogFormat::Json => subscriber.json().flatten_event(true).init(),
+    }
+}
+
+/// systemd, where it started us and asked to be told.
+fn tell_manager(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        warn!(%error, "systemd cannot be told");
+    }
+}
+
+/// Serves until a signal, then drains.
+fn until_the_end(started: Started, settings: &Settings) -> Result<(), Failure> {
+    let mut server = started.server;
+    // A draining node needs longer than other commands do to end by themselves.
+    interrupt::patience(settings.drain_for + Duration::from_secs(1));
+    let failed = |error| Failure::input(format!("{}: {error}", settings.node.listen));
+    server.run(settings.poll_for, interrupt::flag()).map_err(failed)?;
+    tell_manager(&[NotifyState::Stopping]);
+    info!(processes = server.node().processes(), "ending: no new processes");
+    server.drain(settings.drain_for).map_err(failed)?;
+    let (node, outside) = (server.node().counters(), server.counters());
+    let memory = server.node().memory();
+    info!(
+        processes_left = server.node().processes(),
+        bytes_left = memory.bytes() - memory.map().free_bytes(),
+        requests = node.requests,
+        datagrams = node.datagrams,
+        executed = node.executed,
+        repeated = node.repeated,
+        busy = node.busy,
+        expired = node.expired,
+        dropped_malformed = node.dropped_malformed,
+        dropped_protection = node.dropped_protection,
+        dropped_key = node.dropped_corrupt,
+        dropped_tenant = node.dropped_tenant,
+        dropped_replayed = node.dropped_replayed,
+        answers_dropped = outside.answers_dropped,
+        "ended"
+    );
+    Ok(())
+}

@@ -1,0 +1,376 @@
+//! `node.toml`: what a memory node is to be, and how it is operated.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use ethermem_clio::memory::PageSize;
+use ethermem_clio::node::Quota;
+use ethermem_udp::seal::{KeyFile, KeyFileError};
+use ethermem_units::Bytes;
+use serde::{Deserialize, Deserializer};
+use thiserror::Error;
+
+use crate::{NodeOptions, TenantOptions};
+
+/// The sizes of a page, by their names.
+pub const PAGES: [(&str, PageSize); 4] = [
+    ("4KiB", PageSize::Kib4),
+    ("64KiB", PageSize::Kib64),
+    ("2MiB", PageSize::Mib2),
+    ("4MiB", PageSize::Mib4),
+];
+/// Longest that a node may take to end.
+const DRAIN_MS_MAX: u64 = 600_000;
+
+/// The forms of logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogFormat {
+    /// A line of text for each event.
+    Text,
+    /// A line of JSON for each event.
+    Json,
+}
+
+/// What is logged: events of a level and those above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogLevel {
+    /// What ends the node.
+    Error,
+    /// What an operator should look at.
+    Warn,
+    /// Beginning and end.
+    Info,
+}
+
+/// The keys of a file, or the flags of a command: what is not said has its default.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeFile {
+    /// What it serves.
+    pub memory: Option<ByteSize>,
+    /// The size of its pages.
+    #[serde(default, deserialize_with = "page")]
+    pub page: Option<PageSize>,
+    /// Where it is reached.
+    pub listen: Option<SocketAddr>,
+    /// In clear, for this machine alone.
+    pub insecure: Option<bool>,
+    /// How long a process lives unheard.
+    pub lease_s: Option<u64>,
+    /// How long it polls without a datagram.
+    pub poll_ms: Option<u64>,
+    /// How long it may take to end.
+    pub drain_ms_max: Option<u64>,
+    /// Whether it asks for huge pages.
+    pub huge_pages: Option<bool>,
+    /// Whose CPUs and memory it uses.
+    pub numa_node: Option<u32>,
+    /// Where metrics are.
+    pub metrics_listen: Option<SocketAddr>,
+    /// The form of its logs.
+    pub log_format: Option<LogFormat>,
+    /// What of them is written.
+    pub log_level: Option<LogLevel>,
+    /// Who may use it.
+    #[serde(default)]
+    pub tenant: Vec<TenantFile>,
+}
+
+/// A table `[[tenant]]`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TenantFile {
+    /// What people call it.
+    pub name: String,
+    /// Its key.
+    pub key_file: PathBuf,
+    /// Most memory of all its processes.
+    pub memory_max: Option<ByteSize>,
+    /// The same in pages.
+    pub pages_max: Option<u64>,
+    /// Most processes at once.
+    pub processes_max: Option<u16>,
+    /// Most requests a second.
+    pub operations_per_s_max: Option<u64>,
+}
+
+fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PageSize>, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let found = PAGES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, page)| Some(*page)).ok_or_else(|| {
+        let allowed = PAGES.map(|(name, _)| name).join(", ");
+        serde::de::Error::custom(format!("page {name:?}: allowed are {allowed}"))
+    })
+}
+
+/// A key of `node.toml`: what the reference page says of it.
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What its values are, with their unit.
+    pub values: &'static str,
+    /// What it is where it is not said.
+    pub default: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+const fn key(
+    name: &'static str,
+    values: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Key {
+    Key { name, values, default, meaning }
+}
+
+/// The keys of the file itself, in the order of the reference page.
+pub const KEYS: [Key; 12] = [
+    key(
+        "memory",
+        "size: bytes, or a string with a unit",
+        "must be said",
+        "what it serves, in whole pages",
+    ),
+    key(
+        "page",
+        "`\"4KiB\"`, `\"64KiB\"`, `\"2MiB\"`, `\"4MiB\"`",
+        "`\"64KiB\"`",
+        "what is allocated and protected as one",
+    ),
+    key(
+        "listen",
+        "address and UDP port",
+        "`\"127.0.0.1:7400\"`",
+        "where it is reached; port 0 is any that is free",
+    ),
+    key(
+        "insecure",
+        "boolean",
+        "`false`",
+        "neither authenticates nor encrypts; loopback addresses alone are allowed then, and no `[[tenant]]`",
+    ),
+    key(
+        "lease_s",
+        "seconds, 1 to 1,000,000,000",
+        "for ever",
+        "a process that is not heard of for so long ends, and its memory is taken back",
+    ),
+    key(
+        "poll_ms",
+        "milliseconds",
+        "`1`",
+        "it goes to sleep after so long without a datagram; until then one CPU is busy",
+    ),
+    key(
+        "drain_ms_max",
+        "milliseconds, 0 to 600,000",
+        "`2000`",
+        "at its end it answers what is under way for so long at most",
+    ),
+    key("huge_pages", "boolean", "`true`", "asks for huge pages of 2 MiB; what it got is said"),
+    key(
+        "numa_node",
+        "number of a NUMA node",
+        "wherever the system likes",
+        "its CPUs serve, and its memory is served",
+    ),
+    key(
+        "metrics_listen",
+        "address and TCP port",
+        "no metrics",
+        "answers `/metrics` for Prometheus and `/status` for `ethermem node status`; in clear, to whoever asks",
+    ),
+    key(
+        "log_format",
+        "`\"text\"`, `\"json\"`",
+        "`\"text\"`",
+        "the form of logs, on the standard error",
+    ),
+    key(
+        "log_level",
+        "`\"error\"`, `\"warn\"`, `\"info\"`",
+        "`\"info\"`",
+        "what is logged, and what is worse",
+    ),
+];
+
+/// The keys of a `[[tenant]]`.
+pub const TENANT_KEYS: [Key; 6] = [
+    key("name", "text", "must be said", "what it is called in metrics and logs; each has another"),
+    key(
+        "key_file",
+        "path, from the file's own folder",
+        "must be said",
+        "its key, made by `ethermem keygen`; the key says the tenant's number",
+    ),
+    key(
+        "memory_max",
+        "size: bytes, or a string with a unit",
+        "all",
+        "most memory of all its processes",
+    ),
+    key("pages_max", "pages", "all", "the same in pages; the smaller counts"),
+    key("processes_max", "processes, 0 to 65,535", "`65535`", "most processes at once"),
+    key(
+        "operations_per_s_max",
+        "requests a second",
+        "any",
+        "most requests a second, and as many at once after a second's rest",
+    ),
+];
+
+/// What a node is to be, and how it is operated.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The node.
+    pub node: NodeOptions,
+    /// How long it polls without a datagram.
+    pub poll_for: Duration,
+    /// How long it may take to end.
+    pub drain_for: Duration,
+    /// Where metrics are.
+    pub metrics_listen: Option<SocketAddr>,
+    /// The form of its logs.
+    pub log_format: LogFormat,
+    /// What of them is written.
+    pub log_level: LogLevel,
+}
+
+/// Why there are no settings.
+#[derive(Debug, Error)]
+pub enum SettingsError {
+    /// The file cannot be read.
+    #[error("{0}: {1}")]
+    File(PathBuf, std::io::Error),
+    /// It is not what it should be.
+    #[error("{0}:{1}: {2}")]
+    Malformed(PathBuf, usize, String),
+    /// There is no default for it.
+    #[error("memory is missing: allowed are whole pages, as 64GiB")]
+    Memory,
+    /// Too much or too little.
+    #[error("{key} = {found}: allowed are {allowed}")]
+    Range {
+        /// Which.
+        key: &'static str,
+        /// What it says.
+        found: u64,
+        /// What it may.
+        allowed: &'static str,
+    },
+    /// Metrics could not tell them apart.
+    #[error("two tenants named {0:?}: allowed is each name once")]
+    SameName(String),
+    /// A key cannot be had.
+    #[error("tenant {0:?}: {1}")]
+    Key(String, KeyFileError),
+}
+
+impl NodeFile {
+    /// Reads a file. What it names is looked up from its own folder.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn read(path: &Path) -> Result<NodeFile, SettingsError> {
+        let failed = |error| SettingsError::File(path.to_owned(), error);
+        let text = fs::read_to_string(path).map_err(failed)?;
+        let mut file: NodeFile = toml::from_str(&text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start.min(text.len()));
+            let line = text.as_bytes()[..start].iter().filter(|&&octet| octet == b'\n').count() + 1;
+            let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+            SettingsError::Malformed(path.to_owned(), line, message)
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for tenant in &mut file.tenant {
+            tenant.key_file = folder.join(&tenant.key_file);
+        }
+        Ok(file)
+    }
+
+    /// What `self` says, and what `below` says where `self` does not; tenants of both.
+    #[must_use]
+    pub fn over(mut self, below: NodeFile) -> NodeFile {
+        self.tenant.extend(below.tenant);
+        NodeFile {
+            memory: self.memory.or(below.memory),
+            page: self.page.or(below.page),
+            listen: self.listen.or(below.listen),
+            insecure: self.insecure.or(below.insecure),
+            lease_s: self.lease_s.or(below.lease_s),
+            poll_ms: self.poll_ms.or(below.poll_ms),
+            drain_ms_max: self.drain_ms_max.or(below.drain_ms_max),
+            huge_pages: self.huge_pages.or(below.huge_pages),
+            numa_node: self.numa_node.or(below.numa_node),
+            metrics_listen: self.metrics_listen.or(below.metrics_listen),
+            log_format: self.log_format.or(below.log_format),
+            log_level: self.log_level.or(below.log_level),
+            tenant: self.tenant,
+        }
+    }
+
+    /// All of it, with keys read and defaults put in.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn settings(&self) -> Result<Settings, SettingsError> {
+        let memory = Bytes(self.memory.ok_or(SettingsError::Memory)?.as_u64());
+        let page = self.page.unwrap_or(PageSize::Kib64);
+        let lease = self.lease_s.map(|s| in_range("lease_s", s, 1, 1_000_000_000));
+        let drain = in_range("drain_ms_max", self.drain_ms_max.unwrap_or(2000), 0, DRAIN_MS_MAX)?;
+        let mut tenants: Vec<TenantOptions> = Vec::new();
+        for tenant in &self.tenant {
+            if tenants.iter().any(|other| other.name == tenant.name) {
+                return Err(SettingsError::SameName(tenant.name.clone()));
+            }
+            tenants.push(tenant.options(page)?);
+        }
+        let node = NodeOptions {
+            memory,
+            page,
+            listen: self.listen.unwrap_or_else(|| ([127, 0, 0, 1], 7400).into()),
+            insecure: self.insecure.unwrap_or(false),
+            tenants,
+            lease: lease.transpose()?.map(Duration::from_secs),
+            huge_pages: self.huge_pages.unwrap_or(true),
+            numa_node: self.numa_node,
+        };
+        Ok(Settings {
+            node,
+            poll_for: Duration::from_millis(self.poll_ms.unwrap_or(1)),
+            drain_for: Duration::from_millis(drain),
+            metrics_listen: self.metrics_listen,
+            log_format: self.log_format.unwrap_or(LogFormat::Text),
+            log_level: self.log_level.unwrap_or(LogLevel::Info),
+        })
+    }
+}
+
+impl TenantFile {
+    fn options(&self, page: PageSize) -> Result<TenantOptions, SettingsError> {
+        let failed = |error| SettingsError::Key(self.name.clone(), error);
+        let key = KeyFile::read(&self.key_file).map_err(failed)?;
+        let pages = self.pages_max.map_or(u64::MAX, |pages| pages.saturating_mul(page.bytes()));
+        let bytes = self.memory_max.map_or(u64::MAX, |size| size.as_u64());
+        let quota = Quota {
+            memory_bytes: bytes.min(pages),
+            processes: self.processes_max.unwrap_or(u16::MAX),
+            requests_per_s: self.operations_per_s_max.unwrap_or(u64::MAX),
+        };
+        Ok(TenantOptions { name: self.name.clone(), key, quota })
+    }
+}
+
+fn in_range(key: &'static str, found: u64, least: u64, most: u64) -> Result<u64, SettingsError> {
+    if (least..=most).contains(&found) {
+        return Ok(found);
+    }
+    let known = KEYS.iter().find(|known| known.name == key);
+    let allowed = known.map_or("", |known| known.values);
+    Err(SettingsError::Range { key, found, allowed })
+}

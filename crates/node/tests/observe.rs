@@ -1,0 +1,168 @@
+//! What a node that serves tells of itself: metrics, status, and how it ends.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ethermem_clio::transport::{Client, ClientConfig, Completed, OperationError};
+use ethermem_node::{NodeOptions, Observer, Started, Status};
+use ethermem_units::{Bytes, Ns};
+use ethermem_wire::clio::{
+    ClioStatus, Permissions, ProcessId, Protection, Request, SenderId, TenantId,
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A client that waits for each of its operations.
+struct Person {
+    client: Client,
+    socket: UdpSocket,
+    started: Instant,
+    process: ProcessId,
+}
+
+impl Person {
+    fn new(started: &Started) -> Person {
+        let config = ClientConfig {
+            sender: SenderId(5),
+            tenant: TenantId(0),
+            protection: Protection::Carrier,
+            datagram_bytes_max: 1472,
+            window_max: 8,
+            incast_window: Bytes(1 << 20),
+            queueing_target: Ns(1_000_000),
+            retry_after_min: Ns(20_000_000),
+            retry_after_max: Ns(40_000_000),
+            give_up_after: Ns(4_000_000_000),
+        };
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(started.server.address().unwrap()).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+        let client = Client::new(config).unwrap();
+        Person { client, socket, started: Instant::now(), process: ProcessId(0) }
+    }
+
+    fn now(&self) -> Ns {
+        Ns(self.started.elapsed().as_nanos() as u64 + 1)
+    }
+
+    fn ask(&mut self, request: Request<'static>) -> Result<Completed, OperationError> {
+        let id = self.client.submit(self.process, request);
+        let mut octets = vec![0; 1472];
+        loop {
+            loop {
+                let bytes = self.client.poll_transmit(self.now(), &mut octets);
+                if bytes == 0 {
+                    break;
+                }
+                self.socket.send(&octets[..bytes]).unwrap();
+            }
+            if let Ok(bytes) = self.socket.recv(&mut octets) {
+                self.client.on_datagram(self.now(), &octets[..bytes]);
+            }
+            while let Some(event) = self.client.poll_event() {
+                if event.operation == id {
+                    return event.outcome;
+                }
+            }
+        }
+    }
+}
+
+fn get(observer: &Observer, what: &str) -> String {
+    let url = format!("http://{}{what}", observer.address().unwrap());
+    ureq::get(&url).call().unwrap().body_mut().read_to_string().unwrap()
+}
+
+/// What is published is a tenth of a second old.
+fn status_when(observer: &Observer, enough: impl Fn(&Status) -> bool) -> Status {
+    let start = Instant::now();
+    loop {
+        let status: Status = serde_json::from_str(&get(observer, "/status")).unwrap();
+        if enough(&status) {
+            return status;
+        }
+        assert!(start.elapsed() < PATIENCE, "{status:?}");
+    }
+}
+
+#[test]
+fn a_node_tells_what_it_did_and_ends_in_order() {
+    let mut started = ethermem_node::start(&NodeOptions::in_clear(Bytes(1 << 20))).unwrap();
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let names = vec![(0, "everybody".to_owned())];
+    let observer = Observer::start(started.server.published(), names, Some(listen)).unwrap();
+    let mut person = Person::new(&started);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let serving = std::thread::spawn(move || {
+        started.server.run(Duration::from_millis(1), &stopped).unwrap();
+        started.server.drain(PATIENCE).unwrap();
+        (started.server.node().processes(), started.server.node().counters())
+    });
+    let Ok(Completed::Created(process)) = person.ask(Request::CreateProcess) else {
+        panic!("no process");
+    };
+    person.process = process;
+    let allocate =
+        Request::Allocate { bytes: 1 << 16, at: 0, permissions: Permissions::READ_WRITE };
+    let Ok(Completed::Address(address)) = person.ask(allocate) else { panic!("no memory") };
+    for _ in 0..40 {
+        person.ask(Request::Read { address, bytes: 100 }).unwrap();
+    }
+    person.socket.send(b"no datagram").unwrap();
+    let status = status_when(&observer, |status| status.dropped["malformed"] == 1);
+    assert_eq!((status.state.as_str(), status.processes), ("serving", 1));
+    assert_eq!((status.memory_bytes, status.free_bytes), (1 << 20, (1 << 20) - (1 << 16)));
+    assert_eq!((status.page_faults, status.tlb_misses), (1, 1));
+    let [tenant] = &status.tenants[..] else { panic!("{status:?}") };
+    assert_eq!((tenant.name.as_str(), tenant.memory_bytes), ("everybody", 1 << 16));
+    // A read that was tried again on a busy machine was executed again.
+    assert!(tenant.operations["read"] >= 40 && tenant.read_bytes >= 4000, "{tenant:?}");
+    assert_eq!((tenant.operations["allocate"], tenant.operations["create_process"]), (1, 1));
+    assert!(status.serving_ns_p50_max.is_some() || status.serving_ns_p99_max.is_none());
+    let metrics = get(&observer, "/metrics");
+    for line in [
+        "ethermem_node_dropped_total{reason=\"malformed\"} 1\n",
+        "ethermem_node_operations_total{tenant=\"everybody\",operation=\"allocate\"} 1\n",
+        "ethermem_node_tenant_memory_bytes{tenant=\"everybody\"} 65536.0\n",
+        "ethermem_node_page_faults_total 1\n",
+        "# TYPE ethermem_node_serving_seconds histogram\n",
+        "# EOF\n",
+    ] {
+        assert!(metrics.contains(line), "{line}in\n{metrics}");
+    }
+    let url = format!("http://{}/else", observer.address().unwrap());
+    assert!(matches!(ureq::get(&url).call(), Err(ureq::Error::StatusCode(404))));
+    // No new process, and what is there goes on until it ends.
+    stop.store(true, Ordering::Relaxed);
+    let old = person.process;
+    loop {
+        match person.ask(Request::CreateProcess) {
+            Err(OperationError::Refused { status: ClioStatus::Busy, detail: 5 }) => break,
+            // Made before the node saw that it is to end.
+            Ok(Completed::Created(process)) => {
+                person.process = process;
+                assert_eq!(person.ask(Request::EndProcess), Ok(Completed::Done));
+                person.process = old;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(person.ask(Request::Read { address, bytes: 8 }).is_ok());
+    assert_eq!(person.ask(Request::EndProcess), Ok(Completed::Done));
+    let (processes, counters) = serving.join().unwrap();
+    assert_eq!((processes, counters.dropped_malformed), (0, 1));
+    assert_eq!(status_when(&observer, |_| true).state, "ending");
+}
+
+#[test]
+fn an_address_that_is_taken_is_refused_by_name() {
+    let started = ethermem_node::start(&NodeOptions::in_clear(Bytes(1 << 20))).unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let refused = Observer::start(started.server.published(), Vec::new(), Some(address)).err();
+    let refused = refused.unwrap();
+    assert!(refused.starts_with(&format!("metrics on {address}: ")), "{refused}");
+}

@@ -1,0 +1,141 @@
+//! `node.toml`: what it may say, what the reference page says of it, and what is refused.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ethermem_clio::memory::PageSize;
+use ethermem_node::{KEYS, Key, LogFormat, LogLevel, NodeFile, SettingsError, TENANT_KEYS};
+use ethermem_udp::seal::KeyFile;
+use ethermem_wire::clio::TenantId;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn table(keys: &[Key]) -> String {
+    let mut text = "| key | values | default | meaning |\n|---|---|---|---|\n".to_owned();
+    for Key { name, values, default, meaning } in keys {
+        writeln!(text, "| `{name}` | {values} | {default} | {meaning} |").unwrap();
+    }
+    text
+}
+
+#[test]
+fn the_reference_page_lists_every_key_as_it_is() {
+    let page = fs::read_to_string(root().join("docs/reference/node.md")).unwrap();
+    for keys in [&KEYS[..], &TENANT_KEYS] {
+        assert!(page.contains(&table(keys)), "docs/reference/node.md lacks:\n{}", table(keys));
+    }
+}
+
+/// The names that a refusal lists.
+fn expected(error: &str) -> Vec<&str> {
+    error.split("expected one of ").nth(1).unwrap().split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn every_key_that_is_documented_is_read_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("node.toml");
+    let refused = |text: &str| {
+        fs::write(&path, text).unwrap();
+        NodeFile::read(&path).unwrap_err().to_string()
+    };
+    let unknown = refused("memory = 1\n\nspeed = 3\n");
+    assert!(unknown.contains("node.toml:3: unknown field `speed`"), "{unknown}");
+    let mut names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+    names.push("tenant");
+    assert_eq!(expected(&unknown), names);
+    let unknown = refused("[[tenant]]\nspeed = 3\n");
+    let names: Vec<&str> = TENANT_KEYS.iter().map(|key| key.name).collect();
+    assert_eq!(expected(&unknown), names);
+    for (text, says) in [
+        ("page = \"8KiB\"\n", "allowed are 4KiB, 64KiB, 2MiB, 4MiB"),
+        ("listen = \"somewhere\"\n", "node.toml:1: "),
+        ("poll_ms = -1\n", "node.toml:1: "),
+        ("memory = \"much\"\n", "node.toml:1: "),
+        ("log_format = \"xml\"\n", "`text`"),
+        ("[[tenant]]\nname = \"a\"\n", "key_file"),
+    ] {
+        let refused = refused(text);
+        assert!(refused.contains(says) && !refused.contains('\n'), "{text:?}: {refused}");
+    }
+}
+
+#[test]
+fn what_a_file_says_is_what_the_node_is_and_flags_count_over_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("keys")).unwrap();
+    for (name, tenant) in [("a", 3), ("b", 4)] {
+        let key = KeyFile::generate(TenantId(tenant)).unwrap();
+        key.write(&folder.path().join(format!("keys/{name}.key"))).unwrap();
+    }
+    let path = folder.path().join("node.toml");
+    let text = r#"
+memory = "8MiB"
+page = "4KiB"
+listen = "[::1]:7000"
+lease_s = 60
+poll_ms = 5
+drain_ms_max = 100
+huge_pages = false
+numa_node = 0
+metrics_listen = "127.0.0.1:7001"
+log_format = "json"
+log_level = "warn"
+
+[[tenant]]
+name = "a"
+key_file = "keys/a.key"
+memory_max = "1MiB"
+pages_max = 100
+processes_max = 7
+operations_per_s_max = 1000
+
+[[tenant]]
+name = "b"
+key_file = "keys/b.key"
+"#;
+    fs::write(&path, text).unwrap();
+    let file = NodeFile::read(&path).unwrap();
+    let settings = file.settings().unwrap();
+    let node = &settings.node;
+    assert_eq!((node.memory.0, node.page, node.insecure), (8 << 20, PageSize::Kib4, false));
+    assert_eq!(node.listen.to_string(), "[::1]:7000");
+    assert_eq!((node.lease, node.huge_pages), (Some(Duration::from_secs(60)), false));
+    assert_eq!(node.numa_node, Some(0));
+    assert_eq!(settings.poll_for, Duration::from_millis(5));
+    assert_eq!(settings.drain_for, Duration::from_millis(100));
+    assert_eq!((settings.log_format, settings.log_level), (LogFormat::Json, LogLevel::Warn));
+    assert_eq!(settings.metrics_listen.unwrap().port(), 7001);
+    let [a, b] = &node.tenants[..] else { panic!("two tenants") };
+    assert_eq!((a.name.as_str(), a.key.tenant), ("a", TenantId(3)));
+    let quota = (a.quota.memory_bytes, a.quota.processes, a.quota.requests_per_s);
+    assert_eq!(quota, (100 * 4096, 7, 1000));
+    assert_eq!(b.quota, ethermem_clio::node::Quota::UNLIMITED);
+    let flags = NodeFile { poll_ms: Some(9), ..NodeFile::default() };
+    let both = flags.over(file.clone()).settings().unwrap();
+    assert_eq!(both.poll_for, Duration::from_millis(9));
+    assert_eq!(both.node, settings.node);
+    let empty = NodeFile::default().settings();
+    assert!(matches!(empty, Err(SettingsError::Memory)), "{empty:?}");
+    let long = NodeFile { drain_ms_max: Some(600_001), ..file.clone() };
+    let refused = long.settings().unwrap_err().to_string();
+    assert_eq!(refused, "drain_ms_max = 600001: allowed are milliseconds, 0 to 600,000");
+    let twice = file.clone().over(file);
+    let refused = twice.settings().unwrap_err().to_string();
+    assert_eq!(refused, "two tenants named \"a\": allowed is each name once");
+}
+
+#[test]
+fn the_file_of_the_guide_is_one() {
+    let guide = fs::read_to_string(root().join("docs/how-to/run-a-memory-node.md")).unwrap();
+    let text = guide.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("node.toml");
+    fs::write(&path, text).unwrap();
+    let file = NodeFile::read(&path).unwrap();
+    assert!(file.memory.is_some() && file.tenant.len() == 2 && file.metrics_listen.is_some());
+}
