@@ -1,6 +1,7 @@
 //! What a URL asks for.
 
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::time::Duration;
 
 use ethermem_sim::SourceError;
@@ -8,6 +9,7 @@ use ethermem_sim::fabrics::{FABRIC_NAMES, find};
 use ethermem_sim::run::offered;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::WorkloadConfig;
+use ethermem_udp::seal::KeyFile;
 use ethermem_units::Bytes;
 use ethermem_wire::clio::TenantId;
 
@@ -28,7 +30,8 @@ const WINDOW: u32 = 256;
 const INCAST_WINDOW: Bytes = Bytes(4 << 20);
 const GIVE_UP_AFTER: Duration = Duration::from_secs(2);
 const POLL_FOR: Duration = Duration::from_millis(1);
-const UDP_PARAMETERS: &str = "datagram_bytes, incast_bytes, poll_us, tenant, timeout_ms, window";
+const UDP_PARAMETERS: &str =
+    "datagram_bytes, incast_bytes, key, poll_us, tenant, timeout_ms, window";
 /// Tables of a scenario whose keys may be given without them, in the order of the search.
 const TABLES: [&str; 3] = ["fabric", "workload", "run"];
 
@@ -85,14 +88,22 @@ fn udp(parts: &Parts<'_>) -> Result<UdpConfig, OpenError> {
     let mut config = UdpConfig {
         node,
         tenant: TenantId(0),
+        key: None,
         datagram_bytes_max: None,
         window: WINDOW,
         incast_window: INCAST_WINDOW,
         give_up_after: GIVE_UP_AFTER,
         poll_for: POLL_FOR,
     };
+    let mut tenant = None;
     for (name, value) in &parts.parameters {
         match name.as_str() {
+            "key" => {
+                let file = KeyFile::read(Path::new(value));
+                let file =
+                    file.map_err(|error| not_allowed(format!("parameter `key`: {error}")))?;
+                (config.tenant, config.key) = (file.tenant, Some(file.key));
+            }
             "datagram_bytes" => {
                 config.datagram_bytes_max = Some(between(name, value, 256..=65_507)? as usize);
             }
@@ -102,7 +113,7 @@ fn udp(parts: &Parts<'_>) -> Result<UdpConfig, OpenError> {
             "poll_us" => {
                 config.poll_for = Duration::from_micros(between(name, value, 0..=60_000_000)?);
             }
-            "tenant" => config.tenant = TenantId(between(name, value, 0..=65_535)? as u16),
+            "tenant" => tenant = Some(TenantId(between(name, value, 0..=65_535)? as u16)),
             // The node remembers requests for five seconds, and none is tried for longer.
             "timeout_ms" => {
                 config.give_up_after = Duration::from_millis(between(name, value, 10..=4_500)?);
@@ -111,7 +122,20 @@ fn udp(parts: &Parts<'_>) -> Result<UdpConfig, OpenError> {
             _ => return Err(unknown(name, UDP_PARAMETERS.to_owned())),
         }
     }
+    match (tenant, config.key) {
+        (Some(tenant), Some(_)) if tenant != config.tenant => {
+            let (found, allowed) = (tenant.0, config.tenant.0);
+            let problem = format!("parameter `tenant`: `{found}`: the key allows {allowed} alone");
+            return Err(not_allowed(problem));
+        }
+        (Some(tenant), _) => config.tenant = tenant,
+        (None, _) => {}
+    }
     Ok(config)
+}
+
+fn not_allowed(problem: String) -> OpenError {
+    OpenError::NotAllowed { problem }
 }
 
 fn sim(parts: &Parts<'_>) -> Result<SimConfig, OpenError> {

@@ -43,7 +43,7 @@ pub(crate) fn map(bytes: u64, huge_pages: bool) -> io::Result<(MmapMut, Backing)
     let length = usize::try_from(bytes).map_err(io::Error::other)?;
     let why = if !huge_pages {
         return Ok((MmapMut::map_anon(length)?, Backing::Ordinary("as was asked for".to_owned())));
-    } else if bytes % HUGE_BYTES != 0 {
+    } else if !bytes.is_multiple_of(HUGE_BYTES) {
         format!("{bytes} B are no whole huge pages")
     } else {
         match MmapOptions::new().len(length).huge(Some(HUGE_BITS)).map_anon() {
@@ -119,7 +119,7 @@ mod tests {
             assert!(map.iter().all(|&octet| octet == 0));
             map.fill(1);
             let uneven = backing.to_string().contains("no whole huge pages");
-            assert_eq!(uneven, huge && bytes % HUGE_BYTES != 0, "{backing}");
+            assert_eq!(uneven, huge && !bytes.is_multiple_of(HUGE_BYTES), "{backing}");
             assert_eq!(backing.to_string().contains("as was asked for"), !huge, "{backing}");
         }
     }

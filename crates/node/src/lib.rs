@@ -212,7 +212,7 @@ fn protect(options: &NodeOptions, node: SenderId) -> Result<Protect, StartError>
         return Ok(Protect::Node);
     }
     let keys: Vec<_> =
-        options.tenants.iter().map(|tenant| (tenant.key.tenant, tenant.key.key.clone())).collect();
+        options.tenants.iter().map(|tenant| (tenant.key.tenant, tenant.key.key)).collect();
     Ok(Protect::Seal(Box::new(NodeSeal::new(&keys, node, [random()?, random()?], SENDERS))))
 }
 

@@ -1,8 +1,12 @@
 //! `node.toml`: what it may say, what the reference page says of it, and what is refused.
 
-use std::fmt::Write;
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use ethermem_clio::memory::PageSize;
@@ -138,4 +142,24 @@ fn the_file_of_the_guide_is_one() {
     fs::write(&path, text).unwrap();
     let file = NodeFile::read(&path).unwrap();
     assert!(file.memory.is_some() && file.tenant.len() == 2 && file.metrics_listen.is_some());
+}
+
+/// systemd's own check, with a program that is there in place of ours.
+#[test]
+fn the_unit_is_one_that_systemd_takes() {
+    let unit = fs::read_to_string(root().join("tools/ethermem-node.service")).unwrap();
+    let ours = "ExecStart=/usr/local/bin/ethermem node --config /etc/ethermem/node.toml";
+    assert!(unit.contains(ours));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ethermem-node.service");
+    fs::write(&path, unit.replace(ours, "ExecStart=/bin/true")).unwrap();
+    let verified = Command::new("systemd-analyze").arg("verify").arg(&path).output();
+    let Ok(verified) = verified else {
+        let skipped = "SKIPPED: the unit of systemd: systemd-analyze is not installed";
+        let _ = writeln!(std::io::stderr(), "{skipped}");
+        return;
+    };
+    let said = String::from_utf8_lossy(&verified.stderr);
+    let own = said.lines().find(|line| line.contains("ethermem-node.service"));
+    assert!(verified.status.success() && own.is_none(), "{said}");
 }

@@ -12,6 +12,7 @@ use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::IpMtu;
 use thiserror::Error;
 
+use crate::seal::{ClientSeal, TenantKey};
 use crate::socket::{self, DATAGRAM_BYTES_MAX};
 
 /// Octets of IPv4 and UDP before a datagram, and of IPv6 and UDP.
@@ -34,6 +35,8 @@ pub struct ClientOptions {
     pub node: SocketAddr,
     /// Whose quota.
     pub tenant: TenantId,
+    /// Its key; without one, datagrams go in clear.
+    pub key: Option<TenantKey>,
     /// Longest datagram; `None` is what the path says that it carries.
     pub datagram_bytes_max: Option<usize>,
     /// Most requests under way.
@@ -64,6 +67,7 @@ pub enum ConnectError {
 /// ended.
 pub struct Driver {
     client: Client,
+    seal: Option<ClientSeal>,
     socket: Arc<UdpSocket>,
     started: Instant,
     datagram: Vec<u8>,
@@ -81,10 +85,12 @@ impl Driver {
             Some(bytes) => bytes,
             None => path_datagram_bytes(&socket, options.node)?,
         };
+        let sender = SenderId(getrandom::u64().map_err(ConnectError::Random)?);
+        let seal = options.key.map(|key| ClientSeal::new(options.tenant, &key, sender));
         let config = ClientConfig {
-            sender: SenderId(getrandom::u64().map_err(ConnectError::Random)?),
+            sender,
             tenant: options.tenant,
-            protection: Protection::Carrier,
+            protection: if seal.is_some() { Protection::Gcm } else { Protection::Carrier },
             datagram_bytes_max,
             window_max: options.window,
             incast_window: Bytes(options.incast_window.0.max(datagram_bytes_max as u64)),
@@ -95,6 +101,7 @@ impl Driver {
         };
         Ok(Driver {
             client: Client::new(config)?,
+            seal,
             socket: Arc::new(socket),
             started: Instant::now(),
             datagram: vec![0; DATAGRAM_BYTES_MAX],
@@ -129,7 +136,11 @@ impl Driver {
             if bytes == 0 {
                 return Ok(());
             }
-            match self.socket.send(&self.datagram[..bytes]) {
+            let datagram = &mut self.datagram[..bytes];
+            if let Some(seal) = &self.seal {
+                seal.seal(datagram).expect("the transport writes datagrams");
+            }
+            match self.socket.send(datagram) {
                 Ok(_) => {}
                 // What the socket does not take is as if the network had lost it: it goes again.
                 Err(error) if socket::is_passing(&error) => {}
@@ -147,8 +158,7 @@ impl Driver {
         for _ in 0..TURN_DATAGRAMS {
             match self.socket.recv(&mut self.answer) {
                 Ok(bytes) => {
-                    let now = self.now();
-                    self.client.on_datagram(now, &self.answer[..bytes]);
+                    self.hear(bytes);
                     came = true;
                 }
                 Err(error) if socket::is_nothing(&error) => break,
@@ -160,6 +170,19 @@ impl Driver {
             self.send()?;
         }
         Ok(came)
+    }
+
+    /// An answer, or what passes itself off as one.
+    fn hear(&mut self, bytes: usize) {
+        let (now, answer) = (self.now(), &mut self.answer[..bytes]);
+        match &mut self.seal {
+            None => self.client.on_datagram(now, answer),
+            Some(seal) => {
+                if let Some(sealed) = seal.open(answer) {
+                    self.client.on_packets(now, &sealed.envelope, &answer[sealed.packets]);
+                }
+            }
+        }
     }
 
     /// How long nothing need be done unless an answer comes; `None` is for ever.

@@ -23,8 +23,6 @@ const SLEEP_MAX: Duration = Duration::from_millis(20);
 const PUBLISH_EVERY: Ns = Ns(100_000_000);
 /// One in so many datagrams is timed: two looks at the clock take as long as the node's work.
 const TIME_EVERY: u64 = 16;
-/// Nothing is under way when so long nothing came: a client tries again sooner.
-const DRAINED_AFTER: Duration = Duration::from_millis(100);
 
 /// How a node's datagrams are protected.
 pub enum Protect {
@@ -133,17 +131,17 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     }
 
     /// Takes no new process, and answers what is under way: until no process is left, or nothing
-    /// comes any more, or for so long at most.
+    /// came for `quiet`, or for `most`.
     ///
     /// # Errors
     /// As [`Server::run`].
-    pub fn drain(&mut self, most: Duration) -> io::Result<()> {
+    pub fn drain(&mut self, most: Duration, quiet: Duration) -> io::Result<()> {
         self.node.take_no_more_processes();
         self.ending = true;
         self.publish_at = Ns::ZERO;
         let end = Instant::now() + most;
         self.run_until(SLEEP_MAX, |state| {
-            let drained = state.processes == 0 || state.quiet >= DRAINED_AFTER;
+            let drained = state.processes == 0 || state.quiet >= quiet;
             drained || Instant::now() >= end
         })
     }

@@ -1,6 +1,8 @@
 //! Encrypted datagrams: what was not made with a tenant's key, or came before, has no effect, no
 //! answer, and is counted. Client, keys and node are the real ones; the test is the network.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
 use ethermem_clio::node::{Node, NodeConfig, NodeCounters, Quota};
 use ethermem_clio::transport::{Client, ClientConfig, Completed, OperationError};
@@ -250,8 +252,8 @@ fn who_has_no_key_or_another_tenants_is_not_answered() {
     let mut side = side();
     for (tenant, key, what) in [
         (1, TenantKey([3; 32]), "a key that nobody has"),
-        (1, TENANTS[1].1.clone(), "the key of tenant 2"),
-        (2, TENANTS[0].1.clone(), "the key of tenant 1"),
+        (1, TENANTS[1].1, "the key of tenant 2"),
+        (2, TENANTS[0].1, "the key of tenant 1"),
     ] {
         let mut person = Person::new(tenant, &key, 5);
         person.client.submit(ProcessId(0), Request::CreateProcess);

@@ -21,6 +21,9 @@ use tracing::{info, warn};
 use crate::failure::Failure;
 use crate::interrupt;
 
+/// Nothing is under way when so long nothing came: clients try again sooner.
+const DRAINED_AFTER: Duration = Duration::from_millis(250);
+
 const EXAMPLES: &str = "Examples:\n  \
     ethermem keygen --tenant 7 --out analytics.key\n  \
     ethermem node --memory 64GiB --listen 0.0.0.0:7400 --key analytics.key\n  \
@@ -207,7 +210,7 @@ fn until_the_end(started: Started, settings: &Settings) -> Result<(), Failure> {
     server.run(settings.poll_for, interrupt::flag()).map_err(failed)?;
     tell_manager(&[NotifyState::Stopping]);
     info!(processes = server.node().processes(), "ending: no new processes");
-    server.drain(settings.drain_for).map_err(failed)?;
+    server.drain(settings.drain_for, DRAINED_AFTER).map_err(failed)?;
     let (node, outside) = (server.node().counters(), server.counters());
     let memory = server.node().memory();
     info!(

@@ -8,6 +8,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use ethermem_clio::transport::{Completed, Event, OperationError, OperationId};
+use ethermem_udp::seal::TenantKey;
 use ethermem_udp::{ClientOptions, ConnectError, Driver, Sleeper};
 use ethermem_units::{Bytes, Ps};
 use ethermem_wire::clio::{ClioStatus, NodeFacts, Request, TenantId};
@@ -32,6 +33,8 @@ pub(crate) struct UdpConfig {
     /// `host:port`, as it was given.
     pub(crate) node: String,
     pub(crate) tenant: TenantId,
+    /// Its key; without one, datagrams go in clear.
+    pub(crate) key: Option<TenantKey>,
     pub(crate) datagram_bytes_max: Option<usize>,
     pub(crate) window: u32,
     pub(crate) incast_window: Bytes,
@@ -102,6 +105,7 @@ impl Udp {
         let options = ClientOptions {
             node,
             tenant: config.tenant,
+            key: config.key,
             datagram_bytes_max: config.datagram_bytes_max,
             window: config.window,
             incast_window: config.incast_window,
@@ -133,7 +137,12 @@ impl Udp {
             Ok(other) => return Err(unreachable(format!("it answered {other:?}"))),
             Err(Error::Lost) => {
                 let ms = config.give_up_after.as_millis();
-                return Err(unreachable(format!("no answer within {ms} ms")));
+                // Who tries keys learns nothing from a node, and nor does who has the wrong one.
+                let key = match config.key {
+                    Some(_) => "; a key that is not the node's looks like this, too",
+                    None => "",
+                };
+                return Err(unreachable(format!("no answer within {ms} ms{key}")));
             }
             Err(error) => return Err(unreachable(error.to_string())),
         };

@@ -24,15 +24,9 @@ use ethermem_units::Bytes;
 fn udp_url() -> &'static str {
     static URL: OnceLock<String> = OnceLock::new();
     URL.get_or_init(|| {
-        let options = NodeOptions {
-            memory: Bytes(64 << 20),
-            page: PageSize::Kib4,
-            listen: "127.0.0.1:0".parse().unwrap(),
-            insecure: true,
-            tenants: Vec::new(),
-            lease: None,
-        };
-        let mut server = ethermem_node::start(&options).unwrap();
+        let options =
+            NodeOptions { page: PageSize::Kib4, ..NodeOptions::in_clear(Bytes(64 << 20)) };
+        let mut server = ethermem_node::start(&options).unwrap().server;
         let url = format!("udp://{}", server.address().unwrap());
         let serve = move || server.run(Duration::from_millis(1), &AtomicBool::new(false));
         std::thread::spawn(serve);

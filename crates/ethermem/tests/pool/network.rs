@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use ethermem::{Error, OpenError, Permissions, Pool, ProcessId, Ps};
 use ethermem_clio::memory::PageSize;
+use ethermem_clio::node::Quota;
 use ethermem_clio::transport::Completed;
-use ethermem_node::NodeOptions;
+use ethermem_node::{NodeOptions, TenantOptions};
+use ethermem_udp::seal::KeyFile;
 use ethermem_udp::{ClientOptions, Driver};
 use ethermem_units::Bytes;
 use ethermem_wire::clio::{Request, TenantId};
@@ -25,15 +27,12 @@ struct Served {
 
 impl Served {
     fn start(listen: SocketAddr, lease: Option<Duration>) -> Served {
-        let options = NodeOptions {
-            memory: Bytes(1 << 20),
-            page: PageSize::Kib4,
-            listen,
-            insecure: true,
-            tenants: Vec::new(),
-            lease,
-        };
-        let mut server = ethermem_node::start(&options).unwrap();
+        let in_clear = NodeOptions::in_clear(Bytes(1 << 20));
+        Served::serve(&NodeOptions { page: PageSize::Kib4, listen, lease, ..in_clear })
+    }
+
+    fn serve(options: &NodeOptions) -> Served {
+        let mut server = ethermem_node::start(options).unwrap().server;
         let address = server.address().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
@@ -125,6 +124,7 @@ impl Mortal {
         let options = ClientOptions {
             node,
             tenant: TenantId(0),
+            key: None,
             datagram_bytes_max: None,
             window: 4,
             incast_window: Bytes(1 << 20),
@@ -168,6 +168,52 @@ fn the_lock_of_a_client_that_died_is_free_after_its_lease() {
     thread.unlock_wait(address).unwrap();
     thread.lock(address).wait().unwrap();
     thread.unlock_wait(address).unwrap();
+}
+
+/// The same program with keys: each tenant has its memory and quota, and a wrong key has nothing.
+#[test]
+fn an_encrypted_node_serves_who_has_a_key_and_is_silent_to_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = |name: &str, tenant| {
+        let key = KeyFile::generate(TenantId(tenant)).unwrap();
+        let path = folder.path().join(name);
+        key.write(&path).unwrap();
+        (key, path.to_str().unwrap().to_owned())
+    };
+    let ((one, one_file), (two, two_file)) = (key("one.key", 1), key("two.key", 2));
+    let (_, wrong_file) = key("wrong.key", 1);
+    let tenant = |name: &str, key, memory_bytes| {
+        let quota = Quota { memory_bytes, ..Quota::UNLIMITED };
+        TenantOptions { name: name.to_owned(), key, quota }
+    };
+    let tenants = vec![tenant("one", one, u64::MAX), tenant("two", two, 1 << 16)];
+    let in_clear = NodeOptions::in_clear(Bytes(1 << 20));
+    let node = Served::serve(&NodeOptions { insecure: false, tenants, ..in_clear });
+    let open = |file: &str| Pool::open(&format!("{}?timeout_ms=1000&key={file}", node.url()));
+    let (first, second) = (open(&one_file).unwrap(), open(&two_file).unwrap());
+    let (thread, other) = (first.thread().unwrap(), second.thread().unwrap());
+    let region = thread.alloc(100_000, RW).wait().unwrap();
+    region.write(3, &[6; 90_000]).wait().unwrap();
+    assert_eq!(region.read(3, 90_000).wait().unwrap(), [6; 90_000]);
+    let full = other.alloc(100_000, RW).wait().unwrap_err();
+    assert_eq!(full, Error::Full { bytes: 100_000, free: 1 << 16 });
+    let words = other.alloc(64, RW).wait().unwrap();
+    assert_eq!(other.fetch_add(words.at(8), 5).wait().unwrap(), 0);
+    assert_eq!(other.fetch_add(words.at(8), 5).wait().unwrap(), 5);
+    let silent = |url: &str| match Pool::open(url) {
+        Err(OpenError::Unreachable { problem, .. }) => problem,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it was let in"),
+    };
+    let url = format!("{}?timeout_ms=50", node.url());
+    let problem = silent(&format!("{url}&key={wrong_file}"));
+    let says = "no answer within 50 ms; a key that is not the node's looks like this, too";
+    assert_eq!(problem, says);
+    assert_eq!(silent(&url), "no answer within 50 ms", "in clear");
+    let Err(error) = Pool::open(&format!("{url}&key={one_file}&tenant=2")) else {
+        panic!("it has no key of tenant 2");
+    };
+    assert!(error.to_string().contains("the key allows 1 alone"), "{error}");
 }
 
 #[test]

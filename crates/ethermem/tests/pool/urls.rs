@@ -40,6 +40,7 @@ fn a_bad_name_is_refused_with_what_is_wrong() {
         ("udp://host:0", "port 1 to 65535"),
         ("udp://host:70000", "port 1 to 65535"),
         ("udp://127.0.0.1:7400?windw=1", "parameter `windw`: allowed are datagram_bytes, incast"),
+        ("udp://127.0.0.1:7400?key=/none/a.key", "parameter `key`: /none/a.key: "),
         ("udp://127.0.0.1:7400?window=0", "parameter `window`: `0`: allowed are 1 to 65535"),
         ("udp://127.0.0.1:7400?timeout_ms=5000", "`5000`: allowed are 10 to 4500"),
         ("udp://127.0.0.1:7400?datagram_bytes=9", "`9`: allowed are 256 to 65507"),

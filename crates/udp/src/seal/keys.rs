@@ -11,7 +11,7 @@ const TAG_BYTES: usize = 16;
 const SALT: &[u8] = b"ethermem datagrams 1";
 
 /// What a tenant and the node both know, and nobody else.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TenantKey(pub [u8; KEY_BYTES]);
 
 impl core::fmt::Debug for TenantKey {
