@@ -480,7 +480,7 @@ struct Count;
 impl Offload for Count {
     fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
         let [at, octets] = [&arguments[..8], &arguments[8..]]
-            .map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+            .map(|word| u64::from_le_bytes(word.try_into().expect("it is 8 B")));
         let before = memory.modify(Address(at), RmwOperation::FetchAndAdd(1))?;
         Ok(vec![before as u8; octets as usize])
     }

@@ -15,7 +15,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use ethermem::Pool;
-use ethermem_clio::memory::PageSize;
 use ethermem_kv::{Config, Index, Store};
 use ethermem_node::NodeOptions;
 use ethermem_sim::fabrics::FABRIC_NAMES;
@@ -33,15 +32,8 @@ fn every_url() -> Vec<String> {
 fn udp_url() -> &'static str {
     static URL: OnceLock<String> = OnceLock::new();
     URL.get_or_init(|| {
-        let options = NodeOptions {
-            memory: Bytes(256 << 20),
-            page: PageSize::Kib64,
-            listen: "127.0.0.1:0".parse().unwrap(),
-            insecure: true,
-            tenants: Vec::new(),
-            lease: None,
-        };
-        let mut server = ethermem_node::start(&options).unwrap();
+        let options = NodeOptions::in_clear(Bytes(256 << 20));
+        let mut server = ethermem_node::start(&options).unwrap().server;
         let (name, index) = ethermem_kv::at_node();
         server.node_mut().register(name, index);
         let url = format!("udp://{}", server.address().unwrap());
