@@ -10,6 +10,8 @@ from flow import synth, synth_fit, tools
 
 FIGURE = tools.ROOT / "docs" / "rtl" / "silicon.svg"
 # Text stays text, and the same figures make the same file.
+TRANSISTORS_MAX = 1e13
+BESIDE = {"fontsize": 7, "loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False}
 STYLE = {"svg.fonttype": "none", "svg.hashsalt": "silicon", "font.size": 9, "axes.grid": True}
 
 
@@ -30,19 +32,19 @@ def line(axes, fit, colour):
     )
 
 
-def levels(axes, rows):
+def levels(axes, rows, colours):
     """The longest path of what grows with N."""
-    tops = sorted({row["top"] for row in rows if row["ports"] and row["target"] == "quick"})
-    for at, top in enumerate(tops):
-        chosen = [row for row in rows if row["top"] == top and row["target"] == "quick"]
+    for top, colour in colours.items():
+        chosen = [row for row in rows if row["top"] == top]
         points = [(row["ports"], row["levels"]) for row in chosen if row.get("levels")]
         if not points:
             continue
-        axes.plot(*zip(*points, strict=True), "o-", color=f"C{at}", label=top, markersize=4)
+        axes.plot(*zip(*points, strict=True), "o-", color=colour, label=top, markersize=4)
     axes.axhline(30, color="black", linewidth=0.8, linestyle=":")
     axes.set(xscale="log", xlabel="ports N", ylabel="levels of the longest path")
     axes.set_xticks([2, 4, 8, 16, 32, 64], [2, 4, 8, 16, 32, 64])
-    axes.legend(fontsize=7)
+    axes.set_xticks([], minor=True)
+    axes.legend(**BESIDE)
 
 
 def main():
@@ -50,14 +52,20 @@ def main():
     found = json.loads(synth.RESULTS.read_text(encoding="utf-8"))
     fits = [fit for fit in found["fits"] if fit["quantity"] == "transistors"]
     with mpl.rc_context(STYLE):
-        figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
-        for at, fit in enumerate(fits):
-            line(left, fit, f"C{at}")
+        figure, (left, right) = pyplot.subplots(1, 2, figsize=(13, 4.8), layout="constrained")
+        rows = [row for row in found["rows"] if row["ports"] and row["target"] == "quick"]
+        tops = sorted({row["top"] for row in rows})
+        colours = dict(zip(tops, mpl.color_sequences["tab20"], strict=False))
+        for fit in fits:
+            line(left, fit, colours[fit["top"]])
         ticks = [2**power for power in range(1, 1 + int(math.log2(synth_fit.EXTRAPOLATED_PORTS)))]
         left.set(xscale="log", yscale="log", xlabel="ports N", ylabel="transistors (estimate)")
+        # Of a few points that bend, the interval is wider than the page.
+        left.set_ylim(1, TRANSISTORS_MAX)
         left.set_xticks(ticks, ticks)
-        left.legend(fontsize=7)
-        levels(right, found["rows"])
+        left.set_xticks([], minor=True)
+        left.legend(**BESIDE)
+        levels(right, rows, colours)
         FIGURE.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(FIGURE, metadata={"Date": None})
     print(f"drawn: {FIGURE.relative_to(tools.ROOT)}")
