@@ -36,7 +36,8 @@ pub(crate) fn program() -> Option<PathBuf> {
     std::env::var_os(PROGRAM).map(PathBuf::from)
 }
 
-/// Runs `messages`, their sizes rounded up to packets, on its leaf and spine at 40 Gb/s.
+/// Runs `messages`, their sizes rounded up to packets, on its leaf and spine at 40 Gb/s, its switches
+/// storing what they forward, as ours do.
 pub(crate) fn run(program: &Path, protocol: Protocol, messages: &[Message]) -> Ran {
     let folder = tempfile::tempdir().expect("a folder for its input");
     let (flows, config) = (folder.path().join("flows.txt"), folder.path().join("config.txt"));
@@ -72,7 +73,7 @@ fn config_of(protocol: Protocol, flows: &Path, count: usize) -> String {
     format!(
         "init_cwnd: {first}\nmax_cwnd: {most}\nretx_timeout: {timeout_s}\nqueue_size: 36864\n\
          propagation_delay: 0.0000002\nbandwidth: 40000000000.0\nqueue_type: 2\n\
-         flow_type: {flow_type}\nnum_flow: {count}\nflow_trace: {flows}\ncut_through: 1\n\
+         flow_type: {flow_type}\nnum_flow: {count}\nflow_trace: {flows}\ncut_through: 0\n\
          mean_flow_size: 0\nload_balancing: 0\npreemptive_queue: 0\nbig_switch: 0\n\
          host_type: {host_type}\ntraffic_imbalance: 0\nload: 0.6\nreauth_limit: 3\n\
          magic_trans_slack: 1.1\nmagic_delay_scheduling: 1\nuse_flow_trace: 1\nsmooth_cdf: 1\n\

@@ -12,6 +12,7 @@ use crate::fabrics::pfc::PfcConfig;
 use crate::fabrics::phost::PhostConfig;
 use crate::fabrics::roce::RoceConfig;
 use crate::fabrics::tcp::TcpConfig;
+use crate::topology::Switching;
 
 /// Parameters of fabrics of packets: those they share, and each one's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,8 @@ pub struct PacketConfig {
     pub memory_header: Bytes,
     /// What a switch takes for a packet between its two MACs.
     pub forwarding: Ps,
+    /// When a switch may send what is coming in.
+    pub switching: Switching,
     /// What a host's stack takes for a packet; `None` for the transport's own default.
     pub stack: Option<Ps>,
     /// Clio's.
@@ -50,6 +53,7 @@ impl Default for PacketConfig {
             mtu: Bytes(1_500),
             memory_header: Bytes(16),
             forwarding: L2_FORWARDING,
+            switching: Switching::StoreAndForward,
             stack: None,
             clio: ClioConfig::default(),
             dctcp: DctcpConfig::default(),

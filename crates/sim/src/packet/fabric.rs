@@ -42,8 +42,8 @@ impl<T: Transport> PacketFabric<T> {
     }
 
     #[inline]
-    fn arrive(&mut self, sim: &mut Sim<Event>, id: PacketId, next: Option<PortId>) {
-        let Some(packet) = self.network.arrive(sim, id, next) else { return };
+    fn deliver(&mut self, sim: &mut Sim<Event>, id: PacketId) {
+        let packet = self.network.take(id);
         let answered = self.network.answered(&packet);
         let net = &mut Net { sim, network: &mut self.network };
         if let Some(request) = answered {
@@ -99,7 +99,8 @@ impl<T: Transport> Fabric for PacketFabric<T> {
     #[inline]
     fn handle(&mut self, sim: &mut Sim<Event>, event: Event) {
         match event {
-            Event::Arrive(id, next) => self.arrive(sim, id, next),
+            Event::Arrive(id, port) => self.network.arrive(sim, id, port),
+            Event::Deliver(id) => self.deliver(sim, id),
             Event::Free(port) => self.network.free(sim, port),
             Event::Respond(request) => {
                 let flow = self.network.respond(request);

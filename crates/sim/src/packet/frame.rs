@@ -21,6 +21,9 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// The frame of the least size.
+    pub const LEAST: Frame = Frame { line: 11, tail: 8 };
+
     /// The frame of `payload_bytes`, which an MTU bounds.
     #[inline]
     #[must_use]
@@ -54,6 +57,7 @@ mod tests {
     fn frames_have_a_least_size_and_are_counted_with_preamble_and_gap() {
         // 64 B and 8 B of preamble are 9 blocks, 12 B of gap make 10.5.
         assert_eq!(Frame::of(0), Frame { line: 11, tail: 8 });
+        assert_eq!(Frame::of(0), Frame::LEAST);
         assert_eq!(Frame::of(46), Frame::of(0));
         // 65 B: 9.1 blocks, with the gap 10.6.
         assert_eq!(Frame::of(47), Frame { line: 11, tail: 9 });

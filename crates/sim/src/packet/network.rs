@@ -23,9 +23,10 @@ use crate::topology::{Balancing, Layout, LinkTracks, PortId, PortKind, Transmitt
 /// What a network of packets schedules.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
-    /// A packet is whole behind its port: decided on by a switch, at this port of it, or handed up
-    /// by a host.
-    Arrive(PacketId, Option<PortId>),
+    /// A packet is decided on by a switch: it comes to this port of it.
+    Arrive(PacketId, PortId),
+    /// A packet is whole at its host, and handed up.
+    Deliver(PacketId),
     /// A port whose packets wait has sent the one before.
     Free(PortId),
     /// The deadlines that came in order are to be looked at.
@@ -168,29 +169,22 @@ impl<T: Transport> Network<T> {
         self.enqueue(sim, source, packet);
     }
 
-    /// A packet moves on behind its port; gives it back at its destination.
+    /// A packet comes to a port of a switch.
     #[inline]
-    pub(super) fn arrive(
-        &mut self,
-        sim: &mut Sim<Event>,
-        id: PacketId,
-        next: Option<PortId>,
-    ) -> Option<Packet<T::Header>> {
-        match next {
-            Some(port) => {
-                if !self.ingress.is_empty() {
-                    self.keep(sim, port, id);
-                }
-                self.enqueue(sim, port, id);
-                None
-            }
-            None => {
-                let packet = self.packets.remove(id);
-                self.counts.delivered += 1;
-                self.counts.marked += u64::from(packet.marked);
-                Some(packet)
-            }
+    pub(super) fn arrive(&mut self, sim: &mut Sim<Event>, id: PacketId, port: PortId) {
+        if !self.ingress.is_empty() {
+            self.keep(sim, port, id);
         }
+        self.enqueue(sim, port, id);
+    }
+
+    /// A packet has left the network.
+    #[inline]
+    pub(super) fn take(&mut self, id: PacketId) -> Packet<T::Header> {
+        let packet = self.packets.remove(id);
+        self.counts.delivered += 1;
+        self.counts.marked += u64::from(packet.marked);
+        packet
     }
 
     #[inline]
@@ -248,7 +242,11 @@ impl<T: Transport> Network<T> {
         // Here the packet is at hand; where it comes next, the port need not wait for it.
         let packet = &self.packets[sent.id];
         let next = self.layout.next(at, packet.destination, packet.spine);
-        sim.at(sent.whole, Event::Arrive(sent.id, next));
+        let (lead, event) = match next {
+            Some(next) => (self.layout.lead(at, next, packet.frame), Event::Arrive(sent.id, next)),
+            None => (Ps::ZERO, Event::Deliver(sent.id)),
+        };
+        sim.at(sent.whole - lead, event);
         if sim.is_watched() && at < self.layout.nodes() {
             self.watch(sim, sent);
         }

@@ -147,6 +147,20 @@ impl Scenario {
         }
     }
 
+    /// About how long it runs beside others of its fabric, in no unit; longer than any where nobody
+    /// knows, for a trace.
+    #[must_use]
+    pub fn work(&self) -> f64 {
+        match &self.workload {
+            WorkloadConfig::Poisson(poisson) => {
+                let packets = 1.0 + poisson.sizes.mean_bytes() / self.fabric.packet.mtu.0 as f64;
+                // What waits costs more, by a little.
+                poisson.messages as f64 * packets * (1.0 + poisson.load)
+            }
+            WorkloadConfig::Trace(_) => f64::INFINITY,
+        }
+    }
+
     /// Every key that a scenario may have, with its default and what is allowed.
     ///
     /// # Panics

@@ -12,7 +12,7 @@ use crate::fabrics::pfc::PfcConfig;
 use crate::fabrics::roce::RoceConfig;
 use crate::fabrics::tcp::TcpConfig;
 use crate::packet::{PacketConfig, RenoConfig};
-use crate::topology::{Balancing, LeafSpine, Topology};
+use crate::topology::{Balancing, LeafSpine, Switching, Topology};
 use crate::workload::InputError;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,10 +54,13 @@ pub(super) fn topology(fabric: &Table<'_>, link: BitsPerSecond) -> Result<Topolo
 pub(super) fn read(fabric: &Table<'_>) -> Result<PacketConfig, InputError> {
     let default = PacketConfig::default();
     let table = fabric.table("packet")?;
+    let switchings =
+        [("store-and-forward", Switching::StoreAndForward), ("cut-through", Switching::CutThrough)];
     let config = PacketConfig {
         mtu: bytes(&table, "mtu_bytes", default.mtu, (256, 9_000))?,
         memory_header: bytes(&table, "memory_header_bytes", default.memory_header, (0, 64))?,
         forwarding: delay_ns(&table, "forwarding_ns", 400)?,
+        switching: table.choice("switching", &switchings)?,
         stack: table.read("stack_ns", "by fabric.kind", "0 to 1000000", |value| {
             Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
         })?,

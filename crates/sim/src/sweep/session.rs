@@ -73,7 +73,8 @@ impl Session {
         let missing = points.filter(|(_, point)| journal.get(point.identity).is_none());
         let missing = missing.filter(|(_, point)| seen.insert(point.identity));
         let mut missing: Vec<(usize, &Point)> = missing.collect();
-        missing.sort_by_key(|(_, point)| std::cmp::Reverse(point.scenario.messages()));
+        let work = |point: &Point| point.scenario.work();
+        missing.sort_by(|(_, one), (_, other)| work(other).total_cmp(&work(one)));
         missing.into_iter().map(|(at, _)| at).collect()
     }
 

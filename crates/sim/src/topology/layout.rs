@@ -44,6 +44,16 @@ pub enum Balancing {
     Permute,
 }
 
+/// When a switch may send what is coming in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switching {
+    /// When the frame is whole.
+    StoreAndForward,
+    /// When as much of it has come as of a frame of the least size, and no sooner than that its
+    /// output never waits for its input.
+    CutThrough,
+}
+
 /// What a port stands at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortKind {
@@ -57,6 +67,22 @@ pub enum PortKind {
     SpineDown,
 }
 
+/// Where packets go that come through a port: to a node of `rack`, or to `base` and what their spine
+/// and their destination's rack add.
+///
+/// One formula for every kind of port, because nobody can foretell which comes next: a branch on
+/// it is mispredicted almost once a hop.
+#[derive(Clone, Copy, Debug)]
+struct Hop {
+    rack: u16,
+    base: u16,
+    spine_factor: u16,
+    rack_factor: u16,
+}
+
+/// The rack of no node, and the port behind the last.
+const NOWHERE: u16 = u16::MAX;
+
 /// The ports of a network, in this order: every node's interface, the port to every node, every
 /// leaf's ports to all spines, every spine's ports to all leaves.
 #[derive(Clone, Debug)]
@@ -66,9 +92,12 @@ pub struct Layout {
     racks: u16,
     /// By node: a division a hop would cost more than a look.
     rack_of: Vec<u16>,
+    /// By port.
+    hops: Vec<Hop>,
     /// 0 for a single switch.
     spines: u16,
     balancing: Option<Balancing>,
+    switching: Switching,
     host_slot: Ps,
     core_slot: Ps,
     /// From a frame's last block leaving a port to where it is decided on next, by kind of port.
@@ -95,18 +124,40 @@ impl Layout {
         let core = core_hop + forward;
         let pause = [hop, hop, core_hop, core_hop].map(|hop| hop + timing.cycles(MAC) * 2);
         let host_slot = config.link.block_time();
-        Layout {
+        let mut layout = Layout {
             nodes: config.nodes,
             rack_nodes,
             racks: config.nodes.div_ceil(rack_nodes),
             rack_of: (0..config.nodes).map(|node| node / rack_nodes).collect(),
+            hops: Vec::new(),
             spines,
             balancing,
+            switching: config.packet.switching,
             host_slot,
             core_slot: Ps(host_slot.0 * u64::from(spines) / u64::from(rack_nodes)),
             pause_latencies: pause,
             latencies: [host + hop + forward, hop + host, core, core],
-        }
+        };
+        layout.hops = (0..layout.ports()).map(|port| layout.hop(port)).collect();
+        layout
+    }
+
+    fn hop(&self, port: PortId) -> Hop {
+        let core = 2 * self.nodes;
+        let spines_down = core + self.racks * self.spines;
+        let (rack, base, spine_factor, rack_factor) = match self.kind(port) {
+            PortKind::HostUp => {
+                let rack = self.rack_of(port);
+                (rack, core + rack * self.spines, 1, 0)
+            }
+            PortKind::HostDown => (NOWHERE, NOWHERE, 0, 0),
+            // The port is one to that spine.
+            PortKind::LeafUp => {
+                (NOWHERE, spines_down + (port - core) % self.spines * self.racks, 0, 1)
+            }
+            PortKind::SpineDown => ((port - spines_down) % self.racks, NOWHERE, 0, 0),
+        };
+        Hop { rack, base, spine_factor, rack_factor }
     }
 
     /// How many ports there are.
@@ -177,6 +228,25 @@ impl Layout {
         self.latencies[kind as usize]
     }
 
+    /// How long before a frame is whole behind a port the one that comes next may begin to send it.
+    #[inline]
+    #[must_use]
+    pub fn lead(&self, through: PortId, next: PortId, frame: Frame) -> Ps {
+        match self.switching {
+            Switching::StoreAndForward => Ps::ZERO,
+            Switching::CutThrough => self.lead_between(self.kind(through), self.kind(next), frame),
+        }
+    }
+
+    fn lead_between(&self, through: PortKind, next: PortKind, frame: Frame) -> Ps {
+        if self.switching == Switching::StoreAndForward {
+            return Ps::ZERO;
+        }
+        let tail = u64::from(frame.tail);
+        let behind_head = tail - u64::from(Frame::LEAST.tail);
+        (self.slot(through) * behind_head).min(self.slot(next) * tail)
+    }
+
     /// From a pause frame's last block leaving the far end to a port of this kind stopping: two
     /// MACs and the link.
     #[must_use]
@@ -228,24 +298,11 @@ impl Layout {
     #[inline]
     #[must_use]
     pub fn next(&self, port: PortId, destination: NodeIndex, spine: u8) -> Option<PortId> {
-        let down = self.nodes + destination;
-        let core = 2 * self.nodes;
-        if port < self.nodes {
-            let (from, to) = (self.rack_of(port), self.rack_of(destination));
-            if from == to {
-                return Some(down);
-            }
-            return Some(core + from * self.spines + u16::from(spine));
-        }
-        if port < core {
-            return None;
-        }
-        let spines_down = core + self.racks * self.spines;
-        if port < spines_down {
-            // The port is one to that spine.
-            return Some(spines_down + u16::from(spine) * self.racks + self.rack_of(destination));
-        }
-        Some(down)
+        let Hop { rack, base, spine_factor, rack_factor } = self.hops[usize::from(port)];
+        let to = self.rack_of(destination);
+        let on = base.wrapping_add(spine_factor * u16::from(spine)).wrapping_add(rack_factor * to);
+        let next = if rack == to { self.nodes + destination } else { on };
+        (next != NOWHERE).then_some(next)
     }
 
     /// Whether two nodes are on the same leaf.
@@ -276,7 +333,9 @@ impl Layout {
         };
         let hop =
             |&kind: &PortKind| self.slot(kind) * Blocks(frame.tail.into()).0 + self.latency(kind);
-        farthest.iter().map(hop).sum()
+        let stored: Ps = farthest.iter().map(hop).sum();
+        let lead = |pair: &[PortKind]| self.lead_between(pair[0], pair[1], frame);
+        stored - farthest.windows(2).map(lead).sum()
     }
 }
 
@@ -352,5 +411,10 @@ mod tests {
         // Two more switches: each with its link, at four times the rate.
         let hop = Ps((2 * 3 + 2 * 3) * 2_560) + Ps::from_ns(2 * 19 + 10 + 400);
         assert_eq!(clos, star + (hop + Ps(190 * 160)) * 2);
+        let keys = "nodes = 144\ntopology = \"leaf-spine\"\n[fabric.packet]\n\
+                    switching = \"cut-through\"";
+        // Cut through: all of it towards the faster link, then all but the least frame's 9 blocks.
+        let cut = layout(keys).one_way(frame);
+        assert_eq!(clos - cut, Ps(190 * 160 + 2 * (190 - 8) * 160));
     }
 }

@@ -21,15 +21,17 @@ pub(super) struct Destination {
     used: u32,
     /// How many are given before the flow waits for what they call for.
     goal: u32,
+    /// When the last was.
+    given_at: Ps,
     /// Under what the flow waits for its host's tokens.
     wanting: Option<Rank>,
 }
 
-/// What a destination does after a token.
+/// What a destination may do when its host's turn is its.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
-    /// It wants the next one.
-    Wants,
+enum Turn {
+    /// Give a token.
+    Gives,
     /// The source has not used too many: no more for a while.
     Downgraded,
     /// All that is missing has its token.
@@ -52,31 +54,32 @@ impl Destination {
     }
 
     /// The next token.
-    fn token(&mut self) -> Token {
+    fn token(&mut self, now: Ps) -> Token {
         let mut position = self.received.next_missing(self.next);
         if position >= self.packets {
             position = self.received.first_missing();
         }
         self.next = position + 1;
         self.given += 1;
+        self.given_at = now;
         Token { position, number: self.given - 1, remaining: self.remaining() }
     }
 
-    fn after(&self, rules: &Rules) -> After {
+    fn turn(&self, rules: &Rules) -> Turn {
         if self.given >= self.goal {
-            After::Given
+            Turn::Given
         } else if self.given - self.used >= rules.tokens_unused_max {
-            After::Downgraded
+            Turn::Downgraded
         } else {
-            After::Wants
+            Turn::Gives
         }
     }
 
     /// Its time is over: one more token for a source that was downgraded, one for each packet that
     /// is missing where all were given.
     fn relax(&mut self, rules: &Rules) {
-        match self.after(rules) {
-            After::Given => {
+        match self.turn(rules) {
+            Turn::Given => {
                 self.goal = self.given + self.remaining();
                 self.used = self.given;
             }
@@ -103,6 +106,8 @@ impl Hosts {
         self.receivers.take(node, now, line);
         let at = now + self.rules.packet_time * u64::from(2 * packets);
         Self::arm(net, id, End::Destination, at);
+        // A host that slept until a downgrade is over is awake, and looks at all flows next.
+        self.call(net, node);
     }
 
     /// A flow wants a token.
@@ -121,17 +126,21 @@ impl Hosts {
             if let Some(rank) = destination.wanting.take() {
                 self.receivers.remove(node, rank, id);
             }
-            let token = destination.token();
-            let after = destination.after(&self.rules);
+            // Not before its turn comes again: until then its data may.
+            if destination.turn(&self.rules) == Turn::Downgraded {
+                let at = destination.given_at + self.rules.downgrade;
+                Self::arm(net, id, End::Destination, at.max(now));
+                continue;
+            }
+            let token = destination.token(now);
+            let given = destination.turn(&self.rules) == Turn::Given;
             let line = net.line(net.data_bytes(id, token.position));
             self.receivers.take(node, now, line);
             Self::control(net, id, End::Destination, Header::Token(token));
-            match after {
-                After::Wants => self.rank(net, id),
-                After::Downgraded => {
-                    Self::arm(net, id, End::Destination, now + self.rules.downgrade);
-                }
-                After::Given => Self::arm(net, id, End::Destination, now + self.rules.timeout),
+            if given {
+                Self::arm(net, id, End::Destination, now + self.rules.timeout);
+            } else {
+                self.rank(net, id);
             }
         }
     }
@@ -166,11 +175,11 @@ impl Hosts {
         let node = flow.destination;
         let destination = &mut flow.state.destination;
         let waits = packets > 1 && destination.wanting.is_none();
-        let downgraded = waits && destination.after(&self.rules) == After::Downgraded;
+        let downgraded = waits && destination.turn(&self.rules) == Turn::Downgraded;
         destination.used = destination.used.max(number + 1);
         destination.received.insert(position);
         if !destination.done() {
-            if downgraded && destination.after(&self.rules) == After::Wants {
+            if downgraded && destination.turn(&self.rules) == Turn::Gives {
                 self.rank(net, id);
                 if self.rules.downgrade_ends_with_data {
                     Self::arm(net, id, End::Destination, Ps::MAX);
@@ -196,7 +205,7 @@ impl Hosts {
         let destination = &mut flow.state.destination;
         // Else it used its tokens meanwhile, and now its host looks at it.
         if destination.wanting.is_none() {
-            let given = destination.after(&self.rules) == After::Given;
+            let given = destination.turn(&self.rules) == Turn::Given;
             destination.relax(&self.rules);
             net.count_again(0, u64::from(given));
             self.rank(net, id);
@@ -213,8 +222,8 @@ mod tests {
     fn tokens(destination: &mut Destination) -> Vec<u32> {
         let mut positions = Vec::new();
         loop {
-            positions.push(destination.token().position);
-            if destination.after(&RULES) != After::Wants {
+            positions.push(destination.token(Ps::ZERO).position);
+            if destination.turn(&RULES) != Turn::Gives {
                 return positions;
             }
         }
@@ -225,7 +234,7 @@ mod tests {
         let mut destination = Destination::default();
         destination.reset(9);
         assert_eq!(tokens(&mut destination), [0, 1, 2]);
-        assert_eq!(destination.after(&RULES), After::Downgraded);
+        assert_eq!(destination.turn(&RULES), Turn::Downgraded);
         destination.relax(&RULES);
         assert_eq!(tokens(&mut destination), [3]);
         // It used the last one: two of three are open again.
@@ -239,11 +248,11 @@ mod tests {
         let mut destination = Destination::default();
         destination.reset(3);
         assert_eq!(tokens(&mut destination), [0, 1, 2]);
-        assert_eq!(destination.after(&RULES), After::Given);
+        assert_eq!(destination.turn(&RULES), Turn::Given);
         destination.received.insert(1);
         destination.relax(&RULES);
         assert_eq!(destination.remaining(), 2);
         assert_eq!(tokens(&mut destination), [0, 2]);
-        assert_eq!(destination.token().number, 5);
+        assert_eq!(destination.token(Ps::ZERO).number, 5);
     }
 }

@@ -143,12 +143,10 @@ impl Transport for Hosts {
         let path = Path::of::<Hosts>(config, layout);
         let packet_time = path.packet_time;
         let packets = |count: f64| Ps((packet_time.0 as f64 * count) as u64);
-        // The first data comes a round trip after its token, and by then tokens went out for all
-        // of the path and the packet that is coming.
-        let tokens_filling = path.packets + 1;
-        let unused = own.tokens_unused_max.unwrap_or(tokens_filling.max(own.free_packets));
-        // With fewer it goes by bursts, and no step of it is like the next.
-        let steady = if unused < tokens_filling { u32::MAX } else { own.free_packets };
+        let unused = own.tokens_unused_max.unwrap_or(path.packets.max(own.free_packets));
+        // The first data comes a round trip after its token. With fewer tokens out by then it goes by
+        // bursts, and no step of it is like the next.
+        let steady = if unused < path.packets { u32::MAX } else { own.free_packets };
         let payload = path.data.0 / u64::from(path.packets);
         Hosts {
             rules: Rules {

@@ -18,7 +18,7 @@ use crate::fabrics::roce::RoceConfig;
 use crate::fabrics::tcp::TcpConfig;
 use crate::fabrics::{FABRIC_NAMES, Framing};
 use crate::packet::{PacketConfig, RenoConfig};
-use crate::topology::{Balancing, LeafSpine, Topology};
+use crate::topology::{Balancing, LeafSpine, Switching, Topology};
 use crate::workload::{
     Pattern, PoissonConfig, SizeDistribution, TraceConfig, TraceFormat, built_in,
 };
@@ -122,6 +122,7 @@ const EVERY_KEY: &str = r#"
         mtu_bytes = 9000
         memory_header_bytes = 8
         forwarding_ns = 250.5
+        switching = "cut-through"
         stack_ns = 0
         [fabric.dctcp]
         header_bytes = 52
@@ -247,6 +248,7 @@ fn packets_of_every_key() -> PacketConfig {
         mtu: Bytes(9_000),
         memory_header: Bytes(8),
         forwarding: Ps(250_500),
+        switching: Switching::CutThrough,
         stack: Some(Ps(0)),
         clio: clio_of_every_key(),
         dctcp,
@@ -444,6 +446,17 @@ fn a_trace_alone_is_a_scenario() {
     let trace = TraceConfig { path: "t.csv".into(), format: TraceFormat::Csv };
     let text = "[workload]\nkind = \"trace\"\ntrace = \"t.csv\"\n";
     assert_eq!(parse(text), Ok(Scenario::of_trace(trace, &FABRICS)));
+}
+
+#[test]
+fn more_longer_and_denser_messages_are_more_work_and_nobody_knows_of_a_trace() {
+    let work =
+        |workload: &str| parse(&format!("[workload]\n{workload}")).expect("a scenario").work();
+    let base = work("messages = 1000\nload = 0.5\nmessage_bytes = 64");
+    assert!(work("messages = 1001\nload = 0.5\nmessage_bytes = 64") > base);
+    assert!(work("messages = 1000\nload = 0.6\nmessage_bytes = 64") > base);
+    assert!(work("messages = 100\nload = 0.5\nmessage_bytes = 64000") > base);
+    assert_eq!(work("kind = \"trace\"\ntrace = \"t.csv\""), f64::INFINITY);
 }
 
 #[test]
