@@ -1,0 +1,206 @@
+-- Wireshark's view of the memory node's datagrams: docs/internals/clio-wire.md.
+--
+-- Use: tshark -X lua_script:tools/ethermem.lua, or put it into Wireshark's folder of plugins. Other
+-- ports than 7400: "Decode As", or -d udp.port==PORT,ethermem.
+--
+-- Encrypted packets (protection 2) are shown as data. The tables are those of golden/wire; a test
+-- holds every field here to them.
+
+local ethermem = Proto("ethermem", "ethermem memory node")
+
+local PORT = 7400
+local ENVELOPE_BYTES, REQUEST_BYTES, RESPONSE_BYTES = 32, 24, 16
+local ANSWER = 0x80
+local PROTECTIONS = { [0] = "carrier", [1] = "CRC-32C", [2] = "AES-256-GCM" }
+local TRAILER_BYTES = { [0] = 0, [1] = 4, [2] = 16 }
+
+local STATUSES = {
+    [0] = "Ok", "OwnerDied", "Corrupt", "UnknownOpcode", "Malformed", "WrongEpoch", "Expired",
+    "NoSuchProcess", "Unmapped", "Permission", "Misaligned", "BadLength", "Busy", "Held",
+    "NotHeld", "Full", "Quota", "AddressTaken", "AddressOverflows", "NoSuchOffload",
+    "OffloadFailed",
+}
+
+-- A body is a list of fields: a name and its octets, or "rest", "rest_numbers" or "counted".
+local OPERAND = { { "address", 8 }, { "operand", 8 } }
+local WORD = { { "word_before", 8 } }
+local OPCODES = {
+    [1] = { "read", { { "address", 8 }, { "bytes", 4 } }, { { "data", "rest" } } },
+    [2] = { "write", { { "address", 8 }, { "data", "rest" } }, {} },
+    [8] = { "compare_and_swap",
+            { { "address", 8 }, { "expected", 8 }, { "desired", 8 } }, WORD },
+    [9] = { "fetch_and_add", OPERAND, WORD },
+    [10] = { "swap", OPERAND, WORD },
+    [11] = { "and", OPERAND, WORD },
+    [12] = { "or", OPERAND, WORD },
+    [13] = { "xor", OPERAND, WORD },
+    [14] = { "test_and_set", { { "address", 8 } }, WORD },
+    [16] = { "lock", { { "address", 8 }, { "holder", 4 } }, {} },
+    [17] = { "unlock", { { "address", 8 }, { "holder", 4 } }, {} },
+    [18] = { "fence", {}, {} },
+    [32] = { "allocate", { { "bytes", 8 }, { "at", 8 }, { "permissions", 1 } },
+             { { "address", 8 } } },
+    [33] = { "free", { { "address", 8 } }, {} },
+    [34] = { "share",
+             { { "address", 8 }, { "at", 8 }, { "with_process", 4 }, { "permissions", 1 } },
+             { { "address", 8 } } },
+    [35] = { "create_process", {}, { { "created", 4 } } },
+    [36] = { "end_process", {}, {} },
+    [48] = { "offload", { { "name_bytes", 1 }, { "name", "counted" }, { "data", "rest" } },
+             { { "data", "rest" } } },
+    [64] = { "hello", {},
+             { { "epoch", 4 }, { "page_bytes", 4 }, { "data_bytes_max", 4 },
+               { "lifetime_us_max", 4 }, { "memory_bytes", 8 }, { "lease_ms", 8 } } },
+    [65] = { "keep_alive", {}, {} },
+    [66] = { "acknowledge", { { "requests", "rest_numbers" } }, {} },
+    [67] = { "nack", {}, {} },
+}
+
+local fields = {}
+local function number(name, octets, values)
+    local make = ({ ProtoField.uint8, ProtoField.uint16, nil, ProtoField.uint32, nil, nil, nil,
+                    ProtoField.uint64 })[octets]
+    local as = (name == "address" or name == "at" or name == "sender") and base.HEX or base.DEC
+    fields[name .. octets] = make("ethermem." .. name, name, as, values)
+end
+
+number("version", 1)
+number("protection", 1, PROTECTIONS)
+number("tenant", 2)
+number("epoch", 4)
+number("sender", 8)
+number("sequence", 8)
+number("clock_ns", 8)
+number("attempt", 1)
+number("packet_bytes", 2)
+number("process", 4)
+number("request", 8)
+number("acknowledged", 8)
+number("status", 1, STATUSES)
+number("detail", 8)
+fields.opcode = ProtoField.string("ethermem.opcode", "opcode")
+fields.answer = ProtoField.bool("ethermem.answer", "answer")
+fields.encrypted = ProtoField.bytes("ethermem.encrypted", "encrypted packets")
+fields.check = ProtoField.bytes("ethermem.check", "check")
+for _, row in pairs(OPCODES) do
+    for _, body in ipairs({ row[2], row[3] }) do
+        for _, field in ipairs(body) do
+            local name, octets = field[1], field[2]
+            if type(octets) == "number" then
+                if not fields[name .. octets] then number(name, octets) end
+            elseif not fields[name] then
+                local make = octets == "counted" and ProtoField.string or ProtoField.bytes
+                if octets == "rest_numbers" then
+                    make = ProtoField.uint64
+                end
+                fields[name] = make("ethermem." .. name, name)
+            end
+        end
+    end
+end
+do
+    local all = {}
+    for _, field in pairs(fields) do all[#all + 1] = field end
+    ethermem.fields = all
+end
+local malformed = ProtoExpert.new("ethermem.malformed", "no packet of this format",
+                                  expert.group.MALFORMED, expert.severity.ERROR)
+ethermem.experts = { malformed }
+
+-- Adds a little-endian number, and gives where the next field begins.
+local function add(tree, name, octets, buffer, at)
+    tree:add_le(fields[name .. octets], buffer(at, octets))
+    return at + octets
+end
+
+-- Whether all of the body is where it should be.
+local function add_body(tree, body, buffer, at, last)
+    for _, field in ipairs(body) do
+        local name, octets = field[1], field[2]
+        if octets == "rest" then
+            if last > at then tree:add(fields[name], buffer(at, last - at)) end
+            at = last
+        elseif octets == "rest_numbers" then
+            while at + 8 <= last do
+                tree:add_le(fields[name], buffer(at, 8))
+                at = at + 8
+            end
+        elseif octets == "counted" then
+            local count = buffer(at - 1, 1):uint()
+            if at + count > last then return false end
+            if count > 0 then tree:add(fields[name], buffer(at, count)) end
+            at = at + count
+        else
+            if at + octets > last then return false end
+            at = add(tree, name, octets, buffer, at)
+        end
+    end
+    return at == last
+end
+
+-- A packet at `at`; its name and where it ends, or nothing where there is none.
+local function add_packet(tree, buffer, at, last)
+    if at + 4 > last then return nil end
+    local opcode, bytes = buffer(at, 1):uint(), buffer(at + 2, 2):le_uint()
+    local is_answer = opcode >= ANSWER
+    local front = is_answer and RESPONSE_BYTES or REQUEST_BYTES
+    local row = OPCODES[opcode % ANSWER]
+    if row == nil or bytes < front or at + bytes > last then return nil end
+    local name = row[1] .. (is_answer and " answer" or "")
+    local packet = tree:add(ethermem, buffer(at, bytes), name)
+    packet:add(fields.opcode, buffer(at, 1), row[1])
+    packet:add(fields.answer, buffer(at, 1), is_answer)
+    add(packet, "attempt", 1, buffer, at + 1)
+    add(packet, "packet_bytes", 2, buffer, at + 2)
+    local body = row[2]
+    if is_answer then
+        local status = buffer(at + 4, 1):uint()
+        add(packet, "status", 1, buffer, at + 4)
+        add(packet, "request", 8, buffer, at + 8)
+        body = status > 1 and { { "detail", 8 } } or row[3]
+    else
+        add(packet, "process", 4, buffer, at + 4)
+        add(packet, "request", 8, buffer, at + 8)
+        add(packet, "acknowledged", 8, buffer, at + 16)
+    end
+    if not add_body(packet, body, buffer, at + front, at + bytes) then
+        packet:add_proto_expert_info(malformed)
+    end
+    return name, at + bytes
+end
+
+function ethermem.dissector(buffer, info, root)
+    local octets = buffer:len()
+    if octets < ENVELOPE_BYTES or buffer(0, 1):uint() ~= 1 then return 0 end
+    local protection = buffer(1, 1):uint()
+    local trailer = TRAILER_BYTES[protection]
+    if trailer == nil or octets < ENVELOPE_BYTES + trailer then return 0 end
+    info.cols.protocol = "ethermem"
+    local tree = root:add(ethermem, buffer())
+    local at = 0
+    for _, field in ipairs({ { "version", 1 }, { "protection", 1 }, { "tenant", 2 },
+                             { "epoch", 4 }, { "sender", 8 }, { "sequence", 8 },
+                             { "clock_ns", 8 } }) do
+        at = add(tree, field[1], field[2], buffer, at)
+    end
+    local last = octets - trailer
+    if trailer > 0 then tree:add(fields.check, buffer(last, trailer)) end
+    if protection == 2 then
+        if last > at then tree:add(fields.encrypted, buffer(at, last - at)) end
+        info.cols.info = "encrypted, " .. (last - at) .. " B"
+        return octets
+    end
+    local names = {}
+    while at < last do
+        local name, next_at = add_packet(tree, buffer, at, last)
+        if name == nil then
+            tree:add_proto_expert_info(malformed)
+            break
+        end
+        names[#names + 1], at = name, next_at
+    end
+    info.cols.info = table.concat(names, ", ")
+    return octets
+end
+
+DissectorTable.get("udp.port"):add(PORT, ethermem)
