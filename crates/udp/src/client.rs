@@ -22,6 +22,8 @@ const HEADERS_V6: usize = 48;
 const MTU_V6_MIN: usize = 1280;
 /// Datagrams that are taken in one turn, so that results are not kept waiting.
 const TURN_DATAGRAMS: usize = 16;
+/// Who polls looks so often for an answer before the clock is read again: some microseconds.
+const LOOKS_EACH_CLOCK: u32 = 8;
 /// Round trips may be so much longer than the shortest: what other work of the machine costs.
 const QUEUEING_TARGET: Ns = Ns(200_000);
 /// A lost datagram costs so much at least; an answer that comes later was only asked for twice.
@@ -72,6 +74,8 @@ pub struct Driver {
     started: Instant,
     datagram: Vec<u8>,
     answer: Vec<u8>,
+    /// In vain, since an answer came.
+    looks: u32,
 }
 
 impl Driver {
@@ -106,6 +110,7 @@ impl Driver {
             started: Instant::now(),
             datagram: vec![0; DATAGRAM_BYTES_MAX],
             answer: vec![0; DATAGRAM_BYTES_MAX],
+            looks: 0,
         })
     }
 
@@ -131,8 +136,9 @@ impl Driver {
     /// # Errors
     /// Those of the socket that are not a datagram's.
     pub fn send(&mut self) -> io::Result<()> {
+        let now = self.now();
         loop {
-            let bytes = self.client.poll_transmit(self.now(), &mut self.datagram);
+            let bytes = self.client.poll_transmit(now, &mut self.datagram);
             if bytes == 0 {
                 return Ok(());
             }
@@ -160,13 +166,18 @@ impl Driver {
                 Ok(bytes) => {
                     self.hear(bytes);
                     came = true;
+                    // Looking for more than there can be costs as much as sending.
+                    if self.client.under_way() == 0 {
+                        break;
+                    }
                 }
                 Err(error) if socket::is_nothing(&error) => break,
                 Err(error) if socket::is_passing(&error) => break,
                 Err(error) => return Err(error),
             }
         }
-        if came || self.client.next_wake().is_some_and(|wake| wake <= self.now()) {
+        self.looks = if came { 0 } else { self.looks.wrapping_add(1) };
+        if came || (self.looks.is_multiple_of(LOOKS_EACH_CLOCK) && self.is_due()) {
             self.send()?;
         }
         Ok(came)
@@ -183,6 +194,10 @@ impl Driver {
                 }
             }
         }
+    }
+
+    fn is_due(&self) -> bool {
+        self.client.next_wake().is_some_and(|wake| wake <= self.now())
     }
 
     /// How long nothing need be done unless an answer comes; `None` is for ever.

@@ -148,6 +148,12 @@ impl Client {
         self.counters
     }
 
+    /// Requests that were sent, and have no answer.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.flights.len()
+    }
+
     /// What the node is, once it has said so.
     #[must_use]
     pub fn facts(&self) -> Option<NodeFacts> {
@@ -380,7 +386,7 @@ impl Client {
             self.incast.sent(answer);
             let operation = self.operations.get_mut(&id).expect("it waits");
             operation.cut += part.bytes;
-            operation.open.insert(request);
+            operation.open += 1;
             let due = now.saturating_add(self.trips.retry_after(0));
             let (sequence, dead) = (draft.envelope.sequence, draft.envelope.clock);
             let flight = Flight {
@@ -542,7 +548,7 @@ impl Client {
         self.congestion.ended();
         self.incast.ended(flight.answer);
         let operation = self.operations.get_mut(&flight.operation).expect("it has a flight");
-        operation.open.remove(&request);
+        operation.open -= 1;
         flight
     }
 

@@ -1,7 +1,5 @@
 //! An operation: cut into requests that can be executed alone, and put together again.
 
-use std::collections::BTreeSet;
-
 use ethermem_wire::clio::{ClioStatus, Epoch, NodeFacts, ProcessId, Reply, Request};
 use thiserror::Error;
 
@@ -76,8 +74,8 @@ pub(super) struct Operation {
     ask: Ask,
     /// Bytes that were given out in parts.
     pub(super) cut: u64,
-    /// Parts under way.
-    pub(super) open: BTreeSet<u64>,
+    /// How many parts are under way.
+    pub(super) open: usize,
     /// What was read, in its place.
     bytes: Vec<u8>,
     result: Option<Completed>,
@@ -97,7 +95,7 @@ impl Operation {
             Ask::Short(Request::Read { bytes, .. }) => vec![0; bytes as usize],
             _ => Vec::new(),
         };
-        Operation { process, ask, cut: 0, open: BTreeSet::new(), bytes, result: None, error: None }
+        Operation { process, ask, cut: 0, open: 0, bytes, result: None, error: None }
     }
 
     /// Address and length of what can be cut.
@@ -177,7 +175,7 @@ impl Operation {
 
     /// The outcome, when all parts have theirs; or none will be sent any more after an error.
     pub(super) fn outcome(&mut self, most: u64) -> Option<Result<Completed, OperationError>> {
-        if !self.open.is_empty() {
+        if self.open > 0 {
             return None;
         }
         if let Some(error) = self.error {

@@ -23,6 +23,8 @@ const LOCK_WAIT_MIN: Duration = Duration::from_micros(2);
 const LOCK_WAIT_MAX: Duration = Duration::from_micros(200);
 /// Longest rest while something is under way: another thread may have taken the answer.
 const REST_MAX: Duration = Duration::from_millis(2);
+/// Who polls looks so often for an answer before the clock is read again.
+const LOOKS_EACH_CLOCK: u32 = 8;
 /// Processes are kept alive so many times in a lease, so that some may be lost.
 const BEATS_IN_LEASE: u32 = 4;
 /// How long a pool that is dropped goes on trying to end its processes.
@@ -53,6 +55,8 @@ pub(crate) struct Udp {
     opened: Instant,
     /// When an answer came last, or an operation went.
     busy: Instant,
+    /// How often somebody asked how long to rest.
+    looks: u32,
     beat: Instant,
     /// Of this pool. A number stays here when its process has ended: threads may have it still.
     processes: BTreeMap<ProcessId, Life>,
@@ -123,6 +127,7 @@ impl Udp {
             lease: None,
             opened: now,
             busy: now,
+            looks: 0,
             beat: now,
             processes: BTreeMap::new(),
             running: Vec::new(),
@@ -327,9 +332,13 @@ impl Udp {
     }
 
     /// How long the machine may rest.
-    fn rest(&self) -> Duration {
+    fn rest(&mut self) -> Duration {
         let waits = self.waiting.iter().map(|waiting| waiting.until);
         let due = waits.min().map(|until| until.saturating_duration_since(Instant::now()));
+        self.looks = self.looks.wrapping_add(1);
+        if self.waiting.is_empty() && !self.looks.is_multiple_of(LOOKS_EACH_CLOCK) {
+            return Duration::ZERO;
+        }
         if self.asked.is_empty() {
             return due.unwrap_or(REST_MAX).min(REST_MAX);
         }

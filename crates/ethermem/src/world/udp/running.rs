@@ -4,6 +4,7 @@ use ethermem_clio::offload::{ENDED_FAILED, ENDED_RESULT};
 use ethermem_clio::transport::{Completed, OperationError};
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{ClioStatus, Request};
+use smallvec::{SmallVec, smallvec};
 
 use crate::address::{Address, Permissions, ProcessId};
 use crate::error::Error;
@@ -41,6 +42,9 @@ pub(super) enum Work {
     Fence,
 }
 
+/// Requests, each with its part; most operations have one.
+pub(super) type Asks = SmallVec<[(Ask, Part); 1]>;
+
 /// What goes to the transport.
 pub(super) enum Ask {
     Short(Request<'static>),
@@ -57,8 +61,8 @@ pub(super) struct Part {
 
 impl Running {
     /// An operation and its requests, each with its part.
-    pub(super) fn new(process: ProcessId, op: Op) -> (Running, Vec<(Ask, Part)>) {
-        let none = |ask| vec![(Ask::Short(ask), Part::of(Segment::NONE))];
+    pub(super) fn new(process: ProcessId, op: Op) -> (Running, Asks) {
+        let none = |ask| smallvec![(Ask::Short(ask), Part::of(Segment::NONE))];
         let word = |address| Part::of(Segment { address, bytes: WORD_BYTES });
         let (work, asks) = match op {
             Op::Read(segments) => {
@@ -70,11 +74,12 @@ impl Running {
                 (Work::Write, asks)
             }
             Op::Modify(address, operation) => {
-                (Work::Modify, vec![(modify(address, operation), word(address))])
+                (Work::Modify, smallvec![(modify(address, operation), word(address))])
             }
-            Op::Lock { word: address, holder } => {
-                (Work::Lock { word: address, holder }, vec![(lock(address, holder), word(address))])
-            }
+            Op::Lock { word: address, holder } => (
+                Work::Lock { word: address, holder },
+                smallvec![(lock(address, holder), word(address))],
+            ),
             Op::Alloc { bytes, permissions, .. } => {
                 (Work::Alloc(bytes), none(Request::Allocate { bytes, at: 0, permissions }))
             }
@@ -90,7 +95,7 @@ impl Running {
             Op::Fence => (Work::Fence, none(Request::Fence)),
             Op::Offload { name, arguments, .. } => {
                 let ask = Ask::Offload(name.clone(), arguments);
-                (Work::Offload(name), vec![(ask, Part::of(Segment::NONE))])
+                (Work::Offload(name), smallvec![(ask, Part::of(Segment::NONE))])
             }
             Op::Sleep(_) => unreachable!("it has a way of its own"),
         };
@@ -265,10 +270,10 @@ fn lock(word: Address, holder: u64) -> Ask {
     Ask::Short(Request::Lock { address: word.0, holder: holder as u32 })
 }
 
-fn writes(segments: &Segments, data: Vec<u8>) -> Vec<(Ask, Part)> {
-    let parts: Vec<Part> = split(segments).collect();
+fn writes(segments: &Segments, data: Vec<u8>) -> Asks {
+    let parts: SmallVec<[Part; 1]> = split(segments).collect();
     if let [part] = parts[..] {
-        return vec![(Ask::Write(part.segment.address.0, data), part)];
+        return smallvec![(Ask::Write(part.segment.address.0, data), part)];
     }
     let ask = |part: &Part| {
         let from = part.offset as usize;
@@ -295,8 +300,6 @@ fn split(segments: &Segments) -> impl Iterator<Item = Part> {
 
 #[cfg(test)]
 mod tests {
-    use smallvec::smallvec;
-
     use super::*;
 
     #[test]
