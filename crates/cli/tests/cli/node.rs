@@ -1,6 +1,6 @@
 //! `ethermem node`, as a process with a socket.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read as _};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -20,6 +20,8 @@ use crate::support::{call, command};
 struct Running {
     child: Child,
     address: String,
+    /// Of a node that is started by a file, which must ask for them.
+    metrics: Option<String>,
 }
 
 impl Running {
@@ -30,10 +32,15 @@ impl Running {
     fn start_with(arguments: &[&str]) -> Running {
         let mut command = command(Path::new("."), &[&["node"], arguments].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
-        Running { child, address }
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = lines.next().expect("it starts").unwrap();
+        let address = line.strip_prefix("listening on ").expect(&line).to_owned();
+        let has_metrics = arguments.contains(&"--config");
+        let metrics = has_metrics.then(|| {
+            let line = lines.next().expect("it has metrics").unwrap();
+            line.strip_prefix("metrics on ").expect(&line).to_owned()
+        });
+        Running { child, address, metrics }
     }
 
     /// Asks it what it is.
@@ -152,6 +159,40 @@ fn with_a_key_it_answers_whoever_has_it_anywhere_and_nobody_else() {
     let refused = call(folder.path(), &twice);
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("tenant 7: is the key of"), "{}", refused.err);
+}
+
+#[test]
+fn a_node_of_a_file_tells_its_status() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = call(folder.path(), &["keygen", "--tenant", "3", "--out", "a.key"]);
+    assert_eq!(made.code, 0, "{}", made.err);
+    let text = "memory = \"1MiB\"\nlisten = \"127.0.0.1:0\"\nlog_format = \"json\"\n\
+                metrics_listen = \"127.0.0.1:0\"\n[[tenant]]\nname = \"a\"\nkey_file = \"a.key\"\n";
+    let file = folder.path().join("node.toml");
+    std::fs::write(&file, text).unwrap();
+    // The flag counts over the file.
+    let file = file.to_str().unwrap();
+    let node = Running::start_with(&["--config", file, "--memory", "2MiB"]);
+    let metrics = node.metrics.as_deref().expect("it has metrics");
+    let key = KeyFile::read(&folder.path().join("a.key")).unwrap();
+    assert_eq!(node.facts_by(Some(&key)).expect("it answers").memory.0, 2 << 20);
+    let status = ["node", "status", "--metrics-address", metrics];
+    let table = call(Path::new("."), &status);
+    assert_eq!((table.code, table.err.as_str()), (0, ""));
+    assert!(table.out.contains(" serving\n") && table.out.contains("\n a "), "{}", table.out);
+    let json = call(Path::new("."), &[&status[..], &["--format", "json"]].concat());
+    let status: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(
+        (&status["memory_bytes"], &status["tenants"][0]["tenant"]),
+        (&(2 << 20).into(), &3.into())
+    );
+    let (code, words) = node.end();
+    assert_eq!(code, Some(0), "{words}");
+    for line in words.lines() {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(event["level"], "INFO", "{line}");
+    }
+    assert!(words.contains("\"message\":\"ended\",\"processes_left\":0"), "{words}");
 }
 
 #[test]
