@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use ethermem::{Permissions, Pool, Ps};
 use ethermem_bench::Draws;
-use ethermem_sim::engine::{Advance, Heard};
+use ethermem_sim::engine::Heard;
 use ethermem_sim::fabrics::{FABRIC_NAMES, find};
 use ethermem_sim::scenario::{Changes, Scenario};
 use ethermem_sim::{Kind, Message};
@@ -69,9 +69,9 @@ fn main() -> ExitCode {
                     let pool = through_pool(case);
                     (direct(case), pool)
                 };
-                // Ties go either way, and the pool leaves the last timers alone.
+                // Ties go either way, with 576 clients 72 of a million times.
                 let apart = direct.events.abs_diff(pool.events);
-                assert!(apart * 20 <= direct.events, "both do the same: {apart} events apart");
+                assert!(apart * 5_000 <= direct.events, "both do the same: {apart} events apart");
                 let (direct, pool) = (direct.events_per_s(), pool.events_per_s());
                 (direct / pool - 1.0, direct, pool)
             })
@@ -162,9 +162,11 @@ fn direct(case: &Case) -> Sample {
     let mut turns: BinaryHeap<Reverse<(Ps, u64, u16)>> =
         (0..case.clients).map(|client| Reverse((Ps::ZERO, client.into(), client))).collect();
     let (mut order, mut left) = (u64::from(case.clients), OPERATIONS);
+    let mut open = OPERATIONS;
     let mut heard = Vec::new();
     let clock = Clock::start();
-    loop {
+    // As the pool does, it leaves the timers behind the last message alone.
+    while open > 0 {
         let due = turns.peek().map_or(Ps::MAX, |Reverse((at, ..))| *at);
         if due <= live.now() {
             let Reverse((arrival, _, client)) = turns.pop().expect("it was seen");
@@ -179,15 +181,12 @@ fn direct(case: &Case) -> Sample {
             live.submit(Message { index, arrival, kind, compute, memory, bytes });
             continue;
         }
-        let advance = live.advance(due, &mut heard).expect("there is no background");
+        live.advance(due, &mut heard).expect("there is no background");
         for heard in heard.drain(..) {
             if let Heard::Ended { message, outcome } = heard {
-                order += 1;
+                (order, open) = (order + 1, open - 1);
                 turns.push(Reverse((outcome.expect("nothing is lost"), order, message as u16)));
             }
-        }
-        if advance == Advance::Idle && turns.is_empty() {
-            break;
         }
     }
     Sample { events: live.events(), core_s: clock.stop_s() }

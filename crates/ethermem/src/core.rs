@@ -1,13 +1,15 @@
 //! Operations under way: their order, their results, and who waits for them.
 
-use std::task::Waker;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ethermem_clio::offload::Offloads;
+use slab::Slab;
 
 use crate::address::ProcessId;
 use crate::error::Error;
 use crate::order::{Sequence, Touched, Tracker};
+use crate::tasks::{Inbox, Notify};
 use crate::world::{Asker, Op, OpId, Outcome, Progress, Reply, World};
 
 /// A thread's name.
@@ -24,8 +26,10 @@ pub(crate) struct Core {
     /// Kept for its memory.
     ended: Vec<(OpId, Outcome)>,
     ready: Vec<OpId>,
-    /// To be woken once nobody holds the pool.
-    woken: Vec<Waker>,
+    /// Whom to tell once nobody holds the pool.
+    told: Vec<Notify>,
+    /// Of each list of tasks.
+    inboxes: Slab<Arc<Inbox>>,
     turns: (u16, u16),
 }
 
@@ -46,8 +50,9 @@ struct Open {
     sequence: Sequence,
     touched: Touched,
     /// While it may not go.
-    held: Option<Op>,
-    waker: Option<Waker>,
+    held: Option<Box<Op>>,
+    /// Who waits for it.
+    notify: Option<Notify>,
     /// Nobody wants the result.
     forgotten: bool,
 }
@@ -69,7 +74,8 @@ impl Core {
             free: Vec::new(),
             ended: Vec::new(),
             ready: Vec::new(),
-            woken: Vec::new(),
+            told: Vec::new(),
+            inboxes: Slab::new(),
             turns: (0, 0),
         }
     }
@@ -115,26 +121,51 @@ impl Core {
         next(&mut self.turns.1, nodes)
     }
 
-    pub(crate) fn has_woken(&self) -> bool {
-        !self.woken.is_empty()
+    #[inline]
+    pub(crate) fn has_told(&self) -> bool {
+        !self.told.is_empty()
     }
 
-    pub(crate) fn take_woken(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.woken)
+    pub(crate) fn take_told(&mut self) -> Vec<Notify> {
+        std::mem::take(&mut self.told)
     }
 
-    pub(crate) fn submit(&mut self, thread: ThreadId, op: Op) -> Submitted {
+    /// The same, for a list that is empty.
+    pub(crate) fn swap_told(&mut self, told: &mut Vec<Notify>) {
+        std::mem::swap(&mut self.told, told);
+    }
+
+    /// A list of tasks begins: its name.
+    pub(crate) fn new_list(&mut self, inbox: Arc<Inbox>) -> u32 {
+        self.inboxes.insert(inbox) as u32
+    }
+
+    pub(crate) fn end_list(&mut self, list: u32) {
+        self.inboxes.remove(list as usize);
+    }
+
+    pub(crate) fn inbox(&self, list: u32) -> Option<Arc<Inbox>> {
+        self.inboxes.get(list as usize).cloned()
+    }
+
+    /// Begins an operation, or has it wait for others of its thread. `notify` is told when it
+    /// ended, if that is not at once.
+    pub(crate) fn submit(&mut self, thread: ThreadId, op: Op, notify: Option<Notify>) -> Submitted {
         let touched = op.touched();
         let id = self.name();
         let Thread { asker, tracker } = &mut self.threads[thread];
+        let known = |other: OpId| match &self.operations[other] {
+            Slot::Open(open) => &open.touched,
+            Slot::Free | Slot::Ended(_) => unreachable!("what is under way is open"),
+        };
         let (sequence, held) = if tracker.is_idle() {
             if let Some(outcome) = self.world.begin(id, *asker, op) {
                 self.free.push(id);
                 return Submitted::Ended(outcome);
             }
-            (tracker.begin(id, &touched).0, None)
+            (tracker.begin(id, &touched, known).0, None)
         } else {
-            let (sequence, goes) = tracker.begin(id, &touched);
+            let (sequence, goes) = tracker.begin(id, &touched, known);
             if goes {
                 if let Some(outcome) = self.world.begin(id, *asker, op) {
                     tracker.end(sequence, &touched, &mut self.ready);
@@ -144,33 +175,38 @@ impl Core {
                 }
                 (sequence, None)
             } else {
-                (sequence, Some(op))
+                (sequence, Some(Box::new(op)))
             }
         };
-        self.open(id, Open { thread, sequence, touched, held, waker: None, forgotten: false })
+        self.open(id, Open { thread, sequence, touched, held, notify, forgotten: false })
     }
 
     /// An operation that ends when all of its thread before it have.
-    pub(crate) fn release(&mut self, thread: ThreadId) -> Submitted {
+    pub(crate) fn release(&mut self, thread: ThreadId, notify: Option<Notify>) -> Submitted {
         if self.idle(thread).is_some() {
             return Submitted::Ended(Ok(Reply::Done));
         }
-        self.barrier(thread, None)
+        self.barrier(thread, None, notify)
     }
 
     /// The same, and then at the memory nodes.
-    pub(crate) fn fence(&mut self, thread: ThreadId) -> Submitted {
+    pub(crate) fn fence(&mut self, thread: ThreadId, notify: Option<Notify>) -> Submitted {
         if self.idle(thread).is_some() {
-            return self.submit(thread, Op::Fence);
+            return self.submit(thread, Op::Fence, notify);
         }
-        self.barrier(thread, Some(Op::Fence))
+        self.barrier(thread, Some(Box::new(Op::Fence)), notify)
     }
 
-    fn barrier(&mut self, thread: ThreadId, held: Option<Op>) -> Submitted {
+    fn barrier(
+        &mut self,
+        thread: ThreadId,
+        held: Option<Box<Op>>,
+        notify: Option<Notify>,
+    ) -> Submitted {
         let id = self.name();
         let (sequence, _) = self.threads[thread].tracker.barrier(id);
         let touched = Touched::default();
-        self.open(id, Open { thread, sequence, touched, held, waker: None, forgotten: false })
+        self.open(id, Open { thread, sequence, touched, held, notify, forgotten: false })
     }
 
     fn name(&mut self) -> OpId {
@@ -185,16 +221,15 @@ impl Core {
         Submitted::Open(id)
     }
 
-    /// The result of an operation, once; until then `waker` is woken when it is there.
-    pub(crate) fn take(&mut self, id: OpId, waker: Option<&Waker>) -> Option<Outcome> {
+    /// The result of an operation, once; until then `notify` is told when it is there.
+    pub(crate) fn take(
+        &mut self,
+        id: OpId,
+        notify: impl FnOnce(Option<Notify>) -> Option<Notify>,
+    ) -> Option<Outcome> {
         match &mut self.operations[id] {
             Slot::Open(open) => {
-                if let Some(waker) = waker {
-                    match &mut open.waker {
-                        Some(known) => known.clone_from(waker),
-                        none => *none = Some(waker.clone()),
-                    }
-                }
+                open.notify = notify(open.notify.take());
                 None
             }
             slot @ Slot::Ended(_) => {
@@ -211,7 +246,10 @@ impl Core {
     /// Nobody will take the result.
     pub(crate) fn forget(&mut self, id: OpId) {
         match &mut self.operations[id] {
-            Slot::Open(open) => open.forgotten = true,
+            Slot::Open(open) => {
+                open.forgotten = true;
+                open.notify = None;
+            }
             slot => {
                 *slot = Slot::Free;
                 self.free.push(id);
@@ -237,7 +275,9 @@ impl Core {
 
     fn settle(&mut self, id: OpId, outcome: Outcome) {
         let thread = self.end(id, outcome);
-        self.begin_ready(thread);
+        if !self.ready.is_empty() {
+            self.begin_ready(thread);
+        }
     }
 
     /// Begins what waited. What ends at once may let others of the thread go in turn: they are
@@ -254,7 +294,7 @@ impl Core {
             let Some(outcome) = open
                 .held
                 .take()
-                .map_or(Some(Ok(Reply::Done)), |op| self.world.begin(id, asker, op))
+                .map_or(Some(Ok(Reply::Done)), |op| self.world.begin(id, asker, *op))
             else {
                 continue;
             };
@@ -265,19 +305,18 @@ impl Core {
 
     /// An operation ended: its result is kept, and what waited for it is ready.
     fn end(&mut self, id: OpId, outcome: Outcome) -> ThreadId {
-        let slot = std::mem::replace(&mut self.operations[id], Slot::Free);
+        let slot = &mut self.operations[id];
         let Slot::Open(open) = slot else { unreachable!("it was open") };
+        let thread = open.thread;
+        self.threads[thread].tracker.end(open.sequence, &open.touched, &mut self.ready);
+        self.told.extend(open.notify.take());
         if open.forgotten {
+            *slot = Slot::Free;
             self.free.push(id);
         } else {
-            self.operations[id] = Slot::Ended(outcome);
+            *slot = Slot::Ended(outcome);
         }
-        if let Some(waker) = open.waker {
-            self.woken.push(waker);
-        }
-        let tracker = &mut self.threads[open.thread].tracker;
-        tracker.end(open.sequence, &open.touched, &mut self.ready);
-        open.thread
+        thread
     }
 }
 

@@ -13,6 +13,7 @@ mod order;
 mod pending;
 mod pool;
 mod region;
+mod tasks;
 mod thread;
 mod url;
 mod world;
@@ -27,8 +28,9 @@ pub use ethermem_sim::Kind;
 pub use ethermem_sim::workload::LinkBlocks;
 pub use ethermem_units::Ps;
 pub use pending::Pending;
-pub use pool::{Pool, Spawner, Tasks};
+pub use pool::Pool;
 pub use region::Region;
+pub use tasks::{Spawner, Tasks};
 pub use thread::Thread;
 pub use world::Segment;
 

@@ -1,8 +1,8 @@
 //! What of a thread's operations must wait for which (section 3.1 of Clio's paper).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::collections::VecDeque;
 
+use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 use crate::node::PAGE_BYTES;
@@ -14,33 +14,75 @@ pub(crate) type Sequence = u64;
 /// What an operation touches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Touched {
-    /// First and last page, of each part.
-    pub(crate) pages: SmallVec<[(u64, u64); 1]>,
+    /// First and last page of each part: in order, and no page twice.
+    pages: SmallVec<[(u64, u64); 1]>,
     /// Whether it changes them.
-    pub(crate) writes: bool,
+    writes: bool,
 }
 
 impl Touched {
     /// So many bytes from an address on.
     pub(crate) fn bytes(address: u64, bytes: u64, writes: bool) -> Touched {
-        let last = address.saturating_add(bytes.max(1) - 1);
-        Touched { pages: smallvec![(address / PAGE_BYTES, last / PAGE_BYTES)], writes }
+        Touched { pages: smallvec![range(address, bytes)], writes }
     }
+
+    /// The bytes of all parts: addresses and how many.
+    pub(crate) fn parts(parts: impl Iterator<Item = (u64, u64)>, writes: bool) -> Touched {
+        Touched::ranges(parts.map(|(address, bytes)| range(address, bytes)).collect(), writes)
+    }
+
+    fn ranges(mut pages: SmallVec<[(u64, u64); 1]>, writes: bool) -> Touched {
+        pages.sort_unstable();
+        pages.dedup_by(|(first, last), (_, before)| {
+            let meets = *first <= *before;
+            if meets {
+                *before = (*before).max(*last);
+            }
+            meets
+        });
+        Touched { pages, writes }
+    }
+
+    /// Every page once.
+    fn pages(&self) -> impl Iterator<Item = u64> {
+        self.pages.iter().flat_map(|&(first, last)| first..=last)
+    }
+}
+
+/// The first and the last page of some bytes.
+fn range(address: u64, bytes: u64) -> (u64, u64) {
+    let last = address.saturating_add(bytes.max(1) - 1);
+    (address / PAGE_BYTES, last / PAGE_BYTES)
 }
 
 /// The operations of one thread that are not done, and which of them may go on.
 ///
 /// On each page that is in use they form a queue. One may go when in each of its queues nothing
-/// that writes is before it, and nothing at all if it writes itself.
+/// that writes is before it, and nothing at all if it writes itself. Most threads have one
+/// operation under way: that one is put into its queues when another comes.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
     next: Sequence,
-    open: BTreeSet<Sequence>,
-    queues: HashMap<u64, VecDeque<Entry>, BuildHasherDefault<DefaultHasher>>,
+    open: usize,
+    /// It began when nothing was under way, and is in no queue.
+    alone: Option<(Sequence, OpId)>,
+    queues: FxHashMap<u64, Queue>,
     /// Of each operation that may not go: in how many queues it waits.
-    waiting: HashMap<Sequence, usize, BuildHasherDefault<DefaultHasher>>,
-    /// Those that wait for all before them.
-    barriers: BTreeMap<Sequence, OpId>,
+    waiting: FxHashMap<Sequence, usize>,
+    /// Those that wait for all before them, in order.
+    barriers: VecDeque<Barrier>,
+    /// Of the open operations, those before the last barrier.
+    before_barriers: usize,
+}
+
+/// Who uses a page, and who waits for it.
+#[derive(Debug, Default)]
+struct Queue {
+    /// As many as nobody here is in the way of: readers, or one writer.
+    going: usize,
+    writing: bool,
+    /// A writer, or readers behind one, and what came after.
+    waiting: VecDeque<Entry>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,35 +92,61 @@ struct Entry {
     writes: bool,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Barrier {
+    sequence: Sequence,
+    id: OpId,
+    /// Open operations between the barrier before and this.
+    open: usize,
+}
+
 impl Tracker {
     /// Whether nothing is under way.
+    #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.open.is_empty()
+        self.open == 0
     }
 
-    /// A new operation, and whether it may go at once.
-    pub(crate) fn begin(&mut self, id: OpId, touched: &Touched) -> (Sequence, bool) {
+    /// A new operation, and whether it may go at once. `known` says what another that is under way
+    /// touches.
+    pub(crate) fn begin<'a>(
+        &mut self,
+        id: OpId,
+        touched: &Touched,
+        known: impl FnOnce(OpId) -> &'a Touched,
+    ) -> (Sequence, bool) {
+        let was_idle = self.is_idle();
         let sequence = self.next();
-        let writes = touched.writes;
-        let mut blocked = 0;
-        for page in pages(touched) {
-            let queue = self.queues.entry(page).or_default();
-            let goes = if writes { queue.is_empty() } else { queue.iter().all(|e| !e.writes) };
-            blocked += usize::from(!goes);
-            queue.push_back(Entry { sequence, id, writes });
+        if was_idle {
+            self.alone = Some((sequence, id));
+            return (sequence, true);
         }
+        if let Some((sequence, id)) = self.alone.take() {
+            self.enqueue(sequence, id, known(id));
+        }
+        (sequence, self.enqueue(sequence, id, touched))
+    }
+
+    /// Whether it may go at once.
+    fn enqueue(&mut self, sequence: Sequence, id: OpId, touched: &Touched) -> bool {
+        let entry = Entry { sequence, id, writes: touched.writes };
+        let blocked =
+            touched.pages().filter(|&page| !self.queues.entry(page).or_default().push(entry));
+        let blocked = blocked.count();
         if blocked > 0 {
             self.waiting.insert(sequence, blocked);
         }
-        (sequence, blocked == 0)
+        blocked == 0
     }
 
     /// A new operation that may go when all before it ended, and whether it may at once.
     pub(crate) fn barrier(&mut self, id: OpId) -> (Sequence, bool) {
         let goes = self.is_idle();
+        let open = self.open - self.before_barriers;
         let sequence = self.next();
         if !goes {
-            self.barriers.insert(sequence, id);
+            self.before_barriers += open;
+            self.barriers.push_back(Barrier { sequence, id, open });
         }
         (sequence, goes)
     }
@@ -86,16 +154,26 @@ impl Tracker {
     /// An operation that went has ended: those that may go now are added to `ready`, in their
     /// order.
     pub(crate) fn end(&mut self, sequence: Sequence, touched: &Touched, ready: &mut Vec<OpId>) {
-        let open = self.open.remove(&sequence);
-        debug_assert!(open, "operation {sequence} ended twice");
+        self.open -= 1;
         let mut go: SmallVec<[(Sequence, OpId); 4]> = SmallVec::new();
-        for page in pages(touched) {
+        match self.alone.take() {
+            Some((alone, _)) => debug_assert_eq!(alone, sequence, "it alone is under way"),
+            None => self.leave(touched, &mut go),
+        }
+        self.pass(sequence, &mut go);
+        go.sort_unstable();
+        ready.extend(go.into_iter().map(|(_, id)| id));
+    }
+
+    /// An operation leaves its queues: those that it was the last one in the way of may go.
+    fn leave(&mut self, touched: &Touched, go: &mut SmallVec<[(Sequence, OpId); 4]>) {
+        for page in touched.pages() {
             let queue = self.queues.get_mut(&page).expect("a page in use has a queue");
-            let before = goes(queue);
-            let place = queue.iter().position(|entry| entry.sequence == sequence);
-            queue.remove(place.expect("an open operation is in its queues"));
-            // It was among those that went, so one fewer of them is left.
-            for entry in queue.range(before - 1..goes(queue)) {
+            queue.going -= 1;
+            if queue.going > 0 {
+                continue;
+            }
+            while let Some(entry) = queue.pop() {
                 let left = self.waiting.get_mut(&entry.sequence).expect("it did not go yet");
                 *left -= 1;
                 if *left == 0 {
@@ -103,43 +181,58 @@ impl Tracker {
                     go.push((entry.sequence, entry.id));
                 }
             }
-            if queue.is_empty() {
+            if queue.going == 0 {
                 self.queues.remove(&page);
             }
         }
-        if let Some(barrier) = self.barriers.first_entry()
-            && self.open.first() == Some(barrier.key())
-        {
-            go.push(barrier.remove_entry());
+    }
+
+    /// An operation is no longer before the barriers behind it: the first may go.
+    fn pass(&mut self, sequence: Sequence, go: &mut SmallVec<[(Sequence, OpId); 4]>) {
+        let behind = self.barriers.partition_point(|barrier| barrier.sequence <= sequence);
+        if let Some(barrier) = self.barriers.get_mut(behind) {
+            barrier.open -= 1;
+            self.before_barriers -= 1;
         }
-        go.sort_unstable();
-        ready.extend(go.into_iter().map(|(_, id)| id));
+        if let Some(&Barrier { sequence, id, open: 0 }) = self.barriers.front() {
+            self.barriers.pop_front();
+            go.push((sequence, id));
+        }
     }
 
     fn next(&mut self) -> Sequence {
         let sequence = self.next;
         self.next += 1;
-        self.open.insert(sequence);
+        self.open += 1;
         sequence
     }
 }
 
-/// How many of a queue may go, from its front.
-fn goes(queue: &VecDeque<Entry>) -> usize {
-    let readers = queue.iter().take_while(|entry| !entry.writes).count();
-    if readers == 0 { queue.len().min(1) } else { readers }
-}
+impl Queue {
+    /// Puts an operation in; whether nobody is in its way.
+    fn push(&mut self, entry: Entry) -> bool {
+        let goes =
+            if entry.writes { self.going == 0 } else { !self.writing && self.waiting.is_empty() };
+        if goes {
+            self.going += 1;
+            self.writing = entry.writes;
+        } else {
+            self.waiting.push_back(entry);
+        }
+        goes
+    }
 
-/// Every page once.
-fn pages(touched: &Touched) -> impl Iterator<Item = u64> {
-    let mut ranges = touched.pages.clone();
-    ranges.sort_unstable();
-    let mut next = 0;
-    ranges.into_iter().flat_map(move |(first, last)| {
-        let from = first.max(next);
-        next = next.max(last.saturating_add(1));
-        from..=last
-    })
+    /// The next that nobody is in the way of any more.
+    fn pop(&mut self) -> Option<Entry> {
+        let entry = *self.waiting.front()?;
+        if self.going > 0 && (self.writing || entry.writes) {
+            return None;
+        }
+        self.waiting.pop_front();
+        self.going += 1;
+        self.writing = entry.writes;
+        Some(entry)
+    }
 }
 
 #[cfg(test)]
@@ -149,14 +242,15 @@ mod tests {
     use super::*;
 
     fn touched(pages: &[(u64, u64)], writes: bool) -> Touched {
-        Touched { pages: SmallVec::from_slice(pages), writes }
+        Touched::ranges(SmallVec::from_slice(pages), writes)
     }
 
     #[test]
     fn readers_go_together_and_a_writer_alone() {
         let mut tracker = Tracker::default();
         let (read, write) = (touched(&[(3, 3)], false), touched(&[(3, 3)], true));
-        let goes = |tracker: &mut Tracker, id, what| tracker.begin(id, what);
+        let all = [&read, &read, &write, &read];
+        let goes = |tracker: &mut Tracker, id, what| tracker.begin(id, what, |other| all[other]);
         let (first, second) = (goes(&mut tracker, 0, &read), goes(&mut tracker, 1, &read));
         let third = goes(&mut tracker, 2, &write);
         let fourth = goes(&mut tracker, 3, &read);
@@ -176,10 +270,15 @@ mod tests {
     fn a_page_that_is_named_twice_is_one() {
         let mut tracker = Tracker::default();
         let write = touched(&[(5, 9), (1, 6), (6, 6)], true);
-        let (sequence, goes) = tracker.begin(0, &write);
-        assert!(goes);
-        assert_eq!(tracker.queues.len(), 9);
-        tracker.end(sequence, &write, &mut Vec::new());
+        let read = touched(&[(20, 20)], false);
+        let first = tracker.begin(0, &write, |_| unreachable!("there is no other"));
+        assert!(first.1 && tracker.queues.is_empty(), "alone it needs no queue");
+        let second = tracker.begin(1, &read, |_| &write);
+        assert!(second.1);
+        assert_eq!(tracker.queues.len(), 10);
+        tracker.end(first.0, &write, &mut Vec::new());
+        assert_eq!(tracker.queues.len(), 1);
+        tracker.end(second.0, &read, &mut Vec::new());
         assert!(tracker.queues.is_empty());
     }
 
@@ -187,7 +286,7 @@ mod tests {
     fn the_last_page_of_all_is_a_page() {
         let last = Touched::bytes(u64::MAX, 1, true);
         assert_eq!(last.pages[0].0, u64::MAX / PAGE_BYTES);
-        assert_eq!(pages(&touched(&[(u64::MAX, u64::MAX)], true)).count(), 1);
+        assert_eq!(touched(&[(u64::MAX, u64::MAX)], true).pages().count(), 1);
     }
 
     #[derive(Clone, Debug)]
@@ -227,7 +326,11 @@ mod tests {
             for (id, step) in steps.into_iter().enumerate() {
                 match step {
                     Step::Begin(touched) => {
-                        let (sequence, goes) = tracker.begin(id, &touched);
+                        let known = |other| {
+                            let found = open.iter().find(|entry| entry.0 == other);
+                            found.and_then(|entry| entry.2.as_ref()).unwrap()
+                        };
+                        let (sequence, goes) = tracker.begin(id, &touched, known);
                         open.push((id, sequence, Some(touched), goes));
                     }
                     Step::Barrier => {

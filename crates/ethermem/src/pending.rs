@@ -3,11 +3,12 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use crate::core::Submitted;
 use crate::error::Error;
 use crate::pool::Shared;
+use crate::tasks::{Current, Notify, PollId};
 use crate::world::{OpId, Outcome, Reply};
 
 /// An operation that was submitted when this was made, and its result.
@@ -16,14 +17,16 @@ use crate::world::{OpId, Outcome, Reply};
 /// forgets the result; the operation goes on.
 #[must_use = "an operation may fail: await or wait for it, or `detach` it"]
 pub struct Pending<T> {
-    shared: Shared,
     state: State,
     convert: Option<Convert<T>>,
+    /// The poll of a task in which it was found open; the task is told when it ended.
+    seen: Option<PollId>,
 }
 
 enum State {
     Ended(Option<Outcome>),
-    Open(OpId),
+    /// What has ended needs no pool.
+    Open(Shared, OpId),
 }
 
 /// What a reply is to the application.
@@ -33,12 +36,18 @@ pub(crate) enum Convert<T> {
 }
 
 impl<T> Pending<T> {
-    pub(crate) fn new(shared: Shared, submitted: Submitted, convert: Convert<T>) -> Pending<T> {
-        let state = match submitted {
-            Submitted::Ended(outcome) => State::Ended(Some(outcome)),
-            Submitted::Open(id) => State::Open(id),
+    /// `seen` is the poll of the task that is told when it ended, if it has not.
+    pub(crate) fn new(
+        shared: &Shared,
+        submitted: Submitted,
+        convert: Convert<T>,
+        seen: Option<PollId>,
+    ) -> Pending<T> {
+        let (state, seen) = match submitted {
+            Submitted::Ended(outcome) => (State::Ended(Some(outcome)), None),
+            Submitted::Open(id) => (State::Open(shared.clone(), id), seen),
         };
-        Pending { shared, state, convert: Some(convert) }
+        Pending { state, convert: Some(convert), seen }
     }
 
     /// The result, if it is there; once.
@@ -46,7 +55,7 @@ impl<T> Pending<T> {
     /// # Panics
     /// When the result was taken before.
     pub fn poll_result(&mut self) -> Option<Result<T, Error>> {
-        self.take(None)
+        self.take(keep)
     }
 
     /// Waits for the result, by this thread of the machine. On a fabric with a time of its own,
@@ -56,12 +65,13 @@ impl<T> Pending<T> {
     /// What the operation failed with.
     pub fn wait(mut self) -> Result<T, Error> {
         loop {
-            if let Some(result) = self.take(None) {
+            if let Some(result) = self.take(keep) {
                 return result;
             }
-            if !self.shared.progress() {
+            let State::Open(shared, _) = &self.state else { unreachable!("it is not there") };
+            if !shared.progress() {
                 // Another machine thread may have ended it since it was asked for.
-                return self.take(None).unwrap_or(Err(Error::Lost));
+                return self.take(keep).unwrap_or(Err(Error::Lost));
             }
         }
     }
@@ -69,12 +79,14 @@ impl<T> Pending<T> {
     /// Forgets the result, on purpose.
     pub fn detach(self) {}
 
-    fn take(&mut self, waker: Option<&std::task::Waker>) -> Option<Result<T, Error>> {
+    fn take(
+        &mut self,
+        notify: impl FnOnce(Option<Notify>) -> Option<Notify>,
+    ) -> Option<Result<T, Error>> {
         let outcome = match &mut self.state {
             State::Ended(outcome) => outcome.take().expect("a result is taken once"),
-            State::Open(id) => {
-                let id = *id;
-                let outcome = self.shared.with(|core| core.take(id, waker))?;
+            State::Open(shared, id) => {
+                let outcome = shared.with(|core| core.take(*id, notify))?;
                 self.state = State::Ended(None);
                 outcome
             }
@@ -93,14 +105,46 @@ impl<T> Future for Pending<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
-        self.take(Some(context.waker())).map_or(Poll::Pending, Poll::Ready)
+        let waker = context.waker();
+        let task = match &self.state {
+            State::Open(shared, _) => Current::of(shared),
+            State::Ended(_) => None,
+        };
+        let result = match task.filter(|current| current.is_woken_by(waker)) {
+            // Nothing has ended since, and the task will hear of it.
+            Some(current) if current.poll.is_some() && self.seen == current.poll => None,
+            Some(current) => {
+                self.seen = current.poll;
+                self.take(|_| Some(Notify::Task(current.key)))
+            }
+            None => {
+                self.seen = None;
+                self.take(|known| Some(by_waker(known, waker)))
+            }
+        };
+        result.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+/// Whoever waited still does.
+fn keep(known: Option<Notify>) -> Option<Notify> {
+    known
+}
+
+fn by_waker(known: Option<Notify>, waker: &Waker) -> Notify {
+    match known {
+        Some(Notify::Waker(mut known)) => {
+            known.clone_from(waker);
+            Notify::Waker(known)
+        }
+        _ => Notify::Waker(waker.clone()),
     }
 }
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        if let State::Open(id) = self.state {
-            self.shared.with(|core| core.forget(id));
+        if let State::Open(shared, id) = &self.state {
+            shared.with(|core| core.forget(*id));
         }
     }
 }
@@ -109,7 +153,7 @@ impl<T> fmt::Debug for Pending<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
             State::Ended(_) => "ended",
-            State::Open(_) => "under way",
+            State::Open(..) => "under way",
         };
         write!(f, "Pending({state})")
     }

@@ -4,9 +4,8 @@ use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -15,11 +14,10 @@ use ethermem_sim::Kind;
 use ethermem_sim::workload::LinkBlocks;
 use ethermem_udp::Sleeper;
 use ethermem_units::Ps;
-use futures_executor::{LocalPool, LocalSpawner};
-use futures_util::task::LocalSpawnExt;
 
-use crate::core::Core;
+use crate::core::{Core, Stalled};
 use crate::error::{Error, OpenError};
+use crate::tasks::{Current, Notify, TaskKey, Tasks};
 use crate::thread::Thread;
 use crate::url::{self, Place};
 use crate::world::{Asker, Local, Sim, Udp, World};
@@ -39,23 +37,25 @@ thread_local! {
 
 /// A pool's state, shared by all that use it.
 #[derive(Clone)]
-pub(crate) struct Shared {
-    core: Arc<Mutex<Core>>,
+pub(crate) struct Shared(Arc<State>);
+
+struct State {
+    core: Mutex<Core>,
     /// What to sleep on, where that is better than to sleep.
     sleeper: Option<Sleeper>,
 }
 
 impl Shared {
     fn new(core: Core, sleeper: Option<Sleeper>) -> Shared {
-        Shared { core: Arc::new(Mutex::new(core)), sleeper }
+        Shared(Arc::new(State { core: Mutex::new(core), sleeper }))
     }
 
     /// Looks after the network now and then, until nobody uses the pool any more.
     fn tend(&self) -> Result<(), OpenError> {
-        let (core, sleeper) = (Arc::downgrade(&self.core), self.sleeper.clone());
+        let state = Arc::downgrade(&self.0);
         let tend = move || {
-            while let Some(core) = Weak::upgrade(&core) {
-                Shared { core, sleeper: sleeper.clone() }.with(Core::tend);
+            while let Some(state) = Weak::upgrade(&state) {
+                Shared(state).with(Core::tend);
                 std::thread::sleep(TEND_EVERY);
             }
         };
@@ -64,17 +64,46 @@ impl Shared {
         started.map(drop).map_err(failed)
     }
 
-    /// Does something to the pool. Tasks are woken when it is free again.
+    /// Does something to the pool. Who waits is told when it is free again.
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Core) -> R) -> R {
-        let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut core = self.lock();
         let result = act(&mut core);
-        if core.has_woken() {
-            let woken = core.take_woken();
+        if core.has_told() {
+            let told = core.take_told();
             drop(core);
-            woken.into_iter().for_each(Waker::wake);
+            self.tell(told);
         }
         result
+    }
+
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.0.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the pool's state is, which tells pools apart.
+    #[inline]
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
+    fn tell(&self, told: Vec<Notify>) {
+        Current::forget_poll();
+        for notify in told {
+            match notify {
+                Notify::Task(key) => self.wake(key),
+                Notify::Waker(waker) => waker.wake(),
+            }
+        }
+    }
+
+    /// Wakes a task of any machine thread.
+    pub(crate) fn wake(&self, key: TaskKey) {
+        let inbox = self.lock().inbox(key.list);
+        if let Some(inbox) = inbox {
+            inbox.wake(key);
+        }
     }
 
     /// See [`Pool::run`].
@@ -100,7 +129,21 @@ impl Shared {
     /// Goes on until an operation ends, or the machine may rest for a while; false when nothing is
     /// under way.
     pub(crate) fn progress(&self) -> bool {
-        match self.with(Core::progress) {
+        self.rest(self.with(Core::progress))
+    }
+
+    /// The same, and gives who is to be told. `told` is empty.
+    pub(crate) fn progress_telling(&self, told: &mut Vec<Notify>) -> bool {
+        let mut core = self.lock();
+        let progress = core.progress();
+        core.swap_told(told);
+        drop(core);
+        self.rest(progress)
+    }
+
+    /// Lets the machine's thread rest as long as it may.
+    fn rest(&self, progress: Result<Option<Duration>, Stalled>) -> bool {
+        match progress {
             Ok(None) => true,
             Ok(Some(rest)) => {
                 if rest.is_zero() {
@@ -113,14 +156,14 @@ impl Shared {
                 } else if rest < SLEEP_MIN {
                     std::thread::yield_now();
                 } else {
-                    match &self.sleeper {
+                    match &self.0.sleeper {
                         Some(sleeper) => sleeper.sleep(rest),
                         None => std::thread::sleep(rest),
                     }
                 }
                 true
             }
-            Err(_) => false,
+            Err(Stalled) => false,
         }
     }
 }
@@ -167,7 +210,7 @@ impl Pool {
         };
         let core = Core::new(world, Offloads::built_in());
         let shared = Shared::new(core, sleeper);
-        if shared.sleeper.is_some() {
+        if shared.0.sleeper.is_some() {
             shared.tend()?;
         }
         Ok(Pool { shared, url: url.into() })
@@ -288,7 +331,7 @@ impl Pool {
     /// A list of tasks that run together.
     #[must_use]
     pub fn tasks(&self) -> Tasks {
-        Tasks { shared: self.shared.clone(), local: LocalPool::new(), open: Rc::default() }
+        Tasks::new(self.shared.clone())
     }
 }
 
@@ -298,71 +341,12 @@ impl fmt::Debug for Pool {
     }
 }
 
-const STALLED: &str = "the code waits for something that is not of this pool";
+pub(crate) const STALLED: &str = "the code waits for something that is not of this pool";
 
 struct Woken(AtomicBool);
 
 impl Wake for Woken {
     fn wake(self: Arc<Woken>) {
         self.0.store(true, Ordering::Release);
-    }
-}
-
-/// Tasks of one pool: many clients, on as many nodes, in one thread of the machine. The order in
-/// which they go on depends on nothing but the pool.
-pub struct Tasks {
-    shared: Shared,
-    local: LocalPool,
-    /// Tasks that are not done.
-    open: Rc<Cell<usize>>,
-}
-
-impl Tasks {
-    /// Adds a task.
-    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        self.spawner().spawn(task);
-    }
-
-    /// What adds tasks from within tasks.
-    #[must_use]
-    pub fn spawner(&self) -> Spawner {
-        Spawner { local: self.local.spawner(), open: self.open.clone() }
-    }
-
-    /// Runs all tasks until they are done.
-    ///
-    /// # Panics
-    /// As [`Pool::run`].
-    pub fn run(mut self) {
-        loop {
-            self.local.run_until_stalled();
-            if self.open.get() == 0 {
-                return;
-            }
-            assert!(self.shared.progress(), "{STALLED}");
-        }
-    }
-}
-
-/// Adds tasks to their list.
-#[derive(Clone)]
-pub struct Spawner {
-    local: LocalSpawner,
-    open: Rc<Cell<usize>>,
-}
-
-impl Spawner {
-    /// Adds a task.
-    ///
-    /// # Panics
-    /// When the list has gone.
-    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        let open = self.open.clone();
-        open.set(open.get() + 1);
-        let counted = async move {
-            task.await;
-            open.set(open.get() - 1);
-        };
-        self.local.spawn_local(counted).expect("the list of tasks is there");
     }
 }

@@ -13,6 +13,7 @@ use crate::node::ACCESS_BYTES_MAX;
 use crate::pending::{Convert, Pending};
 use crate::pool::Shared;
 use crate::region::Region;
+use crate::tasks::{Current, Notify};
 use crate::world::{Asker, Op, Reply, Segment, Segments};
 
 /// A stream of operations with an order of its own, of a process, on a compute node.
@@ -140,20 +141,20 @@ impl Thread {
     /// Writes `data` from `address` on.
     pub fn write(&self, address: Address, data: &[u8]) -> Pending<()> {
         let bytes = data.len() as u64;
-        let submitted = match length(bytes) {
-            Err(error) => Submitted::Ended(Err(error)),
-            Ok(()) => self.shared.with(|core| {
-                let now = core.idle(self.id);
-                match now.and_then(|asker| core.world.write_now(asker, address, data)) {
-                    Some(written) => Submitted::Ended(written.map(|()| Reply::Done)),
-                    None => {
-                        let segments: Segments = smallvec![Segment { address, bytes }];
-                        core.submit(self.id, Op::Write(segments, data.to_vec()))
-                    }
+        if let Err(error) = length(bytes) {
+            return self.refuse(error, Convert::Plain(drop));
+        }
+        let submit = |core: &mut Core, notify| {
+            let now = core.idle(self.id);
+            match now.and_then(|asker| core.world.write_now(asker, address, data)) {
+                Some(written) => Submitted::Ended(written.map(|()| Reply::Done)),
+                None => {
+                    let segments: Segments = smallvec![Segment { address, bytes }];
+                    core.submit(self.id, Op::Write(segments, data.to_vec()), notify)
                 }
-            }),
+            }
         };
-        Pending::new(self.shared.clone(), submitted, Convert::Plain(drop))
+        self.pending(submit, Convert::Plain(drop))
     }
 
     /// The bytes of several places, one after the other, as one operation. Each place is read or
@@ -241,15 +242,13 @@ impl Thread {
 
     /// Ends when all operations of this thread before have ended.
     pub fn release(&self) -> Pending<()> {
-        let submitted = self.shared.with(|core| core.release(self.id));
-        Pending::new(self.shared.clone(), submitted, Convert::Plain(drop))
+        self.pending(|core, notify| core.release(self.id, notify), Convert::Plain(drop))
     }
 
     /// Ends when all operations of this thread before have ended, and every memory node that its
     /// process has used has done what it was asked before.
     pub fn fence(&self) -> Pending<()> {
-        let submitted = self.shared.with(|core| core.fence(self.id));
-        Pending::new(self.shared.clone(), submitted, Convert::Plain(drop))
+        self.pending(|core, notify| core.fence(self.id, notify), Convert::Plain(drop))
     }
 
     /// Runs the operation `name` at the memory node of `at`: one round trip, whatever it does
@@ -288,11 +287,11 @@ impl Thread {
 
     /// Ends after a while.
     pub fn sleep(&self, time: Ps) -> Pending<()> {
-        let submitted = self.shared.with(|core| {
+        let submit = |core: &mut Core, notify| {
             let until = Ps(core.world.now().0.saturating_add(time.0));
-            core.submit(self.id, Op::Sleep(until))
-        });
-        Pending::new(self.shared.clone(), submitted, Convert::Plain(drop))
+            core.submit(self.id, Op::Sleep(until), notify)
+        };
+        self.pending(submit, Convert::Plain(drop))
     }
 
     pub(crate) fn free(&self, address: Address, bytes: u64) -> Pending<()> {
@@ -312,17 +311,28 @@ impl Thread {
 
     /// An operation that fails at once.
     pub(crate) fn refuse<T>(&self, error: Error, convert: Convert<T>) -> Pending<T> {
-        Pending::new(self.shared.clone(), Submitted::Ended(Err(error)), convert)
+        Pending::new(&self.shared, Submitted::Ended(Err(error)), convert, None)
     }
 
     fn submit<T>(&self, op: Result<Op, Error>, convert: Convert<T>) -> Pending<T> {
         match op {
-            Ok(op) => {
-                let submitted = self.shared.with(|core| core.submit(self.id, op));
-                Pending::new(self.shared.clone(), submitted, convert)
-            }
+            Ok(op) => self.pending(|core, notify| core.submit(self.id, op, notify), convert),
             Err(error) => self.refuse(error, convert),
         }
+    }
+
+    /// What is submitted. The task that is polled now will be told, since it is who awaits it
+    /// mostly: it need not ask first.
+    #[inline]
+    fn pending<T>(
+        &self,
+        submit: impl FnOnce(&mut Core, Option<Notify>) -> Submitted,
+        convert: Convert<T>,
+    ) -> Pending<T> {
+        let task = Current::of(&self.shared);
+        let notify = task.map(|task| Notify::Task(task.key));
+        let submitted = self.shared.with(|core| submit(core, notify));
+        Pending::new(&self.shared, submitted, convert, task.and_then(|task| task.poll))
     }
 }
 

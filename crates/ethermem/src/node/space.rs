@@ -17,10 +17,9 @@ pub(crate) const ACCESS_BYTES_MAX: u64 = 1 << 34;
 
 const WORD_BYTES: u64 = 8;
 
-/// Accesses come to few regions again and again, so the one found last is kept for each part of the
-/// addresses: parts of so many bytes, so many of them.
-const HINT_SHIFT: u32 = 16;
-const HINTS: usize = 256;
+/// Accesses come to few regions again and again, so the one found last is kept for each page, which
+/// is of one region; so many pages share their places.
+const HINTS: usize = 4096;
 
 /// See the module of the same name.
 #[derive(Debug)]
@@ -31,8 +30,8 @@ pub(crate) struct Node {
     regions: Slab<Region>,
     /// Where they are, by their first offset.
     places: BTreeMap<u64, usize>,
-    /// Where the region of an offset may be.
-    hints: [Cell<usize>; HINTS],
+    /// Where the region of a page may be.
+    hints: Box<[Cell<u32>]>,
     /// Where the next region is looked for. Freed addresses are used again as late as can be.
     next: u64,
 }
@@ -70,7 +69,7 @@ impl Node {
             free_bytes: memory_bytes,
             regions: Slab::new(),
             places: BTreeMap::new(),
-            hints: [const { Cell::new(0) }; HINTS],
+            hints: vec![Cell::new(0); HINTS].into(),
             next: PAGE_BYTES,
         }
     }
@@ -219,15 +218,17 @@ impl Node {
     /// The region of an access, and at which of its bytes that begins.
     fn containing(&self, address: Address, bytes: u64) -> Result<(usize, usize), Error> {
         let offset = address.offset();
-        let hint = &self.hints[(offset >> HINT_SHIFT) as usize % HINTS];
+        let hint = &self.hints[(offset / PAGE_BYTES) as usize % HINTS];
         let start_in = |index: usize| self.regions.get(index)?.start_of(offset, bytes);
-        if let Some(start) = start_in(hint.get()) {
-            return Ok((hint.get(), start as usize));
+        let hinted = hint.get() as usize;
+        if let Some(start) = start_in(hinted) {
+            return Ok((hinted, start as usize));
         }
         let below = self.places.range(..=offset).next_back();
         let found = below.and_then(|(_, &index)| Some((index, start_in(index)?)));
         let (index, start) = found.ok_or(Error::Unmapped { address, bytes })?;
-        hint.set(index);
+        // One that is too large for its hint is not found there, and then in the tree.
+        hint.set(index as u32);
         Ok((index, start as usize))
     }
 }

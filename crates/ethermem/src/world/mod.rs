@@ -77,11 +77,9 @@ pub(crate) enum Op {
 impl Op {
     /// What must be ordered with it.
     pub(crate) fn touched(&self) -> Touched {
-        let of =
-            |segment: &Segment, writes| Touched::bytes(segment.address.0, segment.bytes, writes);
-        let all = |segments: &[Segment], writes| Touched {
-            pages: segments.iter().flat_map(|segment| of(segment, writes).pages).collect(),
-            writes,
+        let all = |segments: &[Segment], writes| match segments {
+            [one] => Touched::bytes(one.address.0, one.bytes, writes),
+            parts => Touched::parts(parts.iter().map(|s| (s.address.0, s.bytes)), writes),
         };
         match self {
             Op::Read(segments) => all(segments, false),
@@ -90,7 +88,7 @@ impl Op {
                 Touched::bytes(address.0, 8, true)
             }
             Op::Free(address, bytes) => Touched::bytes(address.0, *bytes, true),
-            Op::Share { region, .. } => of(region, true),
+            Op::Share { region, .. } => all(&[*region], true),
             Op::Alloc { .. } | Op::Fence | Op::Sleep(_) => Touched::default(),
         }
     }

@@ -4,7 +4,7 @@
 mod running;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use ethermem_sim::engine::{Advance, Heard, Live, Violation};
@@ -61,8 +61,8 @@ pub(crate) struct Sim {
     heard: Vec<Heard>,
     /// A lock was found taken: who holds it may be another thread of the machine.
     refused: bool,
-    /// The memory nodes that a process has used.
-    used: BTreeSet<(ProcessId, u16)>,
+    /// Those that a process has used.
+    used: Used,
     draws: SplitMix64,
 }
 
@@ -75,6 +75,33 @@ enum Due {
     Answer(OpId, u16),
     Retry(OpId),
     Wake(OpId),
+}
+
+/// The memory nodes that each process has used, a bit for each: asked with every message.
+#[derive(Default)]
+struct Used(Vec<Vec<u64>>);
+
+impl Used {
+    fn insert(&mut self, process: ProcessId, memory: u16) {
+        let (process, word) = (process.0 as usize, usize::from(memory / 64));
+        if self.0.len() <= process {
+            self.0.resize_with(process + 1, Vec::new);
+        }
+        let words = &mut self.0[process];
+        if words.len() <= word {
+            words.resize(word + 1, 0);
+        }
+        words[word] |= 1 << (memory % 64);
+    }
+
+    /// In their order.
+    fn by(&self, process: ProcessId) -> impl Iterator<Item = u16> {
+        let words = self.0.get(process.0 as usize).into_iter().flatten();
+        words.zip(0_u16..).flat_map(|(&word, at)| {
+            let set = (0..64).filter(move |bit| word >> bit & 1 == 1);
+            set.map(move |bit| at * 64 + bit)
+        })
+    }
 }
 
 impl Sim {
@@ -98,7 +125,7 @@ impl Sim {
             dues: 0,
             heard: Vec::new(),
             refused: false,
-            used: BTreeSet::new(),
+            used: Used::default(),
             draws: SplitMix64::seed_from_u64(config.scenario.run.seed),
         })
     }
@@ -134,12 +161,15 @@ impl Sim {
     fn send_all(&mut self, id: OpId) {
         let running = self.running[id].as_ref().expect("it is open");
         let process = running.asker.process;
-        let (kind, parts, call) = running.messages(self.part_bytes_max, || {
-            let mine = (process, 0)..=(process, u16::MAX);
-            self.used.range(mine).map(|&(_, memory)| memory).collect()
-        });
+        if let Some((kind, part)) = running.message(self.part_bytes_max) {
+            self.used.insert(process, part.memory);
+            self.send(id, kind, part, Phase::Request, part.bytes);
+            return;
+        }
+        let used = || self.used.by(process).collect();
+        let (kind, parts, call) = running.messages(self.part_bytes_max, used);
         for part in parts {
-            self.used.insert((process, part.memory));
+            self.used.insert(process, part.memory);
             let bytes = if call { CALL_BYTES + part.bytes } else { part.bytes };
             self.send(id, kind, part, Phase::Request, bytes);
         }
@@ -168,7 +198,7 @@ impl Sim {
         let running = self.running[id].as_mut().expect("its message was under way");
         running.messages -= 1;
         if lost {
-            running.error.get_or_insert(Error::Lost);
+            running.fail(Error::Lost);
         } else if running.is_call() && phase == Phase::Request {
             let busy = self.memory_access * std::mem::take(&mut running.accesses);
             running.messages += 1;

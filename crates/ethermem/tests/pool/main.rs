@@ -7,6 +7,7 @@ mod errors;
 mod litmus;
 mod network;
 mod offload;
+mod tasks;
 mod time;
 mod urls;
 

@@ -52,26 +52,47 @@ pub(super) struct Running {
     pub(super) asker: Asker,
     work: Work,
     /// Under way now.
-    pub(super) messages: usize,
+    pub(super) messages: u32,
     /// Of its calls at memory nodes, not yet accounted for.
     pub(super) accesses: u64,
     pub(super) tries: u32,
-    /// The first.
-    pub(super) error: Option<Error>,
+    /// The first; rare, so apart.
+    error: Option<Box<Error>>,
 }
 
 enum Work {
-    Read { segments: Segments, bytes: Vec<u8> },
-    Write { segments: Segments, data: Vec<u8> },
-    Modify { address: Address, operation: RmwOperation, before: u64 },
-    Lock { word: Address, holder: u64, before: u64 },
-    Call { call: Call, memory: u16, reply: Reply },
+    /// `bytes` is empty until the first of them are there.
+    Read {
+        segments: Segments,
+        bytes: Vec<u8>,
+    },
+    Write {
+        segments: Segments,
+        data: Vec<u8>,
+    },
+    Modify {
+        address: Address,
+        operation: RmwOperation,
+        before: u64,
+    },
+    Lock {
+        word: Address,
+        holder: u64,
+        before: u64,
+    },
+    Call(Box<Call>),
     Fence,
     Sleep,
 }
 
+struct Call {
+    service: Service,
+    memory: u16,
+    reply: Reply,
+}
+
 /// What the slow path and the offloads of a memory node do.
-enum Call {
+enum Service {
     Alloc { bytes: u64, permissions: Permissions },
     Free(Address),
     Share { address: Address, with: ProcessId, permissions: Permissions },
@@ -89,12 +110,12 @@ impl Running {
         let all_known = |segments: &Segments| {
             segments.iter().try_for_each(|s| known(s.address, s.bytes).map(|_| ()))
         };
-        let call = |call, memory| Work::Call { call, memory, reply: Reply::Done };
+        let call =
+            |service, memory| Work::Call(Box::new(Call { service, memory, reply: Reply::Done }));
         let work = match op {
             Op::Read(segments) => {
                 all_known(&segments)?;
-                let total: u64 = segments.iter().map(|segment| segment.bytes).sum();
-                Work::Read { segments, bytes: vec![0; total as usize] }
+                Work::Read { segments, bytes: Vec::new() }
             }
             Op::Write(segments, data) => {
                 all_known(&segments)?;
@@ -109,15 +130,15 @@ impl Running {
                 Work::Lock { word, holder, before: 0 }
             }
             Op::Alloc { memory, bytes, permissions } => {
-                call(Call::Alloc { bytes, permissions }, memory)
+                call(Service::Alloc { bytes, permissions }, memory)
             }
-            Op::Free(address, bytes) => call(Call::Free(address), known(address, bytes)?),
+            Op::Free(address, bytes) => call(Service::Free(address), known(address, bytes)?),
             Op::Share { region: Segment { address, bytes }, with, permissions } => {
-                call(Call::Share { address, with, permissions }, known(address, bytes)?)
+                call(Service::Share { address, with, permissions }, known(address, bytes)?)
             }
             Op::Offload { memory, name, offload, arguments, .. } => {
                 let offload = offload.expect("the nodes are here");
-                call(Call::Offload { name, offload, arguments }, memory)
+                call(Service::Offload { name, offload, arguments }, memory)
             }
             Op::Fence => Work::Fence,
             Op::Sleep(_) => Work::Sleep,
@@ -127,7 +148,25 @@ impl Running {
 
     /// Whether each of its messages is answered by another.
     pub(super) fn is_call(&self) -> bool {
-        matches!(self.work, Work::Call { .. } | Work::Fence)
+        matches!(self.work, Work::Call(_) | Work::Fence)
+    }
+
+    /// Its message, if that is one and no call, as most are.
+    pub(super) fn message(&self, part_bytes_max: u64) -> Option<(Kind, Part)> {
+        let part =
+            |address: Address, bytes| Part { memory: address.memory(), address, bytes, offset: 0 };
+        let only = |segments: &Segments| match segments[..] {
+            [Segment { address, bytes }] if bytes <= part_bytes_max => Some(part(address, bytes)),
+            _ => None,
+        };
+        match &self.work {
+            Work::Read { segments, .. } => only(segments).map(|part| (Kind::Read, part)),
+            Work::Write { segments, .. } => only(segments).map(|part| (Kind::Write, part)),
+            Work::Modify { address, .. } | Work::Lock { word: address, .. } => {
+                Some((Kind::ReadModifyWrite, part(*address, RMW_BYTES.0)))
+            }
+            Work::Call(_) | Work::Fence | Work::Sleep => None,
+        }
     }
 
     /// Its messages: of which kind, which parts, and whether they are calls. `used` gives the
@@ -141,21 +180,13 @@ impl Running {
         match &self.work {
             Work::Read { segments, .. } => (Kind::Read, split(segments, part_bytes_max), false),
             Work::Write { segments, .. } => (Kind::Write, split(segments, part_bytes_max), false),
-            Work::Modify { address, .. } | Work::Lock { word: address, .. } => {
-                let part = Part {
-                    memory: address.memory(),
-                    address: *address,
-                    bytes: RMW_BYTES.0,
-                    offset: 0,
-                };
-                (Kind::ReadModifyWrite, vec![part], false)
-            }
-            Work::Call { call, memory, .. } => {
-                let bytes = match call {
-                    Call::Offload { arguments, .. } => arguments.len() as u64,
+            Work::Modify { .. } | Work::Lock { .. } => unreachable!("it has one message"),
+            Work::Call(call) => {
+                let bytes = match &call.service {
+                    Service::Offload { arguments, .. } => arguments.len() as u64,
                     _ => 0,
                 };
-                (Kind::Write, vec![Part { bytes, ..to(*memory) }], true)
+                (Kind::Write, vec![Part { bytes, ..to(call.memory) }], true)
             }
             Work::Fence => (Kind::Write, used().into_iter().map(to).collect(), true),
             Work::Sleep => (Kind::Write, Vec::new(), false),
@@ -169,9 +200,17 @@ impl Running {
         let range = part.offset as usize..(part.offset + part.bytes) as usize;
         let mut accesses = 0;
         let done = match &mut self.work {
-            Work::Read { bytes, .. } => node
-                .read(process, part.address, part.bytes)
-                .map(|found| bytes[range].copy_from_slice(found)),
+            Work::Read { segments, bytes } => {
+                node.read(process, part.address, part.bytes).map(|found| {
+                    let total = segments.iter().map(|segment| segment.bytes as usize).sum();
+                    if found.len() == total {
+                        *bytes = found.to_vec();
+                        return;
+                    }
+                    bytes.resize(total, 0);
+                    bytes[range].copy_from_slice(found);
+                })
+            }
             Work::Write { data, .. } => node.write(process, part.address, &data[range]),
             Work::Modify { address, operation, before } => {
                 node.modify(process, *address, *operation).map(|word| *before = word)
@@ -180,23 +219,31 @@ impl Running {
                 let take = RmwOperation::CompareAndSwap { expected: 0, desired: *holder };
                 node.modify(process, *word, take).map(|word| *before = word)
             }
-            Work::Call { call, reply, .. } => {
+            Work::Call(call) => {
                 let done;
-                (done, accesses) = call.run(node, process);
-                done.map(|done| *reply = done)
+                (done, accesses) = call.service.run(node, process);
+                done.map(|done| call.reply = done)
             }
             Work::Fence | Work::Sleep => Ok(()),
         };
         if let Err(error) = done {
-            self.error.get_or_insert(error);
+            self.fail(error);
         }
         accesses
+    }
+
+    /// The first error is what it ends with.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.error.get_or_insert_with(|| Box::new(error));
     }
 
     /// How long the answer of a call is.
     pub(super) fn answer_bytes(&self) -> u64 {
         match &self.work {
-            Work::Call { reply: Reply::Bytes(bytes), .. } => bytes.len() as u64,
+            Work::Call(call) => match &call.reply {
+                Reply::Bytes(bytes) => bytes.len() as u64,
+                _ => 0,
+            },
             _ => 0,
         }
     }
@@ -208,30 +255,30 @@ impl Running {
 
     pub(super) fn outcome(self) -> Outcome {
         if let Some(error) = self.error {
-            return Err(error);
+            return Err(*error);
         }
         Ok(match self.work {
             Work::Read { bytes, .. } => Reply::Bytes(bytes),
             Work::Modify { before, .. } => Reply::Word(before),
-            Work::Call { reply, .. } => reply,
+            Work::Call(call) => call.reply,
             Work::Write { .. } | Work::Lock { .. } | Work::Fence | Work::Sleep => Reply::Done,
         })
     }
 }
 
-impl Call {
+impl Service {
     /// What it gives, and how many accesses of the memory it took beyond its own.
     fn run(&mut self, node: &mut Node, process: ProcessId) -> (Outcome, u64) {
         let done = match self {
-            Call::Alloc { bytes, permissions } => {
+            Service::Alloc { bytes, permissions } => {
                 node.alloc(process, *bytes, *permissions).map(Reply::Address)
             }
-            Call::Free(address) => node.free(process, *address).map(|()| Reply::Done),
-            Call::Share { address, with, permissions } => {
+            Service::Free(address) => node.free(process, *address).map(|()| Reply::Done),
+            Service::Share { address, with, permissions } => {
                 let shared = node.share(process, *address, *with, *permissions);
                 shared.map(|()| Reply::Done)
             }
-            Call::Offload { name, offload, arguments } => {
+            Service::Offload { name, offload, arguments } => {
                 let mut view = NodeView::new(node, process);
                 let mut memory = NodeMemory::new(&mut view);
                 let ended = offload.run(&mut memory, arguments).map(Reply::Bytes);

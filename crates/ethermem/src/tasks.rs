@@ -1,0 +1,317 @@
+//! Tasks of one machine thread, in the order in which they were woken.
+//!
+//! An operation that a task awaits knows its task by number: most of what the pool costs a task
+//! would else be the atomics of wakers. Whatever else a task awaits wakes it by its waker.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Wake, Waker};
+
+use slab::Slab;
+
+use crate::pool::{STALLED, Shared};
+
+/// A task's name in its pool. That of a task that has ended is used again, so one may be woken for
+/// what another awaited, which does no harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaskKey {
+    /// Which of the pool's lists of tasks.
+    pub(crate) list: u32,
+    task: u32,
+}
+
+/// Who is told that an operation ended.
+pub(crate) enum Notify {
+    Task(TaskKey),
+    Waker(Waker),
+}
+
+/// One poll of a task, named for the whole program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PollId {
+    list: u64,
+    poll: u64,
+}
+
+/// What a machine thread polls now.
+#[derive(Clone, Copy)]
+pub(crate) struct Current {
+    pub(crate) key: TaskKey,
+    /// None once operations have ended in it.
+    pub(crate) poll: Option<PollId>,
+    /// Address of its pool's state, which is there as long as the task is polled.
+    pool: usize,
+    /// The two parts of its waker.
+    waker: (usize, usize),
+}
+
+thread_local! {
+    static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
+}
+
+impl Current {
+    /// The task that this machine thread polls, if it is of this pool.
+    #[inline]
+    pub(crate) fn of(pool: &Shared) -> Option<Current> {
+        CURRENT.get().filter(|current| current.pool == pool.address())
+    }
+
+    /// Whether this wakes the task.
+    #[inline]
+    pub(crate) fn is_woken_by(&self, waker: &Waker) -> bool {
+        self.waker == parts(waker)
+    }
+
+    /// Operations have ended: what this poll has seen before is out of date.
+    pub(crate) fn forget_poll() {
+        CURRENT.set(CURRENT.get().map(|current| Current { poll: None, ..current }));
+    }
+}
+
+fn parts(waker: &Waker) -> (usize, usize) {
+    (waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr())
+}
+
+/// Sets what is polled, and back again at its end.
+struct Polling(Option<Current>);
+
+impl Polling {
+    fn begin(current: Current) -> Polling {
+        Polling(CURRENT.replace(Some(current)))
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
+/// Where other machine threads, and wakers, leave the tasks that they wake.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    woken: Mutex<Vec<u32>>,
+    /// Whether it may hold any: looked at far more often than it does.
+    any: AtomicBool,
+}
+
+impl Inbox {
+    pub(crate) fn wake(&self, key: TaskKey) {
+        let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        woken.push(key.task);
+        self.any.store(true, Ordering::Release);
+    }
+
+    fn drain(&self, mut each: impl FnMut(u32)) {
+        if self.any.load(Ordering::Acquire) {
+            let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+            self.any.store(false, Ordering::Release);
+            woken.drain(..).for_each(&mut each);
+        }
+    }
+}
+
+struct TaskWaker {
+    inbox: Arc<Inbox>,
+    key: TaskKey,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<TaskWaker>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<TaskWaker>) {
+        self.inbox.wake(self.key);
+    }
+}
+
+type Code = Pin<Box<dyn Future<Output = ()>>>;
+
+struct Task {
+    /// With its waker; none while it is polled.
+    code: Option<(Code, Waker)>,
+    is_ready: bool,
+}
+
+struct List {
+    shared: Shared,
+    /// Its name in the pool, and in the program.
+    index: u32,
+    name: u64,
+    inbox: Arc<Inbox>,
+    tasks: RefCell<Slab<Task>>,
+    ready: RefCell<VecDeque<u32>>,
+    polls: Cell<u64>,
+}
+
+/// The next list's name.
+static LISTS: AtomicU64 = AtomicU64::new(0);
+
+impl List {
+    fn new(shared: Shared) -> List {
+        let inbox = Arc::new(Inbox::default());
+        let index = shared.with(|core| core.new_list(inbox.clone()));
+        List {
+            shared,
+            index,
+            name: LISTS.fetch_add(1, Ordering::Relaxed),
+            inbox,
+            tasks: RefCell::default(),
+            ready: RefCell::default(),
+            polls: Cell::new(0),
+        }
+    }
+
+    fn spawn(&self, code: Code) {
+        // Whoever was woken before it goes before it.
+        self.take_in();
+        let mut tasks = self.tasks.borrow_mut();
+        let entry = tasks.vacant_entry();
+        let task = u32::try_from(entry.key()).expect("fewer than 2^32 tasks");
+        let key = TaskKey { list: self.index, task };
+        let waker = Waker::from(Arc::new(TaskWaker { inbox: self.inbox.clone(), key }));
+        entry.insert(Task { code: Some((code, waker)), is_ready: true });
+        self.ready.borrow_mut().push_back(task);
+    }
+
+    /// A task is to be polled, once, however often it is woken before.
+    fn wake(&self, task: u32) {
+        if let Some(found) = self.tasks.borrow_mut().get_mut(task as usize)
+            && !std::mem::replace(&mut found.is_ready, true)
+        {
+            self.ready.borrow_mut().push_back(task);
+        }
+    }
+
+    fn wake_all(&self) {
+        let all: Vec<u32> = self.tasks.borrow().iter().map(|(task, _)| task as u32).collect();
+        all.into_iter().for_each(|task| self.wake(task));
+    }
+
+    fn take_in(&self) {
+        self.inbox.drain(|task| self.wake(task));
+    }
+
+    /// Polls all that can go on, and what they wake.
+    fn run_ready(&self) {
+        self.take_in();
+        while let Some(task) = self.next_ready() {
+            self.poll(task);
+            self.take_in();
+        }
+    }
+
+    fn next_ready(&self) -> Option<u32> {
+        self.ready.borrow_mut().pop_front()
+    }
+
+    fn poll(&self, task: u32) {
+        // One that was woken in its last poll has gone, and another may have its name.
+        let code = self.tasks.borrow_mut().get_mut(task as usize).and_then(|found| {
+            found.is_ready = false;
+            found.code.take()
+        });
+        let Some((mut code, waker)) = code else { return };
+        self.polls.set(self.polls.get() + 1);
+        let polling = Polling::begin(Current {
+            key: TaskKey { list: self.index, task },
+            poll: Some(PollId { list: self.name, poll: self.polls.get() }),
+            pool: self.shared.address(),
+            waker: parts(&waker),
+        });
+        let is_done = code.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+        drop(polling);
+        if is_done {
+            // What it holds may use the list.
+            drop(code);
+            self.tasks.borrow_mut().remove(task as usize);
+        } else {
+            self.tasks.borrow_mut()[task as usize].code = Some((code, waker));
+        }
+    }
+
+    /// Runs all until they are done.
+    fn run(&self) {
+        let (mut told, mut is_stalled) = (Vec::new(), false);
+        loop {
+            self.run_ready();
+            if self.tasks.borrow().is_empty() {
+                return;
+            }
+            if self.shared.progress_telling(&mut told) {
+                is_stalled = false;
+            } else if !is_stalled {
+                // Another machine thread may have ended the last operation, and not yet said so.
+                is_stalled = true;
+                self.wake_all();
+            } else {
+                panic!("{STALLED}");
+            }
+            for notify in told.drain(..) {
+                match notify {
+                    Notify::Task(key) if key.list == self.index => self.wake(key.task),
+                    Notify::Task(key) => self.shared.wake(key),
+                    Notify::Waker(waker) => {
+                        waker.wake();
+                        self.take_in();
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        self.shared.with(|core| core.end_list(self.index));
+    }
+}
+
+/// Tasks of one pool: many clients, on as many nodes, in one thread of the machine. The order in
+/// which they go on depends on nothing but the pool.
+pub struct Tasks(Rc<List>);
+
+impl Tasks {
+    pub(crate) fn new(shared: Shared) -> Tasks {
+        Tasks(Rc::new(List::new(shared)))
+    }
+
+    /// Adds a task.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.0.spawn(Box::pin(task));
+    }
+
+    /// What adds tasks from within tasks.
+    #[must_use]
+    pub fn spawner(&self) -> Spawner {
+        Spawner(Rc::downgrade(&self.0))
+    }
+
+    /// Runs all tasks until they are done.
+    ///
+    /// # Panics
+    /// As [`crate::Pool::run`].
+    pub fn run(self) {
+        self.0.run();
+    }
+}
+
+/// Adds tasks to their list.
+#[derive(Clone)]
+pub struct Spawner(Weak<List>);
+
+impl Spawner {
+    /// Adds a task.
+    ///
+    /// # Panics
+    /// When the list has gone.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.0.upgrade().expect("the list of tasks is there").spawn(Box::pin(task));
+    }
+}
