@@ -14,4 +14,5 @@ mod report;
 mod same_bytes;
 mod support;
 mod sweep;
+mod udp;
 mod workload;

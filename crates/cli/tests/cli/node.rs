@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use crate::support::{call, command};
 
 /// A node that ends with the test.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     address: String,
     /// Of a node that is started by a file, which must ask for them.
@@ -25,11 +25,11 @@ struct Running {
 }
 
 impl Running {
-    fn start(arguments: &[&str]) -> Running {
+    pub(crate) fn start(arguments: &[&str]) -> Running {
         Running::start_with(&[&["--listen", "127.0.0.1:0", "--insecure"], arguments].concat())
     }
 
-    fn start_with(arguments: &[&str]) -> Running {
+    pub(crate) fn start_with(arguments: &[&str]) -> Running {
         let mut command = command(Path::new("."), &[&["node"], arguments].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -41,6 +41,16 @@ impl Running {
             line.strip_prefix("metrics on ").expect(&line).to_owned()
         });
         Running { child, address, metrics }
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Ends it without a word.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Asks it what it is.
