@@ -92,10 +92,7 @@ impl Core {
 
     /// Does what is due whether or not anybody waits.
     pub(crate) fn tend(&mut self) {
-        if self.world.tend() {
-            // What ends is kept for who asked.
-            let _ = self.progress();
-        }
+        self.world.tend();
     }
 
     pub(crate) fn new_thread(&mut self, asker: Asker) -> ThreadId {

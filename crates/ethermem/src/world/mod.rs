@@ -166,10 +166,9 @@ pub(crate) trait World: Send {
         true
     }
 
-    /// Does what is due whether or not anybody waits. Whether something is under way.
-    fn tend(&mut self) -> bool {
-        false
-    }
+    /// Does what is due whether or not anybody waits. It ends no operation: who waits for one
+    /// would find nothing under way before he is told.
+    fn tend(&mut self) {}
 
     /// Begins an operation. `Some` when it ended at once, and its name stays free.
     fn begin(&mut self, id: OpId, asker: Asker, op: Op) -> Option<Outcome>;

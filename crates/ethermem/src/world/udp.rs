@@ -472,7 +472,7 @@ impl World for Udp {
 
     /// Processes live as long as their client is heard of, and what was lost is asked for again,
     /// whether or not anybody waits.
-    fn tend(&mut self) -> bool {
+    fn tend(&mut self) {
         if let Some(lease) = self.lease
             && self.beat.elapsed() >= lease / BEATS_IN_LEASE
         {
@@ -483,7 +483,7 @@ impl World for Udp {
             }
             self.send();
         }
-        !self.asked.is_empty() || self.driver.rest().is_some()
+        self.turn();
     }
 
     fn close(&mut self) -> Result<(), Error> {
