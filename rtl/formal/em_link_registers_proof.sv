@@ -1,5 +1,6 @@
 /// A 64-bit counter is read as it was when its low word was read: two reads, each of both words,
-/// differ by what was counted between them, whatever else is accessed and wherever the count stands.
+/// differ by what was counted between them, whatever else is accessed and wherever the count
+/// stands.
 ///
 /// There is no reset: the counter begins anywhere, also one below a carry into its high word.
 module em_link_registers_proof

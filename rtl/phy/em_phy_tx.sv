@@ -2,7 +2,8 @@
 /// join those of Ethernet frames. docs/internals/edm-phy.md has the rules.
 ///
 /// Two cycles from `memory_i` to the line: the register behind the multiplexer and the one behind
-/// the scrambler; one with `FewStages`. A slot is a cycle with `slot_i`; without it nothing moves, on either side.
+/// the scrambler; one with `FewStages`. A slot is a cycle with `slot_i`; without it nothing moves,
+/// on either side.
 module em_phy_tx
   import em_pkg::*;
   import em_link_pkg::*;

@@ -153,7 +153,8 @@ pub const KEYS: [Key; 12] = [
         "insecure",
         "boolean",
         "`false`",
-        "neither authenticates nor encrypts; loopback addresses alone are allowed then, and no `[[tenant]]`",
+        "neither authenticates nor encrypts; loopback addresses alone are allowed then, and no \
+         `[[tenant]]`",
     ),
     key(
         "lease_s",
@@ -184,7 +185,8 @@ pub const KEYS: [Key; 12] = [
         "metrics_listen",
         "address and TCP port",
         "no metrics",
-        "answers `/metrics` for Prometheus and `/status` for `ethermem node status`; in clear, to whoever asks",
+        "answers `/metrics` for Prometheus and `/status` for `ethermem node status`; in clear, to \
+         whoever asks",
     ),
     key(
         "log_format",

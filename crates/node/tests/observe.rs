@@ -87,6 +87,20 @@ fn status_when(observer: &Observer, enough: impl Fn(&Status) -> bool) -> Status 
     }
 }
 
+/// What the test below makes of a node's metrics.
+fn assert_metrics(metrics: &str) {
+    for line in [
+        "ethermem_node_dropped_total{reason=\"malformed\"} 1\n",
+        "ethermem_node_operations_total{tenant=\"everybody\",operation=\"allocate\"} 1\n",
+        "ethermem_node_tenant_memory_bytes{tenant=\"everybody\"} 65536.0\n",
+        "ethermem_node_page_faults_total 1\n",
+        "# TYPE ethermem_node_serving_seconds histogram\n",
+        "# EOF\n",
+    ] {
+        assert!(metrics.contains(line), "{line}in\n{metrics}");
+    }
+}
+
 #[test]
 fn a_node_tells_what_it_did_and_ends_in_order() {
     let mut started = ethermem_node::start(&NodeOptions::in_clear(Bytes(1 << 20))).unwrap();
@@ -123,17 +137,7 @@ fn a_node_tells_what_it_did_and_ends_in_order() {
     assert!(tenant.operations["read"] >= 40 && tenant.read_bytes >= 4000, "{tenant:?}");
     assert_eq!((tenant.operations["allocate"], tenant.operations["create_process"]), (1, 1));
     assert!(status.serving_ns_p50_max.is_some() || status.serving_ns_p99_max.is_none());
-    let metrics = get(&observer, "/metrics");
-    for line in [
-        "ethermem_node_dropped_total{reason=\"malformed\"} 1\n",
-        "ethermem_node_operations_total{tenant=\"everybody\",operation=\"allocate\"} 1\n",
-        "ethermem_node_tenant_memory_bytes{tenant=\"everybody\"} 65536.0\n",
-        "ethermem_node_page_faults_total 1\n",
-        "# TYPE ethermem_node_serving_seconds histogram\n",
-        "# EOF\n",
-    ] {
-        assert!(metrics.contains(line), "{line}in\n{metrics}");
-    }
+    assert_metrics(&get(&observer, "/metrics"));
     let url = format!("http://{}/else", observer.address().unwrap());
     assert!(matches!(ureq::get(&url).call(), Err(ureq::Error::StatusCode(404))));
     // No new process, and what is there goes on until it ends.

@@ -146,7 +146,8 @@ fn every_wrong_value_is_one_line() {
         (
             vec!["micro", "--pool", "sim:edn"],
             "pool sim:edn: fabric `edn`: allowed are edm, raw-ethernet, ird, edm-artifact, \
-             fastpass, cxl, clio, dctcp, pfabric, homa, ndp, pfc, phost, roce, tcp, output-queued, ideal",
+             fastpass, cxl, clio, dctcp, pfabric, homa, ndp, pfc, phost, roce, tcp, \
+             output-queued, ideal",
         ),
         (
             vec!["ycsb", "--pool", "local:?memory_bytes=4096"],

@@ -36,8 +36,8 @@ pub(crate) fn program() -> Option<PathBuf> {
     std::env::var_os(PROGRAM).map(PathBuf::from)
 }
 
-/// Runs `messages`, their sizes rounded up to packets, on its leaf and spine at 40 Gb/s, its switches
-/// storing what they forward, as ours do.
+/// Runs `messages`, their sizes rounded up to packets, on its leaf and spine at 40 Gb/s, its
+/// switches storing what they forward, as ours do.
 pub(crate) fn run(program: &Path, protocol: Protocol, messages: &[Message]) -> Ran {
     let folder = tempfile::tempdir().expect("a folder for its input");
     let (flows, config) = (folder.path().join("flows.txt"), folder.path().join("config.txt"));

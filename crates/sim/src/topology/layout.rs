@@ -67,8 +67,8 @@ pub enum PortKind {
     SpineDown,
 }
 
-/// Where packets go that come through a port: to a node of `rack`, or to `base` and what their spine
-/// and their destination's rack add.
+/// Where packets go that come through a port: to a node of `rack`, or to `base` and what their
+/// spine and their destination's rack add.
 ///
 /// One formula for every kind of port, because nobody can foretell which comes next: a branch on
 /// it is mispredicted almost once a hop.

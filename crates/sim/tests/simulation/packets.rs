@@ -156,8 +156,8 @@ const WEB_SEARCH: [(f64, f64); 11] = [
 
 /// How many flows are run.
 const WEB_SEARCH_FLOWS: u32 = 1_000;
-/// What YAPS makes of their mean slowdown, its switches storing what they forward (`cut_through: 0`)
-/// and cutting it through, as its scripts have it.
+/// What YAPS makes of their mean slowdown, its switches storing what they forward
+/// (`cut_through: 0`) and cutting it through, as its scripts have it.
 const YAPS_PFABRIC: [f64; 2] = [1.188, 1.160];
 const YAPS_PHOST: [f64; 2] = [2.149, 1.566];
 const YAPS_FASTPASS: f64 = 1.552;
@@ -238,8 +238,8 @@ fn fastpass_slows_web_search_down_as_the_simulator_of_its_rivals_says() {
 
 #[test]
 fn phost_slows_web_search_down_as_its_simulator_says() {
-    // Of a round trip of 7.0 packets here and 6.4 there, where packets leave for faster links before
-    // they have come, 9 tokens are what 8 are there.
+    // Of a round trip of 7.0 packets here and 6.4 there, where packets leave for faster links
+    // before they have come, 9 tokens are what 8 are there.
     let tokens = [8, 9];
     for ((switching, yaps), tokens) in [STORED, CUT_THROUGH].into_iter().zip(YAPS_PHOST).zip(tokens)
     {
@@ -272,8 +272,8 @@ fn a_cut_through_switch_sends_on_what_is_still_coming() {
     // The switch has the least frame's blocks of it; 640 ps each.
     let behind = tail - u64::from(Frame::LEAST.tail);
     assert_eq!(stored[0] - cut[0], Ps(640 * behind));
-    // Towards a spine, on a link four times as fast, it ends there as it comes to its end here. From
-    // there on its head is all that is waited for.
+    // Towards a spine, on a link four times as fast, it ends there as it comes to its end here.
+    // From there on its head is all that is waited for.
     assert_eq!(stored[1] - cut[1], Ps(160 * tail + 2 * 160 * behind));
     // The least frame is whole when it is decided on.
     assert_eq!(time(STORED, 1), time(CUT_THROUGH, 1));

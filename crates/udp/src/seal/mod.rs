@@ -1,8 +1,8 @@
 //! Encryption of datagrams, for both ends: who has a tenant's key is the tenant.
 //!
-//! Every datagram is AES-256-GCM under a key that HKDF derives from the tenant's key, the sender and
-//! the direction, so a receiver finds the key without a state for it. `docs/internals/clio-security.md`
-//! has the threat model and why each part is there.
+//! Every datagram is AES-256-GCM under a key that HKDF derives from the tenant's key, the sender
+//! and the direction, so a receiver finds the key without a state for it.
+//! `docs/internals/clio-security.md` has the threat model and why each part is there.
 
 mod client;
 mod key_file;

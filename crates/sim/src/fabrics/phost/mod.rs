@@ -144,8 +144,8 @@ impl Transport for Hosts {
         let packet_time = path.packet_time;
         let packets = |count: f64| Ps((packet_time.0 as f64 * count) as u64);
         let unused = own.tokens_unused_max.unwrap_or(path.packets.max(own.free_packets));
-        // The first data comes a round trip after its token. With fewer tokens out by then it goes by
-        // bursts, and no step of it is like the next.
+        // The first data comes a round trip after its token. With fewer tokens out by then it goes
+        // by bursts, and no step of it is like the next.
         let steady = if unused < path.packets { u32::MAX } else { own.free_packets };
         let payload = path.data.0 / u64::from(path.packets);
         Hosts {

@@ -187,7 +187,8 @@ fn unknown_keys_are_refused_with_those_allowed() {
              propagation_ns, transceiver_ns, memory_access_ns, pcs_clock_ns, [fabric.edm], \
              [fabric.edm_artifact], [fabric.ird], [fabric.cxl], [fabric.fastpass], topology, \
              [fabric.leaf_spine], [fabric.packet], [fabric.clio], [fabric.dctcp], [fabric.homa], \
-             [fabric.ndp], [fabric.pfabric], [fabric.pfc], [fabric.phost], [fabric.roce], [fabric.tcp]",
+             [fabric.ndp], [fabric.pfabric], [fabric.pfc], [fabric.phost], [fabric.roce], \
+             [fabric.tcp]",
         ),
         (
             "[fabric.clio]\nretry_min_us = 20\nretry_max_us = 10\n",

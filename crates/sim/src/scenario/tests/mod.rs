@@ -231,19 +231,6 @@ const EVERY_KEY: &str = r#"
 
 /// What `EVERY_KEY` says of packets.
 fn packets_of_every_key() -> PacketConfig {
-    let dctcp = DctcpConfig {
-        header: Bytes(52),
-        buffer: Bytes(36_864),
-        ecn_threshold: Bytes(30_000),
-        gain: 0.25,
-        alpha_initial: 0.0,
-        window_packets_min: 2,
-        reno: RenoConfig {
-            window_packets_initial: 3,
-            timeout_min: Ps::from_ns(10_000_000),
-            duplicates: 4,
-        },
-    };
     PacketConfig {
         mtu: Bytes(9_000),
         memory_header: Bytes(8),
@@ -251,7 +238,7 @@ fn packets_of_every_key() -> PacketConfig {
         switching: Switching::CutThrough,
         stack: Some(Ps(0)),
         clio: clio_of_every_key(),
-        dctcp,
+        dctcp: dctcp_of_every_key(),
         ndp: NdpConfig {
             header: Bytes(48),
             queue_packets: 6,
@@ -299,6 +286,23 @@ fn packets_of_every_key() -> PacketConfig {
         homa: homa_of_every_key(),
         phost: phost_of_every_key(),
         roce: roce_of_every_key(),
+    }
+}
+
+/// What it says of `dctcp`.
+fn dctcp_of_every_key() -> DctcpConfig {
+    DctcpConfig {
+        header: Bytes(52),
+        buffer: Bytes(36_864),
+        ecn_threshold: Bytes(30_000),
+        gain: 0.25,
+        alpha_initial: 0.0,
+        window_packets_min: 2,
+        reno: RenoConfig {
+            window_packets_initial: 3,
+            timeout_min: Ps::from_ns(10_000_000),
+            duplicates: 4,
+        },
     }
 }
 
