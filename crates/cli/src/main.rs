@@ -7,6 +7,7 @@
 
 mod bench;
 mod compare;
+mod doctor;
 mod fabrics;
 mod failure;
 mod folder;
@@ -59,6 +60,8 @@ enum Command {
     Workload(workload::Command),
     /// Serve this machine's memory to others
     Node(node::Arguments),
+    /// Say what in this machine costs a memory node or its clients latency
+    Doctor(doctor::Arguments),
     /// Make a key for a tenant of a memory node
     Keygen(keygen::Arguments),
     /// Run the hardware itself, compiled to a program
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Workload(command) => workload::run(&command),
         Command::Node(arguments) => node::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Rtl(command) => rtl::run(&command),
         Command::Fabrics(arguments) => fabrics::run(&arguments),

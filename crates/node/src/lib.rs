@@ -2,6 +2,7 @@
 //! node of `clio` behind a socket of `udp`. It parses no command line and prints nothing.
 
 mod backing;
+pub mod doctor;
 mod metrics;
 mod observe;
 mod settings;

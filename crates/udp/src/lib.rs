@@ -10,4 +10,4 @@ mod socket;
 pub use client::{ClientOptions, ConnectError, Driver, Sleeper};
 pub use server::{Protect, Server};
 pub use snapshot::{Latencies, Published, ServerCounters, Snapshot};
-pub use socket::DATAGRAM_BYTES_MAX;
+pub use socket::{DATAGRAM_BYTES_MAX, SOCKET_BUFFER_BYTES};

@@ -11,19 +11,19 @@ use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, SndBuf, SndBufForce};
 
 /// Longest UDP datagram.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
-/// Room for the datagrams of a few hundred clients' windows.
-const BUFFER_BYTES: usize = 8 << 20;
+/// Asked of the system for a socket, each way: room for a few hundred clients' windows.
+pub const SOCKET_BUFFER_BYTES: usize = 8 << 20;
 
 /// Binds a socket whose calls do not wait.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
     // Beyond the machine's limit where that is allowed, else up to it.
-    if setsockopt(&socket, RcvBufForce, &BUFFER_BYTES).is_err() {
-        setsockopt(&socket, RcvBuf, &BUFFER_BYTES)?;
+    if setsockopt(&socket, RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
+        setsockopt(&socket, RcvBuf, &SOCKET_BUFFER_BYTES)?;
     }
-    if setsockopt(&socket, SndBufForce, &BUFFER_BYTES).is_err() {
-        setsockopt(&socket, SndBuf, &BUFFER_BYTES)?;
+    if setsockopt(&socket, SndBufForce, &SOCKET_BUFFER_BYTES).is_err() {
+        setsockopt(&socket, SndBuf, &SOCKET_BUFFER_BYTES)?;
     }
     Ok(socket)
 }

@@ -33,6 +33,7 @@ fn every_flag_is_in_the_reference_and_every_flag_there_exists() {
         &["fabrics"],
         &["kv"],
         &["node", "node status"],
+        &["doctor"],
         &["keygen"],
         &["rtl ycsb"],
         &["report"],

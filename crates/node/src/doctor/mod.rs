@@ -1,0 +1,101 @@
+//! What in a machine costs a memory node or its clients latency, and how to change it.
+//!
+//! Everything is read from `/proc` and `/sys`, below a root that tests can choose. What cannot be
+//! read is said to be unknown: nothing is guessed.
+
+mod checks;
+mod files;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use files::Files;
+
+/// What is to be thought of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It costs nothing.
+    Fine,
+    /// It costs what is said.
+    Costs,
+    /// The machine does not say.
+    Unknown,
+}
+
+impl Verdict {
+    /// The name in tables and JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Fine => "fine",
+            Verdict::Costs => "costs",
+            Verdict::Unknown => "unknown",
+        }
+    }
+}
+
+/// One property of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was looked at.
+    pub name: String,
+    /// What is to be thought of it.
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// What it costs, in words; empty where it is fine.
+    pub cost: String,
+    /// How to change it; empty where there is nothing to do.
+    pub remedy: String,
+}
+
+impl Finding {
+    fn fine(name: &str, found: impl Into<String>) -> Finding {
+        let none = String::new;
+        Finding {
+            name: name.to_owned(),
+            verdict: Verdict::Fine,
+            found: found.into(),
+            cost: none(),
+            remedy: none(),
+        }
+    }
+
+    fn costs(name: &str, found: impl Into<String>, cost: &str, remedy: &str) -> Finding {
+        Finding {
+            verdict: Verdict::Costs,
+            cost: cost.to_owned(),
+            remedy: remedy.to_owned(),
+            ..Finding::fine(name, found)
+        }
+    }
+
+    fn unknown(name: &str, why: &str) -> Finding {
+        Finding { verdict: Verdict::Unknown, ..Finding::fine(name, why) }
+    }
+}
+
+/// Looks at the machine whose `/proc` and `/sys` are below `root`.
+#[must_use]
+pub fn examine(root: &Path) -> Vec<Finding> {
+    let files = Files::new(root);
+    let checks: [fn(&Files) -> Finding; 12] = [
+        checks::cores,
+        checks::load,
+        checks::governor,
+        checks::idle_states,
+        checks::isolation,
+        checks::virtualisation,
+        checks::clock,
+        checks::numa,
+        checks::huge_pages,
+        checks::socket_buffers,
+        checks::busy_poll,
+        checks::privileges,
+    ];
+    let mut findings: Vec<Finding> = checks.iter().map(|check| check(&files)).collect();
+    findings.extend(checks::interfaces(&files));
+    findings
+}
