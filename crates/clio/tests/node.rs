@@ -231,6 +231,22 @@ fn a_dead_clients_locks_and_memory_are_reclaimed_after_its_lease() {
 }
 
 #[test]
+fn a_sweep_finds_every_dead_process_wherever_its_place_is() {
+    let mut node =
+        node_of(NodeConfig { processes_max: 1000, recent_requests: 1 << 13, ..config(8) });
+    for sender in 0..1000 {
+        Client::with_process(&mut node, 0, 100 + sender, 1);
+    }
+    assert!(!node.sweep(Ns(LEASE)), "all live");
+    for left in (0..1000).rev() {
+        assert!(node.sweep(Ns(1 + LEASE)));
+        assert_eq!(node.processes(), left);
+    }
+    assert!(!node.sweep(Ns(1 + LEASE)));
+    assert_eq!(node.counters().lapsed, 1000);
+}
+
+#[test]
 fn quotas_bound_memory_processes_and_rate() {
     let quota = Quota { memory_bytes: 3 * PAGE, processes: 1, requests_per_s: 1000 };
     let changed = NodeConfig { tenants: vec![(TenantId(1), quota)], ..config(8) };

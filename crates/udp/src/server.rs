@@ -167,7 +167,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
                 quiet_since = Instant::now();
             }
             state.quiet = quiet_since.elapsed();
-            if state.quiet >= poll_for {
+            if state.quiet >= poll_for && !self.node.sweep(now) {
                 self.counters.sleeps += 1;
                 socket::wait(&self.socket, SLEEP_MAX);
             }

@@ -449,12 +449,22 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// whether there is more to do at once.
     pub fn tend(&mut self, now: Ns, budget_bytes: u64) -> bool {
         self.memory.refill(budget_bytes);
-        let lapsed = self.processes.lapsed(now, SWEEP_PLACES);
+        self.end_lapsed(now, SWEEP_PLACES) || self.memory.map().wants_refill()
+    }
+
+    /// Looks at all processes, and ends one whose lease is over; whether there was one. To be called
+    /// before a sleep, after which the few that [`Node::tend`] looks at are few in a second.
+    pub fn sweep(&mut self, now: Ns) -> bool {
+        self.end_lapsed(now, usize::MAX)
+    }
+
+    fn end_lapsed(&mut self, now: Ns, places: usize) -> bool {
+        let lapsed = self.processes.lapsed(now, places);
         if let Some(space) = lapsed {
             self.counters.lapsed += 1;
             self.end_process(space);
         }
-        lapsed.is_some() || self.memory.map().wants_refill()
+        lapsed.is_some()
     }
 }
 
