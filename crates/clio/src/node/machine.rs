@@ -452,8 +452,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         self.end_lapsed(now, SWEEP_PLACES) || self.memory.map().wants_refill()
     }
 
-    /// Looks at all processes, and ends one whose lease is over; whether there was one. To be called
-    /// before a sleep, after which the few that [`Node::tend`] looks at are few in a second.
+    /// Looks at all processes, and ends one whose lease is over; whether there was one. To be
+    /// called before a sleep: who sleeps calls [`Node::tend`], which looks at a few, too seldom.
     pub fn sweep(&mut self, now: Ns) -> bool {
         self.end_lapsed(now, usize::MAX)
     }
