@@ -125,7 +125,8 @@ fn a_message_alone_is_not_slowed_by_its_distance() {
 
 #[test]
 fn every_transport_ends_its_messages_over_cut_through_switches() {
-    for fabric in ["raw-ethernet", "dctcp", "pfabric", "homa", "ndp", "pfc", "phost", "roce", "tcp"]
+    for fabric in
+        ["raw-ethernet", "clio", "dctcp", "pfabric", "homa", "ndp", "pfc", "phost", "roce", "tcp"]
     {
         let scenario = scenario(
             "[fabric]\nnodes = 32\ntopology = \"leaf-spine\"\n[fabric.leaf_spine]\n\
