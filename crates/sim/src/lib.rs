@@ -5,7 +5,6 @@ pub mod compare;
 mod config;
 pub mod engine;
 pub mod fabrics;
-mod file;
 mod message;
 pub mod metrics;
 pub mod output;

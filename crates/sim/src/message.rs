@@ -1,5 +1,6 @@
 //! One remote memory access, as a workload asks for it.
 
+use ethermem_files::InputError;
 use ethermem_units::{Bytes, Ps};
 
 /// A port of the switch, and the node behind it: 0 to `nodes - 1`.
@@ -91,3 +92,9 @@ impl std::fmt::Display for SourceError {
 }
 
 impl std::error::Error for SourceError {}
+
+impl From<InputError> for SourceError {
+    fn from(error: InputError) -> SourceError {
+        SourceError(error.to_string())
+    }
+}

@@ -12,7 +12,7 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, Type};
 
 use crate::Message;
-use crate::file::{AtomicFile, OutputError, reason, write_column};
+use ethermem_files::{AtomicFile, OutputError, reason, write_column};
 
 /// Rows kept in memory before they are encoded: 16 MB.
 const ROW_GROUP_ROWS: usize = 1 << 18;

@@ -11,7 +11,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
 use super::{Estimate, METRICS, Point, Record, Summary, Sweep};
-use crate::file::{AtomicFile, OutputError, reason, write_column};
+use ethermem_files::{AtomicFile, OutputError, reason, write_column};
 
 /// Writes a row a point, in the order of the points: the varied keys, fabric, seed, the point's
 /// identity, every metric, and behind each its mean over the point's seeds and half the width of

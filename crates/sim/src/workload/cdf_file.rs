@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use super::error::{InputError, found};
 use super::lines::{Lines, exact_fields, fields};
 use super::sizes::SizeDistribution;
+use super::{InputError, found};
 
 macro_rules! built_in {
     ($($name:literal),*) => {

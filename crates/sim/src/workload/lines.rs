@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
-use super::error::{InputError, found};
+use super::{InputError, found};
 
 /// Longest line: a file without line ends is refused here, not read into memory.
 const LINE_BYTES_MAX: usize = 4096;

@@ -1,7 +1,6 @@
 //! Where messages come from: synthetic arrivals and traces, one interface, nothing held in memory.
 
 mod cdf_file;
-mod error;
 mod lines;
 mod pattern;
 mod poisson;
@@ -9,12 +8,12 @@ mod sizes;
 mod summary;
 mod trace;
 
+pub use ethermem_files::InputError;
+pub(crate) use ethermem_files::found;
 use ethermem_units::{BitsPerSecond, Bytes};
 
 use crate::message::{Kind, MessageSource, SourceError};
 pub use cdf_file::{built_in, built_in_names, read_size_cdf};
-pub use error::InputError;
-pub(crate) use error::found;
 pub use pattern::Pattern;
 pub(crate) use pattern::unit;
 pub use poisson::{LinkBlocks, Offered, Poisson, PoissonConfig};

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ethermem_files::ParquetInput;
 use ethermem_units::Ps;
 
 use super::TraceFormat;
@@ -22,7 +23,8 @@ pub fn check_trace(bytes: &[u8], format: TraceFormat) -> u64 {
     match format {
         TraceFormat::Parquet => {
             let bytes = bytes::Bytes::copy_from_slice(bytes);
-            check_opened(ParquetTrace::new(bytes, file, NODES))
+            let opened = ParquetInput::new(bytes, file);
+            check_opened(opened.and_then(|input| ParquetTrace::of(input, NODES)))
         }
         TraceFormat::Csv | TraceFormat::EdmArtifact => {
             check_opened(TextTrace::new(bytes, file, format, NODES))

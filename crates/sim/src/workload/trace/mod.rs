@@ -1,7 +1,6 @@
 //! Recorded messages: what a row says, and the formats it is written in.
 
 mod check;
-mod contain;
 mod parquet;
 mod row;
 mod text;

@@ -12,9 +12,9 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
 use super::{EDM_ARTIFACT_SLOT, TraceFormat};
-use crate::file::{AtomicFile, OutputError, reason, write_column};
 use crate::message::{Kind, Message, MessageSource, SourceError};
 use crate::workload::InputError;
+use ethermem_files::{AtomicFile, OutputError, reason, write_column};
 
 /// Bytes of a read's request in the EDM artifact's format: one block.
 const EDM_ARTIFACT_REQUEST_BYTES: u64 = 8;

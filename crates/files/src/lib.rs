@@ -1,12 +1,22 @@
-//! Files that a run or a generator writes: whole under their name, or not there at all.
+//! Files in and out, the same way everywhere: an output is there whole or not at all, and an input
+//! that cannot be used is one line that says what, where and what is allowed.
+//!
+//! What this crate does not do: say what is in a file. Formats belong to who reads them.
 
 mod atomic;
 mod columns;
+mod contain;
+mod error;
+mod input;
+mod rows;
 
 use std::path::{Path, PathBuf};
 
 pub use atomic::AtomicFile;
-pub(crate) use columns::{reason, write_column};
+pub use columns::{reason, write_column};
+pub use error::{InputError, found};
+pub use input::{INTEGERS, ParquetInput};
+pub use rows::{BatchError, RowReader, Rows, read_integers, read_values, same_length, unsigned};
 
 /// A file that could not be written: one line that names the file and the reason.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +30,9 @@ pub struct OutputError {
 }
 
 impl OutputError {
-    pub(crate) fn new(path: &Path, reason: std::io::Error) -> OutputError {
+    /// `path`, and why it is not there.
+    #[must_use]
+    pub fn new(path: &Path, reason: std::io::Error) -> OutputError {
         OutputError { path: path.to_owned(), reason }
     }
 }

@@ -8,9 +8,12 @@ use parquet::file::writer::SerializedRowGroupWriter;
 
 /// The next column of the schema; `present` marks the rows that have a value, `None` if all have.
 ///
+/// # Errors
+/// [`ParquetError`] when it cannot be encoded or written.
+///
 /// # Panics
 /// If the schema has no more columns.
-pub(crate) fn write_column<T: DataType>(
+pub fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: &[T::T],
     present: Option<&[i16]>,
@@ -21,7 +24,7 @@ pub(crate) fn write_column<T: DataType>(
 }
 
 /// The operating system's reason where there is one: what the reader of one line wants.
-pub(crate) fn reason(error: ParquetError) -> io::Error {
+pub fn reason(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(cause) => match cause.downcast::<io::Error>() {
             Ok(reason) => *reason,

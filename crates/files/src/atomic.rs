@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-use super::OutputError;
+use crate::OutputError;
 
 /// A file that takes its name when it is whole: written beside it, renamed by
 /// [`AtomicFile::commit`], removed when dropped before. A path that names a device or a pipe is
@@ -100,7 +100,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::file::write_file;
+    use crate::write_file;
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();

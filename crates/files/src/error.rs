@@ -1,8 +1,6 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::SourceError;
-
 /// Most characters of a found value that an error repeats.
 const FOUND_CHARS_MAX: usize = 60;
 
@@ -31,12 +29,14 @@ impl InputError {
     }
 
     /// The same problem, found at `line` of `file`.
-    pub(crate) fn moved(self, file: &Path, line: u64) -> InputError {
+    #[must_use]
+    pub fn moved(self, file: &Path, line: u64) -> InputError {
         InputError::line(file, line, self.problem)
     }
 
     /// The problem without its place, and the place.
-    pub(crate) fn parts(&self) -> (&str, &str) {
+    #[must_use]
+    pub fn parts(&self) -> (&str, &str) {
         (&self.problem, &self.file)
     }
 
@@ -65,14 +65,9 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-impl From<InputError> for SourceError {
-    fn from(error: InputError) -> SourceError {
-        SourceError(error.to_string())
-    }
-}
-
 /// A found value as an error repeats it: shortened, nothing in it that could break the line.
-pub(crate) fn found(value: &str) -> String {
+#[must_use]
+pub fn found(value: &str) -> String {
     let mut chars = value.chars();
     let mut shown = one_line(&chars.by_ref().take(FOUND_CHARS_MAX).collect::<String>());
     if chars.next().is_some() {

@@ -13,7 +13,7 @@ thread_local! {
 ///
 /// The Parquet library asserts in places what a damaged file breaks; such a file must end in an
 /// error as any other does.
-pub(super) fn contain<T>(decode: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn contain<T>(decode: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let others = take_hook();

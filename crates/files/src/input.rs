@@ -1,0 +1,166 @@
+//! Parquet from outside: a damaged file ends in an error of one line, as any other does.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use parquet::basic::Type;
+use parquet::column::reader::ColumnReader;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+
+use crate::InputError;
+use crate::contain::contain;
+
+/// The physical types of whole numbers.
+pub const INTEGERS: [Type; 2] = [Type::INT32, Type::INT64];
+
+/// A Parquet file, and what errors call it.
+pub struct ParquetInput<R: ChunkReader> {
+    path: PathBuf,
+    reader: SerializedFileReader<R>,
+}
+
+impl ParquetInput<File> {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// [`InputError`] when it cannot be read or is not Parquet.
+    pub fn open(path: &Path) -> Result<ParquetInput<File>, InputError> {
+        let file = File::open(path).map_err(|error| InputError::io(path, "be read", &error))?;
+        if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            let problem = "is a folder: allowed is a file in Parquet";
+            return Err(InputError::file(path, problem));
+        }
+        ParquetInput::new(file, path)
+    }
+}
+
+impl<R: ChunkReader + 'static> ParquetInput<R> {
+    /// Reads from any reader; `path` is what errors call it.
+    ///
+    /// # Errors
+    /// [`InputError`] when it is not Parquet.
+    pub fn new(reader: R, path: &Path) -> Result<ParquetInput<R>, InputError> {
+        let reader = contain(|| SerializedFileReader::new(reader));
+        let reader = reader.ok_or_else(|| damaged(path))?;
+        let reader = reader.map_err(|error| unreadable(path, &error))?;
+        Ok(ParquetInput { path: path.to_owned(), reader })
+    }
+
+    /// What errors call it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many rows its footer promises; `None` when that is no number of rows.
+    #[must_use]
+    pub fn rows(&self) -> Option<u64> {
+        u64::try_from(self.reader.metadata().file_metadata().num_rows()).ok()
+    }
+
+    pub(crate) fn row_groups(&self) -> usize {
+        self.reader.num_row_groups()
+    }
+
+    /// The text that the file's metadata has under `key`.
+    #[must_use]
+    pub fn note(&self, key: &str) -> Option<&str> {
+        let notes = self.reader.metadata().file_metadata().key_value_metadata()?;
+        notes.iter().find(|note| note.key == key)?.value.as_deref()
+    }
+
+    /// Where the column `name` is, when there is one.
+    ///
+    /// # Errors
+    /// [`InputError`] when it is repeated or of a type that is not `allowed`.
+    pub fn column(&self, name: &str, allowed: &[Type]) -> Result<Option<usize>, InputError> {
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        let mut columns = schema.columns().iter();
+        let Some(index) = columns.position(|column| column.path().string() == name) else {
+            return Ok(None);
+        };
+        let column = schema.column(index);
+        if !allowed.contains(&column.physical_type()) || column.max_rep_level() > 0 {
+            let names: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+            let (found, allowed) = (column.physical_type(), names.join(", "));
+            let problem =
+                format!("column {name} of type {found}: allowed are {allowed}, not repeated");
+            return Err(InputError::file(&self.path, problem));
+        }
+        Ok(Some(index))
+    }
+
+    /// Where the column `name` is; `needed` names all that a file must have.
+    ///
+    /// # Errors
+    /// [`InputError`] when it is missing, repeated, or of a type that is not `allowed`.
+    pub fn required(
+        &self,
+        name: &str,
+        allowed: &[Type],
+        needed: &str,
+    ) -> Result<usize, InputError> {
+        self.column(name, allowed)?.ok_or_else(|| {
+            let problem = format!("no column {name}: allowed are files with {needed}");
+            InputError::file(&self.path, problem)
+        })
+    }
+
+    /// The columns at `indices` of a row group, each at its first row.
+    pub(crate) fn columns<const N: usize>(
+        &self,
+        row_group: usize,
+        indices: [usize; N],
+    ) -> Result<[ColumnReader; N], InputError> {
+        let read = || -> Result<Vec<ColumnReader>, ParquetError> {
+            let group = self.reader.get_row_group(row_group)?;
+            indices.iter().map(|&index| group.get_column_reader(index)).collect()
+        };
+        let columns = self.decode(read)?.map_err(|error| unreadable(&self.path, &error))?;
+        Ok(columns.try_into().unwrap_or_else(|_| unreachable!("a reader for each index")))
+    }
+
+    /// What `decode` makes of the file; when it panicked, what it worked on must not be used
+    /// afterwards.
+    pub(crate) fn decode<T>(&self, decode: impl FnOnce() -> T) -> Result<T, InputError> {
+        contain(decode).ok_or_else(|| damaged(&self.path))
+    }
+}
+
+fn damaged(path: &Path) -> InputError {
+    InputError::file(path, "not readable as Parquet: damaged")
+}
+
+fn unreadable(path: &Path, error: &ParquetError) -> InputError {
+    InputError::file(path, format!("not readable as Parquet: {}", words(error)))
+}
+
+pub(crate) fn words(error: &ParquetError) -> String {
+    match error {
+        ParquetError::General(words) | ParquetError::EOF(words) | ParquetError::NYI(words) => {
+            words.clone()
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_parquet_is_said_in_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text.parquet");
+        std::fs::write(&path, "time_ns,kind\n1,read\n").unwrap();
+        let refused = |path: &Path| ParquetInput::open(path).err().unwrap().to_string();
+        let line = refused(&path);
+        let start = format!("{}: not readable as Parquet: ", path.display());
+        assert!(line.starts_with(&start) && line.lines().count() == 1, "{line}");
+        let line = refused(folder.path());
+        assert!(line.ends_with("is a folder: allowed is a file in Parquet"), "{line}");
+        let line = refused(&folder.path().join("none"));
+        assert!(line.ends_with("cannot be read: No such file or directory"), "{line}");
+    }
+}

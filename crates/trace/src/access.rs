@@ -1,0 +1,82 @@
+use ethermem_units::{Bytes, Ns};
+
+/// Most bytes of one access: what a message of the simulator may hold.
+pub const ACCESS_BYTES_MAX: u64 = 1 << 30;
+/// Numbers of processes and threads, and times, are stored in signed columns.
+const NUMBER_MAX: u32 = i32::MAX as u32;
+const TIME_NS_MAX: u64 = i64::MAX as u64;
+/// No address space of a program reaches further.
+const ADDRESS_END_MAX: u64 = 1 << 63;
+
+/// What an access asks of remote memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AccessKind {
+    /// Pages come to the program.
+    Read,
+    /// Pages that it changed leave it.
+    WriteBack,
+}
+
+impl AccessKind {
+    /// Every kind.
+    pub const ALL: [AccessKind; 2] = [AccessKind::Read, AccessKind::WriteBack];
+
+    /// The name in traces and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            AccessKind::Read => "read",
+            AccessKind::WriteBack => "write_back",
+        }
+    }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn of_name(name: &[u8]) -> Option<AccessKind> {
+        AccessKind::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
+    }
+}
+
+/// One access to remote memory: a page, or a run of pages that moved at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// When the program needed the pages, or gave them up, since its start.
+    pub time: Ns,
+    /// The process, as the system numbers it.
+    pub process: u32,
+    /// The thread, as the system numbers it.
+    pub thread: u32,
+    /// The first byte, in the process's virtual memory.
+    pub address: u64,
+    /// How many bytes moved, at least one.
+    pub bytes: Bytes,
+    /// Which way.
+    pub kind: AccessKind,
+}
+
+impl Access {
+    /// What a trace cannot hold, and what is allowed instead.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.time.0 > TIME_NS_MAX {
+            return Err(format!("time_ns = {}: allowed are 0 to {TIME_NS_MAX}", self.time.0));
+        }
+        for (name, number) in [("process", self.process), ("thread", self.thread)] {
+            if number > NUMBER_MAX {
+                return Err(format!("{name} = {number}: allowed are 0 to {NUMBER_MAX}"));
+            }
+        }
+        let bytes = self.bytes.0;
+        if !(1..=ACCESS_BYTES_MAX).contains(&bytes) {
+            return Err(format!("bytes = {bytes}: allowed are 1 to {ACCESS_BYTES_MAX}"));
+        }
+        let end = self.address.checked_add(bytes);
+        if end.is_none_or(|end| end > ADDRESS_END_MAX) {
+            let address = self.address;
+            return Err(format!(
+                "address = {address} with bytes = {bytes}: allowed is an end up to \
+                 {ADDRESS_END_MAX}"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! What holds for every trace, whatever its bytes: checked by the fuzz target and by proptest.
+
+use std::path::Path;
+
+use ethermem_files::ParquetInput;
+
+use crate::Trace;
+
+/// Reads `bytes` as a trace and returns how many accesses came before its end or its first error.
+///
+/// # Panics
+/// When an access is one that the writer would refuse, or an error is more than one line or does
+/// not begin with the file's name.
+pub fn check_page_trace(bytes: &[u8]) -> u64 {
+    let bytes = bytes::Bytes::copy_from_slice(bytes);
+    let input = ParquetInput::new(bytes, Path::new("fuzzed"));
+    let trace = match input.and_then(Trace::of) {
+        Ok(trace) => trace,
+        Err(error) => {
+            check_error(&error.to_string());
+            return 0;
+        }
+    };
+    let duration = trace.summary().duration;
+    let (mut accesses, mut failed, mut latest) = (0, false, ethermem_units::Ns::ZERO);
+    for access in trace {
+        assert!(!failed, "an access after an error");
+        match access {
+            Ok(access) => {
+                assert!(access.check().is_ok(), "{access:?}");
+                assert!(latest <= access.time && access.time <= duration, "{access:?}");
+                latest = access.time;
+                accesses += 1;
+            }
+            Err(error) => {
+                check_error(&error.to_string());
+                failed = true;
+            }
+        }
+    }
+    accesses
+}
+
+fn check_error(error: &str) {
+    assert!(error.starts_with("fuzzed:"), "{error}");
+    assert!(!error.contains(char::is_control), "{error:?}");
+}

@@ -1,0 +1,34 @@
+//! Page traces: what one program asked of remote memory, and when.
+//!
+//! A [`Writer`] takes accesses as they happen and a [`Summary`] at the end; a [`Trace`] gives them
+//! back in order of time. Both hold a bounded number of rows, whatever the length of the trace.
+//! What this crate does not do: record anything, or run anything.
+
+mod access;
+mod check;
+mod read;
+mod summary;
+mod write;
+
+pub use access::{ACCESS_BYTES_MAX, Access, AccessKind};
+#[doc(hidden)]
+pub use check::check_page_trace;
+pub use ethermem_files::{InputError, OutputError};
+pub use read::Trace;
+pub use summary::{Ended, Summary};
+pub use write::{REORDER_ROWS, WriteError, Writer};
+
+/// The version of the format that this crate writes, and the only one that it reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The columns, in the order in which they are written.
+const SCHEMA: &str = "
+    message ethermem_page_trace {
+        required int64 time_ns (INTEGER(64, false));
+        required int32 process (INTEGER(32, false));
+        required int32 thread (INTEGER(32, false));
+        required int64 address (INTEGER(64, false));
+        required int32 bytes (INTEGER(32, false));
+        required binary kind (STRING);
+    }
+";

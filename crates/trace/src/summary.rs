@@ -1,0 +1,132 @@
+use ethermem_files::{InputError, ParquetInput, found};
+use ethermem_units::{Bytes, Ns};
+use parquet::file::metadata::KeyValue;
+use parquet::file::reader::ChunkReader;
+
+use crate::FORMAT_VERSION;
+
+/// The key that says what the file is.
+const VERSION: &str = "ethermem.page_trace";
+/// Largest page, 1 GiB, and smallest.
+const PAGE_BYTES: std::ops::RangeInclusive<u64> = 512..=1 << 30;
+
+/// What a whole run was, known at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Most memory that the program had locally.
+    pub local: Bytes,
+    /// Most memory that it had, locally and remotely.
+    pub peak: Bytes,
+    /// From its start to its end.
+    pub duration: Ns,
+    /// What was run, as a shell reads it.
+    pub command: String,
+    /// How it ended.
+    pub ended: Ended,
+    /// How many reads nobody had asked for yet; `None` where that is not known.
+    pub prefetched_accesses: Option<u64>,
+    /// How many accesses happened that have no row, for want of room or of time.
+    pub unrecorded_accesses: u64,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this code.
+    Exit(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Summary {
+    /// The metadata of a file with this summary.
+    pub(crate) fn notes(&self, page: Bytes) -> Vec<KeyValue> {
+        let mut notes = vec![
+            (VERSION, FORMAT_VERSION.to_string()),
+            ("page_bytes", page.0.to_string()),
+            ("local_bytes", self.local.0.to_string()),
+            ("peak_bytes", self.peak.0.to_string()),
+            ("duration_ns", self.duration.0.to_string()),
+            ("command", self.command.clone()),
+            match self.ended {
+                Ended::Exit(code) => ("exit_code", code.to_string()),
+                Ended::Signal(signal) => ("exit_signal", signal.to_string()),
+            },
+            ("unrecorded_accesses", self.unrecorded_accesses.to_string()),
+        ];
+        let prefetched = self.prefetched_accesses;
+        notes.extend(prefetched.map(|count| ("prefetched_accesses", count.to_string())));
+        notes.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect()
+    }
+
+    /// The size of a page and the summary that a file's metadata hold.
+    pub(crate) fn of<R: ChunkReader + 'static>(
+        input: &ParquetInput<R>,
+    ) -> Result<(Bytes, Summary), InputError> {
+        let Some(version) = input.note(VERSION) else {
+            let problem =
+                format!("no {VERSION} in its metadata: allowed are traces of `ethermem profile`");
+            return Err(InputError::file(input.path(), problem));
+        };
+        if version.parse() != Ok(FORMAT_VERSION) {
+            let version = found(version);
+            let problem = format!("{VERSION} = {version}: allowed is {FORMAT_VERSION}");
+            return Err(InputError::file(input.path(), problem));
+        }
+        let page: u64 = number(input, "page_bytes")?;
+        if !PAGE_BYTES.contains(&page) || !page.is_power_of_two() {
+            let (first, last) = (PAGE_BYTES.start(), PAGE_BYTES.end());
+            let problem =
+                format!("page_bytes = {page}: allowed are powers of 2, {first} to {last}");
+            return Err(InputError::file(input.path(), problem));
+        }
+        let prefetched = input.note("prefetched_accesses").is_some();
+        let summary = Summary {
+            local: Bytes(number(input, "local_bytes")?),
+            peak: Bytes(number(input, "peak_bytes")?),
+            duration: Ns(number(input, "duration_ns")?),
+            command: needed(input, "command")?.to_owned(),
+            ended: match input.note("exit_signal") {
+                Some(_) => Ended::Signal(number(input, "exit_signal")?),
+                None => Ended::Exit(number(input, "exit_code")?),
+            },
+            prefetched_accesses: match prefetched {
+                true => Some(number(input, "prefetched_accesses")?),
+                false => None,
+            },
+            unrecorded_accesses: number(input, "unrecorded_accesses")?,
+        };
+        Ok((Bytes(page), summary))
+    }
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Ended::Exit(code) => write!(f, "exit code {code}"),
+            Ended::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}
+
+fn number<R: ChunkReader + 'static, N: std::str::FromStr>(
+    input: &ParquetInput<R>,
+    key: &str,
+) -> Result<N, InputError> {
+    let value = needed(input, key)?;
+    value.parse().map_err(|_| {
+        let problem =
+            format!("{key} = {} in its metadata: allowed are whole numbers", found(value));
+        InputError::file(input.path(), problem)
+    })
+}
+
+fn needed<'i, R: ChunkReader + 'static>(
+    input: &'i ParquetInput<R>,
+    key: &str,
+) -> Result<&'i str, InputError> {
+    input.note(key).ok_or_else(|| {
+        let problem = format!("no {key} in its metadata: allowed are traces with all keys");
+        InputError::file(input.path(), problem)
+    })
+}
