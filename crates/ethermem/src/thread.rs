@@ -18,8 +18,11 @@ use crate::world::{Asker, Op, Reply, Segment, Segments};
 
 /// A stream of operations with an order of its own, of a process, on a compute node.
 ///
-/// Every operation is submitted when its method is called. Those that touch the same page keep
-/// their order where one of them writes; others may be done in any. Clones are the same thread.
+/// Every operation is submitted when its method is called. Over a network it goes at once where
+/// nothing is under way, and else with others: once there are many, or somebody waits for a result
+/// or calls [`crate::Pool::step`], and within 10 ms whatever anybody does. Those that touch the
+/// same page keep their order where one of them writes; others may be done in any. Clones are the
+/// same thread.
 #[derive(Clone)]
 pub struct Thread {
     shared: Shared,

@@ -14,14 +14,15 @@ use thiserror::Error;
 
 use crate::seal::{ClientSeal, TenantKey};
 use crate::socket::{self, DATAGRAM_BYTES_MAX};
+use crate::train::{Inbox, Outbox, Trains};
 
 /// Octets of IPv4 and UDP before a datagram, and of IPv6 and UDP.
 const HEADERS_V4: usize = 28;
 const HEADERS_V6: usize = 48;
 /// What every path of IPv6 carries (RFC 8200).
 const MTU_V6_MIN: usize = 1280;
-/// Datagrams that are taken in one turn, so that results are not kept waiting.
-const TURN_DATAGRAMS: usize = 16;
+/// Calls that take answers in one turn, so that results are not kept waiting.
+const TURN_RECEIVES: usize = 16;
 /// Who polls looks so often for an answer before the clock is read again: some microseconds.
 const LOOKS_EACH_CLOCK: u32 = 8;
 /// Round trips may be so much longer than the shortest: what other work of the machine costs.
@@ -72,8 +73,9 @@ pub struct Driver {
     seal: Option<ClientSeal>,
     socket: Arc<UdpSocket>,
     started: Instant,
-    datagram: Vec<u8>,
-    answer: Vec<u8>,
+    trains: Trains,
+    outbox: Outbox,
+    inbox: Inbox,
     /// In vain, since an answer came.
     looks: u32,
 }
@@ -103,13 +105,20 @@ impl Driver {
             retry_after_max: RETRY_AFTER_MAX.min(duration_ns(options.give_up_after / 2)),
             give_up_after: duration_ns(options.give_up_after),
         };
+        // Where two of the longest do not fit into one call, trains would cost, and bring none.
+        let trains = if datagram_bytes_max <= DATAGRAM_BYTES_MAX / 2 {
+            Trains::of(&socket)
+        } else {
+            Trains::NONE
+        };
         Ok(Driver {
             client: Client::new(config)?,
             seal,
             socket: Arc::new(socket),
             started: Instant::now(),
-            datagram: vec![0; DATAGRAM_BYTES_MAX],
-            answer: vec![0; DATAGRAM_BYTES_MAX],
+            trains,
+            outbox: Outbox::new(trains),
+            inbox: Inbox::new(trains),
             looks: 0,
         })
     }
@@ -131,6 +140,12 @@ impl Driver {
         Sleeper(self.socket.clone())
     }
 
+    /// What the kernel does with many datagrams at once; neither where one is as long as a call.
+    #[must_use]
+    pub fn trains(&self) -> Trains {
+        Trains { sends: self.outbox.sends_trains(), ..self.trains }
+    }
+
     /// Sends what may go.
     ///
     /// # Errors
@@ -138,21 +153,24 @@ impl Driver {
     pub fn send(&mut self) -> io::Result<()> {
         let now = self.now();
         loop {
-            let bytes = self.client.poll_transmit(now, &mut self.datagram);
+            let datagram = self.outbox.place();
+            let bytes = self.client.poll_transmit(now, datagram);
             if bytes == 0 {
-                return Ok(());
+                break;
             }
-            let datagram = &mut self.datagram[..bytes];
             if let Some(seal) = &self.seal {
-                seal.seal(datagram).expect("the transport writes datagrams");
+                seal.seal(&mut datagram[..bytes]).expect("the transport writes datagrams");
             }
-            match self.socket.send(datagram) {
-                Ok(_) => {}
-                // What the socket does not take is as if the network had lost it: it goes again.
-                Err(error) if socket::is_passing(&error) => {}
-                Err(error) => return Err(error),
+            self.outbox.push(bytes, None);
+            // What cannot become a train need not wait for more.
+            if !self.outbox.sends_trains() || self.outbox.is_full() {
+                self.outbox.flush(&self.socket).check()?;
             }
         }
+        if self.outbox.is_empty() {
+            return Ok(());
+        }
+        self.outbox.flush(&self.socket).check()
     }
 
     /// Takes the answers that are there, and sends what may go. Whether there was an answer.
@@ -161,10 +179,10 @@ impl Driver {
     /// Those of the socket that are not a datagram's.
     pub fn turn(&mut self) -> io::Result<bool> {
         let mut came = false;
-        for _ in 0..TURN_DATAGRAMS {
-            match self.socket.recv(&mut self.answer) {
-                Ok(bytes) => {
-                    self.hear(bytes);
+        for _ in 0..TURN_RECEIVES {
+            match self.inbox.receive(&self.socket) {
+                Ok(()) => {
+                    self.hear();
                     came = true;
                     // Looking for more than there can be costs as much as sending.
                     if self.client.under_way() == 0 {
@@ -183,14 +201,16 @@ impl Driver {
         Ok(came)
     }
 
-    /// An answer, or what passes itself off as one.
-    fn hear(&mut self, bytes: usize) {
-        let (now, answer) = (self.now(), &mut self.answer[..bytes]);
-        match &mut self.seal {
-            None => self.client.on_datagram(now, answer),
-            Some(seal) => {
-                if let Some(sealed) = seal.open(answer) {
-                    self.client.on_packets(now, &sealed.envelope, &answer[sealed.packets]);
+    /// Answers, or what passes itself off as some.
+    fn hear(&mut self) {
+        let now = self.now();
+        for answer in self.inbox.datagrams() {
+            match &mut self.seal {
+                None => self.client.on_datagram(now, answer),
+                Some(seal) => {
+                    if let Some(sealed) = seal.open(answer) {
+                        self.client.on_packets(now, &sealed.envelope, &answer[sealed.packets]);
+                    }
                 }
             }
         }

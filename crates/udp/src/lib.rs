@@ -6,8 +6,10 @@ pub mod seal;
 mod server;
 mod snapshot;
 mod socket;
+mod train;
 
 pub use client::{ClientOptions, ConnectError, Driver, Sleeper};
 pub use server::{Protect, Server};
 pub use snapshot::{Latencies, Published, ServerCounters, Snapshot};
 pub use socket::{DATAGRAM_BYTES_MAX, SOCKET_BUFFER_BYTES};
+pub use train::Trains;

@@ -11,7 +11,8 @@ use ethermem_units::{Bytes, Ns};
 
 use crate::seal::NodeSeal;
 use crate::snapshot::{Latencies, Published, ServerCounters, Snapshot};
-use crate::socket::{self, DATAGRAM_BYTES_MAX};
+use crate::socket;
+use crate::train::{Inbox, Outbox, Trains};
 
 /// Memory that is made ready for page faults at a time: some microseconds of work.
 const TEND_BYTES: u64 = 64 << 10;
@@ -37,24 +38,15 @@ pub struct Server<B> {
     node: Node<B>,
     protect: Protect,
     socket: UdpSocket,
+    trains: Trains,
+    outbox: Outbox,
+    inbox: Inbox,
     started: Instant,
     counters: ServerCounters,
     serving: Latencies,
     published: Published,
     publish_at: Ns,
     ending: bool,
-}
-
-/// The octets that come and go.
-struct Buffers {
-    datagram: Vec<u8>,
-    answer: Vec<u8>,
-}
-
-impl Buffers {
-    fn new() -> Buffers {
-        Buffers { datagram: vec![0; DATAGRAM_BYTES_MAX], answer: vec![0; DATAGRAM_BYTES_MAX] }
-    }
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
@@ -64,6 +56,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     /// Those of the socket.
     pub fn bind(node: Node<B>, protect: Protect, address: SocketAddr) -> io::Result<Server<B>> {
         let socket = socket::bind(address)?;
+        let trains = Trains::of(&socket);
         let first = Snapshot {
             uptime: Ns::ZERO,
             epoch: node.epoch(),
@@ -81,6 +74,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             node,
             protect,
             socket,
+            trains,
+            outbox: Outbox::new(trains),
+            inbox: Inbox::new(trains),
             started: Instant::now(),
             counters: ServerCounters::default(),
             serving: Latencies::default(),
@@ -96,6 +92,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     /// Those of the socket.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
+    }
+
+    /// What the kernel does with many datagrams at once.
+    #[must_use]
+    pub fn trains(&self) -> Trains {
+        Trains { sends: self.outbox.sends_trains(), ..self.trains }
     }
 
     /// Its node, to look at.
@@ -147,11 +149,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     }
 
     fn run_until(&mut self, poll_for: Duration, done: impl Fn(&State) -> bool) -> io::Result<()> {
-        let mut buffers = Buffers::new();
         let (mut quiet_since, mut turns) = (Instant::now(), 0_u32);
         let mut state = State { processes: self.node.processes(), quiet: Duration::ZERO };
         while !done(&state) {
-            let came = self.serve_one(&mut buffers)?;
+            let came = self.serve()?;
             turns += 1;
             if turns < TEND_EVERY {
                 continue;
@@ -176,31 +177,36 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         Ok(())
     }
 
-    /// Whether a datagram was there.
-    fn serve_one(&mut self, buffers: &mut Buffers) -> io::Result<bool> {
-        let (bytes, from) = match self.socket.recv_from(&mut buffers.datagram) {
-            Ok(came) => came,
+    /// Answers a datagram, or a train of them. Whether there was one.
+    fn serve(&mut self) -> io::Result<bool> {
+        match self.inbox.receive_from(&self.socket) {
+            Ok(()) => {}
             Err(error) if socket::is_nothing(&error) => {
                 std::hint::spin_loop();
                 return Ok(false);
             }
             Err(error) => return Err(error),
-        };
-        let (now, answer) = (self.now(), &mut buffers.answer[..]);
-        let datagram = &mut buffers.datagram[..bytes];
-        self.counters.received_bytes += bytes as u64;
-        let bytes = match &mut self.protect {
-            Protect::Node => self.node.on_datagram(now, datagram, answer),
-            Protect::Seal(seal) => self.node.on_sealed(now, datagram, answer, &mut **seal),
-        };
-        if bytes == 0 {
+        }
+        let (now, from) = (self.now(), self.inbox.from());
+        self.counters.received_bytes += self.inbox.bytes() as u64;
+        for datagram in self.inbox.datagrams() {
+            let answer = self.outbox.place();
+            let bytes = match &mut self.protect {
+                Protect::Node => self.node.on_datagram(now, datagram, answer),
+                Protect::Seal(seal) => self.node.on_sealed(now, datagram, answer, &mut **seal),
+            };
+            if bytes > 0 {
+                self.outbox.push(bytes, from);
+            }
+            if self.outbox.is_full() {
+                self.counters.count(self.outbox.flush(&self.socket));
+            }
+        }
+        if self.outbox.is_empty() {
             return Ok(true);
         }
         // Whatever the socket has against an answer, it is as if the network had lost it.
-        match self.socket.send_to(&buffers.answer[..bytes], from) {
-            Ok(_) => self.counters.sent_bytes += bytes as u64,
-            Err(_) => self.counters.answers_dropped += 1,
-        }
+        self.counters.count(self.outbox.flush(&self.socket));
         if self.node.counters().datagrams.is_multiple_of(TIME_EVERY) {
             self.serving.add(self.now().saturating_sub(now));
         }

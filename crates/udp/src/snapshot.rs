@@ -7,6 +7,8 @@ use ethermem_clio::node::{NodeCounters, TenantUse};
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Epoch, TenantId};
 
+use crate::train::Sent;
+
 /// Bounds of [`Latencies`]: powers of two from 256 ns to 8.4 ms.
 const LEAST_BITS: u32 = 8;
 const BOUNDS: usize = 16;
@@ -22,6 +24,13 @@ pub struct ServerCounters {
     pub received_bytes: u64,
     /// Octets of answers that were sent.
     pub sent_bytes: u64,
+}
+
+impl ServerCounters {
+    pub(crate) fn count(&mut self, answers: Sent) {
+        self.sent_bytes += answers.bytes;
+        self.answers_dropped += answers.refused;
+    }
 }
 
 /// How long datagrams took, from the socket to the socket, in buckets.

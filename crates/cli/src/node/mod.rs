@@ -155,6 +155,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
         memory_bytes = settings.node.memory.0,
         memory = %started.backing,
         placement = started.placement,
+        datagrams = %started.server.trains(),
         tenants = tenants.len(),
         encrypted = !settings.node.insecure,
         metrics = observer.address().map(tracing::field::display),

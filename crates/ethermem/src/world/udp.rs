@@ -27,6 +27,8 @@ const REST_MAX: Duration = Duration::from_millis(2);
 const LOOKS_EACH_CLOCK: u32 = 8;
 /// Processes are kept alive so many times in a lease, so that some may be lost.
 const BEATS_IN_LEASE: u32 = 4;
+/// So many operations are gathered at most, while others are under way, before they go together.
+const GATHER_MAX: u32 = 32;
 /// How long a pool that is dropped goes on trying to end its processes.
 const GOODBYE: Duration = Duration::from_millis(100);
 
@@ -63,6 +65,8 @@ pub(crate) struct Udp {
     /// By the operation's name.
     running: Vec<Option<Running>>,
     open: usize,
+    /// Operations that were begun, and not yet offered to the network.
+    gathered: u32,
     /// Requests under way, by what they are for.
     asked: BTreeMap<OperationId, Asked>,
     waiting: Vec<Waiting>,
@@ -132,6 +136,7 @@ impl Udp {
             processes: BTreeMap::new(),
             running: Vec::new(),
             open: 0,
+            gathered: 0,
             asked: BTreeMap::new(),
             waiting: Vec::new(),
             ended: Vec::new(),
@@ -206,8 +211,24 @@ impl Udp {
 
     fn send(&mut self) {
         self.busy = Instant::now();
+        self.gathered = 0;
         if let Err(error) = self.driver.send() {
             self.broken = Some(error.to_string());
+        }
+    }
+
+    /// What was begun goes, with others that were: at once where nothing is under way, for who asks
+    /// for one thing waits for it next. Else once there are many, or somebody looks for results.
+    fn gather(&mut self) {
+        self.gathered += 1;
+        if self.driver.client().under_way() == 0 || self.gathered >= GATHER_MAX {
+            self.send();
+        }
+    }
+
+    fn send_gathered(&mut self) {
+        if self.gathered > 0 {
+            self.send();
         }
     }
 
@@ -447,11 +468,12 @@ impl World for Udp {
         for (ask, part) in asks {
             self.submit(id, process, ask, part);
         }
-        self.send();
+        self.gather();
         None
     }
 
     fn progress(&mut self, ended: &mut Vec<(OpId, Outcome)>) -> Progress {
+        self.send_gathered();
         self.turn();
         while let Some(event) = self.driver.client().poll_event() {
             self.hear(event);
@@ -483,6 +505,7 @@ impl World for Udp {
             }
             self.send();
         }
+        self.send_gathered();
         self.turn();
     }
 

@@ -12,7 +12,7 @@ use ethermem_clio::node::Quota;
 use ethermem_clio::transport::Completed;
 use ethermem_node::{NodeOptions, TenantOptions};
 use ethermem_udp::seal::KeyFile;
-use ethermem_udp::{ClientOptions, Driver};
+use ethermem_udp::{ClientOptions, Driver, Published};
 use ethermem_units::Bytes;
 use ethermem_wire::clio::{Request, TenantId};
 
@@ -21,6 +21,7 @@ const RW: Permissions = Permissions::READ_WRITE;
 /// A memory node in a thread of its own, until it is dropped.
 struct Served {
     address: SocketAddr,
+    published: Published,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -34,10 +35,11 @@ impl Served {
     fn serve(options: &NodeOptions) -> Served {
         let mut server = ethermem_node::start(options).unwrap().server;
         let address = server.address().unwrap();
+        let published = server.published();
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let serve = move || server.run(Duration::from_millis(1), &told).unwrap();
-        Served { address, stop, thread: Some(std::thread::spawn(serve)) }
+        Served { address, published, stop, thread: Some(std::thread::spawn(serve)) }
     }
 
     fn new(lease: Option<Duration>) -> Served {
@@ -246,4 +248,44 @@ fn both_families_of_addresses_have_pools() {
     let region = pool.thread().unwrap().alloc(10_000, RW).wait().unwrap();
     region.write(1, &[5; 9_000]).wait().unwrap();
     assert_eq!(region.read(1, 9_000).wait().unwrap(), [5; 9_000]);
+}
+
+/// In datagrams of any length, encrypted or not: trains and long ones carry the same operations.
+#[test]
+fn operations_that_are_begun_together_go_together() {
+    const OPERATIONS: u64 = 128;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tenant.toml");
+    let key = KeyFile::generate(TenantId(1)).unwrap();
+    key.write(&path).unwrap();
+    let tenant = TenantOptions { name: "one".to_owned(), key, quota: Quota::UNLIMITED };
+    let in_clear = NodeOptions { page: PageSize::Kib4, ..NodeOptions::in_clear(Bytes(4 << 20)) };
+    let sealed = NodeOptions { insecure: false, tenants: vec![tenant], ..in_clear.clone() };
+    for (options, key) in [(in_clear, String::new()), (sealed, format!("key={}", path.display()))] {
+        for datagram_bytes in [1472_u64, 9000, 65_507] {
+            let served = Served::serve(&options);
+            let url = format!("{}?{key}&datagram_bytes={datagram_bytes}", served.url());
+            let url = url.replace("?&", "?");
+            let thread = Pool::open(&url).unwrap().thread().unwrap();
+            let region = thread.alloc(OPERATIONS * 4096, RW).wait().unwrap();
+            let data = |at: u64| -> Vec<u8> { (0..4096).map(|o| (o * 7 + at) as u8).collect() };
+            let writes: Vec<_> =
+                (0..OPERATIONS).map(|at| region.write(at * 4096, &data(at))).collect();
+            writes.into_iter().for_each(|write| write.wait().unwrap());
+            let reads: Vec<_> = (0..OPERATIONS).map(|at| region.read(at * 4096, 4096)).collect();
+            for (at, read) in (0..).zip(reads) {
+                assert_eq!(read.wait().unwrap(), data(at), "{url}");
+            }
+            let words: Vec<_> =
+                (0..OPERATIONS).map(|at| thread.fetch_add(region.at(at * 4096), 1)).collect();
+            words.into_iter().for_each(|word| assert!(word.wait().is_ok()));
+            // What is published is a tenth of a second old at most.
+            std::thread::sleep(Duration::from_millis(250));
+            let node = served.published.lock().unwrap().node;
+            // Fifteen of 4 KiB and all atomics go in one of the longest; a busy machine tries again.
+            let few = datagram_bytes < 65_507 || node.requests >= 4 * node.datagrams;
+            assert!(few, "{url}: {} in {}", node.requests, node.datagrams);
+            assert!(node.requests >= 3 * OPERATIONS, "{}", node.requests);
+        }
+    }
 }

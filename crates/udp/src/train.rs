@@ -1,0 +1,443 @@
+//! Trains: datagrams of one length, the last may be shorter, that go to one place. The kernel's UDP
+//! takes a train in one call (UDP_SEGMENT, "GSO"), and hands one over in one call (UDP_GRO). On the
+//! wire each is a datagram as any other.
+
+use std::fmt;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{SocketAddr, UdpSocket};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd};
+
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::{UdpGroSegment, UdpGsoSegment};
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, getsockopt, recvmsg, sendmsg,
+    setsockopt,
+};
+
+use crate::socket::{self, DATAGRAM_BYTES_MAX};
+
+/// Datagrams of a train that every kernel with UDP_SEGMENT takes.
+const TRAIN_MAX: usize = 64;
+/// As many datagrams, alike and without a pause, are taken for a train that came in its parts.
+const ALIKE_MIN: u32 = 4;
+/// What is gathered before it goes: a few trains of the longest kind.
+const OUTBOX_BYTES: usize = 4 * DATAGRAM_BYTES_MAX;
+
+/// What the kernel's UDP does with trains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trains {
+    /// A call sends many datagrams.
+    pub sends: bool,
+    /// A call receives many.
+    pub receives: bool,
+}
+
+impl fmt::Display for Trains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.sends, self.receives) {
+            (true, true) => "many to a call",
+            (true, false) => "many to a call that sends, one to a call that receives",
+            (false, true) => "one to a call that sends, many to a call that receives",
+            (false, false) => "one to a call",
+        })
+    }
+}
+
+impl Trains {
+    /// Neither.
+    pub const NONE: Trains = Trains { sends: false, receives: false };
+
+    /// Asks the kernel; nothing is changed.
+    pub(crate) fn of(socket: &impl AsFd) -> Trains {
+        Trains {
+            sends: getsockopt(socket, UdpGsoSegment).is_ok(),
+            receives: getsockopt(socket, UdpGroSegment).is_ok(),
+        }
+    }
+}
+
+/// A datagram that waits in an outbox.
+struct Waiting {
+    bytes: usize,
+    to: Option<SocketAddr>,
+}
+
+/// Datagrams that go together: those that can, as trains.
+pub(crate) struct Outbox {
+    octets: Vec<u8>,
+    used: usize,
+    waiting: Vec<Waiting>,
+    sends_trains: bool,
+}
+
+/// What became of the datagrams of an outbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) bytes: u64,
+    /// Those that the socket did not take.
+    pub(crate) refused: u64,
+    /// Of the last of them.
+    pub(crate) problem: Option<Errno>,
+}
+
+impl Outbox {
+    pub(crate) fn new(trains: Trains) -> Outbox {
+        Outbox {
+            octets: vec![0; OUTBOX_BYTES],
+            used: 0,
+            waiting: Vec::with_capacity(TRAIN_MAX),
+            sends_trains: trains.sends,
+        }
+    }
+
+    /// Whether trains are sent still: a device may turn out not to carry them.
+    pub(crate) fn sends_trains(&self) -> bool {
+        self.sends_trains
+    }
+
+    /// Where the next datagram, as long as any may be, is written.
+    pub(crate) fn place(&mut self) -> &mut [u8] {
+        &mut self.octets[self.used..][..DATAGRAM_BYTES_MAX]
+    }
+
+    /// The datagram that was written there is to go. To nobody where the socket is connected.
+    pub(crate) fn push(&mut self, bytes: usize, to: Option<SocketAddr>) {
+        self.used += bytes;
+        self.waiting.push(Waiting { bytes, to });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether what is there must go before another can be written.
+    pub(crate) fn is_full(&self) -> bool {
+        self.octets.len() - self.used < DATAGRAM_BYTES_MAX
+    }
+
+    /// Sends all. What the socket does not take is gone: it is as if the network had lost it.
+    pub(crate) fn flush(&mut self, socket: &UdpSocket) -> Sent {
+        let (mut sent, mut first, mut from) = (Sent::default(), 0, 0);
+        while first < self.waiting.len() {
+            let (count, bytes) = self.train(first);
+            let range = from..from + bytes;
+            if count == 1 {
+                self.send_one(socket, first, range, &mut sent);
+            } else {
+                self.send_train(socket, first..first + count, range, &mut sent);
+            }
+            (first, from) = (first + count, from + bytes);
+        }
+        self.waiting.clear();
+        self.used = 0;
+        sent
+    }
+
+    /// How many datagrams go together from one on, and their octets.
+    fn train(&self, first: usize) -> (usize, usize) {
+        let Waiting { bytes: each, to } = &self.waiting[first];
+        let (mut count, mut bytes) = (1, *each);
+        if !self.sends_trains {
+            return (count, bytes);
+        }
+        for next in &self.waiting[first + 1..] {
+            let fits = next.bytes <= *each && bytes + next.bytes <= DATAGRAM_BYTES_MAX;
+            if !fits || next.to != *to || count == TRAIN_MAX {
+                break;
+            }
+            (count, bytes) = (count + 1, bytes + next.bytes);
+            if next.bytes < *each {
+                break;
+            }
+        }
+        (count, bytes)
+    }
+
+    fn send_one(&self, socket: &UdpSocket, at: usize, range: Range<usize>, sent: &mut Sent) {
+        let datagram = &self.octets[range];
+        let result = match self.waiting[at].to {
+            Some(to) => socket.send_to(datagram, to),
+            None => socket.send(datagram),
+        };
+        match result {
+            Ok(bytes) => sent.bytes += bytes as u64,
+            Err(error) => {
+                sent.refused += 1;
+                sent.problem = Some(Errno::from_raw(error.raw_os_error().unwrap_or(0)));
+            }
+        }
+    }
+
+    fn send_train(
+        &mut self,
+        socket: &UdpSocket,
+        datagrams: Range<usize>,
+        range: Range<usize>,
+        sent: &mut Sent,
+    ) {
+        let Waiting { bytes: each, to } = self.waiting[datagrams.start];
+        let segment = u16::try_from(each).expect("a datagram is no longer than UDP carries");
+        let octets = [IoSlice::new(&self.octets[range.clone()])];
+        let cut = [ControlMessage::UdpGsoSegments(&segment)];
+        let to = to.map(SockaddrStorage::from);
+        match sendmsg(socket.as_raw_fd(), &octets, &cut, MsgFlags::empty(), to.as_ref()) {
+            Ok(bytes) => sent.bytes += bytes as u64,
+            // Longer than the way carries in one piece, or a device that carries no trains: one by
+            // one they may go.
+            Err(problem @ (Errno::EINVAL | Errno::EMSGSIZE | Errno::EIO | Errno::EOPNOTSUPP)) => {
+                let mut from = range.start;
+                for at in datagrams {
+                    let end = from + self.waiting[at].bytes;
+                    self.send_one(socket, at, from..end, sent);
+                    from = end;
+                }
+                self.sends_trains = matches!(problem, Errno::EINVAL | Errno::EMSGSIZE);
+            }
+            Err(problem) => {
+                sent.refused += datagrams.len() as u64;
+                sent.problem = Some(problem);
+            }
+        }
+    }
+}
+
+impl Sent {
+    /// What ends the use of the socket.
+    pub(crate) fn check(self) -> io::Result<()> {
+        match self.problem.map(io::Error::from) {
+            Some(error) if !socket::is_passing(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What one call received.
+pub(crate) struct Inbox {
+    octets: Vec<u8>,
+    /// Of the message that came last.
+    used: usize,
+    each: usize,
+    from: Option<SocketAddr>,
+    /// So many came last one behind the other, as long as each other, and from one place.
+    alike: u32,
+    receives_trains: bool,
+    /// Room for the length of a train's datagrams; none as long as none are asked for.
+    control: Option<Vec<u8>>,
+}
+
+impl Inbox {
+    pub(crate) fn new(trains: Trains) -> Inbox {
+        Inbox {
+            octets: vec![0; DATAGRAM_BYTES_MAX],
+            used: 0,
+            each: 1,
+            from: None,
+            alike: 0,
+            receives_trains: trains.receives,
+            control: None,
+        }
+    }
+
+    /// Takes a datagram, or a train of them, from a socket that is connected.
+    pub(crate) fn receive(&mut self, socket: &UdpSocket) -> io::Result<()> {
+        if self.control.is_some() {
+            return self.receive_train::<()>(socket).map(drop);
+        }
+        let result = socket.recv(&mut self.octets).map(|used| (used, None));
+        self.received(socket, result)
+    }
+
+    /// The same from anybody: [`Inbox::from`].
+    pub(crate) fn receive_from(&mut self, socket: &UdpSocket) -> io::Result<()> {
+        if self.control.is_some() {
+            let from = self.receive_train::<SockaddrStorage>(socket)?;
+            self.from = from.and_then(|from| address(&from));
+            return Ok(());
+        }
+        let result = socket.recv_from(&mut self.octets).map(|(used, from)| (used, Some(from)));
+        self.received(socket, result)
+    }
+
+    /// To be told of trains makes each call longer, so that is asked for when some seem to come;
+    /// and for good, since what the kernel has joined must not be taken for one datagram.
+    fn received(
+        &mut self,
+        socket: &UdpSocket,
+        result: io::Result<(usize, Option<SocketAddr>)>,
+    ) -> io::Result<()> {
+        let Ok((used, from)) = result else {
+            self.alike = 0;
+            return result.map(drop);
+        };
+        self.alike = if (used, from) == (self.used, self.from) { self.alike + 1 } else { 1 };
+        (self.used, self.each, self.from) = (used, used.max(1), from);
+        if self.alike == ALIKE_MIN && self.receives_trains {
+            setsockopt(socket, UdpGroSegment, &true)?;
+            let mut control = cmsg_space!(i32);
+            control.resize(control.capacity(), 0);
+            self.control = Some(control);
+        }
+        Ok(())
+    }
+
+    fn receive_train<S: nix::sys::socket::SockaddrLike + Copy>(
+        &mut self,
+        socket: &UdpSocket,
+    ) -> io::Result<Option<S>> {
+        let mut into = [IoSliceMut::new(&mut self.octets)];
+        let control = self.control.as_deref_mut();
+        let message = recvmsg::<S>(socket.as_raw_fd(), &mut into, control, MsgFlags::empty())?;
+        let mut each = message.bytes.max(1);
+        for part in message.cmsgs()? {
+            if let ControlMessageOwned::UdpGroSegments(segment) = part {
+                each = usize::try_from(segment).unwrap_or(each).clamp(1, each);
+            }
+        }
+        let (used, from) = (message.bytes, message.address);
+        (self.used, self.each) = (used, each);
+        Ok(from)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.used
+    }
+
+    /// From whom it is.
+    pub(crate) fn from(&self) -> Option<SocketAddr> {
+        self.from
+    }
+
+    /// Its datagrams. One without an octet is none.
+    pub(crate) fn datagrams(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.octets[..self.used].chunks_mut(self.each)
+    }
+}
+
+fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = storage.as_sockaddr_in().map(|v4| SocketAddr::V4((*v4).into()));
+    v4.or_else(|| storage.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::os::unix::net::UnixDatagram;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn pair() -> (UdpSocket, UdpSocket) {
+        let bind = || socket::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a loopback");
+        let (one, other) = (bind(), bind());
+        one.connect(other.local_addr().unwrap()).unwrap();
+        (one, other)
+    }
+
+    /// What a receiver has of datagrams of these lengths: each, and how many calls it took.
+    fn through(lengths: &[usize], sends: bool, receives: bool) -> (Vec<Vec<u8>>, usize) {
+        let (sender, receiver) = pair();
+        let mut outbox = Outbox::new(Trains { sends, receives: false });
+        for (at, &bytes) in lengths.iter().enumerate() {
+            outbox.place()[..bytes].fill(at as u8);
+            outbox.push(bytes, None);
+        }
+        let mut inbox = Inbox::new(Trains { sends: false, receives });
+        for _ in 0..ALIKE_MIN {
+            sender.send(&[9]).unwrap();
+            socket::wait(&receiver, Duration::from_secs(10));
+            inbox.receive_from(&receiver).unwrap();
+        }
+        assert_eq!(
+            inbox.control.is_some(),
+            receives,
+            "trains are asked for once some seem to come"
+        );
+        let sent = outbox.flush(&sender);
+        assert_eq!((sent.bytes, sent.refused), (lengths.iter().sum::<usize>() as u64, 0));
+        assert!(outbox.is_empty());
+        let (mut came, mut calls): (Vec<Vec<u8>>, _) = (Vec::new(), 0);
+        while came.len() < lengths.len() {
+            socket::wait(&receiver, Duration::from_secs(10));
+            inbox.receive_from(&receiver).expect("they are there");
+            assert_eq!(inbox.from(), Some(sender.local_addr().unwrap()));
+            came.extend(inbox.datagrams().map(|datagram| datagram.to_vec()));
+            calls += 1;
+        }
+        (came, calls)
+    }
+
+    #[test]
+    fn what_comes_is_what_was_sent_with_and_without_trains_at_either_end() {
+        let lengths = [1456, 1456, 1328, 1456, 40, 1456, 1456, 9000, 20, 20, 20];
+        let kernel = Trains::of(&pair().0);
+        for (sends, receives) in [(false, false), (true, false), (false, true), (true, true)] {
+            if (sends && !kernel.sends) || (receives && !kernel.receives) {
+                eprintln!("SKIPPED: this kernel's UDP has no trains: {kernel}");
+                continue;
+            }
+            let (came, calls) = through(&lengths, sends, receives);
+            let found: Vec<(usize, u8)> = came.iter().map(|d| (d.len(), d[0])).collect();
+            let sent: Vec<(usize, u8)> =
+                lengths.iter().enumerate().map(|(at, &bytes)| (bytes, at as u8)).collect();
+            assert_eq!(found, sent, "{sends} {receives}");
+            assert!(came.iter().all(|datagram| datagram.iter().all(|o| *o == datagram[0])));
+            // 1456 1456 1328, 1456 40, 1456 1456, 9000 20, 20 20: five calls at either end.
+            let expected = if sends && receives { 5 } else { lengths.len() };
+            assert_eq!(calls, expected, "{sends} {receives}");
+        }
+    }
+
+    #[test]
+    fn a_train_is_of_one_peer_and_no_longer_than_a_call_takes() {
+        let mut outbox = Outbox::new(Trains { sends: true, receives: true });
+        let to = |port| Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        for (bytes, port) in [(100, 1), (100, 1), (100, 2), (30_000, 2), (30_000, 2), (9_000, 2)] {
+            outbox.push(bytes, to(port));
+        }
+        let (mut first, mut found) = (0, Vec::new());
+        while first < outbox.waiting.len() {
+            found.push(outbox.train(first));
+            first += found.last().unwrap().0;
+        }
+        assert_eq!(found, [(2, 200), (1, 100), (2, 60_000), (1, 9_000)]);
+        outbox.sends_trains = false;
+        assert_eq!(outbox.train(0), (1, 100));
+        let mut many = Outbox::new(Trains { sends: true, receives: true });
+        (0..TRAIN_MAX + 1).for_each(|_| many.push(8, None));
+        assert_eq!((many.train(0), many.train(TRAIN_MAX)), ((64, 512), (1, 8)));
+    }
+
+    /// Of more datagrams than any kernel takes: refused, as what is too long for a device is.
+    #[test]
+    fn what_is_refused_as_a_train_goes_one_by_one() {
+        let (sender, receiver) = pair();
+        if !Trains::of(&sender).sends {
+            eprintln!("SKIPPED: this kernel's UDP sends no trains");
+            return;
+        }
+        let mut outbox = Outbox::new(Trains { sends: true, receives: false });
+        for at in 0..200 {
+            outbox.place()[..8].fill(at);
+            outbox.push(8, None);
+        }
+        let mut sent = Sent::default();
+        outbox.send_train(&sender, 0..200, 0..1600, &mut sent);
+        assert_eq!(sent, Sent { bytes: 1600, ..Sent::default() });
+        assert!(outbox.sends_trains(), "others may go");
+        let mut octets = [0; 8];
+        for at in 0..200 {
+            socket::wait(&receiver, Duration::from_secs(10));
+            assert_eq!((receiver.recv(&mut octets).expect("it went"), octets), (8, [at; 8]));
+        }
+    }
+
+    #[test]
+    fn a_socket_without_trains_is_noticed_and_said() {
+        let (one, _other) = UnixDatagram::pair().unwrap();
+        let trains = Trains::of(&one);
+        assert_eq!(trains, Trains::NONE);
+        assert_eq!(trains.to_string(), "one to a call");
+    }
+}
