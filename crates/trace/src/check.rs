@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ethermem_files::ParquetInput;
 
-use crate::Trace;
+use crate::{CompletionTimes, Trace};
 
 /// Reads `bytes` as a trace and returns how many accesses came before its end or its first error.
 ///
@@ -39,6 +39,33 @@ pub fn check_page_trace(bytes: &[u8]) -> u64 {
         }
     }
     accesses
+}
+
+/// Reads `bytes` as completion times and returns how many came before their end or first error.
+///
+/// # Panics
+/// As [`check_page_trace`].
+pub fn check_completion_times(bytes: &[u8]) -> u64 {
+    let bytes = bytes::Bytes::copy_from_slice(bytes);
+    let input = ParquetInput::new(bytes, Path::new("fuzzed"));
+    let times = match input.and_then(|input| CompletionTimes::of(input, None)) {
+        Ok(times) => times,
+        Err(error) => {
+            check_error(&error.to_string());
+            return 0;
+        }
+    };
+    let mut completions = 0;
+    for completion in times {
+        match completion {
+            Ok(completion) => {
+                assert!(completion.bytes.0 > 0, "{completion:?}");
+                completions += 1;
+            }
+            Err(error) => check_error(&error.to_string()),
+        }
+    }
+    completions
 }
 
 fn check_error(error: &str) {

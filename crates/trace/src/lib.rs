@@ -1,18 +1,21 @@
-//! Page traces: what one program asked of remote memory, and when.
+//! Page traces: what one program asked of remote memory, and when; and completion times.
 //!
 //! A [`Writer`] takes accesses as they happen and a [`Summary`] at the end; a [`Trace`] gives them
 //! back in order of time. Both hold a bounded number of rows, whatever the length of the trace.
+//! [`CompletionTimes`] are what a simulated fabric made of such accesses.
 //! What this crate does not do: record anything, or run anything.
 
 mod access;
 mod check;
+mod completions;
 mod read;
 mod summary;
 mod write;
 
 pub use access::{ACCESS_BYTES_MAX, Access, AccessKind};
 #[doc(hidden)]
-pub use check::check_page_trace;
+pub use check::{check_completion_times, check_page_trace};
+pub use completions::{Completion, CompletionTimes, CompletionWriter};
 pub use ethermem_files::{InputError, OutputError};
 pub use read::Trace;
 pub use summary::{Ended, Summary};

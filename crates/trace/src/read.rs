@@ -145,7 +145,7 @@ impl Format {
     }
 }
 
-fn kind_of(name: &[u8]) -> Result<AccessKind, String> {
+pub(crate) fn kind_of(name: &[u8]) -> Result<AccessKind, String> {
     AccessKind::of_name(name).ok_or_else(|| {
         let names = AccessKind::ALL.map(AccessKind::name).join(", ");
         format!("kind = {}: allowed are {names}", found(&String::from_utf8_lossy(name)))
