@@ -2,8 +2,9 @@
 
 use crate::probes::Probe;
 use crate::probes::node::{NodeProbe, OneOperation};
-use crate::probes::pool::PoolOperation;
+use crate::probes::pool::{PoolOperation, PoolProbe};
 use crate::probes::program::{FI_RMA, RING, Run};
+use crate::probes::relay::Loss;
 use crate::probes::store::{OneConnection, RedisBenchmark, Store, Verb};
 use crate::probes::udp::Exchange;
 
@@ -18,6 +19,8 @@ pub(crate) struct Case {
 }
 
 const WINDOW: u16 = 64;
+/// Of the way to a node that loses datagrams.
+const LOSS: Loss = Loss { ppm: 10_000, seed: 1 };
 /// Operations of a sample of `fi_rma` with a window: its `BATCH`.
 const FI_BATCH: u64 = 128;
 
@@ -82,24 +85,50 @@ impl Case {
 
 /// Beside the floor of the same bytes.
 fn pools() -> Vec<Case> {
-    let one = |name: &str, shape, probe: PoolOperation| {
-        case(format!("ethermem pool, {name}"), Some(udp_name(shape, 1)), probe)
+    let clear =
+        |operation| PoolProbe { operation, encrypted: false, datagram_bytes: None, loss: None };
+    let sealed = |operation| PoolProbe { encrypted: true, ..clear(operation) };
+    let named = |name: &str, probe: PoolProbe| {
+        let encrypted = if probe.encrypted { ", encrypted" } else { "" };
+        let datagrams = probe.datagram_bytes.map(|bytes| format!(", datagrams of {bytes} B"));
+        format!("ethermem pool, {name}{}{encrypted}", datagrams.unwrap_or_default())
     };
-    let many = |bytes: u16| {
-        let probe = PoolOperation::Reads { bytes, window: WINDOW };
-        let name = format!("ethermem pool, read {bytes} B, window {WINDOW}");
+    let one = |name: &str, shape, probe: PoolProbe| {
+        case(named(name, probe), Some(udp_name(shape, 1)), probe)
+    };
+    let reads = |bytes| PoolOperation::Reads { bytes, window: WINDOW };
+    let many = |bytes: u16, probe: PoolProbe| {
+        let name = named(&format!("read {bytes} B, window {WINDOW}"), probe);
         case(name, Some(udp_name((64, bytes), WINDOW)), probe).with_batches(100)
     };
+    let lossy = || {
+        let loss = Some(LOSS);
+        let name = format!(
+            "ethermem pool, read 64 B, {} % lost each way (seed {})",
+            f64::from(LOSS.ppm) / 1e4,
+            LOSS.seed
+        );
+        case(name, None, PoolProbe { loss, ..clear(PoolOperation::Read(64)) })
+    };
+    let ethernet = |operation| PoolProbe { datagram_bytes: Some(1472), ..clear(operation) };
     vec![
-        one("read 64 B", (64, 64), PoolOperation::Read(64)),
-        one("read 4096 B", (64, 4096), PoolOperation::Read(4096)),
-        one("write 64 B", (64, 64), PoolOperation::Write(64)),
-        one("write 4096 B", (4096, 64), PoolOperation::Write(4096)),
-        one("compare-and-swap", (64, 64), PoolOperation::CompareAndSwap),
-        one("fetch-and-add", (64, 64), PoolOperation::FetchAndAdd),
-        one("lock", (64, 64), PoolOperation::Lock),
-        many(64),
-        many(4096),
+        one("read 64 B", (64, 64), clear(PoolOperation::Read(64))),
+        one("read 4096 B", (64, 4096), clear(PoolOperation::Read(4096))),
+        one("write 64 B", (64, 64), clear(PoolOperation::Write(64))),
+        one("write 4096 B", (4096, 64), clear(PoolOperation::Write(4096))),
+        one("compare-and-swap", (64, 64), clear(PoolOperation::CompareAndSwap)),
+        one("fetch-and-add", (64, 64), clear(PoolOperation::FetchAndAdd)),
+        one("lock", (64, 64), clear(PoolOperation::Lock)),
+        one("read 64 B", (64, 64), sealed(PoolOperation::Read(64))),
+        one("read 4096 B", (64, 4096), sealed(PoolOperation::Read(4096))),
+        one("write 64 B", (64, 64), sealed(PoolOperation::Write(64))),
+        many(64, clear(reads(64))),
+        many(4096, clear(reads(4096))),
+        many(64, ethernet(reads(64))),
+        many(4096, ethernet(reads(4096))),
+        many(64, sealed(reads(64))),
+        many(4096, sealed(reads(4096))),
+        lossy(),
     ]
 }
 

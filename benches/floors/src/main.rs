@@ -16,6 +16,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, value_parser};
 
 use crate::catalogue::Case;
+use crate::probes::node::NodeKind;
+use crate::probes::relay::Loss;
 use crate::probes::udp::Exchange;
 use crate::probes::{Cpus, ProbeError};
 use crate::report::{Line, Report};
@@ -48,6 +50,10 @@ enum Command {
         cpu: usize,
         #[arg(long)]
         encrypted: bool,
+        #[arg(long, requires = "seed", value_parser = value_parser!(u32).range(..=1_000_000))]
+        loss_ppm: Option<u32>,
+        #[arg(long)]
+        seed: Option<u64>,
     },
 }
 
@@ -88,8 +94,11 @@ fn main() -> ExitCode {
         Command::ServeUdp { exchange, cpu } => {
             probes::udp::serve(exchange, cpu).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
-        Command::ServeNode { cpu, encrypted } => {
-            probes::node::serve(cpu, encrypted).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        Command::ServeNode { cpu, encrypted, loss_ppm, seed } => {
+            let loss = loss_ppm.zip(seed).map(|(ppm, seed)| Loss { ppm, seed });
+            probes::node::serve(cpu, NodeKind { encrypted, loss })
+                .map(|()| ExitCode::SUCCESS)
+                .map_err(Into::into)
         }
     };
     done.unwrap_or_else(|error| {

@@ -76,6 +76,8 @@ pub struct Driver {
     trains: Trains,
     outbox: Outbox,
     inbox: Inbox,
+    /// When something was sent, or came, last.
+    active: Ns,
     /// In vain, since an answer came.
     looks: u32,
 }
@@ -119,6 +121,7 @@ impl Driver {
             trains,
             outbox: Outbox::new(trains),
             inbox: Inbox::new(trains),
+            active: Ns::ZERO,
             looks: 0,
         })
     }
@@ -151,7 +154,11 @@ impl Driver {
     /// # Errors
     /// Those of the socket that are not a datagram's.
     pub fn send(&mut self) -> io::Result<()> {
-        let now = self.now();
+        self.active = self.now();
+        self.send_at(self.active)
+    }
+
+    fn send_at(&mut self, now: Ns) -> io::Result<()> {
         loop {
             let datagram = self.outbox.place();
             let bytes = self.client.poll_transmit(now, datagram);
@@ -195,7 +202,9 @@ impl Driver {
             }
         }
         self.looks = if came { 0 } else { self.looks.wrapping_add(1) };
-        if came || (self.looks.is_multiple_of(LOOKS_EACH_CLOCK) && self.is_due()) {
+        if came {
+            self.send_at(self.active)?;
+        } else if self.looks.is_multiple_of(LOOKS_EACH_CLOCK) && self.is_due() {
             self.send()?;
         }
         Ok(came)
@@ -204,6 +213,7 @@ impl Driver {
     /// Answers, or what passes itself off as some.
     fn hear(&mut self) {
         let now = self.now();
+        self.active = now;
         for answer in self.inbox.datagrams() {
             match &mut self.seal {
                 None => self.client.on_datagram(now, answer),
@@ -218,6 +228,12 @@ impl Driver {
 
     fn is_due(&self) -> bool {
         self.client.next_wake().is_some_and(|wake| wake <= self.now())
+    }
+
+    /// Since when nothing was sent, and nothing came.
+    #[must_use]
+    pub fn idle(&self) -> Duration {
+        Duration::from_nanos(self.now().saturating_sub(self.active).0)
     }
 
     /// How long nothing need be done unless an answer comes; `None` is for ever.

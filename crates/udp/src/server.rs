@@ -132,6 +132,18 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         self.run_until(poll_for, |_| stop.load(Ordering::Relaxed))
     }
 
+    /// The same, until `done`, which is asked after each look at the socket.
+    ///
+    /// # Errors
+    /// As [`Server::run`].
+    pub fn run_asking(
+        &mut self,
+        poll_for: Duration,
+        mut done: impl FnMut() -> bool,
+    ) -> io::Result<()> {
+        self.run_until(poll_for, |_| done())
+    }
+
     /// Takes no new process, and answers what is under way: until no process is left, or nothing
     /// came for `quiet`, or for `most`.
     ///
@@ -148,7 +160,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         })
     }
 
-    fn run_until(&mut self, poll_for: Duration, done: impl Fn(&State) -> bool) -> io::Result<()> {
+    fn run_until(
+        &mut self,
+        poll_for: Duration,
+        mut done: impl FnMut(&State) -> bool,
+    ) -> io::Result<()> {
         let (mut quiet_since, mut turns) = (Instant::now(), 0_u32);
         let mut state = State { processes: self.node.processes(), quiet: Duration::ZERO };
         while !done(&state) {

@@ -4,6 +4,7 @@
 pub(crate) mod node;
 pub(crate) mod pool;
 pub(crate) mod program;
+pub(crate) mod relay;
 pub(crate) mod store;
 pub(crate) mod udp;
 

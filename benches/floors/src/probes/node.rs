@@ -20,6 +20,7 @@ use ethermem_wire::clio::{
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
+use super::relay::{Loss, Relay};
 use super::udp::{DATAGRAM_BYTES_MAX, SILENCE_MAX, poll};
 use super::{Cpus, Pinned, Probe, ProbeError, Server, pin};
 use crate::measure::{Round, Samples};
@@ -47,7 +48,8 @@ pub(crate) struct NodeProbe {
 
 impl Probe for NodeProbe {
     fn round(&self, cpus: Cpus, count: u32) -> Result<Round, ProbeError> {
-        let (_server, address) = start_server(cpus.server, self.encrypted)?;
+        let kind = NodeKind { encrypted: self.encrypted, loss: None };
+        let (_server, address) = start_server(cpus.server, kind)?;
         let _pinned = Pinned::on(cpus.client)?;
         let mut speaker = Speaker::connect(address, self.encrypted)?;
         let data = vec![7; DATAGRAM_BYTES_MAX];
@@ -79,13 +81,20 @@ impl Probe for NodeProbe {
     }
 }
 
-pub(crate) fn start_server(
-    cpu: usize,
-    encrypted: bool,
-) -> Result<(Server, SocketAddr), ProbeError> {
+/// What the memory node is started with, and the way to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeKind {
+    pub(crate) encrypted: bool,
+    pub(crate) loss: Option<Loss>,
+}
+
+pub(crate) fn start_server(cpu: usize, kind: NodeKind) -> Result<(Server, SocketAddr), ProbeError> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["serve-node", "--cpu", &cpu.to_string()]);
-    command.args(encrypted.then_some("--encrypted"));
+    command.args(kind.encrypted.then_some("--encrypted"));
+    if let Some(Loss { ppm, seed }) = kind.loss {
+        command.args(["--loss-ppm", &ppm.to_string(), "--seed", &seed.to_string()]);
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut server = Server::start(&mut command, cpu)?;
     let mut line = String::new();
@@ -97,26 +106,35 @@ pub(crate) fn start_server(
 }
 
 /// The other end, which never sleeps, until its parent ends.
-pub(crate) fn serve(cpu: usize, encrypted: bool) -> Result<(), ProbeError> {
+pub(crate) fn serve(cpu: usize, kind: NodeKind) -> Result<(), ProbeError> {
     set_pdeathsig(Signal::SIGKILL)?;
     pin(cpu)?;
     let options = NodeOptions {
         page: PageSize::Kib4,
-        insecure: !encrypted,
-        tenants: if encrypted { vec![tenant()] } else { Vec::new() },
+        insecure: !kind.encrypted,
+        tenants: if kind.encrypted { vec![tenant()] } else { Vec::new() },
         ..NodeOptions::in_clear(Bytes(MEMORY_BYTES))
     };
     let started = ethermem_node::start(&options);
     let started = started.map_err(|error| ProbeError::Failed(error.to_string()))?;
     let mut server = started.server;
+    let relay = kind.loss.map(|loss| Relay::before(server.address()?, loss)).transpose()?;
+    let address = relay.as_ref().map_or_else(|| server.address(), Relay::address)?;
     let mut stdout = io::stdout();
-    writeln!(stdout, "{}", server.address()?)?;
+    writeln!(stdout, "{address}")?;
     stdout.flush()?;
-    server.run(Duration::MAX, &AtomicBool::new(false)).map_err(Into::into)
+    let Some(mut relay) = relay else {
+        return server.run(Duration::MAX, &AtomicBool::new(false)).map_err(Into::into);
+    };
+    let goes_on = || {
+        relay.turn();
+        false
+    };
+    server.run_asking(Duration::MAX, goes_on).map_err(Into::into)
 }
 
 /// Both ends are this program's, and end with the round: what the key is changes nothing.
-fn tenant() -> TenantOptions {
+pub(crate) fn tenant() -> TenantOptions {
     let key = KeyFile { tenant: TENANT, key: TenantKey([1; 32]) };
     TenantOptions { name: "floors".to_owned(), key, quota: Quota::UNLIMITED }
 }

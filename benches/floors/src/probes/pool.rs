@@ -1,11 +1,13 @@
 //! The library's pool on the memory node: what an application has, and what it costs over the bare
 //! exchange of the same bytes.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
-use ethermem::{Address, Error, Permissions, Pool};
+use ethermem::{Address, Error, Permissions, Pool, Region, Thread};
 
-use super::node::start_server;
+use super::node::{NodeKind, start_server, tenant};
+use super::relay::Loss;
 use super::{Cpus, Pinned, Probe, ProbeError};
 use crate::measure::{Round, Samples};
 
@@ -17,6 +19,17 @@ const STEP_BYTES: u64 = 1024;
 const BATCH: u64 = 256;
 /// Who waits never sleeps, as in the floor.
 const PARAMETERS: &str = "poll_us=60000000";
+
+/// An operation of the pool, in clear or encrypted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolProbe {
+    pub(crate) operation: PoolOperation,
+    pub(crate) encrypted: bool,
+    /// Longest datagram, where that is not what the loopback carries.
+    pub(crate) datagram_bytes: Option<u16>,
+    /// Of what goes each way.
+    pub(crate) loss: Option<Loss>,
+}
 
 /// An operation of the pool.
 #[derive(Clone, Copy, Debug)]
@@ -39,15 +52,38 @@ impl From<Error> for ProbeError {
     }
 }
 
-impl Probe for PoolOperation {
+impl Probe for PoolProbe {
     fn round(&self, cpus: Cpus, count: u32) -> Result<Round, ProbeError> {
-        let (_server, address) = start_server(cpus.server, false)?;
+        let kind = NodeKind { encrypted: self.encrypted, loss: self.loss };
+        let (_server, address) = start_server(cpus.server, kind)?;
         let _pinned = Pinned::on(cpus.client)?;
-        let url = format!("udp://{address}?{PARAMETERS}");
-        let pool = Pool::open(&url).map_err(|error| ProbeError::Failed(error.to_string()))?;
+        let pool = self.open(address)?;
         let thread = pool.thread()?;
         let region = thread.alloc(REGION_BYTES, Permissions::READ_WRITE).wait()?;
-        if let PoolOperation::Reads { bytes, window } = *self {
+        self.operation.round(&thread, &region, count)
+    }
+}
+
+impl PoolProbe {
+    pub(crate) fn open(&self, address: SocketAddr) -> Result<Pool, ProbeError> {
+        let failed = |error: String| ProbeError::Failed(error);
+        let mut url = format!("udp://{address}?{PARAMETERS}");
+        if let Some(bytes) = self.datagram_bytes {
+            url += &format!("&datagram_bytes={bytes}");
+        }
+        let folder = tempfile::tempdir()?;
+        if self.encrypted {
+            let path = folder.path().join("key.toml");
+            tenant().key.write(&path).map_err(|error| failed(error.to_string()))?;
+            url += &format!("&key={}", path.display());
+        }
+        Pool::open(&url).map_err(|error| failed(error.to_string()))
+    }
+}
+
+impl PoolOperation {
+    fn round(self, thread: &Thread, region: &Region, count: u32) -> Result<Round, ProbeError> {
+        if let PoolOperation::Reads { bytes, window } = self {
             let at = |index: u64| index * STEP_BYTES % (REGION_BYTES - 8192);
             return windowed(count, window, |index| region.read(at(index), bytes.into()));
         }
@@ -57,7 +93,7 @@ impl Probe for PoolOperation {
             let offset = u64::from(index) * STEP_BYTES % (REGION_BYTES - 8192);
             let word = region.at(offset);
             let start = Instant::now();
-            match *self {
+            match self {
                 PoolOperation::Read(length) => {
                     region.read_into(offset, &mut bytes[..usize::from(length)])?;
                 }
@@ -75,7 +111,7 @@ impl Probe for PoolOperation {
             }
             let took = start.elapsed();
             if matches!(self, PoolOperation::Lock) {
-                unlock(&thread, word)?;
+                unlock(thread, word)?;
             }
             if index >= warm {
                 samples.add(took);
@@ -85,7 +121,7 @@ impl Probe for PoolOperation {
     }
 }
 
-fn unlock(thread: &ethermem::Thread, word: Address) -> Result<(), ProbeError> {
+fn unlock(thread: &Thread, word: Address) -> Result<(), ProbeError> {
     thread.unlock_wait(word).map_err(Into::into)
 }
 

@@ -1,17 +1,19 @@
 //! Requests under way, their retries, and what came of them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{
-    AcknowledgedIds, ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch,
-    NodeFacts, ProcessId, REQUEST_BYTES, RESPONSE_BYTES, Reply, Request, RequestId, RequestPacket,
+    AcknowledgedIds, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch, NodeFacts,
+    ProcessId, REQUEST_BYTES, RESPONSE_BYTES, Reply, Request, RequestId, RequestPacket,
     ResponsePacket,
 };
 
 use super::config::{ClientConfig, ClientConfigError, DATAGRAM_BYTES_MAX};
+use super::flights::{Flight, Flights};
 use super::node_clock::NodeClock;
 use super::operation::{Ask, Completed, Operation, OperationError, OperationId, Part};
+use super::operations::Operations;
 use super::round_trips::RoundTrips;
 use super::window::{CongestionWindow, IncastWindow};
 
@@ -51,25 +53,6 @@ pub struct ClientCounters {
     pub corrupt: u64,
 }
 
-/// A request that was sent, and has no answer.
-struct Flight {
-    operation: u64,
-    part: Part,
-    /// Tries after the first.
-    retries: u32,
-    began: Ns,
-    /// Of the last try: when, in which datagram, and when it is dead, on the node's clock.
-    sent: Ns,
-    sequence: u64,
-    dead: Ns,
-    /// When it is looked at again.
-    due: Ns,
-    answer: Bytes,
-    repeatable: bool,
-    /// What it acknowledges in each of its tries, since any may be lost.
-    acknowledged: RequestId,
-}
-
 /// See the module above.
 pub struct Client {
     config: ClientConfig,
@@ -82,14 +65,12 @@ pub struct Client {
     /// The end of life of the last datagram, which never goes back.
     life_end: Ns,
     next_request: u64,
-    next_operation: u64,
     /// That asks what the node is; nothing else goes before its answer.
-    hello: Option<u64>,
-    operations: BTreeMap<u64, Operation>,
+    hello: Option<OperationId>,
+    operations: Operations,
     /// Operations with parts that were not sent, in their order.
-    waiting: VecDeque<u64>,
-    flights: BTreeMap<u64, Flight>,
-    due: BTreeSet<(Ns, u64)>,
+    waiting: VecDeque<OperationId>,
+    flights: Flights,
     /// Requests whose answers came, and since when the first waits to say so.
     acknowledge: VecDeque<RequestId>,
     acknowledge_since: Ns,
@@ -129,12 +110,10 @@ impl Client {
             sequence: 0,
             life_end: Ns::ZERO,
             next_request: 0,
-            next_operation: 0,
             hello: None,
-            operations: BTreeMap::new(),
+            operations: Operations::default(),
             waiting: VecDeque::new(),
-            flights: BTreeMap::new(),
-            due: BTreeSet::new(),
+            flights: Flights::new(config.window_max),
             acknowledge: VecDeque::new(),
             acknowledge_since: Ns::ZERO,
             events: VecDeque::new(),
@@ -151,7 +130,7 @@ impl Client {
     /// Requests that were sent, and have no answer.
     #[must_use]
     pub fn under_way(&self) -> usize {
-        self.flights.len()
+        self.flights.count()
     }
 
     /// What the node is, once it has said so.
@@ -173,7 +152,7 @@ impl Client {
         if let Request::Read { bytes: 0, .. } = request {
             self.fail(id, OperationError::Length(0));
         }
-        OperationId(id)
+        id
     }
 
     /// Asks to write.
@@ -183,7 +162,7 @@ impl Client {
         if bytes == 0 || bytes > u64::from(u32::MAX) {
             self.fail(id, OperationError::Length(bytes));
         }
-        OperationId(id)
+        id
     }
 
     /// Asks to run an operation at the node. Its datagram, and that of the answer, may be longer
@@ -201,22 +180,23 @@ impl Client {
         if bytes > room || name.len() > usize::from(u8::MAX) {
             self.fail(id, OperationError::Length(bytes as u64));
         }
-        OperationId(id)
+        id
     }
 
     /// An operation that has ended.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        let event = self.events.pop_front()?;
+        self.operations.release(event.operation);
+        Some(event)
     }
 
     /// When [`Client::poll_transmit`] has something to send that it has not now, if no datagram
     /// comes before. To be asked after each call of another method.
     #[must_use]
     pub fn next_wake(&self) -> Option<Ns> {
-        let due = self.due.first().map(|&(at, _)| at);
         let paced = if self.waiting.is_empty() { None } else { self.congestion.next() };
         let acknowledge = (!self.acknowledge.is_empty()).then(|| self.acknowledge_due());
-        [due, paced, acknowledge].into_iter().flatten().min()
+        [self.flights.due(), paced, acknowledge].into_iter().flatten().min()
     }
 
     /// The next datagram, written into `into`; 0 is none for now. To be called until it is, after
@@ -227,8 +207,11 @@ impl Client {
     /// If `into` is shorter than the longest datagram; where operations run at the node, than the
     /// longest that UDP carries.
     pub fn poll_transmit(&mut self, now: Ns, into: &mut [u8]) -> usize {
-        let end = ENVELOPE_BYTES + self.config.packets_bytes_max();
         assert!(into.len() >= self.config.datagram_bytes_max, "room for the longest datagram");
+        if self.waiting.is_empty() && self.next_wake().is_none_or(|wake| wake > now) {
+            return 0;
+        }
+        let end = ENVELOPE_BYTES + self.config.packets_bytes_max();
         let (envelope, sequence) = (self.envelope(now), self.sequence);
         let mut draft = Draft { into, used: ENVELOPE_BYTES, end, answers: 0, envelope };
         self.send_again(now, &mut draft);
@@ -273,25 +256,23 @@ impl Client {
         self.facts.map_or(Epoch::UNKNOWN, |facts| facts.epoch)
     }
 
-    fn begin(&mut self, process: ProcessId, ask: Ask) -> u64 {
+    fn begin(&mut self, process: ProcessId, ask: Ask) -> OperationId {
         if self.facts.is_none() && self.hello.is_none() {
             let hello = Operation::new(ProcessId(0), Ask::Short(Request::Hello));
-            self.next_operation += 1;
-            self.operations.insert(self.next_operation, hello);
-            self.hello = Some(self.next_operation);
-            self.waiting.push_front(self.next_operation);
+            let hello = self.operations.insert(hello);
+            self.hello = Some(hello);
+            self.waiting.push_front(hello);
         }
-        self.next_operation += 1;
-        self.operations.insert(self.next_operation, Operation::new(process, ask));
-        self.waiting.push_back(self.next_operation);
-        self.next_operation
+        let id = self.operations.insert(Operation::new(process, ask));
+        self.waiting.push_back(id);
+        id
     }
 
     /// Ends an operation of which nothing is under way.
-    fn fail(&mut self, id: u64, error: OperationError) {
-        self.waiting.retain(|&waiting| waiting != id);
-        if self.operations.remove(&id).is_some() {
-            self.events.push_back(Event { operation: OperationId(id), outcome: Err(error) });
+    fn fail(&mut self, operation: OperationId, error: OperationError) {
+        self.waiting.retain(|&waiting| waiting != operation);
+        if self.operations.remove(operation).is_some() {
+            self.events.push_back(Event { operation, outcome: Err(error) });
         }
     }
 
@@ -326,35 +307,55 @@ impl Client {
     /// Sends what has waited for its answer long enough, and gives up what has done so for too
     /// long.
     fn send_again(&mut self, now: Ns, draft: &mut Draft<'_>) {
-        while let Some(&(at, request)) = self.due.first().filter(|&&(at, _)| at <= now) {
-            let flight = self.flights.get_mut(&request).expect("what is due is under way");
-            let operation = &self.operations[&flight.operation];
-            let over = now.saturating_sub(flight.began) >= self.config.give_up_after;
-            if over || operation.error.is_some() {
-                let known = self.clock.at(now).unwrap_or(Ns::ZERO);
-                if flight.repeatable || known > flight.dead {
-                    self.lose(request);
-                } else {
-                    // Until no copy of it can act, it is not lost.
-                    let rest = flight.dead.saturating_sub(known).0;
-                    self.look_again(request, at, now.saturating_add(Ns(rest + rest / 1000 + 1)));
-                }
-                continue;
-            }
-            let (id, part, attempt) = (flight.operation, flight.part, (flight.retries + 1) as u8);
-            let acknowledged = flight.acknowledged;
-            if !self.put(draft, (id, part), (request, attempt), acknowledged) {
-                return;
-            }
-            let flight = self.flights.get_mut(&request).expect("it is under way");
-            let next = self.trips.retry_after(flight.retries + 1);
-            flight.retries += 1;
-            (flight.sent, flight.sequence) = (now, draft.envelope.sequence);
-            flight.dead = draft.envelope.clock;
-            self.look_again(request, at, now.saturating_add(next));
-            self.counters.retries += 1;
-            self.congestion.lost(now, self.trips.smoothed());
+        if self.flights.due().is_none_or(|due| due > now) {
+            return;
         }
+        let mut next = Ns(u64::MAX);
+        for request in self.flights.numbers() {
+            let Some(flight) = self.flights.get(request) else { continue };
+            if flight.due <= now {
+                let operation = self.operations.get(flight.operation);
+                let failed = operation.expect("a flight is of an operation").error.is_some();
+                if failed || now.saturating_sub(flight.began) >= self.config.give_up_after {
+                    self.give_up(now, request);
+                } else if !self.try_again(now, request, draft) {
+                    // The rest is due still, in the next datagram.
+                    return;
+                }
+            }
+            next = next.min(self.flights.get(request).map_or(next, |flight| flight.due));
+        }
+        self.flights.looked(next);
+    }
+
+    /// False where it does not fit the datagram.
+    fn try_again(&mut self, now: Ns, request: u64, draft: &mut Draft<'_>) -> bool {
+        let flight = self.flights.get(request).expect("what is due is under way");
+        let (operation, retries) = (flight.operation, flight.retries + 1);
+        let asked = (request, retries as u8);
+        if !self.put(draft, (operation, flight.part), asked, flight.acknowledged) {
+            return false;
+        }
+        let due = now.saturating_add(self.trips.retry_after(retries));
+        let flight = self.flights.get_mut(request).expect("it is under way");
+        (flight.sent, flight.sequence) = (now, draft.envelope.sequence);
+        (flight.dead, flight.retries) = (draft.envelope.clock, retries);
+        self.flights.look_at(request, due);
+        self.counters.retries += 1;
+        self.congestion.lost(now, self.trips.smoothed());
+        true
+    }
+
+    /// A request has had its time.
+    fn give_up(&mut self, now: Ns, request: u64) {
+        let flight = self.flights.get(request).expect("what is due is under way");
+        let known = self.clock.at(now).unwrap_or(Ns::ZERO);
+        if flight.opcode.is_repeatable() || known > flight.dead {
+            return self.lose(request);
+        }
+        // Until no copy of it can act, it is not lost.
+        let rest = flight.dead.saturating_sub(known).0;
+        self.flights.look_at(request, now.saturating_add(Ns(rest + rest / 1000 + 1)));
     }
 
     fn send_new(&mut self, now: Ns, draft: &mut Draft<'_>) {
@@ -364,18 +365,20 @@ impl Client {
             if self.facts.is_none() && self.hello != Some(id) {
                 return;
             }
-            let operation = &self.operations[&id];
+            let operation = self.operations.get(id).expect("what waits has not ended");
             let part = operation.next_part(most).filter(|_| operation.error.is_none());
             let Some(part) = part else {
                 self.waiting.pop_front();
                 self.settle(id);
                 continue;
             };
+            let opcode = operation.request(part).opcode();
             let answer = Bytes(self.answer_bytes(operation, part) as u64);
-            let repeatable = operation.request(part).opcode().is_repeatable();
             let request = self.next_request + 1;
             let acknowledged = self.acknowledge.front().copied().unwrap_or(RequestId::NONE);
-            let room = self.congestion.has_room(now) && self.incast.has_room(answer);
+            let room = self.congestion.has_room(now)
+                && self.incast.has_room(answer)
+                && self.flights.has_room();
             if !room || !self.put(draft, (id, part), (request, 0), acknowledged) {
                 return;
             }
@@ -384,26 +387,26 @@ impl Client {
             self.counters.requests += 1;
             self.congestion.sent(now, self.trips.smoothed());
             self.incast.sent(answer);
-            let operation = self.operations.get_mut(&id).expect("it waits");
+            let operation = self.operations.get_mut(id).expect("it waits");
             operation.cut += part.bytes;
             operation.open += 1;
-            let due = now.saturating_add(self.trips.retry_after(0));
-            let (sequence, dead) = (draft.envelope.sequence, draft.envelope.clock);
+            if operation.next_part(most).is_none() {
+                self.waiting.pop_front();
+            }
             let flight = Flight {
                 operation: id,
                 part,
+                opcode,
                 retries: 0,
                 began: now,
                 sent: now,
-                sequence,
-                dead,
-                due,
+                sequence: draft.envelope.sequence,
+                dead: draft.envelope.clock,
+                due: now.saturating_add(self.trips.retry_after(0)),
                 answer,
-                repeatable,
                 acknowledged,
             };
             self.flights.insert(request, flight);
-            self.due.insert((due, request));
         }
     }
 
@@ -437,11 +440,11 @@ impl Client {
     fn put(
         &self,
         draft: &mut Draft<'_>,
-        (id, part): (u64, Part),
+        (id, part): (OperationId, Part),
         (request, attempt): (u64, u8),
         acknowledged: RequestId,
     ) -> bool {
-        let operation = &self.operations[&id];
+        let operation = self.operations.get(id).expect("what is sent has not ended");
         let answer = self.answer_bytes(operation, part);
         let empty = draft.used == ENVELOPE_BYTES;
         if draft.answers + answer > self.config.packets_bytes_max()
@@ -478,24 +481,19 @@ impl Client {
         RESPONSE_BYTES + operation.answer_bytes(part, most as u64) as usize
     }
 
-    fn look_again(&mut self, request: u64, before: Ns, at: Ns) {
-        self.due.remove(&(before, request));
-        self.due.insert((at, request));
-        self.flights.get_mut(&request).expect("it is under way").due = at;
-    }
-
     fn on_answer(&mut self, now: Ns, envelope: &Envelope, packet: &ResponsePacket<'_>) {
         if let Reply::Refused(ClioStatus::Corrupt, sequence) = packet.reply {
             return self.on_nack(now, sequence);
         }
-        let Some(flight) = self.flights.get(&packet.request.0) else {
+        let request = packet.request.0;
+        let Some(flight) = self.flights.get(request) else {
             self.counters.ignored += 1;
             return;
         };
-        let (id, due) = (flight.operation, flight.due);
         if let Reply::Refused(ClioStatus::WrongEpoch, _) = packet.reply {
             return self.restart(envelope.epoch);
         }
+        let (id, part) = (flight.operation, flight.part);
         let hello = self.hello == Some(id);
         if !hello && envelope.epoch != self.epoch() {
             self.counters.ignored += 1;
@@ -508,11 +506,10 @@ impl Client {
         }
         if let Reply::Refused(ClioStatus::Busy | ClioStatus::Expired, _) = packet.reply {
             let again = now.saturating_add(self.trips.retry_after(flight.retries));
-            return self.look_again(packet.request.0, due, again);
+            return self.flights.look_at(request, again);
         }
-        let part = flight.part;
-        let operation = self.operations.get_mut(&id).expect("a flight is of an operation");
-        let right = flight_takes(packet, operation.request(part).opcode());
+        let right = packet.opcode == flight.opcode as u8;
+        let operation = self.operations.get_mut(id).expect("a flight is of an operation");
         if !right || !operation.take(part, &packet.reply) {
             self.counters.ignored += 1;
             return;
@@ -522,8 +519,8 @@ impl Client {
             self.facts = Some(facts);
             self.clock.hear(now, envelope.clock);
         }
-        let flight = self.land(packet.request.0);
-        if !flight.repeatable {
+        let flight = self.land(request).expect("it was under way");
+        if !flight.opcode.is_repeatable() {
             if self.acknowledge.is_empty() {
                 self.acknowledge_since = now;
             }
@@ -534,33 +531,34 @@ impl Client {
 
     /// A datagram of ours was changed on its way: what was in it goes at once.
     fn on_nack(&mut self, now: Ns, sequence: u64) {
-        let hit = self.flights.iter().filter(|(_, flight)| flight.sequence == sequence);
-        let hit: Vec<(u64, Ns)> = hit.map(|(&request, flight)| (request, flight.due)).collect();
-        for (request, due) in hit {
-            self.look_again(request, due, now.min(due));
+        for request in self.flights.numbers() {
+            let hit = self.flights.get(request).filter(|flight| flight.sequence == sequence);
+            if let Some(due) = hit.map(|flight| flight.due) {
+                self.flights.look_at(request, now.min(due));
+            }
         }
     }
 
     /// A request is not under way any more.
-    fn land(&mut self, request: u64) -> Flight {
-        let flight = self.flights.remove(&request).expect("it is under way");
-        self.due.remove(&(flight.due, request));
+    fn land(&mut self, request: u64) -> Option<Flight> {
+        let flight = self.flights.remove(request)?;
         self.congestion.ended();
         self.incast.ended(flight.answer);
-        let operation = self.operations.get_mut(&flight.operation).expect("it has a flight");
+        let operation = self.operations.get_mut(flight.operation).expect("it has a flight");
         operation.open -= 1;
-        flight
+        Some(flight)
     }
 
     fn lose(&mut self, request: u64) {
-        let id = self.land(request).operation;
-        let operation = self.operations.get_mut(&id).expect("it had a flight");
+        let id = self.land(request).expect("it was under way").operation;
+        let operation = self.operations.get_mut(id).expect("it had a flight");
         operation.error.get_or_insert(OperationError::Lost);
         if self.hello == Some(id) {
-            self.operations.remove(&id);
+            self.operations.remove(id);
+            self.operations.release(id);
             self.hello = None;
             // Nobody is there: nothing of what waits has gone.
-            let waiting: Vec<u64> = self.waiting.drain(..).collect();
+            let waiting: Vec<OperationId> = self.waiting.drain(..).collect();
             waiting.into_iter().for_each(|id| self.fail(id, OperationError::Lost));
         } else {
             self.settle(id);
@@ -568,36 +566,66 @@ impl Client {
     }
 
     /// Tells the outcome of an operation that has one.
-    fn settle(&mut self, id: u64) {
+    fn settle(&mut self, id: OperationId) {
         let most = self.part_bytes_max();
-        let Some(outcome) = self.operations.get_mut(&id).and_then(|known| known.outcome(most))
-        else {
-            return;
-        };
-        self.operations.remove(&id);
-        self.waiting.retain(|&waiting| waiting != id);
+        let Some(operation) = self.operations.get_mut(id) else { return };
+        let Some(outcome) = operation.outcome(most) else { return };
+        // Of what failed, parts may be left that will not be sent.
+        let waits = operation.next_part(most).is_some();
+        self.operations.remove(id);
+        if waits {
+            self.waiting.retain(|&waiting| waiting != id);
+        }
         if self.hello == Some(id) {
             self.hello = None;
+            self.operations.release(id);
         } else {
-            self.events.push_back(Event { operation: OperationId(id), outcome });
+            self.events.push_back(Event { operation: id, outcome });
         }
     }
 
     /// The node lives another life: whatever was under way is over, and what it said of itself.
     fn restart(&mut self, epoch: Epoch) {
-        let flights: Vec<u64> = self.flights.keys().copied().collect();
-        for request in flights {
+        for request in self.flights.numbers() {
             self.land(request);
         }
-        let operations: Vec<u64> = self.operations.keys().copied().collect();
-        operations.into_iter().for_each(|id| self.fail(id, OperationError::Restarted(epoch)));
+        self.waiting.clear();
+        for id in self.operations.names() {
+            self.fail(id, OperationError::Restarted(epoch));
+        }
         self.acknowledge.clear();
         (self.facts, self.hello) = (None, None);
         (self.clock, self.life_end) = (NodeClock::default(), Ns::ZERO);
     }
 }
 
-/// Whether an answer is to a request of this kind.
-fn flight_takes(packet: &ResponsePacket<'_>, opcode: ClioOpcode) -> bool {
-    packet.opcode == opcode as u8
+#[cfg(test)]
+mod tests {
+    use ethermem_wire::clio::{Protection, SenderId, TenantId};
+
+    use super::*;
+
+    #[test]
+    fn a_place_is_another_operations_once_its_event_was_polled_and_not_before() {
+        let mut client = Client::new(ClientConfig {
+            sender: SenderId(1),
+            tenant: TenantId(1),
+            protection: Protection::Carrier,
+            datagram_bytes_max: 1472,
+            window_max: 1,
+            incast_window: Bytes(1472),
+            queueing_target: Ns(0),
+            retry_after_min: Ns(1),
+            retry_after_max: Ns(1),
+            give_up_after: Ns(2),
+        })
+        .expect("a client can be so");
+        let mut empty = || client.submit(ProcessId(1), Request::Read { address: 64, bytes: 0 });
+        let (one, other) = (empty(), empty());
+        assert_ne!(one.place(), other.place(), "the first has ended, and nobody knows it yet");
+        let ended = [client.poll_event(), client.poll_event()].map(|e| e.expect("two").operation);
+        assert_eq!(ended, [one, other]);
+        let next = client.submit(ProcessId(1), Request::Fence);
+        assert!([one, other].map(OperationId::place).contains(&next.place()));
+    }
 }

@@ -7,8 +7,10 @@
 
 mod client;
 mod config;
+mod flights;
 mod node_clock;
 mod operation;
+mod operations;
 mod round_trips;
 mod window;
 

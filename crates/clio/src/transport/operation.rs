@@ -3,7 +3,7 @@
 use ethermem_wire::clio::{ClioStatus, Epoch, NodeFacts, ProcessId, Reply, Request};
 use thiserror::Error;
 
-/// An operation of a client: no number is used twice.
+/// An operation of a client: those that began within 2^32 of each other have different names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId(pub u64);
 
@@ -91,11 +91,7 @@ pub(super) struct Part {
 
 impl Operation {
     pub(super) fn new(process: ProcessId, ask: Ask) -> Operation {
-        let bytes = match ask {
-            Ask::Short(Request::Read { bytes, .. }) => vec![0; bytes as usize],
-            _ => Vec::new(),
-        };
-        Operation { process, ask, cut: 0, open: 0, bytes, result: None, error: None }
+        Operation { process, ask, cut: 0, open: 0, bytes: Vec::new(), result: None, error: None }
     }
 
     /// Address and length of what can be cut.
@@ -153,11 +149,7 @@ impl Operation {
     pub(super) fn take(&mut self, part: Part, reply: &Reply<'_>) -> bool {
         let completed = match *reply {
             Reply::Bytes(bytes) if self.goes_alone() => Completed::Bytes(bytes.to_vec()),
-            Reply::Bytes(bytes) if bytes.len() as u64 == part.bytes && !self.bytes.is_empty() => {
-                self.bytes[part.from as usize..][..bytes.len()].copy_from_slice(bytes);
-                return true;
-            }
-            Reply::Bytes(_) => return false,
+            Reply::Bytes(bytes) => return self.put(part, bytes),
             Reply::Done => Completed::Done,
             Reply::OwnerDied => Completed::OwnerDied,
             Reply::Word(word) => Completed::Word(word),
@@ -170,6 +162,23 @@ impl Operation {
             }
         };
         self.result = Some(completed);
+        true
+    }
+
+    /// Puts what was read into its place. Whether there is one.
+    fn put(&mut self, part: Part, bytes: &[u8]) -> bool {
+        let Ask::Short(Request::Read { bytes: total, .. }) = self.ask else { return false };
+        if bytes.len() as u64 != part.bytes {
+            return false;
+        }
+        if bytes.len() == total as usize {
+            self.bytes = bytes.to_vec();
+            return true;
+        }
+        if self.bytes.is_empty() {
+            self.bytes = vec![0; total as usize];
+        }
+        self.bytes[part.from as usize..][..bytes.len()].copy_from_slice(bytes);
         true
     }
 

@@ -75,8 +75,8 @@ impl CongestionWindow {
         self.shortest = self.shortest.min(time);
         let target = self.shortest.saturating_add(self.target);
         if time <= target {
-            let more = u128::from(ONE) * u128::from(ONE) / u128::from(self.requests.max(ONE));
-            self.requests = (self.requests + more as u64).min(self.requests_max);
+            let more = ONE * ONE / self.requests.max(ONE);
+            self.requests = (self.requests + more).min(self.requests_max);
         } else if self.may_cut(now, time) {
             let over = u128::from(time.0 - target.0);
             let less = u128::from(self.requests) * over / u128::from(time.0) * 4 / 5;

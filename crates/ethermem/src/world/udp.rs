@@ -1,18 +1,20 @@
 //! `udp:`: a memory node of an ordinary network. Operations become requests to it; what they give
 //! is what it answers.
 
+mod asked;
 mod running;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use ethermem_clio::transport::{Completed, Event, OperationError, OperationId};
+use ethermem_clio::transport::{Completed, Event, OperationError};
 use ethermem_udp::seal::TenantKey;
 use ethermem_udp::{ClientOptions, ConnectError, Driver, Sleeper};
 use ethermem_units::{Bytes, Ps};
 use ethermem_wire::clio::{ClioStatus, NodeFacts, Request, TenantId};
 
+use self::asked::{Asked, AskedFor};
 use self::running::{Ask, Part, Running, problem};
 use super::{Asker, Op, OpId, Outcome, Progress, Reply, World};
 use crate::address::ProcessId;
@@ -55,8 +57,6 @@ pub(crate) struct Udp {
     poll_for: Duration,
     lease: Option<Duration>,
     opened: Instant,
-    /// When an answer came last, or an operation went.
-    busy: Instant,
     /// How often somebody asked how long to rest.
     looks: u32,
     beat: Instant,
@@ -68,7 +68,7 @@ pub(crate) struct Udp {
     /// Operations that were begun, and not yet offered to the network.
     gathered: u32,
     /// Requests under way, by what they are for.
-    asked: BTreeMap<OperationId, Asked>,
+    asked: AskedFor,
     waiting: Vec<Waiting>,
     /// Ended while something else was waited for.
     ended: Vec<(OpId, Outcome)>,
@@ -83,18 +83,6 @@ enum Life {
     /// The node has started anew since.
     Restarted,
     Ended,
-}
-
-/// What a request is for.
-#[derive(Clone, Copy, Debug)]
-enum Asked {
-    Part(OpId, Part),
-    /// It keeps a process alive.
-    Alive(ProcessId),
-    /// It ends one.
-    End,
-    /// Somebody waits for it here.
-    Here,
 }
 
 struct Waiting {
@@ -130,14 +118,13 @@ impl Udp {
             poll_for: config.poll_for,
             lease: None,
             opened: now,
-            busy: now,
             looks: 0,
             beat: now,
             processes: BTreeMap::new(),
             running: Vec::new(),
             open: 0,
             gathered: 0,
-            asked: BTreeMap::new(),
+            asked: AskedFor::default(),
             waiting: Vec::new(),
             ended: Vec::new(),
             broken: None,
@@ -180,7 +167,7 @@ impl Udp {
             let mut outcome = None;
             while let Some(event) = self.driver.client().poll_event() {
                 if event.operation == asked {
-                    self.asked.remove(&asked);
+                    self.asked.remove(asked);
                     self.note(event.outcome.as_ref().err());
                     outcome = Some(event.outcome);
                 } else {
@@ -210,7 +197,6 @@ impl Udp {
     }
 
     fn send(&mut self) {
-        self.busy = Instant::now();
         self.gathered = 0;
         if let Err(error) = self.driver.send() {
             self.broken = Some(error.to_string());
@@ -233,10 +219,8 @@ impl Udp {
     }
 
     fn turn(&mut self) {
-        match self.driver.turn() {
-            Ok(true) => self.busy = Instant::now(),
-            Ok(false) => {}
-            Err(error) => self.broken = Some(error.to_string()),
+        if let Err(error) = self.driver.turn() {
+            self.broken = Some(error.to_string());
         }
     }
 
@@ -263,7 +247,7 @@ impl Udp {
     fn hear(&mut self, event: Event) {
         let Event { operation, outcome } = event;
         self.note(outcome.as_ref().err());
-        let Some(asked) = self.asked.remove(&operation) else { return };
+        let Some(asked) = self.asked.remove(operation) else { return };
         let (id, part) = match asked {
             Asked::Part(id, part) => (id, part),
             Asked::Alive(process) => return self.heard_of(process, &outcome),
@@ -363,7 +347,7 @@ impl Udp {
         if self.asked.is_empty() {
             return due.unwrap_or(REST_MAX).min(REST_MAX);
         }
-        if self.busy.elapsed() < self.poll_for {
+        if self.driver.idle() < self.poll_for {
             return Duration::ZERO;
         }
         [due, self.driver.rest()].into_iter().flatten().fold(REST_MAX, Duration::min)
@@ -384,14 +368,14 @@ impl Udp {
         self.send();
         let (began, sleeper) = (Instant::now(), self.driver.sleeper());
         let ends = |asked: &Asked| matches!(asked, Asked::End);
-        while self.asked.values().any(ends) && self.broken.is_none() && began.elapsed() < most {
+        while self.asked.iter().any(ends) && self.broken.is_none() && began.elapsed() < most {
             self.turn();
             while let Some(event) = self.driver.client().poll_event() {
                 self.hear(event);
             }
             sleeper.sleep(self.driver.rest().unwrap_or(REST_MAX).min(REST_MAX));
         }
-        !self.asked.values().any(ends)
+        !self.asked.iter().any(ends)
     }
 }
 
