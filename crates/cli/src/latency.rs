@@ -8,15 +8,19 @@ use ethermem_sim::engine::Fabric as _;
 use ethermem_sim::fabrics::edm::Edm;
 use ethermem_sim::fabrics::{self, FABRIC_NAMES};
 use ethermem_sim::output::{TableStyle, TextTable};
-use ethermem_sim::scenario::{Changes, LINK_GBPS, Scenario, Setting};
+use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::{FabricConfig, Kind};
 use ethermem_units::Bytes;
 use serde::Serialize;
 
+use crate::ddc;
 use crate::failure::Failure;
-use crate::output::Format;
+use crate::output::{Format, RowFormat};
 use crate::rtl::stages;
+use crate::selection::link_gbps;
 
+/// Of the published table.
+const LINK_GBPS_DEFAULT: u64 = 25;
 /// What the hardware has: one rate; a message by default; the chunk of its build.
 const RTL_GBPS: u64 = 25;
 const RTL_BYTES: u64 = 64;
@@ -27,10 +31,12 @@ const RTL_CHUNK_BYTES: u64 = 256;
     ethermem latency --fabric edm --op read --link-gbps 25\n  \
     ethermem latency --fabric roce --op write --link-gbps 100 --format json\n  \
     ethermem latency --fabric edm --op read --from rtl --fst read.fst\n  \
-    ethermem latency --fabric edm --op read --bytes 4096 --set fabric.propagation_ns=50\n\
+    ethermem latency --fabric edm --op read --bytes 4096 --set fabric.propagation_ns=50\n  \
+    ethermem latency --ddc --link-gbps 100 --switch-ns 100\n\
     \n\
     At 25 Gb/s this is Table 1 of the EDM paper. The total is that of a message's first block;\n\
-    --bytes adds what the simulator takes for all of it, alone in the fabric.")]
+    --bytes adds what the simulator takes for all of it, alone in the fabric. --ddc is Table 4 of\n\
+    the study of requirements for disaggregation (OSDI 2016).")]
 pub(crate) struct Arguments {
     /// Fabric, or protocol stack on standard Ethernet
     #[arg(long, value_name = "NAME", default_value = "edm")]
@@ -40,9 +46,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "OP", default_value = "read")]
     op: Op,
 
-    /// Data rate of every link in Gb/s: 10, 25, 40, 100, 200 or 400
-    #[arg(long, value_name = "GBPS", default_value = "25", value_parser = link_gbps)]
-    link_gbps: u64,
+    /// Data rate of every link in Gb/s: 10, 25, 40, 100, 200 or 400 [default: 25, with --ddc 40]
+    #[arg(long, value_name = "GBPS", value_parser = link_gbps)]
+    link_gbps: Option<u64>,
 
     /// Simulate one message of so many bytes and show what comes on top of the stages
     #[arg(long, value_name = "BYTES",
@@ -61,9 +67,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     fst: Option<PathBuf>,
 
-    /// How to print the stages
+    /// How to print the stages; csv with --ddc alone
     #[arg(long, value_name = "FORMAT", default_value = "table")]
-    format: Format,
+    format: RowFormat,
+
+    /// Show what fetching a page costs in a disaggregated datacenter instead: six components, for
+    /// today's hosts, RDMA, and integrated network interfaces, between racks and within one
+    #[arg(long, conflicts_with_all = ["fabric", "op", "bytes", "settings", "from", "fst"])]
+    ddc: bool,
+
+    #[command(flatten)]
+    budget: ddc::DdcArguments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -131,12 +145,24 @@ struct MessageTime {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let mut settings = vec![link_setting(arguments.link_gbps)];
+    if arguments.ddc {
+        return ddc::run(&arguments.budget, arguments.link_gbps, arguments.format);
+    }
+    let format = match arguments.format {
+        RowFormat::Table => Format::Table,
+        RowFormat::Json => Format::Json,
+        RowFormat::Csv => {
+            let problem = "--format csv without --ddc: allowed are table, json";
+            return Err(Failure::input(problem));
+        }
+    };
+    let link_gbps = arguments.link_gbps.unwrap_or(LINK_GBPS_DEFAULT);
+    let mut settings = vec![link_setting(link_gbps)];
     settings.extend(arguments.settings.iter().cloned());
     let changes = Changes { settings, trace: None };
     let config = Scenario::default_with(&changes, FABRIC_NAMES)?.fabric;
     if arguments.from == Source::Rtl {
-        return from_rtl(arguments, &config);
+        return from_rtl(arguments, &config, format);
     }
     if let Some(file) = &arguments.fst {
         let given = format!("--fst {}", file.display());
@@ -146,14 +172,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(bytes) = arguments.bytes {
         budget.add_message(arguments, &config, Bytes(bytes));
     }
-    arguments.format.print(&budget, Budget::table)
+    format.print(&budget, Budget::table)
 }
 
 /// The RTL has one fabric, one rate, and messages of a size that its buffers hold.
-fn from_rtl(arguments: &Arguments, config: &FabricConfig) -> Result<(), Failure> {
+fn from_rtl(arguments: &Arguments, config: &FabricConfig, format: Format) -> Result<(), Failure> {
+    let link_gbps = arguments.link_gbps.unwrap_or(LINK_GBPS_DEFAULT);
     let bytes = arguments.bytes.unwrap_or(RTL_BYTES);
-    if arguments.fabric != Fabric::Edm || arguments.link_gbps != RTL_GBPS {
-        let given = format!("{} at {} Gb/s", arguments.fabric.name(), arguments.link_gbps);
+    if arguments.fabric != Fabric::Edm || link_gbps != RTL_GBPS {
+        let given = format!("{} at {} Gb/s", arguments.fabric.name(), link_gbps);
         return Err(Failure::input(format!("--from rtl with {given}: allowed is edm at 25 Gb/s")));
     }
     if !arguments.settings.is_empty() {
@@ -164,7 +191,7 @@ fn from_rtl(arguments: &Arguments, config: &FabricConfig) -> Result<(), Failure>
         return Err(Failure::input(format!("--from rtl with --bytes {bytes}: {allowed}")));
     }
     let stages = arguments.fabric.stages(arguments.op, &Timing::of(config));
-    stages::run(arguments.op.name(), bytes, &stages, arguments.fst.as_deref(), arguments.format)
+    stages::run(arguments.op.name(), bytes, &stages, arguments.fst.as_deref(), format)
 }
 
 impl Budget {
@@ -292,9 +319,4 @@ impl Op {
 /// The network of this link rate, everything else as scenarios have it by default.
 pub(crate) fn link_setting(gbps: u64) -> Setting {
     format!("fabric.link_gbps={gbps}").parse().expect("a key and its value")
-}
-
-fn link_gbps(text: &str) -> Result<u64, String> {
-    let gbps = text.parse().ok().filter(|gbps| LINK_GBPS.contains(gbps));
-    gbps.ok_or_else(|| format!("allowed are {}", LINK_GBPS.map(|gbps| gbps.to_string()).join(", ")))
 }

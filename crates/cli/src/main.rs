@@ -7,6 +7,7 @@
 
 mod bench;
 mod compare;
+mod ddc;
 mod doctor;
 mod fabrics;
 mod failure;
@@ -18,6 +19,7 @@ mod latency;
 mod node;
 mod output;
 mod progress;
+mod replay;
 mod report;
 mod rtl;
 mod runner;
@@ -55,6 +57,8 @@ enum Command {
     Compare(compare::Arguments),
     /// Run a scenario with keys varied, on several fabrics and seeds; goes on after a kill
     Sweep(sweep::Arguments),
+    /// Replay what programs asked of remote memory on fabrics, in many clusters of blades
+    Replay(replay::Arguments),
     /// Look at workloads, or write one as a trace
     #[command(subcommand)]
     Workload(workload::Command),
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Sweep(arguments) => sweep::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Workload(command) => workload::run(&command),
         Command::Node(arguments) => node::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

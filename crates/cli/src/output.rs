@@ -32,6 +32,34 @@ impl Format {
     }
 }
 
+/// How rows of results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RowFormat {
+    /// For people
+    #[value(alias = "text")]
+    Table,
+    /// For programs
+    Json,
+    /// For spreadsheets: the table's rows, a header with units
+    Csv,
+}
+
+impl RowFormat {
+    /// Prints `value` as JSON, or as the table or rows that are made of it.
+    pub(crate) fn print<T: Serialize + ?Sized>(
+        self,
+        value: &T,
+        table: impl FnOnce(&T, TableStyle) -> String,
+        csv: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        match self {
+            RowFormat::Csv => print(&csv(value)),
+            RowFormat::Json => Format::Json.print(value, table),
+            RowFormat::Table => Format::Table.print(value, table),
+        }
+    }
+}
+
 /// Ruled for the width of a terminal, plain for files and pipes.
 pub(crate) fn table_style() -> TableStyle {
     if !std::io::stdout().is_terminal() {

@@ -6,7 +6,7 @@ use clap::Args;
 use ethermem_sim::compare::Comparison;
 use ethermem_sim::fabrics::{self, FABRIC_NAMES, FabricEntry};
 use ethermem_sim::run::label_of;
-use ethermem_sim::scenario::{Changes, Scenario, Setting};
+use ethermem_sim::scenario::{Changes, LINK_GBPS, Scenario, Setting};
 use ethermem_sim::workload::{InputError, TraceConfig, TraceFormat};
 
 use crate::failure::Failure;
@@ -127,4 +127,10 @@ pub(crate) fn trace_format(name: &str) -> Result<TraceFormat, String> {
         let names = TraceFormat::ALL.map(TraceFormat::name);
         format!("allowed are {}", names.join(", "))
     })
+}
+
+/// A rate that a link may have, for clap.
+pub(crate) fn link_gbps(text: &str) -> Result<u64, String> {
+    let gbps = text.parse().ok().filter(|gbps| LINK_GBPS.contains(gbps));
+    gbps.ok_or_else(|| format!("allowed are {}", LINK_GBPS.map(|gbps| gbps.to_string()).join(", ")))
 }

@@ -8,9 +8,9 @@ use crate::modules::packages;
 use crate::{Findings, Tree};
 
 /// From the foundation up; a crate uses only the crates before it.
-pub const LEVELS: [&str; 16] = [
-    "units", "wire", "edm", "clio", "files", "trace", "udp", "node", "sim", "ethermem", "kv",
-    "resp", "bench", "capi", "py", "cli",
+pub const LEVELS: [&str; 17] = [
+    "units", "wire", "edm", "clio", "files", "trace", "udp", "node", "sim", "study", "ethermem",
+    "kv", "resp", "bench", "capi", "py", "cli",
 ];
 /// Levels that no other crate uses: what people call.
 pub const TOPS: [&str; 3] = ["capi", "py", "cli"];
@@ -19,7 +19,8 @@ pub const APART: [&str; 1] = ["tidy"];
 /// Crates that take everything as an argument: no clock, no file, no socket, no thread.
 pub const PURE: [&str; 4] = ["units", "wire", "edm", "clio"];
 /// Crates whose results are the same bytes in every run.
-pub const DETERMINISTIC: [&str; 7] = ["units", "wire", "edm", "clio", "files", "trace", "sim"];
+pub const DETERMINISTIC: [&str; 8] =
+    ["units", "wire", "edm", "clio", "files", "trace", "sim", "study"];
 
 const PREFIX: &str = "ethermem-";
 /// The crate that applications import, by its folder and its package.

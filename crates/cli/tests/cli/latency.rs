@@ -105,3 +105,51 @@ fn a_table_has_every_stage_and_the_total() {
     assert!(rows.contains(&vec!["compute", "grant", "queue", "1", "4", "pcs", "10.24"]));
     assert_eq!(rows.last().unwrap(), &vec!["total", "296.96"]);
 }
+
+#[test]
+fn a_page_in_a_disaggregated_datacenter_costs_what_the_study_says() {
+    let budget = latency(&["--ddc"]);
+    let columns = budget["columns"].as_array().unwrap();
+    let totals: Vec<String> = columns
+        .iter()
+        .map(|column| format!("{:.2}", column["total_ns"].as_f64().unwrap() / 1e3))
+        .collect();
+    assert_eq!(totals, ["7.04", "5.28", "5.14", "3.38", "4.14", "2.38"]);
+    assert_eq!((&budget["page_bytes"], &budget["link_gbps"]), (&4096.into(), &40.0.into()));
+    let flags = "--os-ns 1 --copy-ns 2 --copy-integrated-ns 3 --switch-ns 4 --propagation-ns-per-m \
+                 5 --inter-rack-m 6 --intra-rack-m 7 --page-bytes 125 --link-gbps 10";
+    let flags: Vec<&str> = flags.split(' ').collect();
+    let changed = latency(&[&["--ddc"], &flags[..]].concat());
+    let totals: Vec<f64> = changed["columns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| column["total_ns"].as_f64().unwrap())
+        .collect();
+    let (far, near) = (6.0 * 4.0 + 4.0 * 30.0, 2.0 * 4.0);
+    let rest = 4.0 * 35.0 + 100.0;
+    let ends = [2.0 + 4.0, 4.0, 6.0];
+    let expected: Vec<f64> =
+        ends.iter().flat_map(|ends| [ends + far + rest, ends + near + rest]).collect();
+    assert_eq!(totals, expected);
+}
+
+#[test]
+fn the_budget_of_a_page_takes_no_other_arguments() {
+    for (arguments, expected) in [
+        (&["--ddc", "--fabric", "edm"][..], "cannot be used with"),
+        (&["--switch-ns", "1"], "--ddc"),
+        (&["--format", "csv"], "--format csv without --ddc: allowed are table, json"),
+        (&["--ddc", "--inter-rack-m=-1"], "allowed are 0 to 1000000"),
+    ] {
+        let called = call(Path::new("."), &[&["latency"], arguments].concat());
+        assert_eq!(called.code, 2, "{arguments:?}");
+        assert!(called.err.contains(expected), "{}", called.err);
+        assert_eq!(called.err.lines().count(), 1, "{}", called.err);
+    }
+    let csv = call(Path::new("."), &["latency", "--ddc", "--format", "csv"]);
+    assert_eq!(
+        csv.out.lines().next(),
+        Some("technology,distance,component,passes,each_ns,total_ns")
+    );
+}

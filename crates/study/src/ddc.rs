@@ -1,0 +1,308 @@
+//! The latency budget of a page in a disaggregated datacenter: six components, as the study of
+//! requirements has them (OSDI 2016, section 3.3 and Table 4).
+
+use ethermem_sim::output::{TableStyle, TextTable};
+use ethermem_units::{BitsPerSecond, Bytes, Ps};
+use serde::Serialize;
+
+/// What the components are made of. [`Parameters::published`] is the study.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// Of an operating system, for one end of a round trip.
+    pub os: Ps,
+    /// To copy data between memory and network interface, at one end.
+    pub copy: Ps,
+    /// The same with a network interface integrated with the CPU.
+    pub copy_integrated: Ps,
+    /// Through a switch.
+    pub switch: Ps,
+    /// Of light, for a metre.
+    pub propagation_per_m: Ps,
+    /// A link between racks.
+    pub inter_rack_m: f64,
+    /// A link within a rack.
+    pub intra_rack_m: f64,
+    /// What is fetched.
+    pub page: Bytes,
+    /// Rate of access links.
+    pub link: BitsPerSecond,
+}
+
+/// What the ends have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Technology {
+    /// What is common: an operating system and copies.
+    Baseline,
+    /// No operating system on the way.
+    Rdma,
+    /// And a network interface integrated with the CPU.
+    RdmaNic,
+}
+
+/// Where the two ends are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distance {
+    /// In two racks.
+    InterRack,
+    /// In one.
+    IntraRack,
+}
+
+/// A column of the table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Column {
+    /// What the ends have.
+    pub technology: Technology,
+    /// Where they are.
+    pub distance: Distance,
+    /// In the order of the table.
+    pub components: Vec<Component>,
+    /// Their sum.
+    pub total_ns: f64,
+    /// Of it, what software at the ends takes.
+    pub software_share: f64,
+}
+
+/// One of the six components.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Component {
+    /// As the study names it.
+    pub name: &'static str,
+    /// How often it is passed in a round trip.
+    pub passes: u32,
+    /// One pass.
+    pub each_ns: f64,
+    /// All of them.
+    pub total_ns: f64,
+}
+
+/// Every technology, in the order of the table.
+const TECHNOLOGIES: [(Technology, &str); 3] = [
+    (Technology::Baseline, "baseline"),
+    (Technology::Rdma, "RDMA"),
+    (Technology::RdmaNic, "RDMA + NIC"),
+];
+const DISTANCES: [(Distance, &str); 2] =
+    [(Distance::InterRack, "inter-rack"), (Distance::IntraRack, "intra-rack")];
+/// Components that are software, the first ones.
+const SOFTWARE: usize = 2;
+
+impl Parameters {
+    /// Those of the study: 40 Gb/s, pages of 4 KiB.
+    ///
+    /// # Panics
+    /// Never: 40 Gb/s is an Ethernet rate.
+    #[must_use]
+    pub fn published() -> Parameters {
+        Parameters {
+            os: Ps::from_ns(950),
+            copy: Ps::from_ns(1_000),
+            copy_integrated: Ps::from_ns(500),
+            switch: Ps::from_ns(240),
+            propagation_per_m: Ps::from_ns(5),
+            inter_rack_m: 40.0,
+            intra_rack_m: 4.0,
+            page: Bytes(4_096),
+            link: BitsPerSecond::from_gbps(40).expect("an Ethernet rate"),
+        }
+    }
+
+    /// Every column: each technology between racks and within one.
+    #[must_use]
+    pub fn columns(&self) -> Vec<Column> {
+        let pairs = TECHNOLOGIES.into_iter().flat_map(|(technology, _)| {
+            DISTANCES.into_iter().map(move |(distance, _)| (technology, distance))
+        });
+        pairs.map(|(technology, distance)| self.column(technology, distance)).collect()
+    }
+
+    /// One of them.
+    #[must_use]
+    pub fn column(&self, technology: Technology, distance: Distance) -> Column {
+        let propagation = |metres: f64| self.propagation_per_m.as_ns_f64() * metres;
+        let ends = if technology == Technology::Baseline { 2 } else { 0 };
+        let copy = match technology {
+            Technology::RdmaNic => self.copy_integrated,
+            Technology::Baseline | Technology::Rdma => self.copy,
+        };
+        // Leaf, spine, leaf one way and back, or one leaf; links to the spine, and to the ends.
+        let (switches, long_links) = match distance {
+            Distance::InterRack => (6, 4),
+            Distance::IntraRack => (2, 0),
+        };
+        let transmission = self.page.0 as f64 * 8.0 / self.link.as_gbps_f64();
+        let components = [
+            ("OS", ends, self.os.as_ns_f64()),
+            ("data copy", 2, copy.as_ns_f64()),
+            ("switching", switches, self.switch.as_ns_f64()),
+            ("propagation, inter-rack", long_links, propagation(self.inter_rack_m)),
+            ("propagation, intra-rack", 4, propagation(self.intra_rack_m)),
+            ("transmission", 1, transmission),
+        ];
+        let components: Vec<Component> = components
+            .into_iter()
+            .map(|(name, passes, each_ns)| Component {
+                name,
+                passes,
+                each_ns,
+                total_ns: f64::from(passes) * each_ns,
+            })
+            .collect();
+        let sum = |parts: &[Component]| parts.iter().map(|part| part.total_ns).sum::<f64>();
+        let total_ns = sum(&components);
+        let software = sum(&components[..SOFTWARE]);
+        let software_share = if total_ns > 0.0 { software / total_ns } else { 0.0 };
+        Column { technology, distance, components, total_ns, software_share }
+    }
+}
+
+/// The columns side by side, each cell as passes x one pass, in us.
+#[must_use]
+pub fn table(columns: &[Column], style: TableStyle) -> String {
+    let heads: Vec<String> = columns.iter().map(Column::name).collect();
+    let mut header = vec!["us"];
+    header.extend(heads.iter().map(String::as_str));
+    let cell = |part: &Component| match part.passes {
+        0 => "-".to_owned(),
+        passes => format!("{passes} x {:.2}", part.each_ns / 1e3),
+    };
+    let row = |at: usize| {
+        let cells = columns.iter().map(|column| cell(&column.components[at]));
+        std::iter::once(columns[0].components[at].name.to_owned()).chain(cells).collect()
+    };
+    let mut rows: Vec<Vec<String>> = (0..columns[0].components.len()).map(row).collect();
+    let last = |name: &str, value: fn(&Column) -> String| {
+        std::iter::once(name.to_owned()).chain(columns.iter().map(value)).collect()
+    };
+    rows.push(last("total", |column| format!("{:.2}", column.total_ns / 1e3)));
+    rows.push(last("software", |column| format!("{:.0} %", column.software_share * 100.0)));
+    TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows }.render(style)
+}
+
+/// A row for each component of each column, separated by commas.
+#[must_use]
+pub fn csv(columns: &[Column]) -> String {
+    let mut text = "technology,distance,component,passes,each_ns,total_ns\n".to_owned();
+    for column in columns {
+        let place = format!("{},{}", column.technology.name(), column.distance.name());
+        for part in &column.components {
+            let Component { name, passes, each_ns, total_ns } = part;
+            let name = name.replace(", ", " ");
+            text.push_str(&format!("{place},{name},{passes},{each_ns},{total_ns}\n"));
+        }
+        text.push_str(&format!("{place},total,,,{}\n", column.total_ns));
+    }
+    text
+}
+
+impl Column {
+    fn name(&self) -> String {
+        format!("{} {}", self.technology.name(), self.distance.name())
+    }
+}
+
+impl Technology {
+    fn name(self) -> &'static str {
+        TECHNOLOGIES[self as usize].1
+    }
+}
+
+impl Distance {
+    fn name(self) -> &'static str {
+        DISTANCES[self as usize].1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn total_us(technology: Technology, distance: Distance) -> f64 {
+        Parameters::published().column(technology, distance).total_ns / 1e3
+    }
+
+    /// Section 3.3 gives every total, to two decimals.
+    #[test]
+    fn the_totals_are_the_published_ones() {
+        let published = [
+            (Technology::Rdma, Distance::InterRack, 5.14),
+            (Technology::Rdma, Distance::IntraRack, 3.38),
+            (Technology::RdmaNic, Distance::InterRack, 4.14),
+            (Technology::RdmaNic, Distance::IntraRack, 2.38),
+        ];
+        for (technology, distance, expected) in published {
+            let total = total_us(technology, distance);
+            assert_eq!(format!("{total:.2}"), format!("{expected:.2}"), "{technology:?}");
+        }
+        // The baseline: the network's 3.14 and 1.38, and 3.9 of software, 55 % and 73 % of all.
+        let inter = Parameters::published().column(Technology::Baseline, Distance::InterRack);
+        let intra = Parameters::published().column(Technology::Baseline, Distance::IntraRack);
+        for (column, network, share) in [(inter, "3.14", 55.0), (intra, "1.38", 73.0)] {
+            let of = |parts: &[Component]| parts.iter().map(|part| part.total_ns).sum::<f64>();
+            let software = of(&column.components[..SOFTWARE]) / 1e3;
+            assert_eq!(software, 3.9);
+            assert_eq!(format!("{:.2}", column.total_ns / 1e3 - software), network);
+            assert_eq!((column.software_share * 100.0).floor(), share);
+        }
+    }
+
+    #[test]
+    fn the_cells_are_the_published_ones() {
+        let columns = Parameters::published().columns();
+        assert_eq!(columns.len(), 6);
+        let text = table(&columns, TableStyle::Plain);
+        let rows: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split("  ").map(str::trim).collect()).collect();
+        let cells = |at: usize| -> Vec<&str> {
+            rows[at].iter().copied().filter(|cell| !cell.is_empty()).skip(1).collect()
+        };
+        assert_eq!(cells(1), ["2 x 0.95", "2 x 0.95", "-", "-", "-", "-"]);
+        let copies = ["2 x 1.00", "2 x 1.00", "2 x 1.00", "2 x 1.00", "2 x 0.50", "2 x 0.50"];
+        assert_eq!(cells(2), copies);
+        assert_eq!(cells(3)[..2], ["6 x 0.24", "2 x 0.24"]);
+        assert_eq!(cells(4)[..2], ["4 x 0.20", "-"]);
+        assert_eq!(cells(5), ["4 x 0.02"; 6]);
+        assert_eq!(cells(6), ["1 x 0.82"; 6]);
+        assert_eq!(cells(7), ["7.04", "5.28", "5.14", "3.38", "4.14", "2.38"]);
+    }
+
+    #[test]
+    fn faster_links_take_half_a_microsecond_less() {
+        let link = BitsPerSecond::from_gbps(100).unwrap();
+        let fast = Parameters { link, ..Parameters::published() };
+        let total = fast.column(Technology::RdmaNic, Distance::InterRack).total_ns;
+        // Table 4's caption: 0.5 us less than 4.14. Section 3.3 has 3.59, which is not the sum of
+        // its parts.
+        assert_eq!(format!("{:.2}", total / 1e3), "3.65");
+    }
+
+    #[test]
+    fn every_parameter_matters() {
+        let published = Parameters::published();
+        let zero = [
+            Parameters { os: Ps::ZERO, ..published },
+            Parameters { copy: Ps::ZERO, ..published },
+            Parameters { copy_integrated: Ps::ZERO, ..published },
+            Parameters { switch: Ps::ZERO, ..published },
+            Parameters { propagation_per_m: Ps::ZERO, ..published },
+            Parameters { inter_rack_m: 0.0, ..published },
+            Parameters { intra_rack_m: 0.0, ..published },
+            Parameters { page: Bytes(0), ..published },
+        ];
+        for parameters in zero {
+            assert_ne!(parameters.columns(), published.columns(), "{parameters:?}");
+        }
+    }
+
+    #[test]
+    fn rows_for_spreadsheets_sum_up() {
+        let text = csv(&Parameters::published().columns());
+        assert_eq!(text.lines().count(), 1 + 6 * 7);
+        assert!(text.contains("RDMA + NIC,intra-rack,switching,2,240,480\n"), "{text}");
+        for line in text.lines() {
+            assert_eq!(line.split(',').count(), 6, "{line}");
+        }
+    }
+}

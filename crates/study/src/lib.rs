@@ -1,0 +1,23 @@
+//! What an application needs of a network: its page traces, replayed on every fabric.
+//!
+//! [`Replay::draw`] splits traced machines into blades and embeds many such clusters in one
+//! network, as the study of requirements for disaggregation does (OSDI 2016, section 4);
+//! [`network`] is that study's network; [`Outcome`] is what a fabric made of it. [`ddc`] is the
+//! same study's latency budget. What this crate does not do: simulate, which is `sim`'s, or record.
+
+mod arrivals;
+mod cluster;
+pub mod ddc;
+mod machine;
+mod network;
+mod offered;
+mod outcome;
+mod replay;
+
+pub use arrivals::Arrivals;
+pub use cluster::{Blades, Embedding, Scope};
+pub use machine::{ACCESSES_MAX, Machine, Part};
+pub use network::network;
+pub use offered::{Direction, Offered};
+pub use outcome::{Outcome, Quantile, Times, write_completions};
+pub use replay::{Plan, Replay};

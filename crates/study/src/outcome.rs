@@ -1,0 +1,251 @@
+//! What a fabric made of a replay.
+
+use ethermem_sim::Kind;
+use ethermem_sim::metrics::{KindStats, RunResult};
+use ethermem_sim::output::{OutputError, TableStyle, TextTable};
+use ethermem_sim::run::MessageWay;
+use ethermem_trace::{AccessKind, Completion, CompletionWriter};
+use ethermem_units::Ps;
+use serde::Serialize;
+
+use crate::{Embedding, Offered, Plan};
+
+/// The shares of the distribution that are reported.
+const SHARES: [f64; 12] = [0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0];
+
+/// A fabric's result. All but `run.wall_s` is the same for the same traces, plan and version.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The fabric, as scenarios spell it.
+    pub fabric: String,
+    /// `leaf-spine` or `single-switch`.
+    pub topology: &'static str,
+    /// Where the nodes of a cluster are.
+    pub scope: &'static str,
+    /// Rate of every node's link.
+    pub link_gbps: u64,
+    /// Blades of a cluster.
+    pub cluster: u16,
+    /// Nodes of the network.
+    pub nodes: u16,
+    /// Clusters in it.
+    pub clusters: u16,
+    /// How accesses of the traces became arrivals.
+    pub arrivals: &'static str,
+    /// What is asked of the links.
+    pub offered: Offered,
+    /// Whether a link is asked for more than it carries.
+    pub overload: bool,
+    /// From the last arrival to the end of the last message.
+    pub drain_ns: f64,
+    /// Mean completion time over the same access's alone, all accesses with the same weight.
+    pub slowdown_mean: Option<f64>,
+    /// The distribution of completion times.
+    pub completion: Times,
+    /// The whole result of the run.
+    pub run: RunResult,
+}
+
+/// Distributions of completion times; empty where there is no such access.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Times {
+    /// Of reads: what a program waits for.
+    pub read: Vec<Quantile>,
+    /// Of write-backs.
+    pub write_back: Vec<Quantile>,
+    /// Of both.
+    pub all: Vec<Quantile>,
+}
+
+/// A point of a distribution, of nearest rank.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Quantile {
+    /// Share of the accesses that take at most so long.
+    pub share: f64,
+    /// So long.
+    pub ns: f64,
+}
+
+impl Outcome {
+    /// What a run of a replay came to; `run` has the way of every message.
+    #[must_use]
+    pub fn of(
+        plan: &Plan,
+        embedding: &Embedding,
+        offered: Offered,
+        topology: &'static str,
+        run: RunResult,
+    ) -> Outcome {
+        let last = run.ways.iter().map(|way| way.message.arrival).max().unwrap_or(Ps::ZERO);
+        Outcome {
+            fabric: run.fabric.clone(),
+            topology,
+            scope: plan.scope.name(),
+            link_gbps: plan.link_gbps,
+            cluster: plan.blades.count(),
+            nodes: plan.nodes,
+            clusters: embedding.clusters(),
+            arrivals: plan.arrivals.name(),
+            offered,
+            overload: offered.is_overload(),
+            drain_ns: (run.simulated_ns - last.as_ns_f64()).max(0.0),
+            slowdown_mean: run.kinds.all.slowdown_mean,
+            completion: Times {
+                read: quantiles(&run.ways, |kind| kind == Kind::Read),
+                write_back: quantiles(&run.ways, |kind| kind == Kind::Write),
+                all: quantiles(&run.ways, |_| true),
+            },
+            run,
+        }
+    }
+
+    /// Outcomes as a table: a row for reads, one for write-backs, one for all.
+    #[must_use]
+    pub fn table(outcomes: &[Outcome], style: TableStyle) -> String {
+        let rows = outcomes.iter().flat_map(Outcome::rows).collect();
+        let table = TextTable {
+            header: &COLUMNS,
+            text_columns: &[0, 1, 2, 3],
+            optional_columns: &[5, 12],
+            rows,
+        };
+        let mut text = table.render(style);
+        for outcome in outcomes {
+            let run = &outcome.run;
+            if run.messages_lost > 0 {
+                let (name, lost) = (&outcome.fabric, run.messages_lost);
+                text.push_str(&format!("{name}: {lost} accesses were lost\n"));
+            }
+            for notice in &run.notices {
+                text.push_str(&format!("{}: {notice}\n", outcome.fabric));
+            }
+        }
+        text
+    }
+
+    /// The rows of the table, separated by commas, with a header that names units.
+    #[must_use]
+    pub fn csv(outcomes: &[Outcome]) -> String {
+        let mut text = CSV_COLUMNS.join(",") + "\n";
+        for row in outcomes.iter().flat_map(Outcome::rows) {
+            text.push_str(&(row.join(",") + "\n"));
+        }
+        text
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let (kinds, times) = (&self.run.kinds, &self.completion);
+        let all = [
+            ("read", &kinds.read, &times.read),
+            ("write_back", &kinds.write, &times.write_back),
+            ("all", &kinds.all, &times.all),
+        ];
+        let some = all.into_iter().filter(|(_, stats, _)| stats.messages > 0);
+        some.map(|(kind, stats, times)| self.row(kind, stats, times)).collect()
+    }
+
+    fn row(&self, kind: &str, stats: &KindStats, times: &[Quantile]) -> Vec<String> {
+        let number = |value: Option<f64>, digits: usize| {
+            value.map_or_else(String::new, |value| format!("{value:.digits$}"))
+        };
+        let at = |share: f64| {
+            let found = times.iter().find(|quantile| quantile.share == share);
+            number(found.map(|quantile| quantile.ns), 1)
+        };
+        vec![
+            self.fabric.clone(),
+            self.topology.to_owned(),
+            self.scope.to_owned(),
+            kind.to_owned(),
+            format!("{:.3}", self.offered.busiest_load),
+            stats.messages.to_string(),
+            number(stats.slowdown_mean, 3),
+            number(stats.slowdown_p99, 3),
+            number(stats.latency_ns_mean, 1),
+            at(0.5),
+            at(0.9),
+            at(0.99),
+            at(0.999),
+            at(1.0),
+        ]
+    }
+}
+
+const COLUMNS: [&str; 14] = [
+    "fabric",
+    "topology",
+    "scope",
+    "kind",
+    "load",
+    "accesses",
+    "slowdown",
+    "p99",
+    "completion ns",
+    "p50",
+    "p90",
+    "p99",
+    "p99.9",
+    "max",
+];
+const CSV_COLUMNS: [&str; 14] = [
+    "fabric",
+    "topology",
+    "scope",
+    "kind",
+    "busiest_load",
+    "accesses",
+    "slowdown_mean",
+    "slowdown_p99",
+    "completion_ns_mean",
+    "completion_ns_p50",
+    "completion_ns_p90",
+    "completion_ns_p99",
+    "completion_ns_p999",
+    "completion_ns_max",
+];
+
+/// Writes the completion time of every access of all outcomes as Parquet.
+///
+/// # Errors
+/// [`OutputError`] when the file cannot be written; then there is none.
+pub fn write_completions(
+    mut writer: CompletionWriter,
+    outcomes: &[Outcome],
+    embedding: &Embedding,
+    command: &str,
+) -> Result<(), OutputError> {
+    for outcome in outcomes {
+        writer.fabric(&outcome.fabric)?;
+        for way in &outcome.run.ways {
+            let message = &way.message;
+            let kind = match message.kind {
+                Kind::Write => AccessKind::WriteBack,
+                Kind::Read | Kind::ReadModifyWrite => AccessKind::Read,
+            };
+            let cluster = embedding.cluster_of(message.compute);
+            writer.push(Completion {
+                time: message.arrival,
+                cluster: cluster.expect("messages are of clusters"),
+                compute: message.compute,
+                memory: message.memory,
+                kind,
+                bytes: message.bytes,
+                completion: way.finished - message.arrival,
+                alone: way.alone,
+            })?;
+        }
+    }
+    writer.finish(&[("command", command.to_owned())])
+}
+
+fn quantiles(ways: &[MessageWay], is_asked: impl Fn(Kind) -> bool) -> Vec<Quantile> {
+    let asked = ways.iter().filter(|way| is_asked(way.message.kind));
+    let mut times: Vec<Ps> = asked.map(|way| way.finished - way.message.arrival).collect();
+    times.sort_unstable();
+    let Some(last) = times.len().checked_sub(1) else { return Vec::new() };
+    let at = |share: f64| {
+        let rank = (share * times.len() as f64).ceil() as usize;
+        times[rank.saturating_sub(1).min(last)]
+    };
+    SHARES.map(|share| Quantile { share, ns: at(share).as_ns_f64() }).to_vec()
+}

@@ -1,0 +1,180 @@
+//! Traced machines as clusters of blades in one network: the messages of all of them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::path::Path;
+
+use ethermem_sim::scenario::Setting;
+use ethermem_sim::workload::{TraceFormat, WriteTraceError, write_trace};
+use ethermem_sim::{Kind, Message, MessageSource, SourceError};
+use ethermem_trace::AccessKind;
+use ethermem_units::{BitsPerSecond, Bytes, Ps};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+use crate::arrivals::{Source, Stream};
+use crate::machine::mix;
+use crate::offered::Tally;
+use crate::{Arrivals, Blades, Embedding, Machine, Offered, Scope};
+
+/// Longest run, 26 days.
+const DURATION_PS_MAX: f64 = (1_u64 << 61) as f64;
+
+/// What is replayed, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// A cluster.
+    pub blades: Blades,
+    /// Nodes of the network.
+    pub nodes: u16,
+    /// Nodes of a rack.
+    pub rack_nodes: u16,
+    /// Where the nodes of a cluster may be.
+    pub scope: Scope,
+    /// Rate of every node's link.
+    pub link_gbps: u64,
+    /// When accesses arrive.
+    pub arrivals: Arrivals,
+    /// About how many accesses there are, of all clusters together.
+    pub messages: u64,
+    /// Of all randomness.
+    pub seed: u64,
+    /// Keys of the network's scenario, set over what the study has.
+    pub settings: Vec<Setting>,
+}
+
+/// Clusters in their network, ready to be written as messages.
+#[derive(Clone, Debug)]
+pub struct Replay<'m> {
+    plan: &'m Plan,
+    machines: &'m [Machine],
+    embedding: Embedding,
+    duration: Ps,
+}
+
+impl<'m> Replay<'m> {
+    /// Embeds as many clusters of these machines as the network has room for; with fewer traces
+    /// than machines they are dealt in turn.
+    ///
+    /// # Errors
+    /// What was found and what is allowed: no or too many traces, no room for a cluster, or
+    /// accesses so rare that the run would be too long.
+    pub fn draw(plan: &'m Plan, machines: &'m [Machine]) -> Result<Replay<'m>, String> {
+        let slots = plan.blades.machines();
+        if machines.is_empty() || machines.len() > usize::from(slots) {
+            return Err(format!(
+                "{} traces for {slots} machines of a cluster of {} blades: allowed are 1 to \
+                 {slots}",
+                machines.len(),
+                plan.blades.count()
+            ));
+        }
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(plan.seed);
+        let Plan { blades, nodes, rack_nodes, scope, .. } = *plan;
+        let embedding = Embedding::draw(blades, nodes, rack_nodes, scope, &mut rng)?;
+        let dealt = machines.iter().cycle().take(slots.into());
+        let per_s = dealt.map(Machine::per_s).sum::<f64>() * f64::from(embedding.clusters());
+        let duration_ps = plan.messages as f64 / per_s * 1e12;
+        if duration_ps > DURATION_PS_MAX {
+            return Err(format!(
+                "{} accesses at {per_s} a second take over 26 days: allowed are fewer",
+                plan.messages
+            ));
+        }
+        let duration = Ps(duration_ps.max(1.0) as u64);
+        Ok(Replay { plan, machines, embedding, duration })
+    }
+
+    /// Where the clusters are.
+    #[must_use]
+    pub fn embedding(&self) -> &Embedding {
+        &self.embedding
+    }
+
+    /// Writes all messages as a Parquet trace of `sim`, and says what they ask of links of this
+    /// rate.
+    ///
+    /// # Errors
+    /// [`WriteTraceError`] when the file cannot be written, or no access falls into the run.
+    pub fn write(&self, path: &Path, link: BitsPerSecond) -> Result<Offered, WriteTraceError> {
+        let Plan { blades, arrivals, seed, nodes, .. } = *self.plan;
+        let dealt = (0..blades.machines()).zip(self.machines.iter().cycle());
+        let sources: Vec<Source<'_>> =
+            dealt.map(|(index, machine)| arrivals.source(machine, blades, seed, index)).collect();
+        let mut streams = Vec::new();
+        for cluster in 0..self.embedding.clusters() {
+            for (machine, source) in (0..).zip(&sources) {
+                let own = mix(seed ^ mix((u64::from(cluster) << 16) | u64::from(machine)));
+                streams.extend(source.streams(own).into_iter().map(|s| (cluster, machine, s)));
+            }
+        }
+        let mut messages = Messages {
+            embedding: &self.embedding,
+            end: self.duration,
+            next: (0..).zip(&streams).map(|(at, s)| Reverse((s.2.next_at(), at))).collect(),
+            streams,
+            index: 0,
+            tally: Tally::new(nodes),
+        };
+        let written = write_trace(&mut messages, path, TraceFormat::Parquet)?;
+        if written == 0 {
+            let problem = "no access falls into the run: allowed are more of them";
+            return Err(SourceError(problem.to_owned()).into());
+        }
+        Ok(messages.tally.over(self.duration, link))
+    }
+
+    /// What a reader of the results must know.
+    #[must_use]
+    pub fn notices(&self, offered: &Offered) -> Vec<String> {
+        let mut notices: Vec<String> = offered.notice().into_iter().collect();
+        let unrecorded: u64 = self.machines.iter().map(|machine| machine.unrecorded).sum();
+        if unrecorded > 0 {
+            notices.push(format!("{unrecorded} accesses of the programs are not in their traces"));
+        }
+        notices
+    }
+}
+
+/// The accesses of all clusters in order of time.
+struct Messages<'s> {
+    embedding: &'s Embedding,
+    end: Ps,
+    /// With cluster and machine.
+    streams: Vec<(u16, u16, Stream<'s>)>,
+    /// When each of them goes on.
+    next: BinaryHeap<Reverse<(Ps, usize)>>,
+    index: u64,
+    tally: Tally,
+}
+
+impl MessageSource for Messages<'_> {
+    fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
+        let Some(Reverse((at, stream))) = self.next.pop() else { return Ok(None) };
+        if at >= self.end {
+            // The earliest is too late, and so are all others.
+            return Ok(None);
+        }
+        let (cluster, machine, arrivals) = &mut self.streams[stream];
+        let arrival = arrivals.take();
+        self.next.push(Reverse((arrivals.next_at(), stream)));
+        let message = Message {
+            index: self.index,
+            arrival: arrival.at,
+            kind: match arrival.kind {
+                AccessKind::Read => Kind::Read,
+                AccessKind::WriteBack => Kind::Write,
+            },
+            compute: self.embedding.compute(*cluster, *machine),
+            memory: self.embedding.memory(*cluster, arrival.memory),
+            bytes: Bytes(arrival.bytes.into()),
+        };
+        self.index += 1;
+        self.tally.add(&message);
+        Ok(Some(message))
+    }
+
+    fn messages_total(&self) -> Option<u64> {
+        None
+    }
+}
