@@ -59,13 +59,17 @@ fn range(address: u64, bytes: u64) -> (u64, u64) {
 ///
 /// On each page that is in use they form a queue. One may go when in each of its queues nothing
 /// that writes is before it, and nothing at all if it writes itself. Most threads have one
-/// operation under way: that one is put into its queues when another comes.
+/// operation under way, or only read: those are put into their queues when one comes that may have
+/// to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
     next: Sequence,
     open: usize,
-    /// It began when nothing was under way, and is in no queue.
-    alone: Option<(Sequence, OpId)>,
+    /// In no queue: one that began when nothing was under way, and if it reads, all that read
+    /// behind it. In order; those that ended have no name any more, and the first has one.
+    loose: VecDeque<(Sequence, Option<OpId>)>,
+    /// Whether the loose one writes.
+    loose_writes: bool,
     queues: FxHashMap<u64, Queue>,
     /// Of each operation that may not go: in how many queues it waits.
     waiting: FxHashMap<Sequence, usize>,
@@ -113,16 +117,20 @@ impl Tracker {
         &mut self,
         id: OpId,
         touched: &Touched,
-        known: impl FnOnce(OpId) -> &'a Touched,
+        known: impl Fn(OpId) -> &'a Touched,
     ) -> (Sequence, bool) {
         let was_idle = self.is_idle();
         let sequence = self.next();
-        if was_idle {
-            self.alone = Some((sequence, id));
+        let reads = !self.loose.is_empty() && !self.loose_writes && !touched.writes;
+        if was_idle || reads {
+            self.loose_writes = touched.writes;
+            self.loose.push_back((sequence, Some(id)));
             return (sequence, true);
         }
-        if let Some((sequence, id)) = self.alone.take() {
-            self.enqueue(sequence, id, known(id));
+        for (sequence, id) in std::mem::take(&mut self.loose) {
+            if let Some(id) = id {
+                self.enqueue(sequence, id, known(id));
+            }
         }
         (sequence, self.enqueue(sequence, id, touched))
     }
@@ -156,13 +164,29 @@ impl Tracker {
     pub(crate) fn end(&mut self, sequence: Sequence, touched: &Touched, ready: &mut Vec<OpId>) {
         self.open -= 1;
         let mut go: SmallVec<[(Sequence, OpId); 4]> = SmallVec::new();
-        match self.alone.take() {
-            Some((alone, _)) => debug_assert_eq!(alone, sequence, "it alone is under way"),
-            None => self.leave(touched, &mut go),
+        if self.loose.is_empty() {
+            self.leave(touched, &mut go);
+        } else {
+            self.leave_loose(sequence);
         }
         self.pass(sequence, &mut go);
         go.sort_unstable();
         ready.extend(go.into_iter().map(|(_, id)| id));
+    }
+
+    fn leave_loose(&mut self, sequence: Sequence) {
+        // Most end in their order.
+        let at = match self.loose.front() {
+            Some(&(first, _)) if first == sequence => 0,
+            _ => self.loose.partition_point(|&(other, _)| other < sequence),
+        };
+        // A barrier is nowhere.
+        if let Some(loose) = self.loose.get_mut(at).filter(|loose| loose.0 == sequence) {
+            loose.1 = None;
+        }
+        while let Some((_, None)) = self.loose.front() {
+            self.loose.pop_front();
+        }
     }
 
     /// An operation leaves its queues: those that it was the last one in the way of may go.
@@ -264,6 +288,29 @@ mod tests {
         assert_eq!(ready, [2, 3]);
         tracker.end(fourth.0, &read, &mut ready);
         assert!(tracker.is_idle() && tracker.queues.is_empty() && tracker.waiting.is_empty());
+    }
+
+    #[test]
+    fn readers_are_in_no_queue_until_a_writer_comes() {
+        let mut tracker = Tracker::default();
+        let (read, write) = (touched(&[(3, 3)], false), touched(&[(3, 3)], true));
+        let known = |id: OpId| if id == 4 { &write } else { &read };
+        let begun: Vec<_> = (0..2).map(|id| tracker.begin(id, &read, known)).collect();
+        let barrier = tracker.barrier(2);
+        let third = tracker.begin(3, &read, known);
+        assert!(begun.iter().all(|one| one.1) && !barrier.1 && third.1);
+        assert!(tracker.queues.is_empty());
+        let mut ready = Vec::new();
+        tracker.end(begun[1].0, &read, &mut ready);
+        tracker.end(begun[0].0, &read, &mut ready);
+        assert_eq!(ready, [2], "all before the barrier have ended");
+        tracker.end(barrier.0, &Touched::default(), &mut ready);
+        let writer = tracker.begin(4, &write, known);
+        assert_eq!((writer.1, tracker.queues.len()), (false, 1));
+        tracker.end(third.0, &read, &mut ready);
+        assert_eq!(ready, [2, 4]);
+        tracker.end(writer.0, &write, &mut ready);
+        assert!(tracker.is_idle() && tracker.queues.is_empty() && tracker.loose.is_empty());
     }
 
     #[test]

@@ -443,14 +443,19 @@ impl World for Udp {
         if let Some(error) = self.refuse(&op) {
             return Some(Err(error));
         }
-        let (running, asks) = Running::new(process, op);
         if self.running.len() <= id {
             self.running.resize_with(id + 1, || None);
         }
-        self.running[id] = Some(running);
         self.open += 1;
-        for (ask, part) in asks {
+        if let Some((running, ask, part)) = Running::read(process, &op) {
+            self.running[id] = Some(running);
             self.submit(id, process, ask, part);
+        } else {
+            let (running, asks) = Running::new(process, op);
+            self.running[id] = Some(running);
+            for (ask, part) in asks {
+                self.submit(id, process, ask, part);
+            }
         }
         self.gather();
         None

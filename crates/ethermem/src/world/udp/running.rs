@@ -60,6 +60,18 @@ pub(super) struct Part {
 }
 
 impl Running {
+    /// A read of one place and its request: what most operations are needs no list.
+    pub(super) fn read(process: ProcessId, op: &Op) -> Option<(Running, Ask, Part)> {
+        let Op::Read(segments) = op else { return None };
+        let [segment] = segments[..] else { return None };
+        if segment.bytes > REQUEST_BYTES_MAX {
+            return None;
+        }
+        let (bytes, reply, error) = (Vec::new(), Reply::Done, None);
+        let running = Running { process, work: Work::Read, open: 1, bytes, reply, error };
+        Some((running, read(segment), Part::of(segment)))
+    }
+
     /// An operation and its requests, each with its part.
     pub(super) fn new(process: ProcessId, op: Op) -> (Running, Asks) {
         let none = |ask| smallvec![(Ask::Short(ask), Part::of(Segment::NONE))];
