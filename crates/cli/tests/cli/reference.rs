@@ -67,11 +67,21 @@ fn every_figure_is_in_the_guide() {
 #[test]
 fn the_commands_of_the_guides_run() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["scenarios", "sweeps", "workloads", "golden/figure8", "golden/figure6-7"] {
+    for name in [
+        "scenarios",
+        "sweeps",
+        "workloads",
+        "workloads/traces",
+        "golden/figure8",
+        "golden/figure6-7",
+    ] {
         let target = root().join(name);
         fs::create_dir_all(folder.path().join(name)).unwrap();
         for entry in fs::read_dir(target).unwrap() {
             let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                continue;
+            }
             fs::copy(entry.path(), folder.path().join(name).join(entry.file_name())).unwrap();
         }
     }
@@ -83,6 +93,7 @@ fn the_commands_of_the_guides_run() {
         "sweep",
         "read-a-report",
         "measure-a-pool",
+        "replay-a-trace",
     ] {
         let text = fs::read_to_string(root().join(format!("docs/how-to/{guide}.md"))).unwrap();
         for (language, code) in blocks(&text) {
@@ -94,7 +105,7 @@ fn the_commands_of_the_guides_run() {
             }
         }
     }
-    assert!(ran >= 11, "{ran} commands");
+    assert!(ran >= 16, "{ran} commands");
 }
 
 #[test]
@@ -126,6 +137,8 @@ fn run(folder: &Path, code: &str) -> usize {
         let mut arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
         if arguments[0] == "report" {
             arguments.push("--quick");
+        } else if arguments[0] == "replay" {
+            arguments.extend(["--messages", "500"]);
         } else if arguments[0] != "bench"
             && arguments.iter().any(|word| word.ends_with(".toml"))
             && arguments.len() > 2
