@@ -95,9 +95,11 @@ def draw(results, programs, path):
                 places = [at + offset for at in range(len(heights))]
                 axes.bar(places, heights, width, label=fabric)
             axes.set_xticks(range(len(programs)), programs)
-            axes.set_ylim(bottom=1)
             axes.set_title(f"{scope}, arrivals {arrivals}")
             axes.set_ylabel("mean slowdown")
+    # Only now: it keeps the upper end that all bars of a column need.
+    for axes in grid[1]:
+        axes.set_ylim(bottom=1)
     grid[0][1].legend(ncols=2)
     figure.savefig(path, metadata={"Date": None})
 
