@@ -66,6 +66,10 @@ figure8: build ## Run figure 8 of EDM's paper, as we measure and as published, i
 test: ## Run all tests; the last line counts them
 	@$(PYTHON) scripts/run_tests.py
 
+.PHONY: test-apps
+test-apps: ## Run every application of workloads/apps that is installed, and check its answer
+	APPS=all $(PYTHON) -B -m unittest discover -s scripts -p "test_apps.py" -v
+
 .PHONY: rtl
 rtl: ## Run the RTL's tests, its equivalence with the Rust model and its proofs
 	@$(PYTHON) scripts/python_env.py rtl python -m pytest -n 2 rtl
@@ -134,7 +138,8 @@ lint-scripts:
 .PHONY: lint-python
 lint-python:
 	@$(PYTHON) scripts/python_env.py lint \
-	    bash -euxc 'ruff format --check python scripts rtl; ruff check python scripts rtl; \
+	    bash -euxc 'ruff format --check python scripts rtl workloads; \
+	        ruff check python scripts rtl workloads; \
 	        mypy'
 
 # Verilator and yosys with every warning on; rtl/flow/lint has the waivers.
@@ -189,6 +194,7 @@ lint-deny:
 .PHONY: soak
 soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
 	PROPTEST_CASES=$(PROPTEST_CASES_SOAK) $(CARGO) test --workspace --locked
+	@$(MAKE) test-apps
 	RTL_CYCLES=$(RTL_CYCLES_SOAK) $(PYTHON) scripts/python_env.py rtl python -m pytest rtl
 	@if [ -z "$(FUZZ_MANIFEST)" ]; then \
 	    echo "SKIPPED: fuzzing: there are no fuzz targets"; \

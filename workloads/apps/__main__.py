@@ -18,6 +18,10 @@ UNDER = "APPS_UNDER"
 FAILED, BAD_INPUT = 1, 2
 
 
+class BadInputError(Exception):
+    """A question that cannot be answered, in one line."""
+
+
 def known_answers() -> dict[str, dict[str, str]]:
     """Give the answer of each application at each size."""
     return tomllib.loads((APPS / "answers.toml").read_text(encoding="utf-8"))
@@ -48,9 +52,9 @@ def parse(words: list[str]) -> argparse.Namespace:
     if sum([asked.name is not None, asked.list, asked.install is not None]) != 1:
         parser.error("give one of NAME, --list and --install NAME")
     for name in filter(None, [asked.name, asked.install]):
-        if name not in REGISTRY and not (asked.install == "all"):
+        if name not in REGISTRY and asked.install != "all":
             parser.error(f"no application {name!r}; there are {', '.join(REGISTRY)}")
-    if not asked.timeout_s > 0:
+    if not 0 < asked.timeout_s < float("inf"):
         parser.error("--timeout-s: a number of seconds above 0")
     return asked
 
@@ -76,41 +80,46 @@ def run_app(name: str, size: str, under: tuple[str, ...], timeout_s: float) -> O
         return REGISTRY[name].run(Run(size, under, Path(scratch), timeout_s))
 
 
-def main(words: list[str]) -> int:
-    """Do what the command line asks for."""
-    asked = parse(words)
-    if asked.list:
-        show_list()
-        return 0
-    if asked.install:
-        install(asked.install)
-        return 0
-    if missing := REGISTRY[asked.name].package.missing():
-        print(f"{asked.name}: {missing}; run with --install {asked.name}", file=sys.stderr)
-        return BAD_INPUT
+def check(asked: argparse.Namespace) -> int:
+    """Run the application that is asked for; print what it gave."""
+    name, size = asked.name, asked.size
+    if missing := REGISTRY[name].package.missing():
+        raise BadInputError(f"{missing}; run with --install {name}")
     try:
         under = tuple(shlex.split(asked.under))
     except ValueError as error:
-        print(f"--under: {error}", file=sys.stderr)
-        return BAD_INPUT
-    known = known_answers()[asked.name].get(asked.size)
-    if known is None:
-        sizes = ", ".join(known_answers()[asked.name])
-        print(f"{asked.name}: no size {asked.size}; it has {sizes}", file=sys.stderr)
-        return BAD_INPUT
+        raise BadInputError(f"--under: {error}") from error
+    known = known_answers()[name]
+    if size not in known:
+        raise BadInputError(f"no size {size}; it has {', '.join(known)}")
     begun = time.monotonic()
-    outcome = run_app(asked.name, asked.size, under, asked.timeout_s)
+    outcome = run_app(name, size, under, asked.timeout_s)
     wall_s = time.monotonic() - begun
-    verdict = "ok" if outcome.answer == known else "wrong"
+    right = outcome.answer == known[size]
     print(
-        f"app={asked.name} size={asked.size} verdict={verdict} answer={outcome.answer} "
+        f"app={name} size={size} verdict={'ok' if right else 'wrong'} answer={outcome.answer} "
         f"measured_s={outcome.measured_s:.3f} wall_s={wall_s:.3f} "
         f"resident_mib_max={outcome.resident_kib_max / 1024:.0f}",
         flush=True,
     )
-    if verdict == "wrong":
-        print(f"{asked.name}: the answer is {outcome.answer}, not {known}", file=sys.stderr)
-        return FAILED
+    if not right:
+        raise AppError(f"the answer is {outcome.answer}, not {known[size]}")
+    return 0
+
+
+def main(words: list[str]) -> int:
+    """Do what the command line asks for."""
+    asked = parse(words)
+    try:
+        if asked.list:
+            show_list()
+        elif asked.install:
+            install(asked.install)
+        else:
+            return check(asked)
+    except (AppError, BadInputError) as error:
+        print(f"{asked.name or asked.install}: {error}", file=sys.stderr)
+        return BAD_INPUT if isinstance(error, BadInputError) else FAILED
     return 0
 
 
@@ -119,8 +128,5 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         sys.exit(main(sys.argv[1:]))
-    except AppError as error:
-        print(f"{sys.argv[1] if sys.argv[1:] else 'run'}: {error}", file=sys.stderr)
-        sys.exit(FAILED)
     except KeyboardInterrupt:
         sys.exit(130)

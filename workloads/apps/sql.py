@@ -4,7 +4,7 @@ from pathlib import Path
 
 from .data import tables
 
-ORDERS = {"small": 240_000, "full": 900_000}
+ORDERS = {"small": 240_000}
 
 SCHEMA = """
 CREATE TABLE orders(o_id INTEGER, o_customer INTEGER, o_day INTEGER, o_priority INTEGER);

@@ -78,7 +78,7 @@ def value_of(number: int, version: int) -> bytes:
 class Driver:
     """One client and what it knows of the server."""
 
-    def __init__(self, connection: socket.socket, dialect: Dialect, load: Load):
+    def __init__(self, connection: socket.socket, dialect: Dialect, load: Load) -> None:
         self.connection = connection
         self.dialect = dialect
         self.load = load
