@@ -40,7 +40,9 @@ impl File {
     /// Golden vectors, published data and seeds of fuzzing: kept as they were made.
     #[must_use]
     pub fn is_data(&self) -> bool {
-        ["golden/", "workloads/", "fuzz/seeds/"].iter().any(|data| self.path.starts_with(data))
+        let data = ["golden/", "workloads/", "fuzz/seeds/"];
+        let code = self.path.starts_with("workloads/apps/");
+        !code && data.iter().any(|folder| self.path.starts_with(folder))
     }
 }
 

@@ -39,7 +39,8 @@ def components(matrix: csr_array, rounds: int) -> np.ndarray:
         _, labels = connected_components(matrix, directed=False)
     smallest = np.full(labels.max() + 1, matrix.shape[0], dtype=np.int64)
     np.minimum.at(smallest, labels, np.arange(matrix.shape[0]))
-    return smallest[labels]
+    named: np.ndarray = smallest[labels]
+    return named
 
 
 if __name__ == "__main__":

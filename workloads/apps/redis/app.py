@@ -1,5 +1,7 @@
 """Redis under a YCSB driver; its own `DEBUG DIGEST` is the answer."""
 
+from pathlib import Path
+
 from ..app import App, AppError, Debian, Outcome, Run, started
 from ..ycsb import Driver, Load, connect
 
@@ -35,7 +37,7 @@ def command(*words: bytes) -> bytes:
 
 def _run(run: Run) -> Outcome:
     socket = run.scratch / "redis.sock"
-    server = ["redis-server", *OPTIONS, "--unixsocket", socket]
+    server: list[str | Path] = ["redis-server", *OPTIONS, "--unixsocket", socket]
     with started(run, server) as program:
         with connect(socket, program.alive()) as connection:
             measured_s, _ = Driver(connection, Resp(), LOADS[run.size]).run()

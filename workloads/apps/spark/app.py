@@ -52,7 +52,7 @@ def _run(kind: str, run: Run) -> Outcome:
     inputs = _inputs(kind, WORK[kind, run.size])
     job = APPS / "spark" / "job.py"
     environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    command = [*_java(run), job, kind, *inputs, output]
+    command: list[str | Path] = [*_java(run), job, kind, *inputs, output]
     said = run_reporting(run, command, environment=environment)
     lines = b"".join(part.read_bytes() for part in sorted(output.glob("part-*"))).splitlines(True)
     # Only a sort promises an order.

@@ -10,8 +10,8 @@ PACKAGE = Cargo("timely", "MIT", "timely")
 
 def _run(run: Run) -> Outcome:
     scale, rounds = SCALE[run.size], ROUNDS["pagerank", run.size]
-    words = [graph(scale), str(scale), str(rounds), str(WORKERS)]
-    return run_reporting(run, [PACKAGE.program, *words])
+    words = [str(scale), str(rounds), str(WORKERS)]
+    return run_reporting(run, [PACKAGE.program, graph(scale), *words])
 
 
 TIMELY = [App("timely-pagerank", "the same PageRank as a dataflow, two workers", PACKAGE, _run)]
