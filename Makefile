@@ -138,8 +138,8 @@ lint-scripts:
 .PHONY: lint-python
 lint-python:
 	@$(PYTHON) scripts/python_env.py lint \
-	    bash -euxc 'ruff format --check python scripts rtl workloads; \
-	        ruff check python scripts rtl workloads; \
+	    bash -euxc 'ruff format --check python scripts rtl workloads/apps; \
+	        ruff check python scripts rtl workloads/apps; \
 	        mypy'
 
 # Verilator and yosys with every warning on; rtl/flow/lint has the waivers.

@@ -81,6 +81,8 @@ class PyPi:
         """Install the package into the project's environment."""
         script = str(ROOT / "scripts" / "python_env.py")
         run_plain([sys.executable, script, f"app-{self.package}", "true"])
+        # That script says aloud that it could not, and ends well.
+        run_plain([str(ROOT / ".venv" / "bin" / "python"), "-c", f"import {self.package}"])
 
 
 @dataclass(frozen=True)
