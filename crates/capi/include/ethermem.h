@@ -155,6 +155,15 @@ typedef enum ethermem_status {
      * The memory node refuses it, for a reason of its own.
      */
     ETHERMEM_STATUS_REFUSED = 24,
+    /**
+     * The operation at the memory node was stopped: it did what no program may, or used up what it
+     * may have.
+     */
+    ETHERMEM_STATUS_OFFLOAD_STOPPED = 25,
+    /**
+     * The memory node is about to end, and takes no new process.
+     */
+    ETHERMEM_STATUS_ENDING = 26,
 } ethermem_status;
 
 /**

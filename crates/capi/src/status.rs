@@ -62,10 +62,15 @@ pub enum Status {
     ProcessEnded = 23,
     /// The memory node refuses it, for a reason of its own.
     Refused = 24,
+    /// The operation at the memory node was stopped: it did what no program may, or used up what it
+    /// may have.
+    OffloadStopped = 25,
+    /// The memory node is about to end, and takes no new process.
+    Ending = 26,
 }
 
 /// Every status with its text; its place is its number.
-const STATUSES: [(Status, &CStr); 25] = [
+const STATUSES: [(Status, &CStr); 27] = [
     (Status::Ok, c"done"),
     (Status::NullArgument, c"a pointer is null that must not be"),
     (Status::BadHandle, c"the handle is null, closed, already polled, or of another kind"),
@@ -91,6 +96,8 @@ const STATUSES: [(Status, &CStr); 25] = [
     (Status::Restarted, c"the memory node was started anew: what was on it is gone"),
     (Status::ProcessEnded, c"the process is no more, and its memory is gone"),
     (Status::Refused, c"the memory node refuses it"),
+    (Status::OffloadStopped, c"the operation at the memory node was stopped"),
+    (Status::Ending, c"the memory node is about to end, and takes no new process"),
 ];
 
 /// Why a call failed.
@@ -124,6 +131,8 @@ impl From<Error> for Failure {
             Error::Restarted { .. } => Status::Restarted,
             Error::ProcessEnded { .. } => Status::ProcessEnded,
             Error::Refused { .. } => Status::Refused,
+            Error::OffloadStopped { .. } => Status::OffloadStopped,
+            Error::Ending { .. } => Status::Ending,
             Error::Violated { .. } => Status::Violated,
         };
         Failure::new(status, error.to_string())

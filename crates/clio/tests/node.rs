@@ -248,7 +248,8 @@ fn a_sweep_finds_every_dead_process_wherever_its_place_is() {
 
 #[test]
 fn quotas_bound_memory_processes_and_rate() {
-    let quota = Quota { memory_bytes: 3 * PAGE, processes: 1, requests_per_s: 1000 };
+    let quota =
+        Quota { memory_bytes: 3 * PAGE, processes: 1, requests_per_s: 1000, ..Quota::UNLIMITED };
     let changed = NodeConfig { tenants: vec![(TenantId(1), quota)], ..config(8) };
     let mut node = node_of(changed);
     let mut client = Client::with_process(&mut node, 0, 100, 1);

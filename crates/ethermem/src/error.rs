@@ -1,6 +1,6 @@
 //! Why something could not be done.
 
-use ethermem_clio::offload::OffloadError;
+use ethermem_clio::offload::{OffloadError, Stop};
 
 use crate::address::{Address, Permissions};
 
@@ -157,6 +157,17 @@ pub enum Error {
         /// What was found and what is allowed.
         problem: String,
     },
+    /// The operation at the memory node was stopped: it did what no program may, or used up what
+    /// it may have. What it did until then is done.
+    #[error("offload `{name}`, {why}: {problem}")]
+    OffloadStopped {
+        /// Which.
+        name: String,
+        /// Why.
+        why: Stop,
+        /// Where, and what is allowed.
+        problem: String,
+    },
     /// The fabric lost a message of the operation. A read was not done; whether a write or an
     /// atomic was is not known.
     #[error("lost by the fabric")]
@@ -179,6 +190,12 @@ pub enum Error {
     #[error("{node} has ended the process: its lease was over, or its pool was closed")]
     ProcessEnded {
         /// Which node.
+        node: String,
+    },
+    /// The memory node is about to end, and takes no new process. Another may.
+    #[error("{node} is about to end, and takes no new process")]
+    Ending {
+        /// Which.
         node: String,
     },
     /// The memory node refuses it, for a reason of its own.
@@ -205,7 +222,11 @@ impl Error {
             OffloadError::Unmapped { address, bytes } => Error::Unmapped { address, bytes },
             OffloadError::Permission { address, needed } => Error::Permission { address, needed },
             OffloadError::Misaligned { address } => Error::Misaligned { address },
+            OffloadError::Full { bytes, free } => Error::Full { bytes, free },
             OffloadError::Failed(problem) => Error::Offload { name: name.to_owned(), problem },
+            OffloadError::Stopped { why, problem } => {
+                Error::OffloadStopped { name: name.to_owned(), why, problem }
+            }
         }
     }
 

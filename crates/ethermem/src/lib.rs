@@ -21,7 +21,8 @@ mod world;
 pub use address::{Address, Permissions, ProcessId};
 pub use error::{Error, OpenError};
 pub use ethermem_clio::offload::{
-    Chase, Chased, Comparison, Filter, NodeMemory, Offload, OffloadError,
+    Chase, Chased, Comparison, Filter, NodeMemory, Offload, OffloadError, OffloadLimits, Sliced,
+    Stop,
 };
 pub use ethermem_edm::RmwOperation;
 pub use ethermem_sim::Kind;

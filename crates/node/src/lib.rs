@@ -3,6 +3,7 @@
 
 mod backing;
 pub mod doctor;
+mod keys;
 mod metrics;
 mod observe;
 mod settings;
@@ -10,6 +11,7 @@ mod status;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
@@ -17,15 +19,16 @@ use ethermem_clio::node::{Node, NodeConfig, NodeConfigError, Quota};
 use ethermem_udp::seal::{KeyFile, NodeSeal, SENDERS};
 use ethermem_udp::{Protect, Server};
 use ethermem_units::{Bytes, Ns};
+use ethermem_wasm::{Load, LoadError, Loader, ModuleOptions, Runtime};
 use ethermem_wire::clio::{Epoch, Protection, SenderId, TenantId};
 use memmap2::MmapMut;
 use thiserror::Error;
 
 pub use backing::Backing;
+pub use keys::{KEYS, Key, OFFLOAD_KEYS, TENANT_KEYS};
 pub use observe::Observer;
 pub use settings::{
-    KEYS, Key, LogFormat, LogLevel, NodeFile, PAGES, Settings, SettingsError, TENANT_KEYS,
-    TenantFile,
+    LogFormat, LogLevel, NodeFile, OffloadFile, PAGES, Settings, SettingsError, TenantFile,
 };
 pub use status::{Status, TenantStatus};
 
@@ -53,6 +56,19 @@ pub struct TenantOptions {
     pub quota: Quota,
 }
 
+/// An operation that users bring, as a WebAssembly module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OffloadOptions {
+    /// What it is called.
+    pub name: String,
+    /// The module.
+    pub module: Vec<u8>,
+    /// What it may have.
+    pub options: ModuleOptions,
+    /// Who may call it; `None` is every tenant.
+    pub tenants: Option<Vec<TenantId>>,
+}
+
 /// What a memory node is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeOptions {
@@ -66,6 +82,8 @@ pub struct NodeOptions {
     pub insecure: bool,
     /// Who may use it; nobody is named when it is insecure.
     pub tenants: Vec<TenantOptions>,
+    /// Operations that users bring.
+    pub offloads: Vec<OffloadOptions>,
     /// How long a process lives without a word of its client; `None` is for ever.
     pub lease: Option<Duration>,
     /// Whether to ask for huge pages.
@@ -84,6 +102,7 @@ impl NodeOptions {
             listen: ([127, 0, 0, 1], 0).into(),
             insecure: true,
             tenants: Vec::new(),
+            offloads: Vec::new(),
             lease: None,
             huge_pages: true,
             numa_node: None,
@@ -143,6 +162,9 @@ pub enum StartError {
     /// The node cannot be built so.
     #[error(transparent)]
     Config(#[from] NodeConfigError),
+    /// An operation that users bring cannot be loaded.
+    #[error("offload {0:?}: {1}")]
+    Offload(String, LoadError),
     /// There is no randomness.
     #[error("no random numbers from the system: {0}")]
     Random(getrandom::Error),
@@ -167,10 +189,37 @@ pub fn start(options: &NodeOptions) -> Result<Started, StartError> {
     let placement = place(options.numa_node)?;
     let mapped = backing::map(asked, options.huge_pages);
     let (memory, backing) = mapped.map_err(|error| StartError::Map(asked, error))?;
-    let node = Node::new(config, memory)?;
+    let mut node = Node::new(config, memory)?;
+    bring(options, &mut node)?;
     let bound = Server::bind(node, protect, options.listen);
     let server = bound.map_err(|error| StartError::Socket(options.listen, error))?;
     Ok(Started { server, backing, placement })
+}
+
+/// Loads the operations that users bring, and lets tenants load others that may.
+fn bring(options: &NodeOptions, node: &mut Node<MmapMut>) -> Result<(), StartError> {
+    let loaders = options.tenants.iter().filter(|tenant| tenant.quota.offload.loaded_max > 0);
+    let loaders: Vec<TenantId> = loaders.map(|tenant| tenant.key.tenant).collect();
+    if options.offloads.is_empty() && loaders.is_empty() {
+        return Ok(());
+    }
+    let failed = |name: &str| {
+        let name = name.to_owned();
+        move |error| StartError::Offload(name, error)
+    };
+    let runtime = Runtime::new().map_err(failed(Load::NAME))?;
+    for OffloadOptions { name, module, options, tenants } in &options.offloads {
+        let module = Arc::new(runtime.module(module, *options).map_err(failed(name))?);
+        match tenants {
+            None => node.register(name, module),
+            Some(tenants) => {
+                tenants.iter().for_each(|id| node.register_for(*id, name, module.clone()));
+            }
+        }
+    }
+    let loader = Arc::new(Loader::new(runtime));
+    loaders.into_iter().for_each(|id| node.register_for(id, Load::NAME, loader.clone()));
+    Ok(())
 }
 
 fn place(numa_node: Option<u32>) -> Result<String, StartError> {

@@ -9,7 +9,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::status::{dropped, name_of, refused};
+use crate::status::{dropped, name_of, refused, stopped};
 
 /// The newest snapshot of a node, in its metrics.
 pub(crate) struct Metrics {
@@ -104,11 +104,14 @@ impl Metrics {
             ("tlb_misses", "Translations that took the page table", map.table_accesses),
             ("allocation_retries", "Ranges tried that overflow a bucket", map.allocation_retries),
             ("leases_lapsed", "Processes whose lease ended", node.lapsed),
+            ("offload_slices", "Slices of operations at the node", node.offload_slices),
             ("sleeps", "Times that the server went to sleep", server.sleeps),
         ] {
             counter(encoder, name, help, value)?;
         }
         by(encoder, ("dropped", "reason"), "Datagrams dropped, and answers", dropped(snapshot))?;
+        let help = "Operations at the node that were stopped";
+        by(encoder, ("offloads_stopped", "reason"), help, stopped(snapshot))?;
         by(encoder, ("refused", "reason"), "Requests refused unexecuted", refused(snapshot))?;
         let bytes = Some(&Unit::Bytes);
         let uptime = snapshot.uptime.0 as f64 / 1e9;
@@ -147,6 +150,8 @@ impl Metrics {
         by(encoder, ("tenant_over_rate", "tenant"), "Requests over the rate", over)?;
         let over = uses().map(|(name, used)| (name, used.over_quota));
         by(encoder, ("tenant_over_quota", "tenant"), "Requests over the quota", over)?;
+        let fuel = uses().map(|(name, used)| (name, used.offload_fuel));
+        by(encoder, ("tenant_offload_fuel", "tenant"), "Fuel of operations", fuel)?;
         let (bytes, gauges) = (Some(&Unit::Bytes), MetricType::Gauge);
         let mut family =
             encoder.encode_descriptor("tenant_memory", "Memory allocated", bytes, gauges)?;

@@ -1,5 +1,6 @@
 //! `node.toml`: what a memory node is to be, and how it is operated.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,12 +9,15 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use ethermem_clio::memory::PageSize;
 use ethermem_clio::node::Quota;
+use ethermem_clio::offload::{OffloadLimits, check_name};
 use ethermem_udp::seal::{KeyFile, KeyFileError};
 use ethermem_units::Bytes;
+use ethermem_wasm::{FUEL_MAX, MEMORY_BYTES_MAX, ModuleOptions};
 use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
-use crate::{NodeOptions, TenantOptions};
+use crate::keys::KEYS;
+use crate::{NodeOptions, OffloadOptions, TenantOptions};
 
 /// The sizes of a page, by their names.
 pub const PAGES: [(&str, PageSize); 4] = [
@@ -79,6 +83,33 @@ pub struct NodeFile {
     /// Who may use it.
     #[serde(default)]
     pub tenant: Vec<TenantFile>,
+    /// Operations that users bring, by name.
+    #[serde(default)]
+    pub offload: BTreeMap<String, OffloadFile>,
+}
+
+/// A table `[offload.NAME]`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OffloadFile {
+    /// The module.
+    pub file: PathBuf,
+    /// Whether it acts in an address space of its own.
+    pub own_space: Option<bool>,
+    /// Fuel of a call.
+    pub fuel_max: Option<u64>,
+    /// Its memory in a call.
+    pub memory_max: Option<ByteSize>,
+    /// Who may call it, by name.
+    pub tenants: Option<Vec<String>>,
+}
+
+impl OffloadFile {
+    /// Of a file, with every default.
+    #[must_use]
+    pub fn of(file: PathBuf) -> OffloadFile {
+        OffloadFile { file, own_space: None, fuel_max: None, memory_max: None, tenants: None }
+    }
 }
 
 /// A table `[[tenant]]`.
@@ -97,6 +128,30 @@ pub struct TenantFile {
     pub processes_max: Option<u16>,
     /// Most requests a second.
     pub operations_per_s_max: Option<u64>,
+    /// Most fuel of a call of an operation at the node.
+    pub offload_fuel_max: Option<u64>,
+    /// Most memory of such a call.
+    pub offload_memory_max: Option<ByteSize>,
+    /// Most operations that its clients bring.
+    pub offloads_max: Option<u16>,
+}
+
+impl TenantFile {
+    /// With a key, and no quotas.
+    #[must_use]
+    pub fn of(name: String, key_file: PathBuf) -> TenantFile {
+        TenantFile {
+            name,
+            key_file,
+            memory_max: None,
+            pages_max: None,
+            processes_max: None,
+            operations_per_s_max: None,
+            offload_fuel_max: None,
+            offload_memory_max: None,
+            offloads_max: None,
+        }
+    }
 }
 
 fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PageSize>, D::Error> {
@@ -107,125 +162,6 @@ fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PageSize>, 
         serde::de::Error::custom(format!("page {name:?}: allowed are {allowed}"))
     })
 }
-
-/// A key of `node.toml`: what the reference page says of it.
-pub struct Key {
-    /// Its name.
-    pub name: &'static str,
-    /// What its values are, with their unit.
-    pub values: &'static str,
-    /// What it is where it is not said.
-    pub default: &'static str,
-    /// What it does.
-    pub meaning: &'static str,
-}
-
-const fn key(
-    name: &'static str,
-    values: &'static str,
-    default: &'static str,
-    meaning: &'static str,
-) -> Key {
-    Key { name, values, default, meaning }
-}
-
-/// The keys of the file itself, in the order of the reference page.
-pub const KEYS: [Key; 12] = [
-    key(
-        "memory",
-        "size: bytes, or a string with a unit",
-        "must be said",
-        "what it serves, in whole pages",
-    ),
-    key(
-        "page",
-        "`\"4KiB\"`, `\"64KiB\"`, `\"2MiB\"`, `\"4MiB\"`",
-        "`\"64KiB\"`",
-        "what is allocated and protected as one",
-    ),
-    key(
-        "listen",
-        "address and UDP port",
-        "`\"127.0.0.1:7400\"`",
-        "where it is reached; port 0 is any that is free",
-    ),
-    key(
-        "insecure",
-        "boolean",
-        "`false`",
-        "neither authenticates nor encrypts; loopback addresses alone are allowed then, and no \
-         `[[tenant]]`",
-    ),
-    key(
-        "lease_s",
-        "seconds, 1 to 1,000,000,000",
-        "for ever",
-        "a process that is not heard of for so long ends, and its memory is taken back",
-    ),
-    key(
-        "poll_ms",
-        "milliseconds",
-        "`1`",
-        "it goes to sleep after so long without a datagram; until then one CPU is busy",
-    ),
-    key(
-        "drain_ms_max",
-        "milliseconds, 0 to 600,000",
-        "`2000`",
-        "at its end it answers what is under way for so long at most",
-    ),
-    key("huge_pages", "boolean", "`true`", "asks for huge pages of 2 MiB; what it got is said"),
-    key(
-        "numa_node",
-        "number of a NUMA node",
-        "wherever the system likes",
-        "its CPUs serve, and its memory is served",
-    ),
-    key(
-        "metrics_listen",
-        "address and TCP port",
-        "no metrics",
-        "answers `/metrics` for Prometheus and `/status` for `ethermem node status`; in clear, to \
-         whoever asks",
-    ),
-    key(
-        "log_format",
-        "`\"text\"`, `\"json\"`",
-        "`\"text\"`",
-        "the form of logs, on the standard error",
-    ),
-    key(
-        "log_level",
-        "`\"error\"`, `\"warn\"`, `\"info\"`",
-        "`\"info\"`",
-        "what is logged, and what is worse",
-    ),
-];
-
-/// The keys of a `[[tenant]]`.
-pub const TENANT_KEYS: [Key; 6] = [
-    key("name", "text", "must be said", "what it is called in metrics and logs; each has another"),
-    key(
-        "key_file",
-        "path, from the file's own folder",
-        "must be said",
-        "its key, made by `ethermem keygen`; the key says the tenant's number",
-    ),
-    key(
-        "memory_max",
-        "size: bytes, or a string with a unit",
-        "all",
-        "most memory of all its processes",
-    ),
-    key("pages_max", "pages", "all", "the same in pages; the smaller counts"),
-    key("processes_max", "processes, 0 to 65,535", "`65535`", "most processes at once"),
-    key(
-        "operations_per_s_max",
-        "requests a second",
-        "any",
-        "most requests a second, and as many at once after a second's rest",
-    ),
-];
 
 /// What a node is to be, and how it is operated.
 #[derive(Clone, Debug)]
@@ -272,6 +208,14 @@ pub enum SettingsError {
     /// A key cannot be had.
     #[error("tenant {0:?}: {1}")]
     Key(String, KeyFileError),
+    /// A module cannot be had.
+    #[error("offload {name:?}: {problem}")]
+    Offload {
+        /// Which.
+        name: String,
+        /// What is wrong, and what is allowed.
+        problem: String,
+    },
 }
 
 impl NodeFile {
@@ -281,8 +225,15 @@ impl NodeFile {
     /// [`SettingsError`].
     pub fn read(path: &Path) -> Result<NodeFile, SettingsError> {
         let failed = |error| SettingsError::File(path.to_owned(), error);
-        let text = fs::read_to_string(path).map_err(failed)?;
-        let mut file: NodeFile = toml::from_str(&text).map_err(|error| {
+        NodeFile::parse(&fs::read_to_string(path).map_err(failed)?, path)
+    }
+
+    /// The same of a text that was read. What it names is not looked at.
+    ///
+    /// # Errors
+    /// [`SettingsError::Malformed`].
+    pub fn parse(text: &str, path: &Path) -> Result<NodeFile, SettingsError> {
+        let mut file: NodeFile = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start.min(text.len()));
             let line = text.as_bytes()[..start].iter().filter(|&&octet| octet == b'\n').count() + 1;
             let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -292,6 +243,9 @@ impl NodeFile {
         for tenant in &mut file.tenant {
             tenant.key_file = folder.join(&tenant.key_file);
         }
+        for offload in file.offload.values_mut() {
+            offload.file = folder.join(&offload.file);
+        }
         Ok(file)
     }
 
@@ -299,6 +253,9 @@ impl NodeFile {
     #[must_use]
     pub fn over(mut self, below: NodeFile) -> NodeFile {
         self.tenant.extend(below.tenant);
+        for (name, offload) in below.offload {
+            self.offload.entry(name).or_insert(offload);
+        }
         NodeFile {
             memory: self.memory.or(below.memory),
             page: self.page.or(below.page),
@@ -313,6 +270,7 @@ impl NodeFile {
             log_format: self.log_format.or(below.log_format),
             log_level: self.log_level.or(below.log_level),
             tenant: self.tenant,
+            offload: self.offload,
         }
     }
 
@@ -332,12 +290,15 @@ impl NodeFile {
             }
             tenants.push(tenant.options(page)?);
         }
+        let offloads = self.offload.iter().map(|(name, file)| file.options(name, &tenants));
+        let offloads = offloads.collect::<Result<_, _>>()?;
         let node = NodeOptions {
             memory,
             page,
             listen: self.listen.unwrap_or_else(|| ([127, 0, 0, 1], 7400).into()),
             insecure: self.insecure.unwrap_or(false),
             tenants,
+            offloads,
             lease: lease.transpose()?.map(Duration::from_secs),
             huge_pages: self.huge_pages.unwrap_or(true),
             numa_node: self.numa_node,
@@ -363,8 +324,41 @@ impl TenantFile {
             memory_bytes: bytes.min(pages),
             processes: self.processes_max.unwrap_or(u16::MAX),
             requests_per_s: self.operations_per_s_max.unwrap_or(u64::MAX),
+            offload: OffloadLimits {
+                fuel_max: self.offload_fuel_max.unwrap_or(u64::MAX),
+                memory_bytes_max: self.offload_memory_max.map_or(u64::MAX, |size| size.as_u64()),
+                loaded_max: self.offloads_max.unwrap_or(0),
+            },
         };
         Ok(TenantOptions { name: self.name.clone(), key, quota })
+    }
+}
+
+impl OffloadFile {
+    fn options(
+        &self,
+        name: &str,
+        tenants: &[TenantOptions],
+    ) -> Result<OffloadOptions, SettingsError> {
+        let failed = |problem: String| SettingsError::Offload { name: name.to_owned(), problem };
+        check_name(name).map_err(|error| failed(error.to_string()))?;
+        let read = fs::read(&self.file);
+        let module = read.map_err(|error| failed(format!("{}: {error}", self.file.display())))?;
+        let number = |wanted: &String| {
+            let found = tenants.iter().find(|tenant| tenant.name == *wanted);
+            found.map(|tenant| tenant.key.tenant).ok_or_else(|| {
+                let names: Vec<&str> = tenants.iter().map(|tenant| tenant.name.as_str()).collect();
+                failed(format!("tenant {wanted:?}: allowed are {}", names.join(", ")))
+            })
+        };
+        let said = self.tenants.as_ref();
+        let tenants = said.map(|names| names.iter().map(number).collect()).transpose()?;
+        let options = ModuleOptions {
+            fuel_max: self.fuel_max.unwrap_or(FUEL_MAX),
+            memory_bytes_max: self.memory_max.map_or(MEMORY_BYTES_MAX, |size| size.as_u64()),
+            own_space: self.own_space.unwrap_or(false),
+        };
+        Ok(OffloadOptions { name: name.to_owned(), module, options, tenants })
     }
 }
 

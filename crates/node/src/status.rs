@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ethermem_clio::offload::Stop;
 use ethermem_udp::{Latencies, Snapshot};
 use ethermem_wire::clio::OPCODES;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,10 @@ pub struct Status {
     pub allocation_retries: u64,
     /// Processes whose lease ended.
     pub leases_lapsed: u64,
+    /// Slices of operations at the node that are not done in one go.
+    pub offload_slices: u64,
+    /// Such operations that were stopped, by reason.
+    pub offloads_stopped: BTreeMap<String, u64>,
     /// Times that the server went to sleep.
     pub sleeps: u64,
     /// Half of the answers took at most so long, from the socket to the socket.
@@ -78,6 +83,8 @@ pub struct TenantStatus {
     pub over_rate: u64,
     /// Requests for more than it may have.
     pub over_quota: u64,
+    /// Fuel that its operations at the node used.
+    pub offload_fuel: u64,
     /// Requests that were executed, by kind, those that are none left out.
     pub operations: BTreeMap<String, u64>,
 }
@@ -105,6 +112,18 @@ pub(crate) fn refused(snapshot: &Snapshot) -> [(&'static str, u64); 5] {
         ("rate", node.over_rate),
         ("no-room", node.unanswered),
     ]
+}
+
+/// Why operations at the node are stopped, and how many were.
+pub(crate) fn stopped(snapshot: &Snapshot) -> [(&'static str, u64); Stop::ALL.len()] {
+    Stop::ALL.map(|why| {
+        let name = match why {
+            Stop::Trap => "trap",
+            Stop::Fuel => "fuel",
+            Stop::Memory => "memory",
+        };
+        (name, snapshot.node.offload_stopped[why as usize])
+    })
 }
 
 fn named<const N: usize>(counts: [(&'static str, u64); N]) -> BTreeMap<String, u64> {
@@ -139,6 +158,7 @@ impl Status {
                 written_bytes: used.written_bytes,
                 over_rate: used.over_rate,
                 over_quota: used.over_quota,
+                offload_fuel: used.offload_fuel,
                 operations: done.map(|(row, count)| (row.name.to_owned(), count)).collect(),
             }
         });
@@ -163,6 +183,8 @@ impl Status {
             tlb_misses: map.table_accesses,
             allocation_retries: map.allocation_retries,
             leases_lapsed: node.lapsed,
+            offload_slices: node.offload_slices,
+            offloads_stopped: named(stopped(snapshot)),
             sleeps: snapshot.server.sleeps,
             serving_ns_p50_max: within(&snapshot.serving, 0.5),
             serving_ns_p99_max: within(&snapshot.serving, 0.99),

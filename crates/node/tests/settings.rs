@@ -10,8 +10,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use ethermem_clio::memory::PageSize;
-use ethermem_node::{KEYS, Key, LogFormat, LogLevel, NodeFile, SettingsError, TENANT_KEYS};
+use ethermem_clio::offload::OffloadLimits;
+use ethermem_node::{
+    KEYS, Key, LogFormat, LogLevel, NodeFile, OFFLOAD_KEYS, OffloadOptions, SettingsError,
+    TENANT_KEYS,
+};
 use ethermem_udp::seal::KeyFile;
+use ethermem_wasm::ModuleOptions;
 use ethermem_wire::clio::TenantId;
 
 fn root() -> PathBuf {
@@ -29,7 +34,7 @@ fn table(keys: &[Key]) -> String {
 #[test]
 fn the_reference_page_lists_every_key_as_it_is() {
     let page = fs::read_to_string(root().join("docs/reference/node.md")).unwrap();
-    for keys in [&KEYS[..], &TENANT_KEYS] {
+    for keys in [&KEYS[..], &TENANT_KEYS, &OFFLOAD_KEYS] {
         assert!(page.contains(&table(keys)), "docs/reference/node.md lacks:\n{}", table(keys));
     }
 }
@@ -50,10 +55,13 @@ fn every_key_that_is_documented_is_read_and_no_other() {
     let unknown = refused("memory = 1\n\nspeed = 3\n");
     assert!(unknown.contains("node.toml:3: unknown field `speed`"), "{unknown}");
     let mut names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
-    names.push("tenant");
+    names.extend(["tenant", "offload"]);
     assert_eq!(expected(&unknown), names);
     let unknown = refused("[[tenant]]\nspeed = 3\n");
     let names: Vec<&str> = TENANT_KEYS.iter().map(|key| key.name).collect();
+    assert_eq!(expected(&unknown), names);
+    let unknown = refused("[offload.a]\nspeed = 3\n");
+    let names: Vec<&str> = OFFLOAD_KEYS.iter().map(|key| key.name).collect();
     assert_eq!(expected(&unknown), names);
     for (text, says) in [
         ("page = \"8KiB\"\n", "allowed are 4KiB, 64KiB, 2MiB, 4MiB"),
@@ -131,6 +139,50 @@ key_file = "keys/b.key"
     let twice = file.clone().over(file);
     let refused = twice.settings().unwrap_err().to_string();
     assert_eq!(refused, "two tenants named \"a\": allowed is each name once");
+}
+
+#[test]
+fn what_a_file_says_of_modules_is_what_they_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = KeyFile::generate(TenantId(4)).unwrap();
+    key.write(&folder.path().join("b.key")).unwrap();
+    fs::write(folder.path().join("count.wasm"), b"a module").unwrap();
+    let text = r#"
+memory = "8MiB"
+
+[[tenant]]
+name = "b"
+key_file = "b.key"
+offload_fuel_max = 5
+offload_memory_max = "64KiB"
+offloads_max = 2
+
+[offload.count]
+file = "count.wasm"
+own_space = true
+fuel_max = 9
+memory_max = "1MiB"
+tenants = ["b"]
+"#;
+    let path = folder.path().join("node.toml");
+    fs::write(&path, text).unwrap();
+    let file = NodeFile::read(&path).unwrap();
+    let node = file.settings().unwrap().node;
+    let limits = OffloadLimits { fuel_max: 5, memory_bytes_max: 64 << 10, loaded_max: 2 };
+    assert_eq!(node.tenants[0].quota.offload, limits);
+    let options = ModuleOptions { fuel_max: 9, memory_bytes_max: 1 << 20, own_space: true };
+    let (name, module) = ("count".to_owned(), b"a module".to_vec());
+    let tenants = Some(vec![TenantId(4)]);
+    assert_eq!(node.offloads, [OffloadOptions { name, module, options, tenants }]);
+    for (before, after, says) in [
+        ("\"b\"]", "\"c\"]", "offload \"count\": tenant \"c\": allowed are b"),
+        ("count.wasm", "none.wasm", "none.wasm: No such file"),
+        ("[offload.count]", "[offload.\"a b\"]", "allowed are 1 to 64 of a-z"),
+    ] {
+        fs::write(&path, text.replace(before, after)).unwrap();
+        let refused = NodeFile::read(&path).unwrap().settings().unwrap_err().to_string();
+        assert!(refused.contains(says), "{refused}");
+    }
 }
 
 #[test]

@@ -361,7 +361,7 @@ fn a_process_is_its_tenants_alone() {
 
 #[test]
 fn a_tenant_gets_its_quota_and_no_more() {
-    let quota = Quota { memory_bytes: 3 * PAGE, processes: 2, requests_per_s: u64::MAX };
+    let quota = Quota { memory_bytes: 3 * PAGE, processes: 2, ..Quota::UNLIMITED };
     let mut side = Side::new(quota);
     let (mut person, address) = Person::settled(&mut side, 1, 100);
     let (mut second, _) = Person::settled(&mut side, 1, 101);

@@ -12,8 +12,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use ethermem_clio::memory::PageSize;
 use ethermem_node::{
-    LogFormat, LogLevel, NodeFile, Observer, PAGES, Settings, SettingsError, StartError, Started,
-    TenantFile,
+    LogFormat, LogLevel, NodeFile, Observer, OffloadFile, PAGES, Settings, SettingsError,
+    StartError, Started, TenantFile,
 };
 use sd_notify::NotifyState;
 use tracing::{info, warn};
@@ -28,6 +28,7 @@ const EXAMPLES: &str = "Examples:\n  \
     ethermem keygen --tenant 7 --out analytics.key\n  \
     ethermem node --memory 64GiB --listen 0.0.0.0:7400 --key analytics.key\n  \
     ethermem node --config node.toml\n  \
+    ethermem node --memory 1GiB --insecure --offload histogram=histogram.wasm\n  \
     ethermem node status --metrics-address 127.0.0.1:7401\n  \
     ethermem node --memory 64MiB --listen 127.0.0.1:7400 --insecure";
 
@@ -66,6 +67,9 @@ struct Serve {
     /// Serve the tenant whose key this is, made by `ethermem keygen`; may be repeated
     #[arg(long, value_name = "FILE")]
     key: Vec<PathBuf>,
+    /// Know an operation that is a WebAssembly module; may be repeated
+    #[arg(long, value_name = "NAME=FILE", value_parser = offload)]
+    offload: Vec<(String, OffloadFile)>,
     /// End a process that is not heard of for so many seconds, and take its memory back; without
     /// it, processes live until their clients end them
     #[arg(long, value_name = "SECONDS")]
@@ -95,18 +99,17 @@ fn page() -> impl TypedValueParser<Value = PageSize> {
     })
 }
 
+fn offload(text: &str) -> Result<(String, OffloadFile), String> {
+    let named = text.split_once('=').filter(|(name, file)| !name.is_empty() && !file.is_empty());
+    let (name, file) = named.ok_or("allowed is NAME=FILE, as in histogram=histogram.wasm")?;
+    Ok((name.to_owned(), OffloadFile::of(file.into())))
+}
+
 impl Serve {
     /// The flags as if they were a file.
     fn flags(&self) -> NodeFile {
         // Without quotas, and named as its file.
-        let tenant = |path: &PathBuf| TenantFile {
-            name: path.display().to_string(),
-            key_file: path.clone(),
-            memory_max: None,
-            pages_max: None,
-            processes_max: None,
-            operations_per_s_max: None,
-        };
+        let tenant = |path: &PathBuf| TenantFile::of(path.display().to_string(), path.clone());
         NodeFile {
             memory: self.memory,
             page: self.page,
@@ -120,6 +123,7 @@ impl Serve {
                 Form::Json => LogFormat::Json,
             }),
             tenant: self.key.iter().map(tenant).collect(),
+            offload: self.offload.iter().cloned().collect(),
             ..NodeFile::default()
         }
     }
@@ -157,6 +161,7 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
         placement = started.placement,
         datagrams = %started.server.trains(),
         tenants = tenants.len(),
+        modules = settings.node.offloads.len(),
         encrypted = !settings.node.insecure,
         metrics = observer.address().map(tracing::field::display),
         "serving"

@@ -5,6 +5,7 @@ use ethermem_wire::clio::{Epoch, Protection, SenderId, TenantId};
 use thiserror::Error;
 
 use crate::memory::{HashKey, MemoryConfig, MemoryConfigError};
+use crate::offload::OffloadLimits;
 
 /// Recent requests that have the same place: the most that may meet there.
 pub const RECENT_WAYS: usize = 8;
@@ -18,12 +19,18 @@ pub struct Quota {
     pub processes: u16,
     /// Requests a second, and as many at once after a second's rest.
     pub requests_per_s: u64,
+    /// What its operations at the node may take.
+    pub offload: OffloadLimits,
 }
 
 impl Quota {
     /// As much as there is.
-    pub const UNLIMITED: Quota =
-        Quota { memory_bytes: u64::MAX, processes: u16::MAX, requests_per_s: u64::MAX };
+    pub const UNLIMITED: Quota = Quota {
+        memory_bytes: u64::MAX,
+        processes: u16::MAX,
+        requests_per_s: u64::MAX,
+        offload: OffloadLimits::NONE,
+    };
 }
 
 /// What a node is built for.

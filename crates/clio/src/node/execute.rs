@@ -10,7 +10,7 @@ use super::tenants::Tenant;
 use crate::memory::{AccessError, AllocateError, ShareError, SpaceId};
 
 /// Who asks: its space, itself, and its tenant.
-type Asker = (SpaceId, ProcessId, Tenant);
+pub(super) type Asker = (SpaceId, ProcessId, Tenant);
 
 /// What a lock's word says while a process holds it.
 fn lock_word(process: ProcessId, holder: u32) -> u64 {
@@ -112,7 +112,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    fn allocate(
+    pub(super) fn allocate(
         &mut self,
         (space, _, tenant): Asker,
         bytes: u64,
@@ -136,7 +136,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    fn release(&mut self, (space, _, tenant): Asker, address: u64) -> Outcome {
+    pub(super) fn release(&mut self, (space, _, tenant): Asker, address: u64) -> Outcome {
         let owned = self.memory.map().owned_pages(space, address).unwrap_or(0);
         match self.memory.map_mut().release(space, address) {
             Ok(()) => {
@@ -186,6 +186,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// Takes back all that a process has. Its locks are free once it is gone.
     pub(super) fn end_process(&mut self, space: SpaceId) {
         let tenant = self.processes.tenant(space);
+        self.runs.forget(space);
         let before = self.memory.map().free_bytes();
         self.memory.map_mut().release_all(space);
         self.tenants.give_memory(tenant, self.memory.map().free_bytes() - before);

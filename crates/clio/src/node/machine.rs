@@ -12,9 +12,10 @@ use ethermem_wire::clio::{
 use super::config::{NodeConfig, NodeConfigError};
 use super::processes::Processes;
 use super::recent::{Known, Outcome, Recent};
+use super::runs::Runs;
 use super::tenants::{Tenant, TenantUse, Tenants};
 use crate::memory::{Footprint, VirtualMemory};
-use crate::offload::{Offload, Offloads};
+use crate::offload::{Offload, Offloads, Stop};
 
 /// Longest body of an answer but those that carry data.
 const SHORT_ANSWER_BYTES: usize = RESPONSE_BYTES + 32;
@@ -35,6 +36,16 @@ pub enum Busy {
     Processes = 4,
     /// The node is about to end, and takes no new process.
     Ending = 5,
+    /// The operation has begun, and has not ended: whoever asks again gets its result.
+    Running = 6,
+    /// Too many operations have begun.
+    Runs = 7,
+}
+
+impl Busy {
+    pub(super) fn refused(self) -> Outcome {
+        Outcome::Refused(ClioStatus::Busy, self as u64)
+    }
 }
 
 /// What happened since the start.
@@ -70,6 +81,10 @@ pub struct NodeCounters {
     pub unanswered: u64,
     /// Processes whose lease ended.
     pub lapsed: u64,
+    /// Slices of operations that are not done in one go.
+    pub offload_slices: u64,
+    /// Operations that were stopped, by the number of the [`Stop`].
+    pub offload_stopped: [u64; Stop::ALL.len()],
 }
 
 /// A memory node: see the module of the same name.
@@ -80,6 +95,7 @@ pub struct Node<B> {
     pub(super) tenants: Tenants,
     pub(super) recent: Recent,
     pub(super) offloads: Offloads,
+    pub(super) runs: Runs,
     pub(super) counters: NodeCounters,
     sequence: u64,
     /// No process is taken any more.
@@ -133,6 +149,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             processes: Processes::new(config.processes_max, config.lease),
             tenants: Tenants::new(&config.tenants),
             offloads: Offloads::built_in(),
+            runs: Runs::default(),
             recent: Recent::new(config.recent_requests, config.key),
             counters: NodeCounters::default(),
             sequence: 0,
@@ -150,6 +167,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// Makes an operation known that runs at the node, over one of the same name.
     pub fn register(&mut self, name: &str, offload: Arc<dyn Offload>) {
         self.offloads.add(name, offload);
+    }
+
+    /// The same for one tenant alone.
+    pub fn register_for(&mut self, tenant: TenantId, name: &str, offload: Arc<dyn Offload>) {
+        self.offloads.add_for(tenant, name, offload);
     }
 
     /// Which life of the node it is.
@@ -174,10 +196,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         self.ending = true;
     }
 
-    /// Processes that were made and are not ended.
+    /// Processes of clients that were made and are not ended.
     #[must_use]
     pub fn processes(&self) -> usize {
-        self.processes.count()
+        self.processes.count() - self.runs.own_processes()
     }
 
     /// What the node needs for itself: the page table, and all else that a request on the fast path
@@ -260,6 +282,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let (sender, epoch, until) = (envelope.sender, envelope.epoch, envelope.clock);
         let arrived = Arrived { now, sender, tenant, epoch, until };
         let mut answers = Answers { into, used: 0, left_out: 0 };
+        self.runs.datagram();
         for packet in Packets::new(packets) {
             self.counters.requests += 1;
             match packet {
@@ -430,7 +453,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
 
     pub(super) fn busy(&mut self, what: Busy) -> Outcome {
         self.counters.busy += 1;
-        Outcome::Refused(ClioStatus::Busy, what as u64)
+        what.refused()
     }
 
     fn facts(&self) -> NodeFacts {
@@ -445,11 +468,19 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 
     /// What need not be done at once: pages are made ready, about so many bytes of them, and the
-    /// memory of a process whose lease is over is taken back. To be called between datagrams;
-    /// whether there is more to do at once.
+    /// memory of a process whose lease is over is taken back, and a slice is done of an operation
+    /// that takes several. To be called between datagrams; whether there is more to do at once.
     pub fn tend(&mut self, now: Ns, budget_bytes: u64) -> bool {
         self.memory.refill(budget_bytes);
-        self.end_lapsed(now, SWEEP_PLACES) || self.memory.map().wants_refill()
+        let lapsed = self.end_lapsed(now, SWEEP_PLACES);
+        self.run_slice(now);
+        lapsed || self.runs.wait_for_work() || self.memory.map().wants_refill()
+    }
+
+    /// Whether an operation has begun, and waits for its next slice: [`Node::tend`] does it.
+    #[must_use]
+    pub fn runs_wait(&self) -> bool {
+        self.runs.wait_for_work()
     }
 
     /// Looks at all processes, and ends one whose lease is over; whether there was one. To be

@@ -10,6 +10,7 @@ mod extend;
 mod machine;
 mod processes;
 mod recent;
+mod runs;
 mod sealed;
 mod tenants;
 

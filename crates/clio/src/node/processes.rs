@@ -59,10 +59,16 @@ impl Processes {
         Some(ProcessId(process))
     }
 
+    /// A process of the node's own has no client, and no lease.
+    pub(super) fn keep(&mut self, process: ProcessId) {
+        self.places[place_of(process)].seen = Ns(u64::MAX);
+    }
+
     /// The address space of a process that is alive and the tenant's; its client has been heard.
     pub(super) fn heard(&mut self, now: Ns, process: ProcessId, tenant: Tenant) -> Option<SpaceId> {
         let space = self.alive(now, process).filter(|space| self.tenant(*space) == tenant)?;
-        self.places[usize::from(space.0)].seen = now;
+        let seen = &mut self.places[usize::from(space.0)].seen;
+        *seen = now.max(*seen);
         Some(space)
     }
 

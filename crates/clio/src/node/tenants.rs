@@ -4,9 +4,10 @@ use ethermem_units::Ns;
 use ethermem_wire::clio::{ClioOpcode, OPCODES, TenantId};
 
 use super::config::Quota;
+use crate::offload::OffloadLimits;
 
 /// A tenant's place in the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Tenant(u16);
 
 impl Tenant {
@@ -31,6 +32,8 @@ pub struct TenantUse {
     pub over_rate: u64,
     /// Requests for more memory or processes than it may have.
     pub over_quota: u64,
+    /// Fuel that its operations at the node used.
+    pub offload_fuel: u64,
 }
 
 /// What is known of a tenant.
@@ -120,6 +123,18 @@ impl Tenants {
 
     pub(super) fn over_quota(&mut self, tenant: Tenant) {
         self.used(tenant).over_quota += 1;
+    }
+
+    pub(super) fn burned(&mut self, tenant: Tenant, fuel: u64) {
+        self.used(tenant).offload_fuel += fuel;
+    }
+
+    pub(super) fn id(&self, tenant: Tenant) -> TenantId {
+        self.0[usize::from(tenant.0)].id
+    }
+
+    pub(super) fn offload_limits(&self, tenant: Tenant) -> OffloadLimits {
+        self.0[usize::from(tenant.0)].quota.offload
     }
 
     /// All of them, by their numbers.

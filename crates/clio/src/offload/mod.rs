@@ -5,17 +5,19 @@
 
 mod chase;
 mod filter;
+mod sliced;
 mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ethermem_wire::RmwOperation;
-use ethermem_wire::clio::Permissions;
+use ethermem_wire::clio::{Permissions, ProcessId, TenantId};
 use thiserror::Error;
 
 pub use chase::{Chase, Chased};
 pub use filter::{Comparison, Filter};
+pub use sliced::{OffloadLimits, Sliced, Stop};
 
 use crate::address::Address;
 
@@ -23,6 +25,8 @@ use crate::address::Address;
 pub const ENDED_RESULT: u8 = 0;
 /// A line for people follows, which says why there is no result.
 pub const ENDED_FAILED: u8 = 1;
+/// The number of a [`Stop`] follows, and a line for people.
+pub const ENDED_STOPPED: u8 = 2;
 
 /// An operation at the memory node: given its arguments and the caller's view of that node, it
 /// gives the result's bytes.
@@ -40,6 +44,22 @@ pub trait Offload: Send + Sync {
     /// its answer was lost; of what does, the node keeps the result.
     fn changes(&self, _arguments: &[u8]) -> bool {
         true
+    }
+
+    /// Begins it, where it is done a slice at a time: it must then be one that [changes
+    /// something](Offload::changes). `None` is one that is [run](Offload::run) to its end.
+    fn begin(
+        &self,
+        _limits: &OffloadLimits,
+        _arguments: &[u8],
+    ) -> Option<Result<Box<dyn Sliced>, OffloadError>> {
+        None
+    }
+
+    /// Whether it acts in an address space of its own, one for each tenant, and not in the
+    /// caller's.
+    fn has_own_space(&self) -> bool {
+        false
     }
 }
 
@@ -68,9 +88,25 @@ pub enum OffloadError {
         /// Where.
         address: Address,
     },
+    /// The node has no memory left for it, or the tenant may not have it.
+    #[error("no room for {bytes} B: {free} B are free")]
+    Full {
+        /// What was asked for.
+        bytes: u64,
+        /// What there is.
+        free: u64,
+    },
     /// It does not take these arguments, or finds no end.
     #[error("{0}")]
     Failed(String),
+    /// It was stopped.
+    #[error("{why}: {problem}")]
+    Stopped {
+        /// Why.
+        why: Stop,
+        /// Where, and what is allowed.
+        problem: String,
+    },
 }
 
 impl OffloadError {
@@ -104,6 +140,32 @@ pub trait View {
     /// # Errors
     /// As [`View::read`], and [`OffloadError::Misaligned`].
     fn modify(&mut self, address: Address, operation: RmwOperation) -> Result<u64, OffloadError>;
+
+    /// Memory of zeros, which is the process's that is acted for.
+    ///
+    /// # Errors
+    /// [`OffloadError::Full`], [`OffloadError::Failed`].
+    fn allocate(&mut self, bytes: u64, permissions: Permissions) -> Result<Address, OffloadError>;
+
+    /// Gives a region back.
+    ///
+    /// # Errors
+    /// [`OffloadError::Unmapped`].
+    fn free(&mut self, address: Address) -> Result<(), OffloadError>;
+
+    /// Whose memory it is.
+    fn process(&self) -> ProcessId;
+
+    /// Makes an operation known to the node for the tenant that is acted for, over its own of the
+    /// same name; or takes it away.
+    ///
+    /// # Errors
+    /// [`OffloadError::Failed`] where the tenant may not.
+    fn install(
+        &mut self,
+        name: &str,
+        offload: Option<Arc<dyn Offload>>,
+    ) -> Result<(), OffloadError>;
 }
 
 /// What an offload sees of its node: the regions of the process that asked.
@@ -159,6 +221,46 @@ impl<'n> NodeMemory<'n> {
         self.view.modify(address, operation)
     }
 
+    /// Memory of zeros, which is the process's that is acted for.
+    ///
+    /// # Errors
+    /// [`OffloadError::Full`], [`OffloadError::Failed`].
+    pub fn allocate(
+        &mut self,
+        bytes: u64,
+        permissions: Permissions,
+    ) -> Result<Address, OffloadError> {
+        self.accesses += 1;
+        self.view.allocate(bytes, permissions)
+    }
+
+    /// Gives a region back.
+    ///
+    /// # Errors
+    /// [`OffloadError::Unmapped`].
+    pub fn free(&mut self, address: Address) -> Result<(), OffloadError> {
+        self.accesses += 1;
+        self.view.free(address)
+    }
+
+    /// Whose memory it is.
+    #[must_use]
+    pub fn process(&self) -> ProcessId {
+        self.view.process()
+    }
+
+    /// See [`View::install`].
+    ///
+    /// # Errors
+    /// [`OffloadError::Failed`] where the tenant may not.
+    pub fn install(
+        &mut self,
+        name: &str,
+        offload: Option<Arc<dyn Offload>>,
+    ) -> Result<(), OffloadError> {
+        self.view.install(name, offload)
+    }
+
     /// How many accesses there were: on a fabric with a time of its own, each takes that of the
     /// node's memory.
     #[must_use]
@@ -167,25 +269,61 @@ impl<'n> NodeMemory<'n> {
     }
 }
 
-/// The operations that a memory node knows, by name.
+/// Longest name of an operation that a tenant brings.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The operations that a memory node knows, by name: for all, or for one tenant.
 #[derive(Clone)]
 pub struct Offloads {
     by_name: BTreeMap<String, Arc<dyn Offload>>,
+    of_tenants: BTreeMap<(TenantId, String), Arc<dyn Offload>>,
 }
 
 impl Offloads {
     /// Those that every node has.
     #[must_use]
     pub fn built_in() -> Offloads {
-        let mut offloads = Offloads { by_name: BTreeMap::new() };
+        let mut offloads = Offloads { by_name: BTreeMap::new(), of_tenants: BTreeMap::new() };
         offloads.add(Chase::NAME, Arc::new(chase::Chaser));
         offloads.add(Filter::NAME, Arc::new(filter::Filterer));
         offloads
     }
 
-    /// Makes one known, over one of the same name.
+    /// Makes one known to all, over one of the same name.
     pub fn add(&mut self, name: &str, offload: Arc<dyn Offload>) {
         self.by_name.insert(name.to_owned(), offload);
+    }
+
+    /// Makes one known to a tenant, over its own of the same name.
+    pub fn add_for(&mut self, tenant: TenantId, name: &str, offload: Arc<dyn Offload>) {
+        self.of_tenants.insert((tenant, name.to_owned()), offload);
+    }
+
+    /// The same as a tenant asks for it, which may have `most` of its own; or takes it away.
+    pub(crate) fn install(
+        &mut self,
+        tenant: TenantId,
+        name: &str,
+        offload: Option<Arc<dyn Offload>>,
+        most: u16,
+    ) -> Result<(), OffloadError> {
+        check_name(name)?;
+        if self.by_name.contains_key(name) {
+            let problem = format!("{name:?} is the node's own: allowed is another name");
+            return Err(OffloadError::Failed(problem));
+        }
+        let key = (tenant, name.to_owned());
+        let Some(offload) = offload else {
+            let problem = || OffloadError::failed(format!("{name:?} is not loaded"));
+            return self.of_tenants.remove(&key).map(drop).ok_or_else(problem);
+        };
+        let others = self.of_tenants.keys().filter(|known| known.0 == tenant && **known != key);
+        if others.count() >= usize::from(most) {
+            let problem = format!("the tenant may bring {most} operations to the node");
+            return Err(OffloadError::Failed(problem));
+        }
+        self.of_tenants.insert(key, offload);
+        Ok(())
     }
 
     /// The operation of a name.
@@ -194,9 +332,31 @@ impl Offloads {
         self.by_name.get(name)
     }
 
+    /// The operation that a tenant means by a name.
+    #[must_use]
+    pub fn get_for(&self, tenant: TenantId, name: &str) -> Option<&Arc<dyn Offload>> {
+        // Most nodes have none of a tenant's own, and a name is not copied for nothing.
+        let own = (!self.of_tenants.is_empty()).then(|| (tenant, name.to_owned()));
+        own.and_then(|key| self.of_tenants.get(&key)).or_else(|| self.get(name))
+    }
+
     /// All names, as a list for people.
     #[must_use]
     pub fn names(&self) -> String {
         self.by_name.keys().cloned().collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Whether an operation may have this name: it stands in configurations and metrics.
+///
+/// # Errors
+/// [`OffloadError::Failed`] with what is allowed.
+pub fn check_name(name: &str) -> Result<(), OffloadError> {
+    let octet = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.');
+    if (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(octet) {
+        return Ok(());
+    }
+    let problem =
+        format!("name {name:?}: allowed are 1 to {NAME_BYTES_MAX} of a-z, A-Z, 0-9, -, _ and .");
+    Err(OffloadError::Failed(problem))
 }

@@ -16,12 +16,17 @@ use super::operation::{Ask, Completed, Operation, OperationError, OperationId, P
 use super::operations::Operations;
 use super::round_trips::RoundTrips;
 use super::window::{CongestionWindow, IncastWindow};
+use crate::node::Busy;
 
 /// Address and data of a write take so much of a request that its answer does not.
 const WRITE_ADDRESS_BYTES: usize = 8;
 /// A datagram lives so many times as long as an answer is waited for, and so long at least.
 const LIFE_TRIPS: u64 = 4;
 const LIFE_MIN: Ns = Ns(10_000_000);
+/// A node that works on a request is asked for its result after such a share of the time so far,
+/// and so late at most.
+const WORK_SHARE: u64 = 8;
+const ASK_AGAIN_MAX: Ns = Ns(5_000_000);
 /// Requests that may be under way before the node was heard: as TCP begins (RFC 6928).
 const WINDOW_INITIAL: u32 = 10;
 /// Acknowledgements in a packet of their own, at most.
@@ -336,13 +341,17 @@ impl Client {
         if !self.put(draft, (operation, flight.part), asked, flight.acknowledged) {
             return false;
         }
-        let due = now.saturating_add(self.trips.retry_after(retries));
         let flight = self.flights.get_mut(request).expect("it is under way");
+        let was_heard = flight.working.is_some() && flight.unheard == 0;
+        flight.unheard += 1;
+        let due = now.saturating_add(self.trips.retry_after(flight.unheard));
         (flight.sent, flight.sequence) = (now, draft.envelope.sequence);
         (flight.dead, flight.retries) = (draft.envelope.clock, retries);
         self.flights.look_at(request, due);
         self.counters.retries += 1;
-        self.congestion.lost(now, self.trips.smoothed());
+        if !was_heard {
+            self.congestion.lost(now, self.trips.smoothed());
+        }
         true
     }
 
@@ -398,6 +407,8 @@ impl Client {
                 part,
                 opcode,
                 retries: 0,
+                unheard: 0,
+                working: None,
                 began: now,
                 sent: now,
                 sequence: draft.envelope.sequence,
@@ -504,9 +515,16 @@ impl Client {
             self.trips.took(time);
             self.congestion.took(now, time);
         }
-        if let Reply::Refused(ClioStatus::Busy | ClioStatus::Expired, _) = packet.reply {
-            let again = now.saturating_add(self.trips.retry_after(flight.retries));
-            return self.flights.look_at(request, again);
+        if let Reply::Refused(status @ (ClioStatus::Busy | ClioStatus::Expired), why) = packet.reply
+            && (status, why) != (ClioStatus::Busy, Busy::Ending as u64)
+        {
+            let working = (status, why) == (ClioStatus::Busy, Busy::Running as u64);
+            let again = if working {
+                self.works(now, request)
+            } else {
+                self.trips.retry_after(flight.retries)
+            };
+            return self.flights.look_at(request, now.saturating_add(again));
         }
         let right = packet.opcode == flight.opcode as u8;
         let operation = self.operations.get_mut(id).expect("a flight is of an operation");
@@ -527,6 +545,16 @@ impl Client {
             self.acknowledge.push_back(packet.request);
         }
         self.settle(id);
+    }
+
+    /// The node works on a request, so it is not given up; after how long to ask again: a share of
+    /// how long it has worked already.
+    fn works(&mut self, now: Ns, request: u64) -> Ns {
+        let trip = self.trips.smoothed();
+        let flight = self.flights.get_mut(request).expect("it is under way");
+        (flight.began, flight.unheard) = (now, 0);
+        let since = *flight.working.get_or_insert(now);
+        Ns((now.saturating_sub(since).0 / WORK_SHARE).clamp(trip.0, ASK_AGAIN_MAX.0.max(trip.0)))
     }
 
     /// A datagram of ours was changed on its way: what was in it goes at once.

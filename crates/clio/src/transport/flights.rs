@@ -19,6 +19,9 @@ pub(super) struct Flight {
     pub(super) opcode: ClioOpcode,
     /// Tries after the first.
     pub(super) retries: u32,
+    /// The same since the node has said that it works on it, and since when it does.
+    pub(super) unheard: u32,
+    pub(super) working: Option<Ns>,
     pub(super) began: Ns,
     /// Of the last try: when, in which datagram, and when it is dead, on the node's clock.
     pub(super) sent: Ns,
@@ -131,6 +134,8 @@ mod tests {
             part: Part { from: 0, bytes: 8 },
             opcode: ClioOpcode::Read,
             retries: 0,
+            unheard: 0,
+            working: None,
             began: Ns(0),
             sent: Ns(0),
             sequence: 0,

@@ -1,11 +1,13 @@
 //! Operations that a memory node of this program does by itself: those of `clio`, and those that
 //! applications bring.
 
-use ethermem_clio::offload::{OffloadError, View};
+use std::sync::Arc;
+
+use ethermem_clio::offload::{Offload, OffloadError, View};
 use ethermem_edm::RmwOperation;
 
 use super::space::Node;
-use crate::address::{Address, ProcessId};
+use crate::address::{Address, Permissions, ProcessId};
 use crate::error::Error;
 
 /// The regions of a process, as an operation sees them.
@@ -37,6 +39,25 @@ impl View for NodeView<'_> {
     fn modify(&mut self, address: Address, operation: RmwOperation) -> Result<u64, OffloadError> {
         self.node.modify(self.process, address, operation).map_err(offload_error)
     }
+
+    fn allocate(&mut self, bytes: u64, permissions: Permissions) -> Result<Address, OffloadError> {
+        if bytes == 0 {
+            return Err(OffloadError::failed("0 B: allowed are 1 and more"));
+        }
+        self.node.alloc(self.process, bytes, permissions).map_err(offload_error)
+    }
+
+    fn free(&mut self, address: Address) -> Result<(), OffloadError> {
+        self.node.free(self.process, address).map_err(offload_error)
+    }
+
+    fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    fn install(&mut self, _: &str, _: Option<Arc<dyn Offload>>) -> Result<(), OffloadError> {
+        Err(OffloadError::failed("a node of this program has the operations that it registers"))
+    }
 }
 
 fn offload_error(error: Error) -> OffloadError {
@@ -44,6 +65,7 @@ fn offload_error(error: Error) -> OffloadError {
         Error::Unmapped { address, bytes } => OffloadError::Unmapped { address, bytes },
         Error::Permission { address, needed } => OffloadError::Permission { address, needed },
         Error::Misaligned { address } => OffloadError::Misaligned { address },
+        Error::Full { bytes, free } => OffloadError::Full { bytes, free },
         other => OffloadError::Failed(other.to_string()),
     }
 }

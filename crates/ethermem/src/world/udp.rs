@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use ethermem_clio::node::Busy;
 use ethermem_clio::transport::{Completed, Event, OperationError};
 use ethermem_udp::seal::TenantKey;
 use ethermem_udp::{ClientOptions, ConnectError, Driver, Sleeper};
@@ -95,9 +96,30 @@ struct Waiting {
 impl Udp {
     /// Finds the node, and asks what it is.
     pub(crate) fn open(config: &UdpConfig) -> Result<Udp, OpenError> {
+        let node = config.node.clone();
+        let found = resolve(&config.node);
+        let found = found.map_err(|problem| OpenError::Unreachable { node, problem })?;
+        Udp::open_any(config, &found)
+    }
+
+    /// At the first of the addresses of a name where the node answers.
+    fn open_any(config: &UdpConfig, addresses: &[SocketAddr]) -> Result<Udp, OpenError> {
+        let mut problems = Vec::new();
+        for &address in addresses {
+            match Udp::open_at(config, address) {
+                Err(OpenError::Unreachable { problem, .. }) if addresses.len() > 1 => {
+                    problems.push(format!("{address}: {problem}"));
+                }
+                opened => return opened,
+            }
+        }
+        let (node, problem) = (config.node.clone(), problems.join("; "));
+        Err(OpenError::Unreachable { node, problem })
+    }
+
+    fn open_at(config: &UdpConfig, node: SocketAddr) -> Result<Udp, OpenError> {
         let unreachable =
             |problem: String| OpenError::Unreachable { node: config.node.clone(), problem };
-        let node = resolve(&config.node).map_err(unreachable)?;
         let options = ClientOptions {
             node,
             tenant: config.tenant,
@@ -187,6 +209,11 @@ impl Udp {
         match error {
             OperationError::Lost => Error::Lost,
             OperationError::Restarted(_) => Error::Restarted { node: self.node.clone() },
+            OperationError::Refused { status: ClioStatus::Busy, detail }
+                if detail == Busy::Ending as u64 =>
+            {
+                Error::Ending { node: self.node.clone() }
+            }
             OperationError::Refused { status, detail } => {
                 Error::Refused { node: self.node.clone(), problem: problem(status, detail) }
             }
@@ -536,8 +563,62 @@ fn lease(facts: &NodeFacts) -> Option<Duration> {
         .then(|| Duration::from_millis(facts.lease_ms))
 }
 
-/// The first of the addresses that a `host:port` has.
-fn resolve(node: &str) -> Result<SocketAddr, String> {
-    let mut found = node.to_socket_addrs().map_err(|error| error.to_string())?;
-    found.next().ok_or_else(|| "it has no address".to_owned())
+/// The addresses that a `host:port` has, each once.
+fn resolve(node: &str) -> Result<Vec<SocketAddr>, String> {
+    let found = node.to_socket_addrs().map_err(|error| error.to_string())?;
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for address in found {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() { Err("it has no address".to_owned()) } else { Ok(addresses) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use ethermem_node::NodeOptions;
+
+    use super::*;
+    use crate::url::{self, Place};
+
+    fn config(node: SocketAddr) -> UdpConfig {
+        match url::parse(&format!("udp://{node}?timeout_ms=200")) {
+            Ok(Place::Udp(config)) => config,
+            _ => panic!("it is a URL of a node"),
+        }
+    }
+
+    #[test]
+    fn of_several_addresses_the_one_that_answers_is_used() {
+        let mut server =
+            ethermem_node::start(&NodeOptions::in_clear(Bytes(1 << 20))).expect("it starts").server;
+        let there = server.address().expect("it is bound");
+        std::thread::spawn(move || {
+            server.run(Duration::from_millis(1), &AtomicBool::new(false)).expect("it serves")
+        });
+        // Bound, so that nobody else is there, and silent.
+        let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+        let away = silent.local_addr().expect("it is bound");
+        let config = config(away);
+        assert!(Udp::open_any(&config, &[away, there]).is_ok());
+        let Err(error) = Udp::open_any(&config, &[away, away]) else { panic!("nobody is there") };
+        let line =
+            format!("{away}: {away}: no answer within 200 ms; {away}: no answer within 200 ms");
+        assert_eq!(error.to_string(), line);
+        let Err(alone) = Udp::open_any(&config, &[away]) else { panic!("nobody is there") };
+        assert_eq!(alone.to_string(), format!("{away}: no answer within 200 ms"));
+    }
+
+    #[test]
+    fn a_name_has_each_of_its_addresses_once() {
+        let found = resolve("localhost:7400").expect("every machine has it");
+        let mut once = found.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(found.len(), once.len());
+        assert!(resolve("127.0.0.1:1").is_ok_and(|found| found.len() == 1));
+    }
 }

@@ -52,6 +52,18 @@ create_exception!(
 );
 create_exception!(
     ethermem._native,
+    OffloadStoppedError,
+    OffloadError,
+    "The operation was stopped: it did what no program may, or used up what it may have."
+);
+create_exception!(
+    ethermem._native,
+    EndingError,
+    PoolError,
+    "The memory node is about to end, and takes no new process."
+);
+create_exception!(
+    ethermem._native,
     LostError,
     PoolError,
     "The fabric lost a message: a read was not done, of a write or an atomic it is not known."
@@ -101,6 +113,8 @@ pub(crate) fn raised(error: Error) -> PyErr {
         Error::NotHeld { .. } => NotHeldError::new_err(line),
         Error::NoSuchNode { .. } => NodeError::new_err(line),
         Error::NoSuchOffload { .. } | Error::Offload { .. } => OffloadError::new_err(line),
+        Error::OffloadStopped { .. } => OffloadStoppedError::new_err(line),
+        Error::Ending { .. } => EndingError::new_err(line),
         Error::Lost => LostError::new_err(line),
         Error::OwnerDied { .. } => OwnerDiedError::new_err(line),
         Error::Restarted { .. } => RestartedError::new_err(line),

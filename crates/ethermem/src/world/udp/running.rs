@@ -1,6 +1,6 @@
 //! One operation under way to a memory node: what it asks for, and what its answers mean.
 
-use ethermem_clio::offload::{ENDED_FAILED, ENDED_RESULT};
+use ethermem_clio::offload::{ENDED_FAILED, ENDED_RESULT, ENDED_STOPPED, Stop};
 use ethermem_clio::transport::{Completed, OperationError};
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{ClioStatus, Request};
@@ -180,14 +180,19 @@ impl Running {
     /// What an operation at the node answered.
     fn result(&self, node: &str, mut bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
         let Work::Offload(name) = &self.work else { unreachable!("it is one") };
-        match bytes.first() {
-            Some(&ENDED_RESULT) => {
+        let stop = bytes.get(1).and_then(|&number| Stop::from_number(number));
+        match (bytes.first(), stop) {
+            (Some(&ENDED_RESULT), _) => {
                 bytes.drain(..1);
                 Ok(bytes)
             }
-            Some(&ENDED_FAILED) => {
+            (Some(&ENDED_FAILED), _) => {
                 let problem = String::from_utf8_lossy(&bytes[1..]).into_owned();
                 Err(Error::Offload { name: name.clone(), problem })
+            }
+            (Some(&ENDED_STOPPED), Some(why)) => {
+                let problem = String::from_utf8_lossy(&bytes[2..]).into_owned();
+                Err(Error::OffloadStopped { name: name.clone(), why, problem })
             }
             _ => {
                 let problem = format!("offload `{name}` ended in no known way");
@@ -225,7 +230,8 @@ impl Running {
             }
             (ClioStatus::NoSuchOffload, Work::Offload(name)) => Error::NoSuchOffload {
                 name: name.clone(),
-                allowed: "those that the node was started with".to_owned(),
+                allowed: "those that the node was started with, or the tenant has loaded"
+                    .to_owned(),
             },
             (ClioStatus::NoSuchProcess, _) if detail == u64::from(self.process.0) => {
                 Error::ProcessEnded { node: node.to_owned() }

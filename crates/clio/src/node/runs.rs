@@ -1,0 +1,201 @@
+//! Operations that are done a slice at a time: those that have begun, and whose turn it is.
+//!
+//! One slice is done as an operation comes, of one operation in each datagram; the others are done
+//! by `tend`, one each time. So nobody waits for more than a slice of his own datagram, one of each
+//! datagram before it, and one of `tend`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::task::Poll;
+
+use ethermem_units::Ns;
+use ethermem_wire::clio::{ProcessId, RequestId, SenderId};
+
+use super::execute::Asker;
+use super::extend::{Ended, Extended, body};
+use super::machine::{Busy, Node};
+use super::recent::{Known, Outcome};
+use super::tenants::Tenant;
+use crate::memory::SpaceId;
+use crate::offload::{NodeMemory, OffloadError, Sliced};
+
+/// Operations of all tenants that have begun and not ended.
+const RUNS_MAX: usize = 64;
+/// The same of one tenant.
+const RUNS_OF_TENANT_MAX: usize = 16;
+
+/// An operation that has begun.
+pub(super) struct Run {
+    /// The request that asked for it.
+    pub(super) name: (SenderId, RequestId),
+    /// Who asked.
+    pub(super) caller: Asker,
+    /// For whom it acts: the caller, or a process of its own.
+    pub(super) acts: Asker,
+    pub(super) job: Box<dyn Sliced>,
+}
+
+/// The end of an operation for whose result there was no place.
+struct Left {
+    name: (SenderId, RequestId),
+    space: SpaceId,
+    until: Ns,
+    ended: Ended,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Runs {
+    /// The next first.
+    waiting: VecDeque<Run>,
+    left: Vec<Left>,
+    /// Processes in which operations act that have a space of their own.
+    own: BTreeMap<(Tenant, String), (ProcessId, SpaceId)>,
+    /// An operation of this datagram has had its slice.
+    sliced: bool,
+}
+
+impl Runs {
+    /// A datagram begins.
+    pub(super) fn datagram(&mut self) {
+        self.sliced = false;
+    }
+
+    pub(super) fn wait_for_work(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether a request's operation has begun and not ended.
+    pub(super) fn has(&self, name: (SenderId, RequestId)) -> bool {
+        self.waiting.iter().any(|run| run.name == name)
+    }
+
+    /// The end of a request's operation, if it is here.
+    pub(super) fn left(&self, name: (SenderId, RequestId)) -> Option<&Ended> {
+        self.left.iter().find(|left| left.name == name).map(|left| &left.ended)
+    }
+
+    pub(super) fn has_room(&self, tenant: Tenant) -> bool {
+        let own = self.waiting.iter().filter(|run| run.caller.2 == tenant).count();
+        self.waiting.len() + self.left.len() < RUNS_MAX && own < RUNS_OF_TENANT_MAX
+    }
+
+    /// A process is no more, and nothing acts for it.
+    pub(super) fn forget(&mut self, space: SpaceId) {
+        self.waiting.retain(|run| run.caller.0 != space && run.acts.0 != space);
+        self.left.retain(|left| left.space != space);
+        self.own.retain(|_, (_, own)| *own != space);
+    }
+
+    /// How many processes are of operations, and not of clients.
+    pub(super) fn own_processes(&self) -> usize {
+        self.own.len()
+    }
+
+    /// The space of an operation of this name, which is gone.
+    pub(super) fn own_space(&self, tenant: Tenant, name: &str) -> Option<SpaceId> {
+        self.own.get(&(tenant, name.to_owned())).map(|(_, space)| *space)
+    }
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
+    /// The space of a tenant's own in which an operation acts: made when it is first asked for.
+    pub(super) fn own_space(
+        &mut self,
+        now: Ns,
+        tenant: Tenant,
+        name: &str,
+    ) -> Result<Asker, Outcome> {
+        let key = (tenant, name.to_owned());
+        if let Some(&(process, space)) = self.runs.own.get(&key) {
+            return Ok((space, process, tenant));
+        }
+        let process = match self.create_process(now, tenant) {
+            Outcome::Created(process) => process,
+            refused => return Err(refused),
+        };
+        self.processes.keep(process);
+        let space = self.processes.alive(now, process).expect("it was just made");
+        self.runs.own.insert(key, (process, space));
+        Ok((space, process, tenant))
+    }
+
+    /// Begins an operation: does its first slice, if none was done of this datagram. Its end, if
+    /// that was all of it.
+    pub(super) fn begin_run(&mut self, mut run: Run) -> Option<Ended> {
+        if !self.runs.sliced {
+            self.runs.sliced = true;
+            let ended = self.step(&mut run);
+            if ended.is_some() {
+                return ended;
+            }
+        }
+        self.runs.waiting.push_back(run);
+        None
+    }
+
+    /// Does a slice of the operation whose turn it is.
+    pub(super) fn run_slice(&mut self, now: Ns) {
+        self.place_left(now);
+        let Some(mut run) = self.runs.waiting.pop_front() else { return };
+        match self.step(&mut run) {
+            Some(ended) => self.keep_end(now, run.name, run.caller.0, ended),
+            None => self.runs.waiting.push_back(run),
+        }
+    }
+
+    fn step(&mut self, run: &mut Run) -> Option<Ended> {
+        let before = run.job.fuel_used();
+        let mut view = Extended::new(self, run.acts);
+        let stepped = run.job.step(&mut NodeMemory::new(&mut view));
+        self.counters.offload_slices += 1;
+        self.tenants.burned(run.caller.2, run.job.fuel_used().saturating_sub(before));
+        let Poll::Ready(ended) = stepped else { return None };
+        self.counters.executed += 1;
+        if let Err(OffloadError::Stopped { why, .. }) = &ended {
+            self.counters.offload_stopped[*why as usize] += 1;
+        }
+        Some(body(ended, self.config.data_bytes_max as usize))
+    }
+
+    /// Keeps how an operation ended, until its caller has heard or the time for it is over.
+    pub(super) fn keep_end(
+        &mut self,
+        now: Ns,
+        name: (SenderId, RequestId),
+        space: SpaceId,
+        ended: Ended,
+    ) {
+        let until = self.kept_until(now);
+        match self.recent.find(now, name.0, name.1) {
+            Known::New(place) if self.recent.has_room_for_results(now) => match ended {
+                Ok(result) => self.recent.keep_result(place, name, until, result),
+                Err(refused) => self.recent.keep(place, name, until, refused),
+            },
+            Known::New(_) | Known::Full => {
+                self.runs.left.push(Left { name, space, until, ended });
+            }
+            // The client used the number a second time, for something else: that one counts.
+            Known::Executed(_) => {}
+        }
+    }
+
+    /// Ends for which there was no place are kept as soon as there is.
+    fn place_left(&mut self, now: Ns) {
+        if self.runs.left.is_empty() {
+            return;
+        }
+        for Left { name, space, until, ended } in std::mem::take(&mut self.runs.left) {
+            if now <= until {
+                self.keep_end(now, name, space, ended);
+            }
+        }
+    }
+
+    /// What is answered to a request whose operation has begun before; `None` of another.
+    pub(super) fn known_run(&self, name: (SenderId, RequestId)) -> Option<Ended> {
+        if self.runs.has(name) {
+            return Some(Err(Busy::Running.refused()));
+        }
+        self.runs.left(name).cloned()
+    }
+}

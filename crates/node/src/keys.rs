@@ -1,0 +1,162 @@
+//! The keys of `node.toml`, as the reference page has them.
+
+/// A key of `node.toml`: what the reference page says of it.
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What its values are, with their unit.
+    pub values: &'static str,
+    /// What it is where it is not said.
+    pub default: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+const fn key(
+    name: &'static str,
+    values: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Key {
+    Key { name, values, default, meaning }
+}
+
+/// The keys of the file itself, in the order of the reference page.
+pub const KEYS: [Key; 12] = [
+    key(
+        "memory",
+        "size: bytes, or a string with a unit",
+        "must be said",
+        "what it serves, in whole pages",
+    ),
+    key(
+        "page",
+        "`\"4KiB\"`, `\"64KiB\"`, `\"2MiB\"`, `\"4MiB\"`",
+        "`\"64KiB\"`",
+        "what is allocated and protected as one",
+    ),
+    key(
+        "listen",
+        "address and UDP port",
+        "`\"127.0.0.1:7400\"`",
+        "where it is reached; port 0 is any that is free",
+    ),
+    key(
+        "insecure",
+        "boolean",
+        "`false`",
+        "neither authenticates nor encrypts; loopback addresses alone are allowed then, and no \
+         `[[tenant]]`",
+    ),
+    key(
+        "lease_s",
+        "seconds, 1 to 1,000,000,000",
+        "for ever",
+        "a process that is not heard of for so long ends, and its memory is taken back",
+    ),
+    key(
+        "poll_ms",
+        "milliseconds",
+        "`1`",
+        "it goes to sleep after so long without a datagram; until then one CPU is busy",
+    ),
+    key(
+        "drain_ms_max",
+        "milliseconds, 0 to 600,000",
+        "`2000`",
+        "at its end it answers what is under way for so long at most",
+    ),
+    key("huge_pages", "boolean", "`true`", "asks for huge pages of 2 MiB; what it got is said"),
+    key(
+        "numa_node",
+        "number of a NUMA node",
+        "wherever the system likes",
+        "its CPUs serve, and its memory is served",
+    ),
+    key(
+        "metrics_listen",
+        "address and TCP port",
+        "no metrics",
+        "answers `/metrics` for Prometheus and `/status` for `ethermem node status`; in clear, to \
+         whoever asks",
+    ),
+    key(
+        "log_format",
+        "`\"text\"`, `\"json\"`",
+        "`\"text\"`",
+        "the form of logs, on the standard error",
+    ),
+    key(
+        "log_level",
+        "`\"error\"`, `\"warn\"`, `\"info\"`",
+        "`\"info\"`",
+        "what is logged, and what is worse",
+    ),
+];
+
+/// The keys of a `[[tenant]]`.
+pub const TENANT_KEYS: [Key; 9] = [
+    key("name", "text", "must be said", "what it is called in metrics and logs; each has another"),
+    key(
+        "key_file",
+        "path, from the file's own folder",
+        "must be said",
+        "its key, made by `ethermem keygen`; the key says the tenant's number",
+    ),
+    key(
+        "memory_max",
+        "size: bytes, or a string with a unit",
+        "all",
+        "most memory of all its processes",
+    ),
+    key("pages_max", "pages", "all", "the same in pages; the smaller counts"),
+    key("processes_max", "processes, 0 to 65,535", "`65535`", "most processes at once"),
+    key(
+        "operations_per_s_max",
+        "requests a second",
+        "any",
+        "most requests a second, and as many at once after a second's rest",
+    ),
+    key(
+        "offload_fuel_max",
+        "units of fuel",
+        "what the module may have",
+        "most fuel of a call of a WebAssembly module, whatever the module itself may have",
+    ),
+    key(
+        "offload_memory_max",
+        "size: bytes, or a string with a unit",
+        "what the module may have",
+        "most memory of such a call, beside the node's",
+    ),
+    key(
+        "offloads_max",
+        "modules, 0 to 65,535",
+        "`0`",
+        "most WebAssembly modules that its clients bring to the node",
+    ),
+];
+
+/// The keys of an `[offload.NAME]`.
+pub const OFFLOAD_KEYS: [Key; 5] = [
+    key(
+        "file",
+        "path, from the file's own folder",
+        "must be said",
+        "the WebAssembly module, in its binary form",
+    ),
+    key(
+        "own_space",
+        "boolean",
+        "`false`",
+        "it acts in an address space of its own, one for each tenant, and not in the caller's",
+    ),
+    key("fuel_max", "units of fuel", "`100000000`", "most fuel of a call"),
+    key(
+        "memory_max",
+        "size: bytes, or a string with a unit",
+        "`\"4MiB\"`",
+        "most memory of a call, beside the node's",
+    ),
+    key("tenants", "list of names of tenants", "all", "who may call it"),
+];

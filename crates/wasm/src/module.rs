@@ -1,0 +1,170 @@
+//! Modules that were checked and compiled, and what runs them.
+
+use std::sync::Arc;
+
+use ethermem_clio::offload::{NodeMemory, Offload, OffloadError, OffloadLimits, Sliced};
+use thiserror::Error;
+use wasmtime::{
+    Config, Engine, ExternType, InstanceAllocationStrategy, InstancePre, Linker,
+    PoolingAllocationConfig,
+};
+
+use crate::call::Call;
+use crate::host::{Host, IMPORTS, link};
+use crate::meter::{MeterError, meter};
+
+/// Fuel of a call, unless said: some tens of milliseconds.
+pub const FUEL_MAX: u64 = 100_000_000;
+/// Memory of a call, unless said: that of a small program in Rust or C, with its stack.
+pub const MEMORY_BYTES_MAX: u64 = 4 << 20;
+
+/// Calls at once, with some to spare for those that a node has just ended.
+const CALLS_MAX: u32 = 96;
+/// Deepest stack of a module's own calls.
+const STACK_BYTES: usize = 256 << 10;
+/// The same with that of imports.
+const ASYNC_STACK_BYTES: usize = 512 << 10;
+/// Kept for the next call, zeroed, so that it faults for none of it.
+const RESIDENT_BYTES: usize = 128 << 10;
+/// Most elements of a module's table; as many as one may grow to.
+const TABLE_ELEMENTS: usize = 10_000;
+
+/// What a module may have in each call, and where it acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModuleOptions {
+    /// Units of fuel, about one for each instruction.
+    pub fuel_max: u64,
+    /// Its own memory, beside the node's.
+    pub memory_bytes_max: u64,
+    /// Whether it acts in an address space of its own, one for each tenant.
+    pub own_space: bool,
+}
+
+impl Default for ModuleOptions {
+    fn default() -> ModuleOptions {
+        ModuleOptions { fuel_max: FUEL_MAX, memory_bytes_max: MEMORY_BYTES_MAX, own_space: false }
+    }
+}
+
+/// Why there is no such module.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LoadError {
+    /// As it stands.
+    #[error(transparent)]
+    Meter(#[from] MeterError),
+    /// What it exports.
+    #[error("allowed is a module that exports a function `run` from nothing to i32, and `memory`")]
+    Exports,
+    /// What it imports.
+    #[error("{0}; allowed are the imports from `{IMPORTS}`")]
+    Imports(String),
+    /// The compiler, or the machine.
+    #[error("{0}")]
+    Compile(String),
+}
+
+/// Compiles modules, and has the memory of all that run. Clones are the same.
+#[derive(Clone)]
+pub struct Runtime {
+    engine: Engine,
+    linker: Arc<Linker<Host>>,
+}
+
+impl Runtime {
+    /// With room for the calls of one node.
+    ///
+    /// # Errors
+    /// [`LoadError::Compile`] where the machine has no address space for it.
+    pub fn new() -> Result<Runtime, LoadError> {
+        let failed = |error: wasmtime::Error| LoadError::Compile(format!("{error:#}"));
+        let engine = Engine::new(&config()).map_err(failed)?;
+        let mut linker = Linker::new(&engine);
+        link(&mut linker).map_err(failed)?;
+        Ok(Runtime { engine, linker: Arc::new(linker) })
+    }
+
+    /// Checks and compiles a module: milliseconds to seconds.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn module(&self, bytes: &[u8], options: ModuleOptions) -> Result<Module, LoadError> {
+        let metered = meter(bytes)?;
+        let failed = |error: wasmtime::Error| LoadError::Compile(format!("{error:#}"));
+        let module = wasmtime::Module::from_binary(&self.engine, &metered).map_err(failed)?;
+        let run = match module.get_export("run") {
+            Some(ExternType::Func(run)) => run,
+            _ => return Err(LoadError::Exports),
+        };
+        let returns_i32 = run.results().len() == 1 && run.results().all(|result| result.is_i32());
+        let has_memory = matches!(module.get_export("memory"), Some(ExternType::Memory(_)));
+        if run.params().len() != 0 || !returns_i32 || !has_memory {
+            return Err(LoadError::Exports);
+        }
+        let linked = self.linker.instantiate_pre(&module);
+        let pre = linked.map_err(|error| LoadError::Imports(error.root_cause().to_string()))?;
+        Ok(Module { pre, options })
+    }
+}
+
+fn config() -> Config {
+    let mut pool = PoolingAllocationConfig::default();
+    pool.total_core_instances(CALLS_MAX)
+        .total_memories(CALLS_MAX)
+        .total_tables(CALLS_MAX)
+        .total_stacks(CALLS_MAX)
+        .max_memories_per_module(1)
+        .max_tables_per_module(1)
+        .table_elements(TABLE_ELEMENTS)
+        .linear_memory_keep_resident(RESIDENT_BYTES)
+        .table_keep_resident(RESIDENT_BYTES)
+        .async_stack_keep_resident(RESIDENT_BYTES);
+    let mut config = Config::new();
+    config
+        .async_support(true)
+        .consume_fuel(true)
+        .max_wasm_stack(STACK_BYTES)
+        .async_stack_size(ASYNC_STACK_BYTES)
+        .async_stack_zeroing(true)
+        .wasm_relaxed_simd(false)
+        .wasm_multi_memory(false)
+        .wasm_memory64(false)
+        // The same result on every machine: a simulated pool repeats itself.
+        .cranelift_nan_canonicalization(true)
+        .wasm_backtrace(false)
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config
+}
+
+/// A module that was loaded: an operation of a memory node, and of pools whose nodes are in their
+/// own program.
+pub struct Module {
+    pre: InstancePre<Host>,
+    options: ModuleOptions,
+}
+
+impl Module {
+    fn call(&self, limits: &OffloadLimits, arguments: &[u8]) -> Result<Call, OffloadError> {
+        let fuel = self.options.fuel_max.min(limits.fuel_max);
+        let memory = self.options.memory_bytes_max.min(limits.memory_bytes_max);
+        Call::new(self.pre.clone(), arguments, fuel, memory)
+    }
+}
+
+impl Offload for Module {
+    fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
+        self.call(&OffloadLimits::NONE, arguments)?.run_to_end(memory)
+    }
+
+    fn begin(
+        &self,
+        limits: &OffloadLimits,
+        arguments: &[u8],
+    ) -> Option<Result<Box<dyn Sliced>, OffloadError>> {
+        let call = self.call(limits, arguments);
+        Some(call.map(|call| Box::new(call) as Box<dyn Sliced>))
+    }
+
+    fn has_own_space(&self) -> bool {
+        self.options.own_space
+    }
+}

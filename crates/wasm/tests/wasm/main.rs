@@ -1,0 +1,91 @@
+//! Modules as operations: what they may do, what they may not, and what of it a node notices.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../../clio/tests/support/client.rs"]
+mod client;
+
+mod abi;
+mod escape;
+mod memory;
+mod meter;
+mod node;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use ethermem_clio::Address;
+use ethermem_clio::offload::{NodeMemory, Offload, OffloadError, View};
+use ethermem_wasm::{Module, ModuleOptions, Runtime};
+use memory::{Memory, START};
+
+/// A module whose `run` is this code, with all imports that there are.
+fn text(code: &str) -> String {
+    text_with("(memory (export \"memory\") 1)", code)
+}
+
+fn text_with(fields: &str, code: &str) -> String {
+    let import = |name: &str, kind: &str| {
+        format!("(import \"ethermem\" \"{name}\" (func ${name} {kind}))\n")
+    };
+    let mut text = String::from("(module\n");
+    for (name, kind) in [
+        ("arguments_bytes", "(result i32)"),
+        ("arguments", "(param i32 i32 i32)"),
+        ("result", "(param i32 i32)"),
+        ("problem", "(param i32 i32)"),
+        ("read", "(param i64 i32 i32) (result i32)"),
+        ("write", "(param i64 i32 i32) (result i32)"),
+        ("allocate", "(param i64 i32 i32) (result i32)"),
+        ("free", "(param i64) (result i32)"),
+        ("process", "(result i32)"),
+        ("compare_and_swap", "(param i64 i64 i64 i32) (result i32)"),
+        ("fetch_add", "(param i64 i64 i32) (result i32)"),
+        ("swap", "(param i64 i64 i32) (result i32)"),
+        ("fetch_and", "(param i64 i64 i32) (result i32)"),
+        ("fetch_or", "(param i64 i64 i32) (result i32)"),
+        ("fetch_xor", "(param i64 i64 i32) (result i32)"),
+    ] {
+        text += &import(name, kind);
+    }
+    text + &format!("{fields}\n(func (export \"run\") (result i32) (local $i i32)\n{code}))")
+}
+
+fn module(runtime: &Runtime, text: &str, options: ModuleOptions) -> Arc<Module> {
+    let bytes = wat::parse_str(text).expect("the test's text is a module");
+    Arc::new(runtime.module(&bytes, options).expect("it can be loaded"))
+}
+
+/// A module, and memory of whoever calls it.
+struct Bench {
+    module: Arc<Module>,
+    memory: RefCell<Memory>,
+}
+
+impl Bench {
+    fn with(text: &str, options: ModuleOptions) -> Bench {
+        let runtime = Runtime::new().expect("there is address space");
+        let module = module(&runtime, text, options);
+        Bench { module, memory: RefCell::new(Memory::new()) }
+    }
+
+    fn new(code: &str) -> Bench {
+        Bench::with(&text(code), ModuleOptions::default())
+    }
+
+    /// Calls the module with the address of the memory and what follows.
+    fn call(&self, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
+        let arguments = [&START.0.to_le_bytes(), arguments].concat();
+        let mut memory = self.memory.borrow_mut();
+        self.module.run(&mut NodeMemory::new(&mut *memory), &arguments)
+    }
+
+    fn write(&self, data: &[u8]) {
+        self.memory.borrow_mut().write(START, data).expect("there is room");
+    }
+
+    fn read(&self, at: Address, bytes: u64) -> Result<Vec<u8>, OffloadError> {
+        let mut room = Vec::new();
+        self.memory.borrow_mut().read(at, bytes, &mut room).map(<[u8]>::to_vec)
+    }
+}
