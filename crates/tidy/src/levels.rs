@@ -8,9 +8,9 @@ use crate::modules::packages;
 use crate::{Findings, Tree};
 
 /// From the foundation up; a crate uses only the crates before it.
-pub const LEVELS: [&str; 18] = [
+pub const LEVELS: [&str; 19] = [
     "units", "wire", "edm", "clio", "wasm", "files", "trace", "udp", "node", "sim", "study",
-    "ethermem", "kv", "resp", "bench", "capi", "py", "cli",
+    "ethermem", "pager", "kv", "resp", "bench", "capi", "py", "cli",
 ];
 /// Levels that no other crate uses: what people call.
 pub const TOPS: [&str; 3] = ["capi", "py", "cli"];

@@ -164,11 +164,19 @@ fn target_roots(tree: &Tree) -> Vec<String> {
         }
         let build = manifest.get("package").and_then(|package| package.get("build"));
         roots.extend(build.and_then(Value::as_str).map(at));
+        roots.extend(built_roots(&manifest).into_iter().map(|path| at(&path)));
         for kind in ["lib", "bin", "test", "bench", "example"] {
             roots.extend(named_targets(&manifest, kind).iter().map(|path| at(path)));
         }
     }
     roots
+}
+
+/// Files that a build script compiles by itself: `roots` of `[package.metadata.tidy]`.
+fn built_roots(manifest: &Table) -> Vec<String> {
+    let tidy = manifest.get("package").and_then(|package| package.get("metadata")?.get("tidy"));
+    let roots = tidy.and_then(|tidy| tidy.get("roots")?.as_array());
+    roots.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn named_targets(manifest: &Table, kind: &str) -> Vec<String> {
@@ -219,11 +227,13 @@ mod tests {
     fn targets_that_a_manifest_names_are_roots() {
         let manifest = "[package]\nname = \"x\"\nbuild = \"../commit.rs\"\n[[bin]]\n\
                         name = \"b\"\npath = \"targets/b.rs\"\n\
-                        [[example]]\nname = \"e\"\npath = \"../examples/e.rs\"\n";
+                        [[example]]\nname = \"e\"\npath = \"../examples/e.rs\"\n\
+                        [package.metadata.tidy]\nroots = [\"agent/a.rs\"]\n";
         let tree = Tree::from_files([
             ("fuzz/Cargo.toml", manifest),
             ("fuzz/targets/b.rs", ""),
             ("fuzz/targets/c.rs", ""),
+            ("fuzz/agent/a.rs", ""),
             ("examples/e.rs", ""),
             ("commit.rs", ""),
         ]);

@@ -1,0 +1,453 @@
+//! The part of the pager that runs inside of a program: it only does what the kernel lets nobody
+//! do from outside, which is to take pages out of an address space.
+//!
+//! Preloaded into the program, it opens a userfaultfd, hands it to the pager and starts one
+//! thread, with its own table of files, that moves pages to a staging area when the pager says
+//! so. It uses no library, no thread-local storage and no memory of the program: the thread has
+//! no C runtime. See docs/internals/pager.md.
+
+#![no_std]
+
+#[path = "../src/protocol.rs"]
+pub mod protocol;
+
+use core::arch::{asm, global_asm};
+use core::mem::size_of;
+use core::ptr::{addr_of, addr_of_mut, null, null_mut};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use protocol::{
+    BATCH_PAGES, Done, FORKED, Hello, Order, PAGE_BYTES, SOCKET_VARIABLE, STARTED, TAKE, VERSION,
+    Welcome, feature, request,
+};
+
+/// Numbers of system calls and their constants on x86-64.
+mod sys {
+    pub const READ: usize = 0;
+    pub const CLOSE: usize = 3;
+    pub const MMAP: usize = 9;
+    pub const MUNMAP: usize = 11;
+    pub const SIGPROCMASK: usize = 14;
+    pub const IOCTL: usize = 16;
+    pub const MADVISE: usize = 28;
+    pub const GETPID: usize = 39;
+    pub const SOCKET: usize = 41;
+    pub const CONNECT: usize = 42;
+    pub const SENDTO: usize = 44;
+    pub const SENDMSG: usize = 46;
+    pub const RECVMSG: usize = 47;
+    pub const KILL: usize = 62;
+    pub const GETTID: usize = 186;
+    pub const FUTEX: usize = 202;
+    pub const USERFAULTFD: usize = 323;
+    pub const CLOSE_RANGE: usize = 436;
+    pub const PROT_READ_WRITE: usize = 3;
+    pub const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
+    pub const DONTNEED: usize = 4;
+    pub const DONTFORK: usize = 10;
+    pub const NOHUGEPAGE: usize = 15;
+    pub const POPULATE_WRITE: usize = 23;
+    pub const CLOEXEC: usize = 0o2_000_000;
+    pub const SEQPACKET: usize = 5;
+    pub const NOSIGNAL: usize = 0x4000;
+    pub const SIGKILL: usize = 9;
+    pub const EINTR: isize = -4;
+    pub const EAGAIN: isize = -11;
+    /// VM, FS, SIGHAND, THREAD, SYSVSEM; not FILES: the agent keeps its own.
+    pub const CLONE_FLAGS: usize = 0x100 | 0x200 | 0x800 | 0x10000 | 0x40000;
+}
+
+fn call(number: usize, a: [usize; 6]) -> isize {
+    let result: isize;
+    // SAFETY: the callers below pass what each call of the kernel wants.
+    unsafe {
+        asm!("syscall", inlateout("rax") number as isize => result,
+             in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4],
+             in("r9") a[5], lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    result
+}
+
+fn call3(number: usize, a: usize, b: usize, c: usize) -> isize {
+    call(number, [a, b, c, 0, 0, 0])
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    die()
+}
+
+/// The pager is gone, and with it the program's memory: nothing may run on.
+fn die() -> ! {
+    let process = call3(sys::GETPID, 0, 0, 0) as usize;
+    loop {
+        call3(sys::KILL, process, sys::SIGKILL, 0);
+    }
+}
+
+// Named by the compiled part of `core`; nothing here unwinds. Hidden, so that no program that
+// unwinds finds this one.
+global_asm!(
+    ".hidden rust_eh_personality",
+    ".globl rust_eh_personality",
+    "rust_eh_personality:",
+    "ud2",
+);
+
+const STACK_BYTES: usize = 64 << 10;
+const STAGING_BYTES: usize = BATCH_PAGES * PAGE_BYTES;
+const NAME_BYTES: usize = 64;
+
+/// At the start of the agent's own memory; its stack is behind it.
+#[repr(C)]
+struct Own {
+    socket: usize,
+    fault: usize,
+    staging: usize,
+    started: AtomicU32,
+}
+
+/// What a fork's child must find again: it has neither the agent nor its memory.
+struct Kept {
+    name: [u8; NAME_BYTES],
+    name_bytes: usize,
+    probe: usize,
+}
+
+static mut KEPT: Kept = Kept { name: [0; NAME_BYTES], name_bytes: 0, probe: 0 };
+
+unsafe extern "C" {
+    fn __register_atfork(
+        prepare: Option<extern "C" fn()>,
+        parent: Option<extern "C" fn()>,
+        child: Option<extern "C" fn()>,
+        object: *const u8,
+    ) -> i32;
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn(i32, *const *const u8, *const *const u8) = start;
+
+extern "C" fn start(_: i32, _: *const *const u8, environment: *const *const u8) {
+    // SAFETY: the loader passes the environment, which ends with a null pointer; no other thread
+    // runs yet.
+    unsafe {
+        let kept = &mut *addr_of_mut!(KEPT);
+        kept.name_bytes = named(environment, &mut kept.name);
+        if kept.name_bytes != 0 && attach(STARTED) {
+            __register_atfork(None, None, Some(forked), null());
+        }
+    }
+}
+
+extern "C" fn forked() {
+    attach(FORKED);
+}
+
+/// The value of the variable that names the socket, copied to `to`; its length.
+unsafe fn named(mut environment: *const *const u8, to: &mut [u8]) -> usize {
+    let wanted = SOCKET_VARIABLE.as_bytes();
+    // SAFETY: `environment` and the texts in it end with zeroes.
+    unsafe {
+        while !(*environment).is_null() {
+            let text = *environment;
+            let mut place = 0;
+            while place < wanted.len() && *text.add(place) == wanted[place] {
+                place += 1;
+            }
+            if place == wanted.len() && *text.add(place) == b'=' {
+                let value = text.add(place + 1);
+                let mut bytes = 0;
+                while *value.add(bytes) != 0 && bytes < to.len() {
+                    to[bytes] = *value.add(bytes);
+                    bytes += 1;
+                }
+                return bytes;
+            }
+            environment = environment.add(1);
+        }
+    }
+    0
+}
+
+fn map(bytes: usize) -> Option<usize> {
+    let flags = sys::MAP_PRIVATE_ANONYMOUS;
+    let at = call(sys::MMAP, [0, bytes, sys::PROT_READ_WRITE, flags, usize::MAX, 0]);
+    (at > 0).then_some(at as usize)
+}
+
+/// Connects to the pager's socket, or says that nobody listens there.
+fn connect() -> Option<usize> {
+    let socket = call3(sys::SOCKET, 1, sys::SEQPACKET | sys::CLOEXEC, 0);
+    if socket < 0 {
+        return None;
+    }
+    let mut address = [0u8; 3 + NAME_BYTES];
+    address[0] = 1;
+    // SAFETY: written once before any other thread runs, and read only from then on.
+    let kept = unsafe { &*addr_of!(KEPT) };
+    let mut place = 0;
+    while place < kept.name_bytes {
+        address[3 + place] = kept.name[place];
+        place += 1;
+    }
+    let length = 3 + kept.name_bytes;
+    if call3(sys::CONNECT, socket as usize, address.as_ptr() as usize, length) < 0 {
+        call3(sys::CLOSE, socket as usize, 0, 0);
+        return None;
+    }
+    Some(socket as usize)
+}
+
+/// A userfaultfd with `probe` registered, or the number of the error.
+fn open_fault(probe: usize) -> Result<usize, u32> {
+    let fault = call3(sys::USERFAULTFD, sys::CLOEXEC, 0, 0);
+    if fault < 0 {
+        return Err(-fault as u32);
+    }
+    let fault = fault as usize;
+    let api = [request::API_VERSION, feature::ALL, 0u64];
+    let range = [probe as u64, PAGE_BYTES as u64, request::MODE_MISSING, 0];
+    for error in [ioctl(fault, request::API, &api), ioctl(fault, request::REGISTER, &range)] {
+        if error < 0 {
+            call3(sys::CLOSE, fault, 0, 0);
+            return Err(-error as u32);
+        }
+    }
+    Ok(fault)
+}
+
+fn ioctl<T>(file: usize, code: u64, argument: &T) -> isize {
+    call3(sys::IOCTL, file, code as usize, argument as *const T as usize)
+}
+
+/// Tells the pager of this process and starts the agent's thread.
+fn attach(kind: u32) -> bool {
+    let Some(socket) = connect() else { return false };
+    let attached = introduce(kind, socket);
+    call3(sys::CLOSE, socket, 0, 0);
+    attached
+}
+
+fn introduce(kind: u32, socket: usize) -> bool {
+    let (Some(own), Some(staging)) = (map(STACK_BYTES), map(STAGING_BYTES)) else { return false };
+    call3(sys::MADVISE, own, STACK_BYTES, sys::DONTFORK);
+    call3(sys::MADVISE, staging, STAGING_BYTES, sys::DONTFORK);
+    call3(sys::MADVISE, staging, STAGING_BYTES, sys::NOHUGEPAGE);
+    // SAFETY: only one thread runs, at start and after a fork alike.
+    let kept = unsafe { &mut *addr_of_mut!(KEPT) };
+    let (mut fault, mut error) = (None, 0);
+    if kind == STARTED {
+        let Some(probe) = map(PAGE_BYTES) else { return false };
+        kept.probe = probe;
+        match open_fault(probe) {
+            Ok(opened) => fault = Some(opened),
+            Err(number) => error = number,
+        }
+    }
+    let hello = Hello {
+        version: VERSION,
+        kind,
+        process: call3(sys::GETPID, 0, 0, 0) as u32,
+        error,
+        staging: staging as u64,
+        probe: kept.probe as u64,
+        own_start: own as u64,
+        own_end: (own + STACK_BYTES) as u64,
+    };
+    send_hello(socket, &hello, fault);
+    if kind == FORKED {
+        // The fault names this thread to the pager. Dropped again, so that a child of this one's
+        // can do the same.
+        // SAFETY: the page was mapped at start, and forks inherit it.
+        unsafe { (kept.probe as *const u8).read_volatile() };
+        call3(sys::MADVISE, kept.probe, PAGE_BYTES, sys::DONTNEED);
+    }
+    let accepted = receive_welcome(socket, &mut fault);
+    if let (true, Some(file)) = (accepted, fault) {
+        run_beside(own, Own { socket, fault: file, staging, started: AtomicU32::new(0) });
+    }
+    if let Some(file) = fault {
+        call3(sys::CLOSE, file, 0, 0);
+    }
+    if !accepted {
+        call3(sys::MUNMAP, own, STACK_BYTES, 0);
+        call3(sys::MUNMAP, staging, STAGING_BYTES, 0);
+    }
+    accepted
+}
+
+/// A header of `sendmsg` and `recvmsg`.
+#[repr(C)]
+struct Message {
+    name: *const u8,
+    name_bytes: usize,
+    parts: *const [usize; 2],
+    part_count: usize,
+    control: *mut u8,
+    control_bytes: usize,
+    flags: usize,
+}
+
+/// One file descriptor as ancillary data (`SCM_RIGHTS` of `SOL_SOCKET`).
+#[repr(C, align(8))]
+struct Rights {
+    bytes: usize,
+    level: i32,
+    kind: i32,
+    file: i32,
+    gap: i32,
+}
+
+fn send_hello(socket: usize, hello: &Hello, fault: Option<usize>) {
+    let mut rights =
+        Rights { bytes: 20, level: 1, kind: 1, file: fault.unwrap_or(0) as i32, gap: 0 };
+    let part = [hello as *const Hello as usize, size_of::<Hello>()];
+    let control_bytes = if fault.is_some() { size_of::<Rights>() } else { 0 };
+    let message = Message {
+        name: null(),
+        name_bytes: 0,
+        parts: &part,
+        part_count: 1,
+        control: addr_of_mut!(rights).cast(),
+        control_bytes,
+        flags: 0,
+    };
+    call3(sys::SENDMSG, socket, addr_of!(message) as usize, sys::NOSIGNAL);
+}
+
+fn receive_welcome(socket: usize, fault: &mut Option<usize>) -> bool {
+    let mut welcome = Welcome::default();
+    let mut rights = Rights { bytes: 0, level: 0, kind: 0, file: -1, gap: 0 };
+    let part = [addr_of_mut!(welcome) as usize, size_of::<Welcome>()];
+    let mut message = Message {
+        name: null_mut(),
+        name_bytes: 0,
+        parts: &part,
+        part_count: 1,
+        control: addr_of_mut!(rights).cast(),
+        control_bytes: size_of::<Rights>(),
+        flags: 0,
+    };
+    loop {
+        let got = call3(sys::RECVMSG, socket, addr_of_mut!(message) as usize, sys::CLOEXEC);
+        if got == sys::EINTR {
+            continue;
+        }
+        if got != size_of::<Welcome>() as isize {
+            return false;
+        }
+        if rights.file >= 0 && rights.level == 1 && rights.kind == 1 {
+            *fault = Some(rights.file as usize);
+        }
+        // SAFETY: the kernel wrote it through the pointer above.
+        return unsafe { addr_of!(welcome).read_volatile() }.accepted == 1;
+    }
+}
+
+/// Starts the agent's thread at the top of its own memory, with every signal blocked, and waits
+/// until it has let go of the files that it does not need.
+fn run_beside(own: usize, content: Own) {
+    let place = own as *mut Own;
+    let mut mask = u64::MAX;
+    // SAFETY: `own` is fresh memory of STACK_BYTES; the thread below is its only other user.
+    unsafe {
+        place.write(content);
+        call(sys::SIGPROCMASK, [2, addr_of!(mask) as usize, addr_of_mut!(mask) as usize, 8, 0, 0]);
+        ethermem_agent_clone(sys::CLONE_FLAGS, own + STACK_BYTES, own);
+        call(sys::SIGPROCMASK, [2, addr_of!(mask) as usize, 0, 8, 0, 0]);
+        while (*place).started.load(Ordering::Acquire) == 0 {
+            call(sys::FUTEX, [addr_of!((*place).started) as usize, 128, 0, 0, 0, 0]);
+        }
+    }
+}
+
+unsafe extern "C" {
+    /// clone(flags, stack); the child calls `ethermem_agent_serve(own)` and never returns.
+    fn ethermem_agent_clone(flags: usize, stack: usize, own: usize) -> isize;
+}
+
+global_asm!(
+    ".hidden ethermem_agent_clone",
+    ".globl ethermem_agent_clone",
+    "ethermem_agent_clone:",
+    "push r12",
+    "mov r12, rdx",
+    "xor edx, edx",
+    "xor r10d, r10d",
+    "xor r8d, r8d",
+    "mov eax, 56",
+    "syscall",
+    "test rax, rax",
+    "jz 2f",
+    "pop r12",
+    "ret",
+    "2:",
+    "xor ebp, ebp",
+    "mov rdi, r12",
+    "call {serve}",
+    "ud2",
+    serve = sym ethermem_agent_serve,
+);
+
+extern "C" fn ethermem_agent_serve(own: usize) -> ! {
+    // SAFETY: `own` is what `run_beside` wrote; only `started` is read by another thread.
+    let own = unsafe { &*(own as *const Own) };
+    let (low, high) = (own.socket.min(own.fault), own.socket.max(own.fault));
+    if low > 0 {
+        call3(sys::CLOSE_RANGE, 0, low - 1, 0);
+    }
+    if high > low + 1 {
+        call3(sys::CLOSE_RANGE, low + 1, high - 1, 0);
+    }
+    call3(sys::CLOSE_RANGE, high + 1, u32::MAX as usize, 0);
+    own.started.store(1, Ordering::Release);
+    call(sys::FUTEX, [addr_of!(own.started) as usize, 129, 1, 0, 0, 0]);
+    let mut order = Order { kind: 0, count: 0, pages: [0; BATCH_PAGES] };
+    // The first answer says that orders are heard from now on, and by whom.
+    let mut done = Done { errors: [0; BATCH_PAGES] };
+    done.errors[0] = call3(sys::GETTID, 0, 0, 0) as i32;
+    loop {
+        let (at, bytes) = (addr_of!(done) as usize, size_of::<Done>());
+        call(sys::SENDTO, [own.socket, at, bytes, sys::NOSIGNAL, 0, 0]);
+        let to = addr_of_mut!(order) as usize;
+        match call3(sys::READ, own.socket, to, size_of::<Order>()) {
+            sys::EINTR => continue,
+            bytes if bytes == size_of::<Order>() as isize => {}
+            _ => die(),
+        }
+        done.errors = [0; BATCH_PAGES];
+        if order.kind == TAKE {
+            take(own, &order, &mut done);
+        } else {
+            unshare(&order, &mut done);
+        }
+    }
+}
+
+/// Writes to pages without changing them.
+fn unshare(order: &Order, done: &mut Done) {
+    for place in 0..(order.count as usize).min(BATCH_PAGES) {
+        let page = order.pages[place] as usize;
+        let result = call3(sys::MADVISE, page, PAGE_BYTES, sys::POPULATE_WRITE);
+        done.errors[place] = -(result.min(0)) as i32;
+    }
+}
+
+/// Empties the staging area, and moves the pages there.
+fn take(own: &Own, order: &Order, done: &mut Done) {
+    let staging = [own.staging as u64, STAGING_BYTES as u64];
+    // Not registered, the area can be emptied without an event that the pager would have to read.
+    ioctl(own.fault, request::UNREGISTER, &staging);
+    call3(sys::MADVISE, own.staging, STAGING_BYTES, sys::DONTNEED);
+    let range = [staging[0], staging[1], request::MODE_MISSING, 0];
+    let registered = ioctl(own.fault, request::REGISTER, &range);
+    for place in 0..(order.count as usize).min(BATCH_PAGES) {
+        let to = (own.staging + place * PAGE_BYTES) as u64;
+        let words = [to, order.pages[place], PAGE_BYTES as u64, request::MOVE_MODE, 0];
+        let result =
+            if registered < 0 { sys::EAGAIN } else { ioctl(own.fault, request::MOVE, &words) };
+        done.errors[place] = -(result.min(0)) as i32;
+    }
+}

@@ -1,0 +1,49 @@
+//! Runs a program with a limit on its local memory, and says what that took:
+//! `limit MEBIBYTES|all [--pool URL] PROGRAM ARGUMENTS...`.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use ethermem::Pool;
+use ethermem_pager::{Local, Nothing, Options, end_as, run};
+
+fn main() -> ExitCode {
+    let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let local = match words.first().and_then(|word| word.to_str()) {
+        Some("all") => Local::All,
+        Some(text) if text.parse::<u64>().is_ok() => {
+            Local::Bytes(text.parse::<u64>().unwrap_or(0) << 20)
+        }
+        _ => {
+            eprintln!("usage: limit MEBIBYTES|all [--pool URL] PROGRAM ARGUMENTS...");
+            return ExitCode::from(2);
+        }
+    };
+    words.remove(0);
+    let mut options = Options::new(local);
+    if words.first().is_some_and(|word| word == "--pool") {
+        if let Err(error) = ethermem_pager::hold_signals() {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+        let url = words.drain(..2).next_back().unwrap_or_default();
+        match Pool::open(&url.to_string_lossy()) {
+            Ok(pool) => options.pool = Some(pool),
+            Err(error) => {
+                eprintln!("error: {error}");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    match run(&words, &options, &mut Nothing) {
+        Ok(outcome) => {
+            eprintln!("{:?} {:?}", outcome.elapsed, outcome.counts);
+            let code = end_as(outcome.status).unwrap_or(1);
+            ExitCode::from(u8::try_from(code).unwrap_or(1))
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! `ethermem emulate`: what a network would cost a program.
+
+use std::ffi::OsString;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use ethermem_trace::Access;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::counts::Counts;
+use crate::delay::Delay;
+use crate::error::Error;
+use crate::pager::Local;
+use crate::protocol::PAGE_BYTES;
+use crate::record::{Nothing, Recorder};
+use crate::run::{Options, run};
+
+/// A mean of repeats, with its 95 % confidence interval (Student's t).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// The interval's lower end; none for one repeat.
+    pub low: Option<f64>,
+    /// The interval's upper end; none for one repeat.
+    pub high: Option<f64>,
+}
+
+impl Estimate {
+    /// Of ratios: the interval is that of their logarithms, so that it is never below zero.
+    fn of_ratios(ratios: &[f64]) -> Estimate {
+        let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+        let (mean, half) = mean_and_half(&logs);
+        let bound = |sign: f64| half.map(|half| (mean + sign * half).exp());
+        Estimate { mean: mean.exp(), low: bound(-1.0), high: bound(1.0) }
+    }
+
+    fn of(values: &[f64]) -> Estimate {
+        let (mean, half) = mean_and_half(values);
+        Estimate { mean, low: half.map(|half| mean - half), high: half.map(|half| mean + half) }
+    }
+}
+
+fn mean_and_half(values: &[f64]) -> (f64, Option<f64>) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    if values.len() < 2 {
+        return (mean, None);
+    }
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let t = StudentsT::new(0.0, 1.0, count - 1.0).expect("at least one degree of freedom");
+    (mean, Some(t.inverse_cdf(0.975) * (variance / count).sqrt()))
+}
+
+/// How exactly delays were kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Accuracy {
+    /// Accesses that were delayed.
+    pub accesses: u64,
+    /// The mean delay that was asked for.
+    pub wanted_mean_ns: f64,
+    /// How much longer accesses took on average, in percent of what was asked for.
+    pub error_mean_percent: f64,
+    /// How much longer 99 of 100 accesses took at most, in percent of what was asked for.
+    pub error_p99_percent: f64,
+}
+
+/// What one network cost.
+#[derive(Clone, Debug, Serialize)]
+pub struct Emulation {
+    /// Share of the program's peak that might be local.
+    pub local_share: f64,
+    /// The same in bytes.
+    pub local_bytes: u64,
+    /// The network, in words.
+    pub network: String,
+    /// With all memory local.
+    pub local_seconds: f64,
+    /// With remote memory that takes no time beyond what this machine needs.
+    pub undelayed_seconds: Estimate,
+    /// With the network's delays.
+    pub delayed_seconds: Estimate,
+    /// The delayed time over the undelayed one.
+    pub slowdown: Estimate,
+    /// What went to and from remote memory without delays, in gigabits of each second.
+    pub swap_gbps: f64,
+    /// Of the last delayed run.
+    pub counts: Counts,
+    /// How exactly delays were kept.
+    pub accuracy: Accuracy,
+}
+
+/// A network to be emulated.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// In words.
+    pub name: String,
+    /// Its delays.
+    pub delay: Delay,
+}
+
+/// The emulation's result, or how the program ended when it failed.
+#[derive(Debug)]
+pub enum Emulated {
+    /// Every run ended with 0.
+    Done(Box<Emulation>),
+    /// A run did not.
+    Failed(ExitStatus),
+}
+
+struct Watch {
+    late: Histogram<u64>,
+    wanted_ns: u128,
+    late_ns: u128,
+    worst: Histogram<u64>,
+}
+
+impl Watch {
+    fn new() -> Watch {
+        let histogram = || Histogram::new(3).expect("3 digits are allowed");
+        Watch { late: histogram(), wanted_ns: 0, late_ns: 0, worst: histogram() }
+    }
+
+    fn accuracy(&self) -> Accuracy {
+        let accesses = self.late.len();
+        if accesses == 0 || self.wanted_ns == 0 {
+            return Accuracy::default();
+        }
+        Accuracy {
+            accesses,
+            wanted_mean_ns: self.wanted_ns as f64 / accesses as f64,
+            error_mean_percent: self.late_ns as f64 / self.wanted_ns as f64 * 100.0,
+            error_p99_percent: self.worst.value_at_quantile(0.99) as f64 / 100.0,
+        }
+    }
+}
+
+impl Recorder for Watch {
+    fn access(&mut self, _: &Access) {}
+
+    fn delayed(&mut self, wanted: Duration, real: Duration) {
+        let (wanted, late) = (wanted.as_nanos(), real.saturating_sub(wanted).as_nanos());
+        self.wanted_ns += wanted;
+        self.late_ns += late;
+        self.late.saturating_record(u64::try_from(late).unwrap_or(u64::MAX));
+        // In hundredths of a percent.
+        let share = late * 10_000 / wanted.max(1);
+        self.worst.saturating_record(u64::try_from(share).unwrap_or(u64::MAX));
+    }
+}
+
+/// Runs `command` by turns without and with the delays of `network`, `repeats` times, with
+/// `local_bytes` of its memory local. `peak_bytes` and `local_seconds` are those of a run with
+/// all memory local.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn emulate(
+    command: &[OsString],
+    network: &Network,
+    local_share: f64,
+    (peak_bytes, local_seconds): (u64, f64),
+    prefetch: bool,
+    repeats: u32,
+) -> Result<Emulated, Error> {
+    let local_bytes = (peak_bytes as f64 * local_share) as u64;
+    let local = if local_share >= 1.0 { Local::All } else { Local::Bytes(local_bytes) };
+    let plain = Options { prefetch, ..Options::new(local) };
+    let delayed = Options { delay: network.delay.clone(), ..plain.clone() };
+    let mut watch = Watch::new();
+    let (mut without, mut with, mut swap) = (Vec::new(), Vec::new(), Vec::new());
+    let mut counts = Counts::default();
+    for _ in 0..repeats {
+        let first = run(command, &plain, &mut Nothing)?;
+        let second = run(command, &delayed, &mut watch)?;
+        for status in [first.status, second.status] {
+            if !status.success() {
+                return Ok(Emulated::Failed(status));
+            }
+        }
+        without.push(first.elapsed.as_secs_f64());
+        with.push(second.elapsed.as_secs_f64());
+        let moved =
+            first.counts.read_pages + first.counts.prefetched_pages + first.counts.written_pages;
+        let bits = (moved * PAGE_BYTES as u64 * 8) as f64;
+        swap.push(bits / first.elapsed.as_secs_f64() / 1e9);
+        counts = second.counts;
+    }
+    let ratios: Vec<f64> =
+        with.iter().zip(&without).map(|(with, without)| with / without).collect();
+    Ok(Emulated::Done(Box::new(Emulation {
+        local_share,
+        local_bytes,
+        network: network.name.clone(),
+        local_seconds,
+        undelayed_seconds: Estimate::of(&without),
+        delayed_seconds: Estimate::of(&with),
+        slowdown: Estimate::of_ratios(&ratios),
+        swap_gbps: Estimate::of(&swap).mean,
+        counts,
+        accuracy: watch.accuracy(),
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Estimate;
+
+    #[test]
+    fn intervals_are_those_of_the_textbook() {
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0]);
+        // t of two degrees at 0.975 is 4.3027; the standard error is 1 / sqrt 3.
+        assert!((estimate.high.expect("three values") - (2.0 + 4.3027 / 3f64.sqrt())).abs() < 1e-3);
+        assert_eq!(Estimate::of(&[2.5]).high, None);
+        let ratios = Estimate::of_ratios(&[1.0, 4.0]);
+        assert!((ratios.mean - 2.0).abs() < 1e-12 && ratios.low.expect("two") > 0.0);
+    }
+}

@@ -1,0 +1,272 @@
+//! Taking pages out of programs, and what becomes of them.
+
+use std::time::Instant;
+
+use ethermem_trace::{Access, AccessKind};
+use ethermem_units::Bytes;
+use nix::errno::Errno;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+use crate::agent::Answer;
+use crate::pager::{Local, Pager};
+use crate::process::Process;
+use crate::protocol::{BATCH_PAGES, Done, PAGE_BYTES};
+use crate::standby::Owner;
+use crate::table::{NO_SLOT, State};
+
+/// Pages that are taken out beyond what must be, as a share of the limit, so that faults find
+/// room made before them.
+const SLACK_SHARE: u64 = 64;
+/// The standby list, as a share of the limit.
+const STANDBY_SHARE: u64 = 8;
+/// The least that a limit comes to: programs need some pages to do anything.
+const SMALLEST_PAGES: u64 = 256;
+
+impl Pager<'_> {
+    /// Pages in local memory, those on standby included.
+    pub(crate) fn local_pages(&self) -> u64 {
+        self.processes.values().map(|process| process.occupied).sum::<u64>() + self.standby.pages()
+    }
+
+    /// Reads again how much memory the processes occupy.
+    pub(crate) fn measure(&mut self) {
+        for process in self.processes.values_mut() {
+            process.measure();
+        }
+        let (local, remote) = (self.local_pages(), self.setup.store.pages());
+        self.counts.peak_pages = self.counts.peak_pages.max(local);
+        self.counts.held_pages = self.counts.held_pages.max(local + remote);
+    }
+
+    /// Pages that may be local now.
+    pub(crate) fn limit(&self) -> Option<u64> {
+        match self.setup.local {
+            Local::All => None,
+            Local::Bytes(bytes) => Some((bytes / PAGE_BYTES as u64).max(SMALLEST_PAGES)),
+            Local::Share(share) => {
+                let held = self.local_pages() + self.setup.store.pages();
+                Some(((held as f64 * share) as u64).max(SMALLEST_PAGES))
+            }
+        }
+    }
+
+    /// Takes pages out while there are more in local memory than may be. Returns whether an agent
+    /// has not answered.
+    pub(crate) fn make_room(&mut self) -> Result<Option<usize>, String> {
+        let Some(limit) = self.limit() else { return Ok(None) };
+        self.is_over |= self.local_pages() > limit;
+        if !self.is_over {
+            return Ok(None);
+        }
+        // The standby list is local memory that is set aside, once something had to leave.
+        self.standby.widen(limit / STANDBY_SHARE);
+        let most = limit.saturating_sub(self.standby.capacity());
+        if self.processes.values().map(|process| process.occupied).sum::<u64>() <= most {
+            return Ok(None);
+        }
+        let target = most.saturating_sub((limit / SLACK_SHARE).max(BATCH_PAGES as u64 / 2));
+        loop {
+            self.measure();
+            let total: u64 = self.processes.values().map(|process| process.occupied).sum();
+            if total <= target {
+                return Ok(None);
+            }
+            let largest = self
+                .processes
+                .iter()
+                .filter(|(_, process)| process.can_give())
+                .max_by_key(|(_, process)| process.occupied)
+                .map(|(id, _)| *id);
+            let Some(id) = largest else { return Ok(None) };
+            let wanted = usize::try_from(total - target).unwrap_or(usize::MAX).min(BATCH_PAGES);
+            match self.take_from(id, wanted)? {
+                Round::Took => {}
+                Round::Late => return Ok(Some(id)),
+                Round::Nothing => {
+                    self.counts.overruns += 1;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    fn take_from(&mut self, id: usize, wanted: usize) -> Result<Round, String> {
+        let Some(process) = self.processes.get_mut(&id) else { return Ok(Round::Nothing) };
+        let pages = process.oldest(wanted).unwrap_or_default();
+        let (false, Some(agent)) = (pages.is_empty(), &process.agent) else {
+            return Ok(Round::Nothing);
+        };
+        let answer = agent.take(&pages);
+        process.ordered = Some(pages);
+        self.answered(id, answer)
+    }
+
+    /// An agent answered, or did not.
+    pub(crate) fn answered(&mut self, id: usize, answer: Answer) -> Result<Round, String> {
+        let Some(process) = self.processes.get_mut(&id) else { return Ok(Round::Nothing) };
+        match answer {
+            Answer::Later => Ok(Round::Late),
+            Answer::Gone => {
+                self.ended(id);
+                Ok(Round::Took)
+            }
+            Answer::Done(done) if process.is_busy => {
+                process.is_busy = false;
+                if process.agent_thread == 0 {
+                    process.ready(done.errors[0].unsigned_abs());
+                }
+                Ok(Round::Took)
+            }
+            Answer::Done(done) => {
+                let pages = process.ordered.take().unwrap_or_default();
+                self.sort(id, &pages, &done)
+            }
+        }
+    }
+
+    /// Keeps the pages that were moved, and queues those again that were not.
+    fn sort(&mut self, id: usize, pages: &[u64], done: &Done) -> Result<Round, String> {
+        let Some(process) = self.processes.get_mut(&id) else { return Ok(Round::Nothing) };
+        let (mut moved, mut places) = (Vec::with_capacity(pages.len()), Vec::new());
+        let mut shared = Vec::new();
+        let staging = process.agent.as_ref().map_or(0, |agent| agent.hello.staging);
+        for (place, page) in pages.iter().enumerate() {
+            if done.errors[place] == 0 {
+                let base = staging as usize + place * PAGE_BYTES;
+                places.push(RemoteIoVec { base, len: PAGE_BYTES });
+                moved.push(*page);
+                continue;
+            }
+            match Errno::from_raw(done.errors[place]) {
+                // Not there: the program gave it back, or it is a page of zeroes.
+                Errno::ENOENT => {}
+                Errno::EAGAIN => requeue(process, *page),
+                Errno::EBUSY if !process.table.get(*page).refused => {
+                    process.table.entry(*page).refused = true;
+                    requeue(process, *page);
+                    shared.push(*page);
+                }
+                // Of a mapping whose pages must stay, until the next walk.
+                _ => self.counts.kept_pages += 1,
+            }
+        }
+        if let (false, Some(agent)) = (shared.is_empty(), &process.agent) {
+            process.is_busy = agent.unshare(&shared);
+        }
+        if moved.is_empty() {
+            // Perhaps an event must be read first: not now, then.
+            return Ok(Round::Nothing);
+        }
+        let number = Pid::from_raw(process.agent_thread.cast_signed());
+        process.occupied = process.occupied.saturating_sub(moved.len() as u64);
+        let mut content = vec![0; moved.len() * PAGE_BYTES];
+        let mut local = [std::io::IoSliceMut::new(&mut content)];
+        let bytes = process_vm_readv(number, &mut local, &places);
+        if bytes != Ok(content.len()) {
+            return self.unread(id, bytes.err().unwrap_or(Errno::EIO));
+        }
+        for (page, content) in moved.into_iter().zip(content.chunks_exact(PAGE_BYTES)) {
+            self.keep(id, page, content)?;
+        }
+        Ok(Round::Took)
+    }
+
+    /// The staging area cannot be read: its process has ended, or the run must.
+    fn unread(&mut self, id: usize, error: Errno) -> Result<Round, String> {
+        if error == Errno::ESRCH {
+            self.ended(id);
+            return Ok(Round::Took);
+        }
+        let number = self.processes.get(&id).and_then(|process| process.number).unwrap_or(0);
+        Err(format!("the memory of process {number} cannot be read: {error}"))
+    }
+
+    /// A page was taken out: it goes on standby.
+    fn keep(&mut self, id: usize, page: u64, content: &[u8]) -> Result<(), String> {
+        self.counts.taken_pages += 1;
+        let owner = Owner { process: id, page };
+        let place = loop {
+            match self.standby.push(owner, content) {
+                Some(place) => break place,
+                None => self.demote_oldest()?,
+            }
+        };
+        if let Some(process) = self.processes.get_mut(&id) {
+            let entry = process.table.entry(page);
+            (entry.state, entry.standby, entry.refused) = (State::Standby, place, false);
+        }
+        Ok(())
+    }
+
+    fn demote_oldest(&mut self) -> Result<(), String> {
+        let Some((owner, place)) = self.standby.oldest() else {
+            return Err("the standby list is full of pages that nobody owns".to_owned());
+        };
+        let entry = self.processes.get(&owner.process).map(|it| it.table.get(owner.page));
+        let is_owner = entry.is_some_and(|it| it.state == State::Standby && it.standby == place);
+        if is_owner { self.demote(owner) } else { Err("a page on standby lost its owner".into()) }
+    }
+
+    /// A page leaves local memory.
+    pub(crate) fn demote(&mut self, owner: Owner) -> Result<(), String> {
+        let Some(process) = self.processes.get_mut(&owner.process) else { return Ok(()) };
+        let entry = process.table.entry(owner.page);
+        let mut written = None;
+        let content = self.standby.page(entry.standby);
+        let slot = (entry.slot != NO_SLOT).then_some(entry.slot);
+        if is_zero(content) {
+            if let Some(slot) = slot {
+                self.setup.store.release(slot);
+            }
+            self.counts.empty_pages += 1;
+            (entry.state, entry.slot) = (State::Unknown, NO_SLOT);
+        } else {
+            let hash = xxh3_128_with_seed(content, self.seed);
+            if slot.is_some() && entry.hash == hash {
+                self.counts.dropped_pages += 1;
+            } else {
+                entry.slot = self.setup.store.save(slot, content)?;
+                entry.hash = hash;
+                self.counts.written_pages += 1;
+                written = process.number;
+            }
+            entry.state = State::Stored;
+        }
+        self.standby.release(entry.standby);
+        if let Some(process) = written {
+            let now = Instant::now();
+            self.setup.link.transfer(now, PAGE_BYTES as u64);
+            self.setup.recorder.access(&Access {
+                time: self.time(now),
+                process,
+                thread: 0,
+                address: owner.page,
+                bytes: Bytes(PAGE_BYTES as u64),
+                kind: AccessKind::WriteBack,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// How an attempt to take pages out went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    /// Some were taken, or will be next time.
+    Took,
+    /// The agent has not answered.
+    Late,
+    /// There are none that could be taken.
+    Nothing,
+}
+
+fn requeue(process: &mut Process, page: u64) {
+    process.table.entry(page).queued = true;
+    process.queue.push_back(page);
+}
+
+fn is_zero(page: &[u8]) -> bool {
+    page.chunks_exact(8).all(|word| word == [0; 8])
+}

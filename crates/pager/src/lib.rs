@@ -1,0 +1,41 @@
+//! Transparent remote memory for programs that know nothing of it.
+//!
+//! [`run`] starts a program with a limit on how much of its private memory is local. What is above
+//! the limit lives in a store and comes back when it is touched, by the kernel's userfaultfd. See
+//! docs/internals/pager.md.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod agent;
+mod counts;
+mod delay;
+mod emulate;
+mod error;
+mod evict;
+mod fault;
+mod launch;
+mod memory_map;
+mod pager;
+mod pool_store;
+mod process;
+mod profile;
+#[doc(hidden)]
+pub mod protocol;
+mod ranges;
+mod record;
+mod run;
+mod standby;
+mod store;
+mod stream;
+mod table;
+mod threads;
+
+pub use counts::Counts;
+pub use delay::Delay;
+pub use emulate::{Accuracy, Emulated, Emulation, Estimate, Network, emulate};
+pub use error::Error;
+pub use launch::end_as;
+pub use pager::Local;
+pub use profile::{Interval, Profile, ProfileError, measure_peak, profile};
+pub use record::{Nothing, Recorder};
+pub use run::{Options, Outcome, hold_signals, run};

@@ -1,0 +1,113 @@
+//! What a process has mapped, as `/proc` tells it.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// The parts of `maps` (the text of `/proc/PID/maps`) that the pager may serve: private, anonymous
+/// memory that can be read or written now. Stacks of main threads grow by themselves and stay.
+pub(crate) fn servable(maps: &str) -> Vec<Range<u64>> {
+    maps.lines().filter_map(servable_line).collect()
+}
+
+fn servable_line(line: &str) -> Option<Range<u64>> {
+    let mut words = line.split_ascii_whitespace();
+    let (range, permissions) = (words.next()?, words.next()?);
+    let (_offset, _device, inode) = (words.next()?, words.next()?, words.next()?);
+    let name = words.next();
+    let anonymous =
+        inode == "0" && name.is_none_or(|name| name == "[heap]" || name.starts_with("[anon:"));
+    if !anonymous || !permissions.starts_with("rw") || !permissions.ends_with('p') {
+        return None;
+    }
+    let (start, end) = range.split_once('-')?;
+    Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
+}
+
+/// Pages of private memory that a process occupies, from the text of `/proc/PID/statm`: resident,
+/// without those of files and shared memory.
+fn occupied(statm: &str) -> Option<u64> {
+    let mut words = statm.split_ascii_whitespace().skip(1);
+    let (resident, shared): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    Some(resident.saturating_sub(shared))
+}
+
+/// The files of one process that the pager keeps open.
+#[derive(Debug)]
+pub(crate) struct ProcessFiles {
+    maps: String,
+    statm: File,
+    pub(crate) pagemap: File,
+}
+
+impl ProcessFiles {
+    pub(crate) fn open(process: u32) -> io::Result<ProcessFiles> {
+        Ok(ProcessFiles {
+            maps: format!("/proc/{process}/maps"),
+            statm: File::open(format!("/proc/{process}/statm"))?,
+            pagemap: File::open(format!("/proc/{process}/pagemap"))?,
+        })
+    }
+
+    /// What may be served now.
+    pub(crate) fn servable(&self) -> io::Result<Vec<Range<u64>>> {
+        Ok(servable(&std::fs::read_to_string(&self.maps)?))
+    }
+
+    /// Pages of private memory that the process occupies now; none when it has ended.
+    pub(crate) fn occupied(&self) -> u64 {
+        let mut text = [0; 128];
+        let bytes = self.statm.read_at(&mut text, 0).unwrap_or(0);
+        std::str::from_utf8(&text[..bytes]).ok().and_then(occupied).unwrap_or(0)
+    }
+}
+
+/// The process that `thread` belongs to.
+pub(crate) fn process_of(thread: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
+}
+
+/// The processor that `thread` ran on last.
+pub(crate) fn processor_of(thread: u32) -> Option<usize> {
+    let text = std::fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
+    // The name, in parentheses, may hold anything; 36 fields lie between it and the processor.
+    text.rsplit_once(')')?.1.split_ascii_whitespace().nth(36)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{occupied, processor_of, servable};
+
+    #[test]
+    fn only_private_anonymous_writable_memory_is_served() {
+        let maps = "\
+55d0a0000000-55d0a0021000 rw-p 00000000 00:00 0          [heap]
+7f0000000000-7f0000021000 rw-p 00000000 00:00 0
+7f0000021000-7f0004000000 ---p 00000000 00:00 0
+7f1000000000-7f1000001000 rw-s 00000000 00:01 7           /dev/zero (deleted)
+7f2000000000-7f2000001000 rw-p 00000000 fe:00 99          /usr/lib/libc.so.6
+7f3000000000-7f3000001000 rw-p 00000000 00:00 0           [anon:jit heap]
+7f3000001000-7f3000002000 r--p 00000000 00:00 0
+7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0           [stack]
+7ffc00030000-7ffc00034000 r--p 00000000 00:00 0           [vvar]
+";
+        let found = servable(maps);
+        let starts: Vec<u64> = found.iter().map(|range| range.start).collect();
+        assert_eq!(starts, [0x55d0_a000_0000, 0x7f00_0000_0000, 0x7f30_0000_0000]);
+        assert_eq!(found[1].end, 0x7f00_0002_1000);
+    }
+
+    #[test]
+    fn files_do_not_count_as_occupied() {
+        assert_eq!(occupied("700 432 32 10 0 100 0\n"), Some(400));
+        assert_eq!(occupied(""), None);
+    }
+
+    #[test]
+    fn this_thread_ran_somewhere() {
+        assert!(processor_of(std::process::id()).is_some());
+    }
+}

@@ -1,0 +1,158 @@
+//! One address space that is served.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use crate::agent::Agent;
+use crate::fault::{self, Faults};
+use crate::memory_map::ProcessFiles;
+use crate::protocol::{BATCH_PAGES, Hello, PAGE_BYTES};
+use crate::ranges::Ranges;
+use crate::stream::Streams;
+use crate::table::{State, Table};
+use crate::threads::Descriptors;
+
+/// Ranges that one walk through the page table returns.
+const SCAN_RANGES: usize = 512;
+/// Between two walks lies at least this many times what the last one took, so that a program all
+/// of whose pages must stay costs little.
+const SCAN_SHARE: u32 = 10;
+const SCAN_PAUSE: Duration = Duration::from_millis(1);
+
+/// An address space, and all that is known of it.
+pub(crate) struct Process {
+    pub(crate) faults: Faults,
+    /// Its number; unknown in a fork's child until its first fault.
+    pub(crate) number: Option<u32>,
+    pub(crate) agent: Option<Agent>,
+    /// The agent's thread, 0 until it is ready.
+    pub(crate) agent_thread: u32,
+    pub(crate) files: Option<ProcessFiles>,
+    pub(crate) table: Table,
+    /// Where absent pages are told of.
+    pub(crate) served: Ranges,
+    /// Pages in the program's memory, the one put there first in front.
+    pub(crate) queue: VecDeque<u64>,
+    pub(crate) streams: Streams,
+    /// What must stay.
+    descriptors: Descriptors,
+    /// Pages that an agent was told to take, and has not answered.
+    pub(crate) ordered: Option<Vec<u64>>,
+    /// Whether the agent starts, or makes pages the process's own, and has not answered.
+    pub(crate) is_busy: bool,
+    /// Pages that the process occupies, as last read and counted on from there.
+    pub(crate) occupied: u64,
+    scan_after: Instant,
+}
+
+impl Process {
+    pub(crate) fn new(faults: Faults) -> Process {
+        Process {
+            faults,
+            number: None,
+            agent: None,
+            agent_thread: 0,
+            files: None,
+            table: Table::default(),
+            served: Ranges::default(),
+            queue: VecDeque::new(),
+            streams: Streams::default(),
+            descriptors: Descriptors::default(),
+            ordered: None,
+            is_busy: false,
+            occupied: 0,
+            scan_after: Instant::now(),
+        }
+    }
+
+    /// Its agent is ready, and runs as `thread`. The process is looked at through it: the first
+    /// thread of a process may end before the others, and nothing is seen through it any more.
+    pub(crate) fn ready(&mut self, thread: u32) {
+        self.agent_thread = thread;
+        self.files = ProcessFiles::open(thread).ok();
+        self.measure();
+    }
+
+    /// Reads how much memory it occupies.
+    pub(crate) fn measure(&mut self) {
+        self.occupied = self.files.as_ref().map_or(0, ProcessFiles::occupied);
+    }
+
+    /// Whether pages can be taken out now.
+    pub(crate) fn can_give(&self) -> bool {
+        let is_idle = self.ordered.is_none() && !self.is_busy;
+        is_idle && self.agent.is_some() && self.files.is_some()
+    }
+
+    /// The next pages to take out, oldest first; a walk through the page table finds more when
+    /// the queue has run out.
+    pub(crate) fn oldest(&mut self, most: usize) -> io::Result<Vec<u64>> {
+        let mut pages = Vec::with_capacity(most);
+        self.descriptors.look(self.agent_thread, self.queue.len(), most);
+        let mut stay = Vec::new();
+        loop {
+            while pages.len() < most
+                && let Some(page) = self.queue.pop_front()
+            {
+                let entry = self.table.get(page);
+                if entry.queued && self.descriptors.holds(page) {
+                    stay.push(page);
+                } else if entry.queued {
+                    self.table.entry(page).queued = false;
+                    if matches!(entry.state, State::Unknown | State::Resident) {
+                        pages.push(page);
+                    }
+                }
+            }
+            self.queue.extend(stay.drain(..));
+            if !pages.is_empty() || Instant::now() < self.scan_after || !self.discover()? {
+                return Ok(pages);
+            }
+        }
+    }
+
+    /// Registers what was mapped since, and queues the pages that are in memory; whether there
+    /// are any.
+    fn discover(&mut self) -> io::Result<bool> {
+        let (Some(files), Some(agent)) = (&self.files, &self.agent) else { return Ok(false) };
+        let began = Instant::now();
+        for range in files.servable()? {
+            for range in without(range, &agent.hello) {
+                // Already registered by the program itself, or gone meanwhile: it stays local.
+                if !self.served.contains(&range)
+                    && self.faults.register(range.start, range.end).is_ok()
+                {
+                    self.served.insert(range);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        for range in self.served.iter() {
+            let mut from = range.start;
+            while from < range.end {
+                from = fault::present(&files.pagemap, from, range.end, SCAN_RANGES, &mut found)?;
+            }
+        }
+        for page in found.into_iter().flat_map(|(start, end)| (start..end).step_by(PAGE_BYTES)) {
+            let entry = self.table.entry(page);
+            if !entry.queued && matches!(entry.state, State::Unknown | State::Resident) {
+                entry.queued = true;
+                self.queue.push_back(page);
+            }
+        }
+        self.scan_after = Instant::now() + SCAN_PAUSE.max(began.elapsed() * SCAN_SHARE);
+        Ok(!self.queue.is_empty())
+    }
+}
+
+/// `range` without the agent's memory.
+fn without(range: Range<u64>, hello: &Hello) -> impl Iterator<Item = Range<u64>> {
+    let mut left = Ranges::default();
+    left.insert(range);
+    left.remove(hello.own_start..hello.own_end);
+    left.remove(hello.staging..hello.staging + (BATCH_PAGES * PAGE_BYTES) as u64);
+    left.remove(hello.probe..hello.probe + PAGE_BYTES as u64);
+    left.iter().collect::<Vec<_>>().into_iter()
+}

@@ -1,0 +1,119 @@
+//! What the pager and its agent say to each other, on a socket that keeps messages whole.
+//!
+//! The agent is compiled by itself, without the standard library, and shares this file.
+
+/// Bytes of a page: what is moved, stored and recorded.
+pub const PAGE_BYTES: usize = 4096;
+/// Most pages that one request takes out of a program.
+pub const BATCH_PAGES: usize = 64;
+/// The environment variable that names the pager's socket (in the abstract namespace).
+pub const SOCKET_VARIABLE: &str = "ETHERMEM_PAGER";
+/// Changes with this file, so that an agent of another version is refused.
+pub const VERSION: u32 = 1;
+
+/// `Hello::kind`: a program began (it was executed); the message brings its userfaultfd.
+pub const STARTED: u32 = 0;
+/// `Hello::kind`: a fork's child; its userfaultfd came to the pager as an event of the parent's.
+pub const FORKED: u32 = 1;
+
+/// The agent's first message.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hello {
+    /// [`VERSION`].
+    pub version: u32,
+    /// [`STARTED`] or [`FORKED`].
+    pub kind: u32,
+    /// The process, as itself sees it.
+    pub process: u32,
+    /// Why no userfaultfd could be opened, as the number of the system's error; or 0.
+    pub error: u32,
+    /// Where pages that are taken out go: [`BATCH_PAGES`] pages.
+    pub staging: u64,
+    /// A page that a fork's child touches, so that the pager learns which process it is.
+    pub probe: u64,
+    /// The first byte of the agent's own memory, which stays as it is.
+    pub own_start: u64,
+    /// The end of the agent's own memory.
+    pub own_end: u64,
+}
+
+/// The pager's answer to [`Hello`]; for [`FORKED`] it brings the userfaultfd.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Welcome {
+    /// 1 when the process is served, 0 when it runs by itself.
+    pub accepted: u32,
+}
+
+/// `Order::kind`: move pages into the staging area, page `i` to place `i`.
+pub const TAKE: u32 = 0;
+/// `Order::kind`: make pages the process's own again that a fork left shared, so that they can be
+/// moved.
+pub const UNSHARE: u32 = 1;
+
+/// What the pager wants of the agent.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Order {
+    /// [`TAKE`] or [`UNSHARE`].
+    pub kind: u32,
+    /// How many of `pages` are meant.
+    pub count: u32,
+    /// First bytes of pages.
+    pub pages: [u64; BATCH_PAGES],
+}
+
+/// What became of each page of an [`Order`]: 0, or the number of the system's error. The first, to
+/// which there is no order, says that the agent is ready, and its thread in the first place.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Done {
+    /// In the order of [`Order::pages`].
+    pub errors: [i32; BATCH_PAGES],
+}
+
+/// Features that a program's userfaultfd must have, and the pager relies on.
+pub mod feature {
+    /// A fork tells, and the child's memory is served, too.
+    pub const EVENT_FORK: u64 = 1 << 1;
+    /// Moved mappings tell.
+    pub const EVENT_REMAP: u64 = 1 << 2;
+    /// Memory given back (`MADV_DONTNEED`, `MADV_FREE`) tells.
+    pub const EVENT_REMOVE: u64 = 1 << 3;
+    /// Unmapped memory tells.
+    pub const EVENT_UNMAP: u64 = 1 << 6;
+    /// Faults name their thread.
+    pub const THREAD_ID: u64 = 1 << 8;
+    /// Pages can be moved, not only copied (Linux 6.8).
+    pub const MOVE: u64 = 1 << 16;
+    /// All of them.
+    pub const ALL: u64 = EVENT_FORK | EVENT_REMAP | EVENT_REMOVE | EVENT_UNMAP | THREAD_ID | MOVE;
+}
+
+/// Requests of the userfaultfd (linux/userfaultfd.h).
+pub mod request {
+    const fn code(direction: u64, number: u64, bytes: u64) -> u64 {
+        direction << 30 | bytes << 16 | 0xaa << 8 | number
+    }
+    /// `UFFDIO_API`.
+    pub const API: u64 = code(3, 0x3f, 24);
+    /// `UFFDIO_REGISTER`.
+    pub const REGISTER: u64 = code(3, 0x00, 32);
+    /// `UFFDIO_UNREGISTER`.
+    pub const UNREGISTER: u64 = code(2, 0x01, 16);
+    /// `UFFDIO_WAKE`.
+    pub const WAKE: u64 = code(2, 0x02, 16);
+    /// `UFFDIO_COPY`.
+    pub const COPY: u64 = code(3, 0x03, 40);
+    /// `UFFDIO_ZEROPAGE`.
+    pub const ZEROPAGE: u64 = code(3, 0x04, 32);
+    /// `UFFDIO_MOVE`.
+    pub const MOVE: u64 = code(3, 0x05, 40);
+    /// `UFFD_API`: the version of the interface.
+    pub const API_VERSION: u64 = 0xaa;
+    /// `UFFDIO_REGISTER_MODE_MISSING`.
+    pub const MODE_MISSING: u64 = 1;
+    /// `UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES` and friends are not used: an absent page is an error.
+    pub const MOVE_MODE: u64 = 0;
+}

@@ -1,0 +1,371 @@
+//! A run: the program, its pager, and the loop between them.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::process::ExitStatus;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use ethermem::Pool;
+use nix::errno::Errno;
+use nix::sched::{sched_getaffinity, sched_setaffinity};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::agent::{Agent, Answer, Listener};
+use crate::counts::Counts;
+use crate::delay::{Delay, Link};
+use crate::error::Error;
+use crate::fault::Faults;
+use crate::launch::{FORWARDED, Launched, start};
+use crate::pager::{Local, Pager, Setup};
+use crate::pool_store::InPool;
+use crate::process::Process;
+use crate::protocol::PAGE_BYTES;
+use crate::record::Recorder;
+use crate::store::{Backing, InProcess, Store};
+
+/// What is asked of a run.
+#[derive(Clone)]
+pub struct Options {
+    /// How much of the program's private memory may be local.
+    pub local: Local,
+    /// Whether pages are brought along that no thread waits for.
+    pub prefetch: bool,
+    /// What remote accesses take beyond what they take here.
+    pub delay: Delay,
+    /// The remote memory; this process's own, when there is no pool.
+    pub pool: Option<Pool>,
+}
+
+impl Options {
+    /// With so much local, and everything else as it is by default: remote memory is this
+    /// process's own, pages are brought along, nothing is delayed.
+    #[must_use]
+    pub fn new(local: Local) -> Options {
+        Options { local, prefetch: true, delay: Delay::None, pool: None }
+    }
+}
+
+/// How a run went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How the program ended.
+    pub status: ExitStatus,
+    /// From its start to the end of its last process.
+    pub elapsed: Duration,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+const LISTENER: u64 = 0;
+const SIGNALS: u64 = 1;
+const FIRST: u64 = 2;
+/// Closer to a deadline than this, the pager only looks at the clock.
+const SPIN: Duration = Duration::from_micros(3);
+const BYTES_PER_SECOND: u64 = 4_000_000_000;
+const TICK: Duration = Duration::from_millis(1);
+/// So often the memory of a program is read that is far from its limit, for its peak.
+const LONGEST_TICK: Duration = Duration::from_millis(5);
+
+fn system(what: &'static str) -> impl Fn(Errno) -> Error {
+    move |error| Error::System { what, error: io::Error::from(error) }
+}
+
+/// The signals that this process had blocked before it first held some.
+static BEFORE: OnceLock<SigSet> = OnceLock::new();
+
+/// Blocks the signals that are passed on to programs, so that no thread that is started from now on
+/// takes them. Call it before a pool that starts threads is opened; [`run`] does it in any case.
+///
+/// # Errors
+///
+/// When the kernel refuses.
+pub fn hold_signals() -> Result<(SigSet, SigSet), Error> {
+    let mut signals = SigSet::from_iter(FORWARDED);
+    signals.add(Signal::SIGCHLD);
+    let mut before = SigSet::empty();
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&signals), Some(&mut before))
+        .map_err(system("signals cannot be blocked"))?;
+    Ok((signals, *BEFORE.get_or_init(|| before)))
+}
+
+/// Runs `command` to its end.
+///
+/// # Errors
+///
+/// When the program cannot be started, or its memory is lost.
+pub fn run(
+    command: &[OsString],
+    options: &Options,
+    recorder: &mut dyn Recorder,
+) -> Result<Outcome, Error> {
+    Faults::probe().map_err(|error| Error::Faults { error })?;
+    let (signals, before) = hold_signals()?;
+    let this = Pid::from_raw(0);
+    let processors = sched_getaffinity(this).map_err(system("sched_getaffinity"))?;
+    let result = run_blocked(command, options, recorder, signals, before);
+    // The next program shall not be bound to where this one ran.
+    sched_setaffinity(this, &processors).map_err(system("sched_setaffinity"))?;
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)
+        .map_err(system("signals cannot be restored"))?;
+    result
+}
+
+fn run_blocked(
+    command: &[OsString],
+    options: &Options,
+    recorder: &mut dyn Recorder,
+    signals: SigSet,
+    before: SigSet,
+) -> Result<Outcome, Error> {
+    nix::sys::prctl::set_child_subreaper(true).map_err(system("orphans cannot be kept"))?;
+    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+    let signals = SignalFd::with_flags(&signals, flags).map_err(system("signalfd"))?;
+    let listener =
+        Listener::open().map_err(|error| Error::System { what: "the agents' socket", error })?;
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed)
+        .map_err(|error| Error::System { what: "random bytes", error: io::Error::other(error) })?;
+    let backing: Box<dyn Backing> = match &options.pool {
+        None => Box::new(InProcess::default()),
+        Some(pool) => Box::new(InPool::new(pool.clone()).map_err(|error| Error::Pool { error })?),
+    };
+    let setup = Setup {
+        local: options.local,
+        prefetch: options.prefetch,
+        store: Store::new(backing),
+        link: Link::new(options.delay.clone()),
+        recorder,
+    };
+    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system("epoll"))?;
+    epoll
+        .add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))
+        .map_err(system("epoll"))?;
+    epoll.add(&signals, EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS)).map_err(system("epoll"))?;
+    let pager = Pager::new(setup, u64::from_ne_bytes(seed));
+    let launched = start(command, listener.name(), before)?;
+    let mut running = Running {
+        pager,
+        epoll,
+        listener,
+        signals,
+        launched,
+        status: None,
+        next_tick: Instant::now(),
+    };
+    let ended = running.serve();
+    if let Err(lost) = ended {
+        running.kill_all();
+        return Err(lost);
+    }
+    let status = running.status.ok_or(Error::Lost("its end was not seen".to_owned()))?;
+    Ok(Outcome { status, elapsed: running.pager.elapsed(), counts: running.pager.counts })
+}
+
+struct Running<'r> {
+    pager: Pager<'r>,
+    epoll: Epoll,
+    listener: Listener,
+    signals: SignalFd,
+    launched: Launched,
+    status: Option<ExitStatus>,
+    next_tick: Instant,
+}
+
+impl Running<'_> {
+    /// Serves until the last process of the program has ended.
+    fn serve(&mut self) -> Result<(), Error> {
+        let mut ready = [EpollEvent::empty(); 32];
+        let mut ended = false;
+        while !ended {
+            let timeout = self.timeout();
+            let count = match self.epoll.wait(&mut ready, timeout) {
+                Ok(count) => count,
+                Err(Errno::EINTR) => 0,
+                Err(error) => return Err(system("epoll")(error)),
+            };
+            for event in &ready[..count] {
+                match event.data() {
+                    LISTENER => self.meet()?,
+                    SIGNALS => ended |= self.signal()?,
+                    token if token % 2 == 0 => self.tell(token)?,
+                    token => self.hear(((token - FIRST) / 2) as usize)?,
+                }
+            }
+            self.pager.deliver().map_err(Error::Lost)?;
+            self.pager.retry().map_err(Error::Lost)?;
+            let now = Instant::now();
+            if now >= self.next_tick {
+                self.tick(now);
+                // A thread of someone else may have taken the signal.
+                ended |= self.reap();
+                self.pager.setup.store.tick().map_err(Error::Lost)?;
+            }
+            if let Some(late) = self.pager.make_room().map_err(Error::Lost)? {
+                self.pause(late)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How long to wait for the next event.
+    fn timeout(&mut self) -> EpollTimeout {
+        if self.pager.has_retries() {
+            return EpollTimeout::ZERO;
+        }
+        if let Some(due) = self.pager.next_due() {
+            let now = Instant::now();
+            if due > now && due - now <= SPIN {
+                while Instant::now() < due {
+                    std::hint::spin_loop();
+                }
+            }
+            return EpollTimeout::ZERO;
+        }
+        let left = self.next_tick.saturating_duration_since(Instant::now());
+        let left = left.max(TICK).as_millis();
+        EpollTimeout::try_from(left).unwrap_or(EpollTimeout::ZERO)
+    }
+
+    /// Looks at how much memory is local, and when to look again: before a program that only
+    /// writes could have filled what is left.
+    fn tick(&mut self, now: Instant) {
+        self.pager.sweep();
+        self.pager.measure();
+        let local = self.pager.local_pages();
+        let left = self.pager.limit().map(|limit| limit.saturating_sub(local));
+        let left = left.map_or(LONGEST_TICK, |pages| {
+            Duration::from_secs_f64((pages * PAGE_BYTES as u64) as f64 / BYTES_PER_SECOND as f64)
+        });
+        self.next_tick = now + left.clamp(TICK, LONGEST_TICK);
+    }
+
+    /// An agent announces itself.
+    fn meet(&mut self) -> Result<(), Error> {
+        let waiting = self.listener.accept();
+        let Ok(Some(socket)) = waiting else { return Ok(()) };
+        let Ok((agent, fault)) = Agent::meet(socket) else { return Ok(()) };
+        let faults = fault.map(Faults::new).transpose();
+        let faults = faults.map_err(|error| Error::System { what: "userfaultfd", error })?;
+        let is_new = faults.is_some();
+        if let Some(id) = self.pager.meet(agent, faults) {
+            if is_new {
+                self.watch_faults(id)?;
+            }
+            self.watch_agent(id)?;
+        }
+        Ok(())
+    }
+
+    fn watch_faults(&self, id: usize) -> Result<(), Error> {
+        let Some(process) = self.pager.processes.get(&id) else { return Ok(()) };
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, FIRST + 2 * id as u64);
+        self.epoll.add(process.faults.as_fd(), event).map_err(system("epoll"))
+    }
+
+    fn watch_agent(&self, id: usize) -> Result<(), Error> {
+        let agent = self.pager.processes.get(&id).and_then(|process| process.agent.as_ref());
+        let Some(agent) = agent else { return Ok(()) };
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, FIRST + 2 * id as u64 + 1);
+        match self.epoll.add(agent, event) {
+            Ok(()) | Err(Errno::EEXIST) => Ok(()),
+            Err(error) => Err(system("epoll")(error)),
+        }
+    }
+
+    /// An address space tells something.
+    fn tell(&mut self, token: u64) -> Result<(), Error> {
+        let id = ((token - FIRST) / 2) as usize;
+        let had = self.pager.has_agent(id);
+        let new = self.pager.serve(id).map_err(Error::Lost)?;
+        for child in new {
+            self.watch_faults(child)?;
+        }
+        if !had && self.pager.has_agent(id) {
+            self.watch_agent(id)?;
+        }
+        Ok(())
+    }
+
+    /// An agent answers late, or is gone.
+    fn hear(&mut self, id: usize) -> Result<(), Error> {
+        let Some(process) = self.pager.processes.get(&id) else { return Ok(()) };
+        let Some(agent) = &process.agent else { return Ok(()) };
+        let was_late = process.ordered.is_some();
+        let is_awaited = was_late || process.is_busy;
+        let answer = if is_awaited { agent.answer() } else { Answer::Gone };
+        if matches!(answer, Answer::Gone) {
+            // Closed with the process; a descriptor that stays open must not be told of again.
+            let _ = self.epoll.delete(agent);
+        }
+        self.pager.answered(id, answer).map_err(Error::Lost)?;
+        let is_late = |process: &Process| process.ordered.is_some();
+        if was_late && !self.pager.processes.get(&id).is_some_and(is_late) {
+            self.watch_faults(id)?;
+        }
+        Ok(())
+    }
+
+    /// An agent is late: until it answers, its address space is not read, so that what is told
+    /// there is not confused with what it was ordered.
+    fn pause(&self, id: usize) -> Result<(), Error> {
+        let Some(process) = self.pager.processes.get(&id) else { return Ok(()) };
+        match self.epoll.delete(process.faults.as_fd()) {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(error) => Err(system("epoll")(error)),
+        }
+    }
+
+    /// Signals: children that ended, and what is passed on. Whether the last process ended.
+    fn signal(&mut self) -> Result<bool, Error> {
+        let root = Pid::from_raw(self.launched.child.id().cast_signed());
+        while let Ok(Some(signal)) = self.signals.read_signal() {
+            let number = Signal::try_from(signal.ssi_signo.cast_signed());
+            // The terminal sends its signals to the program, too.
+            let from_someone = signal.ssi_code <= 0;
+            if let (Ok(number), true) = (number, from_someone && self.status.is_none())
+                && number != Signal::SIGCHLD
+            {
+                let _ = kill(root, number);
+            }
+        }
+        Ok(self.reap())
+    }
+
+    /// Takes note of processes that ended; whether the last did.
+    fn reap(&mut self) -> bool {
+        let root = Pid::from_raw(self.launched.child.id().cast_signed());
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(process, code)) if process == root => {
+                    self.status = Some(status_of(code << 8));
+                }
+                Ok(WaitStatus::Signaled(process, signal, core)) if process == root => {
+                    let core = if core { 0x80 } else { 0 };
+                    self.status = Some(status_of(signal as i32 | core));
+                }
+                Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => return false,
+                Err(_) => return true,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// Ends every process whose memory is no longer whole.
+    fn kill_all(&mut self) {
+        for process in self.pager.processes.values().filter_map(|process| process.number) {
+            let _ = kill(Pid::from_raw(process.cast_signed()), Signal::SIGKILL);
+        }
+        drop(self.launched.child.kill());
+    }
+}
+
+fn status_of(raw: i32) -> ExitStatus {
+    use std::os::unix::process::ExitStatusExt;
+    ExitStatus::from_raw(raw)
+}

@@ -1,0 +1,149 @@
+//! Pages that were taken out last: still local, so that a page taken out too early costs no remote
+//! access. With the queue before it, this is the segmented FIFO that VAX/VMS used where the
+//! hardware had no bits for accessed pages (Turner and Levy, SIGMETRICS 1981).
+
+use std::collections::VecDeque;
+
+use crate::protocol::PAGE_BYTES;
+
+/// Most pages on standby: 16 GiB.
+const MOST_PAGES: u64 = 1 << 22;
+
+/// Who a page on standby belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) process: usize,
+    pub(crate) page: u64,
+}
+
+/// One arrival. It is history when the place has another generation now.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    owner: Owner,
+    place: u32,
+    generation: u32,
+}
+
+/// Pages in local memory, oldest first.
+#[derive(Debug)]
+pub(crate) struct Standby {
+    content: Vec<u8>,
+    generations: Vec<u32>,
+    free: Vec<u32>,
+    order: VecDeque<Arrival>,
+}
+
+impl Standby {
+    /// Room for `pages` pages, at least one.
+    pub(crate) fn new(pages: u32) -> Standby {
+        let pages = pages.max(1);
+        Standby {
+            content: vec![0; pages as usize * PAGE_BYTES],
+            generations: vec![0; pages as usize],
+            free: (0..pages).rev().collect(),
+            order: VecDeque::new(),
+        }
+    }
+
+    /// Makes room for `pages` pages, if there is less.
+    pub(crate) fn widen(&mut self, pages: u64) {
+        let (now, wanted) = (self.generations.len() as u32, pages.min(MOST_PAGES) as u32);
+        // In steps, as what is there is copied.
+        if wanted > now + now / 4 {
+            self.content.resize(wanted as usize * PAGE_BYTES, 0);
+            self.generations.resize(wanted as usize, 0);
+            self.free.splice(0..0, (now..wanted).rev());
+        }
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.generations.len() as u64
+    }
+
+    /// Pages on standby.
+    pub(crate) fn pages(&self) -> u64 {
+        self.capacity() - self.free.len() as u64
+    }
+
+    /// Keeps a page and returns its place, if there is room.
+    pub(crate) fn push(&mut self, owner: Owner, page: &[u8]) -> Option<u32> {
+        let place = self.free.pop()?;
+        let start = place as usize * PAGE_BYTES;
+        self.content[start..start + PAGE_BYTES].copy_from_slice(page);
+        self.arrive(owner, place);
+        Some(place)
+    }
+
+    /// The page at `place` has another address now; it counts as new.
+    pub(crate) fn rename(&mut self, owner: Owner, place: u32) {
+        self.arrive(owner, place);
+    }
+
+    fn arrive(&mut self, owner: Owner, place: u32) {
+        let generation = self.generations[place as usize].wrapping_add(1);
+        self.generations[place as usize] = generation;
+        if self.order.len() > 4 * self.generations.len() {
+            let generations = &self.generations;
+            self.order.retain(|item| item.generation == generations[item.place as usize]);
+        }
+        self.order.push_back(Arrival { owner, place, generation });
+    }
+
+    /// Whose page came first, and its place, which stays taken until it is released.
+    pub(crate) fn oldest(&mut self) -> Option<(Owner, u32)> {
+        while let Some(item) = self.order.pop_front() {
+            if item.generation == self.generations[item.place as usize] {
+                return Some((item.owner, item.place));
+            }
+        }
+        None
+    }
+
+    pub(crate) fn page(&self, place: u32) -> &[u8] {
+        let start = place as usize * PAGE_BYTES;
+        &self.content[start..start + PAGE_BYTES]
+    }
+
+    /// The page at `place` is no longer needed here.
+    pub(crate) fn release(&mut self, place: u32) {
+        let generation = &mut self.generations[place as usize];
+        *generation = generation.wrapping_add(1);
+        self.free.push(place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Owner, Standby};
+    use crate::protocol::PAGE_BYTES;
+
+    fn owner(page: u64) -> Owner {
+        Owner { process: 0, page }
+    }
+
+    #[test]
+    fn pages_leave_in_the_order_in_which_they_came() {
+        let mut standby = Standby::new(3);
+        let places: Vec<u32> = (0..3)
+            .map(|page| standby.push(owner(page), &[page as u8; PAGE_BYTES]).expect("room"))
+            .collect();
+        assert_eq!(standby.push(owner(9), &[9; PAGE_BYTES]), None, "full");
+        standby.release(places[1]);
+        let again = standby.push(owner(7), &[7; PAGE_BYTES]).expect("room for one");
+        assert_eq!(again, places[1], "the same place, another page");
+        let left: Vec<u64> =
+            std::iter::from_fn(|| standby.oldest()).map(|(owner, _)| owner.page).collect();
+        assert_eq!(left, [0, 2, 7]);
+        assert_eq!(standby.page(again)[5], 7);
+    }
+
+    #[test]
+    fn history_does_not_pile_up() {
+        let mut standby = Standby::new(2);
+        for page in 0..1000 {
+            let place = standby.push(owner(page), &[0; PAGE_BYTES]).expect("room");
+            standby.release(place);
+        }
+        assert!(standby.order.len() <= 9, "{}", standby.order.len());
+    }
+}

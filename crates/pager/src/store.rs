@@ -1,0 +1,143 @@
+//! Where pages go that are not in local memory.
+
+use crate::protocol::PAGE_BYTES;
+
+/// Pages that are asked of a backing at once.
+pub(crate) const CHUNK_PAGES: usize = 512;
+
+/// Memory for pages, by number.
+pub(crate) trait Backing {
+    /// Makes room for `CHUNK_PAGES` more pages.
+    fn grow(&mut self) -> Result<(), String>;
+    /// Puts a page.
+    fn save(&mut self, slot: u32, page: &[u8]) -> Result<(), String>;
+    /// Gets pages, one after the other into `to`.
+    fn load(&mut self, slots: &[u32], to: &mut [u8]) -> Result<(), String>;
+    /// Is called now and then: what waits is ended, and whoever keeps the pages hears of us.
+    fn tick(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Memory of this process.
+#[derive(Debug, Default)]
+pub(crate) struct InProcess {
+    chunks: Vec<Box<[u8]>>,
+}
+
+impl InProcess {
+    fn place(slot: u32) -> (usize, std::ops::Range<usize>) {
+        let slot = slot as usize;
+        let start = slot % CHUNK_PAGES * PAGE_BYTES;
+        (slot / CHUNK_PAGES, start..start + PAGE_BYTES)
+    }
+}
+
+impl Backing for InProcess {
+    fn grow(&mut self) -> Result<(), String> {
+        self.chunks.push(vec![0; CHUNK_PAGES * PAGE_BYTES].into_boxed_slice());
+        Ok(())
+    }
+
+    fn save(&mut self, slot: u32, page: &[u8]) -> Result<(), String> {
+        let (chunk, range) = InProcess::place(slot);
+        self.chunks[chunk][range].copy_from_slice(page);
+        Ok(())
+    }
+
+    fn load(&mut self, slots: &[u32], to: &mut [u8]) -> Result<(), String> {
+        for (slot, page) in slots.iter().zip(to.chunks_exact_mut(PAGE_BYTES)) {
+            let (chunk, range) = InProcess::place(*slot);
+            page.copy_from_slice(&self.chunks[chunk][range]);
+        }
+        Ok(())
+    }
+}
+
+/// A backing with its places counted: a place that processes share since a fork has several users.
+pub(crate) struct Store {
+    backing: Box<dyn Backing>,
+    users: Vec<u32>,
+    free: Vec<u32>,
+}
+
+impl Store {
+    pub(crate) fn new(backing: Box<dyn Backing>) -> Store {
+        Store { backing, users: Vec::new(), free: Vec::new() }
+    }
+
+    /// Puts a page at `slot` if nobody else uses it, else at a new place; returns the place.
+    pub(crate) fn save(&mut self, slot: Option<u32>, page: &[u8]) -> Result<u32, String> {
+        let slot = match slot {
+            Some(slot) if self.users[slot as usize] == 1 => slot,
+            Some(shared) => {
+                self.release(shared);
+                self.allocate()?
+            }
+            None => self.allocate()?,
+        };
+        self.backing.save(slot, page)?;
+        Ok(slot)
+    }
+
+    pub(crate) fn load(&mut self, slots: &[u32], to: &mut [u8]) -> Result<(), String> {
+        self.backing.load(slots, to)
+    }
+
+    pub(crate) fn tick(&mut self) -> Result<(), String> {
+        self.backing.tick()
+    }
+
+    /// One user more of `slot`.
+    pub(crate) fn share(&mut self, slot: u32) {
+        self.users[slot as usize] += 1;
+    }
+
+    /// One user less of `slot`.
+    pub(crate) fn release(&mut self, slot: u32) {
+        let users = &mut self.users[slot as usize];
+        *users -= 1;
+        if *users == 0 {
+            self.free.push(slot);
+        }
+    }
+
+    /// Pages that are in the store.
+    pub(crate) fn pages(&self) -> u64 {
+        (self.users.len() - self.free.len()) as u64
+    }
+
+    fn allocate(&mut self) -> Result<u32, String> {
+        if self.free.is_empty() {
+            self.backing.grow()?;
+            let first = u32::try_from(self.users.len()).map_err(|_| "the store is full")?;
+            self.users.resize(self.users.len() + CHUNK_PAGES, 0);
+            self.free.extend((first..first + CHUNK_PAGES as u32).rev());
+        }
+        let slot = self.free.pop().ok_or("the store is full")?;
+        self.users[slot as usize] = 1;
+        Ok(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{InProcess, Store};
+    use crate::protocol::PAGE_BYTES;
+
+    #[test]
+    fn a_shared_place_keeps_its_content_when_one_user_writes() {
+        let mut store = Store::new(Box::new(InProcess::default()));
+        let first = store.save(None, &[1; PAGE_BYTES]).expect("room");
+        store.share(first);
+        let second = store.save(Some(first), &[2; PAGE_BYTES]).expect("room");
+        assert_ne!(first, second);
+        let mut both = vec![0; 2 * PAGE_BYTES];
+        store.load(&[first, second], &mut both).expect("both are there");
+        assert_eq!((both[0], both[PAGE_BYTES]), (1, 2));
+        assert_eq!(store.save(Some(first), &[3; PAGE_BYTES]), Ok(first), "one user is left");
+        store.release(first);
+        store.release(second);
+        assert_eq!(store.pages(), 0);
+    }
+}

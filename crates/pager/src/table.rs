@@ -1,0 +1,155 @@
+//! What the pager knows of each page of one address space.
+
+use rustc_hash::FxHashMap;
+
+use crate::protocol::PAGE_BYTES;
+
+const PAGE: u64 = PAGE_BYTES as u64;
+/// Pages whose entries lie together: those of 2 MiB.
+const CHUNK_PAGES: usize = 512;
+const CHUNK_BYTES: u64 = CHUNK_PAGES as u64 * PAGE;
+
+/// A place in the store, or none.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
+
+/// Where the content of a page is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum State {
+    /// In the program's memory if the program has touched it, else it is all zeroes: never taken
+    /// out, as far as the pager knows.
+    #[default]
+    Unknown,
+    /// The program gave its content back: zeroes when touched again. Until then it must not be
+    /// taken out, as the kernel drops the content only after it said so.
+    Removed,
+    /// Put back by the pager; `slot` has it as it was then.
+    Resident,
+    /// In the standby list, at place `standby`; `slot` may have it as it once was.
+    Standby,
+    /// In the store, at `slot`.
+    Stored,
+}
+
+/// One page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    pub(crate) state: State,
+    /// Whether the queue of pages in the program's memory has it.
+    pub(crate) queued: bool,
+    /// Whether the kernel refused to move it, as it was shared with another process or in use.
+    pub(crate) refused: bool,
+    /// Its place in the standby list.
+    pub(crate) standby: u32,
+    /// Its place in the store, or [`NO_SLOT`].
+    pub(crate) slot: u32,
+    /// What the content at `slot` hashes to.
+    pub(crate) hash: u128,
+}
+
+impl Default for Page {
+    fn default() -> Page {
+        Page {
+            state: State::Unknown,
+            queued: false,
+            refused: false,
+            standby: 0,
+            slot: NO_SLOT,
+            hash: 0,
+        }
+    }
+}
+
+/// The pages of one address space, by address. A page that was never named is [`Page::default`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    chunks: FxHashMap<u64, Box<[Page]>>,
+}
+
+fn place(page: u64) -> (u64, usize) {
+    (page / CHUNK_BYTES, (page % CHUNK_BYTES / PAGE) as usize)
+}
+
+impl Table {
+    /// What is known of the page at `page`.
+    pub(crate) fn get(&self, page: u64) -> Page {
+        let (chunk, index) = place(page);
+        self.chunks.get(&chunk).map_or_else(Page::default, |pages| pages[index])
+    }
+
+    /// The entry of the page at `page`.
+    pub(crate) fn entry(&mut self, page: u64) -> &mut Page {
+        let (chunk, index) = place(page);
+        let pages = self
+            .chunks
+            .entry(chunk)
+            .or_insert_with(|| vec![Page::default(); CHUNK_PAGES].into_boxed_slice());
+        &mut pages[index]
+    }
+
+    /// Forgets the pages of `start..end`, giving each that had something to `forget`.
+    pub(crate) fn take(&mut self, start: u64, end: u64, mut forget: impl FnMut(u64, Page)) {
+        for chunk in self.chunks_in(start, end) {
+            let base = chunk * CHUNK_BYTES;
+            let (first, last) = (start.max(base), end.min(base + CHUNK_BYTES));
+            let Some(pages) = self.chunks.get_mut(&chunk) else { continue };
+            for page in (first..last).step_by(PAGE_BYTES) {
+                let entry = std::mem::take(&mut pages[place(page).1]);
+                if entry.state != State::Unknown || entry.slot != NO_SLOT || entry.queued {
+                    forget(page, entry);
+                }
+            }
+            if last - first == CHUNK_BYTES {
+                self.chunks.remove(&chunk);
+            }
+        }
+    }
+
+    /// The chunks that have entries of `start..end`, without looking at each address of a long
+    /// range.
+    fn chunks_in(&self, start: u64, end: u64) -> Vec<u64> {
+        let (first, last) = (start / CHUNK_BYTES, end.div_ceil(CHUNK_BYTES));
+        if last - first <= self.chunks.len() as u64 {
+            return (first..last).filter(|chunk| self.chunks.contains_key(chunk)).collect();
+        }
+        self.chunks.keys().copied().filter(|chunk| (first..last).contains(chunk)).collect()
+    }
+
+    /// Every entry.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (u64, Page)> + '_ {
+        self.chunks.iter().flat_map(|(chunk, pages)| {
+            let base = chunk * CHUNK_BYTES;
+            (base..).step_by(PAGE_BYTES).zip(pages.iter().copied())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHUNK_BYTES, PAGE, State, Table};
+
+    fn marked(pages: &[u64]) -> Table {
+        let mut table = Table::default();
+        for page in pages {
+            table.entry(*page).state = State::Stored;
+        }
+        table
+    }
+
+    #[test]
+    fn a_range_is_taken_whole_and_nothing_beside_it() {
+        let pages = [0, PAGE, CHUNK_BYTES - PAGE, CHUNK_BYTES, 3 * CHUNK_BYTES];
+        for (start, end, expected) in [
+            (PAGE, CHUNK_BYTES, vec![PAGE, CHUNK_BYTES - PAGE]),
+            (0, 1 << 46, pages.to_vec()),
+            (2 * PAGE, 3 * PAGE, vec![]),
+        ] {
+            let mut table = marked(&pages);
+            let mut taken = Vec::new();
+            table.take(start, end, |page, _| taken.push(page));
+            taken.sort_unstable();
+            assert_eq!(taken, expected);
+            let left = pages.iter().filter(|page| table.get(**page).state == State::Stored).count();
+            assert_eq!(left + taken.len(), pages.len());
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Pages that must stay because of threads that end.
+//!
+//! When a thread ends, the kernel writes a zero for those who join it, and marks the locks it
+//! held. It does so when faults are no longer told to anyone: were the page absent, the write
+//! would be dropped and the joining thread would wait for ever. Both words lie in the C library's
+//! descriptor of the thread, whose address the kernel tells as that of the list of locks.
+
+use std::time::{Duration, Instant};
+
+use nix::libc;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::protocol::PAGE_BYTES;
+
+/// The word for those who join lies this many bytes before the list, or fewer.
+const BEFORE_LIST: u64 = 64;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The descriptors of a process's threads.
+#[derive(Debug, Default)]
+pub(crate) struct Descriptors {
+    threads: FxHashMap<u32, u64>,
+    pages: FxHashSet<u64>,
+    looked: Option<Instant>,
+    /// Pages taken out since the last look.
+    taken: usize,
+}
+
+impl Descriptors {
+    /// Whether `page` holds a descriptor.
+    pub(crate) fn holds(&self, page: u64) -> bool {
+        self.pages.contains(&page)
+    }
+
+    /// Looks for threads that are new: now and then, and before a page of a thread that began
+    /// since could have gone through a queue of `queued` pages.
+    pub(crate) fn look(&mut self, process: u32, queued: usize, wanted: usize) {
+        self.taken += wanted;
+        let is_fresh = self.looked.is_some_and(|looked| looked.elapsed() < PAUSE);
+        if is_fresh && self.taken < queued / 4 {
+            return;
+        }
+        let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/task")) else { return };
+        let threads: FxHashSet<u32> =
+            entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+        let known = self.threads.len();
+        self.threads.retain(|thread, _| threads.contains(thread));
+        let mut changed = self.threads.len() != known;
+        for thread in threads {
+            // A thread has no list in its first moments: then it is asked again next time.
+            if !self.threads.contains_key(&thread)
+                && let Some(list) = list_of(thread)
+            {
+                self.threads.insert(thread, list);
+                changed = true;
+            }
+        }
+        if changed {
+            let page_of = |address: u64| address & !(PAGE_BYTES as u64 - 1);
+            let both = |list: &u64| [page_of(*list), page_of(*list - BEFORE_LIST)];
+            self.pages = self.threads.values().flat_map(both).collect();
+        }
+        (self.looked, self.taken) = (Some(Instant::now()), 0);
+    }
+}
+
+/// Where the list of locks of `thread` is, if it has one.
+fn list_of(thread: u32) -> Option<u64> {
+    let (mut head, mut bytes) = (0u64, 0usize);
+    // SAFETY: both results have room; the thread is named by its number.
+    let result =
+        unsafe { libc::syscall(libc::SYS_get_robust_list, thread, &raw mut head, &raw mut bytes) };
+    (result == 0 && head > BEFORE_LIST).then_some(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Descriptors, list_of};
+    use crate::protocol::PAGE_BYTES;
+
+    #[test]
+    fn the_descriptors_of_this_process_are_found() {
+        let this = nix::unistd::gettid().as_raw().unsigned_abs();
+        let list = list_of(this).expect("the C library gives every thread one");
+        let mut descriptors = Descriptors::default();
+        descriptors.look(std::process::id(), 0, 0);
+        assert!(descriptors.holds(list & !(PAGE_BYTES as u64 - 1)));
+        assert!(!descriptors.holds(0));
+        // SAFETY: `pthread_self` is where the descriptor begins, in glibc.
+        let begins = unsafe { nix::libc::pthread_self() };
+        assert!((begins..begins + 4096).contains(&list), "{begins:x} {list:x}");
+    }
+}

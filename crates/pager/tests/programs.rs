@@ -1,0 +1,126 @@
+//! Whole programs under the pager: their results, their ends, and every byte of their memory.
+//!
+//! Each run is a process of its own (`examples/limit`), as a pager waits for all of its children.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// An example of this crate, which the test runner built beside this test.
+fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("this test is a file");
+    test.ancestors().nth(2).expect("target/PROFILE/deps").join("examples").join(name)
+}
+
+/// Whether the kernel gives what the pager needs; says why not.
+fn can_page() -> bool {
+    let tried = under("all", &["true"]);
+    let said = String::from_utf8_lossy(&tried.stderr).into_owned();
+    if said.contains("userfaultfd") {
+        println!("SKIPPED: {}", said.trim());
+        return false;
+    }
+    true
+}
+
+fn under(local: &str, command: &[&str]) -> Output {
+    Command::new(example("limit")).arg(local).args(command).output().expect("the example runs")
+}
+
+/// Runs the torture program with `local` MiB of its 16 or so local.
+fn torture(local: &str, more: &[&str], accesses: u64, seed: u64) {
+    let program = example("torture");
+    let (accesses, seed) = (accesses.to_string(), seed.to_string());
+    let mut words = more.to_vec();
+    words.push(program.to_str().expect("a path of text"));
+    words.extend(["--accesses", &accesses, "--seed", &seed]);
+    let output = under(local, &words);
+    let (said, told) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && said.starts_with("clean"),
+        "limit {local} {}: {:?}\n{said}{told}",
+        words.join(" "),
+        output.status
+    );
+}
+
+#[test]
+fn no_byte_changes_at_any_share() {
+    if !can_page() {
+        return;
+    }
+    // `make soak` asks for more.
+    let rounds = std::env::var("ETHERMEM_TORTURE").ok().and_then(|text| text.parse().ok());
+    for seed in 1..=rounds.unwrap_or(3u64) {
+        for local in ["1", "2", "4", "8", "16", "all"] {
+            torture(local, &[], 30_000, seed);
+        }
+    }
+}
+
+#[test]
+fn no_byte_changes_in_a_pool() {
+    if can_page() {
+        torture("2", &["--pool", "local:"], 30_000, 1);
+    }
+}
+
+#[test]
+fn a_program_ends_as_it_ends_alone() {
+    if !can_page() {
+        return;
+    }
+    let failed = under("4", &["sh", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!(failed.status.code(), Some(7));
+    assert_eq!(failed.stdout, b"out\n");
+    assert!(failed.stderr.starts_with(b"err\n"));
+    let killed = under("4", &["sh", "-c", "kill -KILL $$"]);
+    assert_eq!(killed.status.signal(), Some(9));
+    let orphan = under("4", &["sh", "-c", "(sleep 0.2; echo late) & exit 3"]);
+    assert_eq!((orphan.status.code(), &orphan.stdout[..]), (Some(3), &b"late\n"[..]));
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_in_one_line() {
+    if !can_page() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = folder.path().join("text");
+    std::fs::write(&text, "no program").expect("written");
+    for (program, expected) in [
+        ("no-such-program", "no such program in PATH"),
+        ("/no/such/file", "No such file"),
+        (text.to_str().expect("text"), "neither a 64-bit program"),
+    ] {
+        let refused = under("4", &[program]);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected) && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn a_program_dies_with_its_pager() {
+    if !can_page() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    // Its memory would be zeroes from then on.
+    let mut pager = Command::new(example("limit"))
+        .args(["4", "sh", "-c", "echo $$ > pid; sleep 60; echo survived > wrong"])
+        .current_dir(folder.path())
+        .spawn()
+        .expect("the example runs");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let number = std::fs::read_to_string(folder.path().join("pid")).expect("it started");
+    pager.kill().expect("killed");
+    pager.wait().expect("ended");
+    let gone = |number: &str| !std::path::Path::new("/proc").join(number.trim()).exists();
+    let dead = (0..200).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        gone(&number)
+    });
+    assert!(dead, "process {} lives on", number.trim());
+}
