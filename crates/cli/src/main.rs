@@ -19,6 +19,8 @@ mod latency;
 mod node;
 mod output;
 mod progress;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod remote;
 mod replay;
 mod report;
 mod rtl;
@@ -62,6 +64,15 @@ enum Command {
     /// Look at workloads, or write one as a trace
     #[command(subcommand)]
     Workload(workload::Command),
+    /// Run a program with a part of its memory remote
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Run(remote::run::Arguments),
+    /// Write down what a program asks of remote memory
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Profile(remote::profile::Arguments),
+    /// Say what a network would cost a program whose memory is remote
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Emulate(remote::emulate::Arguments),
     /// Serve this machine's memory to others
     Node(node::Arguments),
     /// Say what in this machine costs a memory node or its clients latency
@@ -87,8 +98,18 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return failure::report_usage(&error),
     };
+    // Programs get their own signals, and these commands their programs' exit codes.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    match &cli.command {
+        Command::Run(arguments) => return ended(remote::run::run(arguments)),
+        Command::Profile(arguments) => return ended(remote::profile::run(arguments)),
+        Command::Emulate(arguments) => return ended(remote::emulate::run(arguments)),
+        _ => {}
+    }
     interrupt::listen();
     let done = match cli.command {
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        Command::Run(_) | Command::Profile(_) | Command::Emulate(_) => unreachable!("done above"),
         Command::Latency(arguments) => latency::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
@@ -108,4 +129,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn ended(code: Result<ExitCode, failure::Failure>) -> ExitCode {
+    code.unwrap_or_else(|failure| failure.report())
 }

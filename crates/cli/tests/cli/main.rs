@@ -10,6 +10,7 @@ mod interrupt;
 mod latency;
 mod node;
 mod reference;
+mod remote;
 mod replay;
 mod report;
 mod same_bytes;

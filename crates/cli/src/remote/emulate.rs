@@ -1,0 +1,167 @@
+//! `ethermem emulate`.
+
+use std::process::ExitCode;
+
+use bytesize::ByteSize;
+use clap::Args;
+use ethermem_pager::{Emulated, Emulation, Estimate, emulate, measure_peak};
+use ethermem_sim::output::TextTable;
+use serde::Serialize;
+
+use super::network::{Networks, Tried};
+use super::{Common, Share, end, failed};
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "Examples:\n  \
+    ethermem emulate --local 25% --latency-us 5 --bandwidth-gbps 40 -- python3 analysis.py\n  \
+    ethermem emulate --grid --repeats 5 --report grid.json -- ./query\n  \
+    ethermem emulate --local 25% --latency-from edm.parquet --fabric edm -- ./query\n\
+    \n\
+    The program runs once with all its memory local, and then, for each network and share, so\n\
+    many times with delays and without. The slowdown is the one over the other.";
+
+/// The paper's shares (OSDI'16, Figure 4).
+const GRID_SHARES: [f64; 5] = [0.10, 0.25, 0.50, 0.75, 1.0];
+/// The loss that the paper lets a network cost (OSDI'16, Table 3).
+const LOSS_MAX: f64 = 1.05;
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Private memory of the program that stays local: sizes, or shares of its peak; several are
+    /// all tried
+    #[arg(long, value_name = "SIZE|PERCENT,...", value_delimiter = ',')]
+    local: Vec<Share>,
+    #[command(flatten)]
+    networks: Networks,
+    /// Try the latencies, rates and shares of the OSDI'16 study, where none are given
+    #[arg(long)]
+    grid: bool,
+    /// Runs with delays, and as many without
+    #[arg(long, value_name = "COUNT", default_value_t = 3,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Serialize)]
+struct Report {
+    program: String,
+    peak_bytes: u64,
+    local_seconds: f64,
+    emulations: Vec<Emulation>,
+    cheapest: Vec<Cheapest>,
+}
+
+/// The slowest network that costs a program less than 5 %.
+#[derive(Serialize)]
+struct Cheapest {
+    local_share: f64,
+    /// None when no network that was tried is fast enough.
+    network: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let common = &arguments.common;
+    common.check()?;
+    let tried = arguments.networks.list(arguments.grid)?;
+    let (peak_bytes, outcome) = measure_peak(&common.program).map_err(failed)?;
+    if !outcome.status.success() {
+        return end(outcome.status);
+    }
+    let local_seconds = outcome.elapsed.as_secs_f64();
+    let mut emulations = Vec::new();
+    for share in arguments.shares(peak_bytes)? {
+        for network in tried.iter().map(|tried| &tried.network) {
+            let alone = (peak_bytes, local_seconds);
+            let (prefetch, repeats) = (!common.no_prefetch, arguments.repeats);
+            let done = emulate(&common.program, network, share, alone, prefetch, repeats);
+            match done.map_err(failed)? {
+                Emulated::Done(emulation) => emulations.push(*emulation),
+                Emulated::Failed(status) => return end(status),
+            }
+        }
+    }
+    let cheapest = cheapest(&emulations, &tried);
+    let words: Vec<_> = common.program.iter().map(|word| word.to_string_lossy()).collect();
+    let program = words.join(" ");
+    let report = Report { program, peak_bytes, local_seconds, emulations, cheapest };
+    common.tell(&report, &table(&report))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Arguments {
+    fn shares(&self, peak_bytes: u64) -> Result<Vec<f64>, Failure> {
+        if self.local.is_empty() {
+            return Ok(if self.grid { GRID_SHARES.to_vec() } else { vec![0.25] });
+        }
+        let share = |share: &Share| match *share {
+            Share::Of(share) => share,
+            Share::Bytes(bytes) => (bytes as f64 / peak_bytes.max(1) as f64).min(1.0),
+        };
+        Ok(self.local.iter().map(share).collect())
+    }
+}
+
+/// For each share, the network of the lowest rate, and of those the one of the longest latency,
+/// that keeps the loss within [`LOSS_MAX`].
+fn cheapest(emulations: &[Emulation], tried: &[Tried]) -> Vec<Cheapest> {
+    emulations
+        .chunks(tried.len())
+        .map(|chunk| {
+            let order = |tried: &Tried| {
+                (tried.gbps.unwrap_or(f64::INFINITY), -tried.latency_us.unwrap_or(0.0))
+            };
+            let mut fit: Vec<_> = chunk
+                .iter()
+                .zip(tried)
+                .filter(|(emulation, _)| emulation.slowdown.mean <= LOSS_MAX)
+                .collect();
+            fit.sort_by(|(_, one), (_, other)| {
+                order(one).partial_cmp(&order(other)).expect("finite")
+            });
+            let network = fit.first().map(|(emulation, _)| emulation.network.clone());
+            Cheapest { local_share: chunk[0].local_share, network }
+        })
+        .collect()
+}
+
+fn table(report: &Report) -> TextTable<'static> {
+    let row = |emulation: &Emulation| {
+        vec![
+            emulation.network.clone(),
+            format!("{:.0} %", emulation.local_share * 100.0),
+            super::size(ByteSize(emulation.local_bytes).as_u64()),
+            seconds(&emulation.undelayed_seconds),
+            seconds(&emulation.delayed_seconds),
+            interval(&emulation.slowdown),
+            format!("{:.3}", emulation.swap_gbps),
+        ]
+    };
+    TextTable {
+        header: &[
+            "network",
+            "local",
+            "local memory",
+            "without delays, s",
+            "with them, s",
+            "slowdown (95 %)",
+            "swap, Gb/s",
+        ],
+        text_columns: &[0],
+        optional_columns: &[],
+        rows: report.emulations.iter().map(row).collect(),
+    }
+}
+
+fn seconds(estimate: &Estimate) -> String {
+    format!("{:.3}", estimate.mean)
+}
+
+fn interval(estimate: &Estimate) -> String {
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!("{:.3} ({low:.3} to {high:.3})", estimate.mean),
+        _ => format!("{:.3}", estimate.mean),
+    }
+}

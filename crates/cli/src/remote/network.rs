@@ -1,0 +1,106 @@
+//! The networks that `ethermem emulate` is asked for.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use ethermem_pager::{Delay, Network};
+use ethermem_trace::{AccessKind, CompletionTimes};
+
+use crate::failure::Failure;
+
+/// The paper's ranges (OSDI'16, Section 5).
+const GRID_LATENCIES_US: [f64; 4] = [1.0, 3.0, 5.0, 10.0];
+const GRID_GBPS: [f64; 3] = [10.0, 40.0, 100.0];
+
+#[derive(Args)]
+pub(crate) struct Networks {
+    /// From a fault to the first byte of its page, in microseconds; several are all tried
+    #[arg(long, value_name = "US,...", value_delimiter = ',', value_parser = latency)]
+    latency_us: Vec<f64>,
+    /// Data rate in Gb/s; several are all tried. Without it, bytes take no time
+    #[arg(long, value_name = "GBPS,...", value_delimiter = ',', value_parser = rate)]
+    bandwidth_gbps: Vec<f64>,
+    /// Draw completion times from this file, of `ethermem replay --out`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["latency_us", "bandwidth_gbps"])]
+    latency_from: Option<PathBuf>,
+    /// Whose times of that file, when it has those of several fabrics
+    #[arg(long, value_name = "NAME", requires = "latency_from")]
+    fabric: Option<String>,
+    /// Seed of what is drawn
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+}
+
+fn latency(text: &str) -> Result<f64, String> {
+    between(text, 0.0, 1e6)
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    between(text, 0.001, 1e6)
+}
+
+fn between(text: &str, low: f64, high: f64) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (low..=high).contains(&value) => Ok(value),
+        _ => Err(format!("allowed are {low} to {high}")),
+    }
+}
+
+/// A network, with what the cheapest is chosen by.
+pub(crate) struct Tried {
+    pub(crate) network: Network,
+    pub(crate) latency_us: Option<f64>,
+    pub(crate) gbps: Option<f64>,
+}
+
+impl Networks {
+    /// The networks to be tried, those of the paper for a `grid` that names none.
+    pub(crate) fn list(&self, grid: bool) -> Result<Vec<Tried>, Failure> {
+        if let Some(path) = &self.latency_from {
+            return Ok(vec![drawn(path, self.fabric.as_deref(), self.seed)?]);
+        }
+        let or = |given: &[f64], default: &[f64]| {
+            if given.is_empty() && grid { default.to_vec() } else { given.to_vec() }
+        };
+        let latencies = or(&self.latency_us, &GRID_LATENCIES_US);
+        if latencies.is_empty() {
+            let allowed = "--latency-us, --latency-from or --grid";
+            return Err(Failure::input(format!("no network is named; allowed are {allowed}")));
+        }
+        let rates: Vec<Option<f64>> =
+            or(&self.bandwidth_gbps, &GRID_GBPS).into_iter().map(Some).collect();
+        let rates = if rates.is_empty() { vec![None] } else { rates };
+        let pairs = latencies.iter().flat_map(|latency| rates.iter().map(|rate| (*latency, *rate)));
+        Ok(pairs.map(|(latency, rate)| fixed(latency, rate)).collect())
+    }
+}
+
+fn fixed(latency_us: f64, gbps: Option<f64>) -> Tried {
+    let latency = Duration::from_secs_f64(latency_us / 1e6);
+    let name = match gbps {
+        Some(gbps) => format!("{latency_us} us, {gbps} Gb/s"),
+        None => format!("{latency_us} us"),
+    };
+    let bits_per_second = gbps.map(|gbps| gbps * 1e9);
+    let delay = Delay::Fixed { latency, bits_per_second };
+    Tried { network: Network { name, delay }, latency_us: Some(latency_us), gbps }
+}
+
+fn drawn(path: &Path, fabric: Option<&str>, seed: u64) -> Result<Tried, Failure> {
+    let file = CompletionTimes::open(path, fabric).map_err(Failure::input)?;
+    let name = file.fabric().to_owned();
+    let mut times = Vec::new();
+    for completion in file {
+        let completion = completion.map_err(Failure::input)?;
+        if completion.kind == AccessKind::Read {
+            times.push(Duration::from_nanos(completion.completion.0.div_ceil(1000)));
+        }
+    }
+    if times.is_empty() {
+        let path = path.display();
+        return Err(Failure::input(format!("{path}: no reads of {name}: allowed is at least one")));
+    }
+    let delay = Delay::Drawn { times, seed };
+    Ok(Tried { network: Network { name, delay }, latency_us: None, gbps: None })
+}

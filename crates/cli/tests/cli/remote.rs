@@ -1,0 +1,151 @@
+//! Programs that know nothing of remote memory: `run`, `profile`, `emulate`.
+
+use std::path::Path;
+
+use ethermem_trace::{AccessKind, Trace};
+
+use crate::node::Running;
+use crate::support::{Called, call};
+
+/// Fills 24 MiB, sorts out what differs, and says a digest of it; ends with 5.
+const PROGRAM: &str = "
+import hashlib, random, sys
+random.seed(7)
+data = bytearray(random.randbytes(24 << 20))
+for at in random.choices(range(len(data)), k=20000):
+    data[at] ^= 0x5a
+print(hashlib.sha256(data).hexdigest())
+print('told', file=sys.stderr)
+sys.exit(int(sys.argv[1]))
+";
+
+/// `arguments`, and behind them the program that ends with `code`.
+fn with_program(folder: &Path, arguments: &[&str], code: &str) -> Called {
+    call(folder, &[arguments, &["--", "python3", "-c", PROGRAM, code]].concat())
+}
+
+/// Whether programs can be paged here; says why not.
+fn can_page(folder: &Path) -> bool {
+    let tried = call(folder, &["run", "--local", "100%", "--", "true"]);
+    if tried.err.contains("userfaultfd") {
+        println!("SKIPPED: {}", tried.err.trim());
+        return false;
+    }
+    true
+}
+
+fn report(folder: &Path) -> serde_json::Value {
+    let text = std::fs::read_to_string(folder.join("report.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn output_and_end_are_the_programs_wherever_its_memory_is() {
+    let folder = tempfile::tempdir().unwrap();
+    if !can_page(folder.path()) {
+        return;
+    }
+    let all = with_program(folder.path(), &["run", "--local", "100%"], "5");
+    assert_eq!((all.code, all.err.as_str(), all.out.len()), (5, "told\n", 65));
+    let listen = ["--listen", "127.0.0.1:0", "--insecure", "--memory", "64MiB", "--page", "64KiB"];
+    let node = Running::start_with(&listen);
+    let remote = format!("udp://{}", node.address());
+    for pool in [None, Some("local:"), Some(&remote)] {
+        let mut arguments = vec!["run", "--local", "6MiB", "--report", "report.json"];
+        arguments.extend(pool.iter().flat_map(|url| ["--pool", *url]));
+        let less = with_program(folder.path(), &arguments, "5");
+        assert_eq!((less.code, &less.err, &less.out), (5, &all.err, &all.out), "{pool:?}");
+        let pages = &report(folder.path())["pages"];
+        assert!(pages["read_pages"].as_u64() > Some(1000), "{pool:?}: {pages}");
+        assert!(pages["written_pages"].as_u64() > Some(1000), "{pool:?}: {pages}");
+    }
+}
+
+#[test]
+fn a_profile_is_a_trace_of_what_was_remote() {
+    let folder = tempfile::tempdir().unwrap();
+    if !can_page(folder.path()) {
+        return;
+    }
+    let arguments = ["profile", "--local", "6MiB", "--out", "t.parquet", "--report", "report.json"];
+    assert_eq!(with_program(folder.path(), &arguments, "0").code, 0);
+    let report = report(folder.path());
+    let trace = Trace::open(&folder.path().join("t.parquet")).unwrap();
+    let summary = trace.summary().clone();
+    assert!(summary.command.starts_with("python3 -c "), "{}", summary.command);
+    assert_eq!(report["peak_bytes"], summary.peak.0);
+    let (mut read, mut written) = (0, 0);
+    for access in trace {
+        let access = access.unwrap();
+        match access.kind {
+            AccessKind::Read => read += access.bytes.0 / 4096,
+            AccessKind::WriteBack => written += access.bytes.0 / 4096,
+        }
+    }
+    let count = |name: &str| report["counts"][name].as_u64().unwrap();
+    assert_eq!(read, count("read_pages") + count("prefetched_pages"));
+    assert_eq!(written, count("written_pages"));
+    let set = report["working_set"].as_array().unwrap();
+    assert!(set.iter().any(|interval| interval["pages"].as_u64() > Some(0)));
+}
+
+#[test]
+fn every_network_that_was_asked_for_is_emulated() {
+    let folder = tempfile::tempdir().unwrap();
+    if !can_page(folder.path()) {
+        return;
+    }
+    let arguments = [
+        "emulate",
+        "--local",
+        "50%,100%",
+        "--latency-us",
+        "1,20",
+        "--bandwidth-gbps",
+        "32.768",
+        "--repeats",
+        "2",
+        "--no-prefetch",
+        "--report",
+        "report.json",
+    ];
+    let called = with_program(folder.path(), &arguments, "0");
+    assert_eq!(called.code, 0, "{}", called.err);
+    let report = report(folder.path());
+    let done = report["emulations"].as_array().unwrap();
+    assert_eq!(done.len(), 4);
+    for (emulation, wanted) in done.iter().zip([2000.0, 21_000.0]) {
+        let accuracy = &emulation["accuracy"];
+        assert!(accuracy["accesses"].as_u64() > Some(100), "{accuracy}");
+        // A page takes 1 us at that rate, and more behind others.
+        assert!(accuracy["wanted_mean_ns"].as_f64() >= Some(wanted), "{accuracy}");
+    }
+    assert_eq!(done[3]["accuracy"]["accesses"], 0, "with all memory local nothing is delayed");
+    assert_eq!(report["cheapest"].as_array().unwrap().len(), 2);
+    let failed = with_program(folder.path(), &["emulate", "--latency-us", "5"], "9");
+    assert_eq!(failed.code, 9);
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, expected) in [
+        (&["run", "--local", "0%", "--", "true"][..], "a size such as 64MiB"),
+        (&["run", "--local", "4KiB", "--", "true"], "1MiB and more"),
+        (&["run", "--pool", "sim:edm", "--", "true"], "a program runs in real time"),
+        (&["run", "--", "no-such-program"], "no such program in PATH"),
+        (&["run", "--report", "none/r.json", "--", "true"], "there is no folder none"),
+        (&["emulate", "--", "true"], "no network is named"),
+        (&["emulate", "--latency-us=-1", "--", "true"], "allowed are 0 to"),
+        (&["emulate", "--latency-from", "none.parquet", "--", "true"], "none.parquet"),
+        (
+            &["profile", "--out", "none/t.parquet", "--local", "9MiB", "--", "true"],
+            "none/t.parquet",
+        ),
+    ] {
+        let refused = call(folder.path(), arguments);
+        assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.err);
+        assert!(refused.err.contains(expected), "{arguments:?}: {}", refused.err);
+        assert!(refused.out.is_empty());
+    }
+}
