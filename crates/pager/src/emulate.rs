@@ -157,7 +157,7 @@ impl Recorder for Watch {
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// As [`run()`].
 pub fn emulate(
     command: &[OsString],
     network: &Network,

@@ -135,7 +135,7 @@ impl Recorder for Recording {
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// As [`run()`].
 pub fn measure_peak(command: &[OsString]) -> Result<(u64, Outcome), Error> {
     let options = Options::new(Local::All);
     let outcome = run(command, &options, &mut Nothing)?;

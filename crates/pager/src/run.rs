@@ -80,7 +80,7 @@ fn system(what: &'static str) -> impl Fn(Errno) -> Error {
 static BEFORE: OnceLock<SigSet> = OnceLock::new();
 
 /// Blocks the signals that are passed on to programs, so that no thread that is started from now on
-/// takes them. Call it before a pool that starts threads is opened; [`run`] does it in any case.
+/// takes them. Call it before a pool that starts threads is opened; [`run()`] does it in any case.
 ///
 /// # Errors
 ///

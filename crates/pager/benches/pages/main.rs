@@ -1,0 +1,123 @@
+//! What a remote page costs under the pager, beside the bare sequence of the same system calls.
+//!
+//! `cargo bench -p ethermem-pager --bench pages`: the floors are measured first, then this program
+//! runs itself under the pager, with its memory here and at a memory node on another thread.
+//! Numbers are medians; quote their ratios.
+
+mod floor;
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use ethermem::Pool;
+use ethermem_node::NodeOptions;
+use ethermem_pager::{Counts, Local, Nothing, Options, hold_signals, run};
+use ethermem_units::Bytes;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use floor::{Floor, PAGE_BYTES, median, quantile};
+
+/// Set where this program is the one under the pager: where it writes what it measured.
+const RESULTS: &str = "ETHERMEM_PAGES_RESULTS";
+/// What the program holds, and how much of it is local.
+const PAGES: usize = 8192;
+const LOCAL_BYTES: u64 = 8 << 20;
+const TOUCHES: usize = 20_000;
+/// Less than this is no fault.
+const HIT_US: f64 = 1.0;
+const ROUNDS: usize = 5;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> Result<()> {
+    if let Some(path) = std::env::var_os(RESULTS) {
+        return touch(Path::new(&path));
+    }
+    let floor = floor::measure(TOUCHES)?;
+    println!("floor, fault, UDP, map: p50 {:.2} us, p99 {:.2} us", floor.p50_us, floor.p99_us);
+    println!("floor, 16 pages to a UFFDIO_COPY: {:.0} pages/s", floor.copies);
+    hold_signals()?;
+    show("all local", &measure(&Options::new(Local::All))?, &floor);
+    show("store in the pager", &measure(&Options::new(Local::Bytes(LOCAL_BYTES)))?, &floor);
+    let options =
+        NodeOptions { listen: "127.0.0.1:0".parse()?, ..NodeOptions::in_clear(Bytes(64 << 20)) };
+    let mut server = ethermem_node::start(&options)?.server;
+    let pool = Pool::open(&format!("udp://{}", server.address()?));
+    // The node answers while the pool opens.
+    std::thread::spawn(move || server.run(Duration::from_millis(1), &AtomicBool::new(false)));
+    let remote = Options { pool: Some(pool?), ..Options::new(Local::Bytes(LOCAL_BYTES)) };
+    show("store at a memory node over UDP", &measure(&remote)?, &floor);
+    Ok(())
+}
+
+/// What the program measured, and what its pager counted.
+struct Measured {
+    p50_us: f64,
+    p99_us: f64,
+    scan: f64,
+    counts: Counts,
+}
+
+fn show(name: &str, measured: &Measured, floor: &Floor) {
+    let Measured { p50_us, p99_us, scan, counts } = measured;
+    println!(
+        "{name}: random p50 {p50_us:.2} us ({:.2} of the floor), p99 {p99_us:.2} us; scan \
+         {scan:.0} pages/s ({:.2} of the floor); {} faults, {} pages taken out",
+        p50_us / floor.p50_us,
+        scan / floor.copies,
+        counts.faults,
+        counts.taken_pages
+    );
+}
+
+/// Runs this program under the pager.
+fn measure(options: &Options) -> Result<Measured> {
+    let file = tempfile::NamedTempFile::new()?;
+    let this = std::env::current_exe()?.into_os_string();
+    let variable = OsString::from(format!("{RESULTS}={}", file.path().display()));
+    let outcome = run(&["env".into(), variable, this], options, &mut Nothing)?;
+    let text = std::fs::read_to_string(file.path())?;
+    let values: Vec<f64> =
+        text.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
+    let [p50_us, p99_us, scan] = values[..] else { return Err("three numbers".into()) };
+    Ok(Measured { p50_us, p99_us, scan, counts: outcome.counts })
+}
+
+/// The program: fills its pages, touches them at random, reads them in order.
+fn touch(results: &Path) -> Result<()> {
+    let mut memory = vec![0u64; PAGES * PAGE_BYTES / 8];
+    for (at, word) in memory.iter_mut().enumerate() {
+        *word = at as u64 ^ 0x9e37_79b9;
+    }
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut times = Vec::with_capacity(TOUCHES);
+    for _ in 0..TOUCHES {
+        let at = (random.next_u64() % PAGES as u64) as usize * PAGE_BYTES / 8;
+        let began = Instant::now();
+        let word = std::hint::black_box(memory[at]);
+        times.push(began.elapsed().as_secs_f64() * 1e6);
+        assert_eq!(word, at as u64 ^ 0x9e37_79b9, "a page came back wrong");
+    }
+    let mut missed: Vec<f64> = times.iter().copied().filter(|time| *time > HIT_US).collect();
+    if missed.len() < TOUCHES / 10 {
+        missed = times;
+    }
+    let mut scans = Vec::new();
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        let sum: u64 = memory.iter().step_by(PAGE_BYTES / 8).fold(0, |sum, word| sum ^ word);
+        std::hint::black_box(sum);
+        scans.push(PAGES as f64 / began.elapsed().as_secs_f64());
+    }
+    let text = format!(
+        "{} {} {}",
+        quantile(&mut missed, 0.5),
+        quantile(&mut missed, 0.99),
+        median(&mut scans)
+    );
+    Ok(std::fs::write(results, text)?)
+}
