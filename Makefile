@@ -102,6 +102,7 @@ bench: ## Measure every target, then the parts by themselves
 	$(CARGO) bench --locked -p ethermem-cli --bench sweep
 	$(CARGO) bench --locked -p ethermem-clio --bench flat
 	$(CARGO) bench --locked -p ethermem-bench --bench overhead
+	$(CARGO) bench --locked -p ethermem-pager --bench pages
 
 .PHONY: bench-floors
 bench-floors: ## Measure what this machine's network costs, and peers of the memory node

@@ -158,7 +158,7 @@ pub fn read_values<T: DataType>(
     Ok(values)
 }
 
-/// [`read_values`] of a column that is one of [`INTEGERS`].
+/// [`read_values`] of a column that is one of [`crate::INTEGERS`].
 ///
 /// # Errors
 /// As [`read_values`].

@@ -2,7 +2,7 @@
 //!
 //! [`Replay::draw`] splits traced machines into blades and embeds many such clusters in one
 //! network, as the study of requirements for disaggregation does (OSDI 2016, section 4);
-//! [`network`] is that study's network; [`Outcome`] is what a fabric made of it. [`ddc`] is the
+//! [`network()`] is that study's network; [`Outcome`] is what a fabric made of it. [`ddc`] is the
 //! same study's latency budget. What this crate does not do: simulate, which is `sim`'s, or record.
 
 mod arrivals;
