@@ -20,6 +20,10 @@ const SCAN_RANGES: usize = 512;
 /// of whose pages must stay costs little.
 const SCAN_SHARE: u32 = 10;
 const SCAN_PAUSE: Duration = Duration::from_millis(1);
+/// The pages that came last stay, whatever the limit: an instruction may need several at once, and
+/// a program of which each page is taken before it was used gets nowhere.
+const KEEP_PAGES: usize = 64;
+const KEEP_PAGES_OF_THREAD: usize = 8;
 
 /// An address space, and all that is known of it.
 pub(crate) struct Process {
@@ -89,34 +93,33 @@ impl Process {
     /// The next pages to take out, oldest first; a walk through the page table finds more when
     /// the queue has run out.
     pub(crate) fn oldest(&mut self, most: usize) -> io::Result<Vec<u64>> {
-        let mut pages = Vec::with_capacity(most);
         self.descriptors.look(self.agent_thread, self.queue.len(), most);
-        let mut stay = Vec::new();
-        loop {
-            while pages.len() < most
-                && let Some(page) = self.queue.pop_front()
-            {
-                let entry = self.table.get(page);
-                if entry.queued && self.descriptors.holds(page) {
-                    stay.push(page);
-                } else if entry.queued {
-                    self.table.entry(page).queued = false;
-                    if matches!(entry.state, State::Unknown | State::Resident) {
-                        pages.push(page);
-                    }
+        let keep = KEEP_PAGES + KEEP_PAGES_OF_THREAD * self.descriptors.threads();
+        if self.queue.len() <= keep && Instant::now() >= self.scan_after {
+            self.discover()?;
+        }
+        let most = most.min(self.queue.len().saturating_sub(keep));
+        let (mut pages, mut stay) = (Vec::with_capacity(most), Vec::new());
+        while pages.len() < most
+            && let Some(page) = self.queue.pop_front()
+        {
+            let entry = self.table.get(page);
+            if entry.queued && self.descriptors.holds(page) {
+                stay.push(page);
+            } else if entry.queued {
+                self.table.entry(page).queued = false;
+                if matches!(entry.state, State::Unknown | State::Resident) {
+                    pages.push(page);
                 }
             }
-            self.queue.extend(stay.drain(..));
-            if !pages.is_empty() || Instant::now() < self.scan_after || !self.discover()? {
-                return Ok(pages);
-            }
         }
+        self.queue.extend(stay);
+        Ok(pages)
     }
 
-    /// Registers what was mapped since, and queues the pages that are in memory; whether there
-    /// are any.
-    fn discover(&mut self) -> io::Result<bool> {
-        let (Some(files), Some(agent)) = (&self.files, &self.agent) else { return Ok(false) };
+    /// Registers what was mapped since, and queues the pages that are in memory.
+    fn discover(&mut self) -> io::Result<()> {
+        let (Some(files), Some(agent)) = (&self.files, &self.agent) else { return Ok(()) };
         let began = Instant::now();
         for range in files.servable()? {
             for range in without(range, &agent.hello) {
@@ -143,7 +146,7 @@ impl Process {
             }
         }
         self.scan_after = Instant::now() + SCAN_PAUSE.max(began.elapsed() * SCAN_SHARE);
-        Ok(!self.queue.is_empty())
+        Ok(())
     }
 }
 

@@ -32,6 +32,11 @@ impl Descriptors {
         self.pages.contains(&page)
     }
 
+    /// How many threads there are.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
     /// Looks for threads that are new: now and then, and before a page of a thread that began
     /// since could have gone through a queue of `queued` pages.
     pub(crate) fn look(&mut self, process: u32, queued: usize, wanted: usize) {
