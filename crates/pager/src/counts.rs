@@ -15,6 +15,8 @@ pub struct Counts {
     pub prefetched_pages: u64,
     /// Pages that were taken out of programs.
     pub taken_pages: u64,
+    /// Time of the pager that taking them out took, the agents' included, in nanoseconds.
+    pub taking_ns: u64,
     /// Pages that were written to remote memory.
     pub written_pages: u64,
     /// Pages that left local memory unwritten: remote memory had them.

@@ -151,6 +151,43 @@ impl Recorder for Watch {
     }
 }
 
+/// One run with a network's delays.
+#[derive(Clone, Debug, Serialize)]
+pub struct DelayedRun {
+    /// The network, in words.
+    pub network: String,
+    /// From start to end.
+    pub seconds: f64,
+    /// What was counted.
+    pub counts: Counts,
+    /// How exactly delays were kept.
+    pub accuracy: Accuracy,
+}
+
+/// Runs `command` once with the delays of `network`, for programs whose speed is known to those
+/// who use them: a server's clients.
+///
+/// # Errors
+///
+/// As [`run()`].
+pub fn emulate_once(
+    command: &[OsString],
+    network: &Network,
+    local: Local,
+    prefetch: bool,
+) -> Result<(ExitStatus, DelayedRun), Error> {
+    let options = Options { prefetch, delay: network.delay.clone(), ..Options::new(local) };
+    let mut watch = Watch::new();
+    let outcome = run(command, &options, &mut watch)?;
+    let run = DelayedRun {
+        network: network.name.clone(),
+        seconds: outcome.elapsed.as_secs_f64(),
+        counts: outcome.counts,
+        accuracy: watch.accuracy(),
+    };
+    Ok((outcome.status, run))
+}
+
 /// Runs `command` by turns without and with the delays of `network`, `repeats` times, with
 /// `local_bytes` of its memory local. `peak_bytes` and `local_seconds` are those of a run with
 /// all memory local.

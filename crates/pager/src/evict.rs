@@ -19,6 +19,8 @@ use crate::table::{NO_SLOT, State};
 /// Pages that are taken out beyond what must be, as a share of the limit, so that faults find
 /// room made before them.
 const SLACK_SHARE: u64 = 64;
+/// So much above the limit, as a share of it, pages are taken out even while one is due.
+const PRESSING_SHARE: u64 = 16;
 /// The standby list, as a share of the limit.
 const STANDBY_SHARE: u64 = 8;
 /// The least that a limit comes to: programs need some pages to do anything.
@@ -27,7 +29,12 @@ const SMALLEST_PAGES: u64 = 256;
 impl Pager<'_> {
     /// Pages in local memory, those on standby included.
     pub(crate) fn local_pages(&self) -> u64 {
-        self.processes.values().map(|process| process.occupied).sum::<u64>() + self.standby.pages()
+        self.occupied() + self.standby.pages()
+    }
+
+    /// Pages in the memory of programs.
+    fn occupied(&self) -> u64 {
+        self.processes.values().map(|process| process.occupied).sum()
     }
 
     /// Reads again how much memory the processes occupy.
@@ -63,13 +70,22 @@ impl Pager<'_> {
         // The standby list is local memory that is set aside, once something had to leave.
         self.standby.widen(limit / STANDBY_SHARE);
         let most = limit.saturating_sub(self.standby.capacity());
-        if self.processes.values().map(|process| process.occupied).sum::<u64>() <= most {
+        // A page that is due is not kept waiting, unless faults come without a pause.
+        let pause = if self.next_due().is_some() { limit / PRESSING_SHARE } else { 0 };
+        if self.occupied() <= most + pause {
             return Ok(None);
         }
         let target = most.saturating_sub((limit / SLACK_SHARE).max(BATCH_PAGES as u64 / 2));
+        let began = Instant::now();
+        let late = self.take_until(target);
+        self.counts.taking_ns += u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        late
+    }
+
+    fn take_until(&mut self, target: u64) -> Result<Option<usize>, String> {
         loop {
             self.measure();
-            let total: u64 = self.processes.values().map(|process| process.occupied).sum();
+            let total = self.occupied();
             if total <= target {
                 return Ok(None);
             }

@@ -7,6 +7,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod agent;
+mod changes;
 mod counts;
 mod delay;
 mod emulate;
@@ -32,7 +33,9 @@ mod threads;
 
 pub use counts::Counts;
 pub use delay::Delay;
-pub use emulate::{Accuracy, Emulated, Emulation, Estimate, Network, emulate};
+pub use emulate::{
+    Accuracy, DelayedRun, Emulated, Emulation, Estimate, Network, emulate, emulate_once,
+};
 pub use error::Error;
 pub use launch::end_as;
 pub use pager::Local;

@@ -10,19 +10,20 @@ use ethermem_trace::{Access, AccessKind};
 use ethermem_units::{Bytes, Ns};
 use nix::errno::Errno;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::agent::Agent;
 use crate::counts::Counts;
 use crate::delay::Link;
-use crate::fault::{self, Event, Faults};
+use crate::fault::{Event, Faults};
 use crate::memory_map;
 use crate::process::Process;
 use crate::protocol::{FORKED, PAGE_BYTES, STARTED};
 use crate::record::Recorder;
-use crate::standby::{Owner, Standby};
+use crate::standby::Standby;
 use crate::store::Store;
 use crate::stream::MOST_PAGES;
-use crate::table::{NO_SLOT, Page, State};
+use crate::table::{Page, State};
 
 /// After so many faults the pager looks on which processor its program runs.
 const FOLLOW_EVERY: u64 = 256;
@@ -135,7 +136,7 @@ impl<'r> Pager<'r> {
         }
     }
 
-    fn add(&mut self, process: Process) -> usize {
+    pub(crate) fn add(&mut self, process: Process) -> usize {
         let id = self.next_process;
         self.next_process += 1;
         self.processes.insert(id, process);
@@ -226,13 +227,13 @@ impl<'r> Pager<'r> {
         }
         let wanted = process.streams.window(page);
         let end = process.served.end_of(page).unwrap_or(page);
-        let absent = |state| matches!(state, State::Stored | State::Standby);
-        let first = absent(process.table.get(page).state);
+        let kept = process.table.get(page).is_kept();
         let pages = (1..wanted)
             .map(|place| page + (place * PAGE_BYTES) as u64)
             .take_while(|next| {
-                let state = process.table.get(*next).state;
-                *next < end && if first { absent(state) } else { state == State::Unknown }
+                let entry = process.table.get(*next);
+                let is_alike = if kept { entry.is_kept() } else { entry.state == State::Unknown };
+                *next < end && is_alike
             })
             .count()
             + 1;
@@ -256,27 +257,18 @@ impl<'r> Pager<'r> {
 
     /// Puts the content of pages where the program expects it, and lets it go on.
     fn put(&mut self, id: usize, page: u64, pages: usize, write: bool) -> Result<(), String> {
-        let Some(process) = self.processes.get_mut(&id) else { return Ok(()) };
         let mut content = std::mem::take(&mut self.content);
-        let mut empty = true;
-        for place in 0..pages {
-            let entry = process.table.get(page + (place * PAGE_BYTES) as u64);
-            let to = &mut content[place * PAGE_BYTES..][..PAGE_BYTES];
-            match entry.state {
-                State::Stored => self.setup.store.load(&[entry.slot], to)?,
-                State::Standby => to.copy_from_slice(self.standby.page(entry.standby)),
-                State::Unknown | State::Removed | State::Resident => to.fill(0),
-            }
-            empty &= !matches!(entry.state, State::Stored | State::Standby);
-        }
+        let gathered = self.gather(id, page, &mut content[..pages * PAGE_BYTES]);
+        self.content = content;
+        let empty = gathered?;
+        let Some(process) = self.processes.get_mut(&id) else { return Ok(()) };
         let (put, result) = if empty && pages == 1 && !write {
             let result = process.faults.zero(page);
             (usize::from(result.is_ok()), result)
         } else {
-            let (bytes, result) = process.faults.copy(page, &content[..pages * PAGE_BYTES]);
+            let (bytes, result) = process.faults.copy(page, &self.content[..pages * PAGE_BYTES]);
             (bytes / PAGE_BYTES, result)
         };
-        self.content = content;
         for place in 0..put {
             self.arrived(id, page + (place * PAGE_BYTES) as u64);
         }
@@ -288,6 +280,36 @@ impl<'r> Pager<'r> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Fills `to` with the pages from `page` on; whether all of them are zeroes. A run of pages in
+    /// the store is asked for at once, as the store may be far away.
+    fn gather(&mut self, id: usize, page: u64, to: &mut [u8]) -> Result<bool, String> {
+        let Some(process) = self.processes.get(&id) else { return Ok(true) };
+        let entries: SmallVec<[Page; MOST_PAGES]> = (page..)
+            .step_by(PAGE_BYTES)
+            .take(to.len() / PAGE_BYTES)
+            .map(|page| process.table.get(page))
+            .collect();
+        let mut rest = to;
+        for run in entries.chunk_by(|one, next| one.state == next.state) {
+            let (content, others) = rest.split_at_mut(run.len() * PAGE_BYTES);
+            rest = others;
+            match run[0].state {
+                State::Stored => {
+                    let slots: SmallVec<[u32; MOST_PAGES]> =
+                        run.iter().map(|entry| entry.slot).collect();
+                    self.setup.store.load(&slots, content)?;
+                }
+                State::Standby => {
+                    for (entry, content) in run.iter().zip(content.chunks_exact_mut(PAGE_BYTES)) {
+                        content.copy_from_slice(self.standby.page(entry.standby));
+                    }
+                }
+                State::Unknown | State::Removed | State::Resident => content.fill(0),
+            }
+        }
+        Ok(entries.iter().all(|entry| !entry.is_kept()))
     }
 
     /// A page is in the program's memory again.
@@ -352,107 +374,9 @@ impl<'r> Pager<'r> {
         Ok(())
     }
 
-    fn fork(&mut self, id: usize, file: i32) -> Result<Option<usize>, String> {
-        let faults = fault::adopt(file).map_err(|error| format!("a fork: {error}"))?;
-        let Some(parent) = self.processes.get(&id) else { return Ok(None) };
-        let standby: Vec<u64> = parent
-            .table
-            .pages()
-            .filter(|(_, page)| page.state == State::Standby)
-            .map(|(page, _)| page)
-            .collect();
-        for page in standby {
-            self.demote(Owner { process: id, page })?;
-        }
-        let Some(parent) = self.processes.get(&id) else { return Ok(None) };
-        let mut child = Process::new(faults);
-        child.served = parent.served.clone();
-        for (page, entry) in parent.table.pages() {
-            if entry.state != State::Unknown || entry.slot != NO_SLOT {
-                if entry.slot != NO_SLOT {
-                    self.setup.store.share(entry.slot);
-                }
-                *child.table.entry(page) = Page { queued: false, ..entry };
-            }
-        }
-        Ok(Some(self.add(child)))
-    }
-
-    fn remap(&mut self, id: usize, from: u64, to: u64, bytes: u64) {
-        self.forget(id, to, to + bytes);
-        let Some(process) = self.processes.get_mut(&id) else { return };
-        let mut moved = Vec::new();
-        process.table.take(from, from + bytes, |page, entry| moved.push((page, entry)));
-        for (page, entry) in moved {
-            let page = page - from + to;
-            if entry.queued {
-                process.queue.push_back(page);
-            }
-            if entry.state == State::Standby {
-                self.standby.rename(Owner { process: id, page }, entry.standby);
-            }
-            *process.table.entry(page) = entry;
-        }
-        process.served.remove(from..from + bytes);
-        process.served.insert(to..to + bytes);
-    }
-
-    /// The program gave back `start..end`.
-    fn remove(&mut self, id: usize, start: u64, end: u64) {
-        self.forget(id, start, end);
-        let Some(process) = self.processes.get_mut(&id) else { return };
-        for page in (start..end).step_by(PAGE_BYTES) {
-            process.table.entry(page).state = State::Removed;
-        }
-    }
-
-    fn unmap(&mut self, id: usize, start: u64, end: u64) {
-        self.forget(id, start, end);
-        if let Some(process) = self.processes.get_mut(&id) {
-            process.served.remove(start..end);
-        }
-    }
-
-    /// The content of `start..end` is no longer needed.
-    fn forget(&mut self, id: usize, start: u64, end: u64) {
-        let Some(process) = self.processes.get_mut(&id) else { return };
-        let (standby, store) = (&mut self.standby, &mut self.setup.store);
-        process.table.take(start, end, |_, entry| {
-            if entry.state == State::Standby {
-                standby.release(entry.standby);
-            }
-            if entry.slot != NO_SLOT {
-                store.release(entry.slot);
-            }
-        });
-    }
-
-    /// An address space has ended, or its agent has.
-    pub(crate) fn ended(&mut self, id: usize) {
-        let Some(process) = self.processes.get_mut(&id) else { return };
-        let unserved = process.agent.as_ref().map_or(1 << 20, |agent| agent.hello.own_start);
-        if process.faults.is_alive(unserved) {
-            // Its faults are served on; nothing can be taken out any more.
-            process.agent = None;
-            process.ordered = None;
-            return;
-        }
-        self.forget(id, 0, !(PAGE_BYTES as u64 - 1));
-        self.processes.remove(&id);
+    /// Nobody waits any more for pages of an address space.
+    pub(crate) fn await_no_more(&mut self, id: usize) {
         self.awaited.retain(|Reverse(awaited)| awaited.process != id);
-    }
-
-    /// Looks for address spaces that ended unheard.
-    pub(crate) fn sweep(&mut self) {
-        let silent: Vec<usize> = self
-            .processes
-            .iter()
-            .filter(|(_, process)| process.agent.is_none())
-            .map(|(id, _)| *id)
-            .collect();
-        for id in silent {
-            self.ended(id);
-        }
     }
 
     /// Runs where the thread runs that waits: the kernel then switches from one to the other

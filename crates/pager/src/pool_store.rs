@@ -71,19 +71,26 @@ impl Backing for InPool {
 
     fn load(&mut self, slots: &[u32], to: &mut [u8]) -> Result<(), String> {
         self.asked = Instant::now();
-        if let [slot] = slots {
-            let (region, offset) = self.place(*slot);
-            return region.read_into(offset, to).map_err(|error| self.said(&error));
-        }
-        let reads: Vec<Pending<Vec<u8>>> = slots
-            .iter()
-            .map(|slot| {
-                let (region, offset) = self.place(*slot);
-                region.read(offset, PAGE_BYTES as u64)
+        // Pages that left together lie together: one read for each run of them.
+        let is_next = |one: &u32, next: &u32| {
+            *next == one + 1 && !(*next as usize).is_multiple_of(CHUNK_PAGES)
+        };
+        let mut runs = slots.chunk_by(is_next).map(|run| (run[0], run.len() * PAGE_BYTES));
+        let Some((first, bytes)) = runs.next() else { return Ok(()) };
+        let (start, mut rest) = to.split_at_mut(bytes);
+        let others: Vec<Pending<Vec<u8>>> = runs
+            .map(|(slot, bytes)| {
+                let (region, offset) = self.place(slot);
+                region.read(offset, bytes as u64)
             })
             .collect();
-        for (read, page) in reads.into_iter().zip(to.chunks_exact_mut(PAGE_BYTES)) {
-            page.copy_from_slice(&read.wait().map_err(|error| self.said(&error))?);
+        let (region, offset) = self.place(first);
+        region.read_into(offset, start).map_err(|error| self.said(&error))?;
+        for read in others {
+            let content = read.wait().map_err(|error| self.said(&error))?;
+            let (run, after) = rest.split_at_mut(content.len());
+            run.copy_from_slice(&content);
+            rest = after;
         }
         Ok(())
     }

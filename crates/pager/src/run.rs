@@ -183,6 +183,11 @@ impl Running<'_> {
         let mut ready = [EpollEvent::empty(); 32];
         let mut ended = false;
         while !ended {
+            self.await_next()?;
+            // Before the next page is asked for, not while one is due.
+            if let Some(late) = self.pager.make_room().map_err(Error::Lost)? {
+                self.pause(late)?;
+            }
             let timeout = self.timeout();
             let count = match self.epoll.wait(&mut ready, timeout) {
                 Ok(count) => count,
@@ -197,7 +202,6 @@ impl Running<'_> {
                     token => self.hear(((token - FIRST) / 2) as usize)?,
                 }
             }
-            self.pager.deliver().map_err(Error::Lost)?;
             self.pager.retry().map_err(Error::Lost)?;
             let now = Instant::now();
             if now >= self.next_tick {
@@ -206,25 +210,26 @@ impl Running<'_> {
                 ended |= self.reap();
                 self.pager.setup.store.tick().map_err(Error::Lost)?;
             }
-            if let Some(late) = self.pager.make_room().map_err(Error::Lost)? {
-                self.pause(late)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the pages that are due, and those that are so soon that nothing else fits in between.
+    fn await_next(&mut self) -> Result<(), Error> {
+        while let Some(due) = self.pager.next_due()
+            && due.saturating_duration_since(Instant::now()) <= SPIN
+        {
+            while Instant::now() < due {
+                std::hint::spin_loop();
             }
+            self.pager.deliver().map_err(Error::Lost)?;
         }
         Ok(())
     }
 
     /// How long to wait for the next event.
-    fn timeout(&mut self) -> EpollTimeout {
-        if self.pager.has_retries() {
-            return EpollTimeout::ZERO;
-        }
-        if let Some(due) = self.pager.next_due() {
-            let now = Instant::now();
-            if due > now && due - now <= SPIN {
-                while Instant::now() < due {
-                    std::hint::spin_loop();
-                }
-            }
+    fn timeout(&self) -> EpollTimeout {
+        if self.pager.has_retries() || self.pager.next_due().is_some() {
             return EpollTimeout::ZERO;
         }
         let left = self.next_tick.saturating_duration_since(Instant::now());

@@ -46,6 +46,13 @@ pub(crate) struct Page {
     pub(crate) hash: u128,
 }
 
+impl Page {
+    /// Whether the pager has its content.
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(self.state, State::Stored | State::Standby)
+    }
+}
+
 impl Default for Page {
     fn default() -> Page {
         Page {

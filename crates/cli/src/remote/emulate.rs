@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use bytesize::ByteSize;
 use clap::Args;
-use ethermem_pager::{Emulated, Emulation, Estimate, emulate, measure_peak};
+use ethermem_pager::{Emulated, Emulation, Estimate, emulate, emulate_once, measure_peak};
 use ethermem_sim::output::TextTable;
 use serde::Serialize;
 
@@ -15,7 +15,8 @@ use crate::failure::Failure;
 const EXAMPLES: &str = "Examples:\n  \
     ethermem emulate --local 25% --latency-us 5 --bandwidth-gbps 40 -- python3 analysis.py\n  \
     ethermem emulate --grid --repeats 5 --report grid.json -- ./query\n  \
-    ethermem emulate --local 25% --latency-from edm.parquet --fabric edm -- ./query\n\
+    ethermem emulate --local 25% --latency-from edm.parquet --fabric edm -- ./query\n  \
+    ethermem emulate --once --local 64MiB --latency-us 5 -- redis-server\n\
     \n\
     The program runs once with all its memory local, and then, for each network and share, so\n\
     many times with delays and without. The slowdown is the one over the other.";
@@ -41,6 +42,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: u32,
+    /// Run once, with the delays, and tell no slowdown: for a server, whose clients know it. A
+    /// share is then of what the program holds at the time
+    #[arg(long, conflicts_with_all = ["grid", "repeats"])]
+    once: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -66,6 +71,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let common = &arguments.common;
     common.check()?;
     let tried = arguments.networks.list(arguments.grid)?;
+    if arguments.once {
+        return once(arguments, &tried);
+    }
     let (peak_bytes, outcome) = measure_peak(&common.program).map_err(failed)?;
     if !outcome.status.success() {
         return end(outcome.status);
@@ -89,6 +97,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let report = Report { program, peak_bytes, local_seconds, emulations, cheapest };
     common.tell(&report, &table(&report))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the program once, on the one network and with the one share that are asked for.
+fn once(arguments: &Arguments, tried: &[Tried]) -> Result<ExitCode, Failure> {
+    let common = &arguments.common;
+    let (local, network) = match (&arguments.local[..], tried) {
+        ([], [one]) => (Share::Of(0.25), &one.network),
+        ([local], [one]) => (*local, &one.network),
+        _ => return Err(Failure::input("--once: allowed are one network and one --local")),
+    };
+    let prefetch = !common.no_prefetch;
+    let (status, run) =
+        emulate_once(&common.program, network, local.at_the_time(), prefetch).map_err(failed)?;
+    let rows = vec![
+        vec!["duration, s".to_owned(), format!("{:.3}", run.seconds)],
+        vec!["pages read for a waiting thread".to_owned(), run.counts.read_pages.to_string()],
+        vec!["mean error of delays, %".to_owned(), format!("{:.2}", run.accuracy.error_mean_percent)],
+    ];
+    let header = ["emulated", run.network.as_str()];
+    let table = TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows };
+    common.tell(&run, &table)?;
+    end(status)
 }
 
 impl Arguments {

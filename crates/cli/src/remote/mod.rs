@@ -15,7 +15,7 @@ use std::process::ExitStatus;
 
 use bytesize::ByteSize;
 use clap::Args;
-use ethermem_pager::Error;
+use ethermem_pager::{Error, Local};
 use ethermem_sim::output::{TableStyle, TextTable, to_json};
 use serde::Serialize;
 
@@ -27,6 +27,17 @@ pub(crate) enum Share {
     Bytes(u64),
     /// 0 to 1.
     Of(f64),
+}
+
+impl Share {
+    /// What may be local where a share is of what the program holds at the time.
+    fn at_the_time(self) -> Local {
+        match self {
+            Share::Bytes(bytes) => Local::Bytes(bytes),
+            Share::Of(1.0) => Local::All,
+            Share::Of(share) => Local::Share(share),
+        }
+    }
 }
 
 const ALLOWED: &str = "a size such as 64MiB, or a share of 1% to 100%";

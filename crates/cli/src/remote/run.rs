@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use ethermem::Pool;
-use ethermem_pager::{Counts, Local, Nothing, Options, run as run_program};
+use ethermem_pager::{Counts, Nothing, Options, run as run_program};
 use ethermem_sim::output::TextTable;
 use serde::Serialize;
 
@@ -47,11 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let allowed = "a program runs in real time; `ethermem emulate` gives it a network's delays";
         return Err(Failure::input(format!("--pool: a simulated pool: {allowed}")));
     }
-    let local = match arguments.local {
-        Share::Bytes(bytes) => Local::Bytes(bytes),
-        Share::Of(1.0) => Local::All,
-        Share::Of(share) => Local::Share(share),
-    };
+    let local = arguments.local.at_the_time();
     let options = Options { prefetch: !common.no_prefetch, pool, ..Options::new(local) };
     let outcome = run_program(&common.program, &options, &mut Nothing).map_err(failed)?;
     let counts = outcome.counts;

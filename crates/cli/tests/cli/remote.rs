@@ -127,6 +127,23 @@ fn every_network_that_was_asked_for_is_emulated() {
 }
 
 #[test]
+fn a_program_that_is_measured_from_outside_runs_once() {
+    let folder = tempfile::tempdir().unwrap();
+    if !can_page(folder.path()) {
+        return;
+    }
+    let arguments = ["emulate", "--once", "--local", "8MiB", "--latency-us", "20"];
+    let arguments = [&arguments[..], &["--report", "report.json"]].concat();
+    let called = with_program(folder.path(), &arguments, "5");
+    assert_eq!(called.code, 5, "{}", called.err);
+    assert_eq!(called.out.lines().count(), 1, "it ran once: {}", called.out);
+    assert_eq!(called.err, "told\n");
+    let report = report(folder.path());
+    assert_eq!(report["accuracy"]["wanted_mean_ns"], 20_000.0);
+    assert!(report["counts"]["read_pages"].as_u64() > Some(100), "{report}");
+}
+
+#[test]
 fn what_cannot_be_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
@@ -137,6 +154,7 @@ fn what_cannot_be_is_refused_in_one_line() {
         (&["run", "--report", "none/r.json", "--", "true"], "there is no folder none"),
         (&["emulate", "--", "true"], "no network is named"),
         (&["emulate", "--latency-us=-1", "--", "true"], "allowed are 0 to"),
+        (&["emulate", "--once", "--latency-us", "1,2", "--", "true"], "allowed are one network"),
         (&["emulate", "--latency-from", "none.parquet", "--", "true"], "none.parquet"),
         (
             &["profile", "--out", "none/t.parquet", "--local", "9MiB", "--", "true"],

@@ -6,6 +6,7 @@
 
 mod arena;
 mod calls;
+mod uring;
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -80,6 +81,10 @@ fn work(seed: u64, accesses: u64, pages: u64, shared: &Shared) -> Result<(), Str
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut arena = Arena::new(pages as usize, seed);
     let mut pipe = calls::Pipe::new()?;
+    let mut ring = uring::Ring::new()?;
+    if ring.is_none() {
+        eprintln!("SKIPPED: io_uring, which the kernel refuses");
+    }
     let mut sum = 0u64;
     for access in 0..accesses {
         let draw = random.next_u64();
@@ -102,7 +107,11 @@ fn work(seed: u64, accesses: u64, pages: u64, shared: &Shared) -> Result<(), Str
             4070..4080 => calls::gift(&mut pipe, &mut arena, page),
             4080..4086 => calls::signal(&arena, page),
             4086..4092 => calls::relocate(&mut arena, page, &mut random),
-            4092..4094 => calls::short_thread(draw),
+            4092 => calls::short_thread(draw),
+            4093 => match &mut ring {
+                Some(ring) => ring.there_and_back(&mut arena, page, &mut random),
+                None => Ok(()),
+            },
             4094 if access % 8 == 0 => calls::fork(&mut arena, &mut random),
             4095 if access % 8 == 0 => calls::execute(),
             _ => Ok(()),

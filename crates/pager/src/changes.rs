@@ -1,0 +1,116 @@
+//! Changes of address spaces: forks, mappings that move or go, ends.
+
+use crate::fault;
+use crate::pager::Pager;
+use crate::process::Process;
+use crate::protocol::PAGE_BYTES;
+use crate::standby::Owner;
+use crate::table::{NO_SLOT, Page, State};
+
+impl Pager<'_> {
+    /// A process forked: its child's address space, of which `file` tells.
+    pub(crate) fn fork(&mut self, id: usize, file: i32) -> Result<Option<usize>, String> {
+        let faults = fault::adopt(file).map_err(|error| format!("a fork: {error}"))?;
+        let Some(parent) = self.processes.get(&id) else { return Ok(None) };
+        let standby: Vec<u64> = parent
+            .table
+            .pages()
+            .filter(|(_, page)| page.state == State::Standby)
+            .map(|(page, _)| page)
+            .collect();
+        for page in standby {
+            self.demote(Owner { process: id, page })?;
+        }
+        let Some(parent) = self.processes.get(&id) else { return Ok(None) };
+        let mut child = Process::new(faults);
+        child.served = parent.served.clone();
+        for (page, entry) in parent.table.pages() {
+            if entry.state != State::Unknown || entry.slot != NO_SLOT {
+                if entry.slot != NO_SLOT {
+                    self.setup.store.share(entry.slot);
+                }
+                *child.table.entry(page) = Page { queued: false, ..entry };
+            }
+        }
+        Ok(Some(self.add(child)))
+    }
+
+    /// Pages have other addresses now.
+    pub(crate) fn remap(&mut self, id: usize, from: u64, to: u64, bytes: u64) {
+        self.forget(id, to, to + bytes);
+        let Some(process) = self.processes.get_mut(&id) else { return };
+        let mut moved = Vec::new();
+        process.table.take(from, from + bytes, |page, entry| moved.push((page, entry)));
+        for (page, entry) in moved {
+            let page = page - from + to;
+            if entry.queued {
+                process.queue.push_back(page);
+            }
+            if entry.state == State::Standby {
+                self.standby.rename(Owner { process: id, page }, entry.standby);
+            }
+            *process.table.entry(page) = entry;
+        }
+        process.served.remove(from..from + bytes);
+        process.served.insert(to..to + bytes);
+    }
+
+    /// The program gave back `start..end`.
+    pub(crate) fn remove(&mut self, id: usize, start: u64, end: u64) {
+        self.forget(id, start, end);
+        let Some(process) = self.processes.get_mut(&id) else { return };
+        for page in (start..end).step_by(PAGE_BYTES) {
+            process.table.entry(page).state = State::Removed;
+        }
+    }
+
+    /// Nothing is mapped at `start..end` any more.
+    pub(crate) fn unmap(&mut self, id: usize, start: u64, end: u64) {
+        self.forget(id, start, end);
+        if let Some(process) = self.processes.get_mut(&id) {
+            process.served.remove(start..end);
+        }
+    }
+
+    /// The content of `start..end` is no longer needed.
+    fn forget(&mut self, id: usize, start: u64, end: u64) {
+        let Some(process) = self.processes.get_mut(&id) else { return };
+        let (standby, store) = (&mut self.standby, &mut self.setup.store);
+        process.table.take(start, end, |_, entry| {
+            if entry.state == State::Standby {
+                standby.release(entry.standby);
+            }
+            if entry.slot != NO_SLOT {
+                store.release(entry.slot);
+            }
+        });
+    }
+
+    /// An address space has ended, or its agent has.
+    pub(crate) fn ended(&mut self, id: usize) {
+        let Some(process) = self.processes.get_mut(&id) else { return };
+        let unserved = process.agent.as_ref().map_or(1 << 20, |agent| agent.hello.own_start);
+        if process.faults.is_alive(unserved) {
+            // Its faults are served on; nothing can be taken out any more.
+            process.agent = None;
+            process.ordered = None;
+            return;
+        }
+        self.forget(id, 0, !(PAGE_BYTES as u64 - 1));
+        self.processes.remove(&id);
+        self.await_no_more(id);
+    }
+
+    /// Looks for address spaces that ended unheard.
+    pub(crate) fn sweep(&mut self) {
+        let silent: Vec<usize> = self
+            .processes
+            .iter()
+            .filter(|(_, process)| process.agent.is_none())
+            .map(|(id, _)| *id)
+            .collect();
+        for id in silent {
+            self.ended(id);
+        }
+    }
+}

@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""Measure what networks cost real programs whose memory is remote, and draw it.
+
+    python3 scripts/study_slowdowns.py measure [--apps duckdb,redis] [--repeats 4]
+    python3 scripts/study_slowdowns.py draw
+
+`measure` runs the programs of workloads/apps under `ethermem emulate --once`, on a machine that
+does nothing else, and appends a row for each run to the data; what is there already is not run
+again. `draw` prints the tables of docs/study.md and writes its figures; it needs matplotlib.
+"""
+
+import argparse
+import collections
+import csv
+import json
+import math
+import random
+import subprocess
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / "workloads" / "apps" / "slowdowns.csv"
+COLUMNS = [
+    "app",
+    "local_percent",
+    "latency_us",
+    "gbps",
+    "repeat",
+    "measured_s",
+    "run_s",
+    "faults",
+    "read_pages",
+    "prefetched_pages",
+    "written_pages",
+    "delays",
+    "delay_error_percent",
+]
+# Gao et al., OSDI 2016, and no delay at all.
+NETWORKS = [("3", "100"), ("5", "40"), ("10", "10")]
+NONE = ("0", "")
+SHARES = [10, 25, 50, 75, 100]
+APPS = [
+    "redis",
+    "memcached",
+    "sqlite",
+    "duckdb",
+    "timely-pagerank",
+    "graph-pagerank",
+    "numpy-stencil",
+    "gxx",
+]
+PAGE_BYTES = 4096
+TIMEOUT_S = 240
+# Student's t at 0.975, by degrees of freedom.
+T = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262]
+# A kind of program as in the study: A bears 5 us and 40 Gb/s at a quarter, B needs 3 us.
+LOSS_MAX = 1.05
+
+
+def run_once(command, app, local, network):
+    """Run an application once; its words, and the report of the pager."""
+    latency, gbps = network
+    with tempfile.NamedTemporaryFile(suffix=".json") as report:
+        under = f"{command} emulate --once --local {local} --latency-us {latency}"
+        under += f" --bandwidth-gbps {gbps}" if gbps else ""
+        under += f" --report {report.name} --"
+        words = [str(ROOT / "workloads" / "apps" / "run"), app, "--under", under]
+        words += ["--timeout-s", str(TIMEOUT_S)]
+        run = subprocess.run(words, stdout=subprocess.PIPE, check=False)
+        if run.returncode != 0:
+            return None, None
+        said = dict(word.partition("=")[::2] for word in run.stdout.decode().split())
+        return said, json.load(report)
+
+
+def row_of(app, share, network, repeat, said, report):
+    """Give the data's row of a run."""
+    row = {"app": app, "local_percent": share, "latency_us": network[0], "gbps": network[1]}
+    row["repeat"] = repeat
+    if said is None:
+        return row
+    counts = report["counts"]
+    row |= {"measured_s": said["measured_s"], "run_s": f"{report['seconds']:.3f}"}
+    row |= {name: counts[name] for name in COLUMNS if name in counts}
+    row["delays"] = report["accuracy"]["accesses"]
+    row["delay_error_percent"] = f"{report['accuracy']['error_mean_percent']:.2f}"
+    return row
+
+
+def measure(arguments):
+    """Run what is not in the data yet, by turns, in an order drawn for each repeat."""
+    path = arguments.data
+    rows = []
+    if path.exists():
+        with path.open() as file:
+            rows = list(csv.DictReader(file))
+    key = lambda row: tuple(row[name] for name in COLUMNS[:5])  # noqa: E731
+    done = {key(row) for row in rows}
+    fresh = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if fresh:
+            writer.writeheader()
+        peaks = {}
+        for repeat in range(arguments.repeats):
+            for app in arguments.apps:
+                points = [(share, network) for share in SHARES for network in [NONE, *NETWORKS]]
+                random.Random(f"{repeat} {app}").shuffle(points)
+                points = [
+                    (share, network)
+                    for share, network in points
+                    if (app, str(share), *network, str(repeat)) not in done
+                ]
+                if points and app not in peaks:
+                    said, report = run_once(arguments.command, app, "100%", NONE)
+                    if said is None:
+                        raise SystemExit(f"{app} does not run with all memory local")
+                    peaks[app] = report["counts"]["held_pages"] * PAGE_BYTES
+                for share, network in points:
+                    local = "100%" if share == 100 else f"{peaks[app] * share // 100}B"
+                    outcome = run_once(arguments.command, app, local, network)
+                    row = row_of(app, share, network, repeat, *outcome)
+                    writer.writerow(row)
+                    file.flush()
+                    print(*(row.get(name, "") for name in COLUMNS), flush=True)
+
+
+def interval(ratios):
+    """Give the geometric mean of ratios and its 95 % interval."""
+    logs = [math.log(ratio) for ratio in ratios]
+    mean = sum(logs) / len(logs)
+    if len(logs) < 2:
+        return math.exp(mean), None, None
+    spread = math.sqrt(sum((log - mean) ** 2 for log in logs) / (len(logs) - 1))
+    half = T[len(logs) - 2] * spread / math.sqrt(len(logs))
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+
+
+def load(path):
+    """Give the runs by application, share and network."""
+    runs = collections.defaultdict(dict)
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            point = (row["app"], int(row["local_percent"]), (row["latency_us"], row["gbps"]))
+            runs[point][int(row["repeat"])] = row
+    return runs
+
+
+def ratios(runs, app, share, network, over):
+    """Give the time at a point over that at another one, repeat by repeat; None where one failed."""
+    slow, fast = runs[app, share, network], runs[app, *over]
+    pairs = [(slow[repeat], fast[repeat]) for repeat in slow if repeat in fast]
+    if not pairs or any(not row["measured_s"] for pair in pairs for row in pair):
+        return None
+    return [float(one["measured_s"]) / float(other["measured_s"]) for one, other in pairs]
+
+
+def swap_gbps(run):
+    """Give what a run moved over its time, in Gb/s."""
+    pages = sum(int(run[f"{kind}_pages"]) for kind in ["read", "prefetched", "written"])
+    return pages * PAGE_BYTES * 8 / float(run["run_s"]) / 1e9
+
+
+def say(estimate):
+    """Write a mean and its interval."""
+    if estimate is None:
+        return f"over {TIMEOUT_S} s"
+    mean, low, high = estimate
+    return f"{mean:.2f}" if low is None else f"{mean:.2f} ({low:.2f} to {high:.2f})"
+
+
+def table(head, rows):
+    """Print a table as Markdown."""
+    print("\n| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+
+
+def estimates(runs, apps):
+    """Give the slowdown of each application, share and network over no delay."""
+    found = {}
+    for app in apps:
+        for share in SHARES:
+            for network in NETWORKS:
+                pairs = ratios(runs, app, share, network, (share, NONE))
+                found[app, share, network] = interval(pairs) if pairs else None
+    return found
+
+
+def print_tables(runs, apps, found):
+    """Print slowdowns, what this machine adds itself, and the classes."""
+    head = ["program", "network", *(f"{share} %" for share in SHARES)]
+    rows = [
+        [app, f"{network[0]} us, {network[1]} Gb/s"]
+        + [say(found[app, share, network]) for share in SHARES]
+        for app in apps
+        for network in NETWORKS
+    ]
+    table(head, rows)
+    rows = []
+    for app in apps:
+        pairs = [ratios(runs, app, share, NONE, (100, NONE)) for share in SHARES]
+        rows.append([app, *(say(interval(pair) if pair else None) for pair in pairs)])
+    table(["program", *head[2:]], rows)
+    rows = []
+    for app in apps:
+        at = {network: found[app, 25, network] for network in NETWORKS}
+        fits = [bool(at[network]) and at[network][0] <= LOSS_MAX for network in NETWORKS]
+        kind = "A" if fits[1] else "B" if fits[0] else "neither"
+        base = [row for row in runs[app, 25, NONE].values() if row["run_s"]]
+        gbps = sum(map(swap_gbps, base)) / len(base)
+        faults = sum(int(row["read_pages"]) / float(row["run_s"]) for row in base) / len(base)
+        rows.append([app, kind, *(say(at[it]) for it in NETWORKS), f"{gbps:.2f}", f"{faults:,.0f}"])
+    names = [f"{latency} us, {gbps} Gb/s" for latency, gbps in NETWORKS]
+    table(["program", "class", *names, "swap, Gb/s", "waits a second"], rows)
+
+
+def correlation(points):
+    """Give Pearson's coefficient."""
+    count = len(points)
+    x_mean, y_mean = (sum(axis) / count for axis in zip(*points, strict=True))
+    covariance = sum((x - x_mean) * (y - y_mean) for x, y in points)
+    x_spread = math.sqrt(sum((x - x_mean) ** 2 for x, _ in points))
+    y_spread = math.sqrt(sum((y - y_mean) ** 2 for _, y in points))
+    return covariance / (x_spread * y_spread)
+
+
+def swap_points(runs, apps, found, network):
+    """Give swap bandwidth without delays and loss with them, at each share below 100 %."""
+    points = []
+    for app in apps:
+        for share in SHARES[:-1]:
+            base = [row for row in runs[app, share, NONE].values() if row["run_s"]]
+            if found[app, share, network] and base:
+                gbps = sum(map(swap_gbps, base)) / len(base)
+                points.append((app, share, gbps, found[app, share, network][0]))
+    return points
+
+
+def draw(arguments):
+    """Print the tables and draw the figures."""
+    import matplotlib as mpl  # noqa: PLC0415
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    mpl.rcParams["svg.hashsalt"] = "ethermem"
+    runs = load(arguments.data)
+    apps = [app for app in APPS if any(point[0] == app for point in runs)]
+    found = estimates(runs, apps)
+    print_tables(runs, apps, found)
+    columns = 4
+    lines = math.ceil(len(apps) / columns)
+    figure, grid = plt.subplots(lines, columns, figsize=(12, 2.9 * lines), constrained_layout=True)
+    for axes, app in zip(grid.flat, apps, strict=False):
+        for network in NETWORKS:
+            shares = [share for share in SHARES if found[app, share, network]]
+            means = [found[app, share, network] for share in shares]
+            below = [mean - (mean if low is None else low) for mean, low, _ in means]
+            above = [(mean if high is None else high) - mean for mean, _, high in means]
+            label = f"{network[0]} us, {network[1]} Gb/s"
+            heights = [mean for mean, _, _ in means]
+            axes.errorbar(shares, heights, [below, above], marker="o", ms=3, capsize=2, label=label)
+        axes.axhline(LOSS_MAX, color="0.6", linewidth=0.8, linestyle="--")
+        axes.set_title(app)
+        axes.set_xlabel("local memory, % of peak")
+        axes.set_ylabel("slowdown")
+    for axes in list(grid.flat)[len(apps) :]:
+        axes.axis("off")
+    grid.flat[0].legend()
+    figure.savefig(arguments.out / "study-slowdowns.svg", metadata={"Date": None})
+    figure, grid = plt.subplots(1, len(NETWORKS), figsize=(12, 3.6), constrained_layout=True)
+    for axes, network in zip(grid, NETWORKS, strict=True):
+        points = swap_points(runs, apps, found, network)
+        for app in apps:
+            own = [point for point in points if point[0] == app]
+            axes.scatter([it[2] for it in own], [it[3] for it in own], s=14, label=app)
+        pearson = correlation([(gbps, loss) for _, _, gbps, loss in points])
+        print(f"\n{network[0]} us, {network[1]} Gb/s: correlation with swap bandwidth {pearson:.2f}")
+        axes.set_title(f"{network[0]} us, {network[1]} Gb/s: r = {pearson:.2f}")
+        axes.set_xlabel("swap bandwidth without delays, Gb/s")
+        axes.set_ylabel("slowdown")
+    grid[0].legend(fontsize=7)
+    figure.savefig(arguments.out / "study-figure6.svg", metadata={"Date": None})
+
+
+def main():
+    """Measure or draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("do", choices=["measure", "draw"])
+    parser.add_argument("--command", default=str(ROOT / "target" / "release" / "ethermem"))
+    parser.add_argument("--apps", type=lambda text: text.split(","), default=APPS)
+    parser.add_argument("--repeats", type=int, default=4)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
+    arguments = parser.parse_args()
+    if arguments.do == "measure":
+        measure(arguments)
+    else:
+        draw(arguments)
+
+
+if __name__ == "__main__":
+    main()
