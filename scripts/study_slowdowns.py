@@ -6,7 +6,8 @@
 
 `measure` runs the programs of workloads/apps under `ethermem emulate --once`, on a machine that
 does nothing else, and appends a row for each run to the data; what is there already is not run
-again. `draw` prints the tables of docs/study.md and writes its figures; it needs matplotlib.
+again. `draw` prints the tables of docs/study.md and writes its figures. It needs matplotlib and
+scipy.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import csv
 import json
 import math
 import random
+import statistics
 import subprocess
 import tempfile
 from pathlib import Path
@@ -39,7 +41,8 @@ COLUMNS = [
 # Gao et al., OSDI 2016, and no delay at all.
 NETWORKS = [("3", "100"), ("5", "40"), ("10", "10")]
 NONE = ("0", "")
-SHARES = [10, 25, 50, 75, 100]
+ALL = 100
+SHARES = [10, 25, 50, 75, ALL]
 APPS = [
     "redis",
     "memcached",
@@ -52,8 +55,6 @@ APPS = [
 ]
 PAGE_BYTES = 4096
 TIMEOUT_S = 240
-# Student's t at 0.975, by degrees of freedom.
-T = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262]
 # A kind of program as in the study: A bears 5 us and 40 Gb/s at a quarter, B needs 3 us.
 LOSS_MAX = 1.05
 
@@ -118,7 +119,7 @@ def measure(arguments):
                         raise SystemExit(f"{app} does not run with all memory local")
                     peaks[app] = report["counts"]["held_pages"] * PAGE_BYTES
                 for share, network in points:
-                    local = "100%" if share == 100 else f"{peaks[app] * share // 100}B"
+                    local = "100%" if share == ALL else f"{peaks[app] * share // 100}B"
                     outcome = run_once(arguments.command, app, local, network)
                     row = row_of(app, share, network, repeat, *outcome)
                     writer.writerow(row)
@@ -128,13 +129,15 @@ def measure(arguments):
 
 def interval(ratios):
     """Give the geometric mean of ratios and its 95 % interval."""
+    from scipy import stats  # noqa: PLC0415
+
     logs = [math.log(ratio) for ratio in ratios]
-    mean = sum(logs) / len(logs)
-    if len(logs) < 2:
+    mean = statistics.fmean(logs)
+    if len(logs) == 1:
         return math.exp(mean), None, None
-    spread = math.sqrt(sum((log - mean) ** 2 for log in logs) / (len(logs) - 1))
-    half = T[len(logs) - 2] * spread / math.sqrt(len(logs))
-    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+    error = statistics.stdev(logs) / math.sqrt(len(logs))
+    low, high = stats.t.interval(0.95, len(logs) - 1, mean, error) if error else (mean, mean)
+    return math.exp(mean), math.exp(low), math.exp(high)
 
 
 def load(path):
@@ -148,7 +151,7 @@ def load(path):
 
 
 def ratios(runs, app, share, network, over):
-    """Give the time at a point over that at another one, repeat by repeat; None where one failed."""
+    """Give the times at a point over those at another, by repeat; None where a run failed."""
     slow, fast = runs[app, share, network], runs[app, *over]
     pairs = [(slow[repeat], fast[repeat]) for repeat in slow if repeat in fast]
     if not pairs or any(not row["measured_s"] for pair in pairs for row in pair):
@@ -201,7 +204,7 @@ def print_tables(runs, apps, found):
     table(head, rows)
     rows = []
     for app in apps:
-        pairs = [ratios(runs, app, share, NONE, (100, NONE)) for share in SHARES]
+        pairs = [ratios(runs, app, share, NONE, (ALL, NONE)) for share in SHARES]
         rows.append([app, *(say(interval(pair) if pair else None) for pair in pairs)])
     table(["program", *head[2:]], rows)
     rows = []
@@ -215,16 +218,6 @@ def print_tables(runs, apps, found):
         rows.append([app, kind, *(say(at[it]) for it in NETWORKS), f"{gbps:.2f}", f"{faults:,.0f}"])
     names = [f"{latency} us, {gbps} Gb/s" for latency, gbps in NETWORKS]
     table(["program", "class", *names, "swap, Gb/s", "waits a second"], rows)
-
-
-def correlation(points):
-    """Give Pearson's coefficient."""
-    count = len(points)
-    x_mean, y_mean = (sum(axis) / count for axis in zip(*points, strict=True))
-    covariance = sum((x - x_mean) * (y - y_mean) for x, y in points)
-    x_spread = math.sqrt(sum((x - x_mean) ** 2 for x, _ in points))
-    y_spread = math.sqrt(sum((y - y_mean) ** 2 for _, y in points))
-    return covariance / (x_spread * y_spread)
 
 
 def swap_points(runs, apps, found, network):
@@ -277,9 +270,10 @@ def draw(arguments):
         for app in apps:
             own = [point for point in points if point[0] == app]
             axes.scatter([it[2] for it in own], [it[3] for it in own], s=14, label=app)
-        pearson = correlation([(gbps, loss) for _, _, gbps, loss in points])
-        print(f"\n{network[0]} us, {network[1]} Gb/s: correlation with swap bandwidth {pearson:.2f}")
-        axes.set_title(f"{network[0]} us, {network[1]} Gb/s: r = {pearson:.2f}")
+        pearson = statistics.correlation([it[2] for it in points], [it[3] for it in points])
+        name = f"{network[0]} us, {network[1]} Gb/s"
+        print(f"\n{name}: correlation of slowdown with swap bandwidth {pearson:.2f}")
+        axes.set_title(f"{name}: r = {pearson:.2f}")
         axes.set_xlabel("swap bandwidth without delays, Gb/s")
         axes.set_ylabel("slowdown")
     grid[0].legend(fontsize=7)

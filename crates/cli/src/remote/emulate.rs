@@ -113,7 +113,10 @@ fn once(arguments: &Arguments, tried: &[Tried]) -> Result<ExitCode, Failure> {
     let rows = vec![
         vec!["duration, s".to_owned(), format!("{:.3}", run.seconds)],
         vec!["pages read for a waiting thread".to_owned(), run.counts.read_pages.to_string()],
-        vec!["mean error of delays, %".to_owned(), format!("{:.2}", run.accuracy.error_mean_percent)],
+        vec![
+            "mean error of delays, %".to_owned(),
+            format!("{:.2}", run.accuracy.error_mean_percent),
+        ],
     ];
     let header = ["emulated", run.network.as_str()];
     let table = TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows };

@@ -56,10 +56,10 @@ impl Ring {
         };
         let is_elsewhere = random.next_u64().is_multiple_of(2);
         let flags = if is_elsewhere { Flags::ASYNC } else { Flags::empty() };
-        self.submit(write.flags(flags))?;
+        self.submit(&write.flags(flags))?;
         // SAFETY: the page is mapped, and nothing is under way.
         unsafe { place.write_bytes(0xee, 512) };
-        self.submit(read.flags(flags))?;
+        self.submit(&read.flags(flags))?;
         if is_pinned {
             let given_back = self.ring.submitter().unregister_buffers();
             given_back.map_err(|error| format!("unregister_buffers: {error}"))?;
@@ -67,9 +67,9 @@ impl Ring {
         arena.check_page(page)
     }
 
-    fn submit(&mut self, entry: Entry) -> Result<(), String> {
+    fn submit(&mut self, entry: &Entry) -> Result<(), String> {
         // SAFETY: the buffer lives until the call below returns with the completion.
-        unsafe { self.ring.submission().push(&entry) }.map_err(|error| error.to_string())?;
+        unsafe { self.ring.submission().push(entry) }.map_err(|error| error.to_string())?;
         loop {
             match self.ring.submit_and_wait(1) {
                 Ok(_) => break,
