@@ -1,11 +1,17 @@
 //! Changes of address spaces: forks, mappings that move or go, ends.
 
+use std::time::{Duration, Instant};
+
 use crate::fault;
 use crate::pager::Pager;
-use crate::process::Process;
-use crate::protocol::PAGE_BYTES;
+use crate::process::{Origin, Process};
+use crate::protocol::{Hello, PAGE_BYTES};
 use crate::standby::Owner;
 use crate::table::{NO_SLOT, Page, State};
+
+/// How long a fork's child is kept waiting for its parent's other threads to be through with what
+/// they change. One that is stopped would be waited for without an end.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 impl Pager<'_> {
     /// A process forked: its child's address space, of which `file` tells.
@@ -23,7 +29,7 @@ impl Pager<'_> {
         }
         let Some(parent) = self.processes.get(&id) else { return Ok(None) };
         let mut child = Process::new(faults);
-        child.served = parent.served.clone();
+        child.origin = Some(Origin { parent: id, moved: Vec::new(), since: Instant::now() });
         for (page, entry) in parent.table.pages() {
             if entry.state != State::Unknown || entry.slot != NO_SLOT {
                 if entry.slot != NO_SLOT {
@@ -35,8 +41,47 @@ impl Pager<'_> {
         Ok(Some(self.add(child)))
     }
 
+    /// Settles a fork's child, which has announced itself and waits: what is known of it becomes
+    /// what it really has. A registration, and a mapping that moved or went, may have come between
+    /// the fork and its being told, or before the fork and been told after it. Whether that could
+    /// be done now.
+    pub(crate) fn settle(&mut self, id: usize, hello: &Hello) -> bool {
+        let Some(process) = self.processes.get(&id) else { return true };
+        let Some(origin) = &process.origin else { return true };
+        let is_changing = |parent: &Process| {
+            let unserved = parent.agent.as_ref().map_or(1 << 20, |agent| agent.hello.own_start);
+            parent.faults.is_changing(unserved)
+        };
+        let is_early = origin.since.elapsed() < PATIENCE;
+        if is_early && self.processes.get(&origin.parent).is_some_and(is_changing) {
+            return false;
+        }
+        let Ok(registered) = process.registered(hello) else { return true };
+        let moved = self.processes.get_mut(&id).and_then(|process| process.origin.take());
+        for (from, to, bytes) in moved.into_iter().flat_map(|origin| origin.moved) {
+            if registered.contains(&(to..to + bytes)) {
+                self.remap(id, from, to, bytes);
+            }
+        }
+        let mut end = 0;
+        for range in registered.iter() {
+            self.forget(id, end, range.start);
+            end = range.end;
+        }
+        self.forget(id, end, !(PAGE_BYTES as u64 - 1));
+        if let Some(process) = self.processes.get_mut(&id) {
+            process.served = registered;
+        }
+        true
+    }
+
     /// Pages have other addresses now.
     pub(crate) fn remap(&mut self, id: usize, from: u64, to: u64, bytes: u64) {
+        for child in self.processes.values_mut() {
+            if let Some(origin) = child.origin.as_mut().filter(|origin| origin.parent == id) {
+                origin.moved.push((from, to, bytes));
+            }
+        }
         self.forget(id, to, to + bytes);
         let Some(process) = self.processes.get_mut(&id) else { return };
         let mut moved = Vec::new();
@@ -112,5 +157,6 @@ impl Pager<'_> {
         for id in silent {
             self.ended(id);
         }
+        self.forget_the_gone();
     }
 }

@@ -74,8 +74,14 @@ impl Faults {
         Errno::result(result).map(drop)
     }
 
-    /// Reads what waits, appending it to `to`. Faults come before other events.
+    /// Reads all that waits, appending it to `to`. Faults come before other events.
     pub(crate) fn read(&self, to: &mut Vec<Event>) -> nix::Result<()> {
+        while self.read_some(to)? == MESSAGES {}
+        Ok(())
+    }
+
+    /// Reads what fits into one call; how many messages there were.
+    fn read_some(&self, to: &mut Vec<Event>) -> nix::Result<usize> {
         let mut messages = [Message::default(); MESSAGES];
         // SAFETY: `Message` has no invalid values, and the length is that of the array.
         let bytes = unsafe {
@@ -90,8 +96,9 @@ impl Faults {
             Err(Errno::EAGAIN | Errno::EINTR) => 0,
             Err(error) => return Err(error),
         };
-        to.extend(messages[..bytes / size_of::<Message>()].iter().filter_map(Message::decode));
-        Ok(())
+        let count = bytes / size_of::<Message>();
+        to.extend(messages[..count].iter().filter_map(Message::decode));
+        Ok(count)
     }
 
     /// Puts `content` (whole pages) at `page`; how many bytes were put before an error came.
@@ -115,6 +122,12 @@ impl Faults {
     /// From now on, absent pages of `start..end` are faults that are told here.
     pub(crate) fn register(&self, start: u64, end: u64) -> nix::Result<()> {
         self.order(request::REGISTER, &mut [start, end - start, request::MODE_MISSING, 0])
+    }
+
+    /// Whether a mapping changed and that was not read yet; `unserved` is a page that is not
+    /// registered.
+    pub(crate) fn is_changing(&self, unserved: u64) -> bool {
+        self.zero(unserved) == Err(Errno::EAGAIN)
     }
 
     /// Whether the address space is still there; `unserved` is a page that is not registered.

@@ -25,6 +25,25 @@ fn servable_line(line: &str) -> Option<Range<u64>> {
     Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
 }
 
+/// What of `process` may be served and has its absent pages told of (`um` in `smaps`).
+pub(crate) fn registered(process: u32) -> io::Result<Vec<Range<u64>>> {
+    Ok(registered_of(&std::fs::read_to_string(format!("/proc/{process}/smaps"))?))
+}
+
+fn registered_of(smaps: &str) -> Vec<Range<u64>> {
+    let mut found = Vec::new();
+    let mut range = None;
+    for line in smaps.lines() {
+        if let Some(flags) = line.strip_prefix("VmFlags:") {
+            let is_told = flags.split_ascii_whitespace().any(|flag| flag == "um");
+            found.extend(range.take().filter(|_| is_told));
+        } else if line.split(':').next().is_some_and(|first| first.contains('-')) {
+            range = servable_line(line);
+        }
+    }
+    found
+}
+
 /// Pages of private memory that a process occupies, from the text of `/proc/PID/statm`: resident,
 /// without those of files and shared memory.
 fn occupied(statm: &str) -> Option<u64> {
@@ -79,7 +98,7 @@ pub(crate) fn processor_of(thread: u32) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{occupied, processor_of, servable};
+    use super::{occupied, processor_of, registered, registered_of, servable};
 
     #[test]
     fn only_private_anonymous_writable_memory_is_served() {
@@ -98,6 +117,25 @@ mod tests {
         let starts: Vec<u64> = found.iter().map(|range| range.start).collect();
         assert_eq!(starts, [0x55d0_a000_0000, 0x7f00_0000_0000, 0x7f30_0000_0000]);
         assert_eq!(found[1].end, 0x7f00_0002_1000);
+    }
+
+    #[test]
+    fn what_is_registered_is_told_by_the_kernel() {
+        let smaps = "\
+7f0000000000-7f0000021000 rw-p 00000000 00:00 0
+Size:                132 kB
+VmFlags: rd wr mr mw me ac um
+7f0000021000-7f0000030000 rw-p 00000000 00:00 0
+Size:                 60 kB
+VmFlags: rd wr mr mw me ac
+7f2000000000-7f2000001000 rw-p 00000000 fe:00 99          /usr/lib/libc.so.6
+VmFlags: rd wr mr mw me ac um
+";
+        let found = registered_of(smaps);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0], 0x7f00_0000_0000..0x7f00_0002_1000);
+        let this = std::process::id();
+        assert_eq!(registered(this).expect("this process has a map"), [], "nobody pages this test");
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub(crate) struct Setup<'r> {
 /// All state of a run.
 pub(crate) struct Pager<'r> {
     pub(crate) processes: FxHashMap<usize, Process>,
-    /// Agents of forks' children whose address space is not known yet.
+    /// Agents of forks' children whose address space is not known or not settled yet.
     waiting: Vec<Agent>,
     next_process: usize,
     pub(crate) setup: Setup<'r>,
@@ -115,17 +115,8 @@ impl<'r> Pager<'r> {
                 Some(id)
             }
             (FORKED, _) => {
-                let number = Some(agent.hello.process);
-                let known = self
-                    .processes
-                    .iter()
-                    .find(|(_, process)| process.number == number && process.agent.is_none())
-                    .map(|(id, _)| *id);
-                match known {
-                    Some(id) => self.join(id, agent),
-                    None => self.waiting.push(agent),
-                }
-                known
+                self.waiting.push(agent);
+                None
             }
             _ => {
                 self.counts.unserved += 1;
@@ -144,12 +135,31 @@ impl<'r> Pager<'r> {
         id
     }
 
-    fn join(&mut self, id: usize, agent: Agent) {
-        if let Some(process) = self.processes.get_mut(&id)
-            && agent.welcome(true, Some(process.faults.as_fd())).is_ok()
-        {
-            (process.agent, process.is_busy) = (Some(agent), true);
+    /// Lets fork's children go on that have announced themselves and whose address space is known
+    /// and settled; those that can be told from now on.
+    pub(crate) fn admit(&mut self) -> Vec<usize> {
+        let mut admitted = Vec::new();
+        for agent in std::mem::take(&mut self.waiting) {
+            let number = Some(agent.hello.process);
+            let is_it = |process: &Process| process.number == number && process.agent.is_none();
+            let id = self.processes.iter().find(|(_, it)| is_it(it)).map(|(id, _)| *id);
+            let Some(id) = id.filter(|id| self.settle(*id, &agent.hello)) else {
+                self.waiting.push(agent);
+                continue;
+            };
+            if let Some(process) = self.processes.get_mut(&id)
+                && agent.welcome(true, Some(process.faults.as_fd())).is_ok()
+            {
+                (process.agent, process.is_busy) = (Some(agent), true);
+                admitted.push(id);
+            }
         }
+        admitted
+    }
+
+    /// Fork's children that ended before they could be admitted are not waited for.
+    pub(crate) fn forget_the_gone(&mut self) {
+        self.waiting.retain(|agent| memory_map::process_of(agent.hello.process).is_some());
     }
 
     /// Reads and serves what one address space tells. Returns those that are new.
@@ -194,10 +204,6 @@ impl<'r> Pager<'r> {
             && let Some(number) = memory_map::process_of(thread)
         {
             process.number = Some(number);
-            if let Some(place) = self.waiting.iter().position(|it| it.hello.process == number) {
-                let agent = self.waiting.swap_remove(place);
-                self.join(id, agent);
-            }
         }
         let pages = self.window(id, page);
         if self.state(id, page) != State::Stored {
@@ -345,13 +351,13 @@ impl<'r> Pager<'r> {
         Ok(())
     }
 
-    /// Whether faults wait that the kernel would not let be served.
+    /// Whether faults wait that the kernel would not let be served, or children that could not be
+    /// settled.
     pub(crate) fn has_retries(&self) -> bool {
-        !self.again.is_empty()
-    }
-
-    pub(crate) fn has_agent(&self, id: usize) -> bool {
-        self.processes.get(&id).is_some_and(|process| process.agent.is_some())
+        let is_known = |agent: &Agent| {
+            self.processes.values().any(|it| it.number == Some(agent.hello.process))
+        };
+        !self.again.is_empty() || self.waiting.iter().any(is_known)
     }
 
     /// When the next page on its way is due.

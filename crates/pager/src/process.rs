@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::agent::Agent;
 use crate::fault::{self, Faults};
-use crate::memory_map::ProcessFiles;
+use crate::memory_map::{self, ProcessFiles};
 use crate::protocol::{BATCH_PAGES, Hello, PAGE_BYTES};
 use crate::ranges::Ranges;
 use crate::stream::Streams;
@@ -35,8 +35,10 @@ pub(crate) struct Process {
     pub(crate) agent_thread: u32,
     pub(crate) files: Option<ProcessFiles>,
     pub(crate) table: Table,
-    /// Where absent pages are told of.
+    /// Where absent pages are told of; nothing in a fork's child until it is settled.
     pub(crate) served: Ranges,
+    /// What a fork's child came from, until it is settled.
+    pub(crate) origin: Option<Origin>,
     /// Pages in the program's memory, the one put there first in front.
     pub(crate) queue: VecDeque<u64>,
     pub(crate) streams: Streams,
@@ -51,6 +53,17 @@ pub(crate) struct Process {
     scan_after: Instant,
 }
 
+/// Where a fork's child came from. The kernel tells of a fork and of changes of the parent's
+/// mappings that came before it in any order.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) parent: usize,
+    /// Mappings of the parent that moved, as was told after the fork: from, to, bytes.
+    pub(crate) moved: Vec<(u64, u64, u64)>,
+    /// When the fork was told of.
+    pub(crate) since: Instant,
+}
+
 impl Process {
     pub(crate) fn new(faults: Faults) -> Process {
         Process {
@@ -61,6 +74,7 @@ impl Process {
             files: None,
             table: Table::default(),
             served: Ranges::default(),
+            origin: None,
             queue: VecDeque::new(),
             streams: Streams::default(),
             descriptors: Descriptors::default(),
@@ -115,6 +129,15 @@ impl Process {
         }
         self.queue.extend(stay);
         Ok(pages)
+    }
+
+    /// What the kernel has registered of this process, whose agent said `hello`.
+    pub(crate) fn registered(&self, hello: &Hello) -> io::Result<Ranges> {
+        let mut registered = Ranges::default();
+        for range in memory_map::registered(hello.process)? {
+            without(range, hello).for_each(|range| registered.insert(range));
+        }
+        Ok(registered)
     }
 
     /// Registers what was mapped since, and queues the pages that are in memory.

@@ -203,6 +203,9 @@ impl Running<'_> {
                 }
             }
             self.pager.retry().map_err(Error::Lost)?;
+            for child in self.pager.admit() {
+                self.watch_agent(child)?;
+            }
             let now = Instant::now();
             if now >= self.next_tick {
                 self.tick(now);
@@ -286,13 +289,9 @@ impl Running<'_> {
     /// An address space tells something.
     fn tell(&mut self, token: u64) -> Result<(), Error> {
         let id = ((token - FIRST) / 2) as usize;
-        let had = self.pager.has_agent(id);
         let new = self.pager.serve(id).map_err(Error::Lost)?;
         for child in new {
             self.watch_faults(child)?;
-        }
-        if !had && self.pager.has_agent(id) {
-            self.watch_agent(id)?;
         }
         Ok(())
     }
