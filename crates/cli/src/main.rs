@@ -73,6 +73,9 @@ enum Command {
     /// Say what a network would cost a program whose memory is remote
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Emulate(remote::emulate::Arguments),
+    /// Say what every fabric would cost a program: profile, replay, emulate, one page
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Study(remote::study::Arguments),
     /// Serve this machine's memory to others
     Node(node::Arguments),
     /// Say what in this machine costs a memory node or its clients latency
@@ -104,12 +107,15 @@ fn main() -> ExitCode {
         Command::Run(arguments) => return ended(remote::run::run(arguments)),
         Command::Profile(arguments) => return ended(remote::profile::run(arguments)),
         Command::Emulate(arguments) => return ended(remote::emulate::run(arguments)),
+        Command::Study(arguments) => return ended(remote::study::run(arguments)),
         _ => {}
     }
     interrupt::listen();
     let done = match cli.command {
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-        Command::Run(_) | Command::Profile(_) | Command::Emulate(_) => unreachable!("done above"),
+        Command::Run(_) | Command::Profile(_) | Command::Emulate(_) | Command::Study(_) => {
+            unreachable!("done above")
+        }
         Command::Latency(arguments) => latency::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),

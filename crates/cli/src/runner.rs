@@ -79,16 +79,16 @@ pub(crate) fn run_all(
     threads: usize,
     progress: &Progress,
 ) -> Result<Vec<RunResult>, Failure> {
-    run_each(jobs, threads, progress, |_, result| Ok(result))
+    run_each(jobs, threads, progress, |_, result| result)
 }
 
-/// As [`run_all`], but returns what `take` makes of each job's result, in the thread that ran it
-/// and as soon as it ended.
+/// As [`run_all`], but returns what `take` makes of each job's end, in the thread that ran it and
+/// as soon as it ended.
 pub(crate) fn run_each<T: Send>(
     jobs: &[Job<'_>],
     threads: usize,
     progress: &Progress,
-    take: impl Fn(usize, RunResult) -> Result<T, Failure> + Sync,
+    take: impl Fn(usize, Result<RunResult, Failure>) -> Result<T, Failure> + Sync,
 ) -> Result<Vec<T>, Failure> {
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<Result<T, Failure>>>> =
@@ -100,7 +100,7 @@ pub(crate) fn run_each<T: Send>(
             if interrupt::is_set() {
                 break;
             }
-            let result = jobs[at].run(None, None, progress).and_then(|result| take(at, result));
+            let result = take(at, jobs[at].run(None, None, progress));
             match &result {
                 Ok(_) => progress.run_ended(),
                 Err(_) => interrupt::end_runs(),

@@ -68,7 +68,7 @@ fn run_missing(session: &Session, threads: Option<u16>) -> Result<(), Failure> {
     let progress = Progress::of_runs(jobs.iter().map(|job| job.cost).sum(), jobs.len().max(1));
     let threads = threads.map_or_else(threads_default, usize::from);
     let ended = run_each(&jobs, threads, &progress, |at, result| {
-        Ok(session.add(Record::new(points[at].identity, &result))?)
+        Ok(session.add(Record::new(points[at].identity, &result?))?)
     });
     progress.clear();
     match ended {

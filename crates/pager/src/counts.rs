@@ -1,7 +1,7 @@
 //! What the pager counted.
 
 /// Counts over all processes of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counts {
     /// Faults that the kernel told of.
     pub faults: u64,

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use ethermem_trace::Access;
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::statistics::Statistics;
 
 use crate::counts::Counts;
 use crate::delay::Delay;
@@ -18,7 +19,7 @@ use crate::record::{Nothing, Recorder};
 use crate::run::{Options, run};
 
 /// A mean of repeats, with its 95 % confidence interval (Student's t).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
@@ -54,8 +55,20 @@ fn mean_and_half(values: &[f64]) -> (f64, Option<f64>) {
     (mean, Some(t.inverse_cdf(0.975) * (variance / count).sqrt()))
 }
 
+/// Pearson's coefficient of correlation; none for fewer than three points, or where all have the
+/// same place.
+#[must_use]
+pub fn correlation(points: &[(f64, f64)]) -> Option<f64> {
+    if points.len() < 3 {
+        return None;
+    }
+    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+    let coefficient = (&x).covariance(&y) / ((&x).std_dev() * (&y).std_dev());
+    coefficient.is_finite().then_some(coefficient)
+}
+
 /// How exactly delays were kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Accuracy {
     /// Accesses that were delayed.
     pub accesses: u64,
@@ -68,7 +81,7 @@ pub struct Accuracy {
 }
 
 /// What one network cost.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Emulation {
     /// Share of the program's peak that might be local.
     pub local_share: f64,
@@ -244,7 +257,7 @@ pub fn emulate(
 
 #[cfg(test)]
 mod tests {
-    use super::Estimate;
+    use super::{Estimate, correlation};
 
     #[test]
     fn intervals_are_those_of_the_textbook() {
@@ -254,5 +267,17 @@ mod tests {
         assert_eq!(Estimate::of(&[2.5]).high, None);
         let ratios = Estimate::of_ratios(&[1.0, 4.0]);
         assert!((ratios.mean - 2.0).abs() < 1e-12 && ratios.low.expect("two") > 0.0);
+    }
+
+    #[test]
+    fn correlations_are_those_of_the_textbook() {
+        let of = |points: &[(f64, f64)]| correlation(points);
+        // Around the means the products sum to 4, the squares to 5 and 5.
+        let r = of(&[(1.0, 1.0), (2.0, 3.0), (3.0, 2.0), (4.0, 4.0)]).expect("four points");
+        assert!((r - 0.8).abs() < 1e-12, "{r}");
+        let r = of(&[(1.0, 9.0), (2.0, 6.0), (3.0, 3.0)]).expect("three points");
+        assert!((r + 1.0).abs() < 1e-12, "{r}");
+        assert_eq!(of(&[(1.0, 1.0), (2.0, 2.0)]), None, "two points are always on a line");
+        assert_eq!(of(&[(1.0, 1.0), (2.0, 1.0), (3.0, 1.0)]), None, "nothing varies");
     }
 }

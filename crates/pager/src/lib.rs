@@ -34,11 +34,12 @@ mod threads;
 pub use counts::Counts;
 pub use delay::Delay;
 pub use emulate::{
-    Accuracy, DelayedRun, Emulated, Emulation, Estimate, Network, emulate, emulate_once,
+    Accuracy, DelayedRun, Emulated, Emulation, Estimate, Network, correlation, emulate,
+    emulate_once,
 };
 pub use error::Error;
 pub use launch::end_as;
 pub use pager::Local;
-pub use profile::{Interval, Profile, ProfileError, measure_peak, profile};
+pub use profile::{Interval, Profile, ProfileError, measure_peak, profile, shown};
 pub use record::{Nothing, Recorder};
 pub use run::{Options, Outcome, hold_signals, run};

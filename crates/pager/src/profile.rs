@@ -8,7 +8,7 @@ use std::time::Duration;
 use ethermem_trace::{Access, AccessKind, Ended, Summary, WriteError, Writer};
 use ethermem_units::{Bytes, Ns};
 use rustc_hash::FxHashSet;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::counts::Counts;
 use crate::error::Error;
@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const MOST_INTERVALS: usize = 600;
 
 /// Different remote pages that a program touched in an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
     /// When it ended, since the start of the run.
     pub end_ms: u64,
@@ -31,7 +31,7 @@ pub struct Interval {
 }
 
 /// What a run was.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Profile {
     /// As a shell reads it.
     pub command: String,
@@ -207,7 +207,8 @@ fn ended(status: ExitStatus) -> Ended {
 }
 
 /// A command as a shell reads it.
-pub(crate) fn shown(command: &[OsString]) -> String {
+#[must_use]
+pub fn shown(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     shlex::try_join(words.iter().map(|word| &**word)).unwrap_or_else(|_| words.join(" "))
 }

@@ -52,6 +52,18 @@ pub struct Replay<'m> {
     duration: Ps,
 }
 
+impl Plan {
+    /// Where as many clusters as the network has room for are.
+    ///
+    /// # Errors
+    /// What was found and what is allowed, when there is no room for one.
+    pub fn embedding(&self) -> Result<Embedding, String> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.seed);
+        let Plan { blades, nodes, rack_nodes, scope, .. } = *self;
+        Embedding::draw(blades, nodes, rack_nodes, scope, &mut rng)
+    }
+}
+
 impl<'m> Replay<'m> {
     /// Embeds as many clusters of these machines as the network has room for; with fewer traces
     /// than machines they are dealt in turn.
@@ -69,9 +81,7 @@ impl<'m> Replay<'m> {
                 plan.blades.count()
             ));
         }
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(plan.seed);
-        let Plan { blades, nodes, rack_nodes, scope, .. } = *plan;
-        let embedding = Embedding::draw(blades, nodes, rack_nodes, scope, &mut rng)?;
+        let embedding = plan.embedding()?;
         let dealt = machines.iter().cycle().take(slots.into());
         let per_s = dealt.map(Machine::per_s).sum::<f64>() * f64::from(embedding.clusters());
         let duration_ps = plan.messages as f64 / per_s * 1e12;

@@ -52,7 +52,7 @@ pub(super) fn run(
     let counted = run_each(&jobs, arguments.threads(), &progress, |at, result| {
         let run = &runs[at];
         let point = &comparison.experiments[run.experiment].points[run.point];
-        Ok(point.count(method, run.fabric, &run.scenario, &result.ways)?)
+        Ok(point.count(method, run.fabric, &run.scenario, &result?.ways)?)
     });
     progress.clear();
     let counted = counted?;

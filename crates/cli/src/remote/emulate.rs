@@ -1,20 +1,23 @@
 //! `ethermem emulate`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bytesize::ByteSize;
 use clap::Args;
-use ethermem_pager::{Emulated, Emulation, Estimate, emulate, emulate_once, measure_peak};
+use ethermem_pager::{Emulated, Emulation, Estimate, emulate, emulate_once, measure_peak, shown};
 use ethermem_sim::output::TextTable;
 use serde::Serialize;
 
 use super::network::{Networks, Tried};
-use super::{Common, Share, end, failed};
+use super::pictures::interval;
+use super::{Common, Share, end, failed, grid_page};
 use crate::failure::Failure;
+use crate::folder::Folder;
 
 const EXAMPLES: &str = "Examples:\n  \
     ethermem emulate --local 25% --latency-us 5 --bandwidth-gbps 40 -- python3 analysis.py\n  \
-    ethermem emulate --grid --repeats 5 --report grid.json -- ./query\n  \
+    ethermem emulate --grid --repeats 5 --out out/grid -- ./query\n  \
     ethermem emulate --local 25% --latency-from edm.parquet --fabric edm -- ./query\n  \
     ethermem emulate --once --local 64MiB --latency-us 5 -- redis-server\n\
     \n\
@@ -24,7 +27,7 @@ const EXAMPLES: &str = "Examples:\n  \
 /// The paper's shares (OSDI'16, Figure 4).
 const GRID_SHARES: [f64; 5] = [0.10, 0.25, 0.50, 0.75, 1.0];
 /// The loss that the paper lets a network cost (OSDI'16, Table 3).
-const LOSS_MAX: f64 = 1.05;
+pub(super) const LOSS_MAX: f64 = 1.05;
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -42,39 +45,48 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: u32,
+    /// Write a page of tables and figures into this folder: those of the study, of this program
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
     /// Run once, with the delays, and tell no slowdown: for a server, whose clients know it. A
     /// share is then of what the program holds at the time
-    #[arg(long, conflicts_with_all = ["grid", "repeats"])]
+    #[arg(long, conflicts_with_all = ["grid", "repeats", "out"])]
     once: bool,
     #[command(flatten)]
     common: Common,
 }
 
 #[derive(Serialize)]
-struct Report {
-    program: String,
-    peak_bytes: u64,
-    local_seconds: f64,
-    emulations: Vec<Emulation>,
-    cheapest: Vec<Cheapest>,
+pub(super) struct Report {
+    pub(super) program: String,
+    pub(super) peak_bytes: u64,
+    pub(super) local_seconds: f64,
+    /// Share by share, each with the networks in the order in which they were asked for.
+    pub(super) emulations: Vec<Emulation>,
+    pub(super) cheapest: Vec<Cheapest>,
 }
 
-/// The slowest network that costs a program less than 5 %.
-#[derive(Serialize)]
-struct Cheapest {
-    local_share: f64,
+/// The slowest network whose mean slowdown is within 5 %.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Cheapest {
+    pub(super) local_share: f64,
     /// None when no network that was tried is fast enough.
-    network: Option<String>,
+    pub(super) network: Option<String>,
+    /// What it costs.
+    pub(super) slowdown: Option<Estimate>,
+    /// Whether the whole interval is within 5 %; none without an interval.
+    pub(super) interval_within: Option<bool>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let common = &arguments.common;
     common.check()?;
+    let folder = arguments.out.as_deref().map(Folder::prepare).transpose()?;
     let tried = arguments.networks.list(arguments.grid)?;
     if arguments.once {
         return once(arguments, &tried);
     }
-    let (peak_bytes, outcome) = measure_peak(&common.program).map_err(failed)?;
+    let (peak_bytes, outcome) = measure_peak(&common.ran.program).map_err(failed)?;
     if !outcome.status.success() {
         return end(outcome.status);
     }
@@ -83,8 +95,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     for share in arguments.shares(peak_bytes)? {
         for network in tried.iter().map(|tried| &tried.network) {
             let alone = (peak_bytes, local_seconds);
-            let (prefetch, repeats) = (!common.no_prefetch, arguments.repeats);
-            let done = emulate(&common.program, network, share, alone, prefetch, repeats);
+            let (prefetch, repeats) = (!common.ran.no_prefetch, arguments.repeats);
+            let done = emulate(&common.ran.program, network, share, alone, prefetch, repeats);
             match done.map_err(failed)? {
                 Emulated::Done(emulation) => emulations.push(*emulation),
                 Emulated::Failed(status) => return end(status),
@@ -92,9 +104,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
     }
     let cheapest = cheapest(&emulations, &tried);
-    let words: Vec<_> = common.program.iter().map(|word| word.to_string_lossy()).collect();
-    let program = words.join(" ");
+    let program = shown(&common.ran.program);
     let report = Report { program, peak_bytes, local_seconds, emulations, cheapest };
+    if let Some(folder) = folder {
+        folder.write(&report, &grid_page::page(&report, &tried, arguments.networks.seed))?;
+    }
     common.tell(&report, &table(&report))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -107,9 +121,9 @@ fn once(arguments: &Arguments, tried: &[Tried]) -> Result<ExitCode, Failure> {
         ([local], [one]) => (*local, &one.network),
         _ => return Err(Failure::input("--once: allowed are one network and one --local")),
     };
-    let prefetch = !common.no_prefetch;
-    let (status, run) =
-        emulate_once(&common.program, network, local.at_the_time(), prefetch).map_err(failed)?;
+    let prefetch = !common.ran.no_prefetch;
+    let (status, run) = emulate_once(&common.ran.program, network, local.at_the_time(), prefetch)
+        .map_err(failed)?;
     let rows = vec![
         vec!["duration, s".to_owned(), format!("{:.3}", run.seconds)],
         vec!["pages read for a waiting thread".to_owned(), run.counts.read_pages.to_string()],
@@ -138,7 +152,7 @@ impl Arguments {
 }
 
 /// For each share, the network of the lowest rate, and of those the one of the longest latency,
-/// that keeps the loss within [`LOSS_MAX`].
+/// that keeps the mean loss within [`LOSS_MAX`].
 fn cheapest(emulations: &[Emulation], tried: &[Tried]) -> Vec<Cheapest> {
     emulations
         .chunks(tried.len())
@@ -154,8 +168,15 @@ fn cheapest(emulations: &[Emulation], tried: &[Tried]) -> Vec<Cheapest> {
             fit.sort_by(|(_, one), (_, other)| {
                 order(one).partial_cmp(&order(other)).expect("finite")
             });
-            let network = fit.first().map(|(emulation, _)| emulation.network.clone());
-            Cheapest { local_share: chunk[0].local_share, network }
+            let first = fit.first().map(|(emulation, _)| *emulation);
+            let slowdown = first.map(|emulation| emulation.slowdown);
+            let high = slowdown.and_then(|slowdown| slowdown.high);
+            Cheapest {
+                local_share: chunk[0].local_share,
+                network: first.map(|emulation| emulation.network.clone()),
+                slowdown,
+                interval_within: high.map(|high| high <= LOSS_MAX),
+            }
         })
         .collect()
 }
@@ -192,9 +213,26 @@ fn seconds(estimate: &Estimate) -> String {
     format!("{:.3}", estimate.mean)
 }
 
-fn interval(estimate: &Estimate) -> String {
-    match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => format!("{:.3} ({low:.3} to {high:.3})", estimate.mean),
-        _ => format!("{:.3}", estimate.mean),
+#[cfg(test)]
+mod tests {
+    use super::super::grid_page::samples::{emulation, tried};
+    use super::{Cheapest, cheapest};
+
+    #[test]
+    fn the_cheapest_has_the_lowest_rate_and_of_those_the_longest_latency() {
+        let tried = [tried(1.0, 40.0), tried(5.0, 40.0), tried(1.0, 100.0)];
+        let quarter = [(1.02, 0.01), (1.04, 0.02), (1.01, 0.01)];
+        let tenth = [(1.2, 0.01), (1.3, 0.01), (1.06, 0.01)];
+        let of = |share: f64, slowdowns: [(f64, f64); 3]| {
+            slowdowns.map(|(mean, half)| emulation("named", share, mean, Some(half), 1.0))
+        };
+        let mut emulations = [of(0.1, tenth), of(0.25, quarter)].concat();
+        emulations[4].network = "5 us, 40 Gb/s".to_owned();
+        let found = cheapest(&emulations, &tried);
+        let none =
+            Cheapest { local_share: 0.1, network: None, slowdown: None, interval_within: None };
+        assert_eq!(found[0], none);
+        assert_eq!(found[1].network.as_deref(), Some("5 us, 40 Gb/s"));
+        assert_eq!(found[1].interval_within, Some(false), "1.06 is over, the mean is not");
     }
 }

@@ -1,12 +1,15 @@
-//! `ethermem run`, `profile` and `emulate`: programs that know nothing of remote memory.
+//! `ethermem run`, `profile`, `emulate` and `study`: programs that know nothing of remote memory.
 //!
 //! Standard output and standard error belong to the program. What these commands have to say goes
 //! to the file of `--report`, and for people to the terminal, if there is one.
 
 pub(crate) mod emulate;
+mod grid_page;
 mod network;
+mod pictures;
 pub(crate) mod profile;
 pub(crate) mod run;
+pub(crate) mod study;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -62,12 +65,19 @@ impl std::str::FromStr for Share {
     }
 }
 
-/// What all three commands take.
+/// What `run`, `profile` and `emulate` take.
 #[derive(Args)]
 pub(crate) struct Common {
     /// Write the report to this file, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    ran: Ran,
+}
+
+/// What is run.
+#[derive(Args)]
+pub(crate) struct Ran {
     /// Bring only pages that a thread waits for
     #[arg(long)]
     no_prefetch: bool,
@@ -98,10 +108,15 @@ impl Common {
                 Failure::input(format!("cannot write {}: {error}", path.display()))
             })?;
         }
-        if std::io::stderr().is_terminal() {
-            eprint!("\n{}", table.render(TableStyle::Plain));
-        }
+        show(table);
         Ok(())
+    }
+}
+
+/// For people alone: a terminal gets it.
+fn show(table: &TextTable<'_>) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\n{}", table.render(TableStyle::Plain));
     }
 }
 

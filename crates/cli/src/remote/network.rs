@@ -29,7 +29,7 @@ pub(crate) struct Networks {
     fabric: Option<String>,
     /// Seed of what is drawn
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    seed: u64,
+    pub(super) seed: u64,
 }
 
 fn latency(text: &str) -> Result<f64, String> {
@@ -87,7 +87,7 @@ fn fixed(latency_us: f64, gbps: Option<f64>) -> Tried {
     Tried { network: Network { name, delay }, latency_us: Some(latency_us), gbps }
 }
 
-fn drawn(path: &Path, fabric: Option<&str>, seed: u64) -> Result<Tried, Failure> {
+pub(super) fn drawn(path: &Path, fabric: Option<&str>, seed: u64) -> Result<Tried, Failure> {
     let file = CompletionTimes::open(path, fabric).map_err(Failure::input)?;
     let name = file.fabric().to_owned();
     let mut times = Vec::new();

@@ -41,16 +41,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         (Share::Bytes(bytes), _) => bytes,
         (Share::Of(share), Some(ByteSize(peak))) => (peak as f64 * share) as u64,
         (Share::Of(share), None) => {
-            let (peak, outcome) = measure_peak(&common.program).map_err(failed)?;
+            let (peak, outcome) = measure_peak(&common.ran.program).map_err(failed)?;
             if !outcome.status.success() {
                 return end(outcome.status);
             }
             (peak as f64 * share) as u64
         }
     };
-    let prefetch = !common.no_prefetch;
-    let (profile, status) =
-        profile(&common.program, local_bytes, prefetch, &arguments.out).map_err(Failure::input)?;
+    let prefetch = !common.ran.no_prefetch;
+    let (profile, status) = profile(&common.ran.program, local_bytes, prefetch, &arguments.out)
+        .map_err(Failure::input)?;
     common.tell(&profile, &table(&profile))?;
     end(status)
 }

@@ -48,8 +48,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::input(format!("--pool: a simulated pool: {allowed}")));
     }
     let local = arguments.local.at_the_time();
-    let options = Options { prefetch: !common.no_prefetch, pool, ..Options::new(local) };
-    let outcome = run_program(&common.program, &options, &mut Nothing).map_err(failed)?;
+    let options = Options { prefetch: !common.ran.no_prefetch, pool, ..Options::new(local) };
+    let outcome = run_program(&common.ran.program, &options, &mut Nothing).map_err(failed)?;
     let counts = outcome.counts;
     let duration_ns = u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX);
     let report = Report { duration_ns, pages: counts };

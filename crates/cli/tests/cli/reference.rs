@@ -36,6 +36,7 @@ fn every_flag_is_in_the_reference_and_every_flag_there_exists() {
         &["run"],
         &["profile"],
         &["emulate"],
+        &["study"],
         &["node", "node status"],
         &["doctor"],
         &["keygen"],

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use ethermem_trace::{AccessKind, Trace};
+use ethermem_trace::{AccessKind, CompletionTimes, Trace};
+use serde_json::Value;
 
 use crate::node::Running;
 use crate::support::{Called, call};
@@ -144,6 +145,143 @@ fn a_program_that_is_measured_from_outside_runs_once() {
 }
 
 #[test]
+fn a_grid_has_a_page_of_the_studys_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    if !can_page(folder.path()) {
+        return;
+    }
+    let arguments = [
+        "emulate",
+        "--grid",
+        "--local",
+        "50%",
+        "--latency-us",
+        "1,20",
+        "--bandwidth-gbps",
+        "40",
+        "--repeats",
+        "1",
+        "--out",
+        "grid",
+    ];
+    let called = with_program(folder.path(), &arguments, "0");
+    assert_eq!(called.code, 0, "{}", called.err);
+    let page = std::fs::read_to_string(folder.path().join("grid/index.html")).unwrap();
+    for id in ["cheapest", "networks", "by-rate", "by-latency", "by-share", "swap", "all-points"] {
+        assert!(page.contains(&format!("<section id=\"{id}\"")), "{id}");
+    }
+    let text = std::fs::read_to_string(folder.path().join("grid/results.json")).unwrap();
+    let results: Value = serde_json::from_str(&text).unwrap();
+    let points = crate::support::numbers_of(&page, "all-points");
+    for emulation in results["emulations"].as_array().unwrap() {
+        let mean = emulation["slowdown"]["mean"].as_f64().unwrap();
+        assert!(points.contains(&format!(">{mean:.3}</td>")), "{mean}");
+    }
+    assert_eq!(results["cheapest"][0]["interval_within"], Value::Null, "one repeat");
+}
+
+#[test]
+fn a_study_closes_the_loop_and_the_same_command_runs_nothing_again() {
+    let folder = tempfile::tempdir().unwrap();
+    if !can_page(folder.path()) {
+        return;
+    }
+    let arguments = [
+        "study",
+        "--local",
+        "100%,30%",
+        "--fabrics",
+        "edm,tcp,edm",
+        "--gbps",
+        "100",
+        "--repeats",
+        "1",
+        "--messages",
+        "2000",
+        "--out",
+        "loop",
+    ];
+    let called = with_program(folder.path(), &arguments, "0");
+    assert_eq!(called.code, 0, "{}", called.err);
+    // Its peak, one share, and a pair for two fabrics and for all memory local.
+    assert_eq!(called.err, "told\n".repeat(1 + 1 + 2 * 3), "nothing but the program's");
+    let results = study(folder.path(), "loop");
+    let points = results["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2, "each once, and none of all memory local");
+    for point in points {
+        let (network, emulation) = (&point["network"], &point["emulation"]);
+        let p50 = network["read_ns"]["p50"].as_f64().unwrap();
+        assert!(p50 > 500.0 && network["busiest_load"].as_f64() > Some(0.0), "{network}");
+        let path = folder.path().join("loop").join(point["completions"].as_str().unwrap());
+        let times: Vec<f64> = CompletionTimes::open(&path, None)
+            .unwrap()
+            .map(Result::unwrap)
+            .filter(|done| done.kind == AccessKind::Read)
+            .map(|done| done.completion.as_ns_f64())
+            .collect();
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        let accuracy = &emulation["accuracy"];
+        let wanted = accuracy["wanted_mean_ns"].as_f64().unwrap();
+        assert!(accuracy["accesses"].as_u64() > Some(500), "{accuracy}");
+        // Drawn from those: of 500 draws and more the mean is as close as this but in very rare
+        // cases, for times that are heavy in the tail.
+        assert!((0.5..2.0).contains(&(wanted / mean)), "{wanted} of {mean}");
+    }
+    let trace = Trace::open(&folder.path().join("loop/trace-30.parquet")).unwrap();
+    assert!(trace.count() > 100);
+    assert_eq!(results["all_local"]["accuracy"]["accesses"], 0);
+    let page = std::fs::read_to_string(folder.path().join("loop/index.html")).unwrap();
+    for id in ["at-a-glance", "by-share", "read-p99", "load", "asked", "all-points"] {
+        assert!(page.contains(&format!("<section id=\"{id}\"")), "{id}");
+    }
+    let again = with_program(folder.path(), &arguments, "0");
+    assert_eq!((again.code, again.out.as_str(), again.err.as_str()), (0, "", ""), "all is kept");
+    assert_eq!(study(folder.path(), "loop"), results);
+    let other = with_program(folder.path(), &arguments, "1");
+    assert_eq!(other.code, 2);
+    assert!(other.err.contains("loop holds a study of another program"), "{}", other.err);
+}
+
+#[test]
+fn a_study_names_what_cannot_run_and_ends_as_the_program_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    if !can_page(folder.path()) {
+        return;
+    }
+    let arguments = [
+        "study",
+        "--local",
+        "30%",
+        "--fabrics",
+        "edm",
+        "--gbps",
+        "10",
+        "--messages",
+        "1000",
+        "--speed",
+        "100000",
+        "--out",
+        "over",
+    ];
+    let called = with_program(folder.path(), &arguments, "0");
+    assert_eq!(called.code, 0, "{}", called.err);
+    let point = &study(folder.path(), "over")["points"][0];
+    assert_eq!(point["emulation"], Value::Null);
+    let reason = point["reason"].as_str().unwrap();
+    assert!(reason.starts_with("a link is asked for "), "{reason}");
+    let page = std::fs::read_to_string(folder.path().join("over/index.html")).unwrap();
+    assert!(page.contains("Not run: edm at 10 Gb/s, 30 % local: a link is asked for "));
+    let failed = with_program(folder.path(), &["study", "--out", "failed"], "9");
+    assert_eq!(failed.code, 9);
+    assert!(!folder.path().join("failed/results.json").exists());
+}
+
+fn study(folder: &Path, name: &str) -> Value {
+    let text = std::fs::read_to_string(folder.join(name).join("results.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
 fn what_cannot_be_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
@@ -152,9 +290,19 @@ fn what_cannot_be_is_refused_in_one_line() {
         (&["run", "--pool", "sim:edm", "--", "true"], "a program runs in real time"),
         (&["run", "--", "no-such-program"], "no such program in PATH"),
         (&["run", "--report", "none/r.json", "--", "true"], "there is no folder none"),
+        (&["study"], "<PROGRAM>"),
+        (&["study", "--", "no-such-program"], "no such program in PATH"),
+        (&["study", "--fabrics", "edm,none", "--", "true"], "allowed are edm, raw-ethernet"),
+        (&["study", "--local", "0%", "--", "true"], "a share of 1% to 100%"),
+        (&["study", "--local", "64MiB", "--", "true"], "a share of 1% to 100%"),
+        (&["study", "--gbps", "50", "--", "true"], "allowed are 10, 25"),
+        (&["study", "--out", "/proc/none", "--", "true"], "cannot write /proc/none"),
+        (&["study", "--scope", "rack", "--cluster", "18", "--", "true"], "a cluster of 18 blades"),
+        (&["study", "--set", "fabric.none=1", "--", "true"], "fabric.none"),
+        (&["emulate", "--latency-us", "1", "--out", "/proc/none", "--", "true"], "/proc/none"),
+        (&["emulate", "--once", "--latency-us", "1,2", "--", "true"], "allowed are one network"),
         (&["emulate", "--", "true"], "no network is named"),
         (&["emulate", "--latency-us=-1", "--", "true"], "allowed are 0 to"),
-        (&["emulate", "--once", "--latency-us", "1,2", "--", "true"], "allowed are one network"),
         (&["emulate", "--latency-from", "none.parquet", "--", "true"], "none.parquet"),
         (
             &["profile", "--out", "none/t.parquet", "--local", "9MiB", "--", "true"],
