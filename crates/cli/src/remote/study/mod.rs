@@ -30,9 +30,9 @@ const EXAMPLES: &str = "Examples:\n  \
     ethermem study --local 25%,50% --fabrics edm,tcp --gbps 100 --repeats 5 -- python3 sort.py\n\
     \n\
     The program runs once for its peak, once for each share below 100 %, and twice for each point\n\
-    and repeat. The folder gets index.html, results.json, the traces and the completion times. What\n\
-    is done is kept: the same command goes on where it was ended, and more shares, fabrics and\n\
-    rates can be asked for later. docs/how-to/study-a-program.md explains the numbers.";
+    and repeat. The folder gets index.html, results.json, the traces and the completion times.\n\
+    What is done is kept: the same command goes on where it was ended, and more shares, fabrics\n\
+    and rates can be asked for later. docs/how-to/study-a-program.md explains the numbers.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
