@@ -276,7 +276,15 @@ const NAME_BYTES_MAX: usize = 64;
 #[derive(Clone)]
 pub struct Offloads {
     by_name: BTreeMap<String, Arc<dyn Offload>>,
-    of_tenants: BTreeMap<(TenantId, String), Arc<dyn Offload>>,
+    of_tenants: BTreeMap<(TenantId, String), OfTenant>,
+}
+
+/// An operation of one tenant.
+#[derive(Clone)]
+struct OfTenant {
+    offload: Arc<dyn Offload>,
+    /// By the tenant itself, which may take it away; else it is the node's.
+    is_brought: bool,
 }
 
 impl Offloads {
@@ -294,9 +302,11 @@ impl Offloads {
         self.by_name.insert(name.to_owned(), offload);
     }
 
-    /// Makes one known to a tenant, over its own of the same name.
+    /// Makes one known to a tenant, over one of the same name. It is the node's: the tenant can
+    /// neither replace it nor take it away.
     pub fn add_for(&mut self, tenant: TenantId, name: &str, offload: Arc<dyn Offload>) {
-        self.of_tenants.insert((tenant, name.to_owned()), offload);
+        let known = OfTenant { offload, is_brought: false };
+        self.of_tenants.insert((tenant, name.to_owned()), known);
     }
 
     /// The same as a tenant asks for it, which may have `most` of its own; or takes it away.
@@ -308,21 +318,23 @@ impl Offloads {
         most: u16,
     ) -> Result<(), OffloadError> {
         check_name(name)?;
-        if self.by_name.contains_key(name) {
+        let key = (tenant, name.to_owned());
+        let is_nodes = |known: &OfTenant| !known.is_brought;
+        if self.by_name.contains_key(name) || self.of_tenants.get(&key).is_some_and(is_nodes) {
             let problem = format!("{name:?} is the node's own: allowed is another name");
             return Err(OffloadError::Failed(problem));
         }
-        let key = (tenant, name.to_owned());
         let Some(offload) = offload else {
             let problem = || OffloadError::failed(format!("{name:?} is not loaded"));
             return self.of_tenants.remove(&key).map(drop).ok_or_else(problem);
         };
-        let others = self.of_tenants.keys().filter(|known| known.0 == tenant && **known != key);
+        let of_tenant = self.of_tenants.iter().filter(|(known, _)| known.0 == tenant);
+        let others = of_tenant.filter(|(known, of)| of.is_brought && **known != key);
         if others.count() >= usize::from(most) {
             let problem = format!("the tenant may bring {most} operations to the node");
             return Err(OffloadError::Failed(problem));
         }
-        self.of_tenants.insert(key, offload);
+        self.of_tenants.insert(key, OfTenant { offload, is_brought: true });
         Ok(())
     }
 
@@ -337,7 +349,8 @@ impl Offloads {
     pub fn get_for(&self, tenant: TenantId, name: &str) -> Option<&Arc<dyn Offload>> {
         // Most nodes have none of a tenant's own, and a name is not copied for nothing.
         let own = (!self.of_tenants.is_empty()).then(|| (tenant, name.to_owned()));
-        own.and_then(|key| self.of_tenants.get(&key)).or_else(|| self.get(name))
+        let own = own.and_then(|key| self.of_tenants.get(&key)).map(|own| &own.offload);
+        own.or_else(|| self.get(name))
     }
 
     /// All names, as a list for people.

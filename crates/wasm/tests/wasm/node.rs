@@ -42,7 +42,11 @@ impl Bench {
         for (name, code, options) in modules {
             node.register(name, module(&runtime, &text(code), *options));
         }
-        node.register(Load::NAME, Arc::new(Loader::new(runtime)));
+        // For each tenant, as memory nodes do: not all may load.
+        let loader = Arc::new(Loader::new(runtime));
+        for tenant in [1, 2].map(TenantId) {
+            node.register_for(tenant, Load::NAME, loader.clone());
+        }
         let client = Client::with_process(&mut node, 0, 100, 1);
         Bench { node, client }
     }
@@ -254,6 +258,9 @@ fn a_tenant_that_may_brings_modules_for_itself_alone() {
     let mut bench = Bench::with(quota, &[("theirs", "(i32.const 0)", ModuleOptions::default())]);
     let bytes = wat::parse_str(text("(call $result (i32.const 0) (i32.const 1)) (i32.const 0)"));
     let bytes = bytes.unwrap();
+    // For this tenant alone, and not brought by it.
+    let given = module(&Runtime::new().unwrap(), &text("(i32.const 0)"), ModuleOptions::default());
+    bench.node.register_for(TenantId(1), "given", given);
     let at = bench.allocate();
     write(&mut bench, at, &bytes);
     let load = |name: &str, bytes: usize| Load {
@@ -271,6 +278,9 @@ fn a_tenant_that_may_brings_modules_for_itself_alone() {
     for (load, line) in [
         (load("third", whole), "the tenant may bring 2 operations to the node"),
         (load("theirs", whole), "\"theirs\" is the node's own: allowed is another name"),
+        (load("given", whole), "\"given\" is the node's own: allowed is another name"),
+        (load("given", 0), "\"given\" is the node's own: allowed is another name"),
+        (load("load", 0), "\"load\" is the node's own: allowed is another name"),
         (load("none", 0), "\"none\" is not loaded"),
         (load("a b", whole), "name \"a b\": allowed are 1 to 64 of a-z, A-Z, 0-9, -, _ and ."),
         (load("mine", 2 << 20), "2097152 B: allowed are 1 to 1048576"),
