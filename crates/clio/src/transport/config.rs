@@ -85,12 +85,10 @@ impl ClientConfig {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_client_that_cannot_be_is_refused() {
-        let config = ClientConfig {
+impl ClientConfig {
+    /// One that is allowed, with as little as may be.
+    pub(super) fn least() -> ClientConfig {
+        ClientConfig {
             sender: SenderId(1),
             tenant: TenantId(1),
             protection: Protection::Gcm,
@@ -101,7 +99,17 @@ mod tests {
             retry_after_min: Ns(1),
             retry_after_max: Ns(1),
             give_up_after: Ns(2),
-        };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_cannot_be_is_refused() {
+        let config = ClientConfig::least();
         let refused = |change: fn(&mut ClientConfig)| {
             let mut config = config;
             change(&mut config);

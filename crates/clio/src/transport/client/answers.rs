@@ -1,0 +1,129 @@
+//! What comes from the node: answers, refusals of a datagram, and another life of the node.
+
+use ethermem_units::Ns;
+use ethermem_wire::clio::{ClioStatus, Envelope, EnvelopeError, Epoch, Reply, ResponsePacket};
+
+use super::super::node_clock::NodeClock;
+use super::super::operation::OperationError;
+use super::Client;
+use crate::node::Busy;
+
+/// A node that works on a request is asked for its result after such a share of the time so far,
+/// and so late at most.
+const WORK_SHARE: u64 = 8;
+const ASK_AGAIN_MAX: Ns = Ns(5_000_000);
+
+impl Client {
+    /// A datagram came, with no check of its own or with a CRC.
+    pub fn on_datagram(&mut self, now: Ns, datagram: &[u8]) {
+        match Envelope::open(datagram) {
+            Ok(opened) if opened.envelope.protection == self.config.protection => {
+                self.on_packets(now, &opened.envelope, &datagram[opened.packets]);
+            }
+            Err(EnvelopeError::Corrupt { .. }) => self.counters.corrupt += 1,
+            Ok(_) | Err(_) => self.counters.ignored += 1,
+        }
+    }
+
+    /// The packets of a datagram that was checked.
+    pub fn on_packets(&mut self, now: Ns, envelope: &Envelope, packets: &[u8]) {
+        if self.epoch() == envelope.epoch {
+            self.clock.hear(now, envelope.clock);
+        }
+        for packet in ResponsePacket::packets(packets) {
+            match packet {
+                Ok(packet) => self.on_answer(now, envelope, &packet),
+                Err(_) => self.counters.ignored += 1,
+            }
+        }
+    }
+
+    fn on_answer(&mut self, now: Ns, envelope: &Envelope, packet: &ResponsePacket<'_>) {
+        if let Reply::Refused(ClioStatus::Corrupt, sequence) = packet.reply {
+            return self.on_nack(now, sequence);
+        }
+        let request = packet.request.0;
+        let Some(flight) = self.flights.get(request) else {
+            self.counters.ignored += 1;
+            return;
+        };
+        if let Reply::Refused(ClioStatus::WrongEpoch, _) = packet.reply {
+            return self.restart(envelope.epoch);
+        }
+        let (id, part) = (flight.operation, flight.part);
+        let hello = self.hello == Some(id);
+        if !hello && envelope.epoch != self.epoch() {
+            self.counters.ignored += 1;
+            return;
+        }
+        if packet.attempt == flight.retries as u8 {
+            let time = now.saturating_sub(flight.sent);
+            self.trips.took(time);
+            self.congestion.took(now, time);
+        }
+        if let Reply::Refused(status @ (ClioStatus::Busy | ClioStatus::Expired), why) = packet.reply
+            && (status, why) != (ClioStatus::Busy, Busy::Ending as u64)
+        {
+            let working = (status, why) == (ClioStatus::Busy, Busy::Running as u64);
+            let again = if working {
+                self.works(now, request)
+            } else {
+                self.trips.retry_after(flight.retries)
+            };
+            return self.flights.look_at(request, now.saturating_add(again));
+        }
+        let right = packet.opcode == flight.opcode as u8;
+        let operation = self.operations.get_mut(id).expect("a flight is of an operation");
+        if !right || !operation.take(part, &packet.reply) {
+            self.counters.ignored += 1;
+            return;
+        }
+        self.counters.answers += 1;
+        if let (true, Reply::Facts(facts)) = (hello, packet.reply) {
+            self.facts = Some(facts);
+            self.clock.hear(now, envelope.clock);
+        }
+        let flight = self.land(request).expect("it was under way");
+        if !flight.opcode.is_repeatable() {
+            if self.acknowledge.is_empty() {
+                self.acknowledge_since = now;
+            }
+            self.acknowledge.push_back(packet.request);
+        }
+        self.settle(id);
+    }
+
+    /// The node works on a request, so it is not given up; after how long to ask again: a share of
+    /// how long it has worked already.
+    fn works(&mut self, now: Ns, request: u64) -> Ns {
+        let trip = self.trips.smoothed();
+        let flight = self.flights.get_mut(request).expect("it is under way");
+        (flight.began, flight.unheard) = (now, 0);
+        let since = *flight.working.get_or_insert(now);
+        Ns((now.saturating_sub(since).0 / WORK_SHARE).clamp(trip.0, ASK_AGAIN_MAX.0.max(trip.0)))
+    }
+
+    /// A datagram of ours was changed on its way: what was in it goes at once.
+    fn on_nack(&mut self, now: Ns, sequence: u64) {
+        for request in self.flights.numbers() {
+            let hit = self.flights.get(request).filter(|flight| flight.sequence == sequence);
+            if let Some(due) = hit.map(|flight| flight.due) {
+                self.flights.look_at(request, now.min(due));
+            }
+        }
+    }
+
+    /// The node lives another life: whatever was under way is over, and what it said of itself.
+    fn restart(&mut self, epoch: Epoch) {
+        for request in self.flights.numbers() {
+            self.land(request);
+        }
+        self.waiting.clear();
+        for id in self.operations.names() {
+            self.fail(id, OperationError::Restarted(epoch));
+        }
+        self.acknowledge.clear();
+        (self.facts, self.hello) = (None, None);
+        (self.clock, self.life_end) = (NodeClock::default(), Ns::ZERO);
+    }
+}

@@ -1,0 +1,264 @@
+//! What goes to the node: requests for the first time and again, and acknowledgements, as many as a
+//! datagram holds.
+
+use ethermem_units::{Bytes, Ns};
+use ethermem_wire::clio::{
+    AcknowledgedIds, ENVELOPE_BYTES, Envelope, ProcessId, RESPONSE_BYTES, Request, RequestId,
+    RequestPacket,
+};
+
+use super::super::flights::Flight;
+use super::super::operation::{Operation, OperationId, Part};
+use super::Client;
+
+/// A datagram lives so many times as long as an answer is waited for, and so long at least.
+const LIFE_TRIPS: u64 = 4;
+const LIFE_MIN: Ns = Ns(10_000_000);
+/// Acknowledgements in a packet of their own, at most.
+const ACKNOWLEDGED_MAX: usize = 16;
+
+/// A datagram as it grows.
+struct Draft<'a> {
+    into: &'a mut [u8],
+    used: usize,
+    /// Where its packets must end.
+    end: usize,
+    /// What the answers will take of theirs.
+    answers: usize,
+    envelope: Envelope,
+}
+
+impl Client {
+    /// The next datagram, written into `into`; 0 is none for now. To be called until it is, after
+    /// each call of another method and when [`Client::next_wake`] has come. By AES-GCM the datagram
+    /// is still to be sealed, and has room for the tag.
+    ///
+    /// # Panics
+    /// If `into` is shorter than the longest datagram; where operations run at the node, than the
+    /// longest that UDP carries.
+    pub fn poll_transmit(&mut self, now: Ns, into: &mut [u8]) -> usize {
+        assert!(into.len() >= self.config.datagram_bytes_max, "room for the longest datagram");
+        if self.waiting.is_empty() && self.next_wake().is_none_or(|wake| wake > now) {
+            return 0;
+        }
+        let end = ENVELOPE_BYTES + self.config.packets_bytes_max();
+        let (envelope, sequence) = (self.envelope(now), self.sequence);
+        let mut draft = Draft { into, used: ENVELOPE_BYTES, end, answers: 0, envelope };
+        self.send_again(now, &mut draft);
+        self.send_new(now, &mut draft);
+        self.send_acknowledgements(now, &mut draft);
+        let used = draft.used;
+        if used == ENVELOPE_BYTES {
+            return 0;
+        }
+        self.sequence = sequence + 1;
+        self.life_end = envelope.clock;
+        self.counters.datagrams += 1;
+        let sealed = envelope.emit(into).and_then(|_| envelope.seal(into, used));
+        sealed.expect("room was left for envelope and trailer")
+    }
+
+    fn envelope(&self, now: Ns) -> Envelope {
+        let most = self.facts.map_or(0, |facts| u64::from(facts.lifetime_us_max) * 1000);
+        // A node remembers each change for a life, so a life is no longer than the way may take.
+        // Less than it allows: its clock may be behind what an earlier datagram was given.
+        let way = self.trips.retry_after(0).0.saturating_mul(LIFE_TRIPS).max(LIFE_MIN.0);
+        let life = Ns(way.min(most / 4 * 3));
+        let end = self.clock.at(now).map(|node| node.saturating_add(life));
+        Envelope {
+            protection: self.config.protection,
+            tenant: self.config.tenant,
+            epoch: self.epoch(),
+            sender: self.config.sender,
+            sequence: self.sequence,
+            clock: end.unwrap_or(Ns::ZERO).max(self.life_end),
+        }
+    }
+
+    pub(super) fn acknowledge_due(&self) -> Ns {
+        self.acknowledge_since.saturating_add(self.config.retry_after_min)
+    }
+
+    /// Sends what has waited for its answer long enough, and gives up what has done so for too
+    /// long.
+    fn send_again(&mut self, now: Ns, draft: &mut Draft<'_>) {
+        if self.flights.due().is_none_or(|due| due > now) {
+            return;
+        }
+        let mut next = Ns(u64::MAX);
+        for request in self.flights.numbers() {
+            let Some(flight) = self.flights.get(request) else { continue };
+            if flight.due <= now {
+                let operation = self.operations.get(flight.operation);
+                let failed = operation.expect("a flight is of an operation").error.is_some();
+                if failed || now.saturating_sub(flight.began) >= self.config.give_up_after {
+                    self.give_up(now, request);
+                } else if !self.try_again(now, request, draft) {
+                    // The rest is due still, in the next datagram.
+                    return;
+                }
+            }
+            next = next.min(self.flights.get(request).map_or(next, |flight| flight.due));
+        }
+        self.flights.looked(next);
+    }
+
+    /// False where it does not fit the datagram.
+    fn try_again(&mut self, now: Ns, request: u64, draft: &mut Draft<'_>) -> bool {
+        let flight = self.flights.get(request).expect("what is due is under way");
+        let (operation, retries) = (flight.operation, flight.retries + 1);
+        let asked = (request, retries as u8);
+        if !self.put(draft, (operation, flight.part), asked, flight.acknowledged) {
+            return false;
+        }
+        let flight = self.flights.get_mut(request).expect("it is under way");
+        let was_heard = flight.working.is_some() && flight.unheard == 0;
+        flight.unheard += 1;
+        let due = now.saturating_add(self.trips.retry_after(flight.unheard));
+        (flight.sent, flight.sequence) = (now, draft.envelope.sequence);
+        (flight.dead, flight.retries) = (draft.envelope.clock, retries);
+        self.flights.look_at(request, due);
+        self.counters.retries += 1;
+        if !was_heard {
+            self.congestion.lost(now, self.trips.smoothed());
+        }
+        true
+    }
+
+    /// A request has had its time.
+    fn give_up(&mut self, now: Ns, request: u64) {
+        let flight = self.flights.get(request).expect("what is due is under way");
+        let known = self.clock.at(now).unwrap_or(Ns::ZERO);
+        if flight.opcode.is_repeatable() || known > flight.dead {
+            return self.lose(request);
+        }
+        // Until no copy of it can act, it is not lost.
+        let rest = flight.dead.saturating_sub(known).0;
+        self.flights.look_at(request, now.saturating_add(Ns(rest + rest / 1000 + 1)));
+    }
+
+    fn send_new(&mut self, now: Ns, draft: &mut Draft<'_>) {
+        let most = self.part_bytes_max();
+        while let Some(&id) = self.waiting.front() {
+            // Before the node is known, only that goes which asks what it is.
+            if self.facts.is_none() && self.hello != Some(id) {
+                return;
+            }
+            let operation = self.operations.get(id).expect("what waits has not ended");
+            let part = operation.next_part(most).filter(|_| operation.error.is_none());
+            let Some(part) = part else {
+                self.waiting.pop_front();
+                self.settle(id);
+                continue;
+            };
+            let opcode = operation.request(part).opcode();
+            let answer = Bytes(self.answer_bytes(operation, part) as u64);
+            let request = self.next_request + 1;
+            let acknowledged = self.acknowledge.front().copied().unwrap_or(RequestId::NONE);
+            let room = self.congestion.has_room(now)
+                && self.incast.has_room(answer)
+                && self.flights.has_room();
+            if !room || !self.put(draft, (id, part), (request, 0), acknowledged) {
+                return;
+            }
+            self.acknowledge.pop_front();
+            self.next_request = request;
+            self.counters.requests += 1;
+            self.congestion.sent(now, self.trips.smoothed());
+            self.incast.sent(answer);
+            let operation = self.operations.get_mut(id).expect("it waits");
+            operation.cut += part.bytes;
+            operation.open += 1;
+            if operation.next_part(most).is_none() {
+                self.waiting.pop_front();
+            }
+            let flight = Flight {
+                operation: id,
+                part,
+                opcode,
+                retries: 0,
+                unheard: 0,
+                working: None,
+                began: now,
+                sent: now,
+                sequence: draft.envelope.sequence,
+                dead: draft.envelope.clock,
+                due: now.saturating_add(self.trips.retry_after(0)),
+                answer,
+                acknowledged,
+            };
+            self.flights.insert(request, flight);
+        }
+    }
+
+    /// Acknowledges what no request did in time.
+    fn send_acknowledgements(&mut self, now: Ns, draft: &mut Draft<'_>) {
+        if self.acknowledge.is_empty() || now < self.acknowledge_due() {
+            return;
+        }
+        let count = self.acknowledge.len().min(ACKNOWLEDGED_MAX);
+        let mut octets = [0; ACKNOWLEDGED_MAX * 8];
+        for (place, id) in octets.chunks_exact_mut(8).zip(&self.acknowledge) {
+            place.copy_from_slice(&id.0.to_le_bytes());
+        }
+        let ids = AcknowledgedIds::new(&octets[..count * 8]).expect("whole numbers");
+        let packet = RequestPacket {
+            attempt: 0,
+            process: ProcessId(0),
+            request: RequestId(self.next_request + 1),
+            acknowledged: RequestId::NONE,
+            body: Request::Acknowledge(ids),
+        };
+        if let Ok(bytes) = packet.emit(&mut draft.into[draft.used..draft.end]) {
+            draft.used += bytes;
+            self.next_request += 1;
+            self.acknowledge.drain(..count);
+            self.acknowledge_since = now;
+        }
+    }
+
+    /// Puts a request into the datagram; false where it, or its answer, does not fit.
+    fn put(
+        &self,
+        draft: &mut Draft<'_>,
+        (id, part): (OperationId, Part),
+        (request, attempt): (u64, u8),
+        acknowledged: RequestId,
+    ) -> bool {
+        let operation = self.operations.get(id).expect("what is sent has not ended");
+        let answer = self.answer_bytes(operation, part);
+        let empty = draft.used == ENVELOPE_BYTES;
+        if draft.answers + answer > self.config.packets_bytes_max()
+            || (operation.goes_alone() && !empty)
+        {
+            return false;
+        }
+        let packet = RequestPacket {
+            attempt,
+            process: operation.process,
+            request: RequestId(request),
+            acknowledged,
+            body: operation.request(part),
+        };
+        let end = if operation.goes_alone() {
+            draft.into.len() - self.config.protection.trailer_bytes()
+        } else {
+            draft.end
+        };
+        let Ok(bytes) = packet.emit(&mut draft.into[draft.used..end]) else {
+            return false;
+        };
+        draft.used += bytes;
+        draft.answers += answer;
+        if operation.goes_alone() {
+            draft.end = draft.used;
+        }
+        true
+    }
+
+    /// Octets of a part's answer, at most.
+    fn answer_bytes(&self, operation: &Operation, part: Part) -> usize {
+        let most = self.config.packets_bytes_max() - RESPONSE_BYTES;
+        RESPONSE_BYTES + operation.answer_bytes(part, most as u64) as usize
+    }
+}
