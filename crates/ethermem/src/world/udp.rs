@@ -2,24 +2,26 @@
 //! is what it answers.
 
 mod asked;
+mod connect;
+mod processes;
 mod running;
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use ethermem_clio::node::Busy;
 use ethermem_clio::transport::{Completed, Event, OperationError};
 use ethermem_udp::seal::TenantKey;
-use ethermem_udp::{ClientOptions, ConnectError, Driver, Sleeper};
+use ethermem_udp::{Driver, Sleeper};
 use ethermem_units::{Bytes, Ps};
-use ethermem_wire::clio::{ClioStatus, NodeFacts, Request, TenantId};
+use ethermem_wire::clio::{ClioStatus, Request, TenantId};
 
 use self::asked::{Asked, AskedFor};
+use self::processes::Life;
 use self::running::{Ask, Part, Running, problem};
 use super::{Asker, Op, OpId, Outcome, Progress, Reply, World};
 use crate::address::ProcessId;
-use crate::error::{Error, OpenError};
+use crate::error::Error;
 
 /// Times between two tries of a lock: they double.
 const LOCK_WAIT_MIN: Duration = Duration::from_micros(2);
@@ -28,8 +30,6 @@ const LOCK_WAIT_MAX: Duration = Duration::from_micros(200);
 const REST_MAX: Duration = Duration::from_millis(2);
 /// Who polls looks so often for an answer before the clock is read again.
 const LOOKS_EACH_CLOCK: u32 = 8;
-/// Processes are kept alive so many times in a lease, so that some may be lost.
-const BEATS_IN_LEASE: u32 = 4;
 /// So many operations are gathered at most, while others are under way, before they go together.
 const GATHER_MAX: u32 = 32;
 /// How long a pool that is dropped goes on trying to end its processes.
@@ -77,15 +77,6 @@ pub(crate) struct Udp {
     broken: Option<String>,
 }
 
-/// What became of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
-    Alive,
-    /// The node has started anew since.
-    Restarted,
-    Ended,
-}
-
 struct Waiting {
     id: OpId,
     until: Instant,
@@ -94,81 +85,6 @@ struct Waiting {
 }
 
 impl Udp {
-    /// Finds the node, and asks what it is.
-    pub(crate) fn open(config: &UdpConfig) -> Result<Udp, OpenError> {
-        let node = config.node.clone();
-        let found = resolve(&config.node);
-        let found = found.map_err(|problem| OpenError::Unreachable { node, problem })?;
-        Udp::open_any(config, &found)
-    }
-
-    /// At the first of the addresses of a name where the node answers.
-    fn open_any(config: &UdpConfig, addresses: &[SocketAddr]) -> Result<Udp, OpenError> {
-        let mut problems = Vec::new();
-        for &address in addresses {
-            match Udp::open_at(config, address) {
-                Err(OpenError::Unreachable { problem, .. }) if addresses.len() > 1 => {
-                    problems.push(format!("{address}: {problem}"));
-                }
-                opened => return opened,
-            }
-        }
-        let (node, problem) = (config.node.clone(), problems.join("; "));
-        Err(OpenError::Unreachable { node, problem })
-    }
-
-    fn open_at(config: &UdpConfig, node: SocketAddr) -> Result<Udp, OpenError> {
-        let unreachable =
-            |problem: String| OpenError::Unreachable { node: config.node.clone(), problem };
-        let options = ClientOptions {
-            node,
-            tenant: config.tenant,
-            key: config.key,
-            datagram_bytes_max: config.datagram_bytes_max,
-            window: config.window,
-            incast_window: config.incast_window,
-            give_up_after: config.give_up_after,
-        };
-        let driver = Driver::connect(&options).map_err(|error| match error {
-            ConnectError::Config(error) => OpenError::NotAllowed { problem: error.to_string() },
-            error => unreachable(error.to_string()),
-        })?;
-        let now = Instant::now();
-        let mut udp = Udp {
-            driver,
-            node: config.node.clone(),
-            poll_for: config.poll_for,
-            lease: None,
-            opened: now,
-            looks: 0,
-            beat: now,
-            processes: BTreeMap::new(),
-            running: Vec::new(),
-            open: 0,
-            gathered: 0,
-            asked: AskedFor::default(),
-            waiting: Vec::new(),
-            ended: Vec::new(),
-            broken: None,
-        };
-        let facts = match udp.ask(ProcessId(0), Request::Hello) {
-            Ok(Completed::Facts(facts)) => facts,
-            Ok(other) => return Err(unreachable(format!("it answered {other:?}"))),
-            Err(Error::Lost) => {
-                let ms = config.give_up_after.as_millis();
-                // Who tries keys learns nothing from a node, and nor does who has the wrong one.
-                let key = match config.key {
-                    Some(_) => "; a key that is not the node's looks like this, too",
-                    None => "",
-                };
-                return Err(unreachable(format!("no answer within {ms} ms{key}")));
-            }
-            Err(error) => return Err(unreachable(error.to_string())),
-        };
-        udp.lease = lease(&facts);
-        Ok(udp)
-    }
-
     /// What to sleep on while nothing is to be done.
     pub(crate) fn sleeper(&self) -> Sleeper {
         self.driver.sleeper()
@@ -261,15 +177,6 @@ impl Udp {
         self.asked.insert(asked, Asked::Part(id, part));
     }
 
-    /// What an error says of the node and of processes.
-    fn note(&mut self, error: Option<&OperationError>) {
-        if let Some(OperationError::Restarted(_)) = error {
-            for life in self.processes.values_mut().filter(|life| **life == Life::Alive) {
-                *life = Life::Restarted;
-            }
-        }
-    }
-
     /// A request has its outcome.
     fn hear(&mut self, event: Event) {
         let Event { operation, outcome } = event;
@@ -299,14 +206,6 @@ impl Udp {
             }
         } else if open == 0 {
             self.end(id);
-        }
-    }
-
-    fn heard_of(&mut self, process: ProcessId, outcome: &Result<Completed, OperationError>) {
-        if let Err(OperationError::Refused { status: ClioStatus::NoSuchProcess, detail }) = outcome
-            && *detail == u64::from(process.0)
-        {
-            self.processes.insert(process, Life::Ended);
         }
     }
 
@@ -379,31 +278,6 @@ impl Udp {
         }
         [due, self.driver.rest()].into_iter().flatten().fold(REST_MAX, Duration::min)
     }
-
-    fn alive(&self) -> Vec<ProcessId> {
-        let alive = self.processes.iter().filter(|(_, life)| **life == Life::Alive);
-        alive.map(|(&process, _)| process).collect()
-    }
-
-    /// Ends all processes, for so long at most; whether the node has said so of each.
-    fn end_processes(&mut self, most: Duration) -> bool {
-        for process in self.alive() {
-            let asked = self.driver.client().submit(process, Request::EndProcess);
-            self.asked.insert(asked, Asked::End);
-            self.processes.insert(process, Life::Ended);
-        }
-        self.send();
-        let (began, sleeper) = (Instant::now(), self.driver.sleeper());
-        let ends = |asked: &Asked| matches!(asked, Asked::End);
-        while self.asked.iter().any(ends) && self.broken.is_none() && began.elapsed() < most {
-            self.turn();
-            while let Some(event) = self.driver.client().poll_event() {
-                self.hear(event);
-            }
-            sleeper.sleep(self.driver.rest().unwrap_or(REST_MAX).min(REST_MAX));
-        }
-        !self.asked.iter().any(ends)
-    }
 }
 
 impl World for Udp {
@@ -416,30 +290,8 @@ impl World for Udp {
         (1, 1)
     }
 
-    /// A number that a thread of this pool has had, in an earlier life of the node, is not used
-    /// again: the thread would have the new process's memory.
     fn new_process(&mut self, _: ProcessId) -> Result<ProcessId, Error> {
-        let mut taken = Vec::new();
-        let made = loop {
-            match self.ask(ProcessId(0), Request::CreateProcess) {
-                Ok(Completed::Created(process)) if self.processes.contains_key(&process) => {
-                    taken.push(process);
-                }
-                Ok(Completed::Created(process)) => break Ok(process),
-                // What was there before is gone, and nothing of it is asked for.
-                Err(Error::Restarted { .. }) => {}
-                Ok(_) => unreachable!("a process is made or refused"),
-                Err(error) => break Err(error),
-            }
-        };
-        for process in taken {
-            let asked = self.driver.client().submit(process, Request::EndProcess);
-            self.asked.insert(asked, Asked::End);
-        }
-        self.send();
-        made.inspect(|&process| {
-            self.processes.insert(process, Life::Alive);
-        })
+        self.create_process()
     }
 
     fn lock_word(&self, process: ProcessId, thread: usize) -> u64 {
@@ -460,14 +312,8 @@ impl World for Udp {
             self.waiting.push(Waiting { id, until, rest: None });
             return None;
         }
-        let node = || self.node.clone();
         let process = asker.process;
-        match self.processes.get(&process) {
-            Some(Life::Alive) => {}
-            Some(Life::Restarted) => return Some(Err(Error::Restarted { node: node() })),
-            Some(Life::Ended) | None => return Some(Err(Error::ProcessEnded { node: node() })),
-        }
-        if let Some(error) = self.refuse(&op) {
+        if let Some(error) = self.gone(process).or_else(|| self.refuse(&op)) {
             return Some(Err(error));
         }
         if self.running.len() <= id {
@@ -511,16 +357,7 @@ impl World for Udp {
     /// Processes live as long as their client is heard of, and what was lost is asked for again,
     /// whether or not anybody waits.
     fn tend(&mut self) {
-        if let Some(lease) = self.lease
-            && self.beat.elapsed() >= lease / BEATS_IN_LEASE
-        {
-            self.beat = Instant::now();
-            for process in self.alive() {
-                let asked = self.driver.client().submit(process, Request::KeepAlive);
-                self.asked.insert(asked, Asked::Alive(process));
-            }
-            self.send();
-        }
+        self.keep_alive();
         self.send_gathered();
         self.turn();
     }
@@ -554,71 +391,5 @@ impl Udp {
 impl Drop for Udp {
     fn drop(&mut self) {
         self.end_processes(GOODBYE);
-    }
-}
-
-fn lease(facts: &NodeFacts) -> Option<Duration> {
-    // What is longer than a pool could live is no lease.
-    (facts.lease_ms > 0 && facts.lease_ms < u64::MAX / 1_000_000)
-        .then(|| Duration::from_millis(facts.lease_ms))
-}
-
-/// The addresses that a `host:port` has, each once.
-fn resolve(node: &str) -> Result<Vec<SocketAddr>, String> {
-    let found = node.to_socket_addrs().map_err(|error| error.to_string())?;
-    let mut addresses: Vec<SocketAddr> = Vec::new();
-    for address in found {
-        if !addresses.contains(&address) {
-            addresses.push(address);
-        }
-    }
-    if addresses.is_empty() { Err("it has no address".to_owned()) } else { Ok(addresses) }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicBool;
-
-    use ethermem_node::NodeOptions;
-
-    use super::*;
-    use crate::url::{self, Place};
-
-    fn config(node: SocketAddr) -> UdpConfig {
-        match url::parse(&format!("udp://{node}?timeout_ms=200")) {
-            Ok(Place::Udp(config)) => config,
-            _ => panic!("it is a URL of a node"),
-        }
-    }
-
-    #[test]
-    fn of_several_addresses_the_one_that_answers_is_used() {
-        let mut server =
-            ethermem_node::start(&NodeOptions::in_clear(Bytes(1 << 20))).expect("it starts").server;
-        let there = server.address().expect("it is bound");
-        std::thread::spawn(move || {
-            server.run(Duration::from_millis(1), &AtomicBool::new(false)).expect("it serves")
-        });
-        // Bound, so that nobody else is there, and silent.
-        let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
-        let away = silent.local_addr().expect("it is bound");
-        let config = config(away);
-        assert!(Udp::open_any(&config, &[away, there]).is_ok());
-        let Err(error) = Udp::open_any(&config, &[away, away]) else { panic!("nobody is there") };
-        let line =
-            format!("{away}: {away}: no answer within 200 ms; {away}: no answer within 200 ms");
-        assert_eq!(error.to_string(), line);
-        let Err(alone) = Udp::open_any(&config, &[away]) else { panic!("nobody is there") };
-        assert_eq!(alone.to_string(), format!("{away}: no answer within 200 ms"));
-    }
-
-    #[test]
-    fn a_name_has_each_of_its_addresses_once() {
-        let found = resolve("localhost:7400").expect("every machine has it");
-        let mut once = found.clone();
-        once.sort_unstable();
-        once.dedup();
-        assert_eq!(found.len(), once.len());
-        assert!(resolve("127.0.0.1:1").is_ok_and(|found| found.len() == 1));
     }
 }

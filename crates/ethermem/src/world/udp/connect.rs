@@ -1,0 +1,158 @@
+//! How a pool finds its node, and learns what it is.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use ethermem_clio::transport::Completed;
+use ethermem_udp::{ClientOptions, ConnectError, Driver};
+use ethermem_wire::clio::{NodeFacts, Request};
+
+use super::asked::AskedFor;
+use super::{Udp, UdpConfig};
+use crate::address::ProcessId;
+use crate::error::{Error, OpenError};
+
+impl Udp {
+    /// Finds the node, and asks what it is.
+    pub(crate) fn open(config: &UdpConfig) -> Result<Udp, OpenError> {
+        let node = config.node.clone();
+        let found = resolve(&config.node);
+        let found = found.map_err(|problem| OpenError::Unreachable { node, problem })?;
+        Udp::open_any(config, &found)
+    }
+
+    /// At the first of the addresses of a name where the node answers.
+    fn open_any(config: &UdpConfig, addresses: &[SocketAddr]) -> Result<Udp, OpenError> {
+        let mut problems = Vec::new();
+        for &address in addresses {
+            match Udp::open_at(config, address) {
+                Err(OpenError::Unreachable { problem, .. }) if addresses.len() > 1 => {
+                    problems.push(format!("{address}: {problem}"));
+                }
+                opened => return opened,
+            }
+        }
+        let (node, problem) = (config.node.clone(), problems.join("; "));
+        Err(OpenError::Unreachable { node, problem })
+    }
+
+    fn open_at(config: &UdpConfig, node: SocketAddr) -> Result<Udp, OpenError> {
+        let unreachable =
+            |problem: String| OpenError::Unreachable { node: config.node.clone(), problem };
+        let options = ClientOptions {
+            node,
+            tenant: config.tenant,
+            key: config.key,
+            datagram_bytes_max: config.datagram_bytes_max,
+            window: config.window,
+            incast_window: config.incast_window,
+            give_up_after: config.give_up_after,
+        };
+        let driver = Driver::connect(&options).map_err(|error| match error {
+            ConnectError::Config(error) => OpenError::NotAllowed { problem: error.to_string() },
+            error => unreachable(error.to_string()),
+        })?;
+        let now = Instant::now();
+        let mut udp = Udp {
+            driver,
+            node: config.node.clone(),
+            poll_for: config.poll_for,
+            lease: None,
+            opened: now,
+            looks: 0,
+            beat: now,
+            processes: BTreeMap::new(),
+            running: Vec::new(),
+            open: 0,
+            gathered: 0,
+            asked: AskedFor::default(),
+            waiting: Vec::new(),
+            ended: Vec::new(),
+            broken: None,
+        };
+        let facts = match udp.ask(ProcessId(0), Request::Hello) {
+            Ok(Completed::Facts(facts)) => facts,
+            Ok(other) => return Err(unreachable(format!("it answered {other:?}"))),
+            Err(Error::Lost) => {
+                let ms = config.give_up_after.as_millis();
+                // Who tries keys learns nothing from a node, and nor does who has the wrong one.
+                let key = match config.key {
+                    Some(_) => "; a key that is not the node's looks like this, too",
+                    None => "",
+                };
+                return Err(unreachable(format!("no answer within {ms} ms{key}")));
+            }
+            Err(error) => return Err(unreachable(error.to_string())),
+        };
+        udp.lease = lease(&facts);
+        Ok(udp)
+    }
+}
+
+fn lease(facts: &NodeFacts) -> Option<Duration> {
+    // What is longer than a pool could live is no lease.
+    (facts.lease_ms > 0 && facts.lease_ms < u64::MAX / 1_000_000)
+        .then(|| Duration::from_millis(facts.lease_ms))
+}
+
+/// The addresses that a `host:port` has, each once.
+fn resolve(node: &str) -> Result<Vec<SocketAddr>, String> {
+    let found = node.to_socket_addrs().map_err(|error| error.to_string())?;
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for address in found {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() { Err("it has no address".to_owned()) } else { Ok(addresses) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use ethermem_node::NodeOptions;
+    use ethermem_units::Bytes;
+
+    use super::*;
+    use crate::url::{self, Place};
+
+    fn config(node: SocketAddr) -> UdpConfig {
+        match url::parse(&format!("udp://{node}?timeout_ms=200")) {
+            Ok(Place::Udp(config)) => config,
+            _ => panic!("it is a URL of a node"),
+        }
+    }
+
+    #[test]
+    fn of_several_addresses_the_one_that_answers_is_used() {
+        let mut server =
+            ethermem_node::start(&NodeOptions::in_clear(Bytes(1 << 20))).expect("it starts").server;
+        let there = server.address().expect("it is bound");
+        std::thread::spawn(move || {
+            server.run(Duration::from_millis(1), &AtomicBool::new(false)).expect("it serves")
+        });
+        // Bound, so that nobody else is there, and silent.
+        let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+        let away = silent.local_addr().expect("it is bound");
+        let config = config(away);
+        assert!(Udp::open_any(&config, &[away, there]).is_ok());
+        let Err(error) = Udp::open_any(&config, &[away, away]) else { panic!("nobody is there") };
+        let line =
+            format!("{away}: {away}: no answer within 200 ms; {away}: no answer within 200 ms");
+        assert_eq!(error.to_string(), line);
+        let Err(alone) = Udp::open_any(&config, &[away]) else { panic!("nobody is there") };
+        assert_eq!(alone.to_string(), format!("{away}: no answer within 200 ms"));
+    }
+
+    #[test]
+    fn a_name_has_each_of_its_addresses_once() {
+        let found = resolve("localhost:7400").expect("every machine has it");
+        let mut once = found.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(found.len(), once.len());
+        assert!(resolve("127.0.0.1:1").is_ok_and(|found| found.len() == 1));
+    }
+}

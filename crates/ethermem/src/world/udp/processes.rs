@@ -1,0 +1,121 @@
+//! The processes of a pool at its node: made, kept alive, and ended.
+
+use std::time::{Duration, Instant};
+
+use ethermem_clio::transport::{Completed, OperationError};
+use ethermem_wire::clio::{ClioStatus, Request};
+
+use super::asked::Asked;
+use super::{REST_MAX, Udp};
+use crate::address::ProcessId;
+use crate::error::Error;
+
+/// Processes are kept alive so many times in a lease, so that some may be lost.
+const BEATS_IN_LEASE: u32 = 4;
+
+/// What became of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    Alive,
+    /// The node has started anew since.
+    Restarted,
+    Ended,
+}
+
+impl Udp {
+    /// A number that a thread of this pool has had, in an earlier life of the node, is not used
+    /// again: the thread would have the new process's memory.
+    pub(super) fn create_process(&mut self) -> Result<ProcessId, Error> {
+        let mut taken = Vec::new();
+        let made = loop {
+            match self.ask(ProcessId(0), Request::CreateProcess) {
+                Ok(Completed::Created(process)) if self.processes.contains_key(&process) => {
+                    taken.push(process);
+                }
+                Ok(Completed::Created(process)) => break Ok(process),
+                // What was there before is gone, and nothing of it is asked for.
+                Err(Error::Restarted { .. }) => {}
+                Ok(_) => unreachable!("a process is made or refused"),
+                Err(error) => break Err(error),
+            }
+        };
+        for process in taken {
+            let asked = self.driver.client().submit(process, Request::EndProcess);
+            self.asked.insert(asked, Asked::End);
+        }
+        self.send();
+        made.inspect(|&process| {
+            self.processes.insert(process, Life::Alive);
+        })
+    }
+
+    /// Why nothing can be asked for a process any more.
+    pub(super) fn gone(&self, process: ProcessId) -> Option<Error> {
+        let node = || self.node.clone();
+        match self.processes.get(&process) {
+            Some(Life::Alive) => None,
+            Some(Life::Restarted) => Some(Error::Restarted { node: node() }),
+            Some(Life::Ended) | None => Some(Error::ProcessEnded { node: node() }),
+        }
+    }
+
+    /// What an error says of the node and of processes.
+    pub(super) fn note(&mut self, error: Option<&OperationError>) {
+        if let Some(OperationError::Restarted(_)) = error {
+            for life in self.processes.values_mut().filter(|life| **life == Life::Alive) {
+                *life = Life::Restarted;
+            }
+        }
+    }
+
+    pub(super) fn heard_of(
+        &mut self,
+        process: ProcessId,
+        outcome: &Result<Completed, OperationError>,
+    ) {
+        if let Err(OperationError::Refused { status: ClioStatus::NoSuchProcess, detail }) = outcome
+            && *detail == u64::from(process.0)
+        {
+            self.processes.insert(process, Life::Ended);
+        }
+    }
+
+    /// They live as long as their client is heard of, whether or not anybody waits.
+    pub(super) fn keep_alive(&mut self) {
+        if let Some(lease) = self.lease
+            && self.beat.elapsed() >= lease / BEATS_IN_LEASE
+        {
+            self.beat = Instant::now();
+            for process in self.alive() {
+                let asked = self.driver.client().submit(process, Request::KeepAlive);
+                self.asked.insert(asked, Asked::Alive(process));
+            }
+            self.send();
+        }
+    }
+
+    fn alive(&self) -> Vec<ProcessId> {
+        let alive = self.processes.iter().filter(|(_, life)| **life == Life::Alive);
+        alive.map(|(&process, _)| process).collect()
+    }
+
+    /// Ends all processes, for so long at most; whether the node has said so of each.
+    pub(super) fn end_processes(&mut self, most: Duration) -> bool {
+        for process in self.alive() {
+            let asked = self.driver.client().submit(process, Request::EndProcess);
+            self.asked.insert(asked, Asked::End);
+            self.processes.insert(process, Life::Ended);
+        }
+        self.send();
+        let (began, sleeper) = (Instant::now(), self.driver.sleeper());
+        let ends = |asked: &Asked| matches!(asked, Asked::End);
+        while self.asked.iter().any(ends) && self.broken.is_none() && began.elapsed() < most {
+            self.turn();
+            while let Some(event) = self.driver.client().poll_event() {
+                self.hear(event);
+            }
+            sleeper.sleep(self.driver.rest().unwrap_or(REST_MAX).min(REST_MAX));
+        }
+        !self.asked.iter().any(ends)
+    }
+}
