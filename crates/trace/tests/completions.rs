@@ -1,7 +1,11 @@
 //! Completion times written and read back, by fabric.
 
+#[path = "support/damage.rs"]
+mod damage;
+
 use std::fs;
 
+use damage::Damage;
 use ethermem_trace::{
     AccessKind, Completion, CompletionTimes, CompletionWriter, check_completion_times,
 };
@@ -78,22 +82,13 @@ fn a_page_trace_holds_no_completion_times() {
 proptest! {
     #[test]
     fn a_damaged_file_does_no_harm(
-        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-        length: prop::sample::Index,
-        cut: bool,
+        damage in Damage::any(),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.parquet");
         write(&path, &[("edm", 300)]);
-        let mut bytes = fs::read(&path).unwrap();
+        let bytes = fs::read(&path).unwrap();
         prop_assert_eq!(check_completion_times(&bytes), 300);
-        for (at, byte) in damage {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-        }
-        if cut {
-            bytes.truncate(length.index(bytes.len()));
-        }
-        check_completion_times(&bytes);
+        check_completion_times(&damage.done_to(bytes));
     }
 }
