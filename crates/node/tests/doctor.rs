@@ -45,6 +45,7 @@ const GOOD: &[(&str, &str)] = &[
     ("proc/sys/net/core/rmem_max", "8388608\n"),
     ("proc/sys/net/core/wmem_max", "8388608\n"),
     ("proc/sys/net/core/busy_read", "50\n"),
+    ("proc/sys/kernel/osrelease", "6.8.0-49-generic\n"),
     ("proc/self/status", "Name:\tethermem\nCapEff:\t0000000000003000\n"),
 ];
 
@@ -52,7 +53,7 @@ const GOOD: &[(&str, &str)] = &[
 fn a_machine_made_for_it_costs_nothing() {
     let root = machine(GOOD);
     let findings = examine(root.path());
-    assert_eq!(findings.len(), 14);
+    assert_eq!(findings.len(), 15);
     for finding in &findings {
         assert_eq!(finding.verdict, Verdict::Fine, "{finding:?}");
         assert!(finding.cost.is_empty() && finding.remedy.is_empty(), "{finding:?}");
@@ -77,6 +78,8 @@ fn each_thing_that_costs_is_found_by_itself() {
         ("sys/devices/system/node/node1/cpulist", "\n", "NUMA"),
         ("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0\n", "huge pages"),
         ("proc/sys/net/core/busy_read", "0\n", "busy polling of interfaces"),
+        ("proc/sys/kernel/osrelease", "4.4.0\n", "datagrams to a call"),
+        ("proc/sys/kernel/osrelease", "4.19.12-amd64\n", "datagrams to a call"),
         ("proc/self/status", "CapEff:\t0000000000001000\n", "privileges"),
         ("sys/class/net/eth0/mtu", "1500\n", "eth0: MTU"),
         ("proc/irq/31/effective_affinity_list", "0\n", "eth0: interrupts"),

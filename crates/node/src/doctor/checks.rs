@@ -209,6 +209,29 @@ pub(super) fn busy_poll(files: &Files) -> Finding {
     }
 }
 
+/// The first kernels with UDP GSO and GRO.
+const SENDS_MANY: (u64, u64) = (4, 18);
+const RECEIVES_MANY: (u64, u64) = (5, 0);
+
+pub(super) fn datagrams_to_a_call(files: &Files) -> Finding {
+    let name = "datagrams to a call";
+    let cost = |found: &str| {
+        let cost = "a system call for each datagram, where many operations are under way";
+        Finding::costs(name, found, cost, "Linux 5.0 or later")
+    };
+    let release = files.text("proc/sys/kernel/osrelease");
+    let numbers = release.as_deref().and_then(|release| {
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    });
+    match numbers {
+        None => Finding::unknown(name, "no /proc/sys/kernel/osrelease"),
+        Some(release) if release < SENDS_MANY => cost("one: no UDP GSO, no UDP GRO"),
+        Some(release) if release < RECEIVES_MANY => cost("many that are sent; no UDP GRO"),
+        Some(_) => Finding::fine(name, "many: UDP GSO, UDP GRO"),
+    }
+}
+
 const NET_ADMIN: u64 = 1 << 12;
 const NET_RAW: u64 = 1 << 13;
 

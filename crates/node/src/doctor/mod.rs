@@ -81,7 +81,7 @@ impl Finding {
 #[must_use]
 pub fn examine(root: &Path) -> Vec<Finding> {
     let files = Files::new(root);
-    let checks: [fn(&Files) -> Finding; 12] = [
+    let checks: [fn(&Files) -> Finding; 13] = [
         checks::cores,
         checks::load,
         checks::governor,
@@ -93,6 +93,7 @@ pub fn examine(root: &Path) -> Vec<Finding> {
         checks::huge_pages,
         checks::socket_buffers,
         checks::busy_poll,
+        checks::datagrams_to_a_call,
         checks::privileges,
     ];
     let mut findings: Vec<Finding> = checks.iter().map(|check| check(&files)).collect();
