@@ -47,6 +47,16 @@ impl Running {
         &self.address
     }
 
+    /// Where its metrics are.
+    pub(crate) fn metrics(&self) -> Option<&str> {
+        self.metrics.as_deref()
+    }
+
+    /// Tells it to end, as an operator does.
+    pub(crate) fn terminate(&self) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM).unwrap();
+    }
+
     /// Ends it without a word.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -102,8 +112,13 @@ impl Running {
     }
 
     /// Ends it as an operator does: its exit code and last words.
-    fn end(mut self) -> (Option<i32>, String) {
-        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM).unwrap();
+    fn end(self) -> (Option<i32>, String) {
+        self.terminate();
+        self.ended()
+    }
+
+    /// Once it has ended: its exit code and last words.
+    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         let mut words = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
         (self.child.wait().unwrap().code(), words)
@@ -183,7 +198,7 @@ fn a_node_of_a_file_tells_its_status() {
     // The flag counts over the file.
     let file = file.to_str().unwrap();
     let node = Running::start_with(&["--config", file, "--memory", "2MiB"]);
-    let metrics = node.metrics.as_deref().expect("it has metrics");
+    let metrics = node.metrics().expect("it has metrics");
     let key = KeyFile::read(&folder.path().join("a.key")).unwrap();
     assert_eq!(node.facts_by(Some(&key)).expect("it answers").memory.0, 2 << 20);
     let status = ["node", "status", "--metrics-address", metrics];

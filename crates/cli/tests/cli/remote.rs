@@ -1,5 +1,6 @@
 //! Programs that know nothing of remote memory: `run`, `profile`, `emulate`.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use ethermem_trace::{AccessKind, CompletionTimes, Trace};
@@ -26,16 +27,17 @@ fn with_program(folder: &Path, arguments: &[&str], code: &str) -> Called {
 }
 
 /// Whether programs can be paged here; says why not.
-fn can_page(folder: &Path) -> bool {
+pub(crate) fn can_page(folder: &Path) -> bool {
     let tried = call(folder, &["run", "--local", "100%", "--", "true"]);
     if tried.err.contains("userfaultfd") {
-        println!("SKIPPED: {}", tried.err.trim());
+        // Past the capture of the test runner.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {}", tried.err.trim());
         return false;
     }
     true
 }
 
-fn report(folder: &Path) -> serde_json::Value {
+pub(crate) fn report(folder: &Path) -> serde_json::Value {
     let text = std::fs::read_to_string(folder.join("report.json")).unwrap();
     serde_json::from_str(&text).unwrap()
 }

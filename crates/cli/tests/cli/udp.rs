@@ -104,6 +104,28 @@ fn a_client_that_is_killed_gives_back_what_it_had() {
     }
 }
 
+/// Who asks for a process is told, and can go elsewhere; who is there goes on.
+#[test]
+fn a_node_that_is_told_to_end_takes_no_new_process_and_serves_those_it_has() {
+    let node = Running::start(&["--memory", "1MiB", "--page", "4KiB"]);
+    let pool = Pool::open(&format!("udp://{}", node.address())).unwrap();
+    let thread = pool.thread().unwrap();
+    let region = thread.alloc(4096, RW).wait().unwrap();
+    let expected = pattern(1);
+    region.write(0, &expected).wait().unwrap();
+    node.terminate();
+    // It hears of its end between two looks at the socket; until then it takes processes.
+    let refused = (0..5_000).find_map(|_| pool.thread().err()).expect("it says that it ends");
+    assert_eq!(refused, Error::Ending { node: node.address().to_owned() });
+    assert!(!refused.is_retryable(), "this node will never take it");
+    assert!(region.read(0, WORDS * 8).wait().unwrap() == expected, "who is there goes on");
+    assert_eq!(thread.fetch_add(region.address(), 1).wait(), Ok(1 << 32 | 1));
+    pool.close().unwrap();
+    let (code, words) = node.ended();
+    assert_eq!(code, Some(0), "{words}");
+    assert!(words.contains(" ended processes_left=0 "), "{words}");
+}
+
 #[test]
 #[ignore = "it is the client of the test above, in a process of its own"]
 fn holds_a_lock_until_it_is_killed() {
