@@ -7,6 +7,7 @@ mod client;
 
 mod abi;
 mod escape;
+mod imports;
 mod memory;
 mod meter;
 mod node;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use ethermem_clio::Address;
 use ethermem_clio::offload::{NodeMemory, Offload, OffloadError, View};
 use ethermem_wasm::{Module, ModuleOptions, Runtime};
+use imports::imports;
 use memory::{Memory, START};
 
 /// A module whose `run` is this code, with all imports that there are.
@@ -25,30 +27,10 @@ fn text(code: &str) -> String {
 }
 
 fn text_with(fields: &str, code: &str) -> String {
-    let import = |name: &str, kind: &str| {
-        format!("(import \"ethermem\" \"{name}\" (func ${name} {kind}))\n")
-    };
-    let mut text = String::from("(module\n");
-    for (name, kind) in [
-        ("arguments_bytes", "(result i32)"),
-        ("arguments", "(param i32 i32 i32)"),
-        ("result", "(param i32 i32)"),
-        ("problem", "(param i32 i32)"),
-        ("read", "(param i64 i32 i32) (result i32)"),
-        ("write", "(param i64 i32 i32) (result i32)"),
-        ("allocate", "(param i64 i32 i32) (result i32)"),
-        ("free", "(param i64) (result i32)"),
-        ("process", "(result i32)"),
-        ("compare_and_swap", "(param i64 i64 i64 i32) (result i32)"),
-        ("fetch_add", "(param i64 i64 i32) (result i32)"),
-        ("swap", "(param i64 i64 i32) (result i32)"),
-        ("fetch_and", "(param i64 i64 i32) (result i32)"),
-        ("fetch_or", "(param i64 i64 i32) (result i32)"),
-        ("fetch_xor", "(param i64 i64 i32) (result i32)"),
-    ] {
-        text += &import(name, kind);
-    }
-    text + &format!("{fields}\n(func (export \"run\") (result i32) (local $i i32)\n{code}))")
+    format!(
+        "(module\n{}{fields}\n(func (export \"run\") (result i32) (local $i i32)\n{code}))",
+        imports()
+    )
 }
 
 fn module(runtime: &Runtime, text: &str, options: ModuleOptions) -> Arc<Module> {
