@@ -100,6 +100,25 @@ fn a_copy_gets_the_first_answer_and_does_nothing() {
 }
 
 #[test]
+fn a_number_that_another_request_had_is_refused() {
+    let (mut node, mut client, at) = start(8);
+    node.register("count", Arc::new(Count));
+    let operation = RmwOperation::FetchAndAdd(5);
+    let asked = count(at, 100);
+    for (now, first) in [
+        (10, Request::Modify { address: at, operation }),
+        (20, Request::Offload { name: "count", arguments: &asked }),
+    ] {
+        client.ask(&mut node, now, first);
+        client.last -= 1;
+        let write = client.ask(&mut node, now, Request::Write { address: at, data: &[9; 8] });
+        assert_eq!(write, refused(ClioStatus::Malformed, 0));
+    }
+    let read = client.ask(&mut node, 30, Request::Read { address: at, bytes: 8 });
+    assert_eq!(read, Answer::Bytes(6_u64.to_le_bytes().to_vec()));
+}
+
+#[test]
 fn a_write_that_was_overtaken_does_not_come_back() {
     let (mut node, mut client, at) = start(8);
     let old = client.datagram(10, Request::Write { address: at, data: b"old" }, 0);

@@ -11,7 +11,7 @@ use ethermem_wire::clio::{
 
 use super::execute::Asker;
 use super::machine::{Answers, Arrived, Busy, Node, no_such_process};
-use super::recent::{Known, Outcome, Place};
+use super::recent::{Known, Name, Outcome, Place};
 use super::runs::Run;
 use crate::address::Address;
 use crate::memory::{ACCESS_BYTES_MAX, AccessError, SpaceId, VirtualMemory};
@@ -103,11 +103,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
 
     /// The place for the result of a request that is new, or what became of it before.
     fn known(&mut self, arrived: &Arrived, packet: &RequestPacket<'_>) -> Result<Place, Outcome> {
-        match self.recent.find(arrived.now, arrived.sender, packet.request) {
+        match self.recent.find(arrived.now, Name::of_run((arrived.sender, packet.request))) {
             Known::Executed(outcome) => {
                 self.counters.repeated += 1;
                 Err(outcome)
             }
+            Known::Reused => Err(Outcome::Refused(ClioStatus::Malformed, 0)),
             Known::New(place) if self.recent.has_room_for_results(arrived.now) => Ok(place),
             Known::New(_) | Known::Full => Err(self.busy(Busy::Recent)),
         }

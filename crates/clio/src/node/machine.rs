@@ -11,7 +11,7 @@ use ethermem_wire::clio::{
 
 use super::config::{NodeConfig, NodeConfigError};
 use super::processes::Processes;
-use super::recent::{Known, Outcome, Recent};
+use super::recent::{Known, Name, Outcome, Recent};
 use super::runs::Runs;
 use super::tenants::{Tenant, TenantUse, Tenants};
 use crate::memory::{Footprint, VirtualMemory};
@@ -409,15 +409,17 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
 
     /// Executes what is not a read; what changes something, once.
     fn once(&mut self, arrived: &Arrived, packet: &RequestPacket<'_>) -> Outcome {
-        if packet.body.opcode().is_repeatable() {
+        let opcode = packet.body.opcode();
+        if opcode.is_repeatable() {
             return self.execute(arrived.now, arrived.tenant, packet);
         }
-        let name = (arrived.sender, packet.request);
-        let place = match self.recent.find(arrived.now, name.0, name.1) {
+        let name = Name { sender: arrived.sender, request: packet.request, opcode };
+        let place = match self.recent.find(arrived.now, name) {
             Known::Executed(outcome) => {
                 self.counters.repeated += 1;
                 return outcome;
             }
+            Known::Reused => return Outcome::Refused(ClioStatus::Malformed, 0),
             Known::Full => return self.busy(Busy::Recent),
             Known::New(place) => place,
         };

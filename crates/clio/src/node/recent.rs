@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use ethermem_units::Ns;
-use ethermem_wire::clio::{ClioStatus, ProcessId, Reply, RequestId, SenderId};
+use ethermem_wire::clio::{ClioOpcode, ClioStatus, ProcessId, Reply, RequestId, SenderId};
 
 use super::config::RECENT_WAYS;
 use crate::memory::HashKey;
@@ -42,10 +42,26 @@ impl From<Outcome> for Reply<'static> {
     }
 }
 
+/// What a client calls a request. Its copies have the same opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) sender: SenderId,
+    pub(super) request: RequestId,
+    pub(super) opcode: ClioOpcode,
+}
+
+impl Name {
+    /// Of a request to run an operation.
+    pub(super) fn of_run((sender, request): (SenderId, RequestId)) -> Name {
+        Name { sender, request, opcode: ClioOpcode::Offload }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     sender: SenderId,
     request: RequestId,
+    opcode: ClioOpcode,
     /// Until then, included, a copy of the request may come.
     until: Ns,
     outcome: Outcome,
@@ -72,6 +88,8 @@ pub(super) struct Place {
 pub(super) enum Known {
     /// It was executed.
     Executed(Outcome),
+    /// The number was another request's a moment ago, whose result would be no answer to this one.
+    Reused,
     /// It was not, and its result can go there.
     New(Place),
     /// It was not, and there is no place for its result.
@@ -83,6 +101,7 @@ impl Recent {
         let none = Entry {
             sender: SenderId(0),
             request: RequestId::NONE,
+            opcode: ClioOpcode::Hello,
             until: Ns::ZERO,
             outcome: Outcome::Done,
         };
@@ -97,13 +116,15 @@ impl Recent {
     }
 
     /// What is known of a request.
-    pub(super) fn find(&self, now: Ns, sender: SenderId, request: RequestId) -> Known {
+    pub(super) fn find(&self, now: Ns, name: Name) -> Known {
+        let Name { sender, request, opcode } = name;
         let set = self.set(sender, request);
         let mut free = None;
         for (way, entry) in self.sets[set].iter().enumerate() {
             let kept = entry.request != RequestId::NONE && now <= entry.until;
             if kept && entry.request == request && entry.sender == sender {
-                return Known::Executed(entry.outcome);
+                let is_copy = entry.opcode == opcode;
+                return if is_copy { Known::Executed(entry.outcome) } else { Known::Reused };
             }
             if !kept {
                 free = Some(Place { set, way });
@@ -113,29 +134,18 @@ impl Recent {
     }
 
     /// Keeps the result of a request that was just found to be new.
-    pub(super) fn keep(
-        &mut self,
-        place: Place,
-        (sender, request): (SenderId, RequestId),
-        until: Ns,
-        outcome: Outcome,
-    ) {
+    pub(super) fn keep(&mut self, place: Place, name: Name, until: Ns, outcome: Outcome) {
+        let Name { sender, request, opcode } = name;
         let entry = &mut self.sets[place.set][place.way];
         let had_result = entry.outcome == Outcome::Kept;
-        *entry = Entry { sender, request, until, outcome };
+        *entry = Entry { sender, request, opcode, until, outcome };
         if had_result {
             self.drop_result((place.set, place.way));
         }
     }
 
     /// The same, of a request with a result that an entry has no room for.
-    pub(super) fn keep_result(
-        &mut self,
-        place: Place,
-        name: (SenderId, RequestId),
-        until: Ns,
-        result: Vec<u8>,
-    ) {
+    pub(super) fn keep_result(&mut self, place: Place, name: Name, until: Ns, result: Vec<u8>) {
         self.keep(place, name, until, Outcome::Kept);
         self.results_bytes += result.len();
         self.results.insert((place.set, place.way), result);
@@ -193,10 +203,14 @@ mod tests {
 
     const SENDER: SenderId = SenderId(7);
 
+    fn name(request: u64) -> Name {
+        Name { sender: SENDER, request: RequestId(request), opcode: ClioOpcode::Write }
+    }
+
     fn new(recent: &Recent, now: u64, request: u64) -> Option<Place> {
-        match recent.find(Ns(now), SENDER, RequestId(request)) {
+        match recent.find(Ns(now), name(request)) {
             Known::New(place) => Some(place),
-            Known::Executed(_) | Known::Full => None,
+            Known::Executed(_) | Known::Reused | Known::Full => None,
         }
     }
 
@@ -204,13 +218,18 @@ mod tests {
     fn a_result_is_kept_to_the_last_moment_of_its_time() {
         let mut recent = Recent::new(8, HashKey([1, 2]));
         let place = new(&recent, 0, 5).expect("it is empty");
-        recent.keep(place, (SENDER, RequestId(5)), Ns(100), Outcome::Word(3));
+        recent.keep(place, name(5), Ns(100), Outcome::Word(3));
         for now in [0, 100] {
-            let known = recent.find(Ns(now), SENDER, RequestId(5));
+            let known = recent.find(Ns(now), name(5));
             assert!(matches!(known, Known::Executed(Outcome::Word(3))));
         }
+        let other = Name { opcode: ClioOpcode::Offload, ..name(5) };
+        assert!(matches!(recent.find(Ns(100), other), Known::Reused));
         assert!(new(&recent, 101, 5).is_some());
-        assert!(matches!(recent.find(Ns(1), SenderId(8), RequestId(5)), Known::New(_)));
+        assert!(matches!(
+            recent.find(Ns(1), Name { sender: SenderId(8), ..name(5) }),
+            Known::New(_)
+        ));
     }
 
     #[test]
@@ -218,14 +237,14 @@ mod tests {
         let mut recent = Recent::new(8, HashKey([1, 2]));
         for request in 1..=8 {
             let place = new(&recent, 0, request).expect("eight places");
-            recent.keep(place, (SENDER, RequestId(request)), Ns(1000), Outcome::Done);
+            recent.keep(place, name(request), Ns(1000), Outcome::Done);
         }
-        assert!(matches!(recent.find(Ns(0), SENDER, RequestId(9)), Known::Full));
+        assert!(matches!(recent.find(Ns(0), name(9)), Known::Full));
         recent.acknowledge(SENDER, RequestId(4), Ns(50));
         recent.acknowledge(SenderId(8), RequestId(5), Ns(50));
-        assert!(matches!(recent.find(Ns(50), SENDER, RequestId(9)), Known::Full));
-        assert!(matches!(recent.find(Ns(50), SENDER, RequestId(4)), Known::Executed(_)));
+        assert!(matches!(recent.find(Ns(50), name(9)), Known::Full));
+        assert!(matches!(recent.find(Ns(50), name(4)), Known::Executed(_)));
         assert!(new(&recent, 51, 9).is_some());
-        assert!(matches!(recent.find(Ns(51), SENDER, RequestId(5)), Known::Executed(_)));
+        assert!(matches!(recent.find(Ns(51), name(5)), Known::Executed(_)));
     }
 }

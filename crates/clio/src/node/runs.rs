@@ -13,7 +13,7 @@ use ethermem_wire::clio::{ProcessId, RequestId, SenderId};
 use super::execute::Asker;
 use super::extend::{Ended, Extended, body};
 use super::machine::{Busy, Node};
-use super::recent::{Known, Outcome};
+use super::recent::{Known, Name, Outcome};
 use super::tenants::Tenant;
 use crate::memory::SpaceId;
 use crate::offload::{NodeMemory, OffloadError, Sliced};
@@ -166,16 +166,16 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         ended: Ended,
     ) {
         let until = self.kept_until(now);
-        match self.recent.find(now, name.0, name.1) {
+        match self.recent.find(now, Name::of_run(name)) {
             Known::New(place) if self.recent.has_room_for_results(now) => match ended {
-                Ok(result) => self.recent.keep_result(place, name, until, result),
-                Err(refused) => self.recent.keep(place, name, until, refused),
+                Ok(result) => self.recent.keep_result(place, Name::of_run(name), until, result),
+                Err(refused) => self.recent.keep(place, Name::of_run(name), until, refused),
             },
             Known::New(_) | Known::Full => {
                 self.runs.left.push(Left { name, space, until, ended });
             }
             // The client used the number a second time, for something else: that one counts.
-            Known::Executed(_) => {}
+            Known::Executed(_) | Known::Reused => {}
         }
     }
 
