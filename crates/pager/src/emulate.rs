@@ -74,9 +74,9 @@ pub struct Accuracy {
     pub accesses: u64,
     /// The mean delay that was asked for.
     pub wanted_mean_ns: f64,
-    /// How much longer accesses took on average, in percent of what was asked for.
+    /// How far accesses were from what was asked for on average, in percent of it.
     pub error_mean_percent: f64,
-    /// How much longer 99 of 100 accesses took at most, in percent of what was asked for.
+    /// How far 99 of 100 accesses were at most, in percent of what was asked for.
     pub error_p99_percent: f64,
 }
 
@@ -124,28 +124,28 @@ pub enum Emulated {
 }
 
 struct Watch {
-    late: Histogram<u64>,
     wanted_ns: u128,
-    late_ns: u128,
-    worst: Histogram<u64>,
+    off_ns: u128,
+    /// In hundredths of a percent.
+    off: Histogram<u64>,
 }
 
 impl Watch {
     fn new() -> Watch {
-        let histogram = || Histogram::new(3).expect("3 digits are allowed");
-        Watch { late: histogram(), wanted_ns: 0, late_ns: 0, worst: histogram() }
+        let off = Histogram::new(3).expect("3 digits are allowed");
+        Watch { wanted_ns: 0, off_ns: 0, off }
     }
 
     fn accuracy(&self) -> Accuracy {
-        let accesses = self.late.len();
+        let accesses = self.off.len();
         if accesses == 0 || self.wanted_ns == 0 {
             return Accuracy::default();
         }
         Accuracy {
             accesses,
             wanted_mean_ns: self.wanted_ns as f64 / accesses as f64,
-            error_mean_percent: self.late_ns as f64 / self.wanted_ns as f64 * 100.0,
-            error_p99_percent: self.worst.value_at_quantile(0.99) as f64 / 100.0,
+            error_mean_percent: self.off_ns as f64 / self.wanted_ns as f64 * 100.0,
+            error_p99_percent: self.off.value_at_quantile(0.99) as f64 / 100.0,
         }
     }
 }
@@ -154,13 +154,11 @@ impl Recorder for Watch {
     fn access(&mut self, _: &Access) {}
 
     fn delayed(&mut self, wanted: Duration, real: Duration) {
-        let (wanted, late) = (wanted.as_nanos(), real.saturating_sub(wanted).as_nanos());
+        let (wanted, off) = (wanted.as_nanos(), wanted.abs_diff(real).as_nanos());
         self.wanted_ns += wanted;
-        self.late_ns += late;
-        self.late.saturating_record(u64::try_from(late).unwrap_or(u64::MAX));
-        // In hundredths of a percent.
-        let share = late * 10_000 / wanted.max(1);
-        self.worst.saturating_record(u64::try_from(share).unwrap_or(u64::MAX));
+        self.off_ns += off;
+        let share = off * 10_000 / wanted.max(1);
+        self.off.saturating_record(u64::try_from(share).unwrap_or(u64::MAX));
     }
 }
 

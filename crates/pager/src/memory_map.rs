@@ -89,16 +89,9 @@ pub(crate) fn process_of(thread: u32) -> Option<u32> {
     line.trim().parse().ok()
 }
 
-/// The processor that `thread` ran on last.
-pub(crate) fn processor_of(thread: u32) -> Option<usize> {
-    let text = std::fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
-    // The name, in parentheses, may hold anything; 36 fields lie between it and the processor.
-    text.rsplit_once(')')?.1.split_ascii_whitespace().nth(36)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{occupied, processor_of, registered, registered_of, servable};
+    use super::{occupied, registered, registered_of, servable};
 
     #[test]
     fn only_private_anonymous_writable_memory_is_served() {
@@ -142,10 +135,5 @@ VmFlags: rd wr mr mw me ac um
     fn files_do_not_count_as_occupied() {
         assert_eq!(occupied("700 432 32 10 0 100 0\n"), Some(400));
         assert_eq!(occupied(""), None);
-    }
-
-    #[test]
-    fn this_thread_ran_somewhere() {
-        assert!(processor_of(std::process::id()).is_some());
     }
 }

@@ -25,9 +25,6 @@ use crate::store::Store;
 use crate::stream::MOST_PAGES;
 use crate::table::{Page, State};
 
-/// After so many faults the pager looks on which processor its program runs.
-const FOLLOW_EVERY: u64 = 256;
-
 /// A fault whose page is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Awaited {
@@ -77,7 +74,6 @@ pub(crate) struct Pager<'r> {
     /// Of the hash that tells a page that changed from one that did not: secret, so that no content
     /// can be made to collide.
     pub(crate) seed: u64,
-    processor: Option<usize>,
     /// Whether there was once more in local memory than may be.
     pub(crate) is_over: bool,
 }
@@ -97,7 +93,6 @@ impl<'r> Pager<'r> {
             content: vec![0; MOST_PAGES * PAGE_BYTES],
             began: Instant::now(),
             seed,
-            processor: None,
             is_over: false,
         }
     }
@@ -196,9 +191,6 @@ impl<'r> Pager<'r> {
 
     fn fault(&mut self, id: usize, page: u64, thread: u32, write: bool) -> Result<(), String> {
         self.counts.faults += 1;
-        if self.counts.faults % FOLLOW_EVERY == 1 {
-            self.follow(thread);
-        }
         let Some(process) = self.processes.get_mut(&id) else { return Ok(()) };
         if process.number.is_none()
             && let Some(number) = memory_map::process_of(thread)
@@ -365,41 +357,17 @@ impl<'r> Pager<'r> {
         self.awaited.peek().map(|Reverse(awaited)| awaited.due)
     }
 
-    /// Puts the pages that are due.
-    pub(crate) fn deliver(&mut self) -> Result<(), String> {
-        while let Some(Reverse(awaited)) = self.awaited.peek().copied() {
-            let now = Instant::now();
-            if awaited.due > now {
-                break;
-            }
-            self.awaited.pop();
-            let wanted = awaited.due - awaited.asked;
-            self.setup.recorder.delayed(wanted, now - awaited.asked);
-            self.put(awaited.process, awaited.page, awaited.pages, true)?;
-        }
-        Ok(())
+    /// Puts what is due first, now that its time has come.
+    pub(crate) fn deliver(&mut self, now: Instant) -> Result<(), String> {
+        let Some(Reverse(awaited)) = self.awaited.pop() else { return Ok(()) };
+        let wanted = awaited.due - awaited.asked;
+        self.setup.recorder.delayed(wanted, now - awaited.asked);
+        self.put(awaited.process, awaited.page, awaited.pages, true)
     }
 
     /// Nobody waits any more for pages of an address space.
     pub(crate) fn await_no_more(&mut self, id: usize) {
         self.awaited.retain(|Reverse(awaited)| awaited.process != id);
-    }
-
-    /// Runs where the thread runs that waits: the kernel then switches from one to the other
-    /// without waking a processor.
-    fn follow(&mut self, thread: u32) {
-        let processor = memory_map::processor_of(thread);
-        if processor == self.processor {
-            return;
-        }
-        if let Some(number) = processor {
-            let mut set = nix::sched::CpuSet::new();
-            if set.set(number).is_ok() {
-                // Slower without, and nothing worse.
-                let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set);
-            }
-        }
-        self.processor = processor;
     }
 
     /// `now`, since the run began.

@@ -109,6 +109,16 @@ impl Backing for InPool {
     }
 }
 
+impl Drop for InPool {
+    fn drop(&mut self) {
+        // What is under way comes before the end of what it is for. A node that is lost has
+        // nothing to be given back.
+        let writes = self.writes.drain(..).try_for_each(Pending::wait);
+        let frees: Vec<Pending<()>> = self.regions.drain(..).map(Region::free).collect();
+        let _ = writes.and_then(|()| frees.into_iter().try_for_each(Pending::wait));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use ethermem::Pool;

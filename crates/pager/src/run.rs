@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use ethermem::Pool;
 use nix::errno::Errno;
-use nix::sched::{sched_getaffinity, sched_setaffinity};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -106,11 +105,7 @@ pub fn run(
 ) -> Result<Outcome, Error> {
     Faults::probe().map_err(|error| Error::Faults { error })?;
     let (signals, before) = hold_signals()?;
-    let this = Pid::from_raw(0);
-    let processors = sched_getaffinity(this).map_err(system("sched_getaffinity"))?;
     let result = run_blocked(command, options, recorder, signals, before);
-    // The next program shall not be bound to where this one ran.
-    sched_setaffinity(this, &processors).map_err(system("sched_setaffinity"))?;
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&before), None)
         .map_err(system("signals cannot be restored"))?;
     result
@@ -157,6 +152,7 @@ fn run_blocked(
         launched,
         status: None,
         next_tick: Instant::now(),
+        half_a_reading: half_a_reading(),
     };
     let ended = running.serve();
     if let Err(lost) = ended {
@@ -175,6 +171,8 @@ struct Running<'r> {
     launched: Launched,
     status: Option<ExitStatus>,
     next_tick: Instant,
+    /// Half of what it takes to read the clock.
+    half_a_reading: Duration,
 }
 
 impl Running<'_> {
@@ -219,13 +217,17 @@ impl Running<'_> {
 
     /// Puts the pages that are due, and those that are so soon that nothing else fits in between.
     fn await_next(&mut self) -> Result<(), Error> {
-        while let Some(due) = self.pager.next_due()
-            && due.saturating_duration_since(Instant::now()) <= SPIN
-        {
-            while Instant::now() < due {
-                std::hint::spin_loop();
+        while let Some(due) = self.pager.next_due() {
+            let mut now = Instant::now();
+            if due.saturating_duration_since(now) > SPIN {
+                break;
             }
-            self.pager.deliver().map_err(Error::Lost)?;
+            // Up to the reading that is nearest, before or after. No pause in between: that of the
+            // processor is longer than a reading.
+            while now + self.half_a_reading < due {
+                now = Instant::now();
+            }
+            self.pager.deliver(now).map_err(Error::Lost)?;
         }
         Ok(())
     }
@@ -367,6 +369,14 @@ impl Running<'_> {
         }
         drop(self.launched.child.kill());
     }
+}
+
+fn half_a_reading() -> Duration {
+    let reading = |_| {
+        let before = Instant::now();
+        before.elapsed()
+    };
+    (0..64).map(reading).min().unwrap_or_default() / 2
 }
 
 fn status_of(raw: i32) -> ExitStatus {

@@ -29,7 +29,7 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-fn bind_to(processor: usize) -> Result<()> {
+pub(crate) fn bind_to(processor: usize) -> Result<()> {
     let mut set = CpuSet::new();
     set.set(processor)?;
     Ok(sched_setaffinity(Pid::from_raw(0), &set)?)

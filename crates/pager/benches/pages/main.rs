@@ -16,6 +16,8 @@ use ethermem::Pool;
 use ethermem_node::NodeOptions;
 use ethermem_pager::{Counts, Local, Nothing, Options, hold_signals, run};
 use ethermem_units::Bytes;
+use nix::sched::{sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -46,39 +48,69 @@ fn main() -> Result<()> {
     println!("floor, 16 pages to a UFFDIO_COPY: {:.0} pages/s", floor.copies);
     hold_signals()?;
     all_local()?;
-    show("store in the pager", &measure(&Options::new(Local::Bytes(LOCAL_BYTES)))?, &floor);
+    let local = Options::new(Local::Bytes(LOCAL_BYTES));
+    show("store in the pager", &measure(&local)?, &floor);
+    show("the same, on one processor", &on_one(&local)?, &floor);
     let options =
         NodeOptions { listen: "127.0.0.1:0".parse()?, ..NodeOptions::in_clear(Bytes(64 << 20)) };
     let mut server = ethermem_node::start(&options)?.server;
     let url = format!("udp://{}", server.address()?);
-    std::thread::spawn(move || server.run(Duration::from_millis(1), &AtomicBool::new(false)));
+    std::thread::spawn(move || {
+        // As the floor has it, so that the program can be on the other one.
+        let _ = floor::bind_to(1);
+        server.run(Duration::from_millis(1), &AtomicBool::new(false))
+    });
     let pool = Some(Pool::open(&url)?);
     let remote = Options { pool, ..Options::new(Local::Bytes(LOCAL_BYTES)) };
     show("store at a memory node over UDP", &measure(&remote)?, &floor);
+    show("the same, on one processor", &on_one(&remote)?, &floor);
     Ok(())
 }
 
-/// The program by itself and under the pager with all memory local, by turns.
+/// With the program and its pager on one processor, as the floor has them.
+fn on_one(options: &Options) -> Result<Measured> {
+    let this = Pid::from_raw(0);
+    let before = sched_getaffinity(this)?;
+    floor::bind_to(0)?;
+    let measured = measure(options);
+    sched_setaffinity(this, &before)?;
+    measured
+}
+
+/// The program by itself and under the pager with all memory local, by turns: what its work takes
+/// longer, and how much later it begins and ends.
 fn all_local() -> Result<()> {
-    let mut ratios = Vec::with_capacity(PAIRS);
+    let (mut ratios, mut starts) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
-        let file = tempfile::NamedTempFile::new()?;
-        let mut alone = std::process::Command::new(std::env::current_exe()?);
         let began = Instant::now();
-        let status = alone.env(RESULTS, file.path()).status()?;
-        let alone = began.elapsed().as_secs_f64();
-        assert!(status.success(), "by itself: {status}");
+        let alone = alone()?;
+        let alone_ms = began.elapsed().as_secs_f64() * 1e3;
         let began = Instant::now();
-        measure(&Options::new(Local::All))?;
-        ratios.push(began.elapsed().as_secs_f64() / alone);
+        let paged = measure(&Options::new(Local::All))?;
+        let paged_ms = began.elapsed().as_secs_f64() * 1e3;
+        ratios.push(paged.work_s / alone);
+        starts.push(paged_ms - alone_ms - (paged.work_s - alone) * 1e3);
     }
     println!(
-        "all local: {:.3} of the time without a pager ({:.3} to {:.3} in {PAIRS} pairs)",
+        "all local: {:.3} of the time without a pager ({:.3} to {:.3} in {PAIRS} pairs), and {:.1} \
+         ms to start and end",
         median(&mut ratios),
         ratios[0],
-        ratios[PAIRS - 1]
+        ratios[PAIRS - 1],
+        median(&mut starts)
     );
     Ok(())
+}
+
+/// Runs this program by itself; the seconds of its work.
+fn alone() -> Result<f64> {
+    let file = tempfile::NamedTempFile::new()?;
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    let status = command.env(RESULTS, file.path()).status()?;
+    assert!(status.success(), "by itself: {status}");
+    let text = std::fs::read_to_string(file.path())?;
+    let last = text.split_whitespace().last().ok_or("five numbers")?;
+    Ok(last.parse()?)
 }
 
 /// What the program measured, and what its pager counted.
@@ -89,11 +121,13 @@ struct Measured {
     scan: f64,
     /// The same where there is room.
     roomy_scan: f64,
+    /// All that the program does.
+    work_s: f64,
     counts: Counts,
 }
 
 fn show(name: &str, measured: &Measured, floor: &Floor) {
-    let Measured { p50_us, p99_us, scan, roomy_scan, counts } = measured;
+    let Measured { p50_us, p99_us, scan, roomy_scan, counts, .. } = measured;
     println!(
         "{name}: random p50 {p50_us:.2} us ({:.2} of the floor), p99 {p99_us:.2} us; scan \
          {scan:.0} pages/s ({:.2} of the floor), with room {roomy_scan:.0} ({:.2}); {} faults, \
@@ -116,12 +150,15 @@ fn measure(options: &Options) -> Result<Measured> {
     let text = std::fs::read_to_string(file.path())?;
     let values: Vec<f64> =
         text.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
-    let [p50_us, p99_us, scan, roomy_scan] = values[..] else { return Err("four numbers".into()) };
-    Ok(Measured { p50_us, p99_us, scan, roomy_scan, counts: outcome.counts })
+    let [p50_us, p99_us, scan, roomy_scan, work_s] = values[..] else {
+        return Err("five numbers".into());
+    };
+    Ok(Measured { p50_us, p99_us, scan, roomy_scan, work_s, counts: outcome.counts })
 }
 
 /// The program: fills its pages, touches them at random, reads them in order.
 fn touch(results: &Path) -> Result<()> {
+    let began = Instant::now();
     let mut memory = vec![0u64; PAGES * PAGE_BYTES / 8];
     for (at, word) in memory.iter_mut().enumerate() {
         *word = at as u64 ^ 0x9e37_79b9;
@@ -149,11 +186,12 @@ fn touch(results: &Path) -> Result<()> {
         })
         .collect();
     let text = format!(
-        "{} {} {} {}",
+        "{} {} {} {} {}",
         quantile(&mut missed, 0.5),
         quantile(&mut missed, 0.99),
         median(&mut scans),
-        median(&mut roomy)
+        median(&mut roomy),
+        began.elapsed().as_secs_f64()
     );
     Ok(std::fs::write(results, text)?)
 }
