@@ -57,6 +57,8 @@ PAGE_BYTES = 4096
 TIMEOUT_S = 240
 # A kind of program as in the study: A bears 5 us and 40 Gb/s at a quarter, B needs 3 us.
 LOSS_MAX = 1.05
+# An interval that is wider than this factor says nothing.
+WIDEST = 1.5
 
 
 def run_once(command, app, local, network):
@@ -140,6 +142,11 @@ def interval(ratios):
     return math.exp(mean), math.exp(low), math.exp(high)
 
 
+def is_clear(estimate):
+    """Say whether an estimate is one."""
+    return bool(estimate) and estimate[1] is not None and estimate[2] / estimate[1] <= WIDEST
+
+
 def load(path):
     """Give the runs by application, share and network."""
     runs = collections.defaultdict(dict)
@@ -212,6 +219,8 @@ def print_tables(runs, apps, found):
         at = {network: found[app, 25, network] for network in NETWORKS}
         fits = [bool(at[network]) and at[network][0] <= LOSS_MAX for network in NETWORKS]
         kind = "A" if fits[1] else "B" if fits[0] else "neither"
+        decisive = [at[network] for network in NETWORKS[:2]]
+        kind = kind if all(map(is_clear, decisive)) else "unclear"
         base = [row for row in runs[app, 25, NONE].values() if row["run_s"]]
         gbps = sum(map(swap_gbps, base)) / len(base)
         faults = sum(int(row["read_pages"]) / float(row["run_s"]) for row in base) / len(base)
@@ -226,7 +235,7 @@ def swap_points(runs, apps, found, network):
     for app in apps:
         for share in SHARES[:-1]:
             base = [row for row in runs[app, share, NONE].values() if row["run_s"]]
-            if found[app, share, network] and base:
+            if is_clear(found[app, share, network]) and base:
                 gbps = sum(map(swap_gbps, base)) / len(base)
                 points.append((app, share, gbps, found[app, share, network][0]))
     return points
