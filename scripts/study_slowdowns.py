@@ -241,6 +241,27 @@ def swap_points(runs, apps, found, network):
     return points
 
 
+def plot_slowdowns(axes, app, found):
+    """Draw the slowdowns of an application by share; hollow where the interval says nothing."""
+    for index, network in enumerate(NETWORKS):
+        color = f"C{index}"
+        at = {share: found[app, share, network] for share in SHARES}
+        clear = {share: it for share, it in at.items() if is_clear(it)}
+        bars = [[mean - low for mean, low, _ in clear.values()]]
+        bars += [[high - mean for mean, _, high in clear.values()]]
+        means = [mean for mean, _, _ in clear.values()]
+        label = f"{network[0]} us, {network[1]} Gb/s"
+        axes.errorbar(
+            list(clear), means, bars, marker="o", ms=3, capsize=2, color=color, label=label
+        )
+        unclear = {share: it[0] for share, it in at.items() if it and share not in clear}
+        axes.scatter(list(unclear), list(unclear.values()), s=18, facecolor="none", edgecolor=color)
+    axes.axhline(LOSS_MAX, color="0.6", linewidth=0.8, linestyle="--")
+    axes.set_title(app)
+    axes.set_xlabel("local memory, % of peak")
+    axes.set_ylabel("slowdown")
+
+
 def draw(arguments):
     """Print the tables and draw the figures."""
     import matplotlib as mpl  # noqa: PLC0415
@@ -253,22 +274,11 @@ def draw(arguments):
     apps = [app for app in APPS if any(point[0] == app for point in runs)]
     found = estimates(runs, apps)
     print_tables(runs, apps, found)
-    columns = 4
+    columns = 3
     lines = math.ceil(len(apps) / columns)
-    figure, grid = plt.subplots(lines, columns, figsize=(12, 2.9 * lines), constrained_layout=True)
+    figure, grid = plt.subplots(lines, columns, figsize=(11, 3.1 * lines), constrained_layout=True)
     for axes, app in zip(grid.flat, apps, strict=False):
-        for network in NETWORKS:
-            shares = [share for share in SHARES if found[app, share, network]]
-            means = [found[app, share, network] for share in shares]
-            below = [mean - (mean if low is None else low) for mean, low, _ in means]
-            above = [(mean if high is None else high) - mean for mean, _, high in means]
-            label = f"{network[0]} us, {network[1]} Gb/s"
-            heights = [mean for mean, _, _ in means]
-            axes.errorbar(shares, heights, [below, above], marker="o", ms=3, capsize=2, label=label)
-        axes.axhline(LOSS_MAX, color="0.6", linewidth=0.8, linestyle="--")
-        axes.set_title(app)
-        axes.set_xlabel("local memory, % of peak")
-        axes.set_ylabel("slowdown")
+        plot_slowdowns(axes, app, found)
     for axes in list(grid.flat)[len(apps) :]:
         axes.axis("off")
     grid.flat[0].legend()
