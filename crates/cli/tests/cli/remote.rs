@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ethermem_trace::{AccessKind, CompletionTimes, Trace};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::node::Running;
 use crate::support::{Called, call};
@@ -37,17 +38,20 @@ pub(crate) fn can_page(folder: &Path) -> bool {
     true
 }
 
-pub(crate) fn report(folder: &Path) -> serde_json::Value {
+/// A folder of the test's own, where programs can be paged.
+fn paged() -> Option<TempDir> {
+    let folder = tempfile::tempdir().unwrap();
+    can_page(folder.path()).then_some(folder)
+}
+
+pub(crate) fn report(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("report.json")).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
 #[test]
 fn output_and_end_are_the_programs_wherever_its_memory_is() {
-    let folder = tempfile::tempdir().unwrap();
-    if !can_page(folder.path()) {
-        return;
-    }
+    let Some(folder) = paged() else { return };
     let all = with_program(folder.path(), &["run", "--local", "100%"], "5");
     assert_eq!((all.code, all.err.as_str(), all.out.len()), (5, "told\n", 65));
     let listen = ["--listen", "127.0.0.1:0", "--insecure", "--memory", "64MiB", "--page", "64KiB"];
@@ -66,10 +70,7 @@ fn output_and_end_are_the_programs_wherever_its_memory_is() {
 
 #[test]
 fn a_profile_is_a_trace_of_what_was_remote() {
-    let folder = tempfile::tempdir().unwrap();
-    if !can_page(folder.path()) {
-        return;
-    }
+    let Some(folder) = paged() else { return };
     let arguments = ["profile", "--local", "6MiB", "--out", "t.parquet", "--report", "report.json"];
     assert_eq!(with_program(folder.path(), &arguments, "0").code, 0);
     let report = report(folder.path());
@@ -94,10 +95,7 @@ fn a_profile_is_a_trace_of_what_was_remote() {
 
 #[test]
 fn every_network_that_was_asked_for_is_emulated() {
-    let folder = tempfile::tempdir().unwrap();
-    if !can_page(folder.path()) {
-        return;
-    }
+    let Some(folder) = paged() else { return };
     let arguments = [
         "emulate",
         "--local",
@@ -131,10 +129,7 @@ fn every_network_that_was_asked_for_is_emulated() {
 
 #[test]
 fn a_program_that_is_measured_from_outside_runs_once() {
-    let folder = tempfile::tempdir().unwrap();
-    if !can_page(folder.path()) {
-        return;
-    }
+    let Some(folder) = paged() else { return };
     let arguments = ["emulate", "--once", "--local", "8MiB", "--latency-us", "20"];
     let arguments = [&arguments[..], &["--report", "report.json"]].concat();
     let called = with_program(folder.path(), &arguments, "5");
@@ -148,10 +143,7 @@ fn a_program_that_is_measured_from_outside_runs_once() {
 
 #[test]
 fn a_grid_has_a_page_of_the_studys_figures() {
-    let folder = tempfile::tempdir().unwrap();
-    if !can_page(folder.path()) {
-        return;
-    }
+    let Some(folder) = paged() else { return };
     let arguments = [
         "emulate",
         "--grid",
@@ -184,10 +176,7 @@ fn a_grid_has_a_page_of_the_studys_figures() {
 
 #[test]
 fn a_study_closes_the_loop_and_the_same_command_runs_nothing_again() {
-    let folder = tempfile::tempdir().unwrap();
-    if !can_page(folder.path()) {
-        return;
-    }
+    let Some(folder) = paged() else { return };
     let arguments = [
         "study",
         "--local",
@@ -246,10 +235,7 @@ fn a_study_closes_the_loop_and_the_same_command_runs_nothing_again() {
 
 #[test]
 fn a_study_names_what_cannot_run_and_ends_as_the_program_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    if !can_page(folder.path()) {
-        return;
-    }
+    let Some(folder) = paged() else { return };
     let arguments = [
         "study",
         "--local",
