@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::fault;
 use crate::pager::Pager;
-use crate::process::{Origin, Process};
+use crate::process::{Origin, Process, registered};
 use crate::protocol::{Hello, PAGE_BYTES};
 use crate::standby::Owner;
 use crate::table::{NO_SLOT, Page, State};
@@ -56,7 +56,7 @@ impl Pager<'_> {
         if is_early && self.processes.get(&origin.parent).is_some_and(is_changing) {
             return false;
         }
-        let Ok(registered) = process.registered(hello) else { return true };
+        let Ok(registered) = registered(hello.process, hello) else { return true };
         let moved = self.processes.get_mut(&id).and_then(|process| process.origin.take());
         for (from, to, bytes) in moved.into_iter().flat_map(|origin| origin.moved) {
             if registered.contains(&(to..to + bytes)) {

@@ -131,28 +131,21 @@ impl Process {
         Ok(pages)
     }
 
-    /// What the kernel has registered of this process, whose agent said `hello`.
-    pub(crate) fn registered(&self, hello: &Hello) -> io::Result<Ranges> {
-        let mut registered = Ranges::default();
-        for range in memory_map::registered(hello.process)? {
-            without(range, hello).for_each(|range| registered.insert(range));
-        }
-        Ok(registered)
-    }
-
     /// Registers what was mapped since, and queues the pages that are in memory.
     fn discover(&mut self) -> io::Result<()> {
         let (Some(files), Some(agent)) = (&self.files, &self.agent) else { return Ok(()) };
         let began = Instant::now();
+        let mut is_new = false;
         for range in files.servable()? {
             for range in without(range, &agent.hello) {
                 // Already registered by the program itself, or gone meanwhile: it stays local.
-                if !self.served.contains(&range)
-                    && self.faults.register(range.start, range.end).is_ok()
-                {
-                    self.served.insert(range);
-                }
+                is_new |= !self.served.contains(&range)
+                    && self.faults.register(range.start, range.end).is_ok();
             }
+        }
+        if is_new {
+            // Not what was asked for: part of it may have been unmapped before, and not be told of.
+            self.served = registered(self.agent_thread, &agent.hello)?;
         }
         let mut found = Vec::new();
         for range in self.served.iter() {
@@ -171,6 +164,16 @@ impl Process {
         self.scan_after = Instant::now() + SCAN_PAUSE.max(began.elapsed() * SCAN_SHARE);
         Ok(())
     }
+}
+
+/// What the kernel has registered of the process of `thread`, whose agent said `hello`. Whatever
+/// changes from then on is told.
+pub(crate) fn registered(thread: u32, hello: &Hello) -> io::Result<Ranges> {
+    let mut registered = Ranges::default();
+    for range in memory_map::registered(thread)? {
+        without(range, hello).for_each(|range| registered.insert(range));
+    }
+    Ok(registered)
 }
 
 /// `range` without the agent's memory.
