@@ -27,7 +27,7 @@ static INSTALLED: LazyLock<TempDir> = LazyLock::new(|| {
     folder
 });
 
-fn ran(command: &mut Command) -> Output {
+pub(crate) fn ran(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = [output.stdout.as_slice(), output.stderr.as_slice()].map(String::from_utf8_lossy);
     assert!(output.status.success(), "{command:?}: {}\n{}{}", output.status, text[0], text[1]);
@@ -46,7 +46,7 @@ fn flags(options: &[&str]) -> Option<Vec<String>> {
     Some(words.split_whitespace().map(str::to_owned).collect())
 }
 
-fn skip(reason: &str) {
+pub(crate) fn skip(reason: &str) {
     // Past the capture of the test runner.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {reason}");
 }
@@ -56,7 +56,7 @@ fn usr(part: &str) -> PathBuf {
 }
 
 /// Compiles a program against the installed library, and gives its path.
-fn compile(compiler: &[&str], source: &str, more: &[&str]) -> PathBuf {
+pub(crate) fn compile(compiler: &[&str], source: &str, more: &[&str]) -> PathBuf {
     let name = format!("{}-{}", source.replace('/', "-"), compiler.concat().replace('/', "-"));
     let program = INSTALLED.path().join(name);
     let library = usr("lib");
@@ -68,11 +68,11 @@ fn compile(compiler: &[&str], source: &str, more: &[&str]) -> PathBuf {
     program
 }
 
-const C: [&str; 2] = ["cc", "-std=c11"];
+pub(crate) const C: [&str; 2] = ["cc", "-std=c11"];
 const CXX: [&str; 4] = ["c++", "-std=c++17", "-x", "c++"];
 
 /// Under the sanitizers for addresses, leaks and undefined behaviour, where the compiler has them.
-fn sanitized(source: &str) -> Option<PathBuf> {
+pub(crate) fn sanitized(source: &str) -> Option<PathBuf> {
     let probe = INSTALLED.path().join(format!("{}-probe.c", source.replace('/', "-")));
     fs::write(&probe, "int main(void) { return 0; }\n").unwrap();
     let out = probe.with_extension("out");
