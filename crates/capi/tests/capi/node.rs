@@ -82,6 +82,4 @@ fn a_memory_node_is_a_pool_for_c_too() {
     ran(Command::new(node).args([&url, &other]).arg(module));
     let litmus = program("crates/capi/tests/c/litmus.c");
     ran(Command::new(litmus).args([&url, "threads"]));
-    let api = program("crates/capi/tests/c/api.c");
-    ran(Command::new(api).arg(&url));
 }
