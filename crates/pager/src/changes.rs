@@ -1,17 +1,13 @@
 //! Changes of address spaces: forks, mappings that move or go, ends.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::fault;
 use crate::pager::Pager;
-use crate::process::{Origin, Process, registered};
+use crate::process::{Origin, PATIENCE, Process, registered};
 use crate::protocol::{Hello, PAGE_BYTES};
 use crate::standby::Owner;
 use crate::table::{NO_SLOT, Page, State};
-
-/// How long a fork's child is kept waiting for its parent's other threads to be through with what
-/// they change. One that is stopped would be waited for without an end.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 impl Pager<'_> {
     /// A process forked: its child's address space, of which `file` tells.
@@ -52,6 +48,7 @@ impl Pager<'_> {
             let unserved = parent.agent.as_ref().map_or(1 << 20, |agent| agent.hello.own_start);
             parent.faults.is_changing(unserved)
         };
+        // A parent that is stopped would be waited for without an end.
         let is_early = origin.since.elapsed() < PATIENCE;
         if is_early && self.processes.get(&origin.parent).is_some_and(is_changing) {
             return false;

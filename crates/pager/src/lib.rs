@@ -16,6 +16,7 @@ mod evict;
 mod fault;
 mod launch;
 mod memory_map;
+mod order;
 mod pager;
 mod pool_store;
 mod process;

@@ -169,6 +169,7 @@ impl<'r> Pager<'r> {
         if process.faults.read(&mut events).is_err() {
             events.clear();
         }
+        process.complete(&mut events);
         // Changes first: once they are read, the kernel lets pages be put again, and each must be
         // put as it is after them, though its fault may have come before.
         for event in &events {

@@ -1,13 +1,15 @@
 //! One address space that is served.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crate::agent::Agent;
-use crate::fault::{self, Faults};
+use crate::fault::{self, Event, Faults};
 use crate::memory_map::{self, ProcessFiles};
+use crate::order;
 use crate::protocol::{BATCH_PAGES, Hello, PAGE_BYTES};
 use crate::ranges::Ranges;
 use crate::stream::Streams;
@@ -24,6 +26,9 @@ const SCAN_PAUSE: Duration = Duration::from_millis(1);
 /// a program of which each page is taken before it was used gets nowhere.
 const KEEP_PAGES: usize = 64;
 const KEEP_PAGES_OF_THREAD: usize = 8;
+
+/// How long threads that change mappings are waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// An address space, and all that is known of it.
 pub(crate) struct Process {
@@ -91,6 +96,28 @@ impl Process {
         self.agent_thread = thread;
         self.files = ProcessFiles::open(thread).ok();
         self.measure();
+    }
+
+    /// Where a mapping moved: reads on until no change is untold, and puts them in their order.
+    pub(crate) fn complete(&mut self, events: &mut Vec<Event>) {
+        if !events.iter().any(|event| matches!(event, Event::Remap { .. })) {
+            return;
+        }
+        let unserved = self.agent.as_ref().map_or(1 << 20, |agent| agent.hello.own_start);
+        let began = Instant::now();
+        while self.faults.is_changing(unserved) && began.elapsed() < PATIENCE {
+            std::thread::yield_now();
+            if self.faults.read(events).is_err() {
+                break;
+            }
+        }
+        let maps = OnceCell::new();
+        order::arrange(events, |page| {
+            let maps = maps.get_or_init(|| {
+                self.files.as_ref().and_then(|files| files.servable().ok()).unwrap_or_default()
+            });
+            maps.iter().any(|range| range.contains(&page))
+        });
     }
 
     /// Reads how much memory it occupies.
