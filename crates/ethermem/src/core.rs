@@ -95,6 +95,11 @@ impl Core {
         self.world.tend();
     }
 
+    /// Nobody uses the pool any more.
+    pub(crate) fn leave(&mut self) {
+        self.world.leave();
+    }
+
     pub(crate) fn new_thread(&mut self, asker: Asker) -> ThreadId {
         self.threads.push(Thread { asker, tracker: Tracker::default() });
         self.threads.len() - 1

@@ -39,23 +39,37 @@ thread_local! {
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<State>);
 
+/// What ends with its last user, in that user's thread.
 struct State {
-    core: Mutex<Core>,
+    core: Arc<Mutex<Core>>,
     /// What to sleep on, where that is better than to sleep.
     sleeper: Option<Sleeper>,
 }
 
+impl Drop for State {
+    fn drop(&mut self) {
+        locked(&self.core).leave();
+    }
+}
+
+#[inline]
+fn locked(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
+    core.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shared {
     fn new(core: Core, sleeper: Option<Sleeper>) -> Shared {
-        Shared(Arc::new(State { core: Mutex::new(core), sleeper }))
+        Shared(Arc::new(State { core: Arc::new(Mutex::new(core)), sleeper }))
     }
 
     /// Looks after the network now and then, until nobody uses the pool any more.
     fn tend(&self) -> Result<(), OpenError> {
-        let state = Arc::downgrade(&self.0);
+        let core = Arc::downgrade(&self.0.core);
+        // Not the state: the last user must not find that it is this thread.
         let tend = move || {
-            while let Some(state) = Weak::upgrade(&state) {
-                Shared(state).with(Core::tend);
+            while let Some(core) = Weak::upgrade(&core) {
+                locked(&core).tend();
+                drop(core);
                 std::thread::sleep(TEND_EVERY);
             }
         };
@@ -79,7 +93,7 @@ impl Shared {
 
     #[inline]
     fn lock(&self) -> MutexGuard<'_, Core> {
-        self.0.core.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0.core)
     }
 
     /// Where the pool's state is, which tells pools apart.

@@ -191,6 +191,9 @@ pub(crate) trait World: Send {
         Ok(())
     }
 
+    /// Nobody uses it any more: gives back what it holds elsewhere.
+    fn leave(&mut self) {}
+
     /// Events of the fabric so far.
     fn events(&self) -> u64 {
         0

@@ -365,6 +365,10 @@ impl World for Udp {
     fn close(&mut self) -> Result<(), Error> {
         if self.end_processes(GOODBYE) { Ok(()) } else { Err(Error::Lost) }
     }
+
+    fn leave(&mut self) {
+        self.end_processes(GOODBYE);
+    }
 }
 
 impl Udp {
@@ -385,11 +389,5 @@ impl Udp {
             // What an operation touches is for its thread's order.
             Op::Offload { .. } | Op::Alloc { .. } | Op::Fence | Op::Sleep(_) => None,
         }
-    }
-}
-
-impl Drop for Udp {
-    fn drop(&mut self) {
-        self.end_processes(GOODBYE);
     }
 }

