@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::fault;
 use crate::pager::Pager;
-use crate::process::{Origin, PATIENCE, Process, registered};
+use crate::process::{CHANGE_PATIENCE, Origin, Process, registered};
 use crate::protocol::{Hello, PAGE_BYTES};
 use crate::standby::Owner;
 use crate::table::{NO_SLOT, Page, State};
@@ -44,13 +44,8 @@ impl Pager<'_> {
     pub(crate) fn settle(&mut self, id: usize, hello: &Hello) -> bool {
         let Some(process) = self.processes.get(&id) else { return true };
         let Some(origin) = &process.origin else { return true };
-        let is_changing = |parent: &Process| {
-            let unserved = parent.agent.as_ref().map_or(1 << 20, |agent| agent.hello.own_start);
-            parent.faults.is_changing(unserved)
-        };
-        // A parent that is stopped would be waited for without an end.
-        let is_early = origin.since.elapsed() < PATIENCE;
-        if is_early && self.processes.get(&origin.parent).is_some_and(is_changing) {
+        let is_early = origin.since.elapsed() < CHANGE_PATIENCE;
+        if is_early && self.processes.get(&origin.parent).is_some_and(Process::is_changing) {
             return false;
         }
         let Ok(registered) = registered(hello.process, hello) else { return true };
@@ -131,8 +126,7 @@ impl Pager<'_> {
     /// An address space has ended, or its agent has.
     pub(crate) fn ended(&mut self, id: usize) {
         let Some(process) = self.processes.get_mut(&id) else { return };
-        let unserved = process.agent.as_ref().map_or(1 << 20, |agent| agent.hello.own_start);
-        if process.faults.is_alive(unserved) {
+        if process.is_alive() {
             // Its faults are served on; nothing can be taken out any more.
             process.agent = None;
             process.ordered = None;

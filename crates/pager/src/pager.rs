@@ -166,10 +166,9 @@ impl<'r> Pager<'r> {
         }
         let mut events = std::mem::take(&mut self.events);
         events.clear();
-        if process.faults.read(&mut events).is_err() {
+        if process.read_events(&mut events).is_err() {
             events.clear();
         }
-        process.complete(&mut events);
         // Changes first: once they are read, the kernel lets pages be put again, and each must be
         // put as it is after them, though its fault may have come before.
         for event in &events {

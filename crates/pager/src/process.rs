@@ -27,8 +27,11 @@ const SCAN_PAUSE: Duration = Duration::from_millis(1);
 const KEEP_PAGES: usize = 64;
 const KEEP_PAGES_OF_THREAD: usize = 8;
 
-/// How long threads that change mappings are waited for.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
+/// How long threads that change mappings are waited for, as they may never all rest.
+pub(crate) const CHANGE_PATIENCE: Duration = Duration::from_secs(1);
+const CHANGE_PAUSE: Duration = Duration::from_micros(20);
+/// Nothing is mapped there of the kernel's own accord.
+const LOW_PAGE: u64 = 1 << 20;
 
 /// An address space, and all that is known of it.
 pub(crate) struct Process {
@@ -98,26 +101,42 @@ impl Process {
         self.measure();
     }
 
-    /// Where a mapping moved: reads on until no change is untold, and puts them in their order.
-    pub(crate) fn complete(&mut self, events: &mut Vec<Event>) {
-        if !events.iter().any(|event| matches!(event, Event::Remap { .. })) {
-            return;
+    /// A page that is not registered.
+    fn unserved(&self) -> u64 {
+        self.agent.as_ref().map_or(LOW_PAGE, |agent| agent.hello.own_start)
+    }
+
+    /// Whether a mapping changed and that was not read yet.
+    pub(crate) fn is_changing(&self) -> bool {
+        self.faults.is_changing(self.unserved())
+    }
+
+    /// Whether the address space is still there.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.faults.is_alive(self.unserved())
+    }
+
+    /// Reads all that is told; where a mapping moved, until no change is untold, with changes in
+    /// their order.
+    pub(crate) fn read_events(&self, to: &mut Vec<Event>) -> nix::Result<()> {
+        self.faults.read(to)?;
+        if !to.iter().any(|event| matches!(event, Event::Remap { .. })) {
+            return Ok(());
         }
-        let unserved = self.agent.as_ref().map_or(1 << 20, |agent| agent.hello.own_start);
         let began = Instant::now();
-        while self.faults.is_changing(unserved) && began.elapsed() < PATIENCE {
-            std::thread::yield_now();
-            if self.faults.read(events).is_err() {
-                break;
-            }
+        while self.is_changing() && began.elapsed() < CHANGE_PATIENCE {
+            // Leaves the processor to the thread that has changed something and was preempted.
+            std::thread::sleep(CHANGE_PAUSE);
+            self.faults.read(to)?;
         }
         let maps = OnceCell::new();
-        order::arrange(events, |page| {
+        order::arrange(to, |page| {
             let maps = maps.get_or_init(|| {
                 self.files.as_ref().and_then(|files| files.servable().ok()).unwrap_or_default()
             });
             maps.iter().any(|range| range.contains(&page))
         });
+        Ok(())
     }
 
     /// Reads how much memory it occupies.
