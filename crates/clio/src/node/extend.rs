@@ -42,7 +42,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let Some(space) = self.processes.heard(arrived.now, packet.process, arrived.tenant) else {
             return answers.put(&answer(no_such_process(packet.process).into()));
         };
-        let known = (arrived.sender, request);
+        let known = Name { sender: arrived.sender, request, opcode: ClioOpcode::Offload };
         if let Some(ended) = self.known_run(known) {
             return put(answers, (attempt, request), &ended);
         }
@@ -52,7 +52,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         };
         let mut place = None;
         if offload.changes(arguments) {
-            match self.known(arrived, packet) {
+            match self.known(arrived.now, known) {
                 Ok(free) => place = Some(free),
                 Err(Outcome::Kept) => {
                     let kept = self.recent.kept(arrived.sender, request);
@@ -102,14 +102,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 
     /// The place for the result of a request that is new, or what became of it before.
-    fn known(&mut self, arrived: &Arrived, packet: &RequestPacket<'_>) -> Result<Place, Outcome> {
-        match self.recent.find(arrived.now, Name::of_run((arrived.sender, packet.request))) {
+    fn known(&mut self, now: Ns, name: Name) -> Result<Place, Outcome> {
+        match self.recent.find(now, name) {
             Known::Executed(outcome) => {
                 self.counters.repeated += 1;
                 Err(outcome)
             }
             Known::Reused => Err(Outcome::Refused(ClioStatus::Malformed, 0)),
-            Known::New(place) if self.recent.has_room_for_results(arrived.now) => Ok(place),
+            Known::New(place) if self.recent.has_room_for_results(now) => Ok(place),
             Known::New(_) | Known::Full => Err(self.busy(Busy::Recent)),
         }
     }

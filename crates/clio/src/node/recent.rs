@@ -50,13 +50,6 @@ pub(super) struct Name {
     pub(super) opcode: ClioOpcode,
 }
 
-impl Name {
-    /// Of a request to run an operation.
-    pub(super) fn of_run((sender, request): (SenderId, RequestId)) -> Name {
-        Name { sender, request, opcode: ClioOpcode::Offload }
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     sender: SenderId,

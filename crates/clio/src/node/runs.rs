@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::task::Poll;
 
 use ethermem_units::Ns;
-use ethermem_wire::clio::{ProcessId, RequestId, SenderId};
+use ethermem_wire::clio::ProcessId;
 
 use super::execute::Asker;
 use super::extend::{Ended, Extended, body};
@@ -26,7 +26,7 @@ const RUNS_OF_TENANT_MAX: usize = 16;
 /// An operation that has begun.
 pub(super) struct Run {
     /// The request that asked for it.
-    pub(super) name: (SenderId, RequestId),
+    pub(super) name: Name,
     /// Who asked.
     pub(super) caller: Asker,
     /// For whom it acts: the caller, or a process of its own.
@@ -36,7 +36,7 @@ pub(super) struct Run {
 
 /// The end of an operation for whose result there was no place.
 struct Left {
-    name: (SenderId, RequestId),
+    name: Name,
     space: SpaceId,
     until: Ns,
     ended: Ended,
@@ -65,12 +65,12 @@ impl Runs {
     }
 
     /// Whether a request's operation has begun and not ended.
-    pub(super) fn has(&self, name: (SenderId, RequestId)) -> bool {
+    pub(super) fn has(&self, name: Name) -> bool {
         self.waiting.iter().any(|run| run.name == name)
     }
 
     /// The end of a request's operation, if it is here.
-    pub(super) fn left(&self, name: (SenderId, RequestId)) -> Option<&Ended> {
+    pub(super) fn left(&self, name: Name) -> Option<&Ended> {
         self.left.iter().find(|left| left.name == name).map(|left| &left.ended)
     }
 
@@ -158,18 +158,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 
     /// Keeps how an operation ended, until its caller has heard or the time for it is over.
-    pub(super) fn keep_end(
-        &mut self,
-        now: Ns,
-        name: (SenderId, RequestId),
-        space: SpaceId,
-        ended: Ended,
-    ) {
+    pub(super) fn keep_end(&mut self, now: Ns, name: Name, space: SpaceId, ended: Ended) {
         let until = self.kept_until(now);
-        match self.recent.find(now, Name::of_run(name)) {
+        match self.recent.find(now, name) {
             Known::New(place) if self.recent.has_room_for_results(now) => match ended {
-                Ok(result) => self.recent.keep_result(place, Name::of_run(name), until, result),
-                Err(refused) => self.recent.keep(place, Name::of_run(name), until, refused),
+                Ok(result) => self.recent.keep_result(place, name, until, result),
+                Err(refused) => self.recent.keep(place, name, until, refused),
             },
             Known::New(_) | Known::Full => {
                 self.runs.left.push(Left { name, space, until, ended });
@@ -192,7 +186,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 
     /// What is answered to a request whose operation has begun before; `None` of another.
-    pub(super) fn known_run(&self, name: (SenderId, RequestId)) -> Option<Ended> {
+    pub(super) fn known_run(&self, name: Name) -> Option<Ended> {
         if self.runs.has(name) {
             return Some(Err(Busy::Running.refused()));
         }
