@@ -10,8 +10,8 @@ use ethermem_sim::report::{
 use super::emulate::{Cheapest, Report};
 use super::network::Tried;
 use super::pictures::{
-    SLOWDOWN, by_swap, coefficient, figure, interval, lines, local_axis, loss_mark, percent,
-    series, slowdown_axis, swap_place, table, typed,
+    SLOWDOWN, by_swap, coefficient, distinct, figure, interval, lines, local_axis, loss_mark,
+    percent, series, slowdown_axis, swap_place, table, typed,
 };
 use crate::folder::origin;
 
@@ -206,8 +206,7 @@ fn named<'r>(
 
 fn correlations(points: &[Point<'_>]) -> TableSection {
     let of = |points: &mut dyn Iterator<Item = &Point<'_>>| {
-        let places: Vec<(f64, f64)> =
-            points.map(|(_, emulation)| (emulation.swap_gbps, emulation.slowdown.mean)).collect();
+        let places: Vec<(f64, f64)> = points.map(|(_, emulation)| swap_place(emulation)).collect();
         vec![places.len().to_string(), coefficient(correlation(&places))]
     };
     let networks = distinct(points.iter().map(|(_, emulation)| emulation.network.clone()));
@@ -250,13 +249,12 @@ fn all(points: &[Point<'_>]) -> TableSection {
         "With (s)",
         "Swap (Gb/s)",
         "Delayed accesses",
-        "Longer than asked (%)",
+        "Off what was asked (%)",
     ];
     TableSection {
         id: "all-points".to_owned(),
         title: "All points".to_owned(),
-        caption: "Means of all repeats. What was delayed took longer than asked for by so much on \
-            average."
+        caption: "Means of all repeats. Delays were off what was asked for by so much on average."
             .to_owned(),
         table: table(&columns, 3, points.iter().map(row).collect()),
         notes: Vec::new(),
@@ -278,30 +276,15 @@ fn rate(tried: &Tried) -> String {
     }
 }
 
-/// Names in order of appearance.
-fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut found = Vec::new();
-    for name in names {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 pub(super) mod samples {
-    use std::time::Duration;
-
-    use ethermem_pager::{Accuracy, Counts, Delay, Emulation, Estimate, Network};
+    use ethermem_pager::{Accuracy, Counts, Emulation, Estimate};
 
     use super::Tried;
+    use crate::remote::network::fixed;
 
     pub(in crate::remote) fn tried(latency_us: f64, gbps: f64) -> Tried {
-        let latency = Duration::from_secs_f64(latency_us / 1e6);
-        let delay = Delay::Fixed { latency, bits_per_second: Some(gbps * 1e9) };
-        let name = format!("{latency_us} us, {gbps} Gb/s");
-        Tried { network: Network { name, delay }, latency_us: Some(latency_us), gbps: Some(gbps) }
+        fixed(latency_us, Some(gbps))
     }
 
     pub(in crate::remote) fn emulation(

@@ -76,7 +76,7 @@ impl Networks {
     }
 }
 
-fn fixed(latency_us: f64, gbps: Option<f64>) -> Tried {
+pub(super) fn fixed(latency_us: f64, gbps: Option<f64>) -> Tried {
     let latency = Duration::from_secs_f64(latency_us / 1e6);
     let name = match gbps {
         Some(gbps) => format!("{latency_us} us, {gbps} Gb/s"),

@@ -35,6 +35,17 @@ pub(super) fn percent(share: f64) -> String {
     format!("{} %", share_name(share))
 }
 
+/// Values in order of appearance, each once.
+pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for value in values {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+    }
+    found
+}
+
 /// A share in percent, as short as it is exact.
 pub(super) fn share_name(share: f64) -> String {
     // A hundredth of a percent is less than any program's peak can be cut to.

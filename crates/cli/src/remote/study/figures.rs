@@ -2,11 +2,10 @@
 
 use ethermem_sim::report::{Axis, Figure, LinePlot, Panel, Scale, Series};
 
-use super::page::distinct;
 use super::replays::ReadTimes;
 use super::{Point, Study};
 use crate::remote::pictures::{
-    by_swap, lines, local_axis, loss_mark, percent, series, slowdown_axis, swap_place,
+    by_swap, distinct, lines, local_axis, loss_mark, percent, series, slowdown_axis, swap_place,
 };
 
 /// All that have a point.
@@ -46,19 +45,21 @@ fn slowdown_by_share(study: &Study, command: &str) -> Option<Figure> {
 }
 
 fn slowdown_by_rate(study: &Study, command: &str) -> Option<Figure> {
-    let rates = distinct(study, |point| point.replayed.link_gbps);
+    let rates = distinct(study.points.iter().map(|point| point.replayed.link_gbps));
     if rates.len() < 2 {
         return None;
     }
-    let panels = distinct(study, |point| point.replayed.local_share).into_iter().map(|share| {
-        let of_share = |point: &&Point| point.replayed.local_share == share;
-        let title = format!("{} local", percent(share));
-        let points: Vec<&Point> = study.points.iter().filter(of_share).collect();
-        panel_of_fabrics(title, &points, |point| {
-            let emulation = point.emulation.as_ref()?;
-            Some((point.replayed.link_gbps as f64, emulation.slowdown.mean))
-        })
-    });
+    let panels = distinct(study.points.iter().map(|point| point.replayed.local_share))
+        .into_iter()
+        .map(|share| {
+            let of_share = |point: &&Point| point.replayed.local_share == share;
+            let title = format!("{} local", percent(share));
+            let points: Vec<&Point> = study.points.iter().filter(of_share).collect();
+            panel_of_fabrics(title, &points, |point| {
+                let emulation = point.emulation.as_ref()?;
+                Some((point.replayed.link_gbps as f64, emulation.slowdown.mean))
+            })
+        });
     let plot = LinePlot {
         x: Axis::of_data("Rate of every link (Gb/s)", Scale::Log, 0),
         y: slowdown_axis(),
@@ -88,18 +89,20 @@ fn read_times(
 
 fn load(study: &Study, command: &str) -> Option<Figure> {
     // All fabrics are asked for the same.
-    let rates = distinct(study, |point| point.replayed.link_gbps).into_iter().map(|gbps| {
-        let of_rate = study.points.iter().filter(|point| point.replayed.link_gbps == gbps);
-        let mut points: Vec<(f64, f64)> = of_rate
-            .filter_map(|point| {
-                let network = point.replayed.network.as_ref()?;
-                Some((point.replayed.local_share * 100.0, network.busiest_load))
-            })
-            .collect();
-        points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        points.dedup();
-        series(format!("{gbps} Gb/s"), points)
-    });
+    let rates = distinct(study.points.iter().map(|point| point.replayed.link_gbps))
+        .into_iter()
+        .map(|gbps| {
+            let of_rate = study.points.iter().filter(|point| point.replayed.link_gbps == gbps);
+            let mut points: Vec<(f64, f64)> = of_rate
+                .filter_map(|point| {
+                    let network = point.replayed.network.as_ref()?;
+                    Some((point.replayed.local_share * 100.0, network.busiest_load))
+                })
+                .collect();
+            points.sort_by(|one, other| one.0.total_cmp(&other.0));
+            points.dedup();
+            series(format!("{gbps} Gb/s"), points)
+        });
     let plot = LinePlot {
         x: local_axis(),
         y: Axis::from_zero("Load of the busiest link", 3),
@@ -127,7 +130,10 @@ fn panels_of_rates(
         let points: Vec<&Point> = of_rate.collect();
         panel_of_fabrics(format!("{gbps} Gb/s"), &points, &place)
     };
-    distinct(study, |point| point.replayed.link_gbps).into_iter().map(panel).collect()
+    distinct(study.points.iter().map(|point| point.replayed.link_gbps))
+        .into_iter()
+        .map(panel)
+        .collect()
 }
 
 /// A series for each fabric, its points in order of x.

@@ -9,7 +9,7 @@ use super::{Point, Profiled, Study, figures};
 use crate::folder::origin;
 use crate::remote::emulate::LOSS_MAX;
 use crate::remote::pictures::{
-    SLOWDOWN, coefficient, interval, percent, swap_place, table as numbers, typed,
+    SLOWDOWN, coefficient, distinct, interval, percent, swap_place, table as numbers, typed,
 };
 use crate::remote::size;
 
@@ -65,7 +65,7 @@ pub(super) fn table(study: &Study) -> TextTable<'static> {
 
 /// A row for each fabric and rate, a column for each share.
 fn at_a_glance(study: &Study) -> TableSection {
-    let shares = distinct(study, |point| point.replayed.local_share);
+    let shares = distinct(study.points.iter().map(|point| point.replayed.local_share));
     let mut rows = Vec::new();
     for (gbps, fabric) in rows_of(study) {
         let at = |share: &f64| {
@@ -293,25 +293,8 @@ fn point_row(point: &Point) -> Vec<String> {
 
 /// Rates with their fabrics, in order of appearance.
 fn rows_of(study: &Study) -> Vec<(u64, &str)> {
-    let mut rows = Vec::new();
-    for point in &study.points {
-        let row = (point.replayed.link_gbps, point.replayed.fabric.as_str());
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-    }
-    rows
-}
-
-/// In order of appearance.
-pub(super) fn distinct<T: PartialEq>(study: &Study, of: impl Fn(&Point) -> T) -> Vec<T> {
-    let mut found = Vec::new();
-    for value in study.points.iter().map(of) {
-        if !found.contains(&value) {
-            found.push(value);
-        }
-    }
-    found
+    let replayed = study.points.iter().map(|point| &point.replayed);
+    distinct(replayed.map(|replayed| (replayed.link_gbps, replayed.fabric.as_str())))
 }
 
 #[cfg(test)]
