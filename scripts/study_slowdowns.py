@@ -98,8 +98,7 @@ def measure(arguments):
     if path.exists():
         with path.open() as file:
             rows = list(csv.DictReader(file))
-    key = lambda row: tuple(row[name] for name in COLUMNS[:5])  # noqa: E731
-    done = {key(row) for row in rows}
+    done = {tuple(row[name] for name in COLUMNS[:5]) for row in rows}
     fresh = not path.exists()
     with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
