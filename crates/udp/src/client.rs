@@ -12,9 +12,10 @@ use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::IpMtu;
 use thiserror::Error;
 
+use crate::carrier::socket::{self, DATAGRAM_BYTES_MAX};
+use crate::carrier::train::Trains;
+use crate::carrier::{Carrier, UdpCarrier, is_passing};
 use crate::seal::{ClientSeal, TenantKey};
-use crate::socket::{self, DATAGRAM_BYTES_MAX};
-use crate::train::{Inbox, Outbox, Trains};
 
 /// Octets of IPv4 and UDP before a datagram, and of IPv6 and UDP.
 const HEADERS_V4: usize = 28;
@@ -69,13 +70,15 @@ pub enum ConnectError {
 /// Operations are given to [`Driver::client`]; then [`Driver::turn`] is called until they have
 /// ended.
 pub struct Driver {
+    speaker: Speaker,
+    carrier: UdpCarrier,
+}
+
+/// What speaks, whatever carries it.
+struct Speaker {
     client: Client,
     seal: Option<ClientSeal>,
-    socket: Arc<UdpSocket>,
     started: Instant,
-    trains: Trains,
-    outbox: Outbox,
-    inbox: Inbox,
     /// When something was sent, or came, last.
     active: Ns,
     /// In vain, since an answer came.
@@ -113,40 +116,37 @@ impl Driver {
         } else {
             Trains::NONE
         };
-        Ok(Driver {
+        let speaker = Speaker {
             client: Client::new(config)?,
             seal,
-            socket: Arc::new(socket),
             started: Instant::now(),
-            trains,
-            outbox: Outbox::new(trains),
-            inbox: Inbox::new(trains),
             active: Ns::ZERO,
             looks: 0,
-        })
+        };
+        Ok(Driver { speaker, carrier: UdpCarrier::to_node(socket, trains) })
     }
 
     /// The transport: for operations, their ends, and to look at.
     pub fn client(&mut self) -> &mut Client {
-        &mut self.client
+        &mut self.speaker.client
     }
 
     /// The time that the transport is given.
     #[must_use]
     pub fn now(&self) -> Ns {
-        duration_ns(self.started.elapsed())
+        self.speaker.now()
     }
 
     /// What to sleep on while nothing is to be done: it is readable when an answer came.
     #[must_use]
     pub fn sleeper(&self) -> Sleeper {
-        Sleeper(self.socket.clone())
+        Sleeper(self.carrier.socket().clone())
     }
 
     /// What the kernel does with many datagrams at once; neither where one is as long as a call.
     #[must_use]
     pub fn trains(&self) -> Trains {
-        Trains { sends: self.outbox.sends_trains(), ..self.trains }
+        self.carrier.trains()
     }
 
     /// Sends what may go.
@@ -154,30 +154,7 @@ impl Driver {
     /// # Errors
     /// Those of the socket that are not a datagram's.
     pub fn send(&mut self) -> io::Result<()> {
-        self.active = self.now();
-        self.send_at(self.active)
-    }
-
-    fn send_at(&mut self, now: Ns) -> io::Result<()> {
-        loop {
-            let datagram = self.outbox.place();
-            let bytes = self.client.poll_transmit(now, datagram);
-            if bytes == 0 {
-                break;
-            }
-            if let Some(seal) = &self.seal {
-                seal.seal(&mut datagram[..bytes]).expect("the transport writes datagrams");
-            }
-            self.outbox.push(bytes, None);
-            // What cannot become a train need not wait for more.
-            if !self.outbox.sends_trains() || self.outbox.is_full() {
-                self.outbox.flush(&self.socket).check()?;
-            }
-        }
-        if self.outbox.is_empty() {
-            return Ok(());
-        }
-        self.outbox.flush(&self.socket).check()
+        self.speaker.send(&mut self.carrier)
     }
 
     /// Takes the answers that are there, and sends what may go. Whether there was an answer.
@@ -185,36 +162,86 @@ impl Driver {
     /// # Errors
     /// Those of the socket that are not a datagram's.
     pub fn turn(&mut self) -> io::Result<bool> {
+        self.speaker.turn(&mut self.carrier)
+    }
+
+    /// Since when nothing was sent, and nothing came.
+    #[must_use]
+    pub fn idle(&self) -> Duration {
+        Duration::from_nanos(self.now().saturating_sub(self.speaker.active).0)
+    }
+
+    /// How long nothing need be done unless an answer comes; `None` is for ever.
+    #[must_use]
+    pub fn rest(&self) -> Option<Duration> {
+        let wake = self.speaker.client.next_wake()?;
+        Some(Duration::from_nanos(wake.saturating_sub(self.now()).0))
+    }
+}
+
+impl Speaker {
+    fn now(&self) -> Ns {
+        duration_ns(self.started.elapsed())
+    }
+
+    fn send(&mut self, carrier: &mut impl Carrier) -> io::Result<()> {
+        self.active = self.now();
+        self.send_at(self.active, carrier)
+    }
+
+    fn send_at(&mut self, now: Ns, carrier: &mut impl Carrier) -> io::Result<()> {
+        loop {
+            let datagram = carrier.place();
+            let bytes = self.client.poll_transmit(now, datagram);
+            if bytes == 0 {
+                break;
+            }
+            if let Some(seal) = &self.seal {
+                seal.seal(&mut datagram[..bytes]).expect("the transport writes datagrams");
+            }
+            carrier.push(bytes);
+            // What cannot go with others need not wait for them.
+            if !carrier.gathers() || carrier.is_full() {
+                carrier.flush().check()?;
+            }
+        }
+        if carrier.is_empty() {
+            return Ok(());
+        }
+        carrier.flush().check()
+    }
+
+    fn turn(&mut self, carrier: &mut impl Carrier) -> io::Result<bool> {
         let mut came = false;
         for _ in 0..TURN_RECEIVES {
-            match self.inbox.receive(&self.socket) {
-                Ok(()) => {
-                    self.hear();
+            match carrier.receive() {
+                Ok(Some(_)) => {
+                    self.hear(carrier);
                     came = true;
                     // Looking for more than there can be costs as much as sending.
                     if self.client.under_way() == 0 {
                         break;
                     }
                 }
-                Err(error) if socket::is_nothing(&error) => break,
-                Err(error) if socket::is_passing(&error) => break,
+                Ok(None) => break,
+                Err(error) if is_passing(&error) => break,
                 Err(error) => return Err(error),
             }
         }
         self.looks = if came { 0 } else { self.looks.wrapping_add(1) };
         if came {
-            self.send_at(self.active)?;
+            self.send_at(self.active, carrier)?;
         } else if self.looks.is_multiple_of(LOOKS_EACH_CLOCK) && self.is_due() {
-            self.send()?;
+            self.send(carrier)?;
         }
         Ok(came)
     }
 
     /// Answers, or what passes itself off as some.
-    fn hear(&mut self) {
+    fn hear(&mut self, carrier: &mut impl Carrier) {
         let now = self.now();
         self.active = now;
-        for answer in self.inbox.datagrams() {
+        while let Some((answer, _)) = carrier.next() {
             match &mut self.seal {
                 None => self.client.on_datagram(now, answer),
                 Some(seal) => {
@@ -228,19 +255,6 @@ impl Driver {
 
     fn is_due(&self) -> bool {
         self.client.next_wake().is_some_and(|wake| wake <= self.now())
-    }
-
-    /// Since when nothing was sent, and nothing came.
-    #[must_use]
-    pub fn idle(&self) -> Duration {
-        Duration::from_nanos(self.now().saturating_sub(self.active).0)
-    }
-
-    /// How long nothing need be done unless an answer comes; `None` is for ever.
-    #[must_use]
-    pub fn rest(&self) -> Option<Duration> {
-        let wake = self.client.next_wake()?;
-        Some(Duration::from_nanos(wake.saturating_sub(self.now()).0))
     }
 }
 

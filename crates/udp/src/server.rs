@@ -1,7 +1,7 @@
 //! A memory node behind a socket.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use ethermem_clio::node::Node;
 use ethermem_units::{Bytes, Ns};
 
+use crate::carrier::train::Trains;
+use crate::carrier::{Carrier, UdpCarrier, socket};
 use crate::seal::NodeSeal;
 use crate::snapshot::{Latencies, Published, ServerCounters, Snapshot};
-use crate::socket;
-use crate::train::{Inbox, Outbox, Trains};
 
 /// Memory that is made ready for page faults at a time: some microseconds of work.
 const TEND_BYTES: u64 = 64 << 10;
@@ -35,18 +35,20 @@ pub enum Protect {
 
 /// A memory node and the socket it answers on. One thread: the node's fast path takes no lock.
 pub struct Server<B> {
-    node: Node<B>,
-    protect: Protect,
-    socket: UdpSocket,
-    trains: Trains,
-    outbox: Outbox,
-    inbox: Inbox,
-    started: Instant,
-    counters: ServerCounters,
-    serving: Latencies,
+    answerer: Answerer<B>,
+    udp: UdpCarrier,
     published: Published,
     publish_at: Ns,
     ending: bool,
+}
+
+/// What answers, whatever carries it.
+struct Answerer<B> {
+    node: Node<B>,
+    protect: Protect,
+    started: Instant,
+    counters: ServerCounters,
+    serving: Latencies,
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
@@ -55,8 +57,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     /// # Errors
     /// Those of the socket.
     pub fn bind(node: Node<B>, protect: Protect, address: SocketAddr) -> io::Result<Server<B>> {
-        let socket = socket::bind(address)?;
-        let trains = Trains::of(&socket);
+        let udp = UdpCarrier::to_clients(socket::bind(address)?);
         let first = Snapshot {
             uptime: Ns::ZERO,
             epoch: node.epoch(),
@@ -70,20 +71,15 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             tenants: node.tenant_uses().map(|(id, used)| (id, *used)).collect(),
             serving: Latencies::default(),
         };
-        Ok(Server {
+        let answerer = Answerer {
             node,
             protect,
-            socket,
-            trains,
-            outbox: Outbox::new(trains),
-            inbox: Inbox::new(trains),
             started: Instant::now(),
             counters: ServerCounters::default(),
             serving: Latencies::default(),
-            published: Arc::new(Mutex::new(first)),
-            publish_at: Ns::ZERO,
-            ending: false,
-        })
+        };
+        let published = Arc::new(Mutex::new(first));
+        Ok(Server { answerer, udp, published, publish_at: Ns::ZERO, ending: false })
     }
 
     /// Where it is reached.
@@ -91,30 +87,30 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     /// # Errors
     /// Those of the socket.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+        self.udp.address()
     }
 
     /// What the kernel does with many datagrams at once.
     #[must_use]
     pub fn trains(&self) -> Trains {
-        Trains { sends: self.outbox.sends_trains(), ..self.trains }
+        self.udp.trains()
     }
 
     /// Its node, to look at.
     #[must_use]
     pub fn node(&self) -> &Node<B> {
-        &self.node
+        &self.answerer.node
     }
 
     /// The same, before it runs.
     pub fn node_mut(&mut self) -> &mut Node<B> {
-        &mut self.node
+        &mut self.answerer.node
     }
 
     /// What happened outside of the node.
     #[must_use]
     pub fn counters(&self) -> ServerCounters {
-        self.counters
+        self.answerer.counters
     }
 
     /// What other threads may look at while it runs, a tenth of a second old at most.
@@ -150,7 +146,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     /// # Errors
     /// As [`Server::run`].
     pub fn drain(&mut self, most: Duration, quiet: Duration) -> io::Result<()> {
-        self.node.take_no_more_processes();
+        self.answerer.node.take_no_more_processes();
         self.ending = true;
         self.publish_at = Ns::ZERO;
         let end = Instant::now() + most;
@@ -166,68 +162,32 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         mut done: impl FnMut(&State) -> bool,
     ) -> io::Result<()> {
         let (mut quiet_since, mut turns) = (Instant::now(), 0_u32);
-        let mut state = State { processes: self.node.processes(), quiet: Duration::ZERO };
+        let mut state = State { processes: self.answerer.node.processes(), quiet: Duration::ZERO };
         while !done(&state) {
-            let came = self.serve()?;
+            let came = self.answerer.answer(&mut self.udp)?;
             turns += 1;
             // Operations of several slices have the time nobody wants, and a share of the rest.
-            if turns < TEND_EVERY && (came || !self.node.runs_wait()) {
+            if turns < TEND_EVERY && (came || !self.answerer.node.runs_wait()) {
                 continue;
             }
             turns = 0;
-            let now = self.now();
-            let more = self.node.tend(now, TEND_BYTES);
+            let now = self.answerer.now();
+            let more = self.answerer.node.tend(now, TEND_BYTES);
             if now >= self.publish_at {
                 self.publish(now);
             }
-            state.processes = self.node.processes();
+            state.processes = self.answerer.node.processes();
             if came || more {
                 quiet_since = Instant::now();
             }
             state.quiet = quiet_since.elapsed();
-            if state.quiet >= poll_for && !self.node.sweep(now) {
-                self.counters.sleeps += 1;
-                socket::wait(&self.socket, SLEEP_MAX);
+            if state.quiet >= poll_for && !self.answerer.node.sweep(now) {
+                self.answerer.counters.sleeps += 1;
+                socket::wait(self.udp.socket(), SLEEP_MAX);
             }
         }
-        self.publish(self.now());
+        self.publish(self.answerer.now());
         Ok(())
-    }
-
-    /// Answers a datagram, or a train of them. Whether there was one.
-    fn serve(&mut self) -> io::Result<bool> {
-        match self.inbox.receive_from(&self.socket) {
-            Ok(()) => {}
-            Err(error) if socket::is_nothing(&error) => {
-                std::hint::spin_loop();
-                return Ok(false);
-            }
-            Err(error) => return Err(error),
-        }
-        let (now, from) = (self.now(), self.inbox.from());
-        self.counters.received_bytes += self.inbox.bytes() as u64;
-        for datagram in self.inbox.datagrams() {
-            let answer = self.outbox.place();
-            let bytes = match &mut self.protect {
-                Protect::Node => self.node.on_datagram(now, datagram, answer),
-                Protect::Seal(seal) => self.node.on_sealed(now, datagram, answer, &mut **seal),
-            };
-            if bytes > 0 {
-                self.outbox.push(bytes, from);
-            }
-            if self.outbox.is_full() {
-                self.counters.count(self.outbox.flush(&self.socket));
-            }
-        }
-        if self.outbox.is_empty() {
-            return Ok(true);
-        }
-        // Whatever the socket has against an answer, it is as if the network had lost it.
-        self.counters.count(self.outbox.flush(&self.socket));
-        if self.node.counters().datagrams.is_multiple_of(TIME_EVERY) {
-            self.serving.add(self.now().saturating_sub(now));
-        }
-        Ok(true)
     }
 
     /// Nothing here allocates, and who reads at this moment is not waited for.
@@ -236,18 +196,52 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             return;
         };
         self.publish_at = now.saturating_add(PUBLISH_EVERY);
-        let map = self.node.memory().map();
+        let map = self.answerer.node.memory().map();
         snapshot.uptime = now;
         snapshot.free = Bytes(map.free_bytes());
-        snapshot.processes = self.node.processes();
+        snapshot.processes = self.answerer.node.processes();
         snapshot.ending = self.ending;
-        snapshot.node = self.node.counters();
+        snapshot.node = self.answerer.node.counters();
         snapshot.map = map.counters();
-        snapshot.server = self.counters;
-        snapshot.serving = self.serving;
-        for (place, (id, used)) in snapshot.tenants.iter_mut().zip(self.node.tenant_uses()) {
+        snapshot.server = self.answerer.counters;
+        snapshot.serving = self.answerer.serving;
+        for (place, (id, used)) in snapshot.tenants.iter_mut().zip(self.answerer.node.tenant_uses())
+        {
             *place = (id, *used);
         }
+    }
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> Answerer<B> {
+    /// Answers a datagram, or several that came as one. Whether there was one.
+    fn answer(&mut self, carrier: &mut impl Carrier) -> io::Result<bool> {
+        let Some(bytes) = carrier.receive()? else {
+            std::hint::spin_loop();
+            return Ok(false);
+        };
+        let now = self.now();
+        self.counters.received_bytes += bytes as u64;
+        while let Some((datagram, answer)) = carrier.next() {
+            let bytes = match &mut self.protect {
+                Protect::Node => self.node.on_datagram(now, datagram, answer),
+                Protect::Seal(seal) => self.node.on_sealed(now, datagram, answer, &mut **seal),
+            };
+            if bytes > 0 {
+                carrier.reply(bytes);
+            }
+            if carrier.is_full() {
+                self.counters.count(carrier.flush());
+            }
+        }
+        if carrier.is_empty() {
+            return Ok(true);
+        }
+        // Whatever the carrier has against an answer, it is as if the network had lost it.
+        self.counters.count(carrier.flush());
+        if self.node.counters().datagrams.is_multiple_of(TIME_EVERY) {
+            self.serving.add(self.now().saturating_sub(now));
+        }
+        Ok(true)
     }
 
     /// The node's clock, which begins at 1: 0 is "not known".

@@ -7,7 +7,7 @@ use ethermem_clio::node::{NodeCounters, TenantUse};
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Epoch, TenantId};
 
-use crate::train::Sent;
+use crate::carrier::Sent;
 
 /// Bounds of [`Latencies`]: powers of two from 256 ns to 8.4 ms.
 const LEAST_BITS: u32 = 8;

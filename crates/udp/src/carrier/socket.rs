@@ -33,22 +33,3 @@ pub(crate) fn wait(socket: &UdpSocket, most: Duration) {
     // A signal ends the sleep early, which is as good: the caller looks again.
     let _ = ppoll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], Some(most.into()), None);
 }
-
-/// Whether a call found nothing to do, or met an error of a datagram sent before.
-pub(crate) fn is_nothing(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
-    matches!(error.kind(), ConnectionRefused | Interrupted | WouldBlock)
-}
-
-/// Whether a datagram was not taken, and a later one may be: the way there is closed or full for
-/// the moment.
-pub(crate) fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind::{HostUnreachable, NetworkDown, NetworkUnreachable, PermissionDenied};
-    let full = error.raw_os_error() == Some(nix::errno::Errno::ENOBUFS as i32);
-    let too_long = error.raw_os_error() == Some(nix::errno::Errno::EMSGSIZE as i32);
-    let kind = error.kind();
-    is_nothing(error)
-        || full
-        || too_long
-        || matches!(kind, HostUnreachable | NetworkDown | NetworkUnreachable | PermissionDenied)
-}

@@ -16,7 +16,8 @@ use nix::sys::socket::{
     setsockopt,
 };
 
-use crate::socket::{self, DATAGRAM_BYTES_MAX};
+use super::Sent;
+use super::socket::DATAGRAM_BYTES_MAX;
 
 /// Datagrams of a train that every kernel with UDP_SEGMENT takes.
 const TRAIN_MAX: usize = 64;
@@ -70,16 +71,6 @@ pub(crate) struct Outbox {
     used: usize,
     waiting: Vec<Waiting>,
     sends_trains: bool,
-}
-
-/// What became of the datagrams of an outbox.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sent {
-    pub(crate) bytes: u64,
-    /// Those that the socket did not take.
-    pub(crate) refused: u64,
-    /// Of the last of them.
-    pub(crate) problem: Option<Errno>,
 }
 
 impl Outbox {
@@ -203,22 +194,14 @@ impl Outbox {
     }
 }
 
-impl Sent {
-    /// What ends the use of the socket.
-    pub(crate) fn check(self) -> io::Result<()> {
-        match self.problem.map(io::Error::from) {
-            Some(error) if !socket::is_passing(&error) => Err(error),
-            _ => Ok(()),
-        }
-    }
-}
-
 /// What one call received.
 pub(crate) struct Inbox {
     octets: Vec<u8>,
     /// Of the message that came last.
     used: usize,
     each: usize,
+    /// Octets of it that were handed over.
+    given: usize,
     from: Option<SocketAddr>,
     /// So many came last one behind the other, as long as each other, and from one place.
     alike: u32,
@@ -233,6 +216,7 @@ impl Inbox {
             octets: vec![0; DATAGRAM_BYTES_MAX],
             used: 0,
             each: 1,
+            given: 0,
             from: None,
             alike: 0,
             receives_trains: trains.receives,
@@ -272,7 +256,7 @@ impl Inbox {
             return result.map(drop);
         };
         self.alike = if (used, from) == (self.used, self.from) { self.alike + 1 } else { 1 };
-        (self.used, self.each, self.from) = (used, used.max(1), from);
+        (self.used, self.each, self.given, self.from) = (used, used.max(1), 0, from);
         if self.alike == ALIKE_MIN && self.receives_trains {
             setsockopt(socket, UdpGroSegment, &true)?;
             let mut control = cmsg_space!(i32);
@@ -296,7 +280,7 @@ impl Inbox {
             }
         }
         let (used, from) = (message.bytes, message.address);
-        (self.used, self.each) = (used, each);
+        (self.used, self.each, self.given) = (used, each, 0);
         Ok(from)
     }
 
@@ -309,9 +293,11 @@ impl Inbox {
         self.from
     }
 
-    /// Its datagrams. One without an octet is none.
-    pub(crate) fn datagrams(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        self.octets[..self.used].chunks_mut(self.each)
+    /// The next of its datagrams. One without an octet is none.
+    pub(crate) fn next(&mut self) -> Option<&mut [u8]> {
+        let datagram = self.given..self.used.min(self.given + self.each);
+        self.given = datagram.end;
+        (!datagram.is_empty()).then(|| &mut self.octets[datagram])
     }
 }
 
@@ -326,6 +312,7 @@ mod tests {
     use std::os::unix::net::UnixDatagram;
     use std::time::Duration;
 
+    use super::super::socket;
     use super::*;
 
     fn pair() -> (UdpSocket, UdpSocket) {
@@ -362,7 +349,9 @@ mod tests {
             socket::wait(&receiver, Duration::from_secs(10));
             inbox.receive_from(&receiver).expect("they are there");
             assert_eq!(inbox.from(), Some(sender.local_addr().unwrap()));
-            came.extend(inbox.datagrams().map(|datagram| datagram.to_vec()));
+            while let Some(datagram) = inbox.next() {
+                came.push(datagram.to_vec());
+            }
             calls += 1;
         }
         (came, calls)

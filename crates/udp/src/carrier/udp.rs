@@ -1,0 +1,96 @@
+//! Datagrams over a UDP socket, in trains where the kernel takes them.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+use super::train::{Inbox, Outbox, Trains};
+use super::{Carrier, Sent, is_nothing};
+
+/// See the module.
+pub(crate) struct UdpCarrier {
+    socket: Arc<UdpSocket>,
+    /// Else datagrams come from anybody, and go to whom each is for.
+    is_connected: bool,
+    trains: Trains,
+    outbox: Outbox,
+    inbox: Inbox,
+}
+
+impl UdpCarrier {
+    /// To one node, by a socket that is connected to it.
+    pub(crate) fn to_node(socket: UdpSocket, trains: Trains) -> UdpCarrier {
+        UdpCarrier::new(socket, true, trains)
+    }
+
+    /// From and to anybody.
+    pub(crate) fn to_clients(socket: UdpSocket) -> UdpCarrier {
+        let trains = Trains::of(&socket);
+        UdpCarrier::new(socket, false, trains)
+    }
+
+    fn new(socket: UdpSocket, is_connected: bool, trains: Trains) -> UdpCarrier {
+        let (outbox, inbox) = (Outbox::new(trains), Inbox::new(trains));
+        UdpCarrier { socket: Arc::new(socket), is_connected, trains, outbox, inbox }
+    }
+
+    pub(crate) fn socket(&self) -> &Arc<UdpSocket> {
+        &self.socket
+    }
+
+    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// What the kernel does with many datagrams at once.
+    pub(crate) fn trains(&self) -> Trains {
+        Trains { sends: self.outbox.sends_trains(), ..self.trains }
+    }
+}
+
+impl Carrier for UdpCarrier {
+    fn receive(&mut self) -> io::Result<Option<usize>> {
+        let received = if self.is_connected {
+            self.inbox.receive(&self.socket)
+        } else {
+            self.inbox.receive_from(&self.socket)
+        };
+        match received {
+            Ok(()) => Ok(Some(self.inbox.bytes())),
+            Err(error) if is_nothing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn next(&mut self) -> Option<(&mut [u8], &mut [u8])> {
+        Some((self.inbox.next()?, self.outbox.place()))
+    }
+
+    fn reply(&mut self, bytes: usize) {
+        self.outbox.push(bytes, self.inbox.from());
+    }
+
+    fn place(&mut self) -> &mut [u8] {
+        self.outbox.place()
+    }
+
+    fn push(&mut self, bytes: usize) {
+        self.outbox.push(bytes, None);
+    }
+
+    fn gathers(&self) -> bool {
+        self.outbox.sends_trains()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.outbox.is_empty()
+    }
+
+    fn is_full(&self) -> bool {
+        self.outbox.is_full()
+    }
+
+    fn flush(&mut self) -> Sent {
+        self.outbox.flush(&self.socket)
+    }
+}
