@@ -14,6 +14,7 @@ PREFIX ?= /usr/local
 LIBRARIES ?= $(TARGET)/release
 # Seconds for each fuzz target and cases for each property of `make soak`.
 FUZZ_S ?= 600
+TORTURE_ROUNDS ?= 100
 PROPTEST_CASES_SOAK ?= 100000
 RTL_CYCLES_SOAK ?= 10000000
 FUZZ_MANIFEST := $(wildcard fuzz/Cargo.toml)
@@ -194,7 +195,8 @@ lint-deny:
 
 .PHONY: soak
 soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
-	PROPTEST_CASES=$(PROPTEST_CASES_SOAK) $(CARGO) test --workspace --locked
+	ETHERMEM_TORTURE=$(TORTURE_ROUNDS) PROPTEST_CASES=$(PROPTEST_CASES_SOAK) \
+	    $(CARGO) test --workspace --locked
 	@$(MAKE) test-apps
 	RTL_CYCLES=$(RTL_CYCLES_SOAK) $(PYTHON) scripts/python_env.py rtl python -m pytest rtl
 	@if [ -z "$(FUZZ_MANIFEST)" ]; then \

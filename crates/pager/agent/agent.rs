@@ -4,7 +4,8 @@
 //! Preloaded into the program, it opens a userfaultfd, hands it to the pager and starts one
 //! thread, with its own table of files, that moves pages to a staging area when the pager says
 //! so. It uses no library, no thread-local storage and no memory of the program: the thread has
-//! no C runtime. See docs/internals/pager.md.
+//! no C runtime. A program without a loader that preloads it has it written into its memory before
+//! its first instruction. See docs/internals/pager.md.
 
 #![no_std]
 
@@ -17,8 +18,8 @@ use core::ptr::{addr_of, addr_of_mut, null, null_mut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use protocol::{
-    BATCH_PAGES, Done, FORKED, Hello, Order, PAGE_BYTES, SOCKET_VARIABLE, STARTED, TAKE, VERSION,
-    Welcome, feature, request,
+    BATCH_PAGES, Done, FORKED, Hello, INJECTED, Order, PAGE_BYTES, SOCKET_VARIABLE, STARTED, TAKE,
+    VERSION, Welcome, feature, request,
 };
 
 /// Numbers of system calls and their constants on x86-64.
@@ -94,6 +95,27 @@ global_asm!(
     "ud2",
 );
 
+// What the compiler calls by itself. Hidden, as no library is there yet when the agent was
+// written into a program.
+global_asm!(
+    ".hidden memset",
+    ".globl memset",
+    "memset:",
+    "mov r8, rdi",
+    "mov eax, esi",
+    "mov rcx, rdx",
+    "rep stosb",
+    "mov rax, r8",
+    "ret",
+    ".hidden memcpy",
+    ".globl memcpy",
+    "memcpy:",
+    "mov rax, rdi",
+    "mov rcx, rdx",
+    "rep movsb",
+    "ret",
+);
+
 const STACK_BYTES: usize = 64 << 10;
 const STAGING_BYTES: usize = BATCH_PAGES * PAGE_BYTES;
 const NAME_BYTES: usize = 64;
@@ -112,32 +134,107 @@ struct Kept {
     name: [u8; NAME_BYTES],
     name_bytes: usize,
     probe: usize,
+    /// Where the agent was written to, which stays as it is; empty where a loader mapped its file.
+    image_start: usize,
+    image_end: usize,
 }
 
-static mut KEPT: Kept = Kept { name: [0; NAME_BYTES], name_bytes: 0, probe: 0 };
+static mut KEPT: Kept =
+    Kept { name: [0; NAME_BYTES], name_bytes: 0, probe: 0, image_start: 0, image_end: 0 };
 
-unsafe extern "C" {
-    fn __register_atfork(
-        prepare: Option<extern "C" fn()>,
-        parent: Option<extern "C" fn()>,
-        child: Option<extern "C" fn()>,
-        object: *const u8,
-    ) -> i32;
+/// Of glibc: what is to be called in a fork's child.
+type RegisterAtFork = unsafe extern "C" fn(
+    prepare: Option<extern "C" fn()>,
+    parent: Option<extern "C" fn()>,
+    child: Option<extern "C" fn()>,
+    object: *const u8,
+) -> i32;
+
+global_asm!(".weak __register_atfork");
+
+/// glibc's function, if this is a process with glibc.
+fn register_at_fork() -> Option<RegisterAtFork> {
+    let address: usize;
+    // SAFETY: reads a word that the loader filled in: the function's address, or zero.
+    unsafe {
+        asm!("mov {}, [rip + __register_atfork@GOTPCREL]", out(reg) address, options(nostack));
+        core::mem::transmute::<usize, Option<RegisterAtFork>>(address)
+    }
 }
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn(i32, *const *const u8, *const *const u8) = start;
 
+/// Called by glibc's loader. Others call it without arguments: there the program runs by itself.
 extern "C" fn start(_: i32, _: *const *const u8, environment: *const *const u8) {
-    // SAFETY: the loader passes the environment, which ends with a null pointer; no other thread
-    // runs yet.
+    let Some(register) = register_at_fork() else { return };
+    // SAFETY: glibc's loader passes the environment, which ends with a null pointer; no other
+    // thread runs yet.
+    unsafe {
+        if begin(environment, STARTED) {
+            register(None, None, Some(forked), null());
+        }
+    }
+}
+
+// Where a program begins that the agent was written into: r12 has the program's own first
+// instruction, r13 and r14 the start and the end of the agent's image, and the stack is the
+// program's first. The program finds all as it was; the kernel starts it with registers of zero.
+global_asm!(
+    ".globl ethermem_agent_enter",
+    "ethermem_agent_enter:",
+    "mov rbx, rsp",
+    "mov rax, [rsp]",
+    "lea rdi, [rsp + 8 * rax + 16]",
+    "mov rsi, r13",
+    "mov rdx, r14",
+    "and rsp, -16",
+    "call {entered}",
+    "mov rsp, rbx",
+    "mov [rsp - 16], r12",
+    "xor eax, eax",
+    "xor ebx, ebx",
+    "xor ecx, ecx",
+    "xor edx, edx",
+    "xor esi, esi",
+    "xor edi, edi",
+    "xor ebp, ebp",
+    "xor r8d, r8d",
+    "xor r9d, r9d",
+    "xor r10d, r10d",
+    "xor r11d, r11d",
+    "xor r12d, r12d",
+    "xor r13d, r13d",
+    "xor r14d, r14d",
+    "xor r15d, r15d",
+    "jmp [rsp - 16]",
+    entered = sym entered,
+);
+
+unsafe extern "C" {
+    fn ethermem_agent_enter();
+}
+
+#[used]
+static ENTER: unsafe extern "C" fn() = ethermem_agent_enter;
+
+extern "C" fn entered(environment: *const *const u8, image_start: usize, image_end: usize) {
+    // SAFETY: as in `start`; the environment is where the kernel puts it.
+    unsafe {
+        let kept = &mut *addr_of_mut!(KEPT);
+        (kept.image_start, kept.image_end) = (image_start, image_end);
+        begin(environment, INJECTED);
+    }
+}
+
+/// Attaches this process to the pager that the environment names.
+unsafe fn begin(environment: *const *const u8, kind: u32) -> bool {
+    // SAFETY: the caller's.
     unsafe {
         let kept = &mut *addr_of_mut!(KEPT);
         kept.name_bytes = named(environment, &mut kept.name);
-        if kept.name_bytes != 0 && attach(STARTED) {
-            __register_atfork(None, None, Some(forked), null());
-        }
+        kept.name_bytes != 0 && attach(kind)
     }
 }
 
@@ -238,7 +335,7 @@ fn introduce(kind: u32, socket: usize) -> bool {
     // SAFETY: only one thread runs, at start and after a fork alike.
     let kept = unsafe { &mut *addr_of_mut!(KEPT) };
     let (mut fault, mut error) = (None, 0);
-    if kind == STARTED {
+    if kind != FORKED {
         let Some(probe) = map(PAGE_BYTES) else { return false };
         kept.probe = probe;
         match open_fault(probe) {
@@ -255,6 +352,8 @@ fn introduce(kind: u32, socket: usize) -> bool {
         probe: kept.probe as u64,
         own_start: own as u64,
         own_end: (own + STACK_BYTES) as u64,
+        image_start: kept.image_start as u64,
+        image_end: kept.image_end as u64,
     };
     send_hello(socket, &hello, fault);
     if kind == FORKED {

@@ -25,6 +25,7 @@ impl Pager<'_> {
         }
         let Some(parent) = self.processes.get(&id) else { return Ok(None) };
         let mut child = Process::new(faults);
+        child.injected = parent.injected;
         child.origin = Some(Origin { parent: id, moved: Vec::new(), since: Instant::now() });
         for (page, entry) in parent.table.pages() {
             if entry.state != State::Unknown || entry.slot != NO_SLOT {
@@ -65,6 +66,14 @@ impl Pager<'_> {
             process.served = registered;
         }
         true
+    }
+
+    /// Whether faults of a process can be served by what is known of it. A fork's child without an
+    /// agent does not wait until it is settled: its first fault does.
+    pub(crate) fn is_settled(&mut self, id: usize) -> bool {
+        let Some(process) = self.processes.get(&id) else { return true };
+        let (Some(hello), Some(_)) = (process.injected, &process.origin) else { return true };
+        process.number.is_none_or(|process| self.settle(id, &Hello { process, ..hello }))
     }
 
     /// Pages have other addresses now.

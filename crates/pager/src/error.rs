@@ -30,25 +30,13 @@ pub enum Error {
         /// Its file.
         path: PathBuf,
     },
-    /// Nothing can be preloaded into it.
-    #[error(
-        "{}: statically linked; the agent can only be preloaded into dynamically linked programs",
-        path.display()
-    )]
-    Static {
+    /// The agent could not be written into it.
+    #[error("{}: the pager's agent could not be written into it: {error}", path.display())]
+    Inject {
         /// Its file.
         path: PathBuf,
-    },
-    /// A C library that the agent does not know.
-    #[error(
-        "{}: its loader is {loader}; the agent works with that of glibc (ld-linux)",
-        path.display()
-    )]
-    Loader {
-        /// Its file.
-        path: PathBuf,
-        /// The loader that it names.
-        loader: String,
+        /// Why.
+        error: io::Error,
     },
     /// The kernel does not give what is needed.
     #[error(

@@ -1,17 +1,23 @@
-//! Starting a program with the agent preloaded, and ending as it ended.
+//! Starting a program with the agent in it, and ending as it ended.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::ptrace;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::unistd::Pid;
+use object::elf::{EM_X86_64, ET_DYN, ET_EXEC, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, ReadCache, ReadRef};
 use tempfile::NamedTempFile;
 
 use crate::agent::IMAGE;
 use crate::error::Error;
+use crate::inject::inject;
 use crate::protocol::SOCKET_VARIABLE;
 
 const PRELOAD: &str = "LD_PRELOAD";
@@ -38,7 +44,7 @@ pub(crate) const FORWARDED: [Signal; 6] = [
 pub(crate) fn start(command: &[OsString], name: &str, mask: SigSet) -> Result<Launched, Error> {
     let (program, arguments) = command.split_first().ok_or(Error::NoProgram)?;
     let path = find(program)?;
-    check(&path)?;
+    let way = way_into(&path)?;
     let mut image = tempfile::Builder::new()
         .prefix("ethermem-agent-")
         .suffix(".so")
@@ -59,10 +65,20 @@ pub(crate) fn start(command: &[OsString], name: &str, mask: SigSet) -> Result<La
         command.pre_exec(move || {
             sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?;
             nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+            if way == Way::Injected {
+                ptrace::traceme()?;
+            }
             Ok(())
         });
     }
-    let child = command.spawn().map_err(|error| Error::Start { path, error })?;
+    let child = command.spawn().map_err(|error| Error::Start { path: path.clone(), error })?;
+    if way == Way::Injected
+        && let Err(error) = inject(Pid::from_raw(child.id() as i32))
+    {
+        // It may be stopped, and would wait for ever.
+        let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+        return Err(Error::Inject { path, error });
+    }
     Ok(Launched { child, _image: image })
 }
 
@@ -79,42 +95,41 @@ fn find(program: &OsString) -> Result<PathBuf, Error> {
         .ok_or_else(|| Error::NotFound { program: program.clone() })
 }
 
-/// Whether the agent can be preloaded into the program at `path`.
-fn check(path: &Path) -> Result<(), Error> {
-    let mut head = Vec::new();
-    let file = std::fs::File::open(path);
-    let read = file.and_then(|file| file.take(64 << 10).read_to_end(&mut head));
-    read.map_err(|error| Error::Start { path: path.to_owned(), error })?;
-    if head.starts_with(b"#!") {
-        return Ok(());
-    }
-    match interpreter(&head) {
-        Some(Some(name)) if name.contains("ld-linux") => Ok(()),
-        Some(Some(name)) => Err(Error::Loader { path: path.to_owned(), loader: name }),
-        Some(None) => Err(Error::Static { path: path.to_owned() }),
-        None => Err(Error::Format { path: path.to_owned() }),
-    }
+/// How the agent comes into a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// glibc's loader preloads it.
+    Preloaded,
+    /// It is written into the program.
+    Injected,
 }
 
-/// The loader that a 64-bit ELF program names, if it names one; none for other files.
-fn interpreter(head: &[u8]) -> Option<Option<String>> {
-    const LOADER: u32 = 3;
-    let word = |at: usize| head.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
-    let half = |at: usize| head.get(at..at + 2)?.try_into().ok().map(u16::from_le_bytes);
-    if head.get(..6)? != b"\x7fELF\x02\x01" {
+fn way_into(path: &Path) -> Result<Way, Error> {
+    let failed = |error| Error::Start { path: path.to_owned(), error };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let content = ReadCache::new(file);
+    let script = (&content).read_bytes_at(0, 2);
+    if script.is_ok_and(|bytes| bytes == b"#!") {
+        return Ok(Way::Preloaded);
+    }
+    way_into_file(&content).ok_or_else(|| Error::Format { path: path.to_owned() })
+}
+
+/// Of a program of this machine's kind; none of other files.
+fn way_into_file<'f>(file: impl ReadRef<'f>) -> Option<Way> {
+    let header = FileHeader64::<Endianness>::parse(file).ok()?;
+    let endian = header.endian().ok()?;
+    let is_program = matches!(header.e_type(endian), ET_EXEC | ET_DYN);
+    if !is_program || header.e_machine(endian) != EM_X86_64 {
         return None;
     }
-    let (table, entry, count) = (word(32)? as usize, half(54)?, half(56)?);
-    for index in 0..usize::from(count) {
-        let at = table + index * usize::from(entry);
-        let kind = u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?);
-        if kind == LOADER {
-            let (start, bytes) = (word(at + 8)? as usize, word(at + 32)? as usize);
-            let name = head.get(start..start + bytes.saturating_sub(1))?;
-            return Some(Some(String::from_utf8_lossy(name).into_owned()));
+    for segment in header.program_headers(endian, file).ok()? {
+        if let Some(loader) = segment.interpreter(endian, file).ok()? {
+            let is_glibc = loader.windows(8).any(|part| part == b"ld-linux");
+            return Some(if is_glibc { Way::Preloaded } else { Way::Injected });
         }
     }
-    Some(None)
+    Some(Way::Injected)
 }
 
 /// Ends this process as `status` says the program ended.
@@ -133,16 +148,18 @@ pub fn end_as(status: std::process::ExitStatus) -> io::Result<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::interpreter;
+    use super::{Way, way_into_file};
+    use crate::agent::IMAGE;
 
     #[test]
     fn a_loader_is_found_in_programs_that_have_one() {
         let shell = std::fs::read("/bin/sh").expect("every machine has a shell");
-        let loader = interpreter(&shell).flatten().expect("it is dynamically linked");
-        assert!(loader.contains("ld-linux"), "{loader}");
-        assert_eq!(interpreter(b"no program"), None);
-        for bytes in 0..shell.len().min(400) {
-            let _ = interpreter(&shell[..bytes]);
+        assert_eq!(way_into_file(&shell[..]), Some(Way::Preloaded));
+        assert_eq!(way_into_file(IMAGE), Some(Way::Injected), "it names no loader");
+        assert_eq!(way_into_file(&b"no program"[..]), None);
+        let head = &shell[..shell.len().min(400)];
+        for bytes in 0..head.len() {
+            let _ = way_into_file(&head[..bytes]);
         }
     }
 }

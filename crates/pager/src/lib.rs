@@ -14,6 +14,7 @@ mod emulate;
 mod error;
 mod evict;
 mod fault;
+mod inject;
 mod launch;
 mod memory_map;
 mod order;

@@ -5,24 +5,64 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// The parts of `maps` (the text of `/proc/PID/maps`) that the pager may serve: private, anonymous
-/// memory that can be read or written now. Stacks of main threads grow by themselves and stay.
-pub(crate) fn servable(maps: &str) -> Vec<Range<u64>> {
-    maps.lines().filter_map(servable_line).collect()
+/// Private, anonymous memory side by side, with nothing else between.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// To be registered as one: up to where something else begins. What grows or is mapped there
+    /// while it is registered is registered whole, or not at all; the kernel moves no mapping of
+    /// which a part is registered.
+    pub(crate) whole: Range<u64>,
+    /// What of it the pager may serve: what can be read and written now.
+    pub(crate) servable: Vec<Range<u64>>,
 }
 
-fn servable_line(line: &str) -> Option<Range<u64>> {
-    let mut words = line.split_ascii_whitespace();
-    let (range, permissions) = (words.next()?, words.next()?);
-    let (_offset, _device, inode) = (words.next()?, words.next()?, words.next()?);
-    let name = words.next();
-    let anonymous =
-        inode == "0" && name.is_none_or(|name| name == "[heap]" || name.starts_with("[anon:"));
-    if !anonymous || !permissions.starts_with("rw") || !permissions.ends_with('p') {
-        return None;
+/// The runs of `maps` (the text of `/proc/PID/maps`) that have something to serve. None of
+/// `borders` is part of one, nor, where `keeps_variables`, what lies right behind a file's mapping,
+/// as zeroed variables do. Stacks of main threads grow by themselves and stay.
+pub(crate) fn runs(maps: &str, borders: &[Range<u64>], keeps_variables: bool) -> Vec<Run> {
+    let (mut found, mut run) = (Vec::new(), None::<Run>);
+    let mut file_end = None;
+    for (range, line) in maps.lines().filter_map(|line| Some((range_of(line)?, line))) {
+        let is_variables = keeps_variables && file_end == Some(range.start);
+        let is_own = borders.iter().any(|own| own.start < range.end && range.start < own.end);
+        if is_anonymous(line) && !is_variables && !is_own {
+            let run = run.get_or_insert_with(|| Run { whole: range.clone(), ..Run::default() });
+            run.whole.end = range.end;
+            run.servable.extend(is_writable(line).then_some(range));
+        } else {
+            if let Some(mut run) = run.take() {
+                if !line.ends_with("[stack]") {
+                    run.whole.end = range.start;
+                }
+                found.push(run);
+            }
+            file_end = is_file(line).then_some(range.end);
+        }
     }
-    let (start, end) = range.split_once('-')?;
+    found.extend(run);
+    found.retain(|run| !run.servable.is_empty());
+    found
+}
+
+fn range_of(line: &str) -> Option<Range<u64>> {
+    let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
     Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
+}
+
+fn is_file(line: &str) -> bool {
+    line.split_ascii_whitespace().nth(4).is_some_and(|inode| inode != "0")
+}
+
+/// Whether it is private and not of a file.
+fn is_anonymous(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace().skip(1);
+    let is_private = words.next().is_some_and(|permissions| permissions.ends_with('p'));
+    let is_plain = |name: &str| name == "[heap]" || name.starts_with("[anon:");
+    is_private && !is_file(line) && words.nth(3).is_none_or(is_plain)
+}
+
+fn is_writable(line: &str) -> bool {
+    line.split_ascii_whitespace().nth(1).is_some_and(|permissions| permissions.starts_with("rw"))
 }
 
 /// What of `process` may be served and has its absent pages told of (`um` in `smaps`).
@@ -38,7 +78,7 @@ fn registered_of(smaps: &str) -> Vec<Range<u64>> {
             let is_told = flags.split_ascii_whitespace().any(|flag| flag == "um");
             found.extend(range.take().filter(|_| is_told));
         } else if line.split(':').next().is_some_and(|first| first.contains('-')) {
-            range = servable_line(line);
+            range = range_of(line).filter(|_| is_anonymous(line) && is_writable(line));
         }
     }
     found
@@ -69,9 +109,9 @@ impl ProcessFiles {
         })
     }
 
-    /// What may be served now.
-    pub(crate) fn servable(&self) -> io::Result<Vec<Range<u64>>> {
-        Ok(servable(&std::fs::read_to_string(&self.maps)?))
+    /// The text of `/proc/PID/maps`.
+    pub(crate) fn maps(&self) -> io::Result<String> {
+        std::fs::read_to_string(&self.maps)
     }
 
     /// Pages of private memory that the process occupies now; none when it has ended.
@@ -91,25 +131,48 @@ pub(crate) fn process_of(thread: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{occupied, registered, registered_of, servable};
+    use super::{Run, occupied, registered, registered_of, runs};
 
-    #[test]
-    fn only_private_anonymous_writable_memory_is_served() {
-        let maps = "\
+    const MAPS: &str = "\
 55d0a0000000-55d0a0021000 rw-p 00000000 00:00 0          [heap]
 7f0000000000-7f0000021000 rw-p 00000000 00:00 0
 7f0000021000-7f0004000000 ---p 00000000 00:00 0
 7f1000000000-7f1000001000 rw-s 00000000 00:01 7           /dev/zero (deleted)
 7f2000000000-7f2000001000 rw-p 00000000 fe:00 99          /usr/lib/libc.so.6
+7f2000001000-7f2000003000 rw-p 00000000 00:00 0
 7f3000000000-7f3000001000 rw-p 00000000 00:00 0           [anon:jit heap]
 7f3000001000-7f3000002000 r--p 00000000 00:00 0
+7f3000005000-7f3000009000 rw-p 00000000 00:00 0
 7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0           [stack]
 7ffc00030000-7ffc00034000 r--p 00000000 00:00 0           [vvar]
 ";
-        let found = servable(maps);
-        let starts: Vec<u64> = found.iter().map(|range| range.start).collect();
-        assert_eq!(starts, [0x55d0_a000_0000, 0x7f00_0000_0000, 0x7f30_0000_0000]);
-        assert_eq!(found[1].end, 0x7f00_0002_1000);
+
+    #[test]
+    fn only_private_anonymous_writable_memory_is_served() {
+        let found = runs(MAPS, &[], false);
+        let servable: Vec<_> = found.iter().flat_map(|run| run.servable.clone()).collect();
+        let expected = [
+            0x55d0_a000_0000..0x55d0_a002_1000,
+            0x7f00_0000_0000..0x7f00_0002_1000,
+            0x7f20_0000_1000..0x7f20_0000_3000,
+            0x7f30_0000_0000..0x7f30_0000_1000,
+            0x7f30_0000_5000..0x7f30_0000_9000,
+        ];
+        assert_eq!(servable, expected);
+    }
+
+    #[test]
+    fn what_is_registered_ends_where_something_else_begins() {
+        let whole = |runs: Vec<Run>| -> Vec<_> { runs.into_iter().map(|run| run.whole).collect() };
+        // Not up to the stack, which grows towards it.
+        let expected = [0x55d0_a000_0000..0x7f10_0000_0000, 0x7f20_0000_1000..0x7f30_0000_9000];
+        assert_eq!(whole(runs(MAPS, &[], false)), expected);
+        let without_variables = [expected[0].clone(), 0x7f30_0000_0000..0x7f30_0000_9000];
+        assert_eq!(whole(runs(MAPS, &[], true)), without_variables);
+        let own = 0x7f30_0000_5000..0x7f30_0000_6000;
+        let before_own = [expected[0].clone(), 0x7f20_0000_1000..0x7f30_0000_5000];
+        assert_eq!(whole(runs(MAPS, &[own], false)), before_own);
+        assert_eq!(runs("", &[], false), []);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::delay::Link;
 use crate::fault::{Event, Faults};
 use crate::memory_map;
 use crate::process::Process;
-use crate::protocol::{FORKED, PAGE_BYTES, STARTED};
+use crate::protocol::{FORKED, INJECTED, PAGE_BYTES, STARTED};
 use crate::record::Recorder;
 use crate::standby::Standby;
 use crate::store::Store;
@@ -100,12 +100,13 @@ impl<'r> Pager<'r> {
     /// A program or a fork's child announced itself; the address space that became known.
     pub(crate) fn meet(&mut self, agent: Agent, faults: Option<Faults>) -> Option<usize> {
         match (agent.hello.kind, faults) {
-            (STARTED, Some(faults)) => {
+            (STARTED | INJECTED, Some(faults)) => {
                 agent.welcome(true, None).ok()?;
                 let number = agent.hello.process;
                 let id = self.add(Process::new(faults));
                 let process = self.processes.get_mut(&id)?;
                 process.number = Some(number);
+                process.injected = (agent.hello.kind == INJECTED).then_some(agent.hello);
                 (process.agent, process.is_busy) = (Some(agent), true);
                 Some(id)
             }
@@ -196,6 +197,10 @@ impl<'r> Pager<'r> {
             && let Some(number) = memory_map::process_of(thread)
         {
             process.number = Some(number);
+        }
+        if !self.is_settled(id) {
+            self.again.push((id, page, write));
+            return Ok(());
         }
         let pages = self.window(id, page);
         if self.state(id, page) != State::Stored {
@@ -334,7 +339,8 @@ impl<'r> Pager<'r> {
     pub(crate) fn retry(&mut self) -> Result<(), String> {
         let again = std::mem::take(&mut self.again);
         for (id, page, write) in again {
-            if self.processes.get(&id).is_some_and(|process| process.ordered.is_some()) {
+            let has_order = self.processes.get(&id).is_some_and(|it| it.ordered.is_some());
+            if has_order || !self.is_settled(id) {
                 self.again.push((id, page, write));
                 continue;
             }

@@ -39,6 +39,8 @@ pub(crate) struct Process {
     /// Its number; unknown in a fork's child until its first fault.
     pub(crate) number: Option<u32>,
     pub(crate) agent: Option<Agent>,
+    /// What the agent said that was written into the program; forks have this, and no agent.
+    pub(crate) injected: Option<Hello>,
     /// The agent's thread, 0 until it is ready.
     pub(crate) agent_thread: u32,
     pub(crate) files: Option<ProcessFiles>,
@@ -78,6 +80,7 @@ impl Process {
             faults,
             number: None,
             agent: None,
+            injected: None,
             agent_thread: 0,
             files: None,
             table: Table::default(),
@@ -132,9 +135,10 @@ impl Process {
         let maps = OnceCell::new();
         order::arrange(to, |page| {
             let maps = maps.get_or_init(|| {
-                self.files.as_ref().and_then(|files| files.servable().ok()).unwrap_or_default()
+                let maps = self.files.as_ref().and_then(|files| files.maps().ok());
+                memory_map::runs(&maps.unwrap_or_default(), &[], false)
             });
-            maps.iter().any(|range| range.contains(&page))
+            maps.iter().flat_map(|run| &run.servable).any(|range| range.contains(&page))
         });
         Ok(())
     }
@@ -182,12 +186,20 @@ impl Process {
         let (Some(files), Some(agent)) = (&self.files, &self.agent) else { return Ok(()) };
         let began = Instant::now();
         let mut is_new = false;
-        for range in files.servable()? {
-            for range in without(range, &agent.hello) {
-                // Already registered by the program itself, or gone meanwhile: it stays local.
-                is_new |= !self.served.contains(&range)
-                    && self.faults.register(range.start, range.end).is_ok();
+        // Where the C library is unknown, so is what the kernel writes to when a thread ends; that
+        // of musl is among its variables.
+        let keeps_variables = self.injected.is_some();
+        let own = own(&agent.hello);
+        for run in memory_map::runs(&files.maps()?, &own, keeps_variables) {
+            let unserved: Vec<_> =
+                run.servable.iter().filter(|range| !self.served.contains(range)).collect();
+            if unserved.is_empty() {
+                continue;
             }
+            let register = |range: &Range<u64>| self.faults.register(range.start, range.end);
+            is_new |= register(&run.whole).is_ok()
+                // Some is the program's own to serve, or is something else now: what can be.
+                || unserved.iter().filter(|range| register(range).is_ok()).count() > 0;
         }
         if is_new {
             // Not what was asked for: part of it may have been unmapped before, and not be told of.
@@ -226,8 +238,16 @@ pub(crate) fn registered(thread: u32, hello: &Hello) -> io::Result<Ranges> {
 fn without(range: Range<u64>, hello: &Hello) -> impl Iterator<Item = Range<u64>> {
     let mut left = Ranges::default();
     left.insert(range);
-    left.remove(hello.own_start..hello.own_end);
-    left.remove(hello.staging..hello.staging + (BATCH_PAGES * PAGE_BYTES) as u64);
-    left.remove(hello.probe..hello.probe + PAGE_BYTES as u64);
+    own(hello).into_iter().for_each(|own| left.remove(own));
     left.iter().collect::<Vec<_>>().into_iter()
+}
+
+/// The agent's memory, which stays as it is.
+fn own(hello: &Hello) -> [Range<u64>; 4] {
+    [
+        hello.own_start..hello.own_end,
+        hello.image_start..hello.image_end,
+        hello.staging..hello.staging + (BATCH_PAGES * PAGE_BYTES) as u64,
+        hello.probe..hello.probe + PAGE_BYTES as u64,
+    ]
 }

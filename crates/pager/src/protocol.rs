@@ -9,12 +9,15 @@ pub const BATCH_PAGES: usize = 64;
 /// The environment variable that names the pager's socket (in the abstract namespace).
 pub const SOCKET_VARIABLE: &str = "ETHERMEM_PAGER";
 /// Changes with this file, so that an agent of another version is refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// `Hello::kind`: a program began (it was executed); the message brings its userfaultfd.
 pub const STARTED: u32 = 0;
 /// `Hello::kind`: a fork's child; its userfaultfd came to the pager as an event of the parent's.
 pub const FORKED: u32 = 1;
+/// `Hello::kind`: as [`STARTED`], but the agent was written into the program, whose C library is
+/// unknown.
+pub const INJECTED: u32 = 2;
 
 /// The agent's first message.
 #[repr(C)]
@@ -22,7 +25,7 @@ pub const FORKED: u32 = 1;
 pub struct Hello {
     /// [`VERSION`].
     pub version: u32,
-    /// [`STARTED`] or [`FORKED`].
+    /// [`STARTED`], [`FORKED`] or [`INJECTED`].
     pub kind: u32,
     /// The process, as itself sees it.
     pub process: u32,
@@ -36,6 +39,10 @@ pub struct Hello {
     pub own_start: u64,
     /// The end of the agent's own memory.
     pub own_end: u64,
+    /// The agent's code, where it was written into the program.
+    pub image_start: u64,
+    /// Its end.
+    pub image_end: u64,
 }
 
 /// The pager's answer to [`Hello`]; for [`FORKED`] it brings the userfaultfd.

@@ -3,7 +3,7 @@
 //! Each run is a process of its own (`examples/limit`), as a pager waits for all of its children.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// An example of this crate, which the test runner built beside this test.
@@ -95,6 +95,51 @@ fn no_byte_changes_at_any_share() {
 fn no_byte_changes_in_a_pool() {
     if can_page() {
         torture("2", &["--pool", "local:"], 30_000, 1);
+    }
+}
+
+/// Builds a program of `tests/foreign`, or says why it cannot be built here.
+fn built(builder: &[&str], source: &str, to: &Path) -> bool {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(source);
+    let (program, arguments) = builder.split_first().expect("a compiler");
+    let run = Command::new(program).args(arguments).arg("-o").arg(to).arg(source).output();
+    let problem = match run {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => error.to_string(),
+    };
+    let line = problem.lines().next().unwrap_or_default();
+    println!("SKIPPED: `{}` does not work: {line}", builder.join(" "));
+    false
+}
+
+/// No loader preloads the agent into these: it is written into them.
+#[test]
+fn programs_of_any_linkage_and_language_keep_every_byte() {
+    if !can_page() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("program");
+    for (builder, source, local) in [
+        (&["cc", "-O1", "-pthread"][..], "words.c", "1"),
+        (&["cc", "-O1", "-pthread", "-static"], "words.c", "1"),
+        (&["cc", "-O1", "-pthread", "-static-pie"], "words.c", "1"),
+        (&["musl-gcc", "-O1", "-pthread", "-static"], "words.c", "1"),
+        (&["musl-gcc", "-O1", "-pthread"], "words.c", "1"),
+        (&["env", "CGO_ENABLED=0", "go", "build"], "maps.go", "16"),
+    ] {
+        if !built(builder, source, &program) {
+            continue;
+        }
+        for _ in 0..rounds() {
+            let path = program.to_str().expect("a path of text");
+            let output = under(local, &[path, "argument"]);
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{}: {told}", builder.join(" "));
+            assert_eq!(output.stdout, b"clean\n", "{}", builder.join(" "));
+            assert!(!told.contains("read_pages: 0,"), "nothing was remote: {told}");
+        }
     }
 }
 

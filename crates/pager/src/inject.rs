@@ -1,0 +1,213 @@
+//! Writing the agent into a program that no loader preloads it into: one that is linked
+//! statically, or has a loader other than glibc's.
+//!
+//! The program is stopped before its first instruction. It is made to map memory, gets the agent's
+//! image there, relocated, and is let go at the agent's beginning, which goes on to the program's.
+//! From then on nobody traces it.
+
+use std::io::{self, IoSlice};
+
+use nix::errno::Errno;
+use nix::libc::{self, user_regs_struct};
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::uio::{RemoteIoVec, process_vm_writev};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+use object::elf::{PF_W, PF_X, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_RELATIVE};
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Endianness, Object, RelocationFlags};
+
+use crate::agent::IMAGE;
+use crate::protocol::PAGE_BYTES;
+
+/// `syscall`.
+const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
+
+/// The agent as it lies in memory, from address zero.
+struct Laid {
+    content: Vec<u8>,
+    /// Words that are addresses of the agent's own: where, and how far from its start.
+    own_addresses: Vec<(usize, u64)>,
+    /// Parts that may be executed, or only read: start, bytes, protection.
+    protected: Vec<(u64, u64, i32)>,
+    /// Where a program begins.
+    enter: u64,
+}
+
+fn lay() -> Laid {
+    const OWN: &str = "the agent is compiled by build.rs";
+    let file = ElfFile64::<Endianness>::parse(IMAGE).expect(OWN);
+    let endian = file.endian();
+    let (mut content, mut protected) = (Vec::new(), Vec::new());
+    for segment in file.elf_program_headers() {
+        if segment.p_type(endian) != PT_LOAD {
+            continue;
+        }
+        let start = segment.p_vaddr(endian) as usize;
+        let end = start + segment.p_memsz(endian) as usize;
+        content.resize(content.len().max(end.next_multiple_of(PAGE_BYTES)), 0);
+        let data = segment.data(endian, IMAGE).expect(OWN);
+        content[start..start + data.len()].copy_from_slice(data);
+        let flags = segment.p_flags(endian);
+        if flags & PF_W == 0 {
+            let page = (start / PAGE_BYTES * PAGE_BYTES) as u64;
+            let bytes = (end.next_multiple_of(PAGE_BYTES)) as u64 - page;
+            let execute = if flags & PF_X == 0 { 0 } else { libc::PROT_EXEC };
+            protected.push((page, bytes, libc::PROT_READ | execute));
+        }
+    }
+    let relocations = file.dynamic_relocations().into_iter().flatten();
+    let own_addresses = relocations.filter_map(|(at, relocation)| match relocation.flags() {
+        RelocationFlags::Elf { r_type: R_X86_64_RELATIVE } => {
+            Some((at as usize, relocation.addend() as u64))
+        }
+        // Of the C library, weak, and not there.
+        RelocationFlags::Elf { r_type: R_X86_64_GLOB_DAT } => None,
+        other => unreachable!("{OWN}: {other:?}"),
+    });
+    let own_addresses = own_addresses.collect();
+    Laid { content, own_addresses, protected, enter: file.entry() }
+}
+
+/// Writes the agent into `program`, which this thread traces and which was just executed, and lets
+/// it go. One that does not get to its first instruction is let go to its end.
+pub(crate) fn inject(program: Pid) -> io::Result<()> {
+    let mut signals = Vec::new();
+    let first = wait_for_trap(program, &mut signals, || ptrace::cont(program, None))?;
+    if let Trap::Fatal(signal) = first {
+        return Ok(ptrace::detach(program, signal)?);
+    }
+    let mut stopped = Stopped::new(program, signals)?;
+    let laid = lay();
+    let (bytes, read_write) = (laid.content.len() as u64, libc::PROT_READ | libc::PROT_WRITE);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let map = [0, bytes, read_write as u64, flags as u64, u64::MAX, 0];
+    let base = stopped.call(libc::SYS_mmap, map)?;
+    let mut content = laid.content;
+    for (at, address) in laid.own_addresses {
+        content[at..at + 8].copy_from_slice(&(base + address).to_le_bytes());
+    }
+    let to = RemoteIoVec { base: base as usize, len: content.len() };
+    let written = process_vm_writev(program, &[IoSlice::new(&content)], &[to])?;
+    if written != content.len() {
+        return Err(io::ErrorKind::WriteZero.into());
+    }
+    for (start, bytes, protection) in laid.protected {
+        stopped.call(libc::SYS_mprotect, [base + start, bytes, protection as u64, 0, 0, 0])?;
+    }
+    stopped.go(base + laid.enter, base, base + bytes)
+}
+
+/// A program before its first instruction.
+struct Stopped {
+    program: Pid,
+    /// As the kernel set them.
+    registers: user_regs_struct,
+    /// What is at the first instruction.
+    word: i64,
+    /// Signals that came meanwhile.
+    signals: Vec<Signal>,
+}
+
+impl Stopped {
+    fn new(program: Pid, signals: Vec<Signal>) -> io::Result<Stopped> {
+        let registers = ptrace::getregs(program)?;
+        let first = registers.rip as ptrace::AddressType;
+        let word = ptrace::read(program, first)?;
+        let mut bytes = word.to_le_bytes();
+        bytes[..SYSTEM_CALL.len()].copy_from_slice(&SYSTEM_CALL);
+        ptrace::write(program, first, i64::from_le_bytes(bytes))?;
+        Ok(Stopped { program, registers, word, signals })
+    }
+
+    /// Makes the program call the kernel.
+    fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
+        let [rdi, rsi, rdx, r10, r8, r9] = arguments;
+        let rax = number as u64;
+        let asked = user_regs_struct { rax, rdi, rsi, rdx, r10, r8, r9, ..self.unrestarted() };
+        ptrace::setregs(self.program, asked)?;
+        let step = || ptrace::step(self.program, None);
+        step()?;
+        if let Trap::Fatal(signal) = wait_for_trap(self.program, &mut self.signals, step)? {
+            return Err(io::Error::other(format!("{signal} at its first instruction")));
+        }
+        let result = ptrace::getregs(self.program)?.rax as i64;
+        u64::try_from(result).map_err(|_| Errno::from_raw(-result as i32).into())
+    }
+
+    /// The registers, without a system call that the kernel would do again.
+    fn unrestarted(&self) -> user_regs_struct {
+        user_regs_struct { orig_rax: u64::MAX, ..self.registers }
+    }
+
+    /// Puts back what was changed, and lets the program go, by the agent's beginning.
+    fn go(self, enter: u64, start: u64, end: u64) -> io::Result<()> {
+        let first = self.registers.rip;
+        ptrace::write(self.program, first as ptrace::AddressType, self.word)?;
+        let rip = enter;
+        let registers =
+            user_regs_struct { rip, r12: first, r13: start, r14: end, ..self.unrestarted() };
+        ptrace::setregs(self.program, registers)?;
+        ptrace::detach(self.program, None)?;
+        for signal in self.signals {
+            kill(self.program, signal)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a program stopped.
+enum Trap {
+    /// As it was told.
+    Told,
+    /// It cannot go on.
+    Fatal(Signal),
+}
+
+/// Waits until the program stopped by itself. Signals to it are kept; they stop it before the next
+/// instruction, so that it is resumed.
+fn wait_for_trap(
+    program: Pid,
+    signals: &mut Vec<Signal>,
+    resume: impl Fn() -> nix::Result<()>,
+) -> io::Result<Trap> {
+    use Signal::{SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+    loop {
+        match waitpid(program, None) {
+            Ok(WaitStatus::Stopped(_, SIGTRAP)) => return Ok(Trap::Told),
+            Ok(WaitStatus::Stopped(_, signal @ (SIGBUS | SIGFPE | SIGILL | SIGSEGV))) => {
+                return Ok(Trap::Fatal(signal));
+            }
+            Ok(WaitStatus::Stopped(_, signal)) => {
+                signals.push(signal);
+                resume()?;
+            }
+            Ok(_) => return Err(io::Error::other("it was killed before its first instruction")),
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lay;
+    use crate::protocol::PAGE_BYTES;
+
+    #[test]
+    fn the_agent_has_no_needs_and_its_parts_do_not_overlap() {
+        let laid = lay();
+        assert_eq!(laid.content.len() % PAGE_BYTES, 0);
+        let code = laid.protected.iter().find(|(_, _, protection)| protection & 4 != 0);
+        let &(start, bytes, _) = code.expect("it has code");
+        assert!((start..start + bytes).contains(&laid.enter));
+        for (at, address) in laid.own_addresses {
+            assert!(address < laid.content.len() as u64);
+            let at = at as u64;
+            let inside =
+                |&(start, bytes, _): &(u64, u64, i32)| (start..start + bytes).contains(&at);
+            assert!(!laid.protected.iter().any(inside), "{at:x} is written when it is relocated");
+        }
+    }
+}
