@@ -17,6 +17,8 @@ FUZZ_S ?= 600
 TORTURE_ROUNDS ?= 100
 PROPTEST_CASES_SOAK ?= 100000
 RTL_CYCLES_SOAK ?= 10000000
+# How often each end of a pool is killed.
+KILLS_SOAK ?= 50
 FUZZ_MANIFEST := $(wildcard fuzz/Cargo.toml)
 PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm -p ethermem-clio
 
@@ -102,6 +104,7 @@ bench: ## Measure every target, then the parts by themselves
 	$(CARGO) bench --locked -p ethermem-sim --bench micro
 	$(CARGO) bench --locked -p ethermem-cli --bench sweep
 	$(CARGO) bench --locked -p ethermem-clio --bench flat
+	$(CARGO) bench --locked -p ethermem-node --bench flat
 	$(CARGO) bench --locked -p ethermem-bench --bench overhead
 	$(CARGO) bench --locked -p ethermem-pager --bench pages
 
@@ -196,6 +199,7 @@ lint-deny:
 .PHONY: soak
 soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
 	ETHERMEM_TORTURE=$(TORTURE_ROUNDS) PROPTEST_CASES=$(PROPTEST_CASES_SOAK) \
+	    ETHERMEM_KILLS=$(KILLS_SOAK) \
 	    $(CARGO) test --workspace --locked
 	@$(MAKE) test-apps
 	RTL_CYCLES=$(RTL_CYCLES_SOAK) $(PYTHON) scripts/python_env.py rtl python -m pytest rtl

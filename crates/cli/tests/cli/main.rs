@@ -7,6 +7,7 @@ mod bench;
 mod compare;
 mod compare_page;
 mod interrupt;
+mod killed;
 mod latency;
 mod node;
 mod offload;

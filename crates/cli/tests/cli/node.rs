@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read as _};
 use std::net::UdpSocket;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ethermem_udp::seal::{ClientSeal, KeyFile};
@@ -30,12 +30,16 @@ impl Running {
     }
 
     pub(crate) fn start_with(arguments: &[&str]) -> Running {
-        let mut command = command(Path::new("."), &[&["node"], arguments].concat());
+        let command = command(Path::new("."), &[&["node"], arguments].concat());
+        Running::of(command, arguments.contains(&"--config"))
+    }
+
+    /// By a command of the caller's, which is a node that has metrics or not.
+    pub(crate) fn of(mut command: Command, has_metrics: bool) -> Running {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = lines.next().expect("it starts").unwrap();
         let address = line.strip_prefix("listening on ").expect(&line).to_owned();
-        let has_metrics = arguments.contains(&"--config");
         let metrics = has_metrics.then(|| {
             let line = lines.next().expect("it has metrics").unwrap();
             line.strip_prefix("metrics on ").expect(&line).to_owned()

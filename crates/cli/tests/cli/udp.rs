@@ -16,7 +16,7 @@ const CLIENT: &str = "ETHERMEM_TEST_CLIENT";
 /// How often each end is killed.
 const KILLS: &str = "ETHERMEM_KILLS";
 
-fn kills() -> u64 {
+pub(crate) fn kills() -> u64 {
     std::env::var(KILLS).map_or(3, |count| count.parse().expect("a count"))
 }
 
