@@ -5,6 +5,10 @@
 //! that what else runs on the machine falls on both; what counts is the median of the ratios of a
 //! turn. Beside a case stands its floor: the same bytes read from the same places of a plain array,
 //! in the same order, each after the one before, which costs the machine's own caches and TLB.
+//!
+//! `-- --quick` tries it out with few of everything. `-- count processes 1000 5000` and `-- count
+//! regions 65536 5000` do so many reads of that case and nothing else: two runs of different lengths
+//! under `valgrind` part by what a read costs in instructions and misses, the same on any machine.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -17,14 +21,24 @@ use ethermem_wire::clio::{
     RequestPacket, ResponsePacket, SenderId, TenantId,
 };
 
-const TURNS: usize = 15;
-const OPERATIONS: u64 = 20_000;
 const READ_BYTES: u32 = 64;
 const PROCESSES: [u64; 5] = [1, 10, 100, 1_000, 10_000];
 const REGION_BITS: [u32; 6] = [0, 4, 8, 12, 16, 20];
 /// What a 64 B read takes by UDP between two processes of such a machine: `benches/floors`.
 const ROUND_TRIP_NS: f64 = 3_600.0;
 const PAGE: PageSize = PageSize::Kib4;
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+struct Extent {
+    turns: usize,
+    operations: u64,
+    /// Larger cases are left out.
+    most: u64,
+}
+
+const WHOLE: Extent = Extent { turns: 15, operations: 20_000, most: u64::MAX };
+const QUICK: Extent = Extent { turns: 3, operations: 500, most: 256 };
 
 /// A node and the addresses that are read.
 struct Case {
@@ -128,10 +142,10 @@ impl Case {
     }
 
     /// Nanoseconds of a read, over targets in an order that caches cannot foresee.
-    fn read_ns(&mut self) -> f64 {
+    fn read_ns(&mut self, operations: u64) -> f64 {
         let (mut request, mut answer) = ([0; 256], [0; 256]);
         let begin = Instant::now();
-        for turn in 0..OPERATIONS {
+        for turn in 0..operations {
             let (process, address) = self.targets[scattered(turn, self.targets.len())];
             let length =
                 self.emit(&mut request, process, Request::Read { address, bytes: READ_BYTES });
@@ -141,21 +155,30 @@ impl Case {
             black_box(&answer);
             self.node.tend(now, 0);
         }
-        begin.elapsed().as_nanos() as f64 / OPERATIONS as f64
+        begin.elapsed().as_nanos() as f64 / operations as f64
+    }
+
+    /// Accesses to the page table for a read, since they were so many.
+    fn accesses_a_read(&self, before: u64, reads: u64) -> f64 {
+        (self.accesses() - before) as f64 / reads as f64
+    }
+
+    fn accesses(&self) -> u64 {
+        self.node.memory().map().counters().table_accesses
     }
 
     /// The floor of the same.
-    fn floor_ns(&mut self) -> f64 {
+    fn floor_ns(&mut self, operations: u64) -> f64 {
         let mut answer = [0; READ_BYTES as usize];
         let begin = Instant::now();
         let mut found = 1;
-        for turn in 0..OPERATIONS {
+        for turn in 0..operations {
             // What was read decides where is read next, as a table decides where a page is.
             let at = scattered(turn + found - 1, self.targets.len()) << PAGE.bits();
             answer.copy_from_slice(&self.plain[at..at + READ_BYTES as usize]);
             found = u64::from(black_box(&answer)[0]);
         }
-        begin.elapsed().as_nanos() as f64 / OPERATIONS as f64
+        begin.elapsed().as_nanos() as f64 / operations as f64
     }
 }
 
@@ -163,9 +186,10 @@ fn scattered(turn: u64, count: usize) -> usize {
     (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize % count
 }
 
-fn median(values: &mut [f64]) -> f64 {
+/// The median, the least and the most.
+fn spread(values: &mut [f64]) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    [values[values.len() / 2], values[0], values[values.len() - 1]]
 }
 
 /// Gives every page memory, and every cache what it can hold.
@@ -175,35 +199,45 @@ fn warm(mut case: Case) -> Case {
         let written = case.ask(process, Request::Write { address, data: &[1; 8] });
         assert_eq!(written, Some(Reply::Done));
     }
-    case.read_ns();
+    case.read_ns(case.targets.len() as u64);
     case
 }
 
 /// Each case in turns with that of one, one after the other, since the largest takes gigabytes.
-fn compare(what: &str, counts: &[u64], make: impl Fn(u64) -> Case) {
-    println!("{what:>10}  node ns  floor ns  ratio to 1  of a round trip of {ROUND_TRIP_NS} ns");
+fn compare(what: &str, counts: &[u64], extent: Extent, make: impl Fn(u64) -> Case) {
+    println!(
+        "| {what} | node, ns | floor, ns | over that of 1 | of a round trip | table, a read |"
+    );
+    println!("|---|---|---|---|---|---|");
     let mut one = warm(make(1));
-    for &count in counts {
+    for &count in counts.iter().filter(|&&count| count <= extent.most) {
         let mut case = warm(make(count));
+        let before = case.accesses();
         let mut samples = [const { Vec::new() }; 4];
-        for _ in 0..TURNS {
-            let (first, node, floor) = (one.read_ns(), case.read_ns(), case.floor_ns());
+        for _ in 0..extent.turns {
+            let (first, node) = (one.read_ns(extent.operations), case.read_ns(extent.operations));
+            let floor = case.floor_ns(extent.operations);
             for (list, value) in samples.iter_mut().zip([node, floor, node / first, node - first]) {
                 list.push(value);
             }
         }
-        let [node, floor, ratio, more] = samples.each_mut().map(|list| median(list));
-        let share = more / ROUND_TRIP_NS * 100.0;
-        println!("{count:>10}{node:>9.1}{floor:>10.1}{ratio:>12.2}{share:>+10.1} %");
+        let accesses = case.accesses_a_read(before, extent.turns as u64 * extent.operations);
+        let [node, floor, ratio, more] = samples.each_mut().map(|list| spread(list));
+        let [more, least, most] = more.map(|more| more / ROUND_TRIP_NS * 100.0);
+        println!(
+            "| {count} | {:.1} ({:.1} to {:.1}) | {:.1} | {:.2} ({:.2} to {:.2}) \
+             | {more:+.1} % ({least:+.1} to {most:+.1}) | {accesses:.3} |",
+            node[0], node[1], node[2], floor[0], ratio[0], ratio[1], ratio[2]
+        );
     }
     println!();
 }
 
 /// First touches beside second ones, of the same pages of a node that is new each time.
-fn first_touch() {
-    let (mut firsts, mut seconds, mut apart) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..TURNS {
-        let mut case = Case::new(1, 1 << 13);
+fn first_touch(extent: Extent) {
+    let mut samples = [const { Vec::new() }; 3];
+    for _ in 0..extent.turns {
+        let mut case = Case::new(1, extent.most.min(1 << 13));
         let mut pass = || {
             let (mut request, mut answer) = ([0; 256], [0; 256]);
             let begin = Instant::now();
@@ -219,18 +253,48 @@ fn first_touch() {
             begin.elapsed().as_nanos() as f64 / case.targets.len() as f64
         };
         let (first, second) = (pass(), pass());
-        firsts.push(first);
-        seconds.push(second);
-        apart.push(first - second);
+        for (list, value) in samples.iter_mut().zip([first, second, first - second]) {
+            list.push(value);
+        }
     }
-    let (first, second) = (median(&mut firsts), median(&mut seconds));
-    let apart = median(&mut apart);
-    println!("first touch {first:.1} ns, second {second:.1} ns, apart {apart:.1} ns");
+    let [first, second, apart] = samples.each_mut().map(|list| spread(list));
+    println!(
+        "first touch {:.1} ns, second {:.1} ns, apart {:.1} ns ({:.1} to {:.1})",
+        first[0], second[0], apart[0], apart[1], apart[2]
+    );
+}
+
+/// So many reads of a case, for who counts instructions from outside.
+fn count(words: &[&str]) -> Option<()> {
+    let &[what, count, operations] = words else { return None };
+    let (count, operations) = (count.parse().ok()?, operations.parse().ok()?);
+    let case = match what {
+        "processes" => Case::new(count, 1),
+        "regions" => Case::new(1, count),
+        _ => return None,
+    };
+    let mut case = warm(case);
+    let before = case.accesses();
+    case.read_ns(operations);
+    let accesses = case.accesses_a_read(before, operations);
+    println!("{what} {count}: {operations} reads, {accesses:.3} accesses to the table each");
+    Some(())
 }
 
 fn main() {
-    compare("processes", &PROCESSES, |processes| Case::new(processes, 1));
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let extent = match words[..] {
+        [] => WHOLE,
+        ["--quick"] => QUICK,
+        ["count", ref rest @ ..] if count(rest).is_some() => return,
+        _ => {
+            eprintln!("error: allowed are --quick and count processes|regions COUNT READS");
+            std::process::exit(2);
+        }
+    };
+    compare("processes", &PROCESSES, extent, |processes| Case::new(processes, 1));
     let regions = REGION_BITS.map(|bits| 1 << bits);
-    compare("regions", &regions, |regions| Case::new(1, regions));
-    first_touch();
+    compare("regions", &regions, extent, |regions| Case::new(1, regions));
+    first_touch(extent);
 }
