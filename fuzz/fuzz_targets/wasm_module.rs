@@ -19,6 +19,8 @@ use memory::Memory;
 
 const FUEL_MAX: u64 = 200_000;
 const SLICE_FUEL_MAX: u64 = 20_000;
+/// About one module of the generator.
+const LONGER_BYTES: usize = 1024;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("address space"));
 
@@ -54,8 +56,22 @@ fn random(octets: &mut Unstructured<'_>) -> Option<Vec<u8>> {
     Some(wasm_smith::Module::new(config, octets).ok()?.to_bytes())
 }
 
+/// What was given, and more that follows from it: short inputs, which most are, would make modules
+/// of nothing.
+fn longer(data: &[u8]) -> Vec<u8> {
+    let mut state = data.iter().fold(0xcbf2_9ce4_8422_2325, |state: u64, &octet| {
+        (state ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let more = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (state >> 56) as u8
+    });
+    data.iter().copied().chain(more.take(LONGER_BYTES)).collect()
+}
+
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let mut octets = Unstructured::new(data);
+    let data = longer(data);
+    let mut octets = Unstructured::new(&data);
     let Ok(changes) = <Option<[(u16, u8); 3]>>::arbitrary(&mut octets) else { return };
     let Some(mut bytes) = random(&mut octets) else { return };
     for (at, flip) in changes.iter().flatten() {
@@ -67,7 +83,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut view = Memory::new();
     let mut memory = NodeMemory::new(&mut view);
     let limits = OffloadLimits::NONE;
-    let call = module.begin(&limits, data).expect("it has slices");
+    let call = module.begin(&limits, &data).expect("it has slices");
     let Ok(mut call) = call else { return };
     let mut before = 0;
     for slice in 0.. {

@@ -99,7 +99,7 @@ impl Pair {
         for some in asked.chunks(TOGETHER) {
             let named: Vec<_> = some
                 .iter()
-                .map(|(process, request)| self.client.client().submit(*process, request.clone()))
+                .map(|(process, request)| self.client.client().submit(*process, *request))
                 .collect();
             let mut outcomes = vec![None; named.len()];
             self.client.send().expect("the socket takes it");
