@@ -6,9 +6,10 @@
 //! turn. Beside a case stands its floor: the same bytes read from the same places of a plain array,
 //! in the same order, each after the one before, which costs the machine's own caches and TLB.
 //!
-//! `-- --quick` tries it out with few of everything. `-- count processes 1000 5000` and `-- count
-//! regions 65536 5000` do so many reads of that case and nothing else: two runs of different lengths
-//! under `valgrind` part by what a read costs in instructions and misses, the same on any machine.
+//! `-- --quick` tries it out with few of everything. `-- count processes 1000 5000` and
+//! `-- count regions 65536 5000` do so many reads of that case and nothing else: two runs of
+//! different lengths under `valgrind` part by what a read costs in instructions and misses, the
+//! same on any machine.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,10 +1,11 @@
 //! What a read costs over UDP on loopback, for 1 to 10,000 processes and 1 to 2^20 regions, and at
 //! the first touch of a page: `cargo bench -p ethermem-node --bench flat`, or with `-- --quick`.
 //!
-//! One node, as `ethermem node` starts it, has all of it. In each turn one region is read again and again, and then all of them in
-//! an order that caches cannot foresee: both meet the same server, socket and machine. What counts is
-//! the median of the turns' ratios, each of their medians. Both ends poll, the client on CPU 0 and
-//! the node on CPU 1; the state machine by itself is `cargo bench -p ethermem-clio --bench flat`.
+//! One node, as `ethermem node` starts it, has all of it. In each turn one region is read again and
+//! again, and then all of them in an order that caches cannot foresee: both meet the same server,
+//! socket and machine. What counts is the median of the turns' ratios, each of their medians. Both
+//! ends poll, the client on CPU 0 and the node on CPU 1; the state machine by itself is
+//! `cargo bench -p ethermem-clio --bench flat`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

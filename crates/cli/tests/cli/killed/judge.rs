@@ -290,7 +290,8 @@ fn a_journal_is_judged_by_what_was_acknowledged() {
     for good in [
         "@worker1 write 3 1\n@worker1 wrote 3 1\n@keeper look 3\n@keeper found 3 1 1",
         // Under way: done or not, and then for good.
-        "@worker1 write 3 1\n@keeper look 3\n@keeper found 3 0 0\n@keeper look 3\n@keeper found 3 1 1",
+        "@worker1 write 3 1\n@keeper look 3\n@keeper found 3 0 0\n@keeper look 3\n\
+         @keeper found 3 1 1",
         "@worker1 write 3 1\n@parent killed worker1\n@keeper look 3\n@keeper found 3 0 0",
         "@worker1 add\n@worker1 added 0\n@keeper add\n@keeper added 1\n@keeper state 2 0",
         "@worker1 add\n@parent killed worker1\n@keeper state 1 0",

@@ -1,6 +1,6 @@
 //! How long the slow path takes to allocate and to release, by size: figure 12 of Clio's paper.
 //!
-//! `cargo run --release -p ethermem-clio --example allocation_times`
+//! `cargo bench -p ethermem-clio --bench allocation`
 //!
 //! The time in the program that has the table; a client waits a round trip more. The paper's
 //! allocation of physical memory is a page's first touch, on the fast path; pages are made ready
