@@ -49,7 +49,7 @@ impl Pager<'_> {
         if is_early && self.processes.get(&origin.parent).is_some_and(Process::is_changing) {
             return false;
         }
-        let Ok(registered) = registered(hello.process, hello) else { return true };
+        let Ok((registered, writable)) = registered(hello.process, hello) else { return true };
         let moved = self.processes.get_mut(&id).and_then(|process| process.origin.take());
         for (from, to, bytes) in moved.into_iter().flat_map(|origin| origin.moved) {
             if registered.contains(&(to..to + bytes)) {
@@ -63,7 +63,7 @@ impl Pager<'_> {
         }
         self.forget(id, end, !(PAGE_BYTES as u64 - 1));
         if let Some(process) = self.processes.get_mut(&id) {
-            process.served = registered;
+            process.served = writable;
         }
         true
     }

@@ -130,6 +130,15 @@ impl Faults {
         self.zero(unserved) == Err(Errno::EAGAIN)
     }
 
+    /// Whether absent pages at `page` are told of; none while a change was not read yet. What is
+    /// asked of the kernel is refused for private memory, but only where that is registered.
+    pub(crate) fn is_registered(&self, page: u64) -> Option<bool> {
+        match self.order(request::CONTINUE, &mut [page, PAGE_BYTES as u64, 0, 0]) {
+            Err(Errno::EAGAIN) => None,
+            result => Some(result == Err(Errno::EINVAL)),
+        }
+    }
+
     /// Whether the address space is still there; `unserved` is a page that is not registered.
     pub(crate) fn is_alive(&self, unserved: u64) -> bool {
         self.zero(unserved) != Err(Errno::ESRCH)

@@ -65,12 +65,13 @@ fn is_writable(line: &str) -> bool {
     line.split_ascii_whitespace().nth(1).is_some_and(|permissions| permissions.starts_with("rw"))
 }
 
-/// What of `process` may be served and has its absent pages told of (`um` in `smaps`).
-pub(crate) fn registered(process: u32) -> io::Result<Vec<Range<u64>>> {
+/// What of the private, anonymous memory of `process` has its absent pages told of (`um` in
+/// `smaps`), and whether it can be written now.
+pub(crate) fn registered(process: u32) -> io::Result<Vec<(Range<u64>, bool)>> {
     Ok(registered_of(&std::fs::read_to_string(format!("/proc/{process}/smaps"))?))
 }
 
-fn registered_of(smaps: &str) -> Vec<Range<u64>> {
+fn registered_of(smaps: &str) -> Vec<(Range<u64>, bool)> {
     let mut found = Vec::new();
     let mut range = None;
     for line in smaps.lines() {
@@ -78,7 +79,8 @@ fn registered_of(smaps: &str) -> Vec<Range<u64>> {
             let is_told = flags.split_ascii_whitespace().any(|flag| flag == "um");
             found.extend(range.take().filter(|_| is_told));
         } else if line.split(':').next().is_some_and(|first| first.contains('-')) {
-            range = range_of(line).filter(|_| is_anonymous(line) && is_writable(line));
+            let anonymous = range_of(line).filter(|_| is_anonymous(line));
+            range = anonymous.map(|range| (range, is_writable(line)));
         }
     }
     found
@@ -184,12 +186,14 @@ VmFlags: rd wr mr mw me ac um
 7f0000021000-7f0000030000 rw-p 00000000 00:00 0
 Size:                 60 kB
 VmFlags: rd wr mr mw me ac
+7f1000000000-7f1000001000 r--p 00000000 00:00 0
+VmFlags: rd mr mw me ac um
 7f2000000000-7f2000001000 rw-p 00000000 fe:00 99          /usr/lib/libc.so.6
 VmFlags: rd wr mr mw me ac um
 ";
-        let found = registered_of(smaps);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0], 0x7f00_0000_0000..0x7f00_0002_1000);
+        let (writable, protected) =
+            (0x7f00_0000_0000..0x7f00_0002_1000, 0x7f10_0000_0000..0x7f10_0000_1000);
+        assert_eq!(registered_of(smaps), [(writable, true), (protected, false)]);
         let this = std::process::id();
         assert_eq!(registered(this).expect("this process has a map"), [], "nobody pages this test");
     }

@@ -5,26 +5,29 @@ use std::ops::Range;
 
 use crate::fault::Event;
 
-/// Whether `event` leaves addresses of `range` to whoever maps something next.
-fn frees(event: &Event, range: &Range<u64>) -> bool {
-    let (start, end) = match *event {
-        Event::Remap { from, bytes, .. } => (from, from + bytes),
-        Event::Unmap { start, end } => (start, end),
-        Event::Fault { .. } | Event::Fork { .. } | Event::Remove { .. } => return false,
+/// Pages to which a mapping moved and which are freed by what is told later: either it moved on, or
+/// that came first.
+pub(crate) fn contested(events: &[Event]) -> Vec<u64> {
+    let page = |(at, event): (usize, &Event)| {
+        let there = moved_to(event)?;
+        freed_later(&events[at + 1..], &there).map(|_| there.start)
     };
-    start < range.end && range.start < end
+    events.iter().enumerate().filter_map(page).collect()
 }
 
 /// Puts what freed addresses before what moved a mapping there. `events` are all changes that are
-/// told of at a moment when none is left untold; `is_mapped` says what is mapped after them: what
-/// was moved to an address and is there had it freed before.
-pub(crate) fn arrange(events: &mut Vec<Event>, is_mapped: impl Fn(u64) -> bool) {
+/// told of at a moment when none is left untold, and `registered` says what is registered then of
+/// the pages that are contested. A page is filled and freed by turns; from what it is at the end
+/// follows what it was before.
+pub(crate) fn arrange(events: &mut Vec<Event>, registered: &[(u64, bool)]) {
     let (mut at, mut moves) = (0, 0);
     while at < events.len() {
-        if let Event::Remap { to, bytes, .. } = events[at]
+        if let Some(there) = moved_to(&events[at])
             && moves < events.len()
-            && let Some(later) = freed_later(&events[at + 1..], &(to..to + bytes))
-            && is_mapped(to)
+            && let Some(&(page, is_registered)) =
+                registered.iter().find(|(page, _)| *page == there.start)
+            && i64::from(is_registered) - gained(&events[at..], page) > 0
+            && let Some(later) = freed_later(&events[at + 1..], &there)
         {
             let freed = events.remove(at + 1 + later);
             events.insert(at, freed);
@@ -36,6 +39,31 @@ pub(crate) fn arrange(events: &mut Vec<Event>, is_mapped: impl Fn(u64) -> bool) 
     }
 }
 
+fn moved_to(event: &Event) -> Option<Range<u64>> {
+    match *event {
+        Event::Remap { to, bytes, .. } => Some(to..to + bytes),
+        _ => None,
+    }
+}
+
+/// How often `page` is filled by `events`, less how often it is freed.
+fn gained(events: &[Event], page: u64) -> i64 {
+    let page = page..page + 1;
+    let fills = |event: &Event| moved_to(event).is_some_and(|there| there.contains(&page.start));
+    let gain = |event: &Event| i64::from(fills(event)) - i64::from(frees(event, &page));
+    events.iter().map(gain).sum()
+}
+
+/// Whether `event` leaves addresses of `range` to whoever maps something next.
+fn frees(event: &Event, range: &Range<u64>) -> bool {
+    let (start, end) = match *event {
+        Event::Remap { from, bytes, .. } => (from, from + bytes),
+        Event::Unmap { start, end } => (start, end),
+        Event::Fault { .. } | Event::Fork { .. } | Event::Remove { .. } => return false,
+    };
+    start < range.end && range.start < end
+}
+
 /// The first that frees addresses of `range`; none from a fork on, whose child has what was before.
 fn freed_later(events: &[Event], range: &Range<u64>) -> Option<usize> {
     let until = events.iter().position(|event| matches!(event, Event::Fork { .. }));
@@ -44,45 +72,56 @@ fn freed_later(events: &[Event], range: &Range<u64>) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::arrange;
+    use super::{arrange, contested};
     use crate::fault::Event;
 
     fn remap(from: u64, to: u64) -> Event {
-        Event::Remap { from, to, bytes: 4096 }
+        Event::Remap { from, to, bytes: 0x1000 }
+    }
+
+    /// `registered` is what is at the end.
+    fn arranged(events: &[Event], registered: &[u64]) -> Vec<Event> {
+        let known = |page: &u64| (*page, registered.contains(page));
+        let known: Vec<_> = contested(events).iter().map(known).collect();
+        let mut events = events.to_vec();
+        arrange(&mut events, &known);
+        events
     }
 
     #[test]
     fn what_frees_an_address_comes_before_what_fills_it() {
         let (away, there) = (remap(0x1000, 0x9000), remap(0x5000, 0x1000));
-        let mut events = vec![there, away];
-        arrange(&mut events, |_| true);
-        assert_eq!(events, [away, there]);
+        assert_eq!(arranged(&[there, away], &[0x1000, 0x9000]), [away, there]);
+        assert_eq!(arranged(&[away, there], &[0x1000, 0x9000]), [away, there]);
         let gone = Event::Unmap { start: 0, end: 0x2000 };
-        let mut events = vec![there, gone];
-        arrange(&mut events, |_| true);
-        assert_eq!(events, [gone, there]);
+        assert_eq!(arranged(&[there, gone], &[0x1000]), [gone, there]);
+        // And what was moved there went on.
+        let on = remap(0x1000, 0x7000);
+        assert_eq!(arranged(&[there, gone, on], &[0x7000]), [gone, there, on]);
+        assert_eq!(arranged(&[there, on, away], &[0x7000, 0x9000])[1], there);
     }
 
     #[test]
     fn one_mapping_that_moved_twice_did_so_in_turn() {
-        let (first, second) = (remap(0x5000, 0x1000), remap(0x1000, 0x9000));
-        let mut events = vec![first, second];
-        arrange(&mut events, |page| page == 0x9000);
-        assert_eq!(events, [first, second]);
+        let turns = [remap(0x5000, 0x1000), remap(0x1000, 0x9000)];
+        assert_eq!(arranged(&turns, &[0x9000]), turns);
+        // Also where something else was before, and was told to be gone.
+        let gone = Event::Unmap { start: 0x1000, end: 0x2000 };
+        let all = [gone, turns[0], turns[1]];
+        assert_eq!(arranged(&all, &[0x9000]), all);
+        let and_gone = [turns[0], gone];
+        assert_eq!(arranged(&and_gone, &[]), and_gone);
     }
 
     #[test]
     fn chains_are_undone_circles_end_and_forks_are_not_crossed() {
         let chain = [remap(0x3000, 0x2000), remap(0x2000, 0x1000), remap(0x1000, 0x9000)];
-        let mut events = chain.to_vec();
-        arrange(&mut events, |_| true);
-        assert_eq!(events, [chain[2], chain[1], chain[0]]);
-        let mut circle = vec![remap(0x1000, 0x2000), remap(0x2000, 0x1000)];
-        arrange(&mut circle, |_| true);
-        assert_eq!(circle.len(), 2);
-        let forked = vec![chain[0], Event::Fork { file: 9 }, chain[1]];
-        let mut events = forked.clone();
-        arrange(&mut events, |_| true);
-        assert_eq!(events, forked);
+        let undone = [chain[2], chain[1], chain[0]];
+        assert_eq!(arranged(&chain, &[0x9000, 0x2000, 0x1000]), undone);
+        let circle = [remap(0x1000, 0x2000), remap(0x2000, 0x1000)];
+        assert_eq!(arranged(&circle, &[0x1000, 0x2000]).len(), 2);
+        let fork = Event::Fork { file: 0 };
+        let beside = [remap(0x3000, 0x2000), fork, remap(0x2000, 0x9000)];
+        assert_eq!(arranged(&beside, &[0x2000, 0x9000]), beside);
     }
 }

@@ -1,6 +1,5 @@
 //! One address space that is served.
 
-use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -127,19 +126,22 @@ impl Process {
             return Ok(());
         }
         let began = Instant::now();
-        while self.is_changing() && began.elapsed() < CHANGE_PATIENCE {
-            // Leaves the processor to the thread that has changed something and was preempted.
-            std::thread::sleep(CHANGE_PAUSE);
-            self.faults.read(to)?;
+        loop {
+            let is_late = began.elapsed() >= CHANGE_PATIENCE;
+            if self.is_changing() && !is_late {
+                // Leaves the processor to the thread that has changed something and was preempted.
+                std::thread::sleep(CHANGE_PAUSE);
+                self.faults.read(to)?;
+                continue;
+            }
+            let pages = order::contested(to);
+            let known = |page| Some((page, self.faults.is_registered(page)?));
+            let registered: Option<Vec<_>> = pages.into_iter().map(known).collect();
+            if registered.is_some() || is_late {
+                order::arrange(to, &registered.unwrap_or_default());
+                break;
+            }
         }
-        let maps = OnceCell::new();
-        order::arrange(to, |page| {
-            let maps = maps.get_or_init(|| {
-                let maps = self.files.as_ref().and_then(|files| files.maps().ok());
-                memory_map::runs(&maps.unwrap_or_default(), &[], false)
-            });
-            maps.iter().flat_map(|run| &run.servable).any(|range| range.contains(&page))
-        });
         Ok(())
     }
 
@@ -203,7 +205,7 @@ impl Process {
         }
         if is_new {
             // Not what was asked for: part of it may have been unmapped before, and not be told of.
-            self.served = registered(self.agent_thread, &agent.hello)?;
+            (_, self.served) = registered(self.agent_thread, &agent.hello)?;
         }
         let mut found = Vec::new();
         for range in self.served.iter() {
@@ -224,14 +226,19 @@ impl Process {
     }
 }
 
-/// What the kernel has registered of the process of `thread`, whose agent said `hello`. Whatever
-/// changes from then on is told.
-pub(crate) fn registered(thread: u32, hello: &Hello) -> io::Result<Ranges> {
-    let mut registered = Ranges::default();
-    for range in memory_map::registered(thread)? {
-        without(range, hello).for_each(|range| registered.insert(range));
+/// What the kernel has registered of the process of `thread`, whose agent said `hello`, and what of
+/// that can be written now. Whatever changes from then on is told.
+pub(crate) fn registered(thread: u32, hello: &Hello) -> io::Result<(Ranges, Ranges)> {
+    let (mut all, mut writable) = (Ranges::default(), Ranges::default());
+    for (range, is_writable) in memory_map::registered(thread)? {
+        for range in without(range, hello) {
+            all.insert(range.clone());
+            if is_writable {
+                writable.insert(range);
+            }
+        }
     }
-    Ok(registered)
+    Ok((all, writable))
 }
 
 /// `range` without the agent's memory.

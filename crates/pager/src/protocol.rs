@@ -115,6 +115,8 @@ pub mod request {
     pub const COPY: u64 = code(3, 0x03, 40);
     /// `UFFDIO_ZEROPAGE`.
     pub const ZEROPAGE: u64 = code(3, 0x04, 32);
+    /// `UFFDIO_CONTINUE`.
+    pub const CONTINUE: u64 = code(3, 0x07, 32);
     /// `UFFDIO_MOVE`.
     pub const MOVE: u64 = code(3, 0x05, 40);
     /// `UFFD_API`: the version of the interface.
