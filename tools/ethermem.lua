@@ -3,7 +3,8 @@
 -- Use: tshark -X lua_script:tools/ethermem.lua, or put it into Wireshark's folder of plugins. Other
 -- ports than 7400: "Decode As", or -d udp.port==PORT,ethermem.
 --
--- Encrypted packets (protection 2) are shown as data. The tables are those of golden/wire; a test
+-- Frames of raw Ethernet (docs/internals/clio-transport.md) are read as well; a datagram that goes in
+-- pieces is shown as pieces. Encrypted packets (protection 2) are shown as data. The tables are those of golden/wire; a test
 -- holds every field here to them.
 
 local ethermem = Proto("ethermem", "ethermem memory node")
@@ -204,3 +205,62 @@ function ethermem.dissector(buffer, info, root)
 end
 
 DissectorTable.get("udp.port"):add(PORT, ethermem)
+
+-- Raw Ethernet: what stands between a frame's addresses and its datagram.
+local ETHER_TYPE, FRAME_BYTES, PIECE_BYTES = 0x88b5, 24, 8
+local FRAME_MARK = 0x6501
+local KINDS = { [0] = "datagram", "piece", "question", "answer" }
+
+local frame = Proto("ethermem_frame", "ethermem raw Ethernet")
+local in_frame = {
+    mark = ProtoField.uint16("ethermem_frame.mark", "mark and version", base.HEX),
+    kind = ProtoField.uint8("ethermem_frame.kind", "kind", base.DEC, KINDS),
+    bytes = ProtoField.uint16("ethermem_frame.bytes", "bytes"),
+    carries = ProtoField.uint16("ethermem_frame.carries", "carries"),
+    to_port = ProtoField.uint64("ethermem_frame.to_port", "to port"),
+    from_port = ProtoField.uint64("ethermem_frame.from_port", "from port"),
+    number = ProtoField.uint32("ethermem_frame.number", "number"),
+    index = ProtoField.uint8("ethermem_frame.index", "index"),
+    count = ProtoField.uint8("ethermem_frame.count", "count"),
+    total = ProtoField.uint16("ethermem_frame.total", "total"),
+    piece = ProtoField.bytes("ethermem_frame.piece", "piece"),
+}
+frame.fields = in_frame
+local cut_off = ProtoExpert.new("ethermem_frame.malformed", "no frame of this format",
+                                expert.group.MALFORMED, expert.severity.ERROR)
+frame.experts = { cut_off }
+
+function frame.dissector(buffer, info, root)
+    local octets = buffer:len()
+    if octets < FRAME_BYTES or buffer(0, 2):uint() ~= FRAME_MARK then return 0 end
+    info.cols.protocol = "ethermem"
+    local tree = root:add(frame, buffer(0, FRAME_BYTES))
+    local kind, bytes = buffer(2, 1):uint(), buffer(4, 2):le_uint()
+    tree:add(in_frame.mark, buffer(0, 2))
+    tree:add(in_frame.kind, buffer(2, 1))
+    tree:add_le(in_frame.bytes, buffer(4, 2))
+    tree:add_le(in_frame.carries, buffer(6, 2))
+    tree:add_le(in_frame.to_port, buffer(8, 8))
+    tree:add_le(in_frame.from_port, buffer(16, 8))
+    info.cols.info = KINDS[kind] or "unknown"
+    local at = FRAME_BYTES + (kind == 1 and PIECE_BYTES or 0)
+    if KINDS[kind] == nil or at + bytes > octets then
+        tree:add_proto_expert_info(cut_off)
+        return octets
+    end
+    if kind == 1 then
+        tree:add_le(in_frame.number, buffer(24, 4))
+        tree:add(in_frame.index, buffer(28, 1))
+        tree:add(in_frame.count, buffer(29, 1))
+        tree:add_le(in_frame.total, buffer(30, 2))
+        if bytes > 0 then tree:add(in_frame.piece, buffer(at, bytes)) end
+        info.cols.info = string.format("piece %d of %d, %d B", buffer(28, 1):uint() + 1,
+                                       buffer(29, 1):uint(), bytes)
+    elseif kind == 0 and bytes > 0 then
+        -- What follows fills a frame that would be too short.
+        ethermem.dissector:call(buffer(at, bytes):tvb(), info, root)
+    end
+    return octets
+end
+
+DissectorTable.get("ethertype"):add(ETHER_TYPE, frame)

@@ -38,7 +38,7 @@ pub(crate) fn all(interface: &str) -> Vec<Case> {
         let before = vec![interface.to_owned(), request.to_string(), response.to_string()];
         let probe = Run { program: &RING, before, window: None, batch: 1 };
         let floor = Some(udp_name((request, response), 1));
-        case(format!("R: ring, {request} -> {response} B"), floor, probe)
+        case(ring_name((request, response)), floor, probe)
     }));
     let node = |name: &str, shape, operation: OneOperation| {
         let probe = NodeProbe { operation, encrypted: false };
@@ -72,6 +72,10 @@ fn udp_name((request, response): (u16, u16), window: u16) -> String {
     }
 }
 
+fn ring_name((request, response): (u16, u16)) -> String {
+    format!("R: ring, {request} -> {response} B")
+}
+
 fn case(name: String, floor: Option<String>, probe: impl Probe + 'static) -> Case {
     Case { name, floor, samples_divisor: 1, probe: Box::new(probe) }
 }
@@ -85,17 +89,25 @@ impl Case {
 
 /// Beside the floor of the same bytes.
 fn pools() -> Vec<Case> {
-    let clear =
-        |operation| PoolProbe { operation, encrypted: false, datagram_bytes: None, loss: None };
+    let clear = |operation| PoolProbe {
+        operation,
+        encrypted: false,
+        datagram_bytes: None,
+        loss: None,
+        ring: false,
+    };
     let sealed = |operation| PoolProbe { encrypted: true, ..clear(operation) };
     let named = |name: &str, probe: PoolProbe| {
         let encrypted = if probe.encrypted { ", encrypted" } else { "" };
         let datagrams = probe.datagram_bytes.map(|bytes| format!(", datagrams of {bytes} B"));
-        format!("ethermem pool, {name}{}{encrypted}", datagrams.unwrap_or_default())
+        let over = if probe.ring { " over ring" } else { "" };
+        format!("ethermem pool{over}, {name}{}{encrypted}", datagrams.unwrap_or_default())
     };
     let one = |name: &str, shape, probe: PoolProbe| {
-        case(named(name, probe), Some(udp_name(shape, 1)), probe)
+        let floor = if probe.ring { ring_name(shape) } else { udp_name(shape, 1) };
+        case(named(name, probe), Some(floor), probe)
     };
+    let ring = |probe| PoolProbe { ring: true, ..probe };
     let reads = |bytes| PoolOperation::Reads { bytes, window: WINDOW };
     let many = |bytes: u16, probe: PoolProbe| {
         let name = named(&format!("read {bytes} B, window {WINDOW}"), probe);
@@ -129,6 +141,12 @@ fn pools() -> Vec<Case> {
         many(64, sealed(reads(64))),
         many(4096, sealed(reads(4096))),
         lossy(),
+        one("read 64 B", (64, 64), ring(clear(PoolOperation::Read(64)))),
+        one("read 4096 B", (64, 4096), ring(clear(PoolOperation::Read(4096)))),
+        one("write 4096 B", (4096, 64), ring(clear(PoolOperation::Write(4096)))),
+        one("read 64 B", (64, 64), ring(sealed(PoolOperation::Read(64)))),
+        many(64, ring(clear(reads(64)))),
+        many(4096, ring(clear(reads(4096)))),
     ]
 }
 

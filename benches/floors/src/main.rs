@@ -50,6 +50,8 @@ enum Command {
         cpu: usize,
         #[arg(long)]
         encrypted: bool,
+        #[arg(long)]
+        ring: bool,
         #[arg(long, requires = "seed", value_parser = value_parser!(u32).range(..=1_000_000))]
         loss_ppm: Option<u32>,
         #[arg(long)]
@@ -94,9 +96,9 @@ fn main() -> ExitCode {
         Command::ServeUdp { exchange, cpu } => {
             probes::udp::serve(exchange, cpu).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
-        Command::ServeNode { cpu, encrypted, loss_ppm, seed } => {
+        Command::ServeNode { cpu, encrypted, ring, loss_ppm, seed } => {
             let loss = loss_ppm.zip(seed).map(|(ppm, seed)| Loss { ppm, seed });
-            probes::node::serve(cpu, NodeKind { encrypted, loss })
+            probes::node::serve(cpu, NodeKind { encrypted, loss, ring })
                 .map(|()| ExitCode::SUCCESS)
                 .map_err(Into::into)
         }

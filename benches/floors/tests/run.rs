@@ -21,14 +21,14 @@ fn floors_are_measured_side_by_side() {
     let path = folder.path().join("floors.json");
     let json = path.to_str().unwrap();
     let chosen =
-        ["--only", "F: udp", "--only", "R: ring, 64 -> 64", "--only", "node", "--rounds", "2"];
+        ["--only", "F: udp", "--only", "over ring, read 64 B", "--only", "node", "--rounds", "2"];
     let rest = ["--samples", "400", "--json", json];
     let output = floors(&[&["run"], &chosen[..], &rest].concat());
     let errors = text(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let report: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let lines = report["lines"].as_array().unwrap();
-    assert_eq!(lines.len(), 13);
+    assert_eq!(lines.len(), 16);
     for line in lines {
         let name = line["name"].as_str().unwrap();
         if let Some(reason) = line["skipped"].as_str() {

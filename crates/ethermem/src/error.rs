@@ -45,6 +45,15 @@ pub enum OpenError {
         /// What was given.
         found: String,
     },
+    /// Behind `ring:` stands no place on raw Ethernet.
+    #[error(
+        "`ring:{found}`: allowed are ring://INTERFACE[:PORT] and ring://INTERFACE[:PORT]/MAC, port \
+         1 to 65535"
+    )]
+    NoRing {
+        /// What was given.
+        found: String,
+    },
     /// The scheme has no such parameter.
     #[error("parameter `{name}`: allowed are {allowed}")]
     UnknownParameter {

@@ -20,7 +20,7 @@ use crate::error::{Error, OpenError};
 use crate::tasks::{Current, Notify, TaskKey, Tasks};
 use crate::thread::Thread;
 use crate::url::{self, Place};
-use crate::world::{Asker, Local, Sim, Udp, World};
+use crate::world::{Asker, Local, Remote, Sim, World};
 
 /// Shortest rest for which the machine's thread is put to sleep: below it others are let go first.
 const SLEEP_MIN: Duration = Duration::from_micros(20);
@@ -216,10 +216,10 @@ impl Pool {
         let world: Box<dyn World> = match url::parse(url)? {
             Place::Local { memory_bytes } => Box::new(Local::new(memory_bytes)),
             Place::Sim(config) => Box::new(Sim::new(&config)?),
-            Place::Udp(config) => {
-                let udp = Udp::open(&config)?;
-                sleeper = Some(udp.sleeper());
-                Box::new(udp)
+            Place::Remote(config) => {
+                let remote = Remote::open(&config)?;
+                sleeper = Some(remote.sleeper());
+                Box::new(remote)
             }
         };
         let core = Core::new(world, Offloads::built_in());

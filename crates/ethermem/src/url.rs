@@ -14,10 +14,10 @@ use ethermem_units::Bytes;
 use ethermem_wire::clio::TenantId;
 
 use crate::error::OpenError;
-use crate::world::{SimConfig, UdpConfig};
+use crate::world::{RemoteConfig, SimConfig, Way};
 
 /// How pools are named.
-const SCHEMES: &str = "local:, sim:FABRIC, udp://HOST:PORT";
+const SCHEMES: &str = "local:, sim:FABRIC, udp://HOST:PORT, ring://INTERFACE, ring://INTERFACE/MAC";
 /// Bytes of all memory nodes together, unless said.
 const MEMORY_BYTES: u64 = 64 << 30;
 /// The DRAM of EDM's evaluation, which its latencies leave out (section 4.2.2).
@@ -25,12 +25,12 @@ const MEMORY_ACCESS: &str = "fabric.memory_access_ns=82";
 /// How long background traffic goes on: longer than anybody simulates, and within what a workload
 /// may take.
 const BACKGROUND_S: f64 = 36.0 * 3600.0;
-/// Of `udp:`, unless said.
+/// Of `udp:` and `ring:`, unless said.
 const WINDOW: u32 = 256;
 const INCAST_WINDOW: Bytes = Bytes(4 << 20);
 const GIVE_UP_AFTER: Duration = Duration::from_secs(2);
 const POLL_FOR: Duration = Duration::from_millis(1);
-const UDP_PARAMETERS: &str =
+const REMOTE_PARAMETERS: &str =
     "datagram_bytes, incast_bytes, key, poll_us, tenant, timeout_ms, window";
 /// Tables of a scenario whose keys may be given without them, in the order of the search.
 const TABLES: [&str; 3] = ["fabric", "workload", "run"];
@@ -39,7 +39,7 @@ const TABLES: [&str; 3] = ["fabric", "workload", "run"];
 pub(crate) enum Place {
     Local { memory_bytes: u64 },
     Sim(Box<SimConfig>),
-    Udp(UdpConfig),
+    Remote(RemoteConfig),
 }
 
 /// `scheme:place?name=value&...`, its parts.
@@ -57,7 +57,8 @@ pub(crate) fn parse(url: &str) -> Result<Place, OpenError> {
     let parts = Parts { place, parameters };
     match scheme {
         "local" => local(&parts),
-        "udp" => udp(&parts).map(Place::Udp),
+        "udp" => udp(&parts).map(Place::Remote),
+        "ring" => ring(&parts).map(Place::Remote),
         "sim" => sim(&parts).map(|config| Place::Sim(Box::new(config))),
         _ => Err(OpenError::UnknownScheme { scheme: scheme.to_owned(), allowed: SCHEMES }),
     }
@@ -77,16 +78,30 @@ fn local(parts: &Parts<'_>) -> Result<Place, OpenError> {
     Ok(Place::Local { memory_bytes })
 }
 
-fn udp(parts: &Parts<'_>) -> Result<UdpConfig, OpenError> {
+fn udp(parts: &Parts<'_>) -> Result<RemoteConfig, OpenError> {
     let is_node = |node: &&str| {
         let port = node.rsplit_once(':').filter(|(host, _)| !host.is_empty());
         port.is_some_and(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0))
     };
-    let node = parts.place.strip_prefix("//").map(|node| node.strip_suffix('/').unwrap_or(node));
     let no_node = || OpenError::NoNode { found: parts.place.to_owned() };
-    let node = node.filter(is_node).ok_or_else(no_node)?.to_owned();
-    let mut config = UdpConfig {
-        node,
+    let node = authority(parts).filter(is_node).ok_or_else(no_node)?;
+    remote(parts, Way::Udp(node.to_owned()))
+}
+
+fn ring(parts: &Parts<'_>) -> Result<RemoteConfig, OpenError> {
+    let place = authority(parts).and_then(|place| place.parse().ok());
+    let no_place = || OpenError::NoRing { found: parts.place.to_owned() };
+    remote(parts, Way::Ring(place.ok_or_else(no_place)?))
+}
+
+/// What stands behind `scheme://`.
+fn authority<'u>(parts: &Parts<'u>) -> Option<&'u str> {
+    parts.place.strip_prefix("//").map(|node| node.strip_suffix('/').unwrap_or(node))
+}
+
+fn remote(parts: &Parts<'_>, way: Way) -> Result<RemoteConfig, OpenError> {
+    let mut config = RemoteConfig {
+        way,
         tenant: TenantId(0),
         key: None,
         datagram_bytes_max: None,
@@ -119,7 +134,7 @@ fn udp(parts: &Parts<'_>) -> Result<UdpConfig, OpenError> {
                 config.give_up_after = Duration::from_millis(between(name, value, 10..=4_500)?);
             }
             "window" => config.window = between(name, value, 1..=65_535)? as u32,
-            _ => return Err(unknown(name, UDP_PARAMETERS.to_owned())),
+            _ => return Err(unknown(name, REMOTE_PARAMETERS.to_owned())),
         }
     }
     match (tenant, config.key) {

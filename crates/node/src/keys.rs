@@ -22,7 +22,7 @@ const fn key(
 }
 
 /// The keys of the file itself, in the order of the reference page.
-pub const KEYS: [Key; 12] = [
+pub const KEYS: [Key; 13] = [
     key(
         "memory",
         "size: bytes, or a string with a unit",
@@ -39,14 +39,22 @@ pub const KEYS: [Key; 12] = [
         "listen",
         "address and UDP port",
         "`\"127.0.0.1:7400\"`",
-        "where it is reached; port 0 is any that is free",
+        "where it is reached; port 0 is any that is free; without `listen`, a node with `ring` has \
+         no UDP",
+    ),
+    key(
+        "ring",
+        "interface, or `\"INTERFACE:PORT\"`",
+        "no raw Ethernet",
+        "the interface on which it is reached by frames of raw Ethernet, which needs CAP_NET_RAW; \
+         the port, 7400 by default, tells nodes on one interface apart",
     ),
     key(
         "insecure",
         "boolean",
         "`false`",
-        "neither authenticates nor encrypts; loopback addresses alone are allowed then, and no \
-         `[[tenant]]`",
+        "neither authenticates nor encrypts; loopback addresses and `ring = \"lo\"` alone are \
+         allowed then, and no `[[tenant]]`",
     ),
     key(
         "lease_s",

@@ -17,7 +17,7 @@ use std::time::Duration;
 use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
 use ethermem_clio::node::{Node, NodeConfig, NodeConfigError, Quota};
 use ethermem_udp::seal::{KeyFile, NodeSeal, SENDERS};
-use ethermem_udp::{Protect, Server};
+use ethermem_udp::{BindError, Listen, Protect, RingError, RingPlace, Server, is_loopback};
 use ethermem_units::{Bytes, Ns};
 use ethermem_wasm::{Load, LoadError, Loader, ModuleOptions, Runtime};
 use ethermem_wire::clio::{Epoch, Protection, SenderId, TenantId};
@@ -29,6 +29,7 @@ pub use keys::{KEYS, Key, OFFLOAD_KEYS, TENANT_KEYS};
 pub use observe::Observer;
 pub use settings::{
     LogFormat, LogLevel, NodeFile, OffloadFile, PAGES, Settings, SettingsError, TenantFile,
+    ring_place,
 };
 pub use status::{Status, TenantStatus};
 
@@ -77,7 +78,7 @@ pub struct NodeOptions {
     /// What is allocated and protected as one.
     pub page: PageSize,
     /// Where it is reached.
-    pub listen: SocketAddr,
+    pub listen: Listen,
     /// Without authentication and encryption: for this machine alone.
     pub insecure: bool,
     /// Who may use it; nobody is named when it is insecure.
@@ -99,7 +100,7 @@ impl NodeOptions {
         NodeOptions {
             memory,
             page: PageSize::Kib64,
-            listen: ([127, 0, 0, 1], 0).into(),
+            listen: Listen { udp: Some(([127, 0, 0, 1], 0).into()), ring: None },
             insecure: true,
             tenants: Vec::new(),
             offloads: Vec::new(),
@@ -112,7 +113,7 @@ impl NodeOptions {
 
 /// A node that is ready to serve, on the thread that started it.
 pub struct Started {
-    /// The node behind its socket.
+    /// The node behind its network.
     pub server: Server<MmapMut>,
     /// What its memory is made of.
     pub backing: Backing,
@@ -145,6 +146,15 @@ pub enum StartError {
     /// Others could reach it.
     #[error("{0}: without encryption, allowed are loopback addresses (127.0.0.0/8 and [::1])")]
     NotLoopback(SocketAddr),
+    /// The same of raw Ethernet.
+    #[error("ring {0}: without encryption, allowed is the loopback interface (lo)")]
+    NotLoopbackRing(RingPlace),
+    /// There is no such interface.
+    #[error("ring {0}: {1}")]
+    Ring(RingPlace, RingError),
+    /// Nobody could reach it.
+    #[error("neither an address nor an interface to be reached at: allowed are one, and both")]
+    Nowhere,
     /// The machine has less.
     #[error("memory of {asked} B: {available} B are available")]
     Memory {
@@ -168,12 +178,12 @@ pub enum StartError {
     /// There is no randomness.
     #[error("no random numbers from the system: {0}")]
     Random(getrandom::Error),
-    /// The address cannot be had.
-    #[error("{0}: {1}")]
-    Socket(SocketAddr, io::Error),
+    /// The address or the ring cannot be had.
+    #[error(transparent)]
+    Bind(#[from] BindError),
 }
 
-/// Builds a node and binds its socket.
+/// Builds a node and has it answer.
 ///
 /// # Errors
 /// [`StartError`].
@@ -191,8 +201,7 @@ pub fn start(options: &NodeOptions) -> Result<Started, StartError> {
     let (memory, backing) = mapped.map_err(|error| StartError::Map(asked, error))?;
     let mut node = Node::new(config, memory)?;
     bring(options, &mut node)?;
-    let bound = Server::bind(node, protect, options.listen);
-    let server = bound.map_err(|error| StartError::Socket(options.listen, error))?;
+    let server = Server::bind(node, protect, &options.listen)?;
     Ok(Started { server, backing, placement })
 }
 
@@ -235,6 +244,9 @@ fn place(numa_node: Option<u32>) -> Result<String, StartError> {
 
 fn check_security(options: &NodeOptions) -> Result<(), StartError> {
     let tenants = &options.tenants;
+    if options.listen == Listen::default() {
+        return Err(StartError::Nowhere);
+    }
     if !options.insecure {
         if tenants.is_empty() {
             return Err(StartError::NotSecure);
@@ -251,8 +263,14 @@ fn check_security(options: &NodeOptions) -> Result<(), StartError> {
     if !tenants.is_empty() {
         return Err(StartError::KeysUnused(tenants.len()));
     }
-    if !options.listen.ip().is_loopback() {
-        return Err(StartError::NotLoopback(options.listen));
+    if let Some(address) = options.listen.udp.filter(|address| !address.ip().is_loopback()) {
+        return Err(StartError::NotLoopback(address));
+    }
+    if let Some(ring) = &options.listen.ring {
+        let stays = is_loopback(&ring.interface);
+        if !stays.map_err(|error| StartError::Ring(ring.clone(), error))? {
+            return Err(StartError::NotLoopbackRing(ring.clone()));
+        }
     }
     Ok(())
 }
@@ -328,9 +346,16 @@ mod tests {
         let secure = NodeOptions { insecure: false, ..options() };
         assert!(refused(&secure).starts_with("without a tenant's key"));
         for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7400"] {
-            let open = NodeOptions { listen: listen.parse().expect("an address"), ..options() };
+            let udp = Some(listen.parse().expect("an address"));
+            let open = NodeOptions { listen: Listen { udp, ring: None }, ..options() };
             assert!(refused(&open).starts_with(listen), "{listen}");
         }
+        let nowhere = NodeOptions { listen: Listen::default(), ..options() };
+        assert!(refused(&nowhere).starts_with("neither an address nor an interface"));
+        let ring = |place: &str| Listen { udp: None, ring: Some(place.parse().expect("a place")) };
+        let nobody = NodeOptions { listen: ring("no-such-one"), ..options() };
+        let says = "ring no-such-one: interface `no-such-one`: there is none of that name";
+        assert_eq!(refused(&nobody), says);
     }
 
     #[test]
@@ -340,7 +365,7 @@ mod tests {
             key: KeyFile::generate(TenantId(number)).expect("there is randomness"),
             quota: Quota::UNLIMITED,
         };
-        let listen = "0.0.0.0:0".parse().expect("an address");
+        let listen = Listen { udp: Some(([0; 4], 0).into()), ring: None };
         let tenants = vec![tenant("one", 3), tenant("two", 4)];
         let secure = NodeOptions { insecure: false, tenants, listen, ..options() };
         assert!(start(&secure).is_ok());

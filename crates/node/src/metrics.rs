@@ -105,6 +105,7 @@ impl Metrics {
             ("allocation_retries", "Ranges tried that overflow a bucket", map.allocation_retries),
             ("leases_lapsed", "Processes whose lease ended", node.lapsed),
             ("offload_slices", "Slices of operations at the node", node.offload_slices),
+            ("rings_renewed", "Times that the ring was made anew", server.rings_renewed),
             ("sleeps", "Times that the server went to sleep", server.sleeps),
         ] {
             counter(encoder, name, help, value)?;

@@ -11,6 +11,7 @@ use ethermem_clio::memory::PageSize;
 use ethermem_clio::node::Quota;
 use ethermem_clio::offload::{OffloadLimits, check_name};
 use ethermem_udp::seal::{KeyFile, KeyFileError};
+use ethermem_udp::{Listen, RingPlace};
 use ethermem_units::Bytes;
 use ethermem_wasm::{FUEL_MAX, MEMORY_BYTES_MAX, ModuleOptions};
 use serde::{Deserialize, Deserializer};
@@ -62,6 +63,9 @@ pub struct NodeFile {
     pub page: Option<PageSize>,
     /// Where it is reached.
     pub listen: Option<SocketAddr>,
+    /// On which interface it is reached over raw Ethernet.
+    #[serde(default, deserialize_with = "ring")]
+    pub ring: Option<RingPlace>,
     /// In clear, for this machine alone.
     pub insecure: Option<bool>,
     /// How long a process lives unheard.
@@ -163,6 +167,20 @@ fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PageSize>, 
     })
 }
 
+/// Where a node is to answer on raw Ethernet: `INTERFACE` or `INTERFACE:PORT`.
+///
+/// # Errors
+/// What is wrong, and what is allowed.
+pub fn ring_place(text: &str) -> Result<RingPlace, String> {
+    let place = text.parse::<RingPlace>().ok().filter(|place| place.mac.is_none());
+    place.ok_or_else(|| format!("ring {text:?}: allowed is INTERFACE or INTERFACE:PORT"))
+}
+
+fn ring<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RingPlace>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    ring_place(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
 /// What a node is to be, and how it is operated.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -260,6 +278,7 @@ impl NodeFile {
             memory: self.memory.or(below.memory),
             page: self.page.or(below.page),
             listen: self.listen.or(below.listen),
+            ring: self.ring.or(below.ring),
             insecure: self.insecure.or(below.insecure),
             lease_s: self.lease_s.or(below.lease_s),
             poll_ms: self.poll_ms.or(below.poll_ms),
@@ -295,7 +314,7 @@ impl NodeFile {
         let node = NodeOptions {
             memory,
             page,
-            listen: self.listen.unwrap_or_else(|| ([127, 0, 0, 1], 7400).into()),
+            listen: self.listens(),
             insecure: self.insecure.unwrap_or(false),
             tenants,
             offloads,
@@ -311,6 +330,14 @@ impl NodeFile {
             log_format: self.log_format.unwrap_or(LogFormat::Text),
             log_level: self.log_level.unwrap_or(LogLevel::Info),
         })
+    }
+}
+
+impl NodeFile {
+    /// Over raw Ethernet alone where that is all that is said.
+    fn listens(&self) -> Listen {
+        let udp = || self.ring.is_none().then(|| ([127, 0, 0, 1], 7400).into());
+        Listen { udp: self.listen.or_else(udp), ring: self.ring.clone() }
     }
 }
 

@@ -90,7 +90,7 @@ pub struct TenantStatus {
 }
 
 /// Why datagrams and answers are dropped, and how many were.
-pub(crate) fn dropped(snapshot: &Snapshot) -> [(&'static str, u64); 6] {
+pub(crate) fn dropped(snapshot: &Snapshot) -> [(&'static str, u64); 7] {
     let node = &snapshot.node;
     [
         ("malformed", node.dropped_malformed),
@@ -98,6 +98,7 @@ pub(crate) fn dropped(snapshot: &Snapshot) -> [(&'static str, u64); 6] {
         ("tenant", node.dropped_tenant),
         ("key", node.dropped_corrupt),
         ("replayed", node.dropped_replayed),
+        ("frame", snapshot.server.frames_dropped),
         ("answer", snapshot.server.answers_dropped),
     ]
 }

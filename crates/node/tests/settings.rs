@@ -66,6 +66,8 @@ fn every_key_that_is_documented_is_read_and_no_other() {
     for (text, says) in [
         ("page = \"8KiB\"\n", "allowed are 4KiB, 64KiB, 2MiB, 4MiB"),
         ("listen = \"somewhere\"\n", "node.toml:1: "),
+        ("ring = \"a:0\"\n", "node.toml:1: ring \"a:0\": allowed is INTERFACE or INTERFACE:PORT"),
+        ("ring = \"a/02:00:00:00:00:01\"\n", "allowed is INTERFACE or INTERFACE:PORT"),
         ("poll_ms = -1\n", "node.toml:1: "),
         ("memory = \"much\"\n", "node.toml:1: "),
         ("log_format = \"xml\"\n", "`text`"),
@@ -89,6 +91,7 @@ fn what_a_file_says_is_what_the_node_is_and_flags_count_over_it() {
 memory = "8MiB"
 page = "4KiB"
 listen = "[::1]:7000"
+ring = "eth7:7001"
 lease_s = 60
 poll_ms = 5
 drain_ms_max = 100
@@ -115,7 +118,7 @@ key_file = "keys/b.key"
     let settings = file.settings().unwrap();
     let node = &settings.node;
     assert_eq!((node.memory.0, node.page, node.insecure), (8 << 20, PageSize::Kib4, false));
-    assert_eq!(node.listen.to_string(), "[::1]:7000");
+    assert_eq!(node.listen.udp.unwrap().to_string(), "[::1]:7000");
     assert_eq!((node.lease, node.huge_pages), (Some(Duration::from_secs(60)), false));
     assert_eq!(node.numa_node, Some(0));
     assert_eq!(settings.poll_for, Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! A client of a memory node behind a socket.
+//! A client of a memory node behind a network.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -12,9 +12,10 @@ use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::IpMtu;
 use thiserror::Error;
 
+use crate::carrier::place::{RingError, RingPlace};
 use crate::carrier::socket::{self, DATAGRAM_BYTES_MAX};
 use crate::carrier::train::Trains;
-use crate::carrier::{Carrier, UdpCarrier, is_passing};
+use crate::carrier::{Carrier, RingCarrier, UdpCarrier, is_passing};
 use crate::seal::{ClientSeal, TenantKey};
 
 /// Octets of IPv4 and UDP before a datagram, and of IPv6 and UDP.
@@ -32,11 +33,20 @@ const QUEUEING_TARGET: Ns = Ns(200_000);
 const RETRY_AFTER_MIN: Ns = Ns(40_000);
 const RETRY_AFTER_MAX: Ns = Ns(100_000_000);
 
+/// Where a node is, and what carries datagrams there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodePlace {
+    /// Over UDP.
+    Udp(SocketAddr),
+    /// Over raw Ethernet, which needs CAP_NET_RAW.
+    Ring(RingPlace),
+}
+
 /// What is asked of the way to a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientOptions {
     /// Where the node is.
-    pub node: SocketAddr,
+    pub node: NodePlace,
     /// Whose quota.
     pub tenant: TenantId,
     /// Its key; without one, datagrams go in clear.
@@ -57,6 +67,9 @@ pub enum ConnectError {
     /// The machine has no socket for it, or no way there.
     #[error(transparent)]
     Socket(#[from] io::Error),
+    /// Raw Ethernet has no way there.
+    #[error(transparent)]
+    Ring(#[from] RingError),
     /// There is no randomness.
     #[error("no random numbers from the system: {0}")]
     Random(getrandom::Error),
@@ -71,7 +84,13 @@ pub enum ConnectError {
 /// ended.
 pub struct Driver {
     speaker: Speaker,
-    carrier: UdpCarrier,
+    carrier: AnyCarrier,
+}
+
+/// What carries the datagrams of one driver.
+enum AnyCarrier {
+    Udp(UdpCarrier),
+    Ring(Box<RingCarrier>),
 }
 
 /// What speaks, whatever carries it.
@@ -86,16 +105,14 @@ struct Speaker {
 }
 
 impl Driver {
-    /// A client with a socket of its own. Nothing is sent yet.
+    /// A client with a socket of its own. Over UDP nothing is sent yet; over raw Ethernet the node
+    /// was found, for which it is waited as long as an operation is tried.
     ///
     /// # Errors
     /// [`ConnectError`].
     pub fn connect(options: &ClientOptions) -> Result<Driver, ConnectError> {
-        let socket = connected(options.node)?;
-        let datagram_bytes_max = match options.datagram_bytes_max {
-            Some(bytes) => bytes,
-            None => path_datagram_bytes(&socket, options.node)?,
-        };
+        let (carrier, path_bytes) = AnyCarrier::connect(options)?;
+        let datagram_bytes_max = options.datagram_bytes_max.unwrap_or(path_bytes);
         let sender = SenderId(getrandom::u64().map_err(ConnectError::Random)?);
         let seal = options.key.map(|key| ClientSeal::new(options.tenant, &key, sender));
         let config = ClientConfig {
@@ -110,12 +127,6 @@ impl Driver {
             retry_after_max: RETRY_AFTER_MAX.min(duration_ns(options.give_up_after / 2)),
             give_up_after: duration_ns(options.give_up_after),
         };
-        // Where two of the longest do not fit into one call, trains would cost, and bring none.
-        let trains = if datagram_bytes_max <= DATAGRAM_BYTES_MAX / 2 {
-            Trains::of(&socket)
-        } else {
-            Trains::NONE
-        };
         let speaker = Speaker {
             client: Client::new(config)?,
             seal,
@@ -123,7 +134,7 @@ impl Driver {
             active: Ns::ZERO,
             looks: 0,
         };
-        Ok(Driver { speaker, carrier: UdpCarrier::to_node(socket, trains) })
+        Ok(Driver { speaker, carrier })
     }
 
     /// The transport: for operations, their ends, and to look at.
@@ -140,13 +151,20 @@ impl Driver {
     /// What to sleep on while nothing is to be done: it is readable when an answer came.
     #[must_use]
     pub fn sleeper(&self) -> Sleeper {
-        Sleeper(self.carrier.socket().clone())
+        Sleeper(match &self.carrier {
+            AnyCarrier::Udp(udp) => Waiter::Udp(udp.socket().clone()),
+            AnyCarrier::Ring(ring) => Waiter::Ring(ring.waiter()),
+        })
     }
 
-    /// What the kernel does with many datagrams at once; neither where one is as long as a call.
+    /// What the kernel does with many datagrams at once; neither where one is as long as a call,
+    /// and over raw Ethernet.
     #[must_use]
     pub fn trains(&self) -> Trains {
-        self.carrier.trains()
+        match &self.carrier {
+            AnyCarrier::Udp(udp) => udp.trains(),
+            AnyCarrier::Ring(_) => Trains::NONE,
+        }
     }
 
     /// Sends what may go.
@@ -154,7 +172,10 @@ impl Driver {
     /// # Errors
     /// Those of the socket that are not a datagram's.
     pub fn send(&mut self) -> io::Result<()> {
-        self.speaker.send(&mut self.carrier)
+        match &mut self.carrier {
+            AnyCarrier::Udp(udp) => self.speaker.send(udp),
+            AnyCarrier::Ring(ring) => self.speaker.send(&mut **ring),
+        }
     }
 
     /// Takes the answers that are there, and sends what may go. Whether there was an answer.
@@ -162,7 +183,10 @@ impl Driver {
     /// # Errors
     /// Those of the socket that are not a datagram's.
     pub fn turn(&mut self) -> io::Result<bool> {
-        self.speaker.turn(&mut self.carrier)
+        match &mut self.carrier {
+            AnyCarrier::Udp(udp) => self.speaker.turn(udp),
+            AnyCarrier::Ring(ring) => self.speaker.turn(&mut **ring),
+        }
     }
 
     /// Since when nothing was sent, and nothing came.
@@ -176,6 +200,27 @@ impl Driver {
     pub fn rest(&self) -> Option<Duration> {
         let wake = self.speaker.client.next_wake()?;
         Some(Duration::from_nanos(wake.saturating_sub(self.now()).0))
+    }
+}
+
+impl AnyCarrier {
+    /// With the longest datagram that it carries in one piece, as far as the system knows.
+    fn connect(options: &ClientOptions) -> Result<(AnyCarrier, usize), ConnectError> {
+        let node = match &options.node {
+            NodePlace::Udp(node) => *node,
+            NodePlace::Ring(place) => {
+                let ring = RingCarrier::to_node(place, options.give_up_after)?;
+                let bytes = ring.carries();
+                return Ok((AnyCarrier::Ring(Box::new(ring)), bytes));
+            }
+        };
+        let socket = connected(node)?;
+        let path_bytes = path_datagram_bytes(&socket, node)?;
+        // Where two of the longest do not fit into one call, trains would cost, and bring none.
+        let bytes = options.datagram_bytes_max.unwrap_or(path_bytes);
+        let trains =
+            if bytes <= DATAGRAM_BYTES_MAX / 2 { Trains::of(&socket) } else { Trains::NONE };
+        Ok((AnyCarrier::Udp(UdpCarrier::to_node(socket, trains)), path_bytes))
     }
 }
 
@@ -260,12 +305,21 @@ impl Speaker {
 
 /// Waits for answers without the client.
 #[derive(Clone, Debug)]
-pub struct Sleeper(Arc<UdpSocket>);
+pub struct Sleeper(Waiter);
+
+#[derive(Clone, Debug)]
+enum Waiter {
+    Udp(Arc<UdpSocket>),
+    Ring(ethermem_packet::Waiter),
+}
 
 impl Sleeper {
     /// Sleeps until an answer is there, or for so long.
     pub fn sleep(&self, most: Duration) {
-        socket::wait(&self.0, most);
+        match &self.0 {
+            Waiter::Udp(socket) => socket::wait(socket, most),
+            Waiter::Ring(ring) => ring.wait(most),
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! The memory node's protocol over UDP sockets of this machine: what drives the state machines of
-//! `clio` in real time. It decides nothing of the protocol.
+//! The memory node's protocol over UDP sockets and rings of raw Ethernet of this machine: what
+//! drives the state machines of `clio` in real time. It decides nothing of the protocol.
 
 mod carrier;
 mod client;
@@ -7,8 +7,10 @@ pub mod seal;
 mod server;
 mod snapshot;
 
+pub use carrier::pieces::{Added, Pieces};
+pub use carrier::place::{NoRingPlace, RING_PORT, RingError, RingPlace, is_loopback};
 pub use carrier::socket::{DATAGRAM_BYTES_MAX, SOCKET_BUFFER_BYTES};
 pub use carrier::train::Trains;
-pub use client::{ClientOptions, ConnectError, Driver, Sleeper};
-pub use server::{Protect, Server};
+pub use client::{ClientOptions, ConnectError, Driver, NodePlace, Sleeper};
+pub use server::{BindError, Listen, Protect, Server};
 pub use snapshot::{Latencies, Published, ServerCounters, Snapshot};

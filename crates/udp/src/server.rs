@@ -1,4 +1,4 @@
-//! A memory node behind a socket.
+//! A memory node behind a network.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use ethermem_clio::node::Node;
 use ethermem_units::{Bytes, Ns};
+use thiserror::Error;
 
+use crate::carrier::place::{RingError, RingPlace};
 use crate::carrier::train::Trains;
-use crate::carrier::{Carrier, UdpCarrier, socket};
+use crate::carrier::{Carrier, RingCarrier, UdpCarrier, socket};
 use crate::seal::NodeSeal;
 use crate::snapshot::{Latencies, Published, ServerCounters, Snapshot};
 
@@ -22,6 +24,8 @@ const TEND_EVERY: u32 = 64;
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 /// How old what is published may be.
 const PUBLISH_EVERY: Ns = Ns(100_000_000);
+/// How long a ring may be without its interface once that is there again.
+const MEND_EVERY: Ns = Ns(500_000_000);
 /// One in so many datagrams is timed: two looks at the clock take as long as the node's work.
 const TIME_EVERY: u64 = 16;
 
@@ -33,10 +37,33 @@ pub enum Protect {
     Seal(Box<NodeSeal>),
 }
 
-/// A memory node and the socket it answers on. One thread: the node's fast path takes no lock.
+/// Where a node is reached: at one of them, or both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listen {
+    /// Over UDP.
+    pub udp: Option<SocketAddr>,
+    /// Over raw Ethernet, which needs CAP_NET_RAW.
+    pub ring: Option<RingPlace>,
+}
+
+/// Why a node is not reached somewhere.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// The address cannot be had.
+    #[error("{0}: {1}")]
+    Udp(SocketAddr, io::Error),
+    /// The interface has no ring.
+    #[error("ring {0}: {1}")]
+    Ring(RingPlace, RingError),
+}
+
+/// A memory node and what it answers on. One thread: the node's fast path takes no lock.
 pub struct Server<B> {
     answerer: Answerer<B>,
-    udp: UdpCarrier,
+    udp: Option<UdpCarrier>,
+    ring: Option<Box<RingCarrier>>,
+    /// When the ring's interface is looked at again.
+    mend_at: Ns,
     published: Published,
     publish_at: Ns,
     ending: bool,
@@ -52,12 +79,18 @@ struct Answerer<B> {
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
-    /// Binds the socket of a node.
+    /// Has a node answer at some place.
     ///
     /// # Errors
-    /// Those of the socket.
-    pub fn bind(node: Node<B>, protect: Protect, address: SocketAddr) -> io::Result<Server<B>> {
-        let udp = UdpCarrier::to_clients(socket::bind(address)?);
+    /// [`BindError`].
+    pub fn bind(node: Node<B>, protect: Protect, listen: &Listen) -> Result<Server<B>, BindError> {
+        let udp = |address| socket::bind(address).map_err(|error| BindError::Udp(address, error));
+        let udp = listen.udp.map(udp).transpose()?.map(UdpCarrier::to_clients);
+        let ring = |place: &RingPlace| {
+            let ring = RingCarrier::of_node(place);
+            ring.map(Box::new).map_err(|error| BindError::Ring(place.clone(), error))
+        };
+        let ring = listen.ring.as_ref().map(ring).transpose()?;
         let first = Snapshot {
             uptime: Ns::ZERO,
             epoch: node.epoch(),
@@ -79,21 +112,26 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             serving: Latencies::default(),
         };
         let published = Arc::new(Mutex::new(first));
-        Ok(Server { answerer, udp, published, publish_at: Ns::ZERO, ending: false })
+        let (mend_at, publish_at) = (Ns::ZERO, Ns::ZERO);
+        Ok(Server { answerer, udp, ring, mend_at, published, publish_at, ending: false })
     }
 
-    /// Where it is reached.
-    ///
-    /// # Errors
-    /// Those of the socket.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.udp.address()
+    /// Where it is reached over UDP.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.udp.as_ref()?.address().ok()
     }
 
-    /// What the kernel does with many datagrams at once.
+    /// Where it is reached over raw Ethernet.
+    #[must_use]
+    pub fn ring(&self) -> Option<RingPlace> {
+        self.ring.as_ref().map(|ring| ring.place())
+    }
+
+    /// What the kernel does with many datagrams of UDP at once.
     #[must_use]
     pub fn trains(&self) -> Trains {
-        self.udp.trains()
+        self.udp.as_ref().map_or(Trains::NONE, UdpCarrier::trains)
     }
 
     /// Its node, to look at.
@@ -164,7 +202,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         let (mut quiet_since, mut turns) = (Instant::now(), 0_u32);
         let mut state = State { processes: self.answerer.node.processes(), quiet: Duration::ZERO };
         while !done(&state) {
-            let came = self.answerer.answer(&mut self.udp)?;
+            let came = self.serve()?;
             turns += 1;
             // Operations of several slices have the time nobody wants, and a share of the rest.
             if turns < TEND_EVERY && (came || !self.answerer.node.runs_wait()) {
@@ -176,6 +214,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             if now >= self.publish_at {
                 self.publish(now);
             }
+            if now >= self.mend_at {
+                self.mend(now);
+            }
             state.processes = self.answerer.node.processes();
             if came || more {
                 quiet_since = Instant::now();
@@ -183,11 +224,44 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             state.quiet = quiet_since.elapsed();
             if state.quiet >= poll_for && !self.answerer.node.sweep(now) {
                 self.answerer.counters.sleeps += 1;
-                socket::wait(self.udp.socket(), SLEEP_MAX);
+                self.sleep();
             }
         }
         self.publish(self.answerer.now());
         Ok(())
+    }
+
+    /// Answers what is there. Whether something was.
+    fn serve(&mut self) -> io::Result<bool> {
+        let mut came = false;
+        if let Some(ring) = &mut self.ring {
+            came |= self.answerer.answer(&mut **ring)?;
+        }
+        if let Some(udp) = &mut self.udp {
+            came |= self.answerer.answer(udp)?;
+        }
+        if !came {
+            std::hint::spin_loop();
+        }
+        Ok(came)
+    }
+
+    fn sleep(&self) {
+        match (&self.udp, &self.ring) {
+            (Some(udp), None) => socket::wait(udp.socket(), SLEEP_MAX),
+            (None, Some(ring)) => ring.waiter().wait(SLEEP_MAX),
+            (Some(udp), Some(ring)) => ring.waiter().wait_with(udp.socket(), SLEEP_MAX),
+            (None, None) => std::thread::sleep(SLEEP_MAX),
+        }
+    }
+
+    /// An interface may go, and come again as another one of its name.
+    fn mend(&mut self, now: Ns) {
+        self.mend_at = now.saturating_add(MEND_EVERY);
+        if let Some(ring) = &mut self.ring {
+            self.answerer.counters.rings_renewed += u64::from(ring.mend());
+            self.answerer.counters.frames_dropped = ring.malformed();
+        }
     }
 
     /// Nothing here allocates, and who reads at this moment is not waited for.
@@ -216,7 +290,6 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Answerer<B> {
     /// Answers a datagram, or several that came as one. Whether there was one.
     fn answer(&mut self, carrier: &mut impl Carrier) -> io::Result<bool> {
         let Some(bytes) = carrier.receive()? else {
-            std::hint::spin_loop();
             return Ok(false);
         };
         let now = self.now();

@@ -24,6 +24,10 @@ pub struct ServerCounters {
     pub received_bytes: u64,
     /// Octets of answers that were sent.
     pub sent_bytes: u64,
+    /// Frames of raw Ethernet that are for the node, and malformed.
+    pub frames_dropped: u64,
+    /// Times that the ring was made anew, for another interface of its name, MTU or address.
+    pub rings_renewed: u64,
 }
 
 impl ServerCounters {

@@ -15,7 +15,10 @@ use ethermem_clio::node::{Node, NodeConfig, Quota};
 use ethermem_clio::transport::{Client, ClientConfig};
 use ethermem_udp::seal::{ClientSeal, NodeSeal, TenantKey};
 use ethermem_units::{Bytes, Ns};
-use ethermem_wire::clio::{Epoch, ProcessId, Protection, Request, SenderId, TenantId};
+use ethermem_wire::clio::{
+    Epoch, Frame, FrameBody, Mac, PIECE_FRAME_BYTES, Piece, Port, ProcessId, Protection, Request,
+    SenderId, Station, TenantId,
+};
 use etherparse::PacketBuilder;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 
@@ -30,16 +33,23 @@ fn root() -> PathBuf {
 
 /// A capture of datagrams; `true` are those to the node.
 fn capture(path: &Path, datagrams: &[(bool, Vec<u8>)]) {
-    let mut writer = PcapWriter::with_header(File::create(path).unwrap(), PcapHeader::default());
-    let writer = writer.as_mut().unwrap();
-    for (at, (to_node, datagram)) in datagrams.iter().enumerate() {
+    let frame = |(to_node, datagram): &(bool, Vec<u8>)| {
         let (from, to) = if *to_node { (40_000, NODE_PORT) } else { (NODE_PORT, 40_000) };
         let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
             .ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64)
             .udp(from, to);
         let mut frame = Vec::new();
         builder.write(&mut frame, datagram).unwrap();
-        let (when, length) = (Duration::from_micros(at as u64), frame.len() as u32);
+        frame
+    };
+    capture_frames(path, datagrams.iter().map(frame));
+}
+
+fn capture_frames(path: &Path, frames: impl Iterator<Item = Vec<u8>>) {
+    let mut writer = PcapWriter::with_header(File::create(path).unwrap(), PcapHeader::default());
+    let writer = writer.as_mut().unwrap();
+    for (at, frame) in (0..).zip(frames) {
+        let (when, length) = (Duration::from_micros(at), frame.len() as u32);
         writer.write_packet(&PcapPacket::new(when, length, &frame)).unwrap();
     }
 }
@@ -251,4 +261,58 @@ fn a_conversation_is_read_as_what_was_said() {
         let Some(whole) = tshark(&path, &["-V"]) else { return };
         assert!(!whole.contains("no packet of this format"), "{whole}");
     }
+}
+
+/// One of raw Ethernet, filled up to the shortest that there is.
+fn raw_frame(body: FrameBody, octets: &[u8]) -> Vec<u8> {
+    let station = |last, port| Station { mac: Mac([2, 0, 0, 0, 0, last]), port: Port(port) };
+    let frame = Frame { to: station(1, 7400), from: station(2, 1 << 63 | 7), body };
+    let mut written = vec![0; PIECE_FRAME_BYTES];
+    let front = frame.emit(octets.len() as u16, &mut written).unwrap();
+    written.truncate(front);
+    written.extend_from_slice(octets);
+    written.resize(written.len().max(60), 0);
+    written
+}
+
+#[test]
+fn frames_of_raw_ethernet_are_read_with_the_datagrams_in_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("frames.pcap");
+    let said = conversation(Protection::Crc);
+    let piece = |index| Piece { number: 0x0102_0304, index, count: 2, total: 9 };
+    let mut frames: Vec<Vec<u8>> =
+        said.iter().map(|(_, octets)| raw_frame(FrameBody::Datagram, octets)).collect();
+    frames.extend([
+        raw_frame(FrameBody::Question, &[]),
+        raw_frame(FrameBody::Answer { carries: 1468 }, &[]),
+        raw_frame(FrameBody::Piece(piece(0)), &[1; 5]),
+        raw_frame(FrameBody::Piece(piece(1)), &[2; 4]),
+    ]);
+    capture_frames(&path, frames.iter().cloned());
+    let Some(seen) = tshark(&path, &["-T", "fields", "-e", "_ws.col.Info"]) else { return };
+    let expected = [
+        "hello",
+        "hello answer",
+        "create_process",
+        "create_process answer",
+        "question",
+        "answer",
+        "piece 1 of 2, 5 B",
+        "piece 2 of 2, 4 B",
+    ];
+    assert_eq!(seen.lines().collect::<Vec<_>>(), expected);
+    let fields = ["kind", "bytes", "carries", "to_port", "from_port", "number", "index", "total"];
+    let names: Vec<String> = fields.iter().map(|name| format!("ethermem_frame.{name}")).collect();
+    let mut arguments = vec!["-T", "fields", "-E", "separator=,"];
+    names.iter().for_each(|name| arguments.extend(["-e", name]));
+    let Some(seen) = tshark(&path, &arguments) else { return };
+    let bytes = said[0].1.len();
+    let lines: Vec<&str> = seen.lines().collect();
+    assert_eq!(lines[0], format!("0,{bytes},0,7400,9223372036854775815,,,"));
+    assert_eq!(lines[5], "3,0,1468,7400,9223372036854775815,,,");
+    assert_eq!(lines[7], "1,4,0,7400,9223372036854775815,16909060,1,9");
+    let Some(whole) = tshark(&path, &["-V"]) else { return };
+    assert!(!whole.contains("no packet of this format"), "{whole}");
+    assert!(!whole.contains("no frame of this format"), "{whole}");
 }

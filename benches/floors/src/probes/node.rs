@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use ethermem_clio::memory::PageSize;
 use ethermem_clio::node::Quota;
-use ethermem_node::{NodeOptions, TenantOptions};
+use ethermem_node::{NodeOptions, StartError, TenantOptions};
 use ethermem_udp::seal::{ClientSeal, KeyFile, TenantKey};
+use ethermem_udp::{BindError, Listen, RingPlace};
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{
@@ -48,8 +49,10 @@ pub(crate) struct NodeProbe {
 
 impl Probe for NodeProbe {
     fn round(&self, cpus: Cpus, count: u32) -> Result<Round, ProbeError> {
-        let kind = NodeKind { encrypted: self.encrypted, loss: None };
-        let (_server, address) = start_server(cpus.server, kind)?;
+        let kind = NodeKind { encrypted: self.encrypted, loss: None, ring: false };
+        let (_server, url) = start_server(cpus.server, kind)?;
+        let address = url.strip_prefix("udp://").and_then(|address| address.parse().ok());
+        let address = address.expect("a node over UDP has an address");
         let _pinned = Pinned::on(cpus.client)?;
         let mut speaker = Speaker::connect(address, self.encrypted)?;
         let data = vec![7; DATAGRAM_BYTES_MAX];
@@ -86,12 +89,19 @@ impl Probe for NodeProbe {
 pub(crate) struct NodeKind {
     pub(crate) encrypted: bool,
     pub(crate) loss: Option<Loss>,
+    /// Over raw Ethernet on the loopback.
+    pub(crate) ring: bool,
 }
 
-pub(crate) fn start_server(cpu: usize, kind: NodeKind) -> Result<(Server, SocketAddr), ProbeError> {
+/// What a server's line begins with where the machine lacks something.
+const LACKING: &str = "lacking ";
+
+/// The server, and the URL of it as a pool.
+pub(crate) fn start_server(cpu: usize, kind: NodeKind) -> Result<(Server, String), ProbeError> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["serve-node", "--cpu", &cpu.to_string()]);
     command.args(kind.encrypted.then_some("--encrypted"));
+    command.args(kind.ring.then_some("--ring"));
     if let Some(Loss { ppm, seed }) = kind.loss {
         command.args(["--loss-ppm", &ppm.to_string(), "--seed", &seed.to_string()]);
     }
@@ -100,30 +110,51 @@ pub(crate) fn start_server(cpu: usize, kind: NodeKind) -> Result<(Server, Socket
     let mut line = String::new();
     let stdout = server.0.stdout.take().expect("its standard output is piped");
     BufReader::new(stdout).read_line(&mut line)?;
-    let address = line.trim().parse();
-    let address = address.map_err(|_| ProbeError::Failed("the memory node ended".to_owned()))?;
-    Ok((server, address))
+    if let Some(reason) = line.trim().strip_prefix(LACKING) {
+        return Err(ProbeError::Lacking(reason.to_owned()));
+    }
+    if line.is_empty() {
+        return Err(ProbeError::Failed("the memory node ended".to_owned()));
+    }
+    Ok((server, line.trim().to_owned()))
 }
 
 /// The other end, which never sleeps, until its parent ends.
 pub(crate) fn serve(cpu: usize, kind: NodeKind) -> Result<(), ProbeError> {
     set_pdeathsig(Signal::SIGKILL)?;
     pin(cpu)?;
-    let options = NodeOptions {
+    let mut options = NodeOptions {
         page: PageSize::Kib4,
         insecure: !kind.encrypted,
         tenants: if kind.encrypted { vec![tenant()] } else { Vec::new() },
         ..NodeOptions::in_clear(Bytes(MEMORY_BYTES))
     };
-    let started = ethermem_node::start(&options);
-    let started = started.map_err(|error| ProbeError::Failed(error.to_string()))?;
-    let mut server = started.server;
-    let relay = kind.loss.map(|loss| Relay::before(server.address()?, loss)).transpose()?;
-    let address = relay.as_ref().map_or_else(|| server.address(), Relay::address)?;
+    if kind.ring {
+        // Other nodes may be on the same loopback.
+        let port = 10_000 + (std::process::id() % 50_000) as u16;
+        let place = RingPlace { interface: "lo".to_owned(), port, mac: None };
+        options.listen = Listen { udp: None, ring: Some(place) };
+    }
     let mut stdout = io::stdout();
-    writeln!(stdout, "{address}")?;
+    let mut server = match ethermem_node::start(&options) {
+        Ok(started) => started.server,
+        Err(StartError::Bind(error @ BindError::Ring(..))) => {
+            return writeln!(stdout, "{LACKING}{error}").map_err(Into::into);
+        }
+        Err(error) => return Err(ProbeError::Failed(error.to_string())),
+    };
+    let (mut relay, mut url) = (None, String::new());
+    if let Some(address) = server.address() {
+        relay = kind.loss.map(|loss| Relay::before(address, loss)).transpose()?;
+        let address = relay.as_ref().map_or(Ok(address), Relay::address)?;
+        url = format!("udp://{address}");
+    }
+    if let Some(place) = server.ring() {
+        url = format!("ring://{place}");
+    }
+    writeln!(stdout, "{url}")?;
     stdout.flush()?;
-    let Some(mut relay) = relay else {
+    let Some(relay) = &mut relay else {
         return server.run(Duration::MAX, &AtomicBool::new(false)).map_err(Into::into);
     };
     let goes_on = || {

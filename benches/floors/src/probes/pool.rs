@@ -1,7 +1,6 @@
 //! The library's pool on the memory node: what an application has, and what it costs over the bare
 //! exchange of the same bytes.
 
-use std::net::SocketAddr;
 use std::time::Instant;
 
 use ethermem::{Address, Error, Permissions, Pool, Region, Thread};
@@ -29,6 +28,8 @@ pub(crate) struct PoolProbe {
     pub(crate) datagram_bytes: Option<u16>,
     /// Of what goes each way.
     pub(crate) loss: Option<Loss>,
+    /// Over raw Ethernet on the loopback.
+    pub(crate) ring: bool,
 }
 
 /// An operation of the pool.
@@ -54,10 +55,10 @@ impl From<Error> for ProbeError {
 
 impl Probe for PoolProbe {
     fn round(&self, cpus: Cpus, count: u32) -> Result<Round, ProbeError> {
-        let kind = NodeKind { encrypted: self.encrypted, loss: self.loss };
-        let (_server, address) = start_server(cpus.server, kind)?;
+        let kind = NodeKind { encrypted: self.encrypted, loss: self.loss, ring: self.ring };
+        let (_server, url) = start_server(cpus.server, kind)?;
         let _pinned = Pinned::on(cpus.client)?;
-        let pool = self.open(address)?;
+        let pool = self.open(&url)?;
         let thread = pool.thread()?;
         let region = thread.alloc(REGION_BYTES, Permissions::READ_WRITE).wait()?;
         self.operation.round(&thread, &region, count)
@@ -65,9 +66,9 @@ impl Probe for PoolProbe {
 }
 
 impl PoolProbe {
-    pub(crate) fn open(&self, address: SocketAddr) -> Result<Pool, ProbeError> {
+    fn open(&self, node: &str) -> Result<Pool, ProbeError> {
         let failed = |error: String| ProbeError::Failed(error);
-        let mut url = format!("udp://{address}?{PARAMETERS}");
+        let mut url = format!("{node}?{PARAMETERS}");
         if let Some(bytes) = self.datagram_bytes {
             url += &format!("&datagram_bytes={bytes}");
         }

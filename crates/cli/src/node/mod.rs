@@ -13,8 +13,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use ethermem_clio::memory::PageSize;
 use ethermem_node::{
     LogFormat, LogLevel, NodeFile, Observer, OffloadFile, PAGES, Settings, SettingsError,
-    StartError, Started, TenantFile,
+    StartError, Started, TenantFile, ring_place,
 };
+use ethermem_udp::RingPlace;
 use sd_notify::NotifyState;
 use tracing::{info, warn};
 
@@ -30,7 +31,8 @@ const EXAMPLES: &str = "Examples:\n  \
     ethermem node --config node.toml\n  \
     ethermem node --memory 1GiB --insecure --offload histogram=histogram.wasm\n  \
     ethermem node status --metrics-address 127.0.0.1:7401\n  \
-    ethermem node --memory 64MiB --listen 127.0.0.1:7400 --insecure";
+    ethermem node --memory 64MiB --listen 127.0.0.1:7400 --insecure\n  \
+    ethermem node --memory 64GiB --ring eth0 --key analytics.key";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -61,7 +63,11 @@ struct Serve {
     /// Address and UDP port to answer on, 127.0.0.1:7400 by default; port 0 is any that is free
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Neither authenticate nor encrypt; only loopback addresses are allowed then
+    /// Interface to answer on by frames of raw Ethernet, which needs CAP_NET_RAW; without --listen,
+    /// there is no UDP then. A port, 7400 by default, tells nodes on one interface apart
+    #[arg(long, value_name = "INTERFACE[:PORT]", value_parser = ring_place)]
+    ring: Option<RingPlace>,
+    /// Neither authenticate nor encrypt; only loopback addresses and `--ring lo` are allowed then
     #[arg(long)]
     insecure: bool,
     /// Serve the tenant whose key this is, made by `ethermem keygen`; may be repeated
@@ -114,6 +120,7 @@ impl Serve {
             memory: self.memory,
             page: self.page,
             listen: self.listen,
+            ring: self.ring.clone(),
             insecure: self.insecure.then_some(true),
             lease_s: self.lease_s,
             poll_ms: self.poll_ms,
@@ -153,9 +160,10 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let published = started.server.published();
     let observer = Observer::start(published, names, settings.metrics_listen);
     let observer = observer.map_err(Failure::input)?;
-    let address = started.server.address().map_err(Failure::input)?;
+    let (address, ring) = (started.server.address(), started.server.ring());
     info!(
-        %address,
+        address = address.map(tracing::field::display),
+        ring = ring.as_ref().map(tracing::field::display),
         memory_bytes = settings.node.memory.0,
         memory = %started.backing,
         placement = started.placement,
@@ -168,12 +176,13 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     );
     let mut stdout = std::io::stdout();
     // Whoever starts it may read no more than these lines.
-    let _ = writeln!(stdout, "listening on {address}")
-        .and_then(|()| match observer.address() {
-            Some(metrics) => writeln!(stdout, "metrics on {metrics}"),
-            None => Ok(()),
-        })
-        .and_then(|()| stdout.flush());
+    let lines = [
+        address.map(|address| format!("listening on {address}\n")),
+        ring.map(|ring| format!("listening on ring://{ring}\n")),
+        observer.address().map(|metrics| format!("metrics on {metrics}\n")),
+    ];
+    let lines: String = lines.into_iter().flatten().collect();
+    let _ = stdout.write_all(lines.as_bytes()).and_then(|()| stdout.flush());
     tell_manager(&[NotifyState::Ready]);
     until_the_end(started, &settings)
 }
@@ -212,7 +221,7 @@ fn until_the_end(started: Started, settings: &Settings) -> Result<(), Failure> {
     let mut server = started.server;
     // A draining node needs longer than other commands do to end by themselves.
     interrupt::patience(settings.drain_for + Duration::from_secs(1));
-    let failed = |error| Failure::input(format!("{}: {error}", settings.node.listen));
+    let failed = |error| Failure::input(format!("the node's network: {error}"));
     server.run(settings.poll_for, interrupt::flag()).map_err(failed)?;
     tell_manager(&[NotifyState::Stopping]);
     info!(processes = server.node().processes(), "ending: no new processes");

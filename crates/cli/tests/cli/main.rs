@@ -16,6 +16,7 @@ mod remote;
 mod remote_redis;
 mod replay;
 mod report;
+mod ring;
 mod same_bytes;
 mod support;
 mod sweep;

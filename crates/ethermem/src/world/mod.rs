@@ -1,8 +1,8 @@
 //! Where operations go, and when they are done.
 
 mod local;
+mod remote;
 mod sim;
-mod udp;
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use ethermem_units::Ps;
 use smallvec::SmallVec;
 
 pub(crate) use local::Local;
+pub(crate) use remote::{Remote, RemoteConfig, Way};
 pub(crate) use sim::{Sim, SimConfig};
-pub(crate) use udp::{Udp, UdpConfig};
 
 use crate::address::{Address, Permissions, ProcessId};
 use crate::error::Error;

@@ -3,7 +3,7 @@
 use ethermem::{Address, Permissions, Pool, Segment};
 use proptest::prelude::*;
 
-use crate::{every_pool, udp_url};
+use crate::{every_pool, remote_urls};
 
 const RW: Permissions = Permissions::READ_WRITE;
 
@@ -59,10 +59,13 @@ fn atomics_give_the_word_before() {
 
 #[test]
 fn a_long_operation_is_several_messages_and_one_result() {
-    let small = format!("{}?datagram_bytes=1472", udp_url());
-    let fabrics = ["sim:edm?nodes=2&link_gbps=400", "sim:cxl?nodes=2&link_gbps=400"];
-    for url in ["local:", udp_url(), &small].into_iter().chain(fabrics) {
-        let pool = Pool::open(url).unwrap();
+    let fabrics = ["local:", "sim:edm?nodes=2&link_gbps=400", "sim:cxl?nodes=2&link_gbps=400"];
+    let real = remote_urls().iter().flat_map(|url| {
+        let small = format!("{url}?datagram_bytes=1472");
+        [url.clone(), small]
+    });
+    for url in fabrics.map(str::to_owned).into_iter().chain(real) {
+        let pool = Pool::open(&url).unwrap();
         let thread = pool.thread().unwrap();
         let bytes = (5 << 20) + 3;
         let region = thread.alloc(bytes, RW).wait().unwrap();
@@ -131,10 +134,12 @@ proptest! {
     #[test]
     fn a_thread_sees_its_operations_in_order(
         steps in proptest::collection::vec(step(), 1..60),
-        fabric in 0..5_usize,
+        fabric in 0..6_usize,
     ) {
-        let urls = ["local:", "sim:edm?nodes=2", "sim:ndp?nodes=2", "sim:cxl?nodes=2", udp_url()];
-        let pool = Pool::open(urls[fabric]).unwrap();
+        let urls = ["local:", "sim:edm?nodes=2", "sim:ndp?nodes=2", "sim:cxl?nodes=2"];
+        let real = remote_urls().iter().map(String::as_str);
+        let urls: Vec<&str> = urls.into_iter().chain(real).collect();
+        let pool = Pool::open(urls[fabric % urls.len()]).unwrap();
         let thread = pool.thread().unwrap();
         let region = thread.alloc(24_000, RW).wait().unwrap();
         let mut model = vec![0_u8; 24_000];

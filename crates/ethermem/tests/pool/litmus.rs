@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use ethermem::{Permissions, Pool, Ps, Region};
 
-use crate::{every_pool, udp_url};
+use crate::{every_pool, remote_urls};
 
 const RW: Permissions = Permissions::READ_WRITE;
 
@@ -121,7 +121,8 @@ fn a_counter_under_a_lock_loses_nothing() {
 /// The same by threads of the machine, as Clio's Figure 2 has it.
 #[test]
 fn a_counter_under_a_lock_loses_nothing_between_machine_threads() {
-    for (url, rounds) in [("local:", 2_000), ("sim:edm?nodes=2", 100), (udp_url(), 500)] {
+    let real = remote_urls().iter().map(|url| (url.as_str(), 500));
+    for (url, rounds) in [("local:", 2_000), ("sim:edm?nodes=2", 100)].into_iter().chain(real) {
         let pool = Pool::open(url).unwrap();
         let [lock, counter] = words(&pool);
         std::thread::scope(|scope| {

@@ -5,40 +5,57 @@
 mod access;
 mod errors;
 mod litmus;
+mod namespace;
 mod network;
 mod offload;
+mod ring;
 mod tasks;
 mod time;
 mod urls;
 
+use std::io::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use ethermem::Pool;
 use ethermem_clio::memory::PageSize;
-use ethermem_node::NodeOptions;
+use ethermem_node::{NodeOptions, StartError};
 use ethermem_sim::fabrics::FABRIC_NAMES;
+use ethermem_udp::{BindError, RingError};
 use ethermem_units::Bytes;
 
-/// The URL of a memory node that serves all tests of this program, from one of its threads.
-fn udp_url() -> &'static str {
-    static URL: OnceLock<String> = OnceLock::new();
-    URL.get_or_init(|| {
-        let options =
-            NodeOptions { page: PageSize::Kib4, ..NodeOptions::in_clear(Bytes(64 << 20)) };
-        let mut server = ethermem_node::start(&options).unwrap().server;
-        let url = format!("udp://{}", server.address().unwrap());
+/// The URLs of a memory node that serves all tests of this program, from one of its threads: over
+/// UDP, and over raw Ethernet on the loopback where this process may have that.
+fn remote_urls() -> &'static [String] {
+    static URLS: OnceLock<Vec<String>> = OnceLock::new();
+    URLS.get_or_init(|| {
+        let in_clear = NodeOptions::in_clear(Bytes(64 << 20));
+        let mut options = NodeOptions { page: PageSize::Kib4, ..in_clear };
+        // Other programs of tests run beside this one, on the same loopback.
+        let port = 10_000 + std::process::id() % 50_000;
+        options.listen.ring = Some(format!("lo:{port}").parse().unwrap());
+        let mut urls = vec![format!("ring://lo:{port}")];
+        let mut started = ethermem_node::start(&options);
+        if let Err(error @ StartError::Bind(BindError::Ring(_, RingError::Ring(_)))) = &started {
+            let line = format!("SKIPPED: pools over raw Ethernet: {error}\n");
+            let _ = std::io::stderr().write_all(line.as_bytes());
+            urls.clear();
+            options.listen.ring = None;
+            started = ethermem_node::start(&options);
+        }
+        let mut server = started.unwrap().server;
+        urls.push(format!("udp://{}", server.address().unwrap()));
         let serve = move || server.run(Duration::from_millis(1), &AtomicBool::new(false));
         std::thread::spawn(serve);
-        url
+        urls
     })
 }
 
 /// Whether a pool's memory is whole pages of a node, so that a region ends where its last page
 /// does.
 fn has_pages(pool: &Pool) -> bool {
-    pool.url().starts_with("udp:")
+    ["udp:", "ring:"].iter().any(|scheme| pool.url().starts_with(scheme))
 }
 
 /// Those of them whose memory nodes are in this program.
@@ -49,7 +66,7 @@ fn every_pool_here() -> Vec<Pool> {
 /// A pool of every kind, small: three compute nodes and three memory nodes on each fabric.
 fn every_pool() -> Vec<Pool> {
     let fabrics = FABRIC_NAMES.iter().map(|fabric| format!("sim:{fabric}?nodes=6"));
-    let real = ["local:", udp_url()].map(str::to_owned);
-    let urls = real.into_iter().chain(fabrics);
+    let real = remote_urls().iter().cloned().chain(["local:".to_owned()]);
+    let urls = real.chain(fabrics);
     urls.map(|url| Pool::open(&url).unwrap_or_else(|error| panic!("{url}: {error}"))).collect()
 }

@@ -12,27 +12,28 @@ use ethermem_clio::node::Quota;
 use ethermem_clio::transport::Completed;
 use ethermem_node::{NodeOptions, TenantOptions};
 use ethermem_udp::seal::KeyFile;
-use ethermem_udp::{ClientOptions, Driver, Published};
+use ethermem_udp::{ClientOptions, Driver, Listen, NodePlace, Published};
 use ethermem_units::Bytes;
 use ethermem_wire::clio::{Request, TenantId};
 
 const RW: Permissions = Permissions::READ_WRITE;
 
 /// A memory node in a thread of its own, until it is dropped.
-struct Served {
-    address: SocketAddr,
-    published: Published,
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    pub(crate) published: Published,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Served {
     fn start(listen: SocketAddr, lease: Option<Duration>) -> Served {
+        let listen = Listen { udp: Some(listen), ring: None };
         let in_clear = NodeOptions::in_clear(Bytes(1 << 20));
         Served::serve(&NodeOptions { page: PageSize::Kib4, listen, lease, ..in_clear })
     }
 
-    fn serve(options: &NodeOptions) -> Served {
+    pub(crate) fn serve(options: &NodeOptions) -> Served {
         let mut server = ethermem_node::start(options).unwrap().server;
         let address = server.address().unwrap();
         let published = server.published();
@@ -124,7 +125,7 @@ struct Mortal(Driver);
 impl Mortal {
     fn new(node: SocketAddr) -> Mortal {
         let options = ClientOptions {
-            node,
+            node: NodePlace::Udp(node),
             tenant: TenantId(0),
             key: None,
             datagram_bytes_max: None,

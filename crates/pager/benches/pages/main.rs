@@ -51,10 +51,8 @@ fn main() -> Result<()> {
     let local = Options::new(Local::Bytes(LOCAL_BYTES));
     show("store in the pager", &measure(&local)?, &floor);
     show("the same, on one processor", &on_one(&local)?, &floor);
-    let options =
-        NodeOptions { listen: "127.0.0.1:0".parse()?, ..NodeOptions::in_clear(Bytes(64 << 20)) };
-    let mut server = ethermem_node::start(&options)?.server;
-    let url = format!("udp://{}", server.address()?);
+    let mut server = ethermem_node::start(&NodeOptions::in_clear(Bytes(64 << 20)))?.server;
+    let url = format!("udp://{}", server.address().expect("it is bound"));
     std::thread::spawn(move || {
         // As the floor has it, so that the program can be on the other one.
         let _ = floor::bind_to(1);

@@ -38,7 +38,7 @@ pub(crate) struct Pool {
 #[pymethods]
 impl Pool {
     /// Opens the pool that `url` names: `local:`, `sim:edm?nodes=144&link_gbps=100`,
-    /// `udp://host:7400`.
+    /// `udp://host:7400`, `ring://eth0`.
     #[staticmethod]
     fn open(py: Python<'_>, url: &str) -> PyResult<Pool> {
         let opened = py.detach(|| ethermem::Pool::open(url));

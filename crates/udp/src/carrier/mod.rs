@@ -1,6 +1,9 @@
 //! What carries datagrams. The loops of client and server know no more of it than [`Carrier`]; each
 //! is compiled for each carrier, so that none pays for another.
 
+pub(crate) mod pieces;
+pub(crate) mod place;
+mod ring;
 pub(crate) mod socket;
 pub(crate) mod train;
 mod udp;
@@ -9,6 +12,7 @@ use std::io;
 
 use nix::errno::Errno;
 
+pub(crate) use ring::RingCarrier;
 pub(crate) use udp::UdpCarrier;
 
 /// A way to others that takes datagrams and brings them, and never waits.

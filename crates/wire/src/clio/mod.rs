@@ -6,6 +6,7 @@
 
 mod access;
 mod envelope;
+mod frame;
 mod octets;
 mod opcode;
 mod request;
@@ -16,6 +17,10 @@ pub use access::{Permissions, ProcessId};
 pub use envelope::{
     ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch, GCM_NONCE_BYTES, Protection, Sealed, SenderId,
     TenantId, VERSION,
+};
+pub use frame::{
+    ETHER_TYPE, FRAME_BYTES, FRAME_MARK, FRAME_MARK_AT, FRAME_TO_AT, Frame, FrameBody, FrameError,
+    Mac, NoMac, PIECE_FRAME_BYTES, PIECES_MAX, Piece, Port, Station,
 };
 pub use octets::NoRoom;
 pub use opcode::{

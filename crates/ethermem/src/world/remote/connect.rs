@@ -5,41 +5,45 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use ethermem_clio::transport::Completed;
-use ethermem_udp::{ClientOptions, ConnectError, Driver};
+use ethermem_udp::{ClientOptions, ConnectError, Driver, NodePlace, RingError};
 use ethermem_wire::clio::{NodeFacts, Request};
 
 use super::asked::AskedFor;
-use super::{Udp, UdpConfig};
+use super::{Remote, RemoteConfig, Way};
 use crate::address::ProcessId;
 use crate::error::{Error, OpenError};
 
-impl Udp {
+impl Remote {
     /// Finds the node, and asks what it is.
-    pub(crate) fn open(config: &UdpConfig) -> Result<Udp, OpenError> {
-        let node = config.node.clone();
-        let found = resolve(&config.node);
+    pub(crate) fn open(config: &RemoteConfig) -> Result<Remote, OpenError> {
+        let host = match &config.way {
+            Way::Udp(host) => host,
+            Way::Ring(place) => return Remote::open_at(config, NodePlace::Ring(place.clone())),
+        };
+        let node = config.way.to_string();
+        let found = resolve(host);
         let found = found.map_err(|problem| OpenError::Unreachable { node, problem })?;
-        Udp::open_any(config, &found)
+        Remote::open_any(config, &found)
     }
 
     /// At the first of the addresses of a name where the node answers.
-    fn open_any(config: &UdpConfig, addresses: &[SocketAddr]) -> Result<Udp, OpenError> {
+    fn open_any(config: &RemoteConfig, addresses: &[SocketAddr]) -> Result<Remote, OpenError> {
         let mut problems = Vec::new();
         for &address in addresses {
-            match Udp::open_at(config, address) {
+            match Remote::open_at(config, NodePlace::Udp(address)) {
                 Err(OpenError::Unreachable { problem, .. }) if addresses.len() > 1 => {
                     problems.push(format!("{address}: {problem}"));
                 }
                 opened => return opened,
             }
         }
-        let (node, problem) = (config.node.clone(), problems.join("; "));
+        let (node, problem) = (config.way.to_string(), problems.join("; "));
         Err(OpenError::Unreachable { node, problem })
     }
 
-    fn open_at(config: &UdpConfig, node: SocketAddr) -> Result<Udp, OpenError> {
+    fn open_at(config: &RemoteConfig, node: NodePlace) -> Result<Remote, OpenError> {
         let unreachable =
-            |problem: String| OpenError::Unreachable { node: config.node.clone(), problem };
+            |problem: String| OpenError::Unreachable { node: config.way.to_string(), problem };
         let options = ClientOptions {
             node,
             tenant: config.tenant,
@@ -51,12 +55,16 @@ impl Udp {
         };
         let driver = Driver::connect(&options).map_err(|error| match error {
             ConnectError::Config(error) => OpenError::NotAllowed { problem: error.to_string() },
+            // Nobody comes, and nothing else changes, by itself.
+            ConnectError::Ring(error) if !matches!(error, RingError::Silent(_)) => {
+                OpenError::NotAllowed { problem: format!("{}: {error}", config.way) }
+            }
             error => unreachable(error.to_string()),
         })?;
         let now = Instant::now();
-        let mut udp = Udp {
+        let mut udp = Remote {
             driver,
-            node: config.node.clone(),
+            node: config.way.to_string(),
             poll_for: config.poll_for,
             lease: None,
             opened: now,
@@ -118,9 +126,9 @@ mod tests {
     use super::*;
     use crate::url::{self, Place};
 
-    fn config(node: SocketAddr) -> UdpConfig {
+    fn config(node: SocketAddr) -> RemoteConfig {
         match url::parse(&format!("udp://{node}?timeout_ms=200")) {
-            Ok(Place::Udp(config)) => config,
+            Ok(Place::Remote(config)) => config,
             _ => panic!("it is a URL of a node"),
         }
     }
@@ -137,12 +145,14 @@ mod tests {
         let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
         let away = silent.local_addr().expect("it is bound");
         let config = config(away);
-        assert!(Udp::open_any(&config, &[away, there]).is_ok());
-        let Err(error) = Udp::open_any(&config, &[away, away]) else { panic!("nobody is there") };
+        assert!(Remote::open_any(&config, &[away, there]).is_ok());
+        let Err(error) = Remote::open_any(&config, &[away, away]) else {
+            panic!("nobody is there")
+        };
         let line =
             format!("{away}: {away}: no answer within 200 ms; {away}: no answer within 200 ms");
         assert_eq!(error.to_string(), line);
-        let Err(alone) = Udp::open_any(&config, &[away]) else { panic!("nobody is there") };
+        let Err(alone) = Remote::open_any(&config, &[away]) else { panic!("nobody is there") };
         assert_eq!(alone.to_string(), format!("{away}: no answer within 200 ms"));
     }
 

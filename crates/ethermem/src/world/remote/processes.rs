@@ -6,7 +6,7 @@ use ethermem_clio::transport::{Completed, OperationError};
 use ethermem_wire::clio::{ClioStatus, Request};
 
 use super::asked::Asked;
-use super::{REST_MAX, Udp};
+use super::{REST_MAX, Remote};
 use crate::address::ProcessId;
 use crate::error::Error;
 
@@ -22,7 +22,7 @@ pub(super) enum Life {
     Ended,
 }
 
-impl Udp {
+impl Remote {
     /// A number that a thread of this pool has had, in an earlier life of the node, is not used
     /// again: the thread would have the new process's memory.
     pub(super) fn create_process(&mut self) -> Result<ProcessId, Error> {

@@ -1,5 +1,5 @@
-//! `udp:`: a memory node of an ordinary network. Operations become requests to it; what they give
-//! is what it answers.
+//! `udp:` and `ring:`: a memory node of an ordinary network. Operations become requests to it; what
+//! they give is what it answers.
 
 mod asked;
 mod connect;
@@ -7,12 +7,13 @@ mod processes;
 mod running;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use ethermem_clio::node::Busy;
 use ethermem_clio::transport::{Completed, Event, OperationError};
 use ethermem_udp::seal::TenantKey;
-use ethermem_udp::{Driver, Sleeper};
+use ethermem_udp::{Driver, RingPlace, Sleeper};
 use ethermem_units::{Bytes, Ps};
 use ethermem_wire::clio::{ClioStatus, Request, TenantId};
 
@@ -35,10 +36,26 @@ const GATHER_MAX: u32 = 32;
 /// How long a pool that is dropped goes on trying to end its processes.
 const GOODBYE: Duration = Duration::from_millis(100);
 
-/// What a pool of this kind is made of.
-pub(crate) struct UdpConfig {
+/// Where a node is, and what carries datagrams there.
+#[derive(Clone, Debug)]
+pub(crate) enum Way {
     /// `host:port`, as it was given.
-    pub(crate) node: String,
+    Udp(String),
+    Ring(RingPlace),
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Way::Udp(node) => f.write_str(node),
+            Way::Ring(place) => write!(f, "ring://{place}"),
+        }
+    }
+}
+
+/// What a pool of this kind is made of.
+pub(crate) struct RemoteConfig {
+    pub(crate) way: Way,
     pub(crate) tenant: TenantId,
     /// Its key; without one, datagrams go in clear.
     pub(crate) key: Option<TenantKey>,
@@ -52,7 +69,7 @@ pub(crate) struct UdpConfig {
 }
 
 /// See the module.
-pub(crate) struct Udp {
+pub(crate) struct Remote {
     driver: Driver,
     node: String,
     poll_for: Duration,
@@ -84,7 +101,7 @@ struct Waiting {
     rest: Option<Duration>,
 }
 
-impl Udp {
+impl Remote {
     /// What to sleep on while nothing is to be done.
     pub(crate) fn sleeper(&self) -> Sleeper {
         self.driver.sleeper()
@@ -280,7 +297,7 @@ impl Udp {
     }
 }
 
-impl World for Udp {
+impl World for Remote {
     fn now(&self) -> Ps {
         let passed = self.opened.elapsed().as_nanos();
         Ps(u64::try_from(passed).unwrap_or(u64::MAX).saturating_mul(1000))
@@ -371,7 +388,7 @@ impl World for Udp {
     }
 }
 
-impl Udp {
+impl Remote {
     /// What no node has: places of another node's.
     fn refuse(&self, op: &Op) -> Option<Error> {
         let elsewhere = |segments: &[super::Segment]| {

@@ -1,0 +1,499 @@
+//! `ring:` between two machines, which are namespaces of the kernel with a pair of interfaces.
+
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ethermem::{Address, Chase, Comparison, Error, Filter, OpenError, Permissions, Pool};
+use ethermem_clio::memory::PageSize;
+use ethermem_clio::node::Quota;
+use ethermem_node::{NodeOptions, TenantOptions};
+use ethermem_packet::{Field, Filter as Frames, Interface, Ring};
+use ethermem_udp::RingError;
+use ethermem_udp::seal::KeyFile;
+use ethermem_units::Bytes;
+use ethermem_wire::clio::{
+    ETHER_TYPE, FRAME_BYTES, FRAME_MARK, FRAME_MARK_AT, Frame, FrameBody, Mac, PIECE_FRAME_BYTES,
+    Piece, Port, Station, TenantId,
+};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+use tempfile::TempDir;
+
+use crate::namespace::Namespace;
+use crate::network::Served;
+
+const RW: Permissions = Permissions::READ_WRITE;
+const NODE: Mac = Mac([2, 0, 0, 0, 0, 0xa]);
+const CLIENT: Mac = Mac([2, 0, 0, 0, 0, 0xb]);
+
+/// A client's machine and a node's, `c0` of one and `n0` of the other joined, and a key.
+struct Two {
+    client: Namespace,
+    node: Namespace,
+    key: KeyFile,
+    folder: TempDir,
+}
+
+impl Two {
+    fn new(what: &str, mtu: u32) -> Option<Two> {
+        let (client, node) = (Namespace::new(what)?, Namespace::new(what)?);
+        let folder = tempfile::tempdir().unwrap();
+        let key = KeyFile::generate(TenantId(1)).unwrap();
+        let two = Two { client, node, key, folder };
+        two.key.write(&two.key_file()).unwrap();
+        two.connect(mtu);
+        Some(two)
+    }
+
+    fn connect(&self, mtu: u32) {
+        self.client.connect("c0", &self.node, "n0", mtu);
+        self.node.ip(&format!("link set n0 address {NODE}"));
+        self.client.ip(&format!("link set c0 address {CLIENT}"));
+    }
+
+    fn key_file(&self) -> PathBuf {
+        self.folder.path().join("tenant.key")
+    }
+
+    /// A node behind an interface, and behind UDP on its own machine.
+    fn serve_on(&self, machine: &Namespace, interface: &str) -> Served {
+        let tenant = TenantOptions {
+            name: "one".to_owned(),
+            key: self.key.clone(),
+            quota: Quota::UNLIMITED,
+        };
+        let mut options = NodeOptions::in_clear(Bytes(4 << 20));
+        (options.page, options.insecure, options.tenants) = (PageSize::Kib4, false, vec![tenant]);
+        options.listen.ring = Some(interface.parse().unwrap());
+        machine.enter(|| Served::serve(&options))
+    }
+
+    fn serve(&self) -> Served {
+        self.serve_on(&self.node, "n0")
+    }
+
+    /// A pool of the client's machine.
+    fn open(&self, place: &str, parameters: &str) -> Result<Pool, OpenError> {
+        let key = self.key_file();
+        let url = format!("ring://{place}?key={}{parameters}", key.display());
+        self.client.enter(|| Pool::open(&url))
+    }
+}
+
+/// What a pool is used for, in lengths of all kinds.
+fn use_all(pool: &Pool) {
+    let thread = pool.thread().unwrap();
+    let region = thread.alloc(200_000, RW).wait().unwrap();
+    let data: Vec<u8> = (0..150_000_u32).map(|at| (at * 7 + at / 256) as u8).collect();
+    for bytes in [1, 63, 1400, 1500, 4096, 9000, 65_000, 150_000] {
+        region.write(5, &data[..bytes]).wait().unwrap();
+        assert_eq!(region.read(5, bytes as u64).wait().unwrap(), data[..bytes], "{bytes} B");
+    }
+    let word = region.at(160_000);
+    for before in 0..10 {
+        assert_eq!(thread.fetch_add(word, 1).wait().unwrap(), before);
+    }
+    assert_eq!(thread.compare_and_swap(word, 10, 3).wait().unwrap(), 10);
+    let lock = region.at(160_008);
+    thread.lock(lock).wait().unwrap();
+    thread.unlock_wait(lock).unwrap();
+    let writes: Vec<_> =
+        (0..200).map(|at| region.write(at * 500, &data[at as usize..][..400])).collect();
+    writes.into_iter().for_each(|write| write.wait().unwrap());
+    let reads: Vec<_> = (0..200_u64).map(|at| (at, region.read(at * 500, 400))).collect();
+    for (at, read) in reads {
+        assert_eq!(read.wait().unwrap(), data[at as usize..][..400], "{at}");
+    }
+    region.free().wait().unwrap();
+}
+
+/// Operations at the node are not cut: their arguments and answers are longer than a frame.
+fn use_long_ones(pool: &Pool) {
+    let thread = pool.thread().unwrap();
+    let region = thread.alloc(64_000, RW).wait().unwrap();
+    let records: Vec<u8> = (0..8000_u64).flat_map(u64::to_le_bytes).collect();
+    region.write(0, &records).wait().unwrap();
+    let filter = Filter {
+        start: region.address(),
+        record_bytes: 8,
+        records: 8000,
+        field_offset: 0,
+        comparison: Comparison::Greater,
+        operand: 100,
+    };
+    let found = thread.offload(Filter::NAME, filter.start, &filter.encode(), &[]).wait().unwrap();
+    assert_eq!(found, records[101 * 8..]);
+    let key = records[80..20_080].to_vec();
+    let chase = Chase {
+        start: region.address(),
+        next_offset: 0,
+        key_offset: 80,
+        value_offset: 8,
+        value_bytes: 8,
+        elements_max: 1,
+        key,
+    };
+    let found = thread.offload(Chase::NAME, chase.start, &chase.encode(), &[]).wait().unwrap();
+    let found = Chase::result(&found).unwrap().unwrap();
+    assert_eq!((found.address, found.value), (region.address(), 1_u64.to_le_bytes().to_vec()));
+}
+
+#[test]
+fn every_operation_goes_encrypted_in_frames_of_any_mtu() {
+    for mtu in [576, 1500, 9000, 65_000] {
+        let Some(two) = Two::new("pools over frames", mtu) else { return };
+        let node = two.serve();
+        for place in ["c0", &format!("c0/{NODE}"), &format!("c0:7400/{NODE}")] {
+            let pool =
+                two.open(place, "").unwrap_or_else(|error| panic!("{mtu}, {place}: {error}"));
+            use_all(&pool);
+            use_long_ones(&pool);
+        }
+        std::thread::sleep(Duration::from_millis(700));
+        let server = node.published.lock().unwrap().server;
+        assert_eq!((server.frames_dropped, server.rings_renewed), (0, 0), "{mtu}");
+    }
+}
+
+#[test]
+fn a_question_to_everybody_finds_one_node_and_names_several() {
+    let Some(two) = Two::new("finding nodes", 1500) else { return };
+    let none = two.open("c0", "&timeout_ms=60").unwrap_err().to_string();
+    assert_eq!(none, "ring://c0: no answer within 60 ms");
+    let first = two.serve();
+    // The client's own interface, as a bridge to both.
+    let Some(other) = Namespace::new("finding nodes") else { return };
+    two.client.connect("c1", &other, "n1", 1500);
+    let second_mac = Mac([2, 0, 0, 0, 0, 0xc]);
+    other.ip(&format!("link set n1 address {second_mac}"));
+    two.client.ip("link add both type bridge");
+    for words in ["set c0 master both", "set c1 master both", "set both up"] {
+        two.client.ip(&format!("link {words}"));
+    }
+    use_all(&two.open("both", "&timeout_ms=4000").unwrap());
+    let second = two.serve_on(&other, "n1");
+    let several = two.open("both", "").unwrap_err();
+    assert!(matches!(several, OpenError::NotAllowed { .. }));
+    let says = format!(
+        "ring://both: several nodes answer; allowed is one of ring://both/{NODE}, \
+         ring://both/{second_mac}"
+    );
+    assert_eq!(several.to_string(), says);
+    use_all(&two.open(&format!("both/{second_mac}"), "").unwrap());
+    drop((first, second));
+    let wrong = two.open(&format!("both/{NODE}"), "&timeout_ms=60").unwrap_err();
+    assert_eq!(wrong.to_string(), format!("ring://both/{NODE}: no answer within 60 ms"));
+}
+
+#[test]
+fn a_way_that_cannot_be_is_an_error_in_one_line() {
+    let Some(two) = Two::new("ways that cannot be", 1500) else { return };
+    let _node = two.serve();
+    let refused = |place: &str| {
+        let error = two.open(place, "&timeout_ms=60").unwrap_err();
+        assert!(!error.to_string().contains('\n'), "{error}");
+        error.to_string()
+    };
+    let itself = format!("ring://c0/{CLIENT}: {CLIENT} is this machine itself: its nodes are");
+    assert!(refused(&format!("c0/{CLIENT}")).starts_with(&itself));
+    assert_eq!(
+        refused("c0/02:00:00:00:00:77"),
+        "ring://c0/02:00:00:00:00:77: no answer within 60 ms"
+    );
+    assert_eq!(refused("c0:7401"), "ring://c0:7401: no answer within 60 ms");
+    two.client.ip("link set c0 mtu 500");
+    assert!(refused("c0").ends_with("an MTU of 500 B: allowed are 576 and more"));
+    two.client.ip("link set c0 mtu 1500");
+    two.client.ip("link set c0 down");
+    assert_eq!(refused("c0"), "ring://c0: no answer within 60 ms");
+    two.client.ip("link set c0 up");
+    let other = KeyFile::generate(TenantId(1)).unwrap();
+    let path = two.folder.path().join("other.key");
+    other.write(&path).unwrap();
+    let url = format!("ring://c0?timeout_ms=60&key={}", path.display());
+    let error = two.client.enter(|| Pool::open(&url)).unwrap_err().to_string();
+    assert!(error.contains("a key that is not the node's looks like this, too"), "{error}");
+    // One port, one node; and nothing in clear but on the loopback.
+    let again = |place: &str, insecure| {
+        let tenant =
+            TenantOptions { name: "one".to_owned(), key: two.key.clone(), quota: Quota::UNLIMITED };
+        let mut options = NodeOptions::in_clear(Bytes(1 << 20));
+        options.listen.ring = Some(place.parse().unwrap());
+        options.insecure = insecure;
+        options.tenants = if insecure { Vec::new() } else { vec![tenant] };
+        let started = two.node.enter(|| ethermem_node::start(&options).map(drop));
+        started.unwrap_err().to_string()
+    };
+    assert!(again("n0", false).starts_with("ring n0: interface `n0`: port 7400: Address"));
+    assert!(again("n0:7401", true).contains("allowed is the loopback interface"));
+}
+
+/// A node in clear, for which the loopback alone is allowed.
+#[test]
+fn the_loopback_carries_frames_in_clear() {
+    let Some(two) = Two::new("frames on the loopback", 1500) else { return };
+    let mut options = NodeOptions { page: PageSize::Kib4, ..NodeOptions::in_clear(Bytes(4 << 20)) };
+    options.listen.ring = Some("lo".parse().unwrap());
+    let _node = two.client.enter(|| Served::serve(&options));
+    options.listen.ring = Some("lo:9".parse().unwrap());
+    let _other = two.client.enter(|| Served::serve(&options));
+    for url in ["ring://lo", "ring://lo:9", "ring://lo/00:00:00:00:00:00?datagram_bytes=1472"] {
+        let pool = two.client.enter(|| Pool::open(url)).unwrap();
+        use_all(&pool);
+        use_long_ones(&pool);
+    }
+}
+
+/// Ten pools of one machine: each has its own answers, by their ports alone.
+#[test]
+fn pools_of_one_machine_do_not_take_each_others_answers() {
+    let Some(two) = Two::new("pools of one machine", 1500) else { return };
+    let _node = two.serve();
+    let pools: Vec<Pool> = (0..10).map(|_| two.open("c0", "").unwrap()).collect();
+    std::thread::scope(|scope| {
+        for (number, pool) in (0_u8..).zip(&pools) {
+            scope.spawn(move || {
+                let region = pool.thread().unwrap().alloc(8192, RW).wait().unwrap();
+                for round in 0..50 {
+                    region.write(0, &[number ^ round; 5000]).wait().unwrap();
+                    assert_eq!(region.read(0, 5000).wait().unwrap(), [number ^ round; 5000]);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn an_interface_that_goes_down_and_comes_back_is_a_passing_condition() {
+    let Some(two) = Two::new("interfaces that go down", 1500) else { return };
+    let node = two.serve();
+    let pool = two.open("c0", "&timeout_ms=150").unwrap();
+    let region = pool.thread().unwrap().alloc(4096, RW).wait().unwrap();
+    region.write(0, &[7; 100]).wait().unwrap();
+    for (machine, interface) in [(&two.node, "n0"), (&two.client, "c0")] {
+        machine.ip(&format!("link set {interface} down"));
+        assert_eq!(region.read(0, 100).wait(), Err(Error::Lost), "{interface}");
+        machine.ip(&format!("link set {interface} up"));
+        assert_eq!(eventually(|| region.read(0, 100).wait()), Ok(vec![7; 100]), "{interface}");
+    }
+    assert_eq!(node.published.lock().unwrap().server.rings_renewed, 0);
+}
+
+/// What an operation gives once it is not lost any more.
+fn eventually<T>(mut act: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let began = Instant::now();
+    loop {
+        match act() {
+            Err(Error::Lost) if began.elapsed() < Duration::from_secs(20) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+#[test]
+fn an_interface_that_is_deleted_ends_its_pools_and_not_its_node() {
+    let Some(two) = Two::new("interfaces that are deleted", 1500) else { return };
+    let node = two.serve();
+    let pool = two.open("c0", "&timeout_ms=300").unwrap();
+    let region = pool.thread().unwrap().alloc(4096, RW).wait().unwrap();
+    two.client.ip("link del c0");
+    let gone = eventually(|| region.read(0, 100).wait());
+    assert!(
+        matches!(&gone, Err(Error::Refused { problem, .. }) if problem.contains("ENXIO")
+        || problem.contains("No such device")),
+        "{gone:?}"
+    );
+    two.connect(9000);
+    let began = Instant::now();
+    let fresh = loop {
+        match two.open("c0", "&timeout_ms=100") {
+            Ok(pool) => break pool,
+            Err(error) => assert!(began.elapsed() < Duration::from_secs(20), "{error}"),
+        }
+    };
+    use_all(&fresh);
+    std::thread::sleep(Duration::from_millis(700));
+    assert!(node.published.lock().unwrap().server.rings_renewed >= 1);
+}
+
+#[test]
+fn an_mtu_that_changes_changes_how_frames_are_cut() {
+    let Some(two) = Two::new("MTUs that change", 9000) else { return };
+    let node = two.serve();
+    let pool = two.open("c0", "&timeout_ms=4000").unwrap();
+    use_all(&pool);
+    for (machine, interface) in [(&two.client, "c0"), (&two.node, "n0")] {
+        machine.ip(&format!("link set {interface} mtu 1400"));
+    }
+    use_all(&pool);
+    use_long_ones(&pool);
+    use_all(&two.open("c0", "").unwrap());
+    for (machine, interface) in [(&two.client, "c0"), (&two.node, "n0")] {
+        machine.ip(&format!("link set {interface} mtu 9000"));
+    }
+    use_all(&pool);
+    use_all(&two.open("c0", "").unwrap());
+    assert_eq!(node.published.lock().unwrap().server.frames_dropped, 0);
+}
+
+#[test]
+fn a_node_that_was_started_anew_is_an_error_over_frames_too() {
+    let Some(two) = Two::new("nodes that start anew", 1500) else { return };
+    let node = two.serve();
+    let pool = two.open("c0", "&timeout_ms=200").unwrap();
+    let region = pool.thread().unwrap().alloc(4096, RW).wait().unwrap();
+    region.write(0, &[7; 100]).wait().unwrap();
+    drop(node);
+    assert_eq!(region.read(0, 100).wait(), Err(Error::Lost));
+    let _again = two.serve();
+    let restarted = Error::Restarted { node: "ring://c0".to_owned() };
+    assert_eq!(region.read(0, 100).wait(), Err(restarted));
+    use_all(&pool);
+}
+
+/// Carries frames from one interface to another, and loses some.
+fn relay(from: &str, to: &str, loss_ppm: u64, seed: u64, stop: &AtomicBool, lost: &AtomicU64) {
+    let ring = |name: &str| {
+        let fields = vec![Field::Half(FRAME_MARK_AT, FRAME_MARK)];
+        let frames = Frames { fields, broadcast: true };
+        Ring::open(&Interface::find(name).unwrap(), ETHER_TYPE, &frames).unwrap()
+    };
+    let (mut from, to) = (ring(from), ring(to));
+    let (mut random, waiter) = (Xoshiro256PlusPlus::seed_from_u64(seed), from.waiter());
+    while !stop.load(Ordering::Relaxed) {
+        let Some(frame) = from.take() else {
+            waiter.wait(Duration::from_millis(1));
+            continue;
+        };
+        if random.next_u64() % 1_000_000 < loss_ppm {
+            lost.fetch_add(1, Ordering::Relaxed);
+        } else {
+            let _ = to.send(frame);
+        }
+    }
+}
+
+#[test]
+fn frames_that_are_lost_are_sent_again() {
+    let Some(two) = Two::new("frames that are lost", 1500) else { return };
+    let Some(between) = Namespace::new("frames that are lost") else { return };
+    // The relay has both addresses, so that frames are for it.
+    two.client.connect("c1", &between, "r1", 1500);
+    between.connect("r2", &two.node, "n1", 1500);
+    let macs = [("c1", &two.client, CLIENT), ("r1", &between, NODE), ("r2", &between, CLIENT)];
+    for (interface, machine, mac) in macs.into_iter().chain([("n1", &two.node, NODE)]) {
+        machine.ip(&format!("link set {interface} address {mac}"));
+    }
+    let node = two.serve_on(&two.node, "n1");
+    let (stop, lost) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for (from, to, seed) in [("r1", "r2", 1), ("r2", "r1", 2)] {
+            let (stop, lost, between) = (&stop, &lost, &between);
+            scope.spawn(move || between.enter(|| relay(from, to, 30_000, seed, stop, lost)));
+        }
+        let used = std::panic::catch_unwind(|| {
+            for _ in 0..3 {
+                let pool = two.open("c1", "&timeout_ms=4000").unwrap();
+                use_all(&pool);
+                use_long_ones(&pool);
+            }
+        });
+        stop.store(true, Ordering::Relaxed);
+        used.unwrap();
+    });
+    assert!(lost.load(Ordering::Relaxed) > 20, "{lost:?} of three in a hundred");
+    assert_eq!(node.published.lock().unwrap().server.frames_dropped, 0);
+}
+
+/// What is malformed costs a counter and is not answered; what is not ours costs not even that, and
+/// reaches whom it is for.
+#[test]
+fn malformed_frames_are_counted_and_other_traffic_is_untouched() {
+    let Some(two) = Two::new("malformed frames", 1500) else { return };
+    let node = two.serve();
+    two.client.ip("addr add 192.0.2.1/24 dev c0");
+    two.node.ip("addr add 192.0.2.2/24 dev n0");
+    let own = Station { mac: CLIENT, port: Port(1 << 63 | 5) };
+    let to = |mac| Station { mac, port: Port(7400) };
+    let frame = |to, from, body, bytes: u16| {
+        let mut octets = vec![0; 200];
+        Frame { to, from, body }.emit(bytes, &mut octets).unwrap();
+        octets
+    };
+    let good = frame(to(NODE), own, FrameBody::Datagram, 100);
+    let with = |at: usize, octet: u8| {
+        let mut octets = good.clone();
+        octets[at] = octet;
+        octets
+    };
+    let piece = |index, count, total| Piece { number: 1, index, count, total };
+    let malformed = [
+        with(16, 9),
+        with(17, 1),
+        with(18, 0),
+        with(19, 0xff),
+        with(6, 3),
+        good[..FRAME_BYTES + 99].to_vec(),
+        frame(to(NODE), own, FrameBody::Piece(piece(2, 2, 200)), 100),
+        good[..FRAME_BYTES - 8].to_vec(),
+        frame(to(NODE), own, FrameBody::Piece(piece(0, 2, 200)), 100)[..PIECE_FRAME_BYTES - 1]
+            .to_vec(),
+        frame(to(Mac::BROADCAST), own, FrameBody::Datagram, 100),
+    ];
+    let foreign = [
+        with(12, 0x12),
+        with(14, 1),
+        with(15, 2),
+        frame(Station { port: Port(7401), ..to(NODE) }, own, FrameBody::Datagram, 100),
+        frame(to(Mac([2, 0, 0, 0, 0, 0x55])), own, FrameBody::Question, 0),
+        good[..20].to_vec(),
+    ];
+    let answered = two.client.enter(|| {
+        let fields = vec![Field::Half(FRAME_MARK_AT, FRAME_MARK)];
+        let frames = Frames { fields, broadcast: true };
+        let interface = Interface::find("c0").unwrap();
+        let mut ring = Ring::open(&interface, ETHER_TYPE, &frames).unwrap();
+        for octets in malformed.iter().chain(&foreign) {
+            ring.send(octets).unwrap();
+        }
+        // A datagram that no client made is the transport's to drop.
+        ring.send(&good).unwrap();
+        let socket = UdpSocket::bind("192.0.2.1:0").unwrap();
+        let there = two.node.enter(|| UdpSocket::bind("192.0.2.2:0").unwrap());
+        socket.send_to(b"beside", there.local_addr().unwrap()).unwrap();
+        there.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        assert_eq!(there.recv(&mut [0; 10]).unwrap(), 6);
+        // A good question behind them all is answered, once.
+        let question = frame(to(NODE), own, FrameBody::Question, 0);
+        ring.send(&question[..60]).unwrap();
+        std::thread::sleep(Duration::from_millis(1200));
+        let mut answers = Vec::new();
+        while let Some(octets) = ring.take() {
+            answers.push(Frame::parse(octets).unwrap().0);
+        }
+        answers
+    });
+    let answer = Frame { to: own, from: to(NODE), body: FrameBody::Answer { carries: 1468 } };
+    assert_eq!(answered, [answer]);
+    let snapshot = node.published.lock().unwrap().clone();
+    assert_eq!(snapshot.server.frames_dropped, malformed.len() as u64);
+    let dropped = snapshot.node.dropped_malformed + snapshot.node.dropped_protection;
+    assert_eq!((snapshot.node.datagrams, dropped), (1, 1), "{:?}", snapshot.node);
+    use_all(&two.open("c0", "").unwrap());
+}
+
+#[test]
+fn errors_of_frames_are_those_of_a_pool() {
+    let Some(two) = Two::new("errors over frames", 1500) else { return };
+    let _node = two.serve();
+    let pool = two.open("c0", "").unwrap();
+    let thread = pool.thread().unwrap();
+    let region = thread.alloc(4096, RW).wait().unwrap();
+    let outside = region.address().add(1 << 30);
+    let unmapped = Error::Unmapped { address: outside, bytes: 8 };
+    assert_eq!(thread.read(outside, 8).wait(), Err(unmapped));
+    assert!(matches!(thread.read(Address(8), 8).wait(), Err(Error::Unmapped { .. })));
+    assert_eq!(RingError::Silent(Duration::from_millis(5)).to_string(), "no answer within 5 ms");
+}

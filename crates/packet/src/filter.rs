@@ -1,0 +1,61 @@
+//! Which frames are taken: decided in the kernel, so that others cost their receiver nothing.
+
+use nix::libc::{
+    BPF_ABS, BPF_H, BPF_JEQ, BPF_JGT, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, PACKET_BROADCAST,
+    PACKET_HOST, SKF_AD_OFF, SKF_AD_PKTTYPE, sock_filter,
+};
+
+/// Octets of a frame that must be so, its first octet being 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Two.
+    Half(u16, [u8; 2]),
+    /// Four.
+    Word(u16, [u8; 4]),
+}
+
+/// Frames to this machine in which all fields are so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// What must be so.
+    pub fields: Vec<Field>,
+    /// Whether frames to everybody are taken, too.
+    pub broadcast: bool,
+}
+
+/// As much of a frame as there is.
+const ALL: u32 = u32::MAX;
+
+impl Filter {
+    /// The program of the kernel's filter.
+    pub(crate) fn program(&self) -> Vec<sock_filter> {
+        // Each field is a load and a jump; before them is the kind of address, behind them taking
+        // and leaving.
+        let leave = 2 * self.fields.len() + 3;
+        let mut program = Vec::with_capacity(leave + 1);
+        let most = if self.broadcast { PACKET_BROADCAST } else { PACKET_HOST };
+        program.push(statement(BPF_LD | BPF_W | BPF_ABS, (SKF_AD_OFF + SKF_AD_PKTTYPE) as u32));
+        let past = |at: usize| u8::try_from(leave - at - 1).expect("a filter is short");
+        program.push(jump(BPF_JGT, u32::from(most), past(1), 0));
+        for field in &self.fields {
+            let (size, at, value) = match *field {
+                Field::Half(at, octets) => (BPF_H, at, u16::from_be_bytes(octets).into()),
+                Field::Word(at, octets) => (BPF_W, at, u32::from_be_bytes(octets)),
+            };
+            program.push(statement(BPF_LD | size | BPF_ABS, at.into()));
+            let no = past(program.len());
+            program.push(jump(BPF_JEQ, value, 0, no));
+        }
+        program.push(statement(BPF_RET | BPF_K, ALL));
+        program.push(statement(BPF_RET | BPF_K, 0));
+        program
+    }
+}
+
+fn statement(code: u32, k: u32) -> sock_filter {
+    sock_filter { code: code as u16, jt: 0, jf: 0, k }
+}
+
+fn jump(test: u32, k: u32, yes: u8, no: u8) -> sock_filter {
+    sock_filter { code: (BPF_JMP | test | BPF_K) as u16, jt: yes, jf: no, k }
+}

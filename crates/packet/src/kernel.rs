@@ -1,0 +1,60 @@
+//! What the kernel has no safe call for.
+
+use std::io;
+use std::mem::{size_of, size_of_val, zeroed};
+use std::os::fd::{AsFd, AsRawFd};
+
+use nix::libc::{self, c_int, c_ulong, ifreq, sock_filter, sock_fprog, sockaddr_ll, socklen_t};
+
+fn result(returned: c_int) -> io::Result<()> {
+    if returned == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sets an option whose value is plain octets that the kernel copies.
+pub(crate) fn set<T: Copy>(
+    socket: &impl AsFd,
+    level: c_int,
+    name: c_int,
+    value: &T,
+) -> io::Result<()> {
+    let (fd, bytes) = (socket.as_fd().as_raw_fd(), size_of_val(value) as socklen_t);
+    // SAFETY: the kernel reads `bytes` octets of `value`, which lives through the call.
+    result(unsafe { libc::setsockopt(fd, level, name, (&raw const *value).cast(), bytes) })
+}
+
+/// Lets a socket have those frames alone that a program of the kernel's filter takes.
+pub(crate) fn attach(socket: &impl AsFd, program: &mut [sock_filter]) -> io::Result<()> {
+    let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // The kernel copies the program, too, which lives through the call.
+    let program = sock_fprog { len, filter: program.as_mut_ptr() };
+    set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
+
+/// Binds to the frames of one kind that an interface brings.
+pub(crate) fn bind(socket: &impl AsFd, index: u32, ether_type: u16) -> io::Result<()> {
+    // SAFETY: an address of zeros is one of no interface.
+    let mut address: sockaddr_ll = unsafe { zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = ether_type.to_be();
+    address.sll_ifindex = c_int::try_from(index).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let (fd, bytes) = (socket.as_fd().as_raw_fd(), size_of::<sockaddr_ll>() as socklen_t);
+    // SAFETY: the kernel reads an address of this length, which lives through the call.
+    result(unsafe { libc::bind(fd, (&raw const address).cast(), bytes) })
+}
+
+/// What an interface is asked for: its answer is in the request.
+pub(crate) fn ask(socket: &impl AsFd, name: &str, question: c_ulong) -> io::Result<ifreq> {
+    // SAFETY: a request of zeros is one about an interface without a name.
+    let mut request: ifreq = unsafe { zeroed() };
+    // The last octet stays the end of the name.
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (place, octet) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *place = octet as libc::c_char;
+    }
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: all questions of this crate read and write a request, which lives through the call.
+    result(unsafe { libc::ioctl(fd, question as _, &raw mut request) })?;
+    Ok(request)
+}

@@ -1,0 +1,12 @@
+//! Frames of Ethernet from and to one interface, received through a ring that is shared with the
+//! kernel (AF_PACKET). It knows nothing of what is in them. All unsafe code towards the kernel is
+//! here, behind [`Ring`].
+
+mod filter;
+mod interface;
+mod kernel;
+mod ring;
+
+pub use filter::{Field, Filter};
+pub use interface::Interface;
+pub use ring::{Ring, RingError, Waiter};

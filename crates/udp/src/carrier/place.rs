@@ -1,0 +1,147 @@
+//! Where a node is on raw Ethernet, and why it is not.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ethermem_packet::{Interface, RingError as PacketError};
+use ethermem_wire::clio::Mac;
+use thiserror::Error;
+
+/// The port of a node whose operator chose no other.
+pub const RING_PORT: u16 = 7400;
+
+/// A node's place on raw Ethernet: `INTERFACE`, `INTERFACE:PORT`, and either with `/MAC`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingPlace {
+    /// The interface of this machine.
+    pub interface: String,
+    /// Which of the nodes at one address.
+    pub port: u16,
+    /// The node's address; `None` is whoever answers.
+    pub mac: Option<Mac>,
+}
+
+/// It is no place.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}`: allowed are INTERFACE[:PORT][/MAC], port 1 to 65535, as eth0/02:00:00:00:00:01")]
+pub struct NoRingPlace(String);
+
+impl FromStr for RingPlace {
+    type Err = NoRingPlace;
+
+    fn from_str(text: &str) -> Result<RingPlace, NoRingPlace> {
+        let wrong = || NoRingPlace(text.to_owned());
+        let (front, mac) = match text.split_once('/') {
+            Some((front, mac)) => (front, Some(mac.parse().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        // No name of an interface has a colon in it.
+        let (interface, port) = match front.split_once(':') {
+            Some((interface, port)) => (interface, port.parse().map_err(|_| wrong())?),
+            None => (front, RING_PORT),
+        };
+        let is_name = !interface.is_empty() && !interface.contains(char::is_whitespace);
+        if !is_name || port == 0 || mac.is_some_and(Mac::is_multicast) {
+            return Err(wrong());
+        }
+        Ok(RingPlace { interface: interface.to_owned(), port, mac })
+    }
+}
+
+impl fmt::Display for RingPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.interface)?;
+        if self.port != RING_PORT {
+            write!(f, ":{}", self.port)?;
+        }
+        self.mac.map_or(Ok(()), |mac| write!(f, "/{mac}"))
+    }
+}
+
+/// Why there is no way over raw Ethernet.
+#[derive(Debug, Error)]
+pub enum RingError {
+    /// There is no such interface.
+    #[error("interface `{0}`: there is none of that name")]
+    NoInterface(String),
+    /// It has no frames.
+    #[error("interface `{0}`: it carries no Ethernet")]
+    NotEthernet(String),
+    /// Its frames are too short.
+    #[error("interface `{0}`: an MTU of {1} B: allowed are {least} and more", least = MTU_MIN)]
+    Mtu(String, usize),
+    /// It does not say what it is.
+    #[error("interface `{0}`: {1}")]
+    Interface(String, io::Error),
+    /// Another node has it.
+    #[error("interface `{0}`: port {1}: {2}; allowed is one that no other node has there")]
+    Taken(String, u16, io::Error),
+    /// There is no ring on it.
+    #[error(transparent)]
+    Ring(#[from] PacketError),
+    /// There is no randomness.
+    #[error("no random numbers from the system: {0}")]
+    Random(getrandom::Error),
+    /// Nobody is there.
+    #[error("no answer within {} ms", .0.as_millis())]
+    Silent(Duration),
+    /// It is the address of this machine, whose frames do not come back.
+    #[error("{0} is this machine itself: its nodes are reached over `lo`")]
+    Itself(Mac),
+    /// Which of them?
+    #[error("several nodes answer; allowed is one of {}", list(.0))]
+    Several(Vec<RingPlace>),
+}
+
+/// Least payload of frames: a request must fit in one, and the longest datagram into 128.
+pub(super) const MTU_MIN: usize = 576;
+
+fn list(places: &[RingPlace]) -> String {
+    let places: Vec<String> = places.iter().map(|place| format!("ring://{place}")).collect();
+    places.join(", ")
+}
+
+/// The interface of that name, if it can have a ring.
+pub(super) fn interface(name: &str) -> Result<Interface, RingError> {
+    let found = Interface::find(name).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => RingError::NoInterface(name.to_owned()),
+        io::ErrorKind::Unsupported => RingError::NotEthernet(name.to_owned()),
+        _ => RingError::Interface(name.to_owned(), error),
+    })?;
+    if found.mtu < MTU_MIN { Err(RingError::Mtu(found.name, found.mtu)) } else { Ok(found) }
+}
+
+/// Whether nothing of that interface leaves the machine.
+///
+/// # Errors
+/// [`RingError`]: there is no such interface.
+pub fn is_loopback(name: &str) -> Result<bool, RingError> {
+    Ok(interface(name)?.is_loopback)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_is_written() {
+        let place =
+            |interface: &str, port, mac| RingPlace { interface: interface.to_owned(), port, mac };
+        let mac = Mac([2, 0, 0, 0, 0, 1]);
+        for (text, found) in [
+            ("eth0", place("eth0", 7400, None)),
+            ("lo:7401", place("lo", 7401, None)),
+            ("eth0.5/02:00:00:00:00:01", place("eth0.5", 7400, Some(mac))),
+            ("e:1/02:00:00:00:00:01", place("e", 1, Some(mac))),
+        ] {
+            assert_eq!(text.parse(), Ok(found.clone()), "{text}");
+            assert_eq!(found.to_string(), text);
+        }
+        for bad in ["", "/", ":1", "e:0", "e:65536", "e:", "e/", "e/02:00:00:00:00", "a b"] {
+            assert_eq!(bad.parse::<RingPlace>(), Err(NoRingPlace(bad.to_owned())), "{bad}");
+        }
+        assert!("e/ff:ff:ff:ff:ff:ff".parse::<RingPlace>().is_err());
+    }
+}

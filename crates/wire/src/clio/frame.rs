@@ -1,0 +1,364 @@
+//! Datagrams in frames of Ethernet, without IP: what stands between a frame's addresses and the
+//! datagram, or a piece of it where it is longer than a frame carries.
+
+use core::ops::Range;
+
+use thiserror::Error;
+
+use super::octets::{NoRoom, Reader, Writer};
+
+/// The first of the EtherTypes that IEEE 802 leaves to local experiments: nobody has registered one
+/// for memory.
+pub const ETHER_TYPE: u16 = 0x88b5;
+
+/// What our frames begin with behind the EtherType, which others may use as well: a mark and the
+/// version of the format.
+pub const FRAME_MARK: [u8; 2] = [0x65, 1];
+
+/// Octets of a frame's addresses and EtherType.
+const ETHERNET_BYTES: usize = 14;
+
+/// Octets before a frame's datagram.
+pub const FRAME_BYTES: usize = ETHERNET_BYTES + 24;
+
+/// The same before a piece of one.
+pub const PIECE_FRAME_BYTES: usize = FRAME_BYTES + 8;
+
+/// Most pieces of a datagram.
+pub const PIECES_MAX: u8 = 128;
+
+/// Where [`FRAME_MARK`] and a frame's [`Port`] begin.
+pub const FRAME_MARK_AT: u16 = 14;
+/// See [`FRAME_MARK_AT`].
+pub const FRAME_TO_AT: u16 = 22;
+
+/// An address of Ethernet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mac(pub [u8; 6]);
+
+impl Mac {
+    /// Of everybody.
+    pub const BROADCAST: Mac = Mac([0xff; 6]);
+
+    /// Whether it is of several.
+    #[must_use]
+    pub const fn is_multicast(self) -> bool {
+        self.0[0] & 1 != 0
+    }
+}
+
+impl core::fmt::Display for Mac {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// It is no address of Ethernet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("allowed are six octets in hexadecimal, as in 02:00:00:00:00:01")]
+pub struct NoMac;
+
+impl core::str::FromStr for Mac {
+    type Err = NoMac;
+
+    fn from_str(text: &str) -> Result<Mac, NoMac> {
+        let mut mac = [0; 6];
+        let mut parts = text.split(':');
+        for octet in &mut mac {
+            let part = parts.next().filter(|part| part.len() == 2 && !part.starts_with('+'));
+            let part = part.ok_or(NoMac)?;
+            *octet = u8::from_str_radix(part, 16).map_err(|_| NoMac)?;
+        }
+        if parts.next().is_some() { Err(NoMac) } else { Ok(Mac(mac)) }
+    }
+}
+
+/// Who it is of those behind one address of Ethernet: a node by the number that its operator chose,
+/// up to 65,535; a client by one that it drew at random, above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port(pub u64);
+
+/// One end of the way of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Station {
+    /// Its address.
+    pub mac: Mac,
+    /// Who of those behind it.
+    pub port: Port,
+}
+
+/// What is in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FrameBody {
+    /// A datagram.
+    Datagram,
+    /// A piece of a datagram.
+    Piece(Piece),
+    /// Who is there?
+    Question,
+    /// I am.
+    Answer {
+        /// Octets of a datagram, or of a piece of one, that a frame may bring, at most.
+        carries: u16,
+    },
+}
+
+/// Which piece of which datagram. All but the last are as long as each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Piece {
+    /// Tells datagrams of one sender apart.
+    pub number: u32,
+    /// Which, from 0.
+    pub index: u8,
+    /// Of how many, 2 or more.
+    pub count: u8,
+    /// Octets of the datagram.
+    pub total: u16,
+}
+
+/// What stands before a frame's octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// To whom.
+    pub to: Station,
+    /// From whom.
+    pub from: Station,
+    /// What it is.
+    pub body: FrameBody,
+}
+
+/// Why octets are no frame of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// It ends before its octets do.
+    #[error("a frame of {0} B that is cut off")]
+    Short(usize),
+    /// It is of another protocol, or version.
+    #[error("another EtherType, mark or version")]
+    Foreign,
+    /// It says that it is from several.
+    #[error("from {0}, which is no address of one station")]
+    Source(Mac),
+    /// There is no such kind.
+    #[error("kind {0}: allowed are 0 to 3")]
+    Kind(u8),
+    /// A field that is to be zero is not, or lengths contradict each other.
+    #[error("lengths that contradict each other")]
+    Contradiction,
+}
+
+const DATAGRAM: u8 = 0;
+const PIECE: u8 = 1;
+const QUESTION: u8 = 2;
+const ANSWER: u8 = 3;
+
+impl Frame {
+    /// Reads what stands before a frame's octets, and says where those are. What follows them fills
+    /// a frame that would be shorter than Ethernet's shortest.
+    ///
+    /// # Errors
+    /// [`FrameError`].
+    pub fn parse(octets: &[u8]) -> Result<(Frame, Range<usize>), FrameError> {
+        let short = || FrameError::Short(octets.len());
+        let mut reader = Reader(octets);
+        let to = Mac(reader.array().ok_or_else(short)?);
+        let from = Mac(reader.array().ok_or_else(short)?);
+        let ether_type = u16::from_be_bytes(reader.array().ok_or_else(short)?);
+        let mark: [u8; 2] = reader.array().ok_or_else(short)?;
+        if ether_type != ETHER_TYPE || mark != FRAME_MARK {
+            return Err(FrameError::Foreign);
+        }
+        if from.is_multicast() {
+            return Err(FrameError::Source(from));
+        }
+        let (kind, zero) = reader.u8().zip(reader.u8()).ok_or_else(short)?;
+        let (bytes, carries) = reader.u16().zip(reader.u16()).ok_or_else(short)?;
+        let (to_port, from_port) = reader.u64().zip(reader.u64()).ok_or_else(short)?;
+        let body = match kind {
+            DATAGRAM => FrameBody::Datagram,
+            PIECE => FrameBody::Piece(Piece::parse(&mut reader, bytes).ok_or_else(short)??),
+            QUESTION => FrameBody::Question,
+            ANSWER => FrameBody::Answer { carries },
+            kind => return Err(FrameError::Kind(kind)),
+        };
+        let is_empty = matches!(kind, QUESTION | ANSWER);
+        if zero != 0 || (kind != ANSWER && carries != 0) || is_empty != (bytes == 0) {
+            return Err(FrameError::Contradiction);
+        }
+        let start = octets.len() - reader.rest().len();
+        let range = start..start + usize::from(bytes);
+        if range.end > octets.len() {
+            return Err(short());
+        }
+        let to = Station { mac: to, port: Port(to_port) };
+        let from = Station { mac: from, port: Port(from_port) };
+        Ok((Frame { to, from, body }, range))
+    }
+
+    /// Writes what stands before `bytes` octets, and gives how many octets that takes.
+    ///
+    /// # Errors
+    /// [`NoRoom`].
+    pub fn emit(&self, bytes: u16, into: &mut [u8]) -> Result<usize, NoRoom> {
+        let mut writer = Writer::new(into);
+        let (kind, carries) = match self.body {
+            FrameBody::Datagram => (DATAGRAM, 0),
+            FrameBody::Piece(_) => (PIECE, 0),
+            FrameBody::Question => (QUESTION, 0),
+            FrameBody::Answer { carries } => (ANSWER, carries),
+        };
+        writer.put(&self.to.mac.0);
+        writer.put(&self.from.mac.0);
+        writer.put(&ETHER_TYPE.to_be_bytes());
+        writer.put(&FRAME_MARK);
+        writer.put(&[kind, 0]);
+        writer.u16(bytes);
+        writer.u16(carries);
+        writer.u64(self.to.port.0);
+        writer.u64(self.from.port.0);
+        if let FrameBody::Piece(Piece { number, index, count, total }) = self.body {
+            writer.u32(number);
+            writer.put(&[index, count]);
+            writer.u16(total);
+        }
+        writer.end()
+    }
+}
+
+impl Piece {
+    /// `None` where it is cut off.
+    fn parse(reader: &mut Reader<'_>, bytes: u16) -> Option<Result<Piece, FrameError>> {
+        let number = reader.u32()?;
+        let (index, count) = reader.u8().zip(reader.u8())?;
+        let piece = Piece { number, index, count, total: reader.u16()? };
+        let is_whole = piece.place(usize::from(bytes)).is_some();
+        Some(if is_whole { Ok(piece) } else { Err(FrameError::Contradiction) })
+    }
+
+    /// Where in its datagram a piece of so many octets is, and how long all but the last are;
+    /// `None` of lengths that contradict each other.
+    #[must_use]
+    pub fn place(&self, bytes: usize) -> Option<(Range<usize>, usize)> {
+        let (index, others) = (usize::from(self.index), usize::from(self.count.checked_sub(1)?));
+        let total = usize::from(self.total);
+        if index > others || others == 0 || self.count > PIECES_MAX || bytes == 0 {
+            return None;
+        }
+        let each = if index == others {
+            let before = total.checked_sub(bytes).filter(|before| before.is_multiple_of(others))?;
+            before / others
+        } else {
+            bytes
+        };
+        let start = index * each;
+        let last = total.checked_sub(others * each).filter(|last| (1..=each).contains(last))?;
+        let end = if index == others { start + last } else { start + each };
+        Some((start..end, each))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(body: FrameBody) -> Frame {
+        let station = |last, port| Station { mac: Mac([2, 0, 0, 0, 0, last]), port: Port(port) };
+        Frame { to: station(1, 7400), from: station(2, 0x1122_3344_5566_7788), body }
+    }
+
+    #[test]
+    fn a_frame_is_these_octets_and_they_are_that_frame() {
+        let piece = Piece { number: 0x0a0b_0c0d, index: 1, count: 2, total: 5 };
+        let octets = hex("020000000001 020000000002 88b5 6501 01 00 0200 0000 e81c000000000000 \
+             8877665544332211 0d0c0b0a 01 02 0500 beef");
+        let mut written = [0; PIECE_FRAME_BYTES];
+        let made = frame(FrameBody::Piece(piece));
+        assert_eq!(made.emit(2, &mut written), Ok(PIECE_FRAME_BYTES));
+        assert_eq!(written, octets[..PIECE_FRAME_BYTES]);
+        let (found, range) = Frame::parse(&octets).unwrap();
+        assert_eq!((found, &octets[range]), (made, &[0xbe, 0xef][..]));
+        assert_eq!(piece.place(2), Some((3..5, 3)));
+    }
+
+    #[test]
+    fn every_kind_is_read_as_it_was_written_with_what_fills_it_left_out() {
+        let piece = Piece { number: 1, index: 0, count: 3, total: 250 };
+        for (body, bytes) in [
+            (FrameBody::Datagram, 100),
+            (FrameBody::Piece(piece), 100),
+            (FrameBody::Question, 0),
+            (FrameBody::Answer { carries: 1476 }, 0),
+        ] {
+            let mut octets = [7; 200];
+            let front = frame(body).emit(bytes, &mut octets).unwrap();
+            let range = front..front + usize::from(bytes);
+            assert_eq!(Frame::parse(&octets), Ok((frame(body), range.clone())));
+            for cut in 0..range.end {
+                let short = Frame::parse(&octets[..cut]);
+                assert_eq!(short, Err(FrameError::Short(cut)), "{body:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_of_ours_is_told_why() {
+        let mut good = [0; 60];
+        frame(FrameBody::Datagram).emit(4, &mut good).unwrap();
+        let wrong = |at: usize, octet: u8| {
+            let mut octets = good;
+            octets[at] = octet;
+            Frame::parse(&octets).unwrap_err()
+        };
+        assert_eq!(wrong(12, 8), FrameError::Foreign);
+        assert_eq!(wrong(14, 8), FrameError::Foreign);
+        assert_eq!(wrong(15, 2), FrameError::Foreign);
+        assert_eq!(wrong(6, 3), FrameError::Source(Mac([3, 0, 0, 0, 0, 2])));
+        assert_eq!(wrong(16, 4), FrameError::Kind(4));
+        assert_eq!(wrong(16, PIECE), FrameError::Contradiction);
+        assert_eq!(wrong(16, QUESTION), FrameError::Contradiction);
+        assert_eq!(wrong(17, 1), FrameError::Contradiction);
+        assert_eq!(wrong(18, 0), FrameError::Contradiction);
+        assert_eq!(wrong(18, 200), FrameError::Short(60));
+        assert_eq!(wrong(20, 1), FrameError::Contradiction);
+    }
+
+    #[test]
+    fn pieces_whose_lengths_contradict_each_other_have_no_place() {
+        let place = |index, count, total, bytes| {
+            let piece = Piece { number: 0, index, count, total };
+            piece.place(bytes)
+        };
+        assert_eq!(place(0, 2, 10, 5), Some((0..5, 5)));
+        assert_eq!(place(1, 2, 10, 5), Some((5..10, 5)));
+        assert_eq!(place(0, 2, 10, 10), None);
+        assert_eq!(place(0, 2, 11, 5), None);
+        assert_eq!(place(1, 2, 10, 6), None);
+        assert_eq!(place(2, 3, 10, 3), None);
+        assert_eq!(place(2, 3, 10, 2), Some((8..10, 4)));
+        assert_eq!(place(0, 1, 10, 10), None);
+        assert_eq!(place(0, 0, 10, 10), None);
+        assert_eq!(place(2, 2, 10, 5), None);
+        assert_eq!(place(0, 129, 300, 2), None);
+        assert_eq!(place(0, 2, 10, 0), None);
+    }
+
+    #[test]
+    fn an_address_is_read_as_it_is_written() {
+        let mac = Mac([2, 0, 0xab, 0, 0, 0x1f]);
+        assert_eq!(mac.to_string(), "02:00:ab:00:00:1f");
+        assert_eq!("02:00:AB:00:00:1f".parse(), Ok(mac));
+        for bad in
+            ["", "02:00:ab:00:00", "02:00:ab:00:00:1f:00", "2:0:ab:0:0:1f", "02:00:ab:00:00:+f"]
+        {
+            assert_eq!(bad.parse::<Mac>(), Err(NoMac), "{bad}");
+        }
+        assert!(Mac::BROADCAST.is_multicast() && !mac.is_multicast());
+    }
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u8> =
+            text.bytes().filter_map(|c| (c as char).to_digit(16).map(|d| d as u8)).collect();
+        digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    }
+}
