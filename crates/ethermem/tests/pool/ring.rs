@@ -407,6 +407,61 @@ fn frames_that_are_lost_are_sent_again() {
     assert_eq!(node.published.lock().unwrap().server.frames_dropped, 0);
 }
 
+/// Who sends frames of a test's own.
+const OWN: Station = Station { mac: CLIENT, port: Port(1 << 63 | 5) };
+
+fn to(mac: Mac) -> Station {
+    Station { mac, port: Port(7400) }
+}
+
+fn frame(to: Station, body: FrameBody, bytes: u16) -> Vec<u8> {
+    let mut octets = vec![0; 200];
+    Frame { to, from: OWN, body }.emit(bytes, &mut octets).unwrap();
+    octets
+}
+
+/// A good frame, whose datagram is none.
+fn good() -> Vec<u8> {
+    frame(to(NODE), FrameBody::Datagram, 100)
+}
+
+fn with(at: usize, octet: u8) -> Vec<u8> {
+    let mut octets = good();
+    octets[at] = octet;
+    octets
+}
+
+fn malformed() -> Vec<Vec<u8>> {
+    let piece = |index| {
+        let piece = Piece { number: 1, index, count: 2, total: 200 };
+        frame(to(NODE), FrameBody::Piece(piece), 100)
+    };
+    vec![
+        with(16, 9),
+        with(17, 1),
+        with(18, 0),
+        with(19, 0xff),
+        with(6, 3),
+        good()[..FRAME_BYTES + 99].to_vec(),
+        good()[..FRAME_BYTES - 8].to_vec(),
+        piece(2),
+        piece(0)[..PIECE_FRAME_BYTES - 1].to_vec(),
+        frame(to(Mac::BROADCAST), FrameBody::Datagram, 100),
+    ]
+}
+
+/// Of others, or for others.
+fn foreign() -> Vec<Vec<u8>> {
+    vec![
+        with(12, 0x12),
+        with(14, 1),
+        with(15, 2),
+        frame(Station { port: Port(7401), ..to(NODE) }, FrameBody::Datagram, 100),
+        frame(to(Mac([2, 0, 0, 0, 0, 0x55])), FrameBody::Question, 0),
+        good()[..20].to_vec(),
+    ]
+}
+
 /// What is malformed costs a counter and is not answered; what is not ours costs not even that, and
 /// reaches whom it is for.
 #[test]
@@ -415,41 +470,7 @@ fn malformed_frames_are_counted_and_other_traffic_is_untouched() {
     let node = two.serve();
     two.client.ip("addr add 192.0.2.1/24 dev c0");
     two.node.ip("addr add 192.0.2.2/24 dev n0");
-    let own = Station { mac: CLIENT, port: Port(1 << 63 | 5) };
-    let to = |mac| Station { mac, port: Port(7400) };
-    let frame = |to, from, body, bytes: u16| {
-        let mut octets = vec![0; 200];
-        Frame { to, from, body }.emit(bytes, &mut octets).unwrap();
-        octets
-    };
-    let good = frame(to(NODE), own, FrameBody::Datagram, 100);
-    let with = |at: usize, octet: u8| {
-        let mut octets = good.clone();
-        octets[at] = octet;
-        octets
-    };
-    let piece = |index, count, total| Piece { number: 1, index, count, total };
-    let malformed = [
-        with(16, 9),
-        with(17, 1),
-        with(18, 0),
-        with(19, 0xff),
-        with(6, 3),
-        good[..FRAME_BYTES + 99].to_vec(),
-        frame(to(NODE), own, FrameBody::Piece(piece(2, 2, 200)), 100),
-        good[..FRAME_BYTES - 8].to_vec(),
-        frame(to(NODE), own, FrameBody::Piece(piece(0, 2, 200)), 100)[..PIECE_FRAME_BYTES - 1]
-            .to_vec(),
-        frame(to(Mac::BROADCAST), own, FrameBody::Datagram, 100),
-    ];
-    let foreign = [
-        with(12, 0x12),
-        with(14, 1),
-        with(15, 2),
-        frame(Station { port: Port(7401), ..to(NODE) }, own, FrameBody::Datagram, 100),
-        frame(to(Mac([2, 0, 0, 0, 0, 0x55])), own, FrameBody::Question, 0),
-        good[..20].to_vec(),
-    ];
+    let (malformed, foreign) = (malformed(), foreign());
     let answered = two.client.enter(|| {
         let fields = vec![Field::Half(FRAME_MARK_AT, FRAME_MARK)];
         let frames = Frames { fields, broadcast: true };
@@ -459,14 +480,14 @@ fn malformed_frames_are_counted_and_other_traffic_is_untouched() {
             ring.send(octets).unwrap();
         }
         // A datagram that no client made is the transport's to drop.
-        ring.send(&good).unwrap();
+        ring.send(&good()).unwrap();
         let socket = UdpSocket::bind("192.0.2.1:0").unwrap();
         let there = two.node.enter(|| UdpSocket::bind("192.0.2.2:0").unwrap());
         socket.send_to(b"beside", there.local_addr().unwrap()).unwrap();
         there.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         assert_eq!(there.recv(&mut [0; 10]).unwrap(), 6);
         // A good question behind them all is answered, once.
-        let question = frame(to(NODE), own, FrameBody::Question, 0);
+        let question = frame(to(NODE), FrameBody::Question, 0);
         ring.send(&question[..60]).unwrap();
         std::thread::sleep(Duration::from_millis(1200));
         let mut answers = Vec::new();
@@ -475,7 +496,7 @@ fn malformed_frames_are_counted_and_other_traffic_is_untouched() {
         }
         answers
     });
-    let answer = Frame { to: own, from: to(NODE), body: FrameBody::Answer { carries: 1468 } };
+    let answer = Frame { to: OWN, from: to(NODE), body: FrameBody::Answer { carries: 1468 } };
     assert_eq!(answered, [answer]);
     let snapshot = node.published.lock().unwrap().clone();
     assert_eq!(snapshot.server.frames_dropped, malformed.len() as u64);

@@ -248,7 +248,7 @@ pub(super) fn privileges(files: &Files) -> Finding {
             Finding::costs(
                 name,
                 format!("no {}", missing.collect::<Vec<_>>().join(", no ")),
-                "socket buffers stay within the machine's limit; raw Ethernet (ring://) is out of reach",
+                "socket buffers within the machine's limit; raw Ethernet (ring://) is out of reach",
                 "setcap cap_net_admin,cap_net_raw+ep $(which ethermem)",
             )
         }

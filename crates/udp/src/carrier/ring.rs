@@ -305,8 +305,8 @@ impl RingCarrier {
     }
 }
 
-/// Has that port of an interface until it is dropped. Frames of two nodes would be answered by both,
-/// and the kernel knows nothing of our ports, so a name that is its own in this network stands for
+/// Has that port of an interface until it is dropped. Frames to two nodes would be answered by
+/// both, and the kernel knows nothing of our ports, so a name that is this network's own stands for
 /// each.
 fn claim(interface: &Interface, port: u16) -> Result<UnixDatagram, RingError> {
     let name = format!("ethermem-ring-{}-{port}", interface.index);
