@@ -226,3 +226,32 @@ impl Waiter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Field;
+
+    #[test]
+    fn slots_hold_their_frames_and_fill_blocks_of_whole_pages() {
+        for mtu in [576, 1500, 1968, 1969, 9000, 32_688, 32_689, 65_536] {
+            let (slot, block) = sizes(mtu);
+            assert!(slot >= FRONT_BYTES + mtu, "{mtu}");
+            assert!(slot.is_multiple_of(16) && block.is_multiple_of(4096), "{mtu}");
+            assert!(block.is_multiple_of(slot), "{mtu}: slots are one behind the other");
+        }
+        assert_eq!(sizes(1500).0, 2048);
+    }
+
+    #[test]
+    fn a_filter_leaves_what_is_for_others_and_takes_what_is_ours() {
+        let filter = Filter { fields: vec![Field::Half(14, [1, 2])], broadcast: true };
+        let program = filter.program();
+        // Kind of address, field, take, leave.
+        assert_eq!(program.len(), 6);
+        let jumps: Vec<(u8, u8)> = program.iter().map(|step| (step.jt, step.jf)).collect();
+        assert_eq!(jumps[1], (3, 0), "an address of others leaves");
+        assert_eq!(jumps[3], (0, 1), "another field leaves");
+        assert_eq!((program[4].k, program[5].k), (u32::MAX, 0));
+    }
+}

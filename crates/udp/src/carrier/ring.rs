@@ -13,7 +13,7 @@ use ethermem_wire::clio::{
 use nix::errno::Errno;
 
 use super::pieces::{Added, Pieces};
-use super::place::{RingError, RingPlace, interface};
+use super::place::{MTU_MIN, RingError, RingPlace, interface};
 use super::socket::DATAGRAM_BYTES_MAX;
 use super::{Carrier, Sent};
 
@@ -176,7 +176,10 @@ impl RingCarrier {
                 else {
                     continue;
                 };
-                if from.port != to.port || found.iter().any(|(mac, _)| *mac == from.mac) {
+                let is_known = found.iter().any(|(mac, _)| *mac == from.mac);
+                // Anybody may say that he is a node: not that its frames carry nothing.
+                let carries_enough = usize::from(carries) >= MTU_MIN - OVERHEAD;
+                if from.port != to.port || is_known || !carries_enough {
                     continue;
                 }
                 if found.is_empty() {
