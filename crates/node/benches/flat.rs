@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use ethermem_clio::memory::PageSize;
 use ethermem_clio::transport::Completed;
 use ethermem_node::NodeOptions;
-use ethermem_udp::{ClientOptions, Driver};
+use ethermem_udp::{ClientOptions, Driver, NodePlace};
 use ethermem_units::Bytes;
 use ethermem_wire::clio::{Permissions, ProcessId, Request, TenantId};
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -62,7 +62,7 @@ impl Pair {
             started.server.run(Duration::from_secs(1), &told).expect("it serves");
         });
         let options = ClientOptions {
-            node,
+            node: NodePlace::Udp(node),
             tenant: TenantId(0),
             key: None,
             datagram_bytes_max: None,
