@@ -166,6 +166,9 @@ pub unsafe extern "C" fn rwrite(
         let (thread, owner) = handles::thread(thread)?;
         // SAFETY: the header asks for so many bytes.
         let from = unsafe { border::bytes(from, bytes, "from") }?;
+        if pending.is_null() {
+            return Ok(thread.write_from(Address(address), from)?);
+        }
         // SAFETY: the header asks for a place for a handle, or null.
         unsafe { end(owner, pending, thread.write(Address(address), from), Ok) }
     })

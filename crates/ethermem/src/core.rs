@@ -10,7 +10,7 @@ use crate::address::ProcessId;
 use crate::error::Error;
 use crate::order::{Sequence, Touched, Tracker};
 use crate::tasks::{Inbox, Notify};
-use crate::world::{Asker, Op, OpId, Outcome, Progress, Reply, World};
+use crate::world::{Asker, Op, OpId, Outcome, Progress, Reply, WaitedId, World};
 
 /// A thread's name.
 pub(crate) type ThreadId = usize;
@@ -93,6 +93,20 @@ impl Core {
     /// Does what is due whether or not anybody waits.
     pub(crate) fn tend(&mut self) {
         self.world.tend();
+    }
+
+    /// Goes on with what a machine thread waits for; see [`World::look`].
+    pub(crate) fn look(
+        &mut self,
+        id: &WaitedId,
+        to: &mut [u8],
+    ) -> Result<Result<(), Error>, Duration> {
+        let looked = self.world.look(id, to);
+        if self.world.has_ended() {
+            // Of others, who are told.
+            let _ = self.progress();
+        }
+        looked
     }
 
     /// Nobody uses the pool any more.

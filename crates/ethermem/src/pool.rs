@@ -20,7 +20,7 @@ use crate::error::{Error, OpenError};
 use crate::tasks::{Current, Notify, TaskKey, Tasks};
 use crate::thread::Thread;
 use crate::url::{self, Place};
-use crate::world::{Asker, Local, Remote, Sim, World};
+use crate::world::{Asker, Local, Remote, Sim, WaitedId, World};
 
 /// Shortest rest for which the machine's thread is put to sleep: below it others are let go first.
 const SLEEP_MIN: Duration = Duration::from_micros(20);
@@ -155,29 +155,39 @@ impl Shared {
         self.rest(progress)
     }
 
+    /// Waits for what the machine's thread has begun.
+    pub(crate) fn wait_for(&self, id: &WaitedId, to: &mut [u8]) -> Result<(), Error> {
+        loop {
+            match self.with(|core| core.look(id, to)) {
+                Ok(result) => return result,
+                Err(rest) => self.rest_for(rest),
+            }
+        }
+    }
+
     /// Lets the machine's thread rest as long as it may.
     fn rest(&self, progress: Result<Option<Duration>, Stalled>) -> bool {
-        match progress {
-            Ok(None) => true,
-            Ok(Some(rest)) => {
-                if rest.is_zero() {
-                    // Rarely: on a busy machine the others keep what they are offered for long.
-                    let passes = PASSES.get().wrapping_add(1);
-                    PASSES.set(passes);
-                    if passes.is_multiple_of(PASSES_EACH_YIELD) {
-                        std::thread::yield_now();
-                    }
-                } else if rest < SLEEP_MIN {
-                    std::thread::yield_now();
-                } else {
-                    match &self.0.sleeper {
-                        Some(sleeper) => sleeper.sleep(rest),
-                        None => std::thread::sleep(rest),
-                    }
-                }
-                true
+        if let Ok(Some(rest)) = progress {
+            self.rest_for(rest);
+        }
+        progress.is_ok()
+    }
+
+    fn rest_for(&self, rest: Duration) {
+        if rest.is_zero() {
+            // Rarely: on a busy machine the others keep what they are offered for long.
+            let passes = PASSES.get().wrapping_add(1);
+            PASSES.set(passes);
+            if passes.is_multiple_of(PASSES_EACH_YIELD) {
+                std::thread::yield_now();
             }
-            Err(Stalled) => false,
+        } else if rest < SLEEP_MIN {
+            std::thread::yield_now();
+        } else {
+            match &self.0.sleeper {
+                Some(sleeper) => sleeper.sleep(rest),
+                None => std::thread::sleep(rest),
+            }
         }
     }
 }

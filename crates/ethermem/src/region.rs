@@ -75,6 +75,14 @@ impl Region {
         }
     }
 
+    /// Writes `data` from an offset on, and waits for that.
+    ///
+    /// # Errors
+    /// As [`Region::read`].
+    pub fn write_from(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
+        self.thread.write_from(self.inside(offset, data.len() as u64)?, data)
+    }
+
     /// Lets another process use it too, at the same address, or no longer with
     /// [`Permissions::NONE`]. Only its owner may.
     pub fn share(&self, with: ProcessId, permissions: Permissions) -> Pending<()> {

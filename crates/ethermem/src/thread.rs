@@ -14,7 +14,7 @@ use crate::pending::{Convert, Pending};
 use crate::pool::Shared;
 use crate::region::Region;
 use crate::tasks::{Current, Notify};
-use crate::world::{Asker, Op, Reply, Segment, Segments};
+use crate::world::{Asker, Begun, Op, Reply, Segment, Segments, Waited};
 
 /// A stream of operations with an order of its own, of a process, on a compute node.
 ///
@@ -131,14 +131,41 @@ impl Thread {
     /// # Errors
     /// As [`Thread::read`].
     pub fn read_into(&self, address: Address, to: &mut [u8]) -> Result<(), Error> {
-        match self.read_now(address, to) {
+        let bytes = to.len() as u64;
+        length(bytes)?;
+        match self.at_once(Waited::Read(Segment { address, bytes }), to) {
             Some(result) => result,
             None => {
-                let bytes = self.read(address, to.len() as u64).wait()?;
-                to.copy_from_slice(&bytes);
+                to.copy_from_slice(&self.read(address, bytes).wait()?);
                 Ok(())
             }
         }
+    }
+
+    /// Writes `data` from `address` on, and waits for that: shorter than to wait for what
+    /// [`Thread::write`] gives.
+    ///
+    /// # Errors
+    /// As [`Thread::write`].
+    pub fn write_from(&self, address: Address, data: &[u8]) -> Result<(), Error> {
+        length(data.len() as u64)?;
+        match self.at_once(Waited::Write(address, data), &mut []) {
+            Some(result) => result,
+            None => self.write(address, data).wait(),
+        }
+    }
+
+    /// Does what this machine thread waits for, where nothing of this thread is under way and the
+    /// pool has a way that is shorter than that of other operations.
+    fn at_once(&self, waited: Waited<'_>, to: &mut [u8]) -> Option<Result<(), Error>> {
+        let begun = self.shared.with(|core| {
+            let asker = core.idle(self.id)?;
+            core.world.begin_waited(asker, waited, to)
+        })?;
+        Some(match begun {
+            Begun::Ended(result) => result,
+            Begun::Open(id) => self.shared.wait_for(&id, to),
+        })
     }
 
     /// Writes `data` from `address` on.

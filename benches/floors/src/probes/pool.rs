@@ -99,7 +99,7 @@ impl PoolOperation {
                     region.read_into(offset, &mut bytes[..usize::from(length)])?;
                 }
                 PoolOperation::Write(length) => {
-                    region.write(offset, &bytes[..usize::from(length)]).wait()?;
+                    region.write_from(offset, &bytes[..usize::from(length)])?;
                 }
                 PoolOperation::CompareAndSwap => {
                     thread.compare_and_swap(word, 0, 0).wait()?;

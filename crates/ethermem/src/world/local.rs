@@ -7,7 +7,7 @@ use ethermem_clio::offload::NodeMemory;
 use ethermem_edm::RmwOperation;
 use ethermem_units::Ps;
 
-use super::{Asker, Op, OpId, Outcome, Progress, Reply, World};
+use super::{Asker, Begun, Op, OpId, Outcome, Progress, Reply, Waited, World};
 use crate::address::{Address, ProcessId};
 use crate::error::Error;
 use crate::node::{Node, NodeView};
@@ -150,6 +150,14 @@ impl World for Local {
             self.patience = (self.patience * 2 + Duration::from_nanos(100)).min(wake);
             Progress::Wait(self.patience)
         }
+    }
+
+    fn begin_waited(&mut self, asker: Asker, waited: Waited<'_>, to: &mut [u8]) -> Option<Begun> {
+        let ended = match waited {
+            Waited::Read(segment) => self.read_now(asker, segment.address, to),
+            Waited::Write(address, data) => self.write_now(asker, address, data),
+        };
+        ended.map(Begun::Ended)
     }
 
     fn read_now(

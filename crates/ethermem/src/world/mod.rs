@@ -5,8 +5,10 @@ mod remote;
 mod sim;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ethermem_clio::offload::Offload;
+use ethermem_clio::transport::OperationId;
 use ethermem_edm::RmwOperation;
 use ethermem_sim::Kind;
 use ethermem_sim::workload::LinkBlocks;
@@ -138,9 +140,31 @@ pub(crate) enum Progress {
     /// Some operations ended.
     Ended,
     /// Nothing will end before so much of the machine's time has passed.
-    Wait(std::time::Duration),
+    Wait(Duration),
     /// Nothing is under way.
     Idle,
+}
+
+/// What a machine thread waits for at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Waited<'d> {
+    Read(Segment),
+    Write(Address, &'d [u8]),
+}
+
+/// What became of it at once.
+pub(crate) enum Begun {
+    /// A read's bytes are where they were wanted.
+    Ended(Result<(), Error>),
+    Open(WaitedId),
+}
+
+/// One that was begun.
+pub(crate) struct WaitedId {
+    operation: OperationId,
+    process: ProcessId,
+    segment: Segment,
+    is_read: bool,
 }
 
 /// A kind of pool.
@@ -184,6 +208,23 @@ pub(crate) trait World: Send {
     /// Writes at once, where there is no way to the memory. Nothing of the thread is under way.
     fn write_now(&mut self, _: Asker, _to: Address, _from: &[u8]) -> Option<Result<(), Error>> {
         None
+    }
+
+    /// Begins what the caller waits for by [`World::look`], where that is shorter than
+    /// [`World::begin`]. What ends at once puts what was read in `to`. Nothing of the thread is
+    /// under way.
+    fn begin_waited(&mut self, _: Asker, _: Waited<'_>, _to: &mut [u8]) -> Option<Begun> {
+        None
+    }
+
+    /// Goes on; how it ended, with what was read in `to`, or how long the machine may rest.
+    fn look(&mut self, _: &WaitedId, _to: &mut [u8]) -> Result<Result<(), Error>, Duration> {
+        unreachable!("nothing is begun so")
+    }
+
+    /// Whether something of others has ended in between, which [`World::progress`] gives.
+    fn has_ended(&self) -> bool {
+        false
     }
 
     /// Ends other traffic, lets all that is under way pass, and checks what must hold then.

@@ -5,6 +5,7 @@ mod asked;
 mod connect;
 mod processes;
 mod running;
+mod waited;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +21,7 @@ use ethermem_wire::clio::{ClioStatus, Request, TenantId};
 use self::asked::{Asked, AskedFor};
 use self::processes::Life;
 use self::running::{Ask, Part, Running, problem};
-use super::{Asker, Op, OpId, Outcome, Progress, Reply, World};
+use super::{Asker, Begun, Op, OpId, Outcome, Progress, Reply, Waited, WaitedId, World};
 use crate::address::ProcessId;
 use crate::error::Error;
 
@@ -88,6 +89,8 @@ pub(crate) struct Remote {
     /// Requests under way, by what they are for.
     asked: AskedFor,
     waiting: Vec<Waiting>,
+    /// Ended, and not yet looked for by the machine thread that waits for it.
+    alone: Vec<Event>,
     /// Ended while something else was waited for.
     ended: Vec<(OpId, Outcome)>,
     /// Why nothing can be done any more.
@@ -203,6 +206,10 @@ impl Remote {
             Asked::Part(id, part) => (id, part),
             Asked::Alive(process) => return self.heard_of(process, &outcome),
             Asked::End | Asked::Here => return,
+            Asked::Alone(process) => {
+                self.heard_of(process, &outcome);
+                return self.alone.push(Event { operation, outcome });
+            }
         };
         let running = self.running[id].as_ref().expect("its request was under way");
         let process = running.process;
@@ -377,6 +384,18 @@ impl World for Remote {
         self.keep_alive();
         self.send_gathered();
         self.turn();
+    }
+
+    fn begin_waited(&mut self, asker: Asker, waited: Waited<'_>, _: &mut [u8]) -> Option<Begun> {
+        self.begin_alone(asker, waited).map(Begun::Open)
+    }
+
+    fn look(&mut self, id: &WaitedId, to: &mut [u8]) -> Result<Result<(), Error>, Duration> {
+        self.look_alone(id, to)
+    }
+
+    fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
     }
 
     fn close(&mut self) -> Result<(), Error> {

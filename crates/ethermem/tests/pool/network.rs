@@ -291,3 +291,81 @@ fn operations_that_are_begun_together_go_together() {
         }
     }
 }
+
+/// Machine threads that wait for one thing at a time share a pool with those that have many under
+/// way, and each hears of its own.
+#[test]
+fn who_waits_for_one_thing_and_who_has_many_under_way_share_a_pool() {
+    const ROUNDS: u64 = 1000;
+    let node = Served::new(None);
+    let pool = Pool::open(&node.url()).unwrap();
+    let region = pool.thread().unwrap().alloc(16 * 4096, RW).wait().unwrap();
+    std::thread::scope(|scope| {
+        for machine in 0..2 {
+            let mine = region.by(&region.thread().fork());
+            scope.spawn(move || {
+                let at = machine * 4096 + 60;
+                for round in 0..ROUNDS {
+                    let word = (round << 8 | machine).to_le_bytes();
+                    mine.write_from(at, &word.repeat(4)).unwrap();
+                    let mut found = [0; 40];
+                    mine.read_into(at - 4, &mut found).unwrap();
+                    assert_eq!(found[4..36], word.repeat(4), "{machine} in {round}");
+                    // Not beside what is under way: behind it.
+                    let write = mine.write(at, &[7; 32]);
+                    mine.read_into(at, &mut found[..32]).unwrap();
+                    assert_eq!(found[..32], [7; 32]);
+                    write.wait().unwrap();
+                }
+            });
+        }
+        for machine in 2..4 {
+            let mine = region.by(&region.thread().fork());
+            scope.spawn(move || {
+                for round in 0..ROUNDS / 10 {
+                    let places = (0..10).map(|page| machine * 8 + (2 + page) * 4096);
+                    let writes: Vec<_> = places
+                        .clone()
+                        .map(|at| mine.write(at, &(round + at).to_le_bytes()))
+                        .collect();
+                    writes.into_iter().for_each(|write| write.wait().unwrap());
+                    let reads: Vec<_> = places.map(|at| (at, mine.read(at, 8))).collect();
+                    for (at, read) in reads {
+                        assert_eq!(read.wait().unwrap(), (round + at).to_le_bytes());
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// What is refused is refused with the same words, whichever way it was asked for.
+#[test]
+fn what_is_waited_for_fails_as_what_is_submitted() {
+    let node = Served::new(None);
+    let pool = Pool::open(&format!("{}?timeout_ms=200", node.url())).unwrap();
+    let thread = pool.thread().unwrap();
+    let region = thread.alloc(4096, RW).wait().unwrap();
+    let sealed = thread.alloc(4096, Permissions::READ).wait().unwrap();
+    let mut place = [0; 64];
+    let nowhere = thread.region(region.at(1 << 30), 4096);
+    assert!(matches!(nowhere.read_into(0, &mut place), Err(Error::Unmapped { bytes: 64, .. })));
+    for region in [&region, &sealed, &nowhere] {
+        for offset in [0, 4090] {
+            let read = region.read_into(offset, &mut place);
+            assert_eq!(read, region.read(offset, 64).wait().map(drop));
+            let write = region.write_from(offset, &place);
+            assert_eq!(write, region.write(offset, &place).wait());
+        }
+    }
+    assert_eq!(region.read_into(0, &mut []), region.read(0, 0).wait().map(drop));
+    assert_eq!(region.write_from(0, &[]), region.write(0, &[]).wait());
+    let address = node.address;
+    drop(node);
+    assert_eq!(region.read_into(0, &mut place), Err(Error::Lost));
+    assert_eq!(region.write_from(0, &place), Err(Error::Lost));
+    let _again = Served::start(address, None);
+    let restarted = Error::Restarted { node: address.to_string() };
+    assert_eq!(region.write_from(0, &place), Err(restarted.clone()));
+    assert_eq!(region.read_into(0, &mut place), Err(restarted));
+}

@@ -64,6 +64,12 @@ impl Region {
         Ok(Pending::of(&self.pool, written, |()| Ok(Answer::Nothing)))
     }
 
+    /// Writes the bytes of a buffer from an offset on, and waits for that. No other thread may
+    /// change the buffer meanwhile.
+    fn write_from(&self, offset: u64, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        buffer::read(data, |bytes| self.region.write_from(offset, bytes))?.map_err(raised)
+    }
+
     /// Lets another process use it at the same address, or no longer with permissions of 0.
     fn share(&self, with_process: u32, permissions: u8) -> PyResult<Pending> {
         let permissions: Permissions = self::permissions(permissions)?;

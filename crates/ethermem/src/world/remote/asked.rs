@@ -16,6 +16,8 @@ pub(super) enum Asked {
     End,
     /// Somebody waits for it here.
     Here,
+    /// A machine thread waits for it, which comes back to look.
+    Alone(ProcessId),
 }
 
 /// By the places of the transport's operations, each of which has one request's or none.

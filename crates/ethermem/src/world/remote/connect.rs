@@ -76,6 +76,7 @@ impl Remote {
             gathered: 0,
             asked: AskedFor::default(),
             waiting: Vec::new(),
+            alone: Vec::new(),
             ended: Vec::new(),
             broken: None,
         };

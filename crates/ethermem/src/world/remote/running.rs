@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::world::{Op, Outcome, Reply, Segment, Segments};
 
 /// Longest request: what a length on the wire can say, in whole pages.
-const REQUEST_BYTES_MAX: u64 = 1 << 30;
+pub(super) const REQUEST_BYTES_MAX: u64 = 1 << 30;
 const WORD_BYTES: u64 = 8;
 /// Arguments of an operation at the node: what one datagram carries whatever protects it.
 const OFFLOAD_BYTES_MAX: u64 = 65_000;
@@ -67,9 +67,12 @@ impl Running {
         if segment.bytes > REQUEST_BYTES_MAX {
             return None;
         }
-        let (bytes, reply, error) = (Vec::new(), Reply::Done, None);
-        let running = Running { process, work: Work::Read, open: 1, bytes, reply, error };
-        Some((running, read(segment), Part::of(segment)))
+        Some((Running::of_one(process, Work::Read), read(segment), Part::of(segment)))
+    }
+
+    /// An operation of one request.
+    pub(super) fn of_one(process: ProcessId, work: Work) -> Running {
+        Running { process, work, open: 1, bytes: Vec::new(), reply: Reply::Done, error: None }
     }
 
     /// An operation and its requests, each with its part.
@@ -201,7 +204,7 @@ impl Running {
         }
     }
 
-    fn error_of(&self, node: &str, segment: Segment, error: OperationError) -> Error {
+    pub(super) fn error_of(&self, node: &str, segment: Segment, error: OperationError) -> Error {
         let (status, detail) = match error {
             OperationError::Refused { status, detail } => (status, detail),
             OperationError::Lost => return Error::Lost,
