@@ -47,6 +47,9 @@ def test_arrays_go_there_and_back(pool):
     pending.wait()
     region.read_into(64, sent)
     assert (found == sent).all()
+    region.write_from(32, sent[0] * 2)
+    region.read_into(32, found)
+    assert (found[0] == sent[0] * 2).all()
 
 
 @pytest.mark.parametrize(
