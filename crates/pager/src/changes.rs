@@ -1,13 +1,16 @@
 //! Changes of address spaces: forks, mappings that move or go, ends.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::fault;
 use crate::pager::Pager;
-use crate::process::{CHANGE_PATIENCE, Origin, Process, registered};
+use crate::process::{Origin, Process, registered};
 use crate::protocol::{Hello, PAGE_BYTES};
 use crate::standby::Owner;
 use crate::table::{NO_SLOT, Page, State};
+
+/// How long a fork's child waits for a moment at which no change of its parent is unread.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Pager<'_> {
     /// A process forked: its child's address space, of which `file` tells.
@@ -45,7 +48,7 @@ impl Pager<'_> {
     pub(crate) fn settle(&mut self, id: usize, hello: &Hello) -> bool {
         let Some(process) = self.processes.get(&id) else { return true };
         let Some(origin) = &process.origin else { return true };
-        let is_early = origin.since.elapsed() < CHANGE_PATIENCE;
+        let is_early = origin.since.elapsed() < SETTLE_PATIENCE;
         if is_early && self.processes.get(&origin.parent).is_some_and(Process::is_changing) {
             return false;
         }

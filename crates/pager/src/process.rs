@@ -26,8 +26,10 @@ const SCAN_PAUSE: Duration = Duration::from_millis(1);
 const KEEP_PAGES: usize = 64;
 const KEEP_PAGES_OF_THREAD: usize = 8;
 
-/// How long threads that change mappings are waited for, as they may never all rest.
-pub(crate) const CHANGE_PATIENCE: Duration = Duration::from_secs(1);
+/// How often threads that change mappings are waited for, as they may never all rest: a minute and
+/// more. Not a time, as a thread that was preempted within a change needs the processor, and on a
+/// busy machine it does not have it for seconds.
+const CHANGE_LOOKS: u32 = 1_000_000;
 const CHANGE_PAUSE: Duration = Duration::from_micros(20);
 /// Nothing is mapped there of the kernel's own accord.
 const LOW_PAGE: u64 = 1 << 20;
@@ -125,9 +127,8 @@ impl Process {
         if !to.iter().any(|event| matches!(event, Event::Remap { .. })) {
             return Ok(());
         }
-        let began = Instant::now();
-        loop {
-            let is_late = began.elapsed() >= CHANGE_PATIENCE;
+        for look in 0.. {
+            let is_late = look >= CHANGE_LOOKS;
             if self.is_changing() && !is_late {
                 // Leaves the processor to the thread that has changed something and was preempted.
                 std::thread::sleep(CHANGE_PAUSE);
