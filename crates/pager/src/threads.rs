@@ -5,6 +5,7 @@
 //! would be dropped and the joining thread would wait for ever. Both words lie in the C library's
 //! descriptor of the thread, whose address the kernel tells as that of the list of locks.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use nix::libc;
@@ -15,11 +16,16 @@ use crate::protocol::PAGE_BYTES;
 /// The word for those who join lies this many bytes before the list, or fewer.
 const BEFORE_LIST: u64 = 64;
 const PAUSE: Duration = Duration::from_millis(5);
+/// The C library gives the stack of a thread that ended, and its descriptor with it, to the next
+/// that begins: so many of the last stay held, as the next ends perhaps before it is looked for.
+const ENDED_MAX: usize = 1024;
 
 /// The descriptors of a process's threads.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
     threads: FxHashMap<u32, u64>,
+    /// Of threads that ended, the last at the end.
+    ended: VecDeque<u64>,
     pages: FxHashSet<u64>,
     looked: Option<Instant>,
     /// Pages taken out since the last look.
@@ -48,9 +54,12 @@ impl Descriptors {
         let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/task")) else { return };
         let threads: FxHashSet<u32> =
             entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
-        let known = self.threads.len();
-        self.threads.retain(|thread, _| threads.contains(thread));
-        let mut changed = self.threads.len() != known;
+        let gone = self.threads.extract_if(|thread, _| !threads.contains(thread));
+        let gone: Vec<u64> = gone.map(|(_, list)| list).collect();
+        let mut changed = !gone.is_empty();
+        self.ended.retain(|list| !gone.contains(list));
+        self.ended.extend(gone);
+        self.ended.drain(..self.ended.len().saturating_sub(ENDED_MAX));
         for thread in threads {
             // A thread has no list in its first moments: then it is asked again next time.
             if !self.threads.contains_key(&thread)
@@ -63,7 +72,7 @@ impl Descriptors {
         if changed {
             let page_of = |address: u64| address & !(PAGE_BYTES as u64 - 1);
             let both = |list: &u64| [page_of(*list), page_of(*list - BEFORE_LIST)];
-            self.pages = self.threads.values().flat_map(both).collect();
+            self.pages = self.threads.values().chain(&self.ended).flat_map(both).collect();
         }
         (self.looked, self.taken) = (Some(Instant::now()), 0);
     }
