@@ -132,14 +132,16 @@ fn programs_of_any_linkage_and_language_keep_every_byte() {
         if !built(builder, source, &program) {
             continue;
         }
+        let mut left = false;
         for _ in 0..rounds() {
             let path = program.to_str().expect("a path of text");
             let output = under(local, &[path, "argument"]);
             let told = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(0), "{}: {told}", builder.join(" "));
             assert_eq!(output.stdout, b"clean\n", "{}", builder.join(" "));
-            assert!(!told.contains("read_pages: 0,"), "nothing was remote: {told}");
+            left |= !told.contains("taken_pages: 0,");
         }
+        assert!(left, "{}: no page left in any round", builder.join(" "));
     }
 }
 
