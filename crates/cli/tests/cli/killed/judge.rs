@@ -83,8 +83,8 @@ struct Client {
     /// Acknowledged before it began.
     adding: Option<u64>,
     swapping: Option<u64>,
-    /// By slot, the least that it may find.
-    looking: BTreeMap<u64, Value>,
+    /// By slot, the least that it may find, and whether a writer lived when it began to look.
+    looking: BTreeMap<u64, (Value, bool)>,
 }
 
 /// How much was seen.
@@ -234,17 +234,18 @@ impl Judge {
                 self.tally.acknowledged += 1;
             }
             ("look", []) => {
-                client.looking.insert(which, slot.acknowledged.max(slot.found));
+                client.looking.insert(which, (slot.acknowledged.max(slot.found), written));
             }
             ("found", &[writer, sequence]) => {
-                let least = client.looking.remove(&which).ok_or("nobody looked")?;
+                let (least, was_written) = client.looking.remove(&which).ok_or("nobody looked")?;
                 let most = slot.under_way.map_or(slot.acknowledged, |v| v.max(slot.acknowledged));
                 let value = (writer, sequence);
                 if !(least..=most).contains(&value) {
                     return Err(format!("neither {least:?} nor {most:?}, nor between"));
                 }
                 slot.found = slot.found.max(value);
-                if !written {
+                // A look of a time with writers may have read before the last of them wrote.
+                if !written && !was_written {
                     (slot.acknowledged, slot.under_way) = (value, None);
                 }
             }
@@ -293,6 +294,9 @@ fn a_journal_is_judged_by_what_was_acknowledged() {
         "@worker1 write 3 1\n@keeper look 3\n@keeper found 3 0 0\n@keeper look 3\n\
          @keeper found 3 1 1",
         "@worker1 write 3 1\n@parent killed worker1\n@keeper look 3\n@keeper found 3 0 0",
+        // Read before it was written, told of after the writer's end.
+        "@keeper look 3\n@worker1 write 3 1\n@worker1 wrote 3 1\n@parent killed worker1\n\
+         @keeper found 3 0 0\n@keeper look 3\n@keeper found 3 1 1",
         "@worker1 add\n@worker1 added 0\n@keeper add\n@keeper added 1\n@keeper state 2 0",
         "@worker1 add\n@parent killed worker1\n@keeper state 1 0",
         "@worker1 add\n@parent killed worker1\n@keeper state 0 0",
@@ -315,6 +319,11 @@ fn a_journal_of_what_cannot_be_is_refused() {
         (
             "@worker1 write 3 1\n@keeper look 3\n@keeper found 3 1 1\n@keeper look 3\n\
              @keeper found 3 0 0",
+            "neither",
+        ),
+        (
+            "@worker1 write 3 1\n@parent killed worker1\n@keeper look 3\n@keeper found 3 0 0\n\
+             @keeper look 3\n@keeper found 3 1 1",
             "neither",
         ),
         ("@worker1 add\n@worker1 added 0\n@keeper add\n@keeper added 0", "before 1"),
