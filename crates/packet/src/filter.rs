@@ -2,7 +2,7 @@
 
 use nix::libc::{
     BPF_ABS, BPF_H, BPF_JEQ, BPF_JGT, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, PACKET_BROADCAST,
-    PACKET_HOST, SKF_AD_OFF, SKF_AD_PKTTYPE, sock_filter,
+    PACKET_HOST, SKF_AD_IFINDEX, SKF_AD_OFF, SKF_AD_PKTTYPE, c_int, sock_filter,
 };
 
 /// Octets of a frame that must be so, its first octet being 0.
@@ -27,16 +27,21 @@ pub struct Filter {
 const ALL: u32 = u32::MAX;
 
 impl Filter {
-    /// The program of the kernel's filter.
-    pub(crate) fn program(&self) -> Vec<sock_filter> {
-        // Each field is a load and a jump; before them is the kind of address, behind them taking
-        // and leaving.
-        let leave = 2 * self.fields.len() + 3;
+    /// The program of the kernel's filter, for the interface of an index.
+    pub(crate) fn program(&self, index: u32) -> Vec<sock_filter> {
+        // Each field is a load and a jump; before them are the kind of address and the interface,
+        // behind them taking and leaving.
+        let leave = 2 * self.fields.len() + 5;
         let mut program = Vec::with_capacity(leave + 1);
         let most = if self.broadcast { PACKET_BROADCAST } else { PACKET_HOST };
-        program.push(statement(BPF_LD | BPF_W | BPF_ABS, (SKF_AD_OFF + SKF_AD_PKTTYPE) as u32));
+        let about = |what: c_int| statement(BPF_LD | BPF_W | BPF_ABS, (SKF_AD_OFF + what) as u32);
         let past = |at: usize| u8::try_from(leave - at - 1).expect("a filter is short");
+        program.push(about(SKF_AD_PKTTYPE));
         program.push(jump(BPF_JGT, u32::from(most), past(1), 0));
+        // The kernel shows a socket what came by its interface, also where a tag of 802.1Q makes
+        // that another interface's.
+        program.push(about(SKF_AD_IFINDEX));
+        program.push(jump(BPF_JEQ, index, 0, past(3)));
         for field in &self.fields {
             let (size, at, value) = match *field {
                 Field::Half(at, octets) => (BPF_H, at, u16::from_be_bytes(octets).into()),

@@ -22,6 +22,20 @@ pub(crate) fn set<T: Copy>(
     result(unsafe { libc::setsockopt(fd, level, name, (&raw const *value).cast(), bytes) })
 }
 
+/// An option whose value is plain octets, all of which the kernel writes.
+pub(crate) fn get<T: Copy + Default>(
+    socket: &impl AsFd,
+    level: c_int,
+    name: c_int,
+) -> io::Result<T> {
+    let (fd, mut value) = (socket.as_fd().as_raw_fd(), T::default());
+    let mut bytes = size_of::<T>() as socklen_t;
+    let place = (&raw mut value).cast();
+    // SAFETY: the kernel writes `bytes` octets of `value` at most, which lives through the call.
+    result(unsafe { libc::getsockopt(fd, level, name, place, &raw mut bytes) })?;
+    Ok(value)
+}
+
 /// Lets a socket have those frames alone that a program of the kernel's filter takes.
 pub(crate) fn attach(socket: &impl AsFd, program: &mut [sock_filter]) -> io::Result<()> {
     let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -40,6 +54,17 @@ pub(crate) fn bind(socket: &impl AsFd, index: u32, ether_type: u16) -> io::Resul
     let (fd, bytes) = (socket.as_fd().as_raw_fd(), size_of::<sockaddr_ll>() as socklen_t);
     // SAFETY: the kernel reads an address of this length, which lives through the call.
     result(unsafe { libc::bind(fd, (&raw const address).cast(), bytes) })
+}
+
+/// Whether the interface to which a socket was bound has been there ever since.
+pub(crate) fn is_bound(socket: &impl AsFd) -> bool {
+    // SAFETY: an address of zeros is one of no interface.
+    let mut address: sockaddr_ll = unsafe { zeroed() };
+    let (fd, mut bytes) = (socket.as_fd().as_raw_fd(), size_of::<sockaddr_ll>() as socklen_t);
+    let place = (&raw mut address).cast();
+    // SAFETY: the kernel writes an address of this length at most, which lives through the call.
+    let known = result(unsafe { libc::getsockname(fd, place, &raw mut bytes) });
+    known.is_ok() && address.sll_ifindex > 0
 }
 
 /// What an interface is asked for: its answer is in the request.

@@ -2,7 +2,8 @@
 //! back when it was read. `docs/internals/clio-transport.md` says why this kind.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -10,15 +11,13 @@ use std::time::Duration;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::errno::Errno;
 use nix::libc::{
-    PACKET_IGNORE_OUTGOING, PACKET_QDISC_BYPASS, PACKET_RX_RING, PACKET_VERSION, SOL_PACKET,
+    PACKET_QDISC_BYPASS, PACKET_RX_RING, PACKET_STATISTICS, PACKET_VERSION, SOL_PACKET,
     TP_STATUS_KERNEL, TP_STATUS_USER, TPACKET2_HDRLEN, c_int, tpacket_req, tpacket_versions,
     tpacket2_hdr,
 };
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::sockopt::SocketError;
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockType, getsockopt, send, setsockopt, socket, sockopt,
-};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, getsockopt, send, socket};
 use nix::unistd::{SysconfVar, sysconf};
 use thiserror::Error;
 
@@ -34,8 +33,6 @@ const BLOCK_BYTES: usize = 1 << 16;
 /// Where TPACKET_V2 puts what follows a frame's addresses and kind: its own head, the address of
 /// the sender, and 16 octets, at a multiple of 16.
 const FRONT_BYTES: usize = (TPACKET2_HDRLEN + 16).next_multiple_of(16);
-/// Of what waits to be sent.
-const SEND_BYTES: usize = 8 << 20;
 
 /// Why there is no ring.
 #[derive(Debug, Error)]
@@ -60,7 +57,8 @@ impl From<Errno> for RingError {
     }
 }
 
-/// See the module: of one interface, for frames of one kind. What is sent does not come back.
+/// See the module: of one interface, for frames of one kind. What is sent comes back on the
+/// loopback alone.
 pub struct Ring {
     socket: Arc<OwnedFd>,
     memory: MmapRaw,
@@ -68,8 +66,16 @@ pub struct Ring {
     slots: usize,
     /// The slot that is filled next, or that is read.
     at: usize,
-    /// Whether that one is read.
-    is_held: bool,
+    /// Where in that one the frame is, while it is read.
+    held: Option<Range<usize>>,
+}
+
+/// The kernel's `tpacket_stats`.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct Statistics {
+    _packets: u32,
+    drops: u32,
 }
 
 impl Ring {
@@ -86,14 +92,9 @@ impl Ring {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None)?;
         kernel::set(&socket, SOL_PACKET, PACKET_VERSION, &(tpacket_versions::TPACKET_V2 as c_int))?;
-        kernel::attach(&socket, &mut filter.program())?;
-        // Both only save work, and old kernels do without.
-        for saves in [PACKET_QDISC_BYPASS, PACKET_IGNORE_OUTGOING] {
-            let _ = kernel::set(&socket, SOL_PACKET, saves, &1_i32);
-        }
-        if setsockopt(&socket, sockopt::SndBufForce, &SEND_BYTES).is_err() {
-            setsockopt(&socket, sockopt::SndBuf, &SEND_BYTES)?;
-        }
+        kernel::attach(&socket, &mut filter.program(interface.index))?;
+        // It only saves work, and old kernels do without.
+        let _ = kernel::set(&socket, SOL_PACKET, PACKET_QDISC_BYPASS, &1_i32);
         let (slot_bytes, block_bytes) = sizes(interface.mtu);
         let wanted = (RING_BYTES / slot_bytes).clamp(SLOTS_MIN, SLOTS_MAX);
         let blocks = (wanted * slot_bytes).div_ceil(block_bytes);
@@ -108,7 +109,7 @@ impl Ring {
         kernel::set(&socket, SOL_PACKET, PACKET_RX_RING, &request)?;
         let memory = MmapOptions::new().len(slots * slot_bytes).map_raw(&socket)?;
         kernel::bind(&socket, interface.index, ether_type)?;
-        Ok(Ring { socket: Arc::new(socket), memory, slot_bytes, slots, at: 0, is_held: false })
+        Ok(Ring { socket: Arc::new(socket), memory, slot_bytes, slots, at: 0, held: None })
     }
 
     /// The next frame, which is the caller's until the next call; the one before is the kernel's
@@ -118,33 +119,48 @@ impl Ring {
         if self.status().load(Ordering::Acquire) & TP_STATUS_USER == 0 {
             return None;
         }
-        self.is_held = true;
+        // SAFETY: a slot begins with this head, at a multiple of 16. The kernel wrote it before the
+        // status that was read, and writes none of the slot until it has it back.
+        let head: tpacket2_hdr = unsafe { self.slot().cast::<tpacket2_hdr>().read() };
+        let from = usize::from(head.tp_mac).min(self.slot_bytes);
+        let bytes = (head.tp_snaplen as usize).min(self.slot_bytes - from);
+        self.held = Some(from..from + bytes);
         self.held()
     }
 
     /// The frame that was taken, if it was not given back.
+    #[inline]
     pub fn held(&mut self) -> Option<&mut [u8]> {
-        if !self.is_held {
-            return None;
-        }
-        let slot = self.slot();
-        // SAFETY: a slot begins with this head, at a multiple of 16. The kernel wrote it before the
-        // status that was read, and writes none of the slot until it has it back.
-        let head: tpacket2_hdr = unsafe { slot.cast::<tpacket2_hdr>().read() };
-        let from = usize::from(head.tp_mac);
-        let bytes = (head.tp_snaplen as usize).min(self.slot_bytes.saturating_sub(from));
+        let Range { start, end } = self.held.clone()?;
         // SAFETY: the octets are within the slot, which is this process's until it is given back:
         // by a call that needs the ring itself, so not while they are borrowed.
-        Some(unsafe { std::slice::from_raw_parts_mut(slot.add(from), bytes) })
+        Some(unsafe { std::slice::from_raw_parts_mut(self.slot().add(start), end - start) })
     }
 
     /// Gives the frame that was taken back to the kernel.
+    #[inline]
     pub fn release(&mut self) {
-        if self.is_held {
+        if self.held.take().is_some() {
             self.status().store(TP_STATUS_KERNEL, Ordering::Release);
-            self.is_held = false;
-            self.at = (self.at + 1) % self.slots;
+            let next = self.at + 1;
+            self.at = if next == self.slots { 0 } else { next };
         }
+    }
+
+    /// Frames for which the ring had no room, since this was asked last.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn drops(&self) -> io::Result<u32> {
+        let read: Statistics = kernel::get(&self.socket, SOL_PACKET, PACKET_STATISTICS)?;
+        Ok(read.drops)
+    }
+
+    /// Whether the interface has been there ever since: once it was deleted, or has gone to another
+    /// network, nothing comes any more, also if it comes back.
+    #[must_use]
+    pub fn is_bound(&self) -> bool {
+        kernel::is_bound(&self.socket)
     }
 
     /// Sends a frame, addresses and kind included.
@@ -183,6 +199,12 @@ impl Ring {
         // SAFETY: a slot begins with its status, at a multiple of 16, in memory that lives as long
         // as the ring; the kernel writes it in one piece, and nothing here but through this.
         unsafe { AtomicU32::from_ptr(self.slot().cast()) }
+    }
+}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 
@@ -246,12 +268,13 @@ mod tests {
     #[test]
     fn a_filter_leaves_what_is_for_others_and_takes_what_is_ours() {
         let filter = Filter { fields: vec![Field::Half(14, [1, 2])], broadcast: true };
-        let program = filter.program();
-        // Kind of address, field, take, leave.
-        assert_eq!(program.len(), 6);
+        let program = filter.program(7);
+        // Kind of address, interface, field, take, leave.
+        assert_eq!(program.len(), 8);
         let jumps: Vec<(u8, u8)> = program.iter().map(|step| (step.jt, step.jf)).collect();
-        assert_eq!(jumps[1], (3, 0), "an address of others leaves");
-        assert_eq!(jumps[3], (0, 1), "another field leaves");
-        assert_eq!((program[4].k, program[5].k), (u32::MAX, 0));
+        assert_eq!(jumps[1], (5, 0), "an address of others leaves");
+        assert_eq!((jumps[3], program[3].k), ((0, 3), 7), "another interface leaves");
+        assert_eq!(jumps[5], (0, 1), "another field leaves");
+        assert_eq!((program[6].k, program[7].k), (u32::MAX, 0));
     }
 }
