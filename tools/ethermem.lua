@@ -3,9 +3,9 @@
 -- Use: tshark -X lua_script:tools/ethermem.lua, or put it into Wireshark's folder of plugins. Other
 -- ports than 7400: "Decode As", or -d udp.port==PORT,ethermem.
 --
--- Frames of raw Ethernet (docs/internals/clio-transport.md) are read as well; a datagram that goes in
--- pieces is shown as pieces. Encrypted packets (protection 2) are shown as data. The tables are those of golden/wire; a test
--- holds every field here to them.
+-- Frames of raw Ethernet (docs/internals/clio-transport.md) are read as well; a datagram that goes
+-- in pieces is shown as pieces. Encrypted packets (protection 2) are shown as data. The tables are
+-- those of golden/wire; a test holds every field here to them.
 
 local ethermem = Proto("ethermem", "ethermem memory node")
 

@@ -3,9 +3,10 @@
 #![no_main]
 
 use ethermem_udp::{Added, DATAGRAM_BYTES_MAX, Pieces};
+use ethermem_units::Ns;
 use ethermem_wire::clio::{Frame, FrameBody, Mac, PIECE_FRAME_BYTES, Piece, Port, Station};
 
-fn read(octets: &[u8], pieces: &mut Pieces) {
+fn read(octets: &[u8], now: Ns, pieces: &mut Pieces) {
     let Ok((frame, range)) = Frame::parse(octets) else { return };
     assert!(!frame.from.mac.is_multicast());
     let mut written = [0; PIECE_FRAME_BYTES];
@@ -14,7 +15,7 @@ fn read(octets: &[u8], pieces: &mut Pieces) {
     assert_eq!((front, &written[..front]), (range.start, &octets[..front]));
     if let FrameBody::Piece(piece) = frame.body {
         let total = usize::from(piece.total);
-        if let Added::Whole(bytes) = pieces.add(frame.from, piece, &octets[range]) {
+        if let Added::Whole(bytes) = pieces.add(now, frame.from, piece, &octets[range]) {
             assert_eq!((bytes, pieces.whole().len()), (total, total));
         }
     }
@@ -22,11 +23,13 @@ fn read(octets: &[u8], pieces: &mut Pieces) {
 
 libfuzzer_sys::fuzz_target!(|input: (Vec<Vec<u8>>, Vec<u8>, u16, Vec<u8>)| {
     let (frames, datagram, each, order) = input;
-    let mut pieces = Pieces::default();
+    let mut pieces = Pieces::new(16);
+    let now = Ns(1 << 40);
     // Whatever came before, and comes between, is of other stations.
     let from = Station { mac: Mac([2; 6]), port: Port(u64::MAX) };
-    for octets in &frames {
-        read(octets, &mut pieces);
+    for (at, octets) in (0..).zip(&frames) {
+        // Some are too old by the end.
+        read(octets, Ns(at << 29).min(now), &mut pieces);
     }
     let each = usize::from(each).clamp(1, 60_000);
     let parts: Vec<&[u8]> = datagram.chunks(each).collect();
@@ -40,7 +43,7 @@ libfuzzer_sys::fuzz_target!(|input: (Vec<Vec<u8>>, Vec<u8>, u16, Vec<u8>)| {
     let all = order.iter().map(|at| usize::from(*at) % parts.len()).chain(0..parts.len());
     for index in all {
         let piece = Piece { number: 1, index: index as u8, count, total };
-        let added = pieces.add(from, piece, parts[index]);
+        let added = pieces.add(now, from, piece, parts[index]);
         came[index] = true;
         if came.iter().all(|came| *came) {
             assert_eq!(added, Added::Whole(datagram.len()));

@@ -90,7 +90,7 @@ pub struct TenantStatus {
 }
 
 /// Why datagrams and answers are dropped, and how many were.
-pub(crate) fn dropped(snapshot: &Snapshot) -> [(&'static str, u64); 7] {
+pub(crate) fn dropped(snapshot: &Snapshot) -> [(&'static str, u64); 8] {
     let node = &snapshot.node;
     [
         ("malformed", node.dropped_malformed),
@@ -99,6 +99,7 @@ pub(crate) fn dropped(snapshot: &Snapshot) -> [(&'static str, u64); 7] {
         ("key", node.dropped_corrupt),
         ("replayed", node.dropped_replayed),
         ("frame", snapshot.server.frames_dropped),
+        ("ring", snapshot.server.frames_overrun),
         ("answer", snapshot.server.answers_dropped),
     ]
 }

@@ -26,6 +26,9 @@ const SLEEP_MAX: Duration = Duration::from_millis(20);
 const PUBLISH_EVERY: Ns = Ns(100_000_000);
 /// How long a ring may be without its interface once that is there again.
 const MEND_EVERY: Ns = Ns(500_000_000);
+/// While frames come, a socket is looked at once in so many turns: that is a call of the kernel
+/// each time, and a frame is none.
+const SOCKET_EVERY: u32 = 8;
 /// One in so many datagrams is timed: two looks at the clock take as long as the node's work.
 const TIME_EVERY: u64 = 16;
 
@@ -64,6 +67,8 @@ pub struct Server<B> {
     ring: Option<Box<RingCarrier>>,
     /// When the ring's interface is looked at again.
     mend_at: Ns,
+    /// Turns that brought a frame since the socket was looked at.
+    frames: u32,
     published: Published,
     publish_at: Ns,
     ending: bool,
@@ -113,7 +118,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         };
         let published = Arc::new(Mutex::new(first));
         let (mend_at, publish_at) = (Ns::ZERO, Ns::ZERO);
-        Ok(Server { answerer, udp, ring, mend_at, published, publish_at, ending: false })
+        let (frames, ending) = (0, false);
+        Ok(Server { answerer, udp, ring, mend_at, frames, published, publish_at, ending })
     }
 
     /// Where it is reached over UDP.
@@ -235,10 +241,17 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     fn serve(&mut self) -> io::Result<bool> {
         let mut came = false;
         if let Some(ring) = &mut self.ring {
-            came |= self.answerer.answer(&mut **ring)?;
+            let answered = self.answerer.answer(&mut **ring);
+            came = answered.map_err(|error| at(&format!("ring://{}", ring.place()), &error))?;
         }
-        if let Some(udp) = &mut self.udp {
-            came |= self.answerer.answer(udp)?;
+        self.frames = if came { self.frames + 1 } else { SOCKET_EVERY };
+        if let Some(udp) = self.udp.as_mut().filter(|_| self.frames >= SOCKET_EVERY) {
+            self.frames = 0;
+            let answered = self.answerer.answer(udp);
+            came |= answered.map_err(|error| match udp.address() {
+                Ok(address) => at(&format!("UDP {address}"), &error),
+                Err(_) => error,
+            })?;
         }
         if !came {
             std::hint::spin_loop();
@@ -260,12 +273,15 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         self.mend_at = now.saturating_add(MEND_EVERY);
         if let Some(ring) = &mut self.ring {
             self.answerer.counters.rings_renewed += u64::from(ring.mend());
-            self.answerer.counters.frames_dropped = ring.malformed();
         }
     }
 
     /// Nothing here allocates, and who reads at this moment is not waited for.
     fn publish(&mut self, now: Ns) {
+        if let Some(ring) = &mut self.ring {
+            let counters = &mut self.answerer.counters;
+            (counters.frames_dropped, counters.frames_overrun) = (ring.malformed(), ring.overrun());
+        }
         let Ok(mut snapshot) = self.published.try_lock() else {
             return;
         };
@@ -321,6 +337,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Answerer<B> {
     fn now(&self) -> Ns {
         Ns(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX).saturating_add(1))
     }
+}
+
+fn at(place: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{place}: {error}"))
 }
 
 /// What the end of a server may depend on.

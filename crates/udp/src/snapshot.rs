@@ -26,6 +26,8 @@ pub struct ServerCounters {
     pub sent_bytes: u64,
     /// Frames of raw Ethernet that are for the node, and malformed.
     pub frames_dropped: u64,
+    /// Frames of raw Ethernet for which the ring had no room: the node did not keep up.
+    pub frames_overrun: u64,
     /// Times that the ring was made anew, for another interface of its name, MTU or address.
     pub rings_renewed: u64,
 }

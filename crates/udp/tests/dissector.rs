@@ -266,7 +266,8 @@ fn a_conversation_is_read_as_what_was_said() {
 /// One of raw Ethernet, filled up to the shortest that there is.
 fn raw_frame(body: FrameBody, octets: &[u8]) -> Vec<u8> {
     let station = |last, port| Station { mac: Mac([2, 0, 0, 0, 0, last]), port: Port(port) };
-    let frame = Frame { to: station(1, 7400), from: station(2, 1 << 63 | 7), body };
+    let (to, from) = (station(1, 7400), station(2, 1 << 63 | 7));
+    let frame = Frame { to, from, carries: 1468, body };
     let mut written = vec![0; PIECE_FRAME_BYTES];
     let front = frame.emit(octets.len() as u16, &mut written).unwrap();
     written.truncate(front);
@@ -285,7 +286,7 @@ fn frames_of_raw_ethernet_are_read_with_the_datagrams_in_them() {
         said.iter().map(|(_, octets)| raw_frame(FrameBody::Datagram, octets)).collect();
     frames.extend([
         raw_frame(FrameBody::Question, &[]),
-        raw_frame(FrameBody::Answer { carries: 1468 }, &[]),
+        raw_frame(FrameBody::Answer, &[]),
         raw_frame(FrameBody::Piece(piece(0)), &[1; 5]),
         raw_frame(FrameBody::Piece(piece(1)), &[2; 4]),
     ]);
@@ -309,9 +310,9 @@ fn frames_of_raw_ethernet_are_read_with_the_datagrams_in_them() {
     let Some(seen) = tshark(&path, &arguments) else { return };
     let bytes = said[0].1.len();
     let lines: Vec<&str> = seen.lines().collect();
-    assert_eq!(lines[0], format!("0,{bytes},0,7400,9223372036854775815,,,"));
+    assert_eq!(lines[0], format!("0,{bytes},1468,7400,9223372036854775815,,,"));
     assert_eq!(lines[5], "3,0,1468,7400,9223372036854775815,,,");
-    assert_eq!(lines[7], "1,4,0,7400,9223372036854775815,16909060,1,9");
+    assert_eq!(lines[7], "1,4,1468,7400,9223372036854775815,16909060,1,9");
     let Some(whole) = tshark(&path, &["-V"]) else { return };
     assert!(!whole.contains("no packet of this format"), "{whole}");
     assert!(!whole.contains("no frame of this format"), "{whole}");

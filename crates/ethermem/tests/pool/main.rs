@@ -9,6 +9,8 @@ mod namespace;
 mod network;
 mod offload;
 mod ring;
+mod ring_faults;
+mod ring_interfaces;
 mod tasks;
 mod time;
 mod urls;

@@ -52,10 +52,18 @@ impl Namespace {
 
     /// A pair of interfaces, one of them in another namespace, both up.
     pub(crate) fn connect(&self, own: &str, other: &Namespace, theirs: &str, mtu: u32) {
-        let there = format!("/proc/{}/fd/{}", std::process::id(), other.0.as_raw_fd());
         let first = format!("link add {own} mtu {mtu} type veth peer name {theirs} mtu {mtu}");
-        self.ip(&format!("{first} netns {there}"));
+        self.ip(&format!("{first} netns {}", other.path()));
         self.ip(&format!("link set {own} up"));
         other.ip(&format!("link set {theirs} up"));
+    }
+
+    /// An interface goes to another namespace, where it is down.
+    pub(crate) fn give(&self, interface: &str, other: &Namespace) {
+        self.ip(&format!("link set {interface} netns {}", other.path()));
+    }
+
+    fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 }

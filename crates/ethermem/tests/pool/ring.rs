@@ -1,43 +1,39 @@
 //! `ring:` between two machines, which are namespaces of the kernel with a pair of interfaces.
 
-use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ethermem::{Address, Chase, Comparison, Error, Filter, OpenError, Permissions, Pool};
 use ethermem_clio::memory::PageSize;
 use ethermem_clio::node::Quota;
 use ethermem_node::{NodeOptions, TenantOptions};
-use ethermem_packet::{Field, Filter as Frames, Interface, Ring};
 use ethermem_udp::RingError;
 use ethermem_udp::seal::KeyFile;
 use ethermem_units::Bytes;
-use ethermem_wire::clio::{
-    ETHER_TYPE, FRAME_BYTES, FRAME_MARK, FRAME_MARK_AT, Frame, FrameBody, Mac, PIECE_FRAME_BYTES,
-    Piece, Port, Station, TenantId,
-};
+use ethermem_wire::clio::{Mac, TenantId};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use tempfile::TempDir;
 
 use crate::namespace::Namespace;
 use crate::network::Served;
+use crate::ring_faults::raw;
 
-const RW: Permissions = Permissions::READ_WRITE;
-const NODE: Mac = Mac([2, 0, 0, 0, 0, 0xa]);
-const CLIENT: Mac = Mac([2, 0, 0, 0, 0, 0xb]);
+pub(crate) const RW: Permissions = Permissions::READ_WRITE;
+pub(crate) const NODE: Mac = Mac([2, 0, 0, 0, 0, 0xa]);
+pub(crate) const CLIENT: Mac = Mac([2, 0, 0, 0, 0, 0xb]);
 
 /// A client's machine and a node's, `c0` of one and `n0` of the other joined, and a key.
-struct Two {
-    client: Namespace,
-    node: Namespace,
+pub(crate) struct Two {
+    pub(crate) client: Namespace,
+    pub(crate) node: Namespace,
     key: KeyFile,
     folder: TempDir,
 }
 
 impl Two {
-    fn new(what: &str, mtu: u32) -> Option<Two> {
+    pub(crate) fn new(what: &str, mtu: u32) -> Option<Two> {
         let (client, node) = (Namespace::new(what)?, Namespace::new(what)?);
         let folder = tempfile::tempdir().unwrap();
         let key = KeyFile::generate(TenantId(1)).unwrap();
@@ -47,18 +43,23 @@ impl Two {
         Some(two)
     }
 
-    fn connect(&self, mtu: u32) {
+    pub(crate) fn connect(&self, mtu: u32) {
         self.client.connect("c0", &self.node, "n0", mtu);
         self.node.ip(&format!("link set n0 address {NODE}"));
         self.client.ip(&format!("link set c0 address {CLIENT}"));
     }
 
-    fn key_file(&self) -> PathBuf {
+    pub(crate) fn key_file(&self) -> PathBuf {
         self.folder.path().join("tenant.key")
     }
 
     /// A node behind an interface, and behind UDP on its own machine.
-    fn serve_on(&self, machine: &Namespace, interface: &str) -> Served {
+    pub(crate) fn serve_on(&self, machine: &Namespace, interface: &str) -> Served {
+        let options = self.options(interface);
+        machine.enter(|| Served::serve(&options))
+    }
+
+    pub(crate) fn options(&self, interface: &str) -> NodeOptions {
         let tenant = TenantOptions {
             name: "one".to_owned(),
             key: self.key.clone(),
@@ -67,15 +68,22 @@ impl Two {
         let mut options = NodeOptions::in_clear(Bytes(4 << 20));
         (options.page, options.insecure, options.tenants) = (PageSize::Kib4, false, vec![tenant]);
         options.listen.ring = Some(interface.parse().unwrap());
-        machine.enter(|| Served::serve(&options))
+        options
     }
 
-    fn serve(&self) -> Served {
+    pub(crate) fn serve(&self) -> Served {
         self.serve_on(&self.node, "n0")
     }
 
+    /// Why no other node is started there.
+    pub(crate) fn refused(&self, interface: &str) -> String {
+        let options = self.options(interface);
+        let started = self.node.enter(|| ethermem_node::start(&options).map(drop));
+        started.unwrap_err().to_string()
+    }
+
     /// A pool of the client's machine.
-    fn open(&self, place: &str, parameters: &str) -> Result<Pool, OpenError> {
+    pub(crate) fn open(&self, place: &str, parameters: &str) -> Result<Pool, OpenError> {
         let key = self.key_file();
         let url = format!("ring://{place}?key={}{parameters}", key.display());
         self.client.enter(|| Pool::open(&url))
@@ -83,7 +91,7 @@ impl Two {
 }
 
 /// What a pool is used for, in lengths of all kinds.
-fn use_all(pool: &Pool) {
+pub(crate) fn use_all(pool: &Pool) {
     let thread = pool.thread().unwrap();
     let region = thread.alloc(200_000, RW).wait().unwrap();
     let data: Vec<u8> = (0..150_000_u32).map(|at| (at * 7 + at / 256) as u8).collect();
@@ -110,7 +118,7 @@ fn use_all(pool: &Pool) {
 }
 
 /// Operations at the node are not cut: their arguments and answers are longer than a frame.
-fn use_long_ones(pool: &Pool) {
+pub(crate) fn use_long_ones(pool: &Pool) {
     let thread = pool.thread().unwrap();
     let region = thread.alloc(64_000, RW).wait().unwrap();
     let records: Vec<u8> = (0..8000_u64).flat_map(u64::to_le_bytes).collect();
@@ -154,6 +162,22 @@ fn every_operation_goes_encrypted_in_frames_of_any_mtu() {
         std::thread::sleep(Duration::from_millis(700));
         let server = node.published.lock().unwrap().server;
         assert_eq!((server.frames_dropped, server.rings_renewed), (0, 0), "{mtu}");
+    }
+}
+
+/// Each end sends what the other one takes, also answers that are longer than what was asked.
+#[test]
+fn ends_of_different_mtus_reach_each_other() {
+    for (client, node) in [(1500, 9000), (9000, 1500), (576, 65_000)] {
+        let Some(two) = Two::new("ends of different MTUs", 9000) else { return };
+        two.client.ip(&format!("link set c0 mtu {client}"));
+        two.node.ip(&format!("link set n0 mtu {node}"));
+        let _node = two.serve();
+        for parameters in ["", "&datagram_bytes=8000", "&datagram_bytes=65507"] {
+            let pool = two.open("c0", parameters).unwrap();
+            use_all(&pool);
+            use_long_ones(&pool);
+        }
     }
 }
 
@@ -207,7 +231,7 @@ fn a_way_that_cannot_be_is_an_error_in_one_line() {
     assert!(refused("c0").ends_with("an MTU of 500 B: allowed are 576 and more"));
     two.client.ip("link set c0 mtu 1500");
     two.client.ip("link set c0 down");
-    assert_eq!(refused("c0"), "ring://c0: no answer within 60 ms");
+    assert_eq!(refused("c0"), "ring://c0: no answer within 60 ms: interface `c0` is down");
     two.client.ip("link set c0 up");
     let other = KeyFile::generate(TenantId(1)).unwrap();
     let path = two.folder.path().join("other.key");
@@ -216,18 +240,11 @@ fn a_way_that_cannot_be_is_an_error_in_one_line() {
     let error = two.client.enter(|| Pool::open(&url)).unwrap_err().to_string();
     assert!(error.contains("a key that is not the node's looks like this, too"), "{error}");
     // One port, one node; and nothing in clear but on the loopback.
-    let again = |place: &str, insecure| {
-        let tenant =
-            TenantOptions { name: "one".to_owned(), key: two.key.clone(), quota: Quota::UNLIMITED };
-        let mut options = NodeOptions::in_clear(Bytes(1 << 20));
-        options.listen.ring = Some(place.parse().unwrap());
-        options.insecure = insecure;
-        options.tenants = if insecure { Vec::new() } else { vec![tenant] };
-        let started = two.node.enter(|| ethermem_node::start(&options).map(drop));
-        started.unwrap_err().to_string()
-    };
-    assert!(again("n0", false).starts_with("ring n0: interface `n0`: port 7400: Address"));
-    assert!(again("n0:7401", true).contains("allowed is the loopback interface"));
+    assert!(two.refused("n0").starts_with("ring n0: interface `n0`: port 7400: Address"));
+    let mut options = NodeOptions::in_clear(Bytes(1 << 20));
+    options.listen.ring = Some("n0:7401".parse().unwrap());
+    let in_clear = two.node.enter(|| ethermem_node::start(&options).map(drop)).unwrap_err();
+    assert!(in_clear.to_string().contains("allowed is the loopback interface"), "{in_clear}");
 }
 
 /// A node in clear, for which the loopback alone is allowed.
@@ -266,79 +283,6 @@ fn pools_of_one_machine_do_not_take_each_others_answers() {
 }
 
 #[test]
-fn an_interface_that_goes_down_and_comes_back_is_a_passing_condition() {
-    let Some(two) = Two::new("interfaces that go down", 1500) else { return };
-    let node = two.serve();
-    let pool = two.open("c0", "&timeout_ms=150").unwrap();
-    let region = pool.thread().unwrap().alloc(4096, RW).wait().unwrap();
-    region.write(0, &[7; 100]).wait().unwrap();
-    for (machine, interface) in [(&two.node, "n0"), (&two.client, "c0")] {
-        machine.ip(&format!("link set {interface} down"));
-        assert_eq!(region.read(0, 100).wait(), Err(Error::Lost), "{interface}");
-        machine.ip(&format!("link set {interface} up"));
-        assert_eq!(eventually(|| region.read(0, 100).wait()), Ok(vec![7; 100]), "{interface}");
-    }
-    assert_eq!(node.published.lock().unwrap().server.rings_renewed, 0);
-}
-
-/// What an operation gives once it is not lost any more.
-fn eventually<T>(mut act: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-    let began = Instant::now();
-    loop {
-        match act() {
-            Err(Error::Lost) if began.elapsed() < Duration::from_secs(20) => {}
-            outcome => return outcome,
-        }
-    }
-}
-
-#[test]
-fn an_interface_that_is_deleted_ends_its_pools_and_not_its_node() {
-    let Some(two) = Two::new("interfaces that are deleted", 1500) else { return };
-    let node = two.serve();
-    let pool = two.open("c0", "&timeout_ms=300").unwrap();
-    let region = pool.thread().unwrap().alloc(4096, RW).wait().unwrap();
-    two.client.ip("link del c0");
-    let gone = eventually(|| region.read(0, 100).wait());
-    assert!(
-        matches!(&gone, Err(Error::Refused { problem, .. }) if problem.contains("ENXIO")
-        || problem.contains("No such device")),
-        "{gone:?}"
-    );
-    two.connect(9000);
-    let began = Instant::now();
-    let fresh = loop {
-        match two.open("c0", "&timeout_ms=100") {
-            Ok(pool) => break pool,
-            Err(error) => assert!(began.elapsed() < Duration::from_secs(20), "{error}"),
-        }
-    };
-    use_all(&fresh);
-    std::thread::sleep(Duration::from_millis(700));
-    assert!(node.published.lock().unwrap().server.rings_renewed >= 1);
-}
-
-#[test]
-fn an_mtu_that_changes_changes_how_frames_are_cut() {
-    let Some(two) = Two::new("MTUs that change", 9000) else { return };
-    let node = two.serve();
-    let pool = two.open("c0", "&timeout_ms=4000").unwrap();
-    use_all(&pool);
-    for (machine, interface) in [(&two.client, "c0"), (&two.node, "n0")] {
-        machine.ip(&format!("link set {interface} mtu 1400"));
-    }
-    use_all(&pool);
-    use_long_ones(&pool);
-    use_all(&two.open("c0", "").unwrap());
-    for (machine, interface) in [(&two.client, "c0"), (&two.node, "n0")] {
-        machine.ip(&format!("link set {interface} mtu 9000"));
-    }
-    use_all(&pool);
-    use_all(&two.open("c0", "").unwrap());
-    assert_eq!(node.published.lock().unwrap().server.frames_dropped, 0);
-}
-
-#[test]
 fn a_node_that_was_started_anew_is_an_error_over_frames_too() {
     let Some(two) = Two::new("nodes that start anew", 1500) else { return };
     let node = two.serve();
@@ -355,12 +299,7 @@ fn a_node_that_was_started_anew_is_an_error_over_frames_too() {
 
 /// Carries frames from one interface to another, and loses some.
 fn relay(from: &str, to: &str, loss_ppm: u64, seed: u64, stop: &AtomicBool, lost: &AtomicU64) {
-    let ring = |name: &str| {
-        let fields = vec![Field::Half(FRAME_MARK_AT, FRAME_MARK)];
-        let frames = Frames { fields, broadcast: true };
-        Ring::open(&Interface::find(name).unwrap(), ETHER_TYPE, &frames).unwrap()
-    };
-    let (mut from, to) = (ring(from), ring(to));
+    let (mut from, to) = (raw(from), raw(to));
     let (mut random, waiter) = (Xoshiro256PlusPlus::seed_from_u64(seed), from.waiter());
     while !stop.load(Ordering::Relaxed) {
         let Some(frame) = from.take() else {
@@ -405,104 +344,6 @@ fn frames_that_are_lost_are_sent_again() {
     });
     assert!(lost.load(Ordering::Relaxed) > 20, "{lost:?} of three in a hundred");
     assert_eq!(node.published.lock().unwrap().server.frames_dropped, 0);
-}
-
-/// Who sends frames of a test's own.
-const OWN: Station = Station { mac: CLIENT, port: Port(1 << 63 | 5) };
-
-fn to(mac: Mac) -> Station {
-    Station { mac, port: Port(7400) }
-}
-
-fn frame(to: Station, body: FrameBody, bytes: u16) -> Vec<u8> {
-    let mut octets = vec![0; 200];
-    Frame { to, from: OWN, body }.emit(bytes, &mut octets).unwrap();
-    octets
-}
-
-/// A good frame, whose datagram is none.
-fn good() -> Vec<u8> {
-    frame(to(NODE), FrameBody::Datagram, 100)
-}
-
-fn with(at: usize, octet: u8) -> Vec<u8> {
-    let mut octets = good();
-    octets[at] = octet;
-    octets
-}
-
-fn malformed() -> Vec<Vec<u8>> {
-    let piece = |index| {
-        let piece = Piece { number: 1, index, count: 2, total: 200 };
-        frame(to(NODE), FrameBody::Piece(piece), 100)
-    };
-    vec![
-        with(16, 9),
-        with(17, 1),
-        with(18, 0),
-        with(19, 0xff),
-        with(6, 3),
-        good()[..FRAME_BYTES + 99].to_vec(),
-        good()[..FRAME_BYTES - 8].to_vec(),
-        piece(2),
-        piece(0)[..PIECE_FRAME_BYTES - 1].to_vec(),
-        frame(to(Mac::BROADCAST), FrameBody::Datagram, 100),
-    ]
-}
-
-/// Of others, or for others.
-fn foreign() -> Vec<Vec<u8>> {
-    vec![
-        with(12, 0x12),
-        with(14, 1),
-        with(15, 2),
-        frame(Station { port: Port(7401), ..to(NODE) }, FrameBody::Datagram, 100),
-        frame(to(Mac([2, 0, 0, 0, 0, 0x55])), FrameBody::Question, 0),
-        good()[..20].to_vec(),
-    ]
-}
-
-/// What is malformed costs a counter and is not answered; what is not ours costs not even that, and
-/// reaches whom it is for.
-#[test]
-fn malformed_frames_are_counted_and_other_traffic_is_untouched() {
-    let Some(two) = Two::new("malformed frames", 1500) else { return };
-    let node = two.serve();
-    two.client.ip("addr add 192.0.2.1/24 dev c0");
-    two.node.ip("addr add 192.0.2.2/24 dev n0");
-    let (malformed, foreign) = (malformed(), foreign());
-    let answered = two.client.enter(|| {
-        let fields = vec![Field::Half(FRAME_MARK_AT, FRAME_MARK)];
-        let frames = Frames { fields, broadcast: true };
-        let interface = Interface::find("c0").unwrap();
-        let mut ring = Ring::open(&interface, ETHER_TYPE, &frames).unwrap();
-        for octets in malformed.iter().chain(&foreign) {
-            ring.send(octets).unwrap();
-        }
-        // A datagram that no client made is the transport's to drop.
-        ring.send(&good()).unwrap();
-        let socket = UdpSocket::bind("192.0.2.1:0").unwrap();
-        let there = two.node.enter(|| UdpSocket::bind("192.0.2.2:0").unwrap());
-        socket.send_to(b"beside", there.local_addr().unwrap()).unwrap();
-        there.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        assert_eq!(there.recv(&mut [0; 10]).unwrap(), 6);
-        // A good question behind them all is answered, once.
-        let question = frame(to(NODE), FrameBody::Question, 0);
-        ring.send(&question[..60]).unwrap();
-        std::thread::sleep(Duration::from_millis(1200));
-        let mut answers = Vec::new();
-        while let Some(octets) = ring.take() {
-            answers.push(Frame::parse(octets).unwrap().0);
-        }
-        answers
-    });
-    let answer = Frame { to: OWN, from: to(NODE), body: FrameBody::Answer { carries: 1468 } };
-    assert_eq!(answered, [answer]);
-    let snapshot = node.published.lock().unwrap().clone();
-    assert_eq!(snapshot.server.frames_dropped, malformed.len() as u64);
-    let dropped = snapshot.node.dropped_malformed + snapshot.node.dropped_protection;
-    assert_eq!((snapshot.node.datagrams, dropped), (1, 1), "{:?}", snapshot.node);
-    use_all(&two.open("c0", "").unwrap());
 }
 
 #[test]

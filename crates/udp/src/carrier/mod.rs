@@ -1,6 +1,7 @@
 //! What carries datagrams. The loops of client and server know no more of it than [`Carrier`]; each
 //! is compiled for each carrier, so that none pays for another.
 
+mod outgoing;
 pub(crate) mod pieces;
 pub(crate) mod place;
 mod ring;

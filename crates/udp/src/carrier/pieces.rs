@@ -1,28 +1,45 @@
 //! Datagrams that came in pieces, until they are whole.
 
-use ethermem_wire::clio::{Piece, Station};
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use ethermem_units::Ns;
+use ethermem_wire::clio::{Mac, Piece, Station};
 
 use super::socket::DATAGRAM_BYTES_MAX;
 
-/// Datagrams that may be in pieces at once. Whoever sends more loses the one that waits for
-/// longest, as if the network had lost it: what is kept does not grow with senders.
-const PLACES: usize = 16;
+/// How long pieces wait for the others. All of a datagram are sent without a pause, and none is
+/// sent again; what is older may be of an earlier life of its sender, which used the same number.
+const KEEP: Ns = Ns(1_000_000_000);
 
-/// See the module. Its size is fixed.
+/// See the module. Its size is fixed: so many datagrams may be in pieces at once, each of up to
+/// 65,507 B. Where there are more, the address of Ethernet that has most of them loses the one that
+/// waits for longest, as if the network had lost it: nobody takes the others' places.
 pub struct Pieces {
     places: Box<[Place]>,
+    /// A datagram's octets for each place, one behind the other: what is never used is no memory.
+    octets: Box<[u8]>,
     turn: u64,
-    /// Where the datagram is that became whole last, and its octets.
-    whole: (usize, usize),
+    /// Where the octets are of the datagram that became whole last.
+    whole: Range<usize>,
 }
 
+/// A datagram of which some pieces came.
+#[derive(Clone, Copy, Default)]
 struct Place {
     of: Option<Datagram>,
-    octets: Box<[u8]>,
     /// Which pieces came.
     came: u128,
-    /// When one came last.
-    used: u64,
+    /// When one came last, and before which others.
+    at: Ns,
+    turn: u64,
+}
+
+impl Place {
+    /// Whether it waits still for others.
+    fn waits(&self, now: Ns) -> bool {
+        self.of.is_some() && now.saturating_sub(self.at) < KEEP
+    }
 }
 
 /// Which datagram, and how it is cut.
@@ -48,25 +65,25 @@ pub enum Added {
     Whole(usize),
     /// Others are to come, or it was there before.
     Part,
-    /// It contradicts those that came before.
+    /// It contradicts itself, or those that came before.
     Contradiction,
 }
 
-impl Default for Pieces {
-    fn default() -> Pieces {
-        let place = || Place {
-            of: None,
-            octets: vec![0; DATAGRAM_BYTES_MAX].into_boxed_slice(),
-            came: 0,
-            used: 0,
-        };
-        Pieces { places: (0..PLACES).map(|_| place()).collect(), turn: 0, whole: (0, 0) }
-    }
-}
-
 impl Pieces {
-    /// Takes a piece.
-    pub fn add(&mut self, from: Station, piece: Piece, octets: &[u8]) -> Added {
+    /// For so many datagrams at once, one at least.
+    #[must_use]
+    pub fn new(places: usize) -> Pieces {
+        let places = places.max(1);
+        Pieces {
+            places: vec![Place::default(); places].into(),
+            octets: vec![0; places * DATAGRAM_BYTES_MAX].into(),
+            turn: 0,
+            whole: 0..0,
+        }
+    }
+
+    /// Takes a piece; `now` is by any clock that does not go back.
+    pub fn add(&mut self, now: Ns, from: Station, piece: Piece, octets: &[u8]) -> Added {
         let Some((range, each)) = piece.place(octets.len()) else {
             return Added::Contradiction;
         };
@@ -76,35 +93,45 @@ impl Pieces {
         let Piece { number, count, total, .. } = piece;
         let datagram = Datagram { from, number, count, total, each };
         self.turn += 1;
-        let is_of = |place: &Place| place.of.is_some_and(|known| known.is_same(&datagram));
+        let is_of = |place: &Place| {
+            place.of.is_some_and(|known| known.is_same(&datagram)) && place.waits(now)
+        };
         let found = self.places.iter().position(is_of);
-        let at = found.unwrap_or_else(|| self.oldest());
+        let at = found.unwrap_or_else(|| self.make_room(now));
         let place = &mut self.places[at];
         if found.is_none() {
-            (place.of, place.came) = (Some(datagram), 0);
+            *place = Place { of: Some(datagram), ..Place::default() };
         } else if place.of != Some(datagram) {
             return Added::Contradiction;
         }
-        place.used = self.turn;
-        place.octets[range].copy_from_slice(octets);
+        (place.at, place.turn) = (now, self.turn);
+        let start = at * DATAGRAM_BYTES_MAX;
+        self.octets[start..][range].copy_from_slice(octets);
         place.came |= 1 << piece.index;
         if place.came.count_ones() < u32::from(count) {
             return Added::Part;
         }
-        (place.of, place.used) = (None, 0);
-        self.whole = (at, total.into());
+        place.of = None;
+        self.whole = start..start + usize::from(total);
         Added::Whole(total.into())
     }
 
     /// The datagram that became whole last.
     pub fn whole(&mut self) -> &mut [u8] {
-        let (at, bytes) = self.whole;
-        &mut self.places[at].octets[..bytes]
+        &mut self.octets[self.whole.clone()]
     }
 
-    fn oldest(&self) -> usize {
+    /// A place where nothing waits, or what waits for longest of those of the address that has most
+    /// of them.
+    fn make_room(&self, now: Ns) -> usize {
+        if let Some(free) = self.places.iter().position(|place| !place.waits(now)) {
+            return free;
+        }
+        let mac = |place: &Place| -> Option<Mac> { place.of.map(|of| of.from.mac) };
+        let held = |by| self.places.iter().filter(|place| mac(place) == by).count();
         let places = self.places.iter().enumerate();
-        places.min_by_key(|(_, place)| place.used).expect("there are places").0
+        let gives_way = places.max_by_key(|(_, place)| (held(mac(place)), Reverse(place.turn)));
+        gives_way.expect("there are places").0
     }
 }
 
@@ -113,6 +140,9 @@ mod tests {
     use ethermem_wire::clio::{Mac, Port};
 
     use super::*;
+
+    const PLACES: usize = 16;
+    const NOW: Ns = Ns(5);
 
     fn station(port: u64) -> Station {
         Station { mac: Mac([2, 0, 0, 0, 0, 1]), port: Port(port) }
@@ -127,10 +157,11 @@ mod tests {
     #[test]
     fn pieces_make_their_datagram_in_any_order_and_twice() {
         for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
-            let mut pieces = Pieces::default();
+            let mut pieces = Pieces::new(PLACES);
             for (at, index) in order.into_iter().enumerate() {
                 for again in [false, true] {
-                    let added = pieces.add(station(1), piece(7, index), PARTS[usize::from(index)]);
+                    let added =
+                        pieces.add(NOW, station(1), piece(7, index), PARTS[usize::from(index)]);
                     if at == 2 && !again {
                         assert_eq!(added, Added::Whole(10), "{order:?}");
                         assert_eq!(pieces.whole(), b"0123456789", "{order:?}");
@@ -144,41 +175,79 @@ mod tests {
 
     #[test]
     fn datagrams_of_other_senders_and_numbers_are_others() {
-        let mut pieces = Pieces::default();
+        let mut pieces = Pieces::new(PLACES);
         for (from, number) in [(1, 7), (2, 7), (1, 8)] {
             for index in [0, 1] {
                 let octets = PARTS[usize::from(index)];
-                assert_eq!(pieces.add(station(from), piece(number, index), octets), Added::Part);
+                assert_eq!(
+                    pieces.add(NOW, station(from), piece(number, index), octets),
+                    Added::Part
+                );
             }
         }
-        let whole = pieces.add(station(2), piece(7, 2), PARTS[2]);
+        let whole = pieces.add(NOW, station(2), piece(7, 2), PARTS[2]);
         assert_eq!((whole, &*pieces.whole()), (Added::Whole(10), &b"0123456789"[..]));
     }
 
     #[test]
     fn a_piece_that_contradicts_the_others_changes_nothing() {
-        let mut pieces = Pieces::default();
-        assert_eq!(pieces.add(station(1), piece(7, 0), PARTS[0]), Added::Part);
+        let mut pieces = Pieces::new(PLACES);
+        assert_eq!(pieces.add(NOW, station(1), piece(7, 0), PARTS[0]), Added::Part);
         let longer = Piece { total: 11, ..piece(7, 1) };
-        assert_eq!(pieces.add(station(1), longer, b"4567"), Added::Contradiction);
-        assert_eq!(pieces.add(station(1), piece(7, 1), b"456"), Added::Contradiction);
+        assert_eq!(pieces.add(NOW, station(1), longer, b"4567"), Added::Contradiction);
+        assert_eq!(pieces.add(NOW, station(1), piece(7, 1), b"456"), Added::Contradiction);
         let absurd = Piece { number: 9, index: 0, count: 2, total: u16::MAX };
-        assert_eq!(pieces.add(station(1), absurd, &[0; 40_000]), Added::Contradiction);
-        assert_eq!(pieces.add(station(1), piece(7, 1), PARTS[1]), Added::Part);
-        assert!(matches!(pieces.add(station(1), piece(7, 2), PARTS[2]), Added::Whole(_)));
+        assert_eq!(pieces.add(NOW, station(1), absurd, &[0; 40_000]), Added::Contradiction);
+        assert_eq!(pieces.add(NOW, station(1), piece(7, 1), PARTS[1]), Added::Part);
+        assert!(matches!(pieces.add(NOW, station(1), piece(7, 2), PARTS[2]), Added::Whole(_)));
     }
 
     #[test]
     fn of_too_many_datagrams_those_that_wait_for_longest_are_lost() {
-        let mut pieces = Pieces::default();
+        let mut pieces = Pieces::new(PLACES);
         let many = PLACES as u32 + 1;
         for number in 0..many {
-            assert_eq!(pieces.add(station(1), piece(number, 0), PARTS[0]), Added::Part);
+            assert_eq!(pieces.add(NOW, station(1), piece(number, 0), PARTS[0]), Added::Part);
         }
         for number in [many - 1, 0] {
-            assert_eq!(pieces.add(station(1), piece(number, 1), PARTS[1]), Added::Part);
-            let last = pieces.add(station(1), piece(number, 2), PARTS[2]);
+            assert_eq!(pieces.add(NOW, station(1), piece(number, 1), PARTS[1]), Added::Part);
+            let last = pieces.add(NOW, station(1), piece(number, 2), PARTS[2]);
             assert_eq!(matches!(last, Added::Whole(_)), number > 0, "{number}");
         }
+    }
+
+    #[test]
+    fn a_station_that_begins_many_takes_no_place_of_others() {
+        let mut pieces = Pieces::new(PLACES);
+        let other = |last| Station { mac: Mac([2, 0, 0, 0, 0, last]), port: Port(1) };
+        for last in [2, 3] {
+            assert_eq!(pieces.add(NOW, other(last), piece(7, 0), PARTS[0]), Added::Part);
+        }
+        // Of one address, but of many ports.
+        for port in 0..1000 {
+            assert_eq!(pieces.add(NOW, station(port), piece(1, 0), PARTS[0]), Added::Part);
+        }
+        assert_eq!(pieces.add(NOW, other(4), piece(7, 0), PARTS[0]), Added::Part);
+        for last in [2, 3, 4] {
+            assert_eq!(pieces.add(NOW, other(last), piece(7, 1), PARTS[1]), Added::Part);
+            let whole = pieces.add(NOW, other(last), piece(7, 2), PARTS[2]);
+            assert_eq!((whole, &*pieces.whole()), (Added::Whole(10), &b"0123456789"[..]));
+        }
+    }
+
+    /// A sender that was started anew may use a number again.
+    #[test]
+    fn pieces_that_are_too_old_are_in_no_datagram() {
+        let mut pieces = Pieces::new(PLACES);
+        assert_eq!(pieces.add(NOW, station(1), piece(7, 0), b"old!"), Added::Part);
+        let young = Ns(NOW.0 + KEEP.0 - 1);
+        assert_eq!(pieces.add(young, station(1), piece(7, 1), b"old!"), Added::Part);
+        let late = Ns(young.0 + KEEP.0);
+        for index in [1, 2] {
+            let part = PARTS[usize::from(index)];
+            assert_eq!(pieces.add(late, station(1), piece(7, index), part), Added::Part);
+        }
+        assert_eq!(pieces.add(late, station(1), piece(7, 0), PARTS[0]), Added::Whole(10));
+        assert_eq!(pieces.whole(), b"0123456789");
     }
 }

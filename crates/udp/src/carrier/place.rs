@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ethermem_packet::{Interface, RingError as PacketError};
-use ethermem_wire::clio::Mac;
+use ethermem_wire::clio::{CARRIES_MIN, ETHERNET_BYTES, Mac, PIECE_FRAME_BYTES};
 use thiserror::Error;
 
 /// The port of a node whose operator chose no other.
@@ -87,6 +87,9 @@ pub enum RingError {
     /// Nobody is there.
     #[error("no answer within {} ms", .0.as_millis())]
     Silent(Duration),
+    /// Nobody can be.
+    #[error("no answer within {ms} ms: interface `{name}` is down", name = .0, ms = .1.as_millis())]
+    Down(String, Duration),
     /// It is the address of this machine, whose frames do not come back.
     #[error("{0} is this machine itself: its nodes are reached over `lo`")]
     Itself(Mac),
@@ -96,7 +99,9 @@ pub enum RingError {
 }
 
 /// Least payload of frames: a request must fit in one, and the longest datagram into 128.
-pub(super) const MTU_MIN: usize = 576;
+pub(super) const MTU_MIN: usize = CARRIES_MIN as usize + OVERHEAD;
+/// What frames have in front that an MTU counts.
+pub(super) const OVERHEAD: usize = PIECE_FRAME_BYTES - ETHERNET_BYTES;
 
 fn list(places: &[RingPlace]) -> String {
     let places: Vec<String> = places.iter().map(|place| format!("ring://{place}")).collect();
@@ -124,6 +129,11 @@ pub fn is_loopback(name: &str) -> Result<bool, RingError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_least_mtu_is_that_of_ip() {
+        assert_eq!(MTU_MIN, 576);
+    }
 
     #[test]
     fn a_place_is_read_as_it_is_written() {

@@ -6,49 +6,71 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
 use ethermem_packet::{Field, Filter, Interface, Ring, Waiter};
+use ethermem_units::Ns;
 use ethermem_wire::clio::{
-    ETHER_TYPE, FRAME_BYTES, FRAME_MARK, FRAME_MARK_AT, FRAME_TO_AT, Frame, FrameBody, Mac,
-    PIECE_FRAME_BYTES, PIECES_MAX, Piece, Port, Station,
+    CARRIES_MIN, ETHER_TYPE, FRAME_MARK, FRAME_MARK_AT, FRAME_TO_AT, Frame, FrameBody, Mac, Port,
+    Station,
 };
 use nix::errno::Errno;
 
+use super::outgoing::{FRAME_BYTES_MIN, Outgoing, Route, Unsent};
 use super::pieces::{Added, Pieces};
-use super::place::{MTU_MIN, RingError, RingPlace, interface};
-use super::socket::DATAGRAM_BYTES_MAX;
+use super::place::{MTU_MIN, OVERHEAD, RingError, RingPlace, interface};
+use super::socket::{DATAGRAM_BYTES_MAX, room_to_send};
 use super::{Carrier, Sent};
 
 /// Frames that one look passes over for a datagram.
 const FRAMES_A_LOOK: u32 = 64;
-/// Ethernet's shortest frame, without the check behind it: the kernel fills none up.
-const FRAME_BYTES_MIN: usize = 60;
-/// Between two questions who is there, and how long others may take longer than the first.
+/// Between two questions who is there.
 const ASK_EVERY: Duration = Duration::from_millis(20);
-/// Where an outgoing datagram begins: before it is room for what stands in front of a piece.
-const FRONT: usize = PIECE_FRAME_BYTES;
-/// What frames have in front beyond addresses and EtherType, which the MTU does not count.
-const OVERHEAD: usize = PIECE_FRAME_BYTES - 14;
+/// How long others may take longer than the first who answers.
+const OTHERS_WITHIN: Duration = Duration::from_millis(40);
+/// Nodes that an error names: who answers under more addresses is not kept.
+const NODES_MAX: usize = 16;
+/// Datagrams in pieces at once: of a node's clients, 4 MiB; and of a client's node, 1 MiB.
+const NODE_PIECES: usize = 64;
+const CLIENT_PIECES: usize = 16;
 
 /// See the module.
 pub(crate) struct RingCarrier {
     ring: Ring,
     interface: Interface,
     port: Port,
-    is_node: bool,
-    /// Of a node: no other one of this machine has its interface and port.
-    _claim: Option<UnixDatagram>,
-    /// Of a client.
+    /// Of a node.
+    claim: Option<Claim>,
+    /// Of a client: the only one it hears.
     node: Station,
-    /// Octets of a datagram that a frame may bring.
-    carries: usize,
+    /// What a frame to the node may bring, as it said last.
+    node_carries: u16,
+    /// What a frame here may bring of a datagram, or of a piece of one.
+    carries: u16,
     taken: Taken,
-    /// From whom that is.
+    /// From whom that is, and what a frame there may bring.
     from: Station,
+    from_carries: u16,
     pieces: Box<Pieces>,
-    outgoing: Box<[u8]>,
-    /// Names datagrams that go in pieces.
-    number: u32,
+    /// By which pieces age.
+    started: Instant,
+    outgoing: Outgoing,
     sent: Option<Sent>,
     malformed: u64,
+    overrun: u64,
+}
+
+/// No other node of this machine has the port of the interface of this index. Frames to two nodes
+/// would be answered by both, and the kernel knows nothing of our ports, so a name that is this
+/// network's own stands for each.
+struct Claim {
+    index: u32,
+    _name: UnixDatagram,
+}
+
+impl Claim {
+    fn new(interface: &Interface, port: Port) -> std::io::Result<Claim> {
+        let name = format!("ethermem-ring-{}-{}", interface.index, port.0);
+        let name = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
+        Ok(Claim { index: interface.index, _name: name })
+    }
 }
 
 /// What came last, and was not yet handed over.
@@ -65,10 +87,10 @@ const NOBODY: Station = Station { mac: Mac::BROADCAST, port: Port(0) };
 impl RingCarrier {
     /// Of a node that is reached at a place.
     pub(crate) fn of_node(place: &RingPlace) -> Result<RingCarrier, RingError> {
-        let interface = interface(&place.interface)?;
-        let claim = claim(&interface, place.port)?;
-        let carrier = RingCarrier::open(interface, Port(place.port.into()), true)?;
-        Ok(RingCarrier { _claim: Some(claim), ..carrier })
+        let (interface, port) = (interface(&place.interface)?, Port(place.port.into()));
+        let taken = |error| RingError::Taken(interface.name.clone(), place.port, error);
+        let claim = Claim::new(&interface, port).map_err(taken)?;
+        RingCarrier::open(interface, port, Some(claim))
     }
 
     /// To the node at a place, or to the one that answers, which is waited for.
@@ -80,39 +102,53 @@ impl RingCarrier {
         }
         // Above all ports that operators choose.
         let port = getrandom::u64().map_err(RingError::Random)? | 1 << 63;
-        let mut carrier = RingCarrier::open(interface, Port(port), false)?;
+        let mut carrier = RingCarrier::open(interface, Port(port), None)?;
         // On the loopback nobody has the address of everybody, and all have the same one.
         let everybody = if carrier.interface.is_loopback { own } else { Mac::BROADCAST };
         let to = Station { mac: place.mac.unwrap_or(everybody), port: Port(place.port.into()) };
-        let mut found = carrier.ask(to, most)?;
+        let mut found = carrier.ask(to, most);
         if found.len() > 1 {
             found.sort_unstable();
             let place = |&(mac, _): &(Mac, u16)| RingPlace { mac: Some(mac), ..place.clone() };
             return Err(RingError::Several(found.iter().map(place).collect()));
         }
-        let (mac, carries) = found.pop().ok_or(RingError::Silent(most))?;
+        let Some((mac, carries)) = found.pop() else {
+            let name = &carrier.interface.name;
+            return Err(match carrier.ring.interface(name) {
+                Ok(Interface { is_up: false, name, .. }) => RingError::Down(name, most),
+                _ => RingError::Silent(most),
+            });
+        };
         carrier.node = Station { mac, port: to.port };
-        carrier.carries = carrier.carries.min(carries.into());
+        carrier.node_carries = carries;
         Ok(carrier)
     }
 
-    fn open(interface: Interface, port: Port, is_node: bool) -> Result<RingCarrier, RingError> {
-        let ring = Ring::open(&interface, ETHER_TYPE, &filter(port, is_node))?;
+    fn open(
+        interface: Interface,
+        port: Port,
+        claim: Option<Claim>,
+    ) -> Result<RingCarrier, RingError> {
+        let ring = open_ring(&interface, port, claim.is_some())?;
+        let pieces = if claim.is_some() { NODE_PIECES } else { CLIENT_PIECES };
+        let number = getrandom::u32().map_err(RingError::Random)?;
         Ok(RingCarrier {
             ring,
             carries: carries(&interface),
             interface,
             port,
-            is_node,
-            _claim: None,
+            claim,
             node: NOBODY,
+            node_carries: CARRIES_MIN,
             taken: Taken::Nothing,
             from: NOBODY,
-            pieces: Box::default(),
-            outgoing: vec![0; FRONT + DATAGRAM_BYTES_MAX].into(),
-            number: 0,
+            from_carries: CARRIES_MIN,
+            pieces: Box::new(Pieces::new(pieces)),
+            started: Instant::now(),
+            outgoing: Outgoing::new(number),
             sent: None,
             malformed: 0,
+            overrun: 0,
         })
     }
 
@@ -125,9 +161,9 @@ impl RingCarrier {
         }
     }
 
-    /// Octets of a datagram that a frame may bring there.
+    /// Octets of a datagram that a frame to the node may bring.
     pub(crate) fn carries(&self) -> usize {
-        self.carries
+        self.carries.min(self.node_carries).into()
     }
 
     /// What to sleep on. Nothing is held while somebody sleeps.
@@ -140,19 +176,35 @@ impl RingCarrier {
         self.malformed
     }
 
-    /// Looks whether the interface is another one by now, or of another MTU or address, and if so
-    /// begins anew on it. Whether it did.
+    /// Frames for which the ring had no room.
+    pub(crate) fn overrun(&mut self) -> u64 {
+        self.overrun += u64::from(self.ring.drops().unwrap_or(0));
+        self.overrun
+    }
+
+    /// Looks whether the interface is another one by now, or of another MTU or address, or was away
+    /// meanwhile, and if so begins anew on it. Whether it did.
     pub(crate) fn mend(&mut self) -> bool {
         let Ok(found) = self.ring.interface(&self.interface.name) else {
             return false;
         };
         let Interface { is_up, .. } = self.interface;
-        if (Interface { is_up, ..found.clone() }) == self.interface {
+        let is_same = Interface { is_up, ..found.clone() } == self.interface;
+        if is_same && self.ring.is_bound() {
             return false;
         }
-        let Ok(ring) = Ring::open(&found, ETHER_TYPE, &filter(self.port, self.is_node)) else {
+        // What may be on the loopback in clear may not be on an interface that has its name.
+        if found.is_loopback != self.interface.is_loopback || found.mtu < MTU_MIN {
+            return false;
+        }
+        let is_claimed = self.claim.as_ref().is_none_or(|claim| claim.index == found.index);
+        let claim = (!is_claimed).then(|| Claim::new(&found, self.port)).transpose();
+        let (Ok(claim), Ok(ring)) = (claim, open_ring(&found, self.port, self.claim.is_some()))
+        else {
             return false;
         };
+        self.overrun();
+        self.claim = claim.or(self.claim.take());
         (self.ring, self.carries, self.interface) = (ring, carries(&found), found);
         self.taken = Taken::Nothing;
         true
@@ -160,68 +212,72 @@ impl RingCarrier {
 
     /// Those that answer, each once, with what its frames bring; one is enough where it was asked
     /// for by its address.
-    fn ask(&mut self, to: Station, most: Duration) -> Result<Vec<(Mac, u16)>, RingError> {
+    fn ask(&mut self, to: Station, most: Duration) -> Vec<(Mac, u16)> {
         let (began, waiter) = (Instant::now(), self.waiter());
         let mut found: Vec<(Mac, u16)> = Vec::new();
         let mut until = most;
         let mut asked: Option<Instant> = None;
-        while began.elapsed() < until {
+        while began.elapsed() < until && found.len() < NODES_MAX {
             if asked.is_none_or(|asked| asked.elapsed() >= ASK_EVERY) {
                 self.send_short(to, FrameBody::Question);
                 asked = Some(Instant::now());
             }
-            while let Some(frame) = self.ring.take() {
-                let Ok((Frame { from, body: FrameBody::Answer { carries }, .. }, _)) =
-                    Frame::parse(frame)
-                else {
-                    continue;
-                };
-                let is_known = found.iter().any(|(mac, _)| *mac == from.mac);
-                // Anybody may say that he is a node: not that its frames carry nothing.
-                let carries_enough = usize::from(carries) >= MTU_MIN - OVERHEAD;
-                if from.port != to.port || is_known || !carries_enough {
-                    continue;
-                }
-                if found.is_empty() {
-                    until = until.min(began.elapsed() + ASK_EVERY * 2);
-                }
-                found.push((from.mac, carries));
-                if from.mac == to.mac {
-                    return Ok(found);
-                }
+            let Some(octets) = self.ring.take() else {
+                waiter.wait(Duration::from_millis(1));
+                continue;
+            };
+            let Ok((Frame { from, carries, body: FrameBody::Answer, .. }, _)) =
+                Frame::parse(octets)
+            else {
+                continue;
+            };
+            let is_asked = to.mac == Mac::BROADCAST || from.mac == to.mac;
+            let is_known = found.iter().any(|(mac, _)| *mac == from.mac);
+            if from.port != to.port || !is_asked || is_known {
+                continue;
             }
-            self.ring.release();
-            waiter.wait(Duration::from_millis(1));
+            if found.is_empty() {
+                until = until.min(began.elapsed() + OTHERS_WITHIN);
+            }
+            found.push((from.mac, carries));
+            if from.mac == to.mac {
+                break;
+            }
         }
-        Ok(found)
+        self.ring.release();
+        found
     }
 
-    fn own(&self) -> Station {
-        Station { mac: Mac(self.interface.mac), port: self.port }
+    fn route(&self, to: Station, carries: u16) -> Route {
+        let from = Station { mac: Mac(self.interface.mac), port: self.port };
+        Route { to, from, carries_back: self.carries, carries: carries.min(self.carries).into() }
     }
 
     /// A frame without a datagram.
     fn send_short(&mut self, to: Station, body: FrameBody) {
         let mut octets = [0; FRAME_BYTES_MIN];
-        let frame = Frame { to, from: self.own(), body };
+        let frame = self.route(to, self.carries).frame(body);
         frame.emit(0, &mut octets).expect("it is short");
         // Whatever hinders it, it is as if the network had lost it.
         let _ = self.ring.send(&octets);
     }
 
-    fn transmit(&mut self, to: Station, bytes: usize) {
+    /// To somebody whose frames bring so much.
+    fn transmit(&mut self, to: Station, carries: u16, bytes: usize) {
         let mut sent = self.sent.unwrap_or_default();
-        let mut result = self.send_datagram(to, bytes);
-        if result == Err(Errno::EMSGSIZE) {
+        let mut result = self.send_datagram(to, carries, bytes);
+        if let Err(Unsent { problem: Errno::EMSGSIZE, is_intact }) = result {
             // The interface has another MTU than when it was looked at.
             if let Ok(found) = self.ring.interface(&self.interface.name) {
-                self.carries = self.carries.min(carries(&found));
-                result = self.send_datagram(to, bytes);
+                self.carries = self.carries.min(self::carries(&found));
+                if is_intact {
+                    result = self.send_datagram(to, carries, bytes);
+                }
             }
         }
         match result {
             Ok(()) => sent.bytes += bytes as u64,
-            Err(problem) => {
+            Err(Unsent { problem, .. }) => {
                 sent.refused += 1;
                 sent.problem = Some(problem);
             }
@@ -229,40 +285,9 @@ impl RingCarrier {
         self.sent = Some(sent);
     }
 
-    /// As it is where a frame carries it, else in pieces.
-    fn send_datagram(&mut self, to: Station, bytes: usize) -> Result<(), Errno> {
-        let from = self.own();
-        if bytes <= self.carries {
-            let frame = Frame { to, from, body: FrameBody::Datagram };
-            return self.send_frame(&frame, FRAME_BYTES, 0..bytes);
-        }
-        let count = u8::try_from(bytes.div_ceil(self.carries)).map_err(|_| Errno::EMSGSIZE)?;
-        if count > PIECES_MAX {
-            return Err(Errno::EMSGSIZE);
-        }
-        self.number = self.number.wrapping_add(1);
-        for index in 0..count {
-            let piece = Piece {
-                number: self.number,
-                index,
-                count,
-                total: u16::try_from(bytes).map_err(|_| Errno::EMSGSIZE)?,
-            };
-            let start = usize::from(index) * self.carries;
-            let range = start..bytes.min(start + self.carries);
-            let frame = Frame { to, from, body: FrameBody::Piece(piece) };
-            self.send_frame(&frame, PIECE_FRAME_BYTES, range)?;
-        }
-        Ok(())
-    }
-
-    /// With those octets of the outgoing datagram. What stands in front takes the place of octets
-    /// that went before, so a piece is not copied.
-    fn send_frame(&mut self, frame: &Frame, front: usize, part: Range<usize>) -> Result<(), Errno> {
-        let bytes = u16::try_from(part.len()).map_err(|_| Errno::EMSGSIZE)?;
-        let octets = &mut self.outgoing[FRONT + part.start - front..FRONT + part.end];
-        frame.emit(bytes, octets).expect("there is room in front");
-        self.ring.send(octets)
+    fn send_datagram(&mut self, to: Station, carries: u16, bytes: usize) -> Result<(), Unsent> {
+        let route = self.route(to, carries);
+        self.outgoing.send(&route, bytes, |octets| self.ring.send(octets))
     }
 
     /// Looks at the frame that was taken. Its datagram's octets, if it has one or completes one.
@@ -277,50 +302,59 @@ impl RingCarrier {
             self.malformed += 1;
             return None;
         };
+        let is_node = self.claim.is_some();
+        if !is_node {
+            // Whoever else speaks to a client is not the node.
+            if frame.from != self.node {
+                return None;
+            }
+            self.node_carries = frame.carries;
+        }
         match frame.body {
             FrameBody::Datagram => {
                 let bytes = range.len();
-                (self.from, self.taken) = (frame.from, Taken::Frame(range));
+                (self.from, self.from_carries) = (frame.from, frame.carries);
+                self.taken = Taken::Frame(range);
                 Some(bytes)
             }
-            FrameBody::Piece(piece) => match self.pieces.add(frame.from, piece, &octets[range]) {
-                Added::Whole(bytes) => {
-                    (self.from, self.taken) = (frame.from, Taken::Whole);
-                    Some(bytes)
+            FrameBody::Piece(piece) => {
+                let now = Ns(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX));
+                match self.pieces.add(now, frame.from, piece, &octets[range]) {
+                    Added::Whole(bytes) => {
+                        (self.from, self.from_carries) = (frame.from, frame.carries);
+                        self.taken = Taken::Whole;
+                        Some(bytes)
+                    }
+                    Added::Part => None,
+                    Added::Contradiction => {
+                        self.malformed += 1;
+                        None
+                    }
                 }
-                Added::Part => None,
-                Added::Contradiction => {
-                    self.malformed += 1;
-                    None
-                }
-            },
+            }
             FrameBody::Question => {
                 // A client is asked nothing.
-                if self.is_node {
-                    let carries = u16::try_from(self.carries).expect("a datagram is below 64 KiB");
-                    self.send_short(frame.from, FrameBody::Answer { carries });
+                if is_node {
+                    self.send_short(frame.from, FrameBody::Answer);
                 }
                 None
             }
             // One of those that came after the first.
-            FrameBody::Answer { .. } => None,
+            FrameBody::Answer => None,
         }
     }
 }
 
-/// Has that port of an interface until it is dropped. Frames to two nodes would be answered by
-/// both, and the kernel knows nothing of our ports, so a name that is this network's own stands for
-/// each.
-fn claim(interface: &Interface, port: u16) -> Result<UnixDatagram, RingError> {
-    let name = format!("ethermem-ring-{}-{port}", interface.index);
-    let taken = |error| RingError::Taken(interface.name.clone(), port, error);
-    let name = SocketAddr::from_abstract_name(name).map_err(taken)?;
-    UnixDatagram::bind_addr(&name).map_err(taken)
+/// What one frame of the interface brings of a datagram.
+fn carries(interface: &Interface) -> u16 {
+    let most = interface.mtu.saturating_sub(OVERHEAD).min(DATAGRAM_BYTES_MAX);
+    u16::try_from(most).unwrap_or(u16::MAX).max(CARRIES_MIN)
 }
 
-/// What one frame of the interface brings of a datagram.
-fn carries(interface: &Interface) -> usize {
-    interface.mtu.saturating_sub(OVERHEAD).clamp(1, DATAGRAM_BYTES_MAX)
+fn open_ring(interface: &Interface, port: Port, is_node: bool) -> Result<Ring, RingError> {
+    let ring = Ring::open(interface, ETHER_TYPE, &filter(port, is_node))?;
+    room_to_send(&ring).map_err(|error| RingError::Interface(interface.name.clone(), error))?;
+    Ok(ring)
 }
 
 fn filter(port: Port, is_node: bool) -> Filter {
@@ -359,19 +393,19 @@ impl Carrier for RingCarrier {
                 return None;
             }
         };
-        Some((datagram, &mut self.outgoing[FRONT..]))
+        Some((datagram, self.outgoing.place()))
     }
 
     fn reply(&mut self, bytes: usize) {
-        self.transmit(self.from, bytes);
+        self.transmit(self.from, self.from_carries, bytes);
     }
 
     fn place(&mut self) -> &mut [u8] {
-        &mut self.outgoing[FRONT..]
+        self.outgoing.place()
     }
 
     fn push(&mut self, bytes: usize) {
-        self.transmit(self.node, bytes);
+        self.transmit(self.node, self.node_carries, bytes);
     }
 
     fn gathers(&self) -> bool {

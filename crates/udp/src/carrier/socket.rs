@@ -22,10 +22,16 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     if setsockopt(&socket, RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
         setsockopt(&socket, RcvBuf, &SOCKET_BUFFER_BYTES)?;
     }
-    if setsockopt(&socket, SndBufForce, &SOCKET_BUFFER_BYTES).is_err() {
-        setsockopt(&socket, SndBuf, &SOCKET_BUFFER_BYTES)?;
-    }
+    room_to_send(&socket)?;
     Ok(socket)
+}
+
+/// The same for what waits to be sent by any socket.
+pub(crate) fn room_to_send(socket: &impl AsFd) -> io::Result<()> {
+    if setsockopt(socket, SndBufForce, &SOCKET_BUFFER_BYTES).is_err() {
+        setsockopt(socket, SndBuf, &SOCKET_BUFFER_BYTES)?;
+    }
+    Ok(())
 }
 
 /// Sleeps until a datagram is there, or for so long.

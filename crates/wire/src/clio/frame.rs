@@ -1,5 +1,20 @@
 //! Datagrams in frames of Ethernet, without IP: what stands between a frame's addresses and the
-//! datagram, or a piece of it where it is longer than a frame carries.
+//! datagram, or a piece of it where it is longer than a frame carries. Numbers are little-endian
+//! but for the EtherType, which is Ethernet's:
+//!
+//! | at | octets | field |
+//! |---|---|---|
+//! | 0 | 6 | to: its address |
+//! | 6 | 6 | from: its address, of one station |
+//! | 12 | 2 | [`ETHER_TYPE`] |
+//! | 14 | 2 | [`FRAME_MARK`], its second octet the version |
+//! | 16 | 1 | kind: 0 datagram, 1 piece, 2 question, 3 answer |
+//! | 17 | 1 | zero |
+//! | 18 | 2 | bytes of what follows the head; 0 of questions and answers alone |
+//! | 20 | 2 | carries: what a frame to the sender may bring, [`CARRIES_MIN`] at least |
+//! | 22 | 8 | to: its port |
+//! | 30 | 8 | from: its port |
+//! | 38 | 4, 1, 1, 2 | number, index, count and total, of a piece alone |
 
 use core::ops::Range;
 
@@ -15,11 +30,11 @@ pub const ETHER_TYPE: u16 = 0x88b5;
 /// version of the format.
 pub const FRAME_MARK: [u8; 2] = [0x65, 1];
 
-/// Octets of a frame's addresses and EtherType.
-const ETHERNET_BYTES: usize = 14;
+/// Octets of a frame's addresses and EtherType, which an MTU does not count.
+pub const ETHERNET_BYTES: usize = 14;
 
 /// Octets before a frame's datagram.
-pub const FRAME_BYTES: usize = ETHERNET_BYTES + 24;
+pub const FRAME_BYTES: usize = 38;
 
 /// The same before a piece of one.
 pub const PIECE_FRAME_BYTES: usize = FRAME_BYTES + 8;
@@ -27,7 +42,11 @@ pub const PIECE_FRAME_BYTES: usize = FRAME_BYTES + 8;
 /// Most pieces of a datagram.
 pub const PIECES_MAX: u8 = 128;
 
-/// Where [`FRAME_MARK`] and a frame's [`Port`] begin.
+/// Least that a frame carries of a datagram or a piece: what an MTU of 576 B leaves, of which the
+/// longest datagram needs no more than [`PIECES_MAX`].
+pub const CARRIES_MIN: u16 = 544;
+
+/// Where [`FRAME_MARK`] and the [`Port`] that a frame goes to begin.
 pub const FRAME_MARK_AT: u16 = 14;
 /// See [`FRAME_MARK_AT`].
 pub const FRAME_TO_AT: u16 = 22;
@@ -98,10 +117,7 @@ pub enum FrameBody {
     /// Who is there?
     Question,
     /// I am.
-    Answer {
-        /// Octets of a datagram, or of a piece of one, that a frame may bring, at most.
-        carries: u16,
-    },
+    Answer,
 }
 
 /// Which piece of which datagram. All but the last are as long as each other.
@@ -124,6 +140,9 @@ pub struct Frame {
     pub to: Station,
     /// From whom.
     pub from: Station,
+    /// Octets of a datagram, or of a piece of one, that a frame to the sender may bring, at most:
+    /// [`CARRIES_MIN`] or more.
+    pub carries: u16,
     /// What it is.
     pub body: FrameBody,
 }
@@ -146,6 +165,9 @@ pub enum FrameError {
     /// A field that is to be zero is not, or lengths contradict each other.
     #[error("lengths that contradict each other")]
     Contradiction,
+    /// Its sender takes frames too short for it.
+    #[error("frames to its sender carry {0} B: allowed are {CARRIES_MIN} and more")]
+    Carries(u16),
 }
 
 const DATAGRAM: u8 = 0;
@@ -155,7 +177,8 @@ const ANSWER: u8 = 3;
 
 impl Frame {
     /// Reads what stands before a frame's octets, and says where those are. What follows them fills
-    /// a frame that would be shorter than Ethernet's shortest.
+    /// a frame that would be shorter than Ethernet's shortest. Whether a piece's lengths contradict
+    /// each other is for [`Piece::place`] to say, which whoever puts it anywhere needs.
     ///
     /// # Errors
     /// [`FrameError`].
@@ -177,14 +200,17 @@ impl Frame {
         let (to_port, from_port) = reader.u64().zip(reader.u64()).ok_or_else(short)?;
         let body = match kind {
             DATAGRAM => FrameBody::Datagram,
-            PIECE => FrameBody::Piece(Piece::parse(&mut reader, bytes).ok_or_else(short)??),
+            PIECE => FrameBody::Piece(Piece::parse(&mut reader).ok_or_else(short)?),
             QUESTION => FrameBody::Question,
-            ANSWER => FrameBody::Answer { carries },
+            ANSWER => FrameBody::Answer,
             kind => return Err(FrameError::Kind(kind)),
         };
         let is_empty = matches!(kind, QUESTION | ANSWER);
-        if zero != 0 || (kind != ANSWER && carries != 0) || is_empty != (bytes == 0) {
+        if zero != 0 || is_empty != (bytes == 0) {
             return Err(FrameError::Contradiction);
+        }
+        if carries < CARRIES_MIN {
+            return Err(FrameError::Carries(carries));
         }
         let start = octets.len() - reader.rest().len();
         let range = start..start + usize::from(bytes);
@@ -193,7 +219,7 @@ impl Frame {
         }
         let to = Station { mac: to, port: Port(to_port) };
         let from = Station { mac: from, port: Port(from_port) };
-        Ok((Frame { to, from, body }, range))
+        Ok((Frame { to, from, carries, body }, range))
     }
 
     /// Writes what stands before `bytes` octets, and gives how many octets that takes.
@@ -202,11 +228,11 @@ impl Frame {
     /// [`NoRoom`].
     pub fn emit(&self, bytes: u16, into: &mut [u8]) -> Result<usize, NoRoom> {
         let mut writer = Writer::new(into);
-        let (kind, carries) = match self.body {
-            FrameBody::Datagram => (DATAGRAM, 0),
-            FrameBody::Piece(_) => (PIECE, 0),
-            FrameBody::Question => (QUESTION, 0),
-            FrameBody::Answer { carries } => (ANSWER, carries),
+        let kind = match self.body {
+            FrameBody::Datagram => DATAGRAM,
+            FrameBody::Piece(_) => PIECE,
+            FrameBody::Question => QUESTION,
+            FrameBody::Answer => ANSWER,
         };
         writer.put(&self.to.mac.0);
         writer.put(&self.from.mac.0);
@@ -214,7 +240,7 @@ impl Frame {
         writer.put(&FRAME_MARK);
         writer.put(&[kind, 0]);
         writer.u16(bytes);
-        writer.u16(carries);
+        writer.u16(self.carries);
         writer.u64(self.to.port.0);
         writer.u64(self.from.port.0);
         if let FrameBody::Piece(Piece { number, index, count, total }) = self.body {
@@ -228,12 +254,10 @@ impl Frame {
 
 impl Piece {
     /// `None` where it is cut off.
-    fn parse(reader: &mut Reader<'_>, bytes: u16) -> Option<Result<Piece, FrameError>> {
+    fn parse(reader: &mut Reader<'_>) -> Option<Piece> {
         let number = reader.u32()?;
         let (index, count) = reader.u8().zip(reader.u8())?;
-        let piece = Piece { number, index, count, total: reader.u16()? };
-        let is_whole = piece.place(usize::from(bytes)).is_some();
-        Some(if is_whole { Ok(piece) } else { Err(FrameError::Contradiction) })
+        Some(Piece { number, index, count, total: reader.u16()? })
     }
 
     /// Where in its datagram a piece of so many octets is, and how long all but the last are;
@@ -264,13 +288,28 @@ mod tests {
 
     fn frame(body: FrameBody) -> Frame {
         let station = |last, port| Station { mac: Mac([2, 0, 0, 0, 0, last]), port: Port(port) };
-        Frame { to: station(1, 7400), from: station(2, 0x1122_3344_5566_7788), body }
+        let (to, from) = (station(1, 7400), station(2, 0x1122_3344_5566_7788));
+        Frame { to, from, carries: 1468, body }
+    }
+
+    /// The kernel's filter looks at these places.
+    #[test]
+    fn mark_and_port_are_where_they_are_said_to_be() {
+        let mut written = [0; PIECE_FRAME_BYTES];
+        let front = frame(FrameBody::Datagram).emit(1, &mut written).unwrap();
+        assert_eq!(front, FRAME_BYTES);
+        let at = |from: u16, octets: usize| &written[usize::from(from)..][..octets];
+        assert_eq!(at(FRAME_MARK_AT, 2), FRAME_MARK);
+        assert_eq!(at(FRAME_TO_AT, 8), 7400_u64.to_le_bytes());
+        assert_eq!(&written[ETHERNET_BYTES - 2..ETHERNET_BYTES], ETHER_TYPE.to_be_bytes());
+        let most = u32::from(CARRIES_MIN) * u32::from(PIECES_MAX);
+        assert!(most >= u32::from(u16::MAX), "the longest datagram goes in pieces");
     }
 
     #[test]
     fn a_frame_is_these_octets_and_they_are_that_frame() {
         let piece = Piece { number: 0x0a0b_0c0d, index: 1, count: 2, total: 5 };
-        let octets = hex("020000000001 020000000002 88b5 6501 01 00 0200 0000 e81c000000000000 \
+        let octets = hex("020000000001 020000000002 88b5 6501 01 00 0200 bc05 e81c000000000000 \
              8877665544332211 0d0c0b0a 01 02 0500 beef");
         let mut written = [0; PIECE_FRAME_BYTES];
         let made = frame(FrameBody::Piece(piece));
@@ -288,7 +327,7 @@ mod tests {
             (FrameBody::Datagram, 100),
             (FrameBody::Piece(piece), 100),
             (FrameBody::Question, 0),
-            (FrameBody::Answer { carries: 1476 }, 0),
+            (FrameBody::Answer, 0),
         ] {
             let mut octets = [7; 200];
             let front = frame(body).emit(bytes, &mut octets).unwrap();
@@ -315,12 +354,11 @@ mod tests {
         assert_eq!(wrong(15, 2), FrameError::Foreign);
         assert_eq!(wrong(6, 3), FrameError::Source(Mac([3, 0, 0, 0, 0, 2])));
         assert_eq!(wrong(16, 4), FrameError::Kind(4));
-        assert_eq!(wrong(16, PIECE), FrameError::Contradiction);
         assert_eq!(wrong(16, QUESTION), FrameError::Contradiction);
         assert_eq!(wrong(17, 1), FrameError::Contradiction);
         assert_eq!(wrong(18, 0), FrameError::Contradiction);
         assert_eq!(wrong(18, 200), FrameError::Short(60));
-        assert_eq!(wrong(20, 1), FrameError::Contradiction);
+        assert_eq!(wrong(21, 1), FrameError::Carries(0x01bc));
     }
 
     #[test]

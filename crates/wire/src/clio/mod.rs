@@ -19,8 +19,8 @@ pub use envelope::{
     TenantId, VERSION,
 };
 pub use frame::{
-    ETHER_TYPE, FRAME_BYTES, FRAME_MARK, FRAME_MARK_AT, FRAME_TO_AT, Frame, FrameBody, FrameError,
-    Mac, NoMac, PIECE_FRAME_BYTES, PIECES_MAX, Piece, Port, Station,
+    CARRIES_MIN, ETHER_TYPE, ETHERNET_BYTES, FRAME_BYTES, FRAME_MARK, FRAME_MARK_AT, FRAME_TO_AT,
+    Frame, FrameBody, FrameError, Mac, NoMac, PIECE_FRAME_BYTES, PIECES_MAX, Piece, Port, Station,
 };
 pub use octets::NoRoom;
 pub use opcode::{

@@ -56,7 +56,9 @@ impl Remote {
         let driver = Driver::connect(&options).map_err(|error| match error {
             ConnectError::Config(error) => OpenError::NotAllowed { problem: error.to_string() },
             // Nobody comes, and nothing else changes, by itself.
-            ConnectError::Ring(error) if !matches!(error, RingError::Silent(_)) => {
+            ConnectError::Ring(error)
+                if !matches!(error, RingError::Silent(_) | RingError::Down(..)) =>
+            {
                 OpenError::NotAllowed { problem: format!("{}: {error}", config.way) }
             }
             error => unreachable(error.to_string()),
