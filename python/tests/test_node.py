@@ -104,6 +104,27 @@ def test_a_lock_keeps_counts_of_two_pools_whole(node: Node) -> None:
         assert int.from_bytes(region.read(8, 8).wait(), "little") == 400
 
 
+@pytest.mark.parametrize("way", ["read_into", "write_from"])
+def test_who_waits_for_a_silent_node_lets_others_run(node: Node, way: str) -> None:
+    with Pool.open(node.url(timeout_ms=4500)) as pool:
+        region = pool.thread().alloc(4096).wait()
+        region.write(0, bytes(64)).wait()
+        node.process.send_signal(signal.SIGSTOP)
+        ended: list[str] = []
+
+        def wait() -> None:
+            getattr(region, way)(0, bytearray(64))
+            ended.append(way)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        # Nobody comes here in time if it keeps the interpreter.
+        assert ended == []
+        node.process.send_signal(signal.SIGCONT)
+        waiting.join()
+        assert ended == [way], "the node answered in time"
+
+
 def test_who_has_another_key_or_wants_more_is_refused(node: Node) -> None:
     with pytest.raises(ethermem.UnreachableError, match="a key that is not the node's"):
         Pool.open(node.url("b.key", timeout_ms=200))

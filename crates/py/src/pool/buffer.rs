@@ -18,15 +18,33 @@ fn contiguous(data: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
 /// Uses the bytes of `data` while no other code of Python runs.
 pub(crate) fn read<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> R) -> PyResult<R> {
     let buffer = contiguous(data)?;
+    // SAFETY: `act` cannot release the interpreter, so none of its code changes them.
+    Ok(act(unsafe { bytes(&buffer) }))
+}
+
+/// Uses the bytes of `data` while other threads of Python run.
+pub(crate) fn lend<R: Send>(
+    data: &Bound<'_, PyAny>,
+    act: impl FnOnce(&[u8]) -> R + Send,
+) -> PyResult<R> {
+    let buffer = contiguous(data)?;
+    // SAFETY: that no other thread changes them meanwhile is asked of the caller, as by `write` of
+    // Python's files.
+    let bytes = unsafe { bytes(&buffer) };
+    Ok(data.py().detach(|| act(bytes)))
+}
+
+/// # Safety
+///
+/// Nobody may change them while they are in use.
+unsafe fn bytes(buffer: &PyUntypedBuffer) -> &[u8] {
     if buffer.len_bytes() == 0 {
-        return Ok(act(&[]));
+        return &[];
     }
-    // SAFETY: the exporter keeps so many bytes there while `buffer` is held, and `act` cannot
-    // release the interpreter, so none of its code changes them.
-    let bytes = unsafe {
+    // SAFETY: the exporter keeps so many bytes there while `buffer` is held.
+    unsafe {
         std::slice::from_raw_parts(buffer.buf_ptr().cast::<u8>().cast_const(), buffer.len_bytes())
-    };
-    Ok(act(bytes))
+    }
 }
 
 /// Fills the bytes of `data` by `act`, while other threads of Python run.

@@ -67,7 +67,7 @@ impl Region {
     /// Writes the bytes of a buffer from an offset on, and waits for that. No other thread may
     /// change the buffer meanwhile.
     fn write_from(&self, offset: u64, data: &Bound<'_, PyAny>) -> PyResult<()> {
-        buffer::read(data, |bytes| self.region.write_from(offset, bytes))?.map_err(raised)
+        buffer::lend(data, |bytes| self.region.write_from(offset, bytes))?.map_err(raised)
     }
 
     /// Lets another process use it at the same address, or no longer with permissions of 0.
