@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Instant;
 
+use async_lock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use ethermem::{Pool, Ps};
 use ethermem_kv::{Client, Index, Statistics};
+use futures_util::future::Either;
 use hdrhistogram::Histogram;
 
 /// The version whose commands and errors these are: what clients ask for to know what they may
@@ -15,6 +17,9 @@ pub(crate) const REDIS_VERSION: &str = "7.0.15";
 
 /// Longest latency that is told apart.
 const LATENCY_PS_MAX: u64 = 1_000_000_000_000_000;
+
+/// See [`State::turn`].
+pub(crate) type Turn<'s> = Either<RwLockWriteGuard<'s, ()>, RwLockReadGuard<'s, ()>>;
 
 /// Counters of a server.
 pub(crate) struct State {
@@ -32,6 +37,8 @@ pub(crate) struct State {
     pub(crate) expired: Cell<u64>,
     /// A key was given an end.
     pub(crate) keys_may_end: Cell<bool>,
+    /// Commands of one key run beside each other, those of several alone.
+    turns: RwLock<()>,
     latencies_ps: RefCell<BTreeMap<&'static str, Histogram<u64>>>,
 }
 
@@ -51,8 +58,22 @@ impl State {
             cut_off: Cell::new(0),
             expired: Cell::new(0),
             keys_may_end: Cell::new(false),
+            turns: RwLock::new(()),
             latencies_ps: RefCell::default(),
         }
+    }
+
+    /// A command's turn, alone or beside others; held until it has ended. There is nothing to hold
+    /// where commands run one after the other anyway.
+    pub(crate) async fn turn(&self, alone: bool) -> Option<Turn<'_>> {
+        if !self.is_virtual {
+            return None;
+        }
+        Some(if alone {
+            Either::Left(self.turns.write().await)
+        } else {
+            Either::Right(self.turns.read().await)
+        })
     }
 
     /// A command begins: when, where that is of interest.

@@ -106,3 +106,55 @@ impl Talk {
         self.replies.unsent().len() >= UNSENT_BYTES_MAX
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ethermem::Pool;
+    use ethermem_kv::Config;
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    #[test]
+    fn commands_of_several_keys_are_seen_whole_or_not_at_all() {
+        for (url, index) in [
+            ("sim:edm?nodes=4", Index::Client),
+            ("sim:edm?nodes=4", Index::Node),
+            ("local:", Index::Client),
+        ] {
+            let pool = Pool::open(url).expect("a pool that there is");
+            let store = pool.run(Store::create(&pool, Config::default())).expect("memory");
+            let state = State::new(pool.clone(), index, 0);
+            let writer = |value: &str| format!("MSET a {value} b {value} c {value}\r\n");
+            let scripts = [
+                [writer("1"), writer("2")].concat().repeat(20),
+                [writer("3"), "DEL a b c\r\n".to_owned()].concat().repeat(20),
+                "MGET c a b\r\n".repeat(40),
+                "EXISTS b c a\r\n".repeat(40),
+            ];
+            let mut talks: Vec<Talk> =
+                (0..4).map(|id| Talk::new(store.client(index), id)).collect();
+            for (talk, script) in talks.iter_mut().zip(&scripts) {
+                talk.requests.room()[..script.len()].copy_from_slice(script.as_bytes());
+                talk.requests.fill(script.len());
+            }
+            pool.run(join_all(talks.iter_mut().map(|talk| talk.serve(&state, 0))));
+            let replies = |talk: &Talk| String::from_utf8_lossy(talk.replies.unsent()).into_owned();
+            let values =
+                ["1", "2", "3"].map(|v| format!("*3\r\n{}", format!("$1\r\n{v}\r\n").repeat(3)));
+            let none = format!("*3\r\n{}", "$-1\r\n".repeat(3));
+            let found = replies(&talks[2]);
+            assert_eq!(found.matches("*3\r\n").count(), 40, "{url}: {found}");
+            let mut rest = found.as_str();
+            while !rest.is_empty() {
+                let next =
+                    values.iter().chain([&none]).find_map(|all| rest.strip_prefix(all.as_str()));
+                rest = next.unwrap_or_else(|| panic!("{url} {index:?}: {rest:.60}"));
+            }
+            let there = replies(&talks[3]);
+            assert!(there.lines().all(|line| [":0", ":3"].contains(&line)), "{url}: {there}");
+            let gone = replies(&talks[1]);
+            assert!(gone.lines().all(|line| ["+OK", ":0", ":3"].contains(&line)), "{url}: {gone}");
+        }
+    }
+}

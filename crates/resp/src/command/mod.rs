@@ -145,6 +145,12 @@ impl Command {
         let words = words as i64;
         if self.arity < 0 { words >= -self.arity } else { words == self.arity }
     }
+
+    /// Whether it is about several keys at one instant.
+    fn spans_keys(&self, words: usize) -> bool {
+        let [first, last, step] = self.keys;
+        last < 0 && words as i64 > first + step || matches!(self.id, Id::Flush | Id::Keys)
+    }
 }
 
 /// Everything that a command of one client may touch.
@@ -172,6 +178,7 @@ impl Context<'_> {
             let text = format!("ERR wrong number of arguments for '{name}' command");
             return self.replies.error(&text);
         }
+        let _turn = self.state.turn(command.spans_keys(words.count())).await;
         let began = self.state.begin(self.client);
         if let Err(fault) = self.dispatch(command, words).await {
             self.replies.error(&fault.text());
