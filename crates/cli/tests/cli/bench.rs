@@ -1,5 +1,6 @@
 //! `ethermem bench`: measurements of pools, and what cannot be measured.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
@@ -68,6 +69,37 @@ fn ycsb_on_two_pools() {
     let [local, .., cxl] = results.as_array().unwrap().as_slice() else { panic!("four results") };
     assert_eq!((local["time"].as_str(), cxl["time"].as_str()), (Some("machine"), Some("fabric")));
     assert_eq!((&cxl["workload"], &cxl["records"]), (&Value::from("F"), &Value::from(100)));
+}
+
+#[test]
+fn the_readmes_table_of_ycsb_comes_out_again() {
+    let entries = json(&["bench", "ycsb", "scenarios/ycsb.toml", "--format", "json"]);
+    let entries = entries.as_array().unwrap();
+    let measured = |fabric: &str, workload: &str| {
+        let entry = entries
+            .iter()
+            .find(|entry| entry["pool"] == fabric && entry["point"] == workload)
+            .unwrap_or_else(|| panic!("{fabric}, {workload}: no entry"));
+        let all = &entry["runs"][0]["latencies"][0];
+        assert_eq!(all["op"], "all");
+        ["mean_ns", "p50_ns", "p99_ns"].map(|key| all[key].as_f64().unwrap().round() as u64)
+    };
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let mut fabrics = 0;
+    for line in readme.lines() {
+        let cells: Vec<&str> = line.trim_matches(['|', ' ']).split(" | ").collect();
+        if cells.len() != 13 || !cells[0].starts_with('`') {
+            continue;
+        }
+        fabrics += 1;
+        let fabric = cells[0].trim_matches('`');
+        let told = cells[1..].iter().map(|cell| cell.replace(',', "").parse().unwrap());
+        let told: Vec<u64> = told.collect();
+        assert_eq!(told, ["A", "B", "C", "F"].map(|w| measured(fabric, w)).concat(), "{fabric}");
+    }
+    let pools: HashSet<&str> =
+        entries.iter().map(|entry| entry["pool"].as_str().unwrap()).collect();
+    assert_eq!(fabrics, pools.len() - 1, "all but this machine's memory");
 }
 
 #[test]
