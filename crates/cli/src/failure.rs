@@ -1,6 +1,8 @@
 //! Why a command did not do what it was asked, and the exit code that says so.
 
+use std::error::Error as _;
 use std::fmt::Display;
+use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -121,8 +123,20 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
         !line.starts_with("Usage:") && !line.starts_with("For more information")
     });
     let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
-    eprintln!("{}", words.join(" "));
+    let mut line = words.join(" ");
+    if let Some(why) = error.source().and_then(|why| why.downcast_ref::<ParseIntError>()) {
+        line = line.replace(&why.to_string(), allowed(why));
+    }
+    eprintln!("{line}");
     ExitCode::from(2)
+}
+
+/// What a number may be that is none, or not such a one.
+fn allowed(why: &ParseIntError) -> &'static str {
+    match why.kind() {
+        IntErrorKind::PosOverflow => "allowed are smaller whole numbers",
+        _ => "allowed are whole numbers from 0",
+    }
 }
 
 #[cfg(test)]

@@ -28,11 +28,12 @@ mod runner;
 mod selection;
 mod sim;
 mod sweep;
+mod value;
 mod workload;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Memory over Ethernet, simulated: latency, slowdown and throughput of remote memory.
 #[derive(Parser)]
@@ -96,8 +97,23 @@ enum Command {
     Kv(kv::Arguments),
 }
 
+/// A number below 0 is a value that its option refuses, and no option of its own.
+fn taking_negative_numbers(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|argument| {
+            let takes = argument.get_action().takes_values();
+            argument.allow_negative_numbers(takes)
+        })
+        .mut_subcommands(taking_negative_numbers)
+}
+
+fn parse() -> Result<Cli, clap::Error> {
+    let matches = taking_negative_numbers(Cli::command()).try_get_matches()?;
+    Cli::from_arg_matches(&matches)
+}
+
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => return failure::report_usage(&error),
     };

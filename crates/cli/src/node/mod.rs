@@ -21,6 +21,7 @@ use tracing::{info, warn};
 
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::value::size;
 
 /// Nothing is under way when so long nothing came: clients try again sooner.
 const DRAINED_AFTER: Duration = Duration::from_millis(250);
@@ -55,7 +56,7 @@ struct Serve {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Memory to serve, in whole pages: bytes, or with a unit as in 64MiB
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<ByteSize>,
     /// Size of a page: what is allocated and protected as one; 64KiB by default
     #[arg(long, value_name = "SIZE", value_parser = page())]

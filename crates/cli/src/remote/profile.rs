@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE|PERCENT", default_value = "25%")]
     local: Share,
     /// The most memory that the program holds, when it is known
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = crate::value::size)]
     peak: Option<ByteSize>,
     /// Write the trace of remote accesses to this file
     #[arg(long, value_name = "FILE", default_value = "profile.parquet")]

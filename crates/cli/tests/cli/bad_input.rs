@@ -134,6 +134,27 @@ fn arguments() {
         &["latency", "--link-gbps", "30"],
         "invalid value '30' for '--link-gbps <GBPS>': allowed are 10, 25, 40, 100, 200, 400",
     );
+    for (arguments, line) in [
+        (
+            &["sim", "good.toml", "--seed", "-3"][..],
+            "invalid value '-3' for '--seed <N>': allowed are whole numbers from 0",
+        ),
+        (
+            &["sim", "good.toml", "--seed", "18446744073709551616"],
+            "invalid value '18446744073709551616' for '--seed <N>': allowed are smaller whole \
+             numbers",
+        ),
+        (
+            &["bench", "micro", "--pool", "local:", "--bytes", "64,x"],
+            "invalid value 'x' for '--bytes <N,N>': allowed are whole numbers from 0",
+        ),
+        (
+            &["node", "--memory", "-1"],
+            "invalid value '-1' for '--memory <SIZE>': allowed is a size such as 64MiB",
+        ),
+    ] {
+        refused(folder, arguments, line);
+    }
     refused(folder, &["sim"], "the following required arguments were not provided: <SCENARIO>");
     refused(
         folder,
