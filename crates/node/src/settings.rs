@@ -173,7 +173,9 @@ fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PageSize>, 
 /// What is wrong, and what is allowed.
 pub fn ring_place(text: &str) -> Result<RingPlace, String> {
     let place = text.parse::<RingPlace>().ok().filter(|place| place.mac.is_none());
-    place.ok_or_else(|| format!("ring {text:?}: allowed is INTERFACE or INTERFACE:PORT"))
+    place.ok_or_else(|| {
+        format!("ring {text:?}: allowed is INTERFACE or INTERFACE:PORT, port 1 to 65535")
+    })
 }
 
 fn ring<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RingPlace>, D::Error> {

@@ -66,8 +66,14 @@ fn every_key_that_is_documented_is_read_and_no_other() {
     for (text, says) in [
         ("page = \"8KiB\"\n", "allowed are 4KiB, 64KiB, 2MiB, 4MiB"),
         ("listen = \"somewhere\"\n", "node.toml:1: "),
-        ("ring = \"a:0\"\n", "node.toml:1: ring \"a:0\": allowed is INTERFACE or INTERFACE:PORT"),
-        ("ring = \"a/02:00:00:00:00:01\"\n", "allowed is INTERFACE or INTERFACE:PORT"),
+        (
+            "ring = \"a:0\"\n",
+            "node.toml:1: ring \"a:0\": allowed is INTERFACE or INTERFACE:PORT, port 1 to 65535",
+        ),
+        (
+            "ring = \"a/02:00:00:00:00:01\"\n",
+            "allowed is INTERFACE or INTERFACE:PORT, port 1 to 65535",
+        ),
         ("poll_ms = -1\n", "node.toml:1: "),
         ("memory = \"much\"\n", "node.toml:1: "),
         ("log_format = \"xml\"\n", "`text`"),

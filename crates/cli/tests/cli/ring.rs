@@ -97,8 +97,8 @@ fn what_a_ring_cannot_be_is_refused_in_a_line() {
         |ring: &str| call(&root(), &["node", "--memory", "1MiB", "--insecure", "--ring", ring]);
     for (ring, says) in [
         ("no-such-one", "interface `no-such-one`: there is none of that name"),
-        ("lo:0", "allowed is INTERFACE or INTERFACE:PORT"),
-        ("lo/02:00:00:00:00:01", "allowed is INTERFACE or INTERFACE:PORT"),
+        ("lo:0", "allowed is INTERFACE or INTERFACE:PORT, port 1 to 65535"),
+        ("lo/02:00:00:00:00:01", "allowed is INTERFACE or INTERFACE:PORT, port 1 to 65535"),
     ] {
         let refused = node(ring);
         assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{ring}");
