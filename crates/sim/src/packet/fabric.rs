@@ -5,7 +5,7 @@ use ethermem_units::{Bytes, Ps};
 use super::flow::NO_FLOW;
 use super::network::{Event, Network};
 use super::transport::{Net, Sizes, Transport};
-use super::{FlowId, PacketId, Purpose};
+use super::{FlowId, Ingress, PacketId, Purpose, SharedBuffer};
 use crate::FabricConfig;
 use crate::engine::{Fabric, Handle, Sim, Violation};
 use crate::message::{Kind, Message, NodeIndex};
@@ -41,6 +41,14 @@ impl<T: Transport> PacketFabric<T> {
         self.transport.on_timer(&mut Net { sim, network: &mut self.network }, flow);
     }
 
+    /// A packet of a flow was dropped that nothing repairs.
+    #[cold]
+    fn lose(&mut self, sim: &mut Sim<Event>, flow: FlowId) {
+        if let Some(request) = self.network.lose(sim, flow) {
+            self.transport.on_answered(&mut Net { sim, network: &mut self.network }, request);
+        }
+    }
+
     #[inline]
     fn deliver(&mut self, sim: &mut Sim<Event>, id: PacketId) {
         let packet = self.network.take(id);
@@ -57,6 +65,13 @@ impl<T: Transport> PacketFabric<T> {
     #[must_use]
     pub fn uplink_slots(&self, node: NodeIndex) -> Slots {
         self.network.ports[usize::from(node)].link.slots()
+    }
+
+    /// The most that ever came through a node's link after it was to pause, and the headroom that
+    /// there is for it, in bytes; `None` where nothing pauses it.
+    #[must_use]
+    pub fn headroom_bytes(&self, node: NodeIndex) -> Option<(u64, u64)> {
+        self.network.ingress.get(usize::from(node))?.as_ref().map(Ingress::headroom)
     }
 
     /// Bytes that wait at the switch's port to a node, the rest of a started frame included.
@@ -99,7 +114,11 @@ impl<T: Transport> Fabric for PacketFabric<T> {
     #[inline]
     fn handle(&mut self, sim: &mut Sim<Event>, event: Event) {
         match event {
-            Event::Arrive(id, port) => self.network.arrive(sim, id, port),
+            Event::Arrive(id, port) => {
+                if let Some(flow) = self.network.arrive(sim, id, port) {
+                    self.lose(sim, flow);
+                }
+            }
             Event::Deliver(id) => self.deliver(sim, id),
             Event::Free(port) => self.network.free(sim, port),
             Event::Respond(request) => {
@@ -174,14 +193,18 @@ impl<T: Transport> Fabric for PacketFabric<T> {
         }
         for (port, ingress) in network.ingress.iter().enumerate() {
             let Some(ingress) = ingress else { continue };
-            if let Some((most, room)) = ingress.overflow() {
+            let (most, room) = ingress.headroom();
+            if most > room {
                 return Err(Violation(format!(
-                    "{most} bytes kept of what came through port {port}, of {room} allowed"
+                    "{most} bytes came through port {port} after it was to pause, of {room} allowed"
                 )));
             }
             if !ingress.is_idle() {
                 return Err(Violation(format!("port {port} is still paused, or its packets kept")));
             }
+        }
+        if !network.shared.iter().all(SharedBuffer::is_idle) {
+            return Err(Violation("a shared buffer still holds something".to_owned()));
         }
         let uses: Vec<LinkUse<'_>> = network
             .ports

@@ -51,9 +51,16 @@ pub struct Flow<S> {
     references: u32,
     received: bool,
     settled: bool,
+    lost: bool,
 }
 
 impl<S> Flow<S> {
+    /// Whether a packet of it was dropped that nothing repairs: it has neither end any more.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
+
     /// Whether it answers a request, of which nothing has come yet.
     #[must_use]
     pub fn is_response(&self) -> bool {
@@ -111,6 +118,7 @@ impl<S: Default> Flows<S> {
             references: 2,
             received: false,
             settled: false,
+            lost: false,
         };
         match self.slots.get_mut(id as usize) {
             Some(slot) => *slot = flow,
@@ -133,6 +141,16 @@ impl<S: Default> Flows<S> {
         assert!(!again, "flow {id} settled twice");
         flow.deadline = Ps::MAX;
         self.release(id);
+    }
+
+    /// It will never be delivered, and both ends give up what they have not.
+    pub(crate) fn lose(&mut self, id: FlowId) {
+        let flow = &mut self[id];
+        flow.lost = true;
+        if !flow.settled {
+            self.settle(id);
+        }
+        self.receive(id);
     }
 
     #[inline]

@@ -11,10 +11,10 @@ use super::timers::{Entry, Timers};
 use super::transport::{End, Left, Outgoing, Sizes, Transport};
 use super::{
     Discipline, FlowId, Flows, Frame, Heading, Ingress, Opening, Packet, PacketId, Packets,
-    Purpose, UNPAUSED_RANK,
+    Purpose, SharedBuffer, UNPAUSED_RANK, Verdict,
 };
 use crate::config::FabricConfig;
-use crate::engine::{Handle, Sim};
+use crate::engine::{Handle, Loss, Sim};
 use crate::message::NodeIndex;
 use crate::metrics::PacketCounts;
 use crate::output::{Timeline, TrackId};
@@ -62,6 +62,8 @@ pub struct Network<T: Transport> {
     /// What came through a port and is still in the switch behind it, by port; empty where nothing
     /// pauses.
     pub(super) ingress: Vec<Option<Ingress>>,
+    /// What links share, by switch; empty where nothing pauses.
+    pub(super) shared: Vec<SharedBuffer>,
     /// What has begun to leave, or has its place, where the transport paces.
     pub(super) left: Vec<Left>,
     /// The rows of the timeline, by port, when one is drawn.
@@ -83,6 +85,8 @@ impl<T: Transport> Network<T> {
         let limits = |port| transport.pause_limits(layout.kind(port)).map(Ingress::new);
         let ingress: Vec<Option<Ingress>> = (0..layout.ports()).map(limits).collect();
         let pauses = ingress.iter().any(Option::is_some);
+        let shared = |switch| SharedBuffer::new(transport.shared_bytes(layout.tier(switch)));
+        let shared = (0..if pauses { layout.switches() } else { 0 }).map(shared).collect();
         let balancing = layout.balancing().unwrap_or(T::balancing());
         let sprays = layout.spines() > 0 && balancing != Balancing::Ecmp;
         let spray = |node| Spray::new(layout.spines(), balancing, seed ^ u64::from(node));
@@ -107,6 +111,7 @@ impl<T: Transport> Network<T> {
             finished: Ps::ZERO,
             dropped: Vec::new(),
             ingress: if pauses { ingress } else { Vec::new() },
+            shared,
             left: Vec::new(),
             tracks: Vec::new(),
             layout,
@@ -169,13 +174,35 @@ impl<T: Transport> Network<T> {
         self.enqueue(sim, source, packet);
     }
 
-    /// A packet comes to a port of a switch.
+    /// A packet comes to a port of a switch. Gives its flow where the switch of a lossless network
+    /// has no room for it.
     #[inline]
-    pub(super) fn arrive(&mut self, sim: &mut Sim<Event>, id: PacketId, port: PortId) {
-        if !self.ingress.is_empty() {
-            self.keep(sim, port, id);
+    pub(super) fn arrive(
+        &mut self,
+        sim: &mut Sim<Event>,
+        id: PacketId,
+        port: PortId,
+    ) -> Option<FlowId> {
+        if !self.ingress.is_empty() && !self.keep(sim, port, id) {
+            self.counts.dropped += 1;
+            return Some(self.packets.remove(id).flow);
         }
         self.enqueue(sim, port, id);
+        None
+    }
+
+    /// A packet of a flow was dropped, and nothing repairs it: its message never ends. Gives the
+    /// request that the flow answers, where nothing of it had come yet.
+    #[cold]
+    pub(super) fn lose(&mut self, sim: &mut Sim<Event>, id: FlowId) -> Option<FlowId> {
+        let flow = &mut self.flows[id];
+        let request = std::mem::replace(&mut flow.request, NO_FLOW);
+        if !flow.is_lost() {
+            sim.lose(flow.handle, Loss::Fault);
+            self.flows.lose(id);
+        }
+        self.flows.release(id);
+        (request != NO_FLOW).then_some(request)
     }
 
     /// A packet has left the network.
@@ -265,8 +292,9 @@ impl<T: Transport> Network<T> {
     #[cold]
     fn watch(&self, sim: &mut Sim<Event>, sent: Sent) {
         let packet = &self.packets[sent.id];
-        if packet.data_bytes > 0 {
-            sim.leaves(self.flows[packet.flow].handle, sent.start);
+        let flow = &self.flows[packet.flow];
+        if packet.data_bytes > 0 && !flow.is_lost() {
+            sim.leaves(flow.handle, sent.start);
         }
     }
 
@@ -282,15 +310,25 @@ impl<T: Transport> Network<T> {
         }
     }
 
-    /// A packet that comes to a port is kept by its switch, until that port sends it.
-    fn keep(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) {
+    /// A packet that comes to a port is kept by its switch, until that port sends it, unless there
+    /// is no room for it.
+    fn keep(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) -> bool {
         let packet = &self.packets[id];
         let through = self.layout.previous(at, packet.source, packet.destination, packet.spine);
-        let Some(ingress) = &mut self.ingress[usize::from(through)] else { return };
-        if packet.rank != UNPAUSED_RANK && ingress.add(packet.frame.line_bytes()) {
-            self.counts.pauses = self.counts.pauses.map(|pauses| pauses + 1);
-            self.tell(sim, through, Event::Pause(through));
+        let Some(ingress) = &mut self.ingress[usize::from(through)] else { return true };
+        if packet.rank == UNPAUSED_RANK {
+            return true;
         }
+        let shared = &mut self.shared[usize::from(self.layout.switch_behind(through))];
+        match ingress.add(packet.frame.line_bytes(), shared) {
+            Verdict::Go => {}
+            Verdict::Refused => return false,
+            Verdict::Stop => {
+                self.counts.pauses = self.counts.pauses.map(|pauses| pauses + 1);
+                self.tell(sim, through, Event::Pause(through));
+            }
+        }
+        true
     }
 
     /// A packet that a switch's port sends is kept no longer.
@@ -298,7 +336,8 @@ impl<T: Transport> Network<T> {
         let packet = &self.packets[id];
         let through = self.layout.previous(at, packet.source, packet.destination, packet.spine);
         let Some(ingress) = &mut self.ingress[usize::from(through)] else { return };
-        if packet.rank != UNPAUSED_RANK && ingress.remove(packet.frame.line_bytes()) {
+        let shared = &mut self.shared[usize::from(self.layout.switch_behind(through))];
+        if packet.rank != UNPAUSED_RANK && ingress.remove(packet.frame.line_bytes(), shared) {
             self.tell(sim, through, Event::Resume(through));
         }
     }

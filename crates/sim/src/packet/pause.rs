@@ -3,15 +3,73 @@
 /// Packets of this rank are of a class of their own, which no pause stops.
 pub const UNPAUSED_RANK: u32 = 0;
 
+/// When a switch pauses a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Threshold {
+    /// By what it keeps of the link alone.
+    Static {
+        /// More than this kept, and the link is paused.
+        xoff_bytes: u64,
+        /// No more than this kept, and it goes on.
+        xon_bytes: u64,
+    },
+    /// By what is free, too: a link may have this many times what is free of the buffer that all
+    /// links of the switch share (Choudhury and Hahne, 1998).
+    Dynamic {
+        /// Times what is free.
+        alpha: f64,
+        /// It goes on at this much under its threshold, its headroom empty.
+        resume_bytes: u64,
+    },
+}
+
 /// What a switch allows the packets of one link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PauseLimits {
-    /// More than this kept, and the link is paused.
-    pub xoff_bytes: u64,
-    /// No more than this kept, and it goes on.
-    pub xon_bytes: u64,
+    /// When it says stop.
+    pub threshold: Threshold,
     /// What may still come after the threshold was crossed.
     pub headroom_bytes: u64,
+    /// What has no room is dropped; else the headroom is a promise, and a run that needs more of it
+    /// fails.
+    pub drops: bool,
+}
+
+/// What became of a packet that has come to a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is kept, and its link goes on, or is paused already.
+    Go,
+    /// It is kept, and its link is to stop now.
+    Stop,
+    /// There is no room for it.
+    Refused,
+}
+
+/// What the links of one switch share, beside the headroom of each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SharedBuffer {
+    size_bytes: u64,
+    used_bytes: u64,
+}
+
+impl SharedBuffer {
+    pub(crate) fn new(size_bytes: u64) -> SharedBuffer {
+        SharedBuffer { size_bytes, used_bytes: 0 }
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.size_bytes - self.used_bytes
+    }
+
+    /// What one link may have of it now.
+    fn threshold_bytes(&self, alpha: f64) -> u64 {
+        (self.free_bytes() as f64 * alpha) as u64
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.used_bytes == 0
+    }
 }
 
 /// The packets that came through one link and are still in the switch behind it.
@@ -19,34 +77,65 @@ pub struct PauseLimits {
 pub(crate) struct Ingress {
     limits: PauseLimits,
     bytes: u64,
-    bytes_max: u64,
+    /// Of them, in the headroom: with a dynamic threshold, what came past it.
+    over_bytes: u64,
+    over_bytes_max: u64,
     paused: bool,
 }
 
 impl Ingress {
     pub(crate) fn new(limits: PauseLimits) -> Ingress {
-        Ingress { limits, bytes: 0, bytes_max: 0, paused: false }
+        Ingress { limits, bytes: 0, over_bytes: 0, over_bytes_max: 0, paused: false }
     }
 
-    /// A packet has come; true when the link is to stop now.
+    /// A packet has come.
     #[inline]
-    pub(crate) fn add(&mut self, bytes: u64) -> bool {
+    pub(crate) fn add(&mut self, bytes: u64, shared: &mut SharedBuffer) -> Verdict {
+        let over = match self.limits.threshold {
+            Threshold::Static { xoff_bytes, .. } => (self.bytes + bytes).saturating_sub(xoff_bytes),
+            Threshold::Dynamic { alpha, .. } => {
+                let own = self.bytes - self.over_bytes + bytes;
+                let fits = own <= shared.threshold_bytes(alpha) && bytes <= shared.free_bytes();
+                self.over_bytes + if fits { 0 } else { bytes }
+            }
+        };
+        if over > self.limits.headroom_bytes && self.limits.drops {
+            return Verdict::Refused;
+        }
+        let crosses = over > self.over_bytes;
+        if let Threshold::Dynamic { .. } = self.limits.threshold {
+            shared.used_bytes += if crosses { 0 } else { bytes };
+        }
         self.bytes += bytes;
-        self.bytes_max = self.bytes_max.max(self.bytes);
-        self.bytes > self.limits.xoff_bytes && !std::mem::replace(&mut self.paused, true)
+        self.over_bytes = over;
+        self.over_bytes_max = self.over_bytes_max.max(over);
+        let stop = crosses && !std::mem::replace(&mut self.paused, true);
+        if stop { Verdict::Stop } else { Verdict::Go }
     }
 
-    /// A packet has left; true when the link is to go on now.
+    /// A packet has left, of the headroom first; true when the link is to go on now.
     #[inline]
-    pub(crate) fn remove(&mut self, bytes: u64) -> bool {
+    pub(crate) fn remove(&mut self, bytes: u64, shared: &mut SharedBuffer) -> bool {
         self.bytes -= bytes;
-        self.bytes <= self.limits.xon_bytes && std::mem::take(&mut self.paused)
+        let goes_on = match self.limits.threshold {
+            Threshold::Static { xoff_bytes, xon_bytes } => {
+                self.over_bytes = self.bytes.saturating_sub(xoff_bytes);
+                self.bytes <= xon_bytes
+            }
+            Threshold::Dynamic { alpha, resume_bytes } => {
+                let of_headroom = bytes.min(self.over_bytes);
+                self.over_bytes -= of_headroom;
+                shared.used_bytes -= bytes - of_headroom;
+                let threshold = shared.threshold_bytes(alpha);
+                self.bytes == 0 || (self.over_bytes == 0 && self.bytes + resume_bytes <= threshold)
+            }
+        };
+        goes_on && std::mem::take(&mut self.paused)
     }
 
-    /// The most that it ever kept, where its buffer has no room for that.
-    pub(crate) fn overflow(&self) -> Option<(u64, u64)> {
-        let room = self.limits.xoff_bytes + self.limits.headroom_bytes;
-        (self.bytes_max > room).then_some((self.bytes_max, room))
+    /// The most of the headroom that it ever took, and the headroom.
+    pub(crate) fn headroom(&self) -> (u64, u64) {
+        (self.over_bytes_max, self.limits.headroom_bytes)
     }
 
     /// Nothing is kept and the link may send.
@@ -59,17 +148,96 @@ impl Ingress {
 mod tests {
     use super::*;
 
+    fn limits(threshold: Threshold, drops: bool) -> PauseLimits {
+        PauseLimits { threshold, headroom_bytes: 200, drops }
+    }
+
+    const STATIC: Threshold = Threshold::Static { xoff_bytes: 300, xon_bytes: 100 };
+
     #[test]
     fn a_link_is_paused_once_over_xoff_and_goes_on_once_at_xon() {
-        let limits = PauseLimits { xoff_bytes: 300, xon_bytes: 100, headroom_bytes: 200 };
-        let mut ingress = Ingress::new(limits);
-        let added: Vec<bool> = [300, 1, 100, 99].map(|bytes| ingress.add(bytes)).into();
-        assert_eq!(added, [false, true, false, false]);
-        assert_eq!((ingress.overflow(), ingress.is_idle()), (None, false));
-        let removed: Vec<bool> = [399, 1, 50, 50].map(|bytes| ingress.remove(bytes)).into();
+        let (mut ingress, mut none) =
+            (Ingress::new(limits(STATIC, false)), SharedBuffer::default());
+        let added = [300, 1, 100, 99].map(|bytes| ingress.add(bytes, &mut none));
+        assert_eq!(added, [Verdict::Go, Verdict::Stop, Verdict::Go, Verdict::Go]);
+        assert_eq!((ingress.headroom(), ingress.is_idle()), ((200, 200), false));
+        let removed = [399, 1, 50, 50].map(|bytes| ingress.remove(bytes, &mut none));
         assert_eq!(removed, [false, true, false, false]);
         assert!(ingress.is_idle());
-        ingress.add(501);
-        assert_eq!(ingress.overflow(), Some((501, 500)));
+        ingress.add(501, &mut none);
+        assert_eq!(ingress.headroom(), (201, 200));
+    }
+
+    #[test]
+    fn what_finds_no_headroom_is_refused_and_counted_nowhere() {
+        let dynamic = Threshold::Dynamic { alpha: 1.0, resume_bytes: 0 };
+        for threshold in [STATIC, dynamic] {
+            let (mut ingress, mut shared) =
+                (Ingress::new(limits(threshold, true)), SharedBuffer::new(600));
+            let added = [300, 150, 51, 50].map(|bytes| ingress.add(bytes, &mut shared));
+            assert_eq!(
+                added,
+                [Verdict::Go, Verdict::Stop, Verdict::Refused, Verdict::Go],
+                "{threshold:?}"
+            );
+            assert_eq!((ingress.headroom(), ingress.bytes), ((200, 200), 500));
+        }
+    }
+
+    /// Cells that each of so many links gets, filled in turn, before the first is paused.
+    fn cells_before_a_pause(links: usize, alpha: f64, size_bytes: u64) -> u64 {
+        let threshold = Threshold::Dynamic { alpha, resume_bytes: 0 };
+        let mut shared = SharedBuffer::new(size_bytes);
+        let mut ingress: Vec<Ingress> =
+            (0..links).map(|_| Ingress::new(limits(threshold, false))).collect();
+        loop {
+            for link in &mut ingress {
+                if link.add(8, &mut shared) == Verdict::Stop {
+                    return (link.bytes - link.over_bytes) / 8;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_of_n_links_gets_alpha_of_what_n_leave() {
+        // Where each has q, q = alpha (B - n q).
+        const SIZE: u64 = 8_000_000;
+        for alpha in [0.125, 1.0, 8.0] {
+            for links in [1, 2, 7, 64] {
+                let each = alpha * SIZE as f64 / (1.0 + links as f64 * alpha);
+                let cells = cells_before_a_pause(links, alpha, SIZE) as f64;
+                assert!((cells - each / 8.0).abs() <= 2.0, "{links} links, {alpha}: {cells} cells");
+            }
+        }
+    }
+
+    #[test]
+    fn a_dynamic_threshold_lets_a_link_go_on_with_its_headroom_empty_and_room_below() {
+        let threshold = Threshold::Dynamic { alpha: 0.5, resume_bytes: 40 };
+        let mut shared = SharedBuffer::new(900);
+        let (mut one, mut other) =
+            (Ingress::new(limits(threshold, false)), Ingress::new(limits(threshold, false)));
+        // Of 450, then 50 more of 300.
+        assert_eq!(one.add(300, &mut shared), Verdict::Go);
+        assert_eq!(one.add(50, &mut shared), Verdict::Stop);
+        assert_eq!(other.add(200, &mut shared), Verdict::Go);
+        // The first 50 are the headroom's.
+        assert!(!one.remove(50, &mut shared));
+        assert_eq!((one.headroom(), shared.used_bytes), ((50, 200), 500));
+        assert!(!one.remove(80, &mut shared), "220 of 240, less 40");
+        assert!(!other.remove(200, &mut shared), "it was not paused");
+        assert!(one.remove(10, &mut shared), "210 of 345, less 40");
+        assert!(!one.remove(210, &mut shared) && one.is_idle() && shared.is_idle());
+    }
+
+    #[test]
+    fn no_link_takes_more_than_is_free_and_an_empty_one_always_goes_on() {
+        let threshold = Threshold::Dynamic { alpha: 8.0, resume_bytes: 1_000 };
+        let mut shared = SharedBuffer::new(100);
+        let mut ingress = Ingress::new(limits(threshold, false));
+        assert_eq!(ingress.add(101, &mut shared), Verdict::Stop);
+        assert!(shared.is_idle());
+        assert!(ingress.remove(101, &mut shared) && ingress.is_idle());
     }
 }

@@ -7,7 +7,7 @@ use super::{Discipline, Flow, FlowId, Frame, Packet, PauseLimits};
 use crate::config::FabricConfig;
 use crate::engine::Sim;
 use crate::message::{Kind, NodeIndex};
-use crate::topology::{Balancing, Layout, PortKind};
+use crate::topology::{Balancing, Layout, PortKind, Tier};
 
 /// A transport. One value serves all hosts; what belongs to a flow is in its
 /// [`Transport::Flow`], what belongs to a host the transport keeps by node.
@@ -50,6 +50,11 @@ pub trait Transport: Sized + Send + 'static {
     /// What the switch behind ports of this kind allows; `None` where nothing pauses them.
     fn pause_limits(&self, _kind: PortKind) -> Option<PauseLimits> {
         None
+    }
+
+    /// What the links into a switch share, beside the headroom of each.
+    fn shared_bytes(&self, _tier: Tier) -> u64 {
+        0
     }
 
     /// A flow is opened: its source may send.

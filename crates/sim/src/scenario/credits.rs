@@ -5,7 +5,7 @@ use ethermem_units::Bytes;
 use super::fabric::{delay_ns, rate_gbps};
 use super::table::{Table, as_integer};
 use crate::fabrics::Framing;
-use crate::fabrics::cxl::{CxlConfig, Flit};
+use crate::fabrics::cxl::{CxlConfig, Flit, Sharing};
 use crate::fabrics::edm_artifact::{ArtifactConfig, Release};
 use crate::fabrics::fastpass::{FastpassConfig, Starts};
 use crate::fabrics::ird::IrdConfig;
@@ -66,14 +66,30 @@ pub(super) fn cxl(table: Table<'_>) -> Result<CxlConfig, InputError> {
         256 => Some(Flit::Bytes256),
         _ => None,
     })?;
-    let entries = u64::from(default.buffer_entries);
     let config = CxlConfig {
         flit: flit.unwrap_or(default.flit),
-        buffer_entries: table.integer("buffer_entries", entries, 1..=65_536)? as u32,
+        sharing: sharing(&table)?,
         switch: delay_ns(&table, "switch_ns", 70)?,
         port: delay_ns(&table, "port_ns", 25)?,
         credit_return: delay_ns(&table, "credit_return_ns", 25)?,
     };
     table.finish()?;
     Ok(config)
+}
+
+/// The entries of a buffer, for all classes of messages or by class.
+fn sharing(table: &Table<'_>) -> Result<Sharing, InputError> {
+    let by_class = table.choice("credits", &[("shared", false), ("by-class", true)])?;
+    table.only("buffer_entries", "with credits = \"shared\"", !by_class)?;
+    let entries = |key, default| Ok(table.integer(key, default, 1..=65_536)? as u32);
+    let shared = Sharing::Shared { entries: entries("buffer_entries", 64)? };
+    for key in ["request_entries", "write_entries", "response_entries"] {
+        table.only(key, "with credits = \"by-class\"", by_class)?;
+    }
+    let own = Sharing::ByClass {
+        request_entries: entries("request_entries", 16)?,
+        write_entries: entries("write_entries", 24)?,
+        response_entries: entries("response_entries", 24)?,
+    };
+    Ok(if by_class { own } else { shared })
 }

@@ -48,6 +48,7 @@ pub(super) fn read(
         packet: packet::read(&table)?,
         background: background(root.table("background")?)?,
     };
+    packet::check_buffers(&table, &config)?;
     table.finish()?;
     Ok((kind, config))
 }

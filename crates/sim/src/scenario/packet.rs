@@ -5,10 +5,11 @@ use ethermem_units::{BitsPerSecond, Bytes, Ps};
 use super::fabric::{delay_ns, timeout_us};
 use super::receiver_driven;
 use super::table::{Table, as_integer, as_number};
+use crate::config::FabricConfig;
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::ndp::{NdpConfig, PullOrder};
 use crate::fabrics::pfabric::PfabricConfig;
-use crate::fabrics::pfc::PfcConfig;
+use crate::fabrics::pfc::{PfcConfig, Thresholds};
 use crate::fabrics::roce::RoceConfig;
 use crate::fabrics::tcp::TcpConfig;
 use crate::packet::{PacketConfig, RenoConfig};
@@ -147,10 +148,25 @@ fn pfc(table: Table<'_>) -> Result<PfcConfig, InputError> {
         table.read(key, default, "0.001 to 1000000", |value| as_number(value).filter(read))
     };
     let stages = default.recovery_stages.into();
+    let header = bytes(&table, "header_bytes", default.header, (0, 128))?;
+    let names = [("static", Thresholds::Static), ("dynamic", Thresholds::Dynamic)];
+    let thresholds = table.choice("thresholds", &names)?;
+    for (keys, of, name) in [
+        (["xoff_bytes", "xon_bytes"], Thresholds::Static, "static"),
+        (["alpha", "buffer_bytes"], Thresholds::Dynamic, "dynamic"),
+    ] {
+        for key in keys {
+            table.only(key, &format!("with thresholds = \"{name}\""), thresholds == of)?;
+        }
+    }
     let config = PfcConfig {
-        header: bytes(&table, "header_bytes", default.header, (0, 128))?,
+        header,
+        thresholds,
         xoff: bytes_or("xoff_bytes", "24470 at 40 Gb/s", (0, 1_000_000_000))?,
         xon: bytes_or("xon_bytes", "two full frames under xoff_bytes", (0, 1_000_000_000))?,
+        alpha: table.number("alpha", default.alpha, 0.001..=1_000.0)?,
+        buffer: bytes_or("buffer_bytes", "375000 a port at 40 Gb/s", (1, 1_000_000_000_000))?,
+        headroom: bytes_or("headroom_bytes", "what the link needs", (0, 1_000_000_000))?,
         ecn_min: bytes_or("ecn_min_bytes", "5000 at 40 Gb/s", (0, 1_000_000_000))?,
         ecn_max: bytes_or("ecn_max_bytes", "200000 at 40 Gb/s", (0, 1_000_000_000))?,
         ecn_chance: table.number("ecn_chance_max", default.ecn_chance, 0.0..=1.0)?,
@@ -170,6 +186,12 @@ fn pfc(table: Table<'_>) -> Result<PfcConfig, InputError> {
     };
     table.finish()?;
     Ok(config)
+}
+
+/// Refuses buffers that are too small for the headroom of a network's links.
+pub(super) fn check_buffers(fabric: &Table<'_>, config: &FabricConfig) -> Result<(), InputError> {
+    let Err(problem) = PfcConfig::check_buffers(config) else { return Ok(()) };
+    Err(fabric.table("pfc")?.error("buffer_bytes", problem))
 }
 
 fn tcp(table: Table<'_>) -> Result<TcpConfig, InputError> {

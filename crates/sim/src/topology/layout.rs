@@ -67,6 +67,15 @@ pub enum PortKind {
     SpineDown,
 }
 
+/// What a switch is to the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// It has nodes of its own: a leaf, or the only one.
+    Leaf,
+    /// It joins leaves.
+    Spine,
+}
+
 /// Where packets go that come through a port: to a node of `rack`, or to `base` and what their
 /// spine and their destination's rack add.
 ///
@@ -198,6 +207,44 @@ impl Layout {
             _ if port < 2 * self.nodes => PortKind::HostDown,
             _ if port < 2 * self.nodes + self.racks * self.spines => PortKind::LeafUp,
             _ => PortKind::SpineDown,
+        }
+    }
+
+    /// Leaves, or the only switch, then spines.
+    #[must_use]
+    pub fn switches(&self) -> u16 {
+        self.racks + self.spines
+    }
+
+    /// What a switch is.
+    #[must_use]
+    pub fn tier(&self, switch: u16) -> Tier {
+        if switch < self.racks { Tier::Leaf } else { Tier::Spine }
+    }
+
+    /// The links into a switch, and how many of each kind; those of the last rack are as many as
+    /// of any.
+    #[must_use]
+    pub fn links_into(&self, tier: Tier) -> Vec<(PortKind, u16)> {
+        match tier {
+            Tier::Leaf if self.spines == 0 => vec![(PortKind::HostUp, self.nodes)],
+            Tier::Leaf => {
+                vec![(PortKind::HostUp, self.rack_nodes), (PortKind::SpineDown, self.spines)]
+            }
+            Tier::Spine => vec![(PortKind::LeafUp, self.racks)],
+        }
+    }
+
+    /// The switch behind a port, which is none to a node.
+    #[inline]
+    #[must_use]
+    pub fn switch_behind(&self, port: PortId) -> u16 {
+        let core = 2 * self.nodes;
+        let spines_down = core + self.racks * self.spines;
+        match port {
+            _ if port < self.nodes => self.rack_of(port),
+            _ if port < spines_down => self.racks + (port - core) % self.spines,
+            _ => (port - spines_down) % self.racks,
         }
     }
 
@@ -397,6 +444,13 @@ mod tests {
             };
             assert_eq!(layout.kind(port), kind, "{port}");
         }
+        // What comes through a port is in the switch that the next one is of.
+        assert_eq!(layout.switches(), 9 + 4);
+        let tiers = [1, 9 + 3, 8].map(|switch| layout.tier(switch));
+        assert_eq!(tiers, [Tier::Leaf, Tier::Spine, Tier::Leaf]);
+        let behind = long[..3].iter().map(|&port| layout.switch_behind(port)).collect::<Vec<_>>();
+        assert_eq!(behind, [1, 9 + 3, 8]);
+        assert_eq!(layout.links_into(Tier::Spine), [(PortKind::LeafUp, 9)]);
         // 16 nodes at 100 Gb/s over 4 spines: 400 Gb/s.
         assert_eq!(layout.slot(PortKind::LeafUp), Ps(160));
     }

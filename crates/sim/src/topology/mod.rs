@@ -7,7 +7,7 @@ mod tracks;
 mod transmitter;
 
 pub use backlog::Backlog;
-pub use layout::{Balancing, Layout, LeafSpine, PortId, PortKind, Switching, Topology};
+pub use layout::{Balancing, Layout, LeafSpine, PortId, PortKind, Switching, Tier, Topology};
 pub use tracks::LinkTracks;
 pub use transmitter::{Slots, Stream, Transmitter};
 

@@ -90,3 +90,69 @@ fn one_queue_a_port_carries_two_thirds_of_random_traffic_at_most() {
     assert!((0.6..2.0 / 3.0).contains(&random), "{random}");
     assert!(apart > 0.93, "{apart}");
 }
+
+const BY_CLASS: &str = "credits = \"by-class\"";
+
+/// How much longer 20 reads by node 1 take than alone while eight nodes, it among them, write to
+/// one: of a line of a node that nobody writes to.
+fn reads_beside_stuck_writes(keys: &str) -> f64 {
+    let config = config(keys);
+    let mut messages: Vec<Message> = (1..=8).map(|node| write(node, 0, 64 * 4_000)).collect();
+    let read = |at: u64| message(Ps::from_ns(20_000 + 1_009 * at), Kind::Read, 1, 15, 64);
+    messages.extend((0..20).map(read));
+    let (finished, _) = run_messages::<Cxl>(&config, &messages);
+    let alone = Alone::<Cxl>::new(&config).time(Kind::Read, Bytes(64));
+    let slower = |n: usize| (finished[n] - messages[n].arrival).0 as f64 / alone.0 as f64;
+    (8..28).map(slower).sum::<f64>() / 20.0
+}
+
+#[test]
+fn credits_by_class_keep_reads_from_waiting_behind_stuck_writes() {
+    // A request waits at its node until it has a credit, and then in the switch behind 63 lines,
+    // each of which has every eighth turn.
+    let shared = reads_beside_stuck_writes("");
+    assert!(shared > 10.0, "{shared} times as long");
+    // With credits of their own: for a flit or two at its node.
+    let own = reads_beside_stuck_writes(BY_CLASS);
+    assert!((1.0..1.1).contains(&own), "{own} times as long, {shared} with shared credits");
+}
+
+#[test]
+fn credits_by_class_change_nothing_for_one_class_with_as_many() {
+    let keys = format!("{BY_CLASS}\nwrite_entries = 10\nrequest_entries = 1");
+    let writes: Vec<Message> =
+        (1..=8).flat_map(|node| [write(node, 0, 6_400), write(node, node + 1, 6_400)]).collect();
+    let own = run_messages::<Cxl>(&config(&keys), &writes).0;
+    assert_eq!(own, run_messages::<Cxl>(&config("buffer_entries = 10"), &writes).0);
+}
+
+#[test]
+fn messages_alone_are_timed_right_with_few_credits_of_a_class() {
+    for keys in ["request_entries = 1", "response_entries = 3", "write_entries = 5"] {
+        let config = config(&format!("{BY_CLASS}\n{keys}"));
+        let mut alone = Alone::<Cxl>::new(&config);
+        for (kind, lines) in [(Kind::Read, 3_001), (Kind::Write, 2_500), (Kind::Read, 1)] {
+            let bytes = 64 * lines;
+            let sent = [message(Ps::ZERO, kind, 0, 1, bytes)];
+            let (finished, _) = run_messages::<Cxl>(&config, &sent);
+            assert_eq!(finished, [alone.time(kind, Bytes(bytes))], "{keys}: {lines} lines");
+        }
+    }
+}
+
+#[test]
+fn credits_of_every_class_come_back_whatever_meets() {
+    // Every run checks it: none made or lost, no buffer over its entries, all back at the end.
+    for flit in [68, 256] {
+        for entries in [1, 2, 24] {
+            let text = format!(
+                "[fabric]\nkind = \"cxl\"\nnodes = 8\n[fabric.cxl]\nflit_bytes = {flit}\n\
+                 {BY_CLASS}\nrequest_entries = {entries}\nwrite_entries = 2\n\
+                 response_entries = {entries}\n[workload]\nload = 0.5\npattern = \"incast\"\n\
+                 message_bytes = 500\nread_fraction = 0.4\nrmw_fraction = 0.2\nmessages = 4000"
+            );
+            let result = run_scenario(&scenario(&text), "cxl", None);
+            assert_eq!(result.messages_finished, 4_000);
+        }
+    }
+}

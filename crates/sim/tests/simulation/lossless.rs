@@ -20,6 +20,8 @@ const STEP: Ps = Ps::from_ns(1_000_000);
 thread_local! {
     /// Slots that each sender had taken of its link, once a step.
     static TAKEN: RefCell<Vec<[u64; SENDERS as usize]>> = const { RefCell::new(Vec::new()) };
+    /// The most that every node's link took of its headroom, and the headroom.
+    pub(crate) static HEADROOM: RefCell<Vec<(u64, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Watch for Pfc {
@@ -30,6 +32,10 @@ impl Watch for Pfc {
                 taken.push(std::array::from_fn(slots));
             }
         });
+    }
+
+    fn end(&self) {
+        HEADROOM.set((0..).map_while(|node| self.headroom_bytes(node)).collect());
     }
 }
 
@@ -88,21 +94,80 @@ fn marks_are_drawn_from_the_seed_of_the_run() {
 
 #[test]
 fn nothing_is_lost_when_64_send_to_one() {
-    for topology in ["single-switch", "leaf-spine"] {
-        let config = fabric_config(&format!("nodes = 80\ntopology = \"{topology}\""));
+    let shared = "thresholds = \"dynamic\"\nbuffer_bytes = 6000000";
+    let networks =
+        ["single-switch", "leaf-spine"].map(|topology| [(topology, ""), (topology, shared)]);
+    for (topology, keys) in networks.into_iter().flatten() {
+        let config =
+            fabric_config(&format!("nodes = 80\ntopology = \"{topology}\"\n[fabric.pfc]\n{keys}"));
         let incast: Vec<Message> =
             (1..65).map(|node| message(Ps(1_000), Kind::Write, node, 0, 1_000_000)).collect();
         let (_, end) = run_messages::<Pfc>(&config, &incast);
         let counts = end.stats.packets.expect("packets");
         assert_eq!((counts.dropped, counts.retransmitted, counts.timeouts), (0, 0, 0));
-        assert!(counts.pauses > Some(64), "{topology}: {counts:?}");
+        assert!(counts.pauses > Some(64), "{topology}, {keys}: {counts:?}");
     }
+}
+
+/// Pauses when so many hosts of 65 send `frames` each to one at once, marks none.
+fn pauses_of_burst(senders: u16, frames: u64, alpha: f64, buffer_bytes: u64) -> u64 {
+    let config = fabric_config(&format!(
+        "nodes = 65\n[fabric.pfc]\nthresholds = \"dynamic\"\nalpha = {alpha}\nbuffer_bytes = \
+         {buffer_bytes}\necn_min_bytes = 1000000000\necn_max_bytes = 1000000000"
+    ));
+    let burst: Vec<Message> = (1..=senders)
+        .map(|node| message(Ps(1_000), Kind::Write, node, 0, frames * 1_440))
+        .collect();
+    let (_, end) = run_messages::<Watched<Pfc>>(&config, &burst);
+    end.stats.packets.and_then(|counts| counts.pauses).expect("links are paused")
+}
+
+#[test]
+fn with_dynamic_thresholds_few_that_are_congested_are_paused_later_than_many() {
+    // What is shared is what the headroom of all 65 links leaves.
+    pauses_of_burst(2, 1, 1.0, 1 << 30);
+    let headroom: u64 = HEADROOM.take().iter().map(|(_, headroom)| headroom).sum();
+    let shared = 4_000_000;
+    let mut bursts = Vec::new();
+    for (senders, alpha) in [(2, 0.5), (8, 0.5), (64, 0.5), (2, 2.0), (8, 2.0), (64, 2.0)] {
+        // Each of n may keep alpha B / (1 + n alpha); of n frames that come, one leaves.
+        let n = f64::from(senders);
+        let each = alpha * shared as f64 / (1.0 + n * alpha);
+        let burst = each * n / (n - 1.0) / 1_544.0;
+        let pauses = |frames| pauses_of_burst(senders, frames as u64, alpha, shared + headroom);
+        assert_eq!(pauses(burst * 0.98 - 1.0), 0, "{senders} senders, {alpha}: {burst} frames");
+        assert!(pauses(burst * 1.02 + 2.0) > 0, "{senders} senders, {alpha}: {burst} frames");
+        bursts.push(burst);
+    }
+    assert!(bursts[0] > 10.0 * bursts[2] && bursts[3] > 20.0 * bursts[5], "{bursts:?}");
+}
+
+#[test]
+fn marks_act_before_pauses_where_thresholds_are_dynamic_and_after_where_they_are_static() {
+    let counts = |thresholds| {
+        let config =
+            fabric_config(&format!("nodes = 9\n[fabric.pfc]\nthresholds = \"{thresholds}\""));
+        // Begun one after the other, as in the test of DCQCN alone: no burst that no mark can stop.
+        let flows: Vec<Message> = (0..SENDERS)
+            .map(|node| {
+                let start = Ps(1_000) + Ps::from_ns(500_000) * u64::from(node);
+                message(start, Kind::Write, node, SENDERS, 10_000_000)
+            })
+            .collect();
+        let (_, end) = run_messages::<Pfc>(&config, &flows);
+        let counts = end.stats.packets.expect("packets");
+        (counts.marked, counts.pauses.expect("links are paused"))
+    };
+    let (marked, pauses) = counts("dynamic");
+    assert!(marked > 100 && pauses == 0, "{marked} marks, {pauses} pauses");
+    let (marked, pauses) = counts("static");
+    assert!(marked > 100 && pauses > 50, "{marked} marks, {pauses} pauses");
 }
 
 /// Mean time of 64 B writes that share a host, and nothing else, with one of eight senders to a
 /// node, and of those of a host that takes no part.
-fn victims_and_neighbours<F: Fabric>() -> (f64, f64) {
-    let config = fabric_config("nodes = 12");
+fn victims_and_neighbours<F: Fabric>(keys: &str) -> (f64, f64) {
+    let config = fabric_config(&format!("nodes = 12\n[fabric.pfc]\n{keys}"));
     let mut messages: Vec<Message> =
         (1..9).map(|node| message(Ps(1_000), Kind::Write, node, 0, 500_000)).collect();
     for at in 0..20 {
@@ -121,7 +186,7 @@ fn victims_and_neighbours<F: Fabric>() -> (f64, f64) {
 #[test]
 fn a_victim_of_a_paused_link_waits_and_its_neighbour_does_not() {
     let frame = 193.0 * 640.0;
-    let (victim, neighbour) = victims_and_neighbours::<Pfc>();
+    let (victim, neighbour) = victims_and_neighbours::<Pfc>("");
     assert_eq!(neighbour, unloaded(64, Ps::ZERO).0 as f64);
     // A pause ends when what came over xon has left: two frames of this sender, and of its headroom
     // at most 7.7, while each of the others sends as many. The victim meets it at any point, and on
@@ -129,9 +194,25 @@ fn a_victim_of_a_paused_link_waits_and_its_neighbour_does_not() {
     let waited = (victim - neighbour) / frame;
     assert!((8.0..8.0 * 9.7).contains(&waited), "{waited} frames");
     // Where nothing is paused, it waits for the frame that its host is sending.
-    let (victim, neighbour) = victims_and_neighbours::<Roce>();
+    let (victim, neighbour) = victims_and_neighbours::<Roce>("");
     let waited = (victim - neighbour) / frame;
     assert!((0.0..=1.0).contains(&waited), "{waited} frames");
+}
+
+#[test]
+fn a_shared_buffer_spares_the_victim_where_it_holds_the_incast() {
+    let frame = 193.0 * 640.0;
+    let waited = |buffer: u64| {
+        let keys = format!("thresholds = \"dynamic\"\nbuffer_bytes = {buffer}");
+        let (victim, neighbour) = victims_and_neighbours::<Pfc>(&keys);
+        assert_eq!(neighbour, unloaded(64, Ps::ZERO).0 as f64);
+        (victim - neighbour) / frame
+    };
+    // 4 MB come; alpha of 1 leaves one part of nine free. The victim waits for the frame that its
+    // host is sending, or as long as where thresholds are static.
+    let (large, small) = (waited(6_000_000), waited(1_000_000));
+    assert!((0.0..=1.0).contains(&large), "{large} frames");
+    assert!((8.0..8.0 * 9.7).contains(&small), "{small} frames");
 }
 
 /// Table 1's one-way budget at 100 Gb/s, a frame that is stored twice, and those before it.

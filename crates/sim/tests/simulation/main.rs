@@ -7,6 +7,7 @@ mod determinism;
 mod edm_artifact;
 mod egress;
 mod fastpass;
+mod headroom;
 mod hosts;
 mod invariants;
 mod ird;

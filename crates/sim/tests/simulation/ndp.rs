@@ -58,6 +58,31 @@ fn an_incast_of_64_takes_little_longer_than_its_data_on_one_link() {
 }
 
 #[test]
+fn an_incast_of_64_from_other_racks_is_held_against_its_own_way() {
+    let config = fabric_config("nodes = 144\ntopology = \"leaf-spine\"");
+    let far = message(Ps(1_000), Kind::Write, 16, 0, PAYLOAD);
+    let (near, first) = {
+        let mut alone = Alone::<Ndp>::new(&config);
+        (alone.time(Kind::Write, Bytes(PAYLOAD)), alone.time_of(&far))
+    };
+    // Two hops more, which 15 packets of the receiver's own rack would bridge: with those among the
+    // senders, the ideal is that of one rack.
+    let fifteen = SLOT * (15 * Frame::of(1_500).line_blocks().0);
+    assert!(first > near + Ps::from_ns(900) && first < near + fifteen, "{first} and {near}");
+    // More than 1.1: what was trimmed comes again later than the queue of eight packets lasts.
+    for (packets, most) in [(1, 1.22), (20, 1.17), (94, 1.16)] {
+        let bytes = packets * PAYLOAD;
+        let messages: Vec<Message> =
+            (16..80).map(|node| message(Ps(1_000), Kind::Write, node, 0, bytes)).collect();
+        let (finished, counts) = run(&config, &messages);
+        let last = finished.iter().max().expect("64").0 as f64;
+        let over = last / (ideal(&config, 64 * packets) + first - near).0 as f64;
+        assert!((1.0..most).contains(&over), "{packets} packets: {over}");
+        assert_eq!((counts.dropped, counts.timeouts), (0, 0), "{counts:?}");
+    }
+}
+
+#[test]
 fn headers_without_room_come_back_and_none_is_lost() {
     // Room for 11 headers, as those of 64 senders come at once.
     let config = fabric_config("nodes = 65\n[fabric.ndp]\nheader_queue_bytes = 1000");

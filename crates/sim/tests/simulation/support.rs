@@ -51,11 +51,14 @@ impl MessageSource for List {
     }
 }
 
-struct Finished(Vec<Option<Ps>>);
+struct Finished(Vec<Option<Ps>>, u64);
 
 impl Observer for Finished {
     fn outcome(&mut self, message: &Message, outcome: Result<Ps, Loss>) {
-        let at = outcome.unwrap_or_else(|loss| panic!("{message:?}: {loss:?}"));
+        let Ok(at) = outcome else {
+            self.1 += 1;
+            return;
+        };
         let before = self.0[message.index as usize].replace(at);
         assert_eq!(before, None, "{message:?} finished twice");
     }
@@ -75,20 +78,33 @@ pub(crate) fn run_messages_from<F: Fabric>(
     config: &FabricConfig,
     messages: &[Message],
 ) -> (Vec<Ps>, RunEnd) {
+    let (finished, lost, end) = run_messages_with_loss::<F>(seed, config, messages);
+    assert_eq!(lost, 0, "messages were lost");
+    (finished.into_iter().map(|at| at.expect("every message finishes")).collect(), end)
+}
+
+/// [`run_messages_from`], where some may be lost: also gives how many were.
+pub(crate) fn run_messages_with_loss<F: Fabric>(
+    seed: u64,
+    config: &FabricConfig,
+    messages: &[Message],
+) -> (Vec<Option<Ps>>, u64, RunEnd) {
     let numbered = messages.iter().enumerate();
     let numbered: Vec<_> = numbered.map(|(n, m)| Message { index: n as u64, ..*m }).collect();
-    let mut finished = Finished(vec![None; messages.len()]);
+    let mut finished = Finished(vec![None; messages.len()], 0);
     let end = Engine::new(F::build(config, seed))
         .run(&mut List(numbered.into_iter()), &mut finished, &AtomicBool::new(false), &|_| {})
         .unwrap_or_else(|error| panic!("{error}"));
-    let all = finished.0.into_iter().map(|at| at.expect("every message finishes"));
-    (all.collect(), end)
+    (finished.0, finished.1, end)
 }
 
 /// A fabric that a test looks into while it runs.
 pub(crate) trait Watch: Fabric {
     /// Called after every event.
-    fn look(&self, now: Ps);
+    fn look(&self, _now: Ps) {}
+
+    /// Called once, when a run has ended.
+    fn end(&self) {}
 }
 
 /// Runs as its fabric does, and has it looked at.
@@ -119,6 +135,7 @@ impl<F: Watch> Fabric for Watched<F> {
     }
 
     fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {
+        self.0.end();
         self.0.close(ended)
     }
 }

@@ -8,7 +8,7 @@
 use ethermem_edm::budget as edm;
 use ethermem_sim::budget::{Operation, Stack, Timing, edm_stages, mac_stages};
 use ethermem_sim::engine::{Alone, Fabric};
-use ethermem_sim::fabrics::cxl::{Cxl, Flit};
+use ethermem_sim::fabrics::cxl::{Cxl, Flit, Sharing};
 use ethermem_sim::fabrics::edm::Edm;
 use ethermem_sim::fabrics::fastpass::Fastpass;
 use ethermem_sim::fabrics::ideal::Ideal;
@@ -290,7 +290,7 @@ fn cxl_takes_its_ports_the_switch_and_every_flit() {
     let mut configs: Vec<FabricConfig> = configs().into_iter().chain([large, odd]).collect();
     for config in &mut configs {
         // A round trip is 71 lines at 400 Gb/s.
-        config.cxl.buffer_entries = 128;
+        config.cxl.sharing = Sharing::Shared { entries: 128 };
     }
     check::<Cxl>(&configs, |config, kind, bytes| {
         // Slots of a flit and its blocks, twice: 68 B are 8.5.

@@ -109,8 +109,8 @@ impl Line {
     }
 }
 
-/// A sender's credits for the buffer at the other end. One is a transaction's entry, shared by all
-/// destinations.
+/// A sender's credits for the buffer at the other end, or for a class's part of it. One is a
+/// transaction's entry, shared by all destinations.
 #[derive(Clone, Debug)]
 pub(super) struct Credits {
     size: u32,
@@ -124,13 +124,18 @@ impl Credits {
         Credits { size, here: size, returning: VecDeque::new() }
     }
 
-    /// Takes one, when one is here.
-    pub(super) fn take(&mut self, now: Ps) -> bool {
+    /// Whether one is here.
+    pub(super) fn has(&mut self, now: Ps) -> bool {
         while self.returning.front().is_some_and(|&at| at <= now) {
             self.returning.pop_front();
             self.here += 1;
         }
-        let taken = self.here > 0;
+        self.here > 0
+    }
+
+    /// Takes one, when one is here.
+    pub(super) fn take(&mut self, now: Ps) -> bool {
+        let taken = self.has(now);
         self.here -= u32::from(taken);
         taken
     }
@@ -145,6 +150,11 @@ impl Credits {
     /// When the next one arrives.
     pub(super) fn next(&self) -> Option<Ps> {
         self.returning.front().copied()
+    }
+
+    /// How many there are.
+    pub(super) fn size(&self) -> u32 {
+        self.size
     }
 
     /// Those of no entry.

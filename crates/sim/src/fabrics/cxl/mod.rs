@@ -3,19 +3,21 @@
 //! A message is cache lines. A read sends a request a line and gets a header and four slots of data
 //! for each; a write sends them. Slots of 16 B are packed into flits, whatever they belong to, and
 //! a link's sender has a credit for each entry of the buffer at its end, shared by all
-//! destinations. The switch keeps what came through a port in one queue: the first in it waits
-//! until its egress has a turn and a credit for it, and all behind it wait too, wherever they go.
+//! destinations. The switch keeps what came through a port in one queue, or in one a class of
+//! messages with credits of its own: the first in it waits until its egress has a turn and a credit
+//! for it, and all behind it wait too, wherever they go.
 
 mod link;
+mod port;
 mod transaction;
-
-use std::collections::VecDeque;
 
 use ethermem_units::{Bytes, Ps};
 
 pub use link::Flit;
 use link::{Credits, Line, SLOT_BYTES};
-use transaction::{Entry, Flow, LINE_BYTES, LINE_SLOTS, Turn};
+pub use port::Sharing;
+use port::{Egress, Ingress};
+use transaction::{Entry, Flow, LINE_BYTES, LINE_SLOTS};
 
 use crate::FabricConfig;
 use crate::engine::{Fabric, Handle, Sim, Violation};
@@ -29,7 +31,7 @@ pub struct CxlConfig {
     /// How slots are packed.
     pub flit: Flit,
     /// Entries of the buffer at either end of a link: a line with its header each, or requests.
-    pub buffer_entries: u32,
+    pub sharing: Sharing,
     /// Through the switch, its two ports included.
     pub switch: Ps,
     /// Through a node's port, one way.
@@ -42,7 +44,7 @@ impl Default for CxlConfig {
     fn default() -> CxlConfig {
         CxlConfig {
             flit: Flit::Bytes68,
-            buffer_entries: 64,
+            sharing: Sharing::Shared { entries: 64 },
             switch: Ps::from_ns(70),
             port: Ps::from_ns(25),
             credit_return: Ps::from_ns(25),
@@ -50,38 +52,17 @@ impl Default for CxlConfig {
     }
 }
 
-/// A node's transmitter and the switch's buffer at its end.
-struct Ingress {
-    turns: VecDeque<Turn>,
-    line: Line,
-    credits: Credits,
-    /// An event will look at it again.
-    armed: bool,
-    /// With when the switch can forward it: the first decides for all.
-    buffer: VecDeque<(Ps, Entry)>,
-    /// The first of them is on its way to its egress, waits there, or one is leaving.
-    forwarding: bool,
-}
-
-/// A switch's transmitter to a node.
-struct Egress {
-    /// Ports whose first entry goes here, in turn.
-    waiting: VecDeque<NodeIndex>,
-    line: Line,
-    /// For the node's buffer.
-    credits: Credits,
-    armed: bool,
-}
-
 /// What has come to be.
 #[derive(Clone, Copy)]
 pub enum Event {
-    /// A node's transmitter can take the next transaction, or has a credit.
+    /// A node's transmitter can take the next transaction.
     Uplink(NodeIndex),
-    /// The first entry of a port's buffer can be forwarded.
-    First(NodeIndex),
-    /// A port's entry has left through an egress, which can take the next one.
-    Left(NodeIndex, NodeIndex),
+    /// A node's transmitter has a credit.
+    Credit(NodeIndex),
+    /// The first entry of a port's buffer, or of a class's part of it, can be forwarded.
+    First(NodeIndex, u8),
+    /// An entry of a port and class has left through an egress, which can take the next one.
+    Left(NodeIndex, u8, NodeIndex),
     /// An egress has a credit.
     Downlink(NodeIndex),
     /// Requests for so many lines are through their memory, and its port.
@@ -106,6 +87,21 @@ pub struct Cxl {
     lines_delivered: u64,
 }
 
+/// Schedules a look for a credit, unless one comes as soon.
+fn look(sim: &mut Sim<Event>, pending: &mut Option<Ps>, at: Ps, event: Event) {
+    if pending.is_none_or(|pending| at < pending) {
+        *pending = Some(at);
+        sim.at(at, event);
+    }
+}
+
+/// What is pending after a look at `now`: one that was put forward leaves a later one behind.
+fn looked(pending: &mut Option<Ps>, now: Ps) {
+    if *pending == Some(now) {
+        *pending = None;
+    }
+}
+
 impl Cxl {
     fn flow(&mut self, handle: Handle) -> &mut Flow {
         self.flows[handle as usize].as_mut().expect("it has not ended")
@@ -113,55 +109,55 @@ impl Cxl {
 
     /// Sends a node's next transaction, when it has one and a credit. Its messages take turns.
     fn uplink(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
-        let at = usize::from(node);
-        let port = &mut self.ingress[at];
-        if port.armed || port.turns.is_empty() {
+        let now = sim.now();
+        let port = &mut self.ingress[usize::from(node)];
+        if port.busy {
             return;
         }
-        if !port.credits.take(sim.now()) {
-            if let Some(next) = port.credits.next() {
-                port.armed = true;
-                sim.at(next, Event::Uplink(node));
+        let Some(turn) = port.take(now) else {
+            if let Some(next) = port.next_credit() {
+                look(sim, &mut port.look, next, Event::Credit(node));
             }
             return;
-        }
-        let turn = port.turns.pop_front().expect("it is not empty");
-        let (entry, more) = match turn {
-            Turn::Request(handle) => self.flow(handle).request(handle),
-            Turn::Data(handle) => self.flow(handle).data(handle),
         };
-        let (forward, size) = (self.propagation + self.config.switch, self.config.buffer_entries);
-        let port = &mut self.ingress[at];
+        let flow = self.flow(turn.handle);
+        let (entry, more) =
+            if turn.is_data { flow.data(turn.handle) } else { flow.request(turn.handle) };
+        let ready = self.propagation + self.config.switch;
+        let at = self.config.sharing.channel(turn.class);
+        let port = &mut self.ingress[usize::from(node)];
         if more {
-            port.turns.push_back(turn);
+            port.push(at, turn);
         }
-        let sent = port.line.send(sim.now(), entry.slots.into());
-        if let Turn::Data(handle) = turn {
-            sim.leaves(handle, sim.now());
+        let sent = port.line.send(now, entry.slots.into());
+        if turn.is_data {
+            sim.leaves(turn.handle, now);
         }
         port.line.data_slots += u64::from(entry.data_slots);
-        port.armed = true;
+        port.busy = true;
         sim.at(sent.next, Event::Uplink(node));
-        port.buffer.push_back((sent.end + forward, entry));
-        assert!(port.buffer.len() <= size as usize, "the buffer of port {node} overflows");
-        if !port.forwarding {
-            port.forwarding = true;
-            sim.at(sent.end + forward, Event::First(node));
+        let channel = &mut port.channels[usize::from(at)];
+        channel.buffer.push_back((sent.end + ready, entry));
+        let (kept, size) = (channel.buffer.len(), channel.credits.size());
+        assert!(kept <= size as usize, "the buffer of port {node} overflows");
+        if !channel.forwarding {
+            channel.forwarding = true;
+            sim.at(sent.end + ready, Event::First(node, at));
         }
     }
 
-    /// The first entry of a port's buffer waits for its egress, when it has come that far.
-    fn wait(&mut self, sim: &mut Sim<Event>, port: NodeIndex) {
-        let ingress = &mut self.ingress[usize::from(port)];
-        let Some(&(ready, entry)) = ingress.buffer.front() else {
-            ingress.forwarding = false;
+    /// The first entry of a channel's buffer waits for its egress, when it has come that far.
+    fn wait(&mut self, sim: &mut Sim<Event>, port: NodeIndex, at: u8) {
+        let channel = &mut self.ingress[usize::from(port)].channels[usize::from(at)];
+        let Some(&(ready, entry)) = channel.buffer.front() else {
+            channel.forwarding = false;
             return;
         };
         if ready > sim.now() {
-            sim.at(ready, Event::First(port));
+            sim.at(ready, Event::First(port, at));
             return;
         }
-        self.egress[usize::from(entry.to)].waiting.push_back(port);
+        self.egress[usize::from(entry.to)].waiting.push_back((port, at));
         self.downlink(sim, entry.to);
     }
 
@@ -169,31 +165,29 @@ impl Cxl {
     fn downlink(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
         let now = sim.now();
         let egress = &mut self.egress[usize::from(node)];
-        if egress.armed || egress.waiting.is_empty() {
+        if egress.busy || egress.waiting.is_empty() {
             return;
         }
-        if !egress.credits.take(now) {
+        let Some((port, at)) = egress.take(now) else {
             // All its entries are on their way through: a node takes what comes.
-            let next = egress.credits.next().expect("a node's entries come free by themselves");
-            egress.armed = true;
-            sim.at(next, Event::Downlink(node));
+            let next = egress.next_credit().expect("a node's entries come free by themselves");
+            look(sim, &mut egress.look, next, Event::Downlink(node));
             return;
-        }
-        let port = egress.waiting.pop_front().expect("it is not empty");
+        };
         let ingress = &mut self.ingress[usize::from(port)];
-        let (_, entry) = ingress.buffer.pop_front().expect("its first entry waits");
+        let channel = &mut ingress.channels[usize::from(at)];
+        let (_, entry) = channel.buffer.pop_front().expect("its first entry waits");
         let sent = egress.line.send(now, entry.slots.into());
         egress.line.data_slots += u64::from(entry.data_slots);
-        egress.armed = true;
-        sim.at(sent.next, Event::Left(port, node));
+        egress.busy = true;
+        sim.at(sent.next, Event::Left(port, at, node));
         let credit = self.config.credit_return + self.propagation;
         let arrived = sent.end + self.propagation + self.config.port;
-        egress.credits.give(arrived + credit);
-        ingress.credits.give(sent.end + credit);
-        if !ingress.armed && !ingress.turns.is_empty() {
+        egress.credits[usize::from(at)].give(arrived + credit);
+        channel.credits.give(sent.end + credit);
+        if !ingress.busy && !channel.turns.is_empty() {
             // It had none, and none on the way.
-            ingress.armed = true;
-            sim.at(sent.end + credit, Event::Uplink(port));
+            look(sim, &mut ingress.look, sent.end + credit, Event::Credit(port));
         }
         if self.arrive(sim, entry, arrived) {
             sim.at(arrived + credit, Event::Returned);
@@ -223,8 +217,9 @@ impl Cxl {
         let flow = self.flow(handle);
         let (node, first) = (flow.memory, flow.ready == 0);
         flow.ready += u32::from(lines);
+        let turn = flow.turn(handle, true);
         if first {
-            self.ingress[usize::from(node)].turns.push_back(Turn::Data(handle));
+            self.ingress[usize::from(node)].push(self.config.sharing.channel(turn.class), turn);
         }
         self.uplink(sim, node);
     }
@@ -239,8 +234,11 @@ impl Cxl {
         let hop = flits + config.propagation * 2 + own.credit_return;
         let circle = (hop + own.switch + flits).0.max((hop + own.port).0);
         let lines = circle * own.flit.slots() / (flit.0 * LINE_SLOTS) + 2;
-        let entries = u64::from(own.buffer_entries);
-        let held = if entries >= lines { 1 } else { entries };
+        let held = |entries: u32| {
+            let entries = u64::from(entries);
+            if entries >= lines { 1 } else { entries }
+        };
+        let held = own.sharing.channels().into_iter().map(held).fold(1, lcm);
         PACKING_LINES * held * LINE_BYTES
     }
 }
@@ -251,17 +249,8 @@ impl Fabric for Cxl {
     fn build(config: &FabricConfig, _seed: u64) -> Cxl {
         let own = config.cxl;
         let line = || Line::new(own.flit, config.link);
-        let credits = || Credits::new(own.buffer_entries);
-        let ingress = |_| Ingress {
-            turns: VecDeque::new(),
-            line: line(),
-            credits: credits(),
-            armed: false,
-            buffer: VecDeque::new(),
-            forwarding: false,
-        };
-        let egress =
-            |_| Egress { waiting: VecDeque::new(), line: line(), credits: credits(), armed: false };
+        let ingress = |_| Ingress::new(&own, line());
+        let egress = |_| Egress::new(&own, line());
         Cxl {
             config: own,
             propagation: config.propagation,
@@ -286,27 +275,31 @@ impl Fabric for Cxl {
         }
         let flow = Flow::of(message);
         self.lines_asked += u64::from(flow.missing);
+        let turn = flow.turn(handle, false);
         self.flows[at] = Some(flow);
-        let write = message.kind == Kind::Write;
-        let turn = if write { Turn::Data(handle) } else { Turn::Request(handle) };
-        self.ingress[usize::from(message.compute)].turns.push_back(turn);
+        let channel = self.config.sharing.channel(turn.class);
+        self.ingress[usize::from(message.compute)].push(channel, turn);
         self.uplink(sim, message.compute);
     }
 
     fn handle(&mut self, sim: &mut Sim<Event>, event: Event) {
         match event {
             Event::Uplink(node) => {
-                self.ingress[usize::from(node)].armed = false;
+                self.ingress[usize::from(node)].busy = false;
                 self.uplink(sim, node);
             }
-            Event::First(port) => self.wait(sim, port),
-            Event::Left(port, node) => {
-                self.egress[usize::from(node)].armed = false;
-                self.wait(sim, port);
+            Event::Credit(node) => {
+                looked(&mut self.ingress[usize::from(node)].look, sim.now());
+                self.uplink(sim, node);
+            }
+            Event::First(port, channel) => self.wait(sim, port, channel),
+            Event::Left(port, channel, node) => {
+                self.egress[usize::from(node)].busy = false;
+                self.wait(sim, port, channel);
                 self.downlink(sim, node);
             }
             Event::Downlink(node) => {
-                self.egress[usize::from(node)].armed = false;
+                looked(&mut self.egress[usize::from(node)].look, sim.now());
                 self.downlink(sim, node);
             }
             Event::Respond(handle, lines) => self.respond(sim, handle, lines),
@@ -329,18 +322,27 @@ impl Fabric for Cxl {
                 self.lines_asked, self.lines_delivered
             )));
         }
-        let mut links = self.ingress.iter().map(|port| &port.credits);
-        let mut egress = self.egress.iter().map(|port| &port.credits);
-        if !links.all(Credits::all_back) || !egress.all(Credits::all_back) {
+        let channels = || self.ingress.iter().flat_map(|port| &port.channels);
+        let mut egress = self.egress.iter().flat_map(|port| &port.credits);
+        if !channels().all(|of| of.credits.all_back()) || !egress.all(Credits::all_back) {
             return Err(Violation("a credit did not come back".to_owned()));
         }
-        if let Some(port) = self.ingress.iter().position(|port| !port.buffer.is_empty()) {
+        let holds = |port: &Ingress| port.channels.iter().any(|of| !of.buffer.is_empty());
+        if let Some(port) = self.ingress.iter().position(holds) {
             return Err(Violation(format!("port {port} still holds an entry")));
         }
         let up: Vec<&Line> = self.ingress.iter().map(|port| &port.line).collect();
         let down: Vec<&Line> = self.egress.iter().map(|port| &port.line).collect();
         Ok(stats(&up, &down, ended))
     }
+}
+
+fn lcm(one: u64, other: u64) -> u64 {
+    let (mut divisor, mut rest) = (one, other);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    one / divisor * other
 }
 
 fn stats(up: &[&Line], down: &[&Line], ended: Ps) -> FabricStats {

@@ -35,11 +35,25 @@ pub(super) struct Flow {
     pub(super) missing: u32,
 }
 
+/// What CXL.mem may give credits of its own (CXL 2.0, 3.3). Completions without data (S2M NDR) are
+/// left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// M2S Req.
+    Request,
+    /// M2S RwD: writes, and atomics for their operand.
+    Write,
+    /// S2M DRS.
+    Response,
+}
+
 /// A message's turn at its node.
 #[derive(Clone, Copy)]
-pub(super) enum Turn {
-    Request(Handle),
-    Data(Handle),
+pub(super) struct Turn {
+    pub(super) handle: Handle,
+    pub(super) class: Class,
+    /// It sends lines of data, and no requests.
+    pub(super) is_data: bool,
 }
 
 /// What an entry of a buffer holds.
@@ -70,6 +84,16 @@ impl Flow {
             ready: if write { lines } else { 0 },
             missing: lines,
         }
+    }
+
+    /// Its turn, at its compute node to begin with, and at its memory to answer.
+    pub(super) fn turn(&self, handle: Handle, answers: bool) -> Turn {
+        let class = match self.kind {
+            _ if answers => Class::Response,
+            Kind::Read => Class::Request,
+            Kind::Write | Kind::ReadModifyWrite => Class::Write,
+        };
+        Turn { handle, class, is_data: answers || self.kind == Kind::Write }
     }
 
     /// The next requests, and whether there are more.

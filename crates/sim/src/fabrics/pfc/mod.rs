@@ -1,18 +1,21 @@
 //! Lossless Ethernet: priority flow control from hop to hop (IEEE 802.1Qbb), and above it DCQCN
 //! from end to end (SIGCOMM 2015).
 
+mod buffer;
 mod dcqcn;
 mod queue;
 
-use ethermem_units::{BLOCK_PAYLOAD_BYTES, Bytes, Ps};
+use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
 use crate::message::Kind;
 use crate::packet::{
-    End, FlowId, Frame, Left, Net, Outgoing, Packet, PacketFabric, PauseLimits, Purpose, Transport,
+    End, FlowId, Left, Net, Outgoing, Packet, PacketFabric, PauseLimits, Purpose, Transport,
     UNPAUSED_RANK,
 };
-use crate::topology::{Layout, PortKind};
+use crate::topology::{Layout, PortKind, Tier};
+pub use buffer::Thresholds;
+use buffer::faster;
 pub use dcqcn::{Reaction, Rules};
 pub use queue::{LosslessQueue, Red};
 
@@ -25,10 +28,19 @@ pub type Pfc = PacketFabric<Dcqcn>;
 pub struct PfcConfig {
     /// IP, UDP, BTH and ICRC of a packet.
     pub header: Bytes,
-    /// What a switch keeps of a link's packets before it pauses the link.
+    /// When a switch pauses a link.
+    pub thresholds: Thresholds,
+    /// With static thresholds, what it keeps of a link's packets before it pauses the link.
     pub xoff: Option<Bytes>,
     /// What it keeps when the link goes on; `None` for two full frames less.
     pub xon: Option<Bytes>,
+    /// With dynamic ones, how many times what is free of its buffer it keeps.
+    pub alpha: f64,
+    /// And that buffer, with the headroom of all its links.
+    pub buffer: Option<Bytes>,
+    /// What it has room for over the threshold, and drops what comes past it; `None` for what each
+    /// link needs.
+    pub headroom: Option<Bytes>,
     /// Kmin.
     pub ecn_min: Option<Bytes>,
     /// Kmax.
@@ -59,8 +71,12 @@ impl Default for PfcConfig {
     fn default() -> PfcConfig {
         PfcConfig {
             header: Bytes(44),
+            thresholds: Thresholds::Static,
             xoff: None,
             xon: None,
+            alpha: 1.0,
+            buffer: None,
+            headroom: None,
             ecn_min: None,
             ecn_max: None,
             ecn_chance: 0.01,
@@ -79,9 +95,8 @@ impl Default for PfcConfig {
 
 /// The rate of the paper's links.
 const PAPER_GBPS: f64 = 40.0;
-/// What is given for that rate: the static bound of the pause threshold, Kmin, Kmax, the byte
-/// counter and R_AI; the last two are ours. Their sources: the scenario reference.
-const XOFF_BYTES: f64 = 24_470.0;
+/// What is given for that rate: Kmin, Kmax, the byte counter and R_AI; the last two are ours. Their
+/// sources: the scenario reference.
 const ECN_MIN_BYTES: f64 = 5_000.0;
 const ECN_MAX_BYTES: f64 = 200_000.0;
 const BYTE_COUNTER_BYTES: f64 = 10_000_000.0;
@@ -151,37 +166,19 @@ impl PfcConfig {
         }
     }
 
-    fn limits(&self, config: &FabricConfig, layout: &Layout, kind: PortKind) -> PauseLimits {
-        let scale = config.link.as_gbps_f64() / PAPER_GBPS;
-        let faster = faster(layout, kind);
-        let full = Frame::of(config.packet.mtu.0).line_bytes();
-        let xoff = self.xoff.map_or(XOFF_BYTES * scale, |bytes| bytes.0 as f64) * faster;
-        let xoff_bytes = xoff as u64;
-        let xon = self.xon.map(|bytes| (bytes.0 as f64 * faster) as u64);
-        let xon_bytes = xon.unwrap_or(xoff_bytes.saturating_sub(2 * full)).min(xoff_bytes);
-        PauseLimits { xoff_bytes, xon_bytes, headroom_bytes: headroom(config, layout, kind) }
+    /// Whether the buffers of a network's switches have room for the headroom of its links.
+    ///
+    /// # Errors
+    /// Says what the headroom takes.
+    pub fn check_buffers(config: &FabricConfig) -> Result<(), String> {
+        if config.packet.pfc.thresholds == Thresholds::Static {
+            return Ok(());
+        }
+        let layout = Layout::new(config, Ps::ZERO);
+        let tiers: &[Tier] =
+            if layout.spines() == 0 { &[Tier::Leaf] } else { &[Tier::Leaf, Tier::Spine] };
+        tiers.iter().try_for_each(|&tier| buffer::shared_bytes(config, &layout, tier).map(drop))
     }
-}
-
-/// How many times as fast as a node's a link behind ports of this kind is.
-fn faster(layout: &Layout, kind: PortKind) -> f64 {
-    layout.slot(PortKind::HostUp).0 as f64 / layout.slot(kind).0 as f64
-}
-
-/// What can still come through a link after a switch has decided to pause it: the frame that
-/// crossed the threshold, one that the pause frame waits for and one that the sender has begun,
-/// as much as the link carries while the pause frame is sent and on its way, and what was on its
-/// way to the switch then.
-fn headroom(config: &FabricConfig, layout: &Layout, kind: PortKind) -> u64 {
-    let full = Frame::of(config.packet.mtu.0).line_bytes();
-    let background = if config.background.load > 0.0 {
-        2 * full.max(Frame::of(config.background.frame_bytes.into()).line_bytes())
-    } else {
-        0
-    };
-    let way = layout.pause_latency(kind) + layout.latency(kind);
-    let on_the_way = Bytes(way.0.div_ceil(layout.slot(kind).0) * BLOCK_PAYLOAD_BYTES).0;
-    3 * full + background + Frame::of(0).line_bytes() + on_the_way
 }
 
 impl Dcqcn {
@@ -250,8 +247,16 @@ impl Transport for Dcqcn {
 
     fn pause_limits(&self, kind: PortKind) -> Option<PauseLimits> {
         // Hosts take all that comes.
-        let limits = || self.config.packet.pfc.limits(&self.config, &self.layout, kind);
+        let limits = || buffer::limits(&self.config, &self.layout, kind);
         (kind != PortKind::HostDown).then(limits)
+    }
+
+    fn shared_bytes(&self, tier: Tier) -> u64 {
+        match self.config.packet.pfc.thresholds {
+            Thresholds::Static => 0,
+            Thresholds::Dynamic => buffer::shared_bytes(&self.config, &self.layout, tier)
+                .expect("the scenario was refused where it is too small"),
+        }
     }
 
     fn start(&mut self, net: &mut Net<'_, Dcqcn>, flow: FlowId) {
@@ -261,7 +266,7 @@ impl Transport for Dcqcn {
 
     fn on_left(&mut self, net: &mut Net<'_, Dcqcn>, left: Left) {
         let flow = net.flow_mut(left.flow);
-        if flow.state.next == flow.packets {
+        if flow.state.next == flow.packets || flow.is_lost() {
             return;
         }
         flow.state.reaction.sent(left.bytes, left.start, &self.rules);

@@ -81,6 +81,54 @@ fn bad_values_are_refused_with_line_key_found_and_allowed() {
 }
 
 #[test]
+fn thresholds_and_credits_that_cannot_be_are_refused() {
+    let cases = [
+        (
+            "[fabric.pfc]\nthresholds = \"dynamic\"\nalpha = 0\n",
+            "s.toml:3: fabric.pfc.alpha = 0: allowed are 0.001 to 1000",
+        ),
+        (
+            "[fabric.pfc]\nthresholds = \"dynamic\"\nalpha = -1.5\n",
+            "s.toml:3: fabric.pfc.alpha = -1.5: allowed are 0.001 to 1000",
+        ),
+        (
+            "[fabric.pfc]\nalpha = 1\n",
+            "s.toml:2: fabric.pfc.alpha = 1: it changes nothing: allowed only with thresholds = \
+             \"dynamic\"",
+        ),
+        (
+            "[fabric.pfc]\nthresholds = \"dynamic\"\nxoff_bytes = 1\n",
+            "s.toml:3: fabric.pfc.xoff_bytes = 1: it changes nothing: allowed only with thresholds \
+             = \"static\"",
+        ),
+        (
+            "[fabric]\nnodes = 10\n[fabric.pfc]\nthresholds = \"dynamic\"\nheadroom_bytes = \
+             2000\nbuffer_bytes = 21543\n",
+            "s.toml:6: fabric.pfc.buffer_bytes = 21543: the headroom of the links into a switch \
+             with nodes takes 20000 B of its 21543: allowed are 21544 or more",
+        ),
+        (
+            "[fabric]\nnodes = 16\ntopology = \"leaf-spine\"\nleaf_spine.rack_nodes = 4\n\
+             pfc.thresholds = \"dynamic\"\nleaf_spine.propagation_ns = 100000\n",
+            "s.toml: fabric.pfc.buffer_bytes is not set: the headroom of the links into a switch \
+             with nodes takes 10092896 B of its 7500000: allowed are 10094440 or more",
+        ),
+        (
+            "[fabric.cxl]\nrequest_entries = 4\n",
+            "s.toml:2: fabric.cxl.request_entries = 4: it changes nothing: allowed only with \
+             credits = \"by-class\"",
+        ),
+        (
+            "[fabric.cxl]\ncredits = \"by-class\"\nwrite_entries = 0\n",
+            "s.toml:3: fabric.cxl.write_entries = 0: allowed are 1 to 65536",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(parse(text), Err(expected.to_owned()), "{text}");
+    }
+}
+
+#[test]
 fn keys_that_do_not_fit_together_are_refused() {
     let cases = [
         (

@@ -4,7 +4,7 @@ use ethermem_units::{BitsPerSecond, Bytes, Ps};
 use super::*;
 use crate::config::Background;
 use crate::fabrics::clio::ClioConfig;
-use crate::fabrics::cxl::{CxlConfig, Flit};
+use crate::fabrics::cxl::{CxlConfig, Flit, Sharing};
 use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::edm_artifact::{ArtifactConfig, Release};
 use crate::fabrics::fastpass::{FastpassConfig, Starts};
@@ -12,7 +12,7 @@ use crate::fabrics::homa::HomaConfig;
 use crate::fabrics::ird::IrdConfig;
 use crate::fabrics::ndp::{NdpConfig, PullOrder};
 use crate::fabrics::pfabric::PfabricConfig;
-use crate::fabrics::pfc::PfcConfig;
+use crate::fabrics::pfc::{PfcConfig, Thresholds};
 use crate::fabrics::phost::PhostConfig;
 use crate::fabrics::roce::RoceConfig;
 use crate::fabrics::tcp::TcpConfig;
@@ -36,6 +36,23 @@ fn poisson(scenario: &Scenario) -> &PoissonConfig {
         WorkloadConfig::Poisson(poisson) => poisson,
         WorkloadConfig::Trace(_) => panic!("a synthetic workload"),
     }
+}
+
+#[test]
+fn keys_that_others_leave_no_room_for_are_read_too() {
+    let text = "[fabric.pfc]\nthresholds = \"dynamic\"\nalpha = 0.25\nbuffer_bytes = 90000000\n\
+                [fabric.cxl]\ncredits = \"by-class\"\nrequest_entries = 3\nwrite_entries = 4\n\
+                response_entries = 5";
+    let fabric = parse(text).expect("a scenario").fabric;
+    let pfc = PfcConfig {
+        thresholds: Thresholds::Dynamic,
+        alpha: 0.25,
+        buffer: Some(Bytes(90_000_000)),
+        ..PfcConfig::default()
+    };
+    assert_eq!(fabric.packet.pfc, pfc);
+    let own = Sharing::ByClass { request_entries: 3, write_entries: 4, response_entries: 5 };
+    assert_eq!(fabric.cxl, CxlConfig { sharing: own, ..CxlConfig::default() });
 }
 
 #[test]
@@ -158,8 +175,10 @@ const EVERY_KEY: &str = r#"
         duplicate_acks = 5
         [fabric.pfc]
         header_bytes = 64
+        thresholds = "static"
         xoff_bytes = 100000
         xon_bytes = 50000
+        headroom_bytes = 30000
         ecn_min_bytes = 6000
         ecn_max_bytes = 70000
         ecn_chance_max = 0.5
@@ -268,8 +287,12 @@ fn packets_of_every_key() -> PacketConfig {
         },
         pfc: PfcConfig {
             header: Bytes(64),
+            thresholds: Thresholds::Static,
+            alpha: 1.0,
+            buffer: None,
             xoff: Some(Bytes(100_000)),
             xon: Some(Bytes(50_000)),
+            headroom: Some(Bytes(30_000)),
             ecn_min: Some(Bytes(6_000)),
             ecn_max: Some(Bytes(70_000)),
             ecn_chance: 0.5,
@@ -410,7 +433,7 @@ fn every_key_is_read() {
         },
         cxl: CxlConfig {
             flit: Flit::Bytes256,
-            buffer_entries: 7,
+            sharing: Sharing::Shared { entries: 7 },
             switch: Ps(100_000),
             port: Ps(21_500),
             credit_return: Ps(8_000),
