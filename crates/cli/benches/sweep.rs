@@ -1,17 +1,19 @@
 //! Measures what a second core brings to `ethermem sweep`: `cargo bench -p ethermem-cli`.
 //!
-//! One thread and two take turns on the same points, so that what else runs on the machine falls on
-//! both; each turn is a process of its own, and its journal and results are new. The median of the
-//! ratios of a turn counts, where the machine was ours: on cores that others use too, two threads
-//! get less than two cores, and the ratio says nothing of the sweep.
+//! One thread, two, and two processes of one thread that have half of the points each, take turns,
+//! so that what else runs on the machine falls on all; results and journals are new each time. The
+//! two processes share nothing but the machine: what they gain over one is all that its second core
+//! can give, and stands beside the target. The median of the ratios of a turn counts, where the
+//! machine was ours: on cores that others use too, two threads get less than two cores, and the
+//! ratio says nothing of the sweep.
 
-use std::fs;
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
+use std::{fmt, fs};
 
 /// Turns of one thread and two.
-const TURNS: usize = 5;
+const TURNS: usize = 11;
 /// What two cores should bring.
 const TARGET: f64 = 1.9;
 /// A run that had less of the cores that it asked for shared them.
@@ -20,8 +22,8 @@ const CORES_SHARE_MIN: f64 = 0.97;
 const TICKS_PER_S: f64 = 100.0;
 
 const BASE: &str = "[workload]\nmessages = 100000\n";
-const SWEEP: &str = "scenario = 'base.toml'\nseeds = 4\n[vary]\n\
-                     workload.load = {from = 0.3, to = 0.8, steps = 6}\n";
+/// Of these, `SEEDS` in one process, or half of them in each of two.
+const SEEDS: usize = 4;
 
 /// What one call took.
 struct Sample {
@@ -37,63 +39,93 @@ impl Sample {
     }
 }
 
+impl fmt::Display for Sample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cores = self.cores().map_or("?".to_owned(), |cores| format!("{cores:.2}"));
+        write!(f, "{:.2} s on {cores} cores", self.wall_s)
+    }
+}
+
+/// What the second core brought, in all turns.
+struct Ratios(Vec<f64>);
+
+impl Ratios {
+    fn median(&mut self) -> f64 {
+        self.0.sort_by(f64::total_cmp);
+        self.0[self.0.len() / 2]
+    }
+
+    fn shown(&mut self) -> String {
+        let median = self.median();
+        format!("{median:.3} times as fast ({:.3} to {:.3})", self.0[0], self.0[self.0.len() - 1])
+    }
+}
+
 fn main() -> ExitCode {
     let folder = tempfile::tempdir().expect("a folder for the results");
     fs::write(folder.path().join("base.toml"), BASE).expect("a scenario fits");
-    fs::write(folder.path().join("sweep.toml"), SWEEP).expect("a sweep fits");
-    let (mut ratios, mut shared) = (Vec::new(), 0);
+    let (mut threads, mut processes, mut shared) = (Ratios(vec![]), Ratios(vec![]), 0);
     for turn in 1..=TURNS {
-        let [one, two] = [1, 2].map(|threads| sweep(folder.path(), threads));
+        let [one, two, apart] =
+            [(1, 1), (1, 2), (2, 1)].map(|(parts, threads)| sweep(folder.path(), parts, threads));
         let had = |sample: &Sample, asked: f64| {
             sample.cores().is_some_and(|cores| cores < CORES_SHARE_MIN * asked)
         };
         let is_shared = had(&one, 1.0) || had(&two, 2.0);
         shared += usize::from(is_shared);
-        ratios.push(one.wall_s / two.wall_s);
-        let shown =
-            |cores: Option<f64>| cores.map_or("?".to_owned(), |cores| format!("{cores:.2}"));
+        threads.0.push(one.wall_s / two.wall_s);
+        processes.0.push(one.wall_s / apart.wall_s);
         println!(
-            "turn {turn}: one thread {:.2} s on {} cores, two {:.2} s on {} cores: {:.3} times as \
-             fast{}",
-            one.wall_s,
-            shown(one.cores()),
-            two.wall_s,
-            shown(two.cores()),
+            "turn {turn}: one thread {one}; two {two}: {:.3} times as fast; two processes {apart}: \
+             {:.3} times{}",
             one.wall_s / two.wall_s,
-            if is_shared { ", on cores that others used too" } else { "" }
+            one.wall_s / apart.wall_s,
+            if is_shared { "; on cores that others used too" } else { "" }
         );
     }
-    ratios.sort_by(f64::total_cmp);
-    let median = ratios[TURNS / 2];
-    let spread = format!("{:.3} to {:.3}", ratios[0], ratios[TURNS - 1]);
-    let verdict = match (median >= TARGET, shared * 2 > TURNS) {
+    let verdict = match (threads.median() >= TARGET, shared * 2 > TURNS) {
         (true, _) => "met",
         (false, true) => "not known: the machine was shared",
         (false, false) => "missed",
     };
-    println!(
-        "a sweep over two cores: {median:.3} times as fast ({spread}), asked {TARGET}: {verdict}"
-    );
+    println!("a sweep over two cores: {}, asked {TARGET}: {verdict}", threads.shown());
+    println!("two processes that share nothing: {}", processes.shown());
+    println!("the sweep has {:.3} of that", threads.median() / processes.median());
     ExitCode::SUCCESS
 }
 
-/// Runs the whole sweep anew on so many threads.
-fn sweep(folder: &Path, threads: u8) -> Sample {
-    for name in ["r.parquet", "r.parquet.journal"] {
-        // The first call finds none.
-        let _ = fs::remove_file(folder.join(name));
+/// Runs the whole sweep anew, in so many processes of so many threads.
+fn sweep(folder: &Path, processes: usize, threads: usize) -> Sample {
+    let sweep = format!(
+        "scenario = 'base.toml'\nseeds = {}\n[vary]\n\
+         workload.load = {{from = 0.3, to = 0.8, steps = 6}}\n",
+        SEEDS / processes
+    );
+    fs::write(folder.join("sweep.toml"), sweep).expect("a sweep fits");
+    let outs: Vec<String> = (0..processes).map(|process| format!("{process}.parquet")).collect();
+    for out in &outs {
+        for name in [out.clone(), format!("{out}.journal")] {
+            // The first call finds none.
+            let _ = fs::remove_file(folder.join(name));
+        }
     }
     let started = Instant::now();
     let cores_before = children_s();
-    let ended = Command::new(env!("CARGO_BIN_EXE_ethermem"))
-        .args(["sweep", "sweep.toml", "--out", "r.parquet", "--threads", &threads.to_string()])
-        .current_dir(folder)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .expect("the command starts");
+    let start = |out| {
+        Command::new(env!("CARGO_BIN_EXE_ethermem"))
+            .args(["sweep", "sweep.toml", "--out", out, "--threads", &threads.to_string()])
+            .current_dir(folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the command starts")
+    };
+    let children: Vec<Child> = outs.iter().map(|out| start(out)).collect();
+    for mut child in children {
+        let ended = child.wait().expect("it is a child");
+        assert!(ended.success(), "the sweep failed: {ended}");
+    }
     let wall_s = started.elapsed().as_secs_f64();
-    assert!(ended.success(), "the sweep failed: {ended}");
     let cores_s = children_s().zip(cores_before).map(|(after, before)| after - before);
     Sample { wall_s, cores_s }
 }
