@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 fn main() {
-    println!("cargo::rerun-if-changed=agent/agent.rs");
+    println!("cargo::rerun-if-changed=agent");
     println!("cargo::rerun-if-changed=src/protocol.rs");
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let target = env::var("TARGET").expect("cargo sets TARGET");

@@ -10,7 +10,7 @@ use ethermem_sim::metrics::RunResult;
 use ethermem_sim::run::label_of;
 use ethermem_sim::scenario::Scenario;
 use ethermem_sim::topology::Topology;
-use ethermem_study::{Offered, Outcome, Plan, Replay, network, write_completions};
+use ethermem_study::{Offered, Outcome, Plan, Prefetched, Replay, network, write_completions};
 use ethermem_trace::CompletionWriter;
 use ethermem_units::BitsPerSecond;
 
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .map(|fabric| network(&plan, fabric, &messages))
         .collect::<Result<Vec<_>, _>>()?;
     let link = BitsPerSecond::from_gbps(plan.link_gbps).map_err(Failure::input)?;
-    let offered = replay.write(&messages, link)?;
+    let (offered, prefetched) = replay.write(&messages, link)?;
 
     let name = arguments.name();
     let command = typed_command(setup.seed);
@@ -108,7 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     let mut outcomes = Vec::new();
     for (run, network) in runs?.into_iter().zip(&networks) {
-        outcomes.push(outcome(&plan, &replay, offered, network, run));
+        outcomes.push(outcome(&plan, &replay, (offered, &prefetched), network, run));
     }
     if let Some(writer) = completions {
         write_completions(writer, &outcomes, replay.embedding(), &command)?;
@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 pub(crate) fn outcome(
     plan: &Plan,
     replay: &Replay<'_>,
-    offered: Offered,
+    (offered, prefetched): (Offered, &Prefetched),
     (scenario, notice): &(Scenario, Option<String>),
     mut run: RunResult,
 ) -> Outcome {
@@ -130,7 +130,7 @@ pub(crate) fn outcome(
         Topology::SingleSwitch => "single-switch",
         Topology::LeafSpine(_) => "leaf-spine",
     };
-    Outcome::of(plan, replay.embedding(), offered, topology, run)
+    Outcome::of(plan, replay.embedding(), (offered, prefetched.clone()), topology, run)
 }
 
 impl Arguments {

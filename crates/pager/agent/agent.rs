@@ -9,6 +9,7 @@
 
 #![no_std]
 
+pub mod exec;
 #[path = "../src/protocol.rs"]
 pub mod protocol;
 
@@ -27,6 +28,7 @@ mod sys {
     pub const READ: usize = 0;
     pub const CLOSE: usize = 3;
     pub const MMAP: usize = 9;
+    pub const PREAD: usize = 17;
     pub const MUNMAP: usize = 11;
     pub const SIGPROCMASK: usize = 14;
     pub const IOCTL: usize = 16;
@@ -40,6 +42,8 @@ mod sys {
     pub const KILL: usize = 62;
     pub const GETTID: usize = 186;
     pub const FUTEX: usize = 202;
+    pub const OPENAT: usize = 257;
+    pub const EXECVEAT: usize = 322;
     pub const USERFAULTFD: usize = 323;
     pub const CLOSE_RANGE: usize = 436;
     pub const PROT_READ_WRITE: usize = 3;
@@ -49,6 +53,11 @@ mod sys {
     pub const NOHUGEPAGE: usize = 15;
     pub const POPULATE_WRITE: usize = 23;
     pub const CLOEXEC: usize = 0o2_000_000;
+    pub const NONBLOCK: usize = 0o4_000;
+    pub const HERE: usize = -100isize as usize;
+    pub const ENOENT: isize = -2;
+    pub const ENOSYS: isize = -38;
+    pub const ENOTDIR: isize = -20;
     pub const SEQPACKET: usize = 5;
     pub const NOSIGNAL: usize = 0x4000;
     pub const SIGKILL: usize = 9;
@@ -169,6 +178,7 @@ static START: extern "C" fn(i32, *const *const u8, *const *const u8) = start;
 /// Called by glibc's loader. Others call it without arguments: there the program runs by itself.
 extern "C" fn start(_: i32, _: *const *const u8, environment: *const *const u8) {
     let Some(register) = register_at_fork() else { return };
+    exec::find_all();
     // SAFETY: glibc's loader passes the environment, which ends with a null pointer; no other
     // thread runs yet.
     unsafe {
@@ -243,29 +253,38 @@ extern "C" fn forked() {
 }
 
 /// The value of the variable that names the socket, copied to `to`; its length.
-unsafe fn named(mut environment: *const *const u8, to: &mut [u8]) -> usize {
-    let wanted = SOCKET_VARIABLE.as_bytes();
+unsafe fn named(environment: *const *const u8, to: &mut [u8]) -> usize {
+    // SAFETY: the caller's.
+    let value = unsafe { value_of(environment, SOCKET_VARIABLE.as_bytes()) };
+    let Some(value) = value else { return 0 };
+    let mut bytes = 0;
+    // SAFETY: as above.
+    unsafe {
+        while *value.add(bytes) != 0 && bytes < to.len() {
+            to[bytes] = *value.add(bytes);
+            bytes += 1;
+        }
+    }
+    bytes
+}
+
+/// The value of the variable `name`.
+unsafe fn value_of(mut environment: *const *const u8, name: &[u8]) -> Option<*const u8> {
     // SAFETY: `environment` and the texts in it end with zeroes.
     unsafe {
         while !(*environment).is_null() {
             let text = *environment;
             let mut place = 0;
-            while place < wanted.len() && *text.add(place) == wanted[place] {
+            while place < name.len() && *text.add(place) == name[place] {
                 place += 1;
             }
-            if place == wanted.len() && *text.add(place) == b'=' {
-                let value = text.add(place + 1);
-                let mut bytes = 0;
-                while *value.add(bytes) != 0 && bytes < to.len() {
-                    to[bytes] = *value.add(bytes);
-                    bytes += 1;
-                }
-                return bytes;
+            if place == name.len() && *text.add(place) == b'=' {
+                return Some(text.add(place + 1));
             }
             environment = environment.add(1);
         }
     }
-    0
+    None
 }
 
 fn map(bytes: usize) -> Option<usize> {
@@ -275,21 +294,19 @@ fn map(bytes: usize) -> Option<usize> {
 }
 
 /// Connects to the pager's socket, or says that nobody listens there.
-fn connect() -> Option<usize> {
+fn connect(name: &[u8]) -> Option<usize> {
     let socket = call3(sys::SOCKET, 1, sys::SEQPACKET | sys::CLOEXEC, 0);
     if socket < 0 {
         return None;
     }
     let mut address = [0u8; 3 + NAME_BYTES];
     address[0] = 1;
-    // SAFETY: written once before any other thread runs, and read only from then on.
-    let kept = unsafe { &*addr_of!(KEPT) };
     let mut place = 0;
-    while place < kept.name_bytes {
-        address[3 + place] = kept.name[place];
+    while place < name.len() {
+        address[3 + place] = name[place];
         place += 1;
     }
-    let length = 3 + kept.name_bytes;
+    let length = 3 + name.len();
     if call3(sys::CONNECT, socket as usize, address.as_ptr() as usize, length) < 0 {
         call3(sys::CLOSE, socket as usize, 0, 0);
         return None;
@@ -321,7 +338,9 @@ fn ioctl<T>(file: usize, code: u64, argument: &T) -> isize {
 
 /// Tells the pager of this process and starts the agent's thread.
 fn attach(kind: u32) -> bool {
-    let Some(socket) = connect() else { return false };
+    // SAFETY: written once before any other thread runs, and read only from then on.
+    let kept = unsafe { &*addr_of!(KEPT) };
+    let Some(socket) = connect(&kept.name[..kept.name_bytes]) else { return false };
     let attached = introduce(kind, socket);
     call3(sys::CLOSE, socket, 0, 0);
     attached
@@ -348,6 +367,7 @@ fn introduce(kind: u32, socket: usize) -> bool {
         kind,
         process: call3(sys::GETPID, 0, 0, 0) as u32,
         error,
+        thread: 0,
         staging: staging as u64,
         probe: kept.probe as u64,
         own_start: own as u64,

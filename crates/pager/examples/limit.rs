@@ -38,6 +38,9 @@ fn main() -> ExitCode {
     match run(&words, &options, &mut Nothing) {
         Ok(outcome) => {
             eprintln!("{:?} {:?}", outcome.elapsed, outcome.counts);
+            for which in &outcome.by_itself {
+                eprintln!("by itself: {which}");
+            }
             let code = end_as(outcome.status).unwrap_or(1);
             ExitCode::from(u8::try_from(code).unwrap_or(1))
         }

@@ -7,8 +7,10 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType,
-    UnixAddr, accept4, bind, listen, recvmsg, send, sendmsg, socket,
+    UnixAddr, accept4, bind, getsockopt, listen, recvmsg, send, sendmsg, socket,
+    sockopt::PeerCredentials,
 };
+use nix::unistd::Pid;
 
 use crate::protocol::{BATCH_PAGES, Done, Hello, Order, TAKE, UNSHARE, VERSION, Welcome};
 
@@ -29,7 +31,8 @@ impl Listener {
     pub(crate) fn open() -> io::Result<Listener> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
-        let name = format!("ethermem-pager-{:032x}", u128::from_ne_bytes(random));
+        let (random, filters) = (u128::from_ne_bytes(random), seccomp_filters());
+        let name = format!("ethermem-pager-{random:032x}-{filters}");
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let file = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
         bind(file.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
@@ -57,6 +60,13 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// How many seccomp filters this process has: programs that have more are not asked for anything.
+fn seccomp_filters() -> u32 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let filters = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
+    filters.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Bytes of a message as they lie in memory.
@@ -120,6 +130,11 @@ impl Agent {
             return Err(io::Error::other("an agent of another version"));
         }
         Ok((Agent { socket, hello }, fault))
+    }
+
+    /// The process at the other end, as this one sees it.
+    pub(crate) fn peer(&self) -> nix::Result<Pid> {
+        Ok(Pid::from_raw(getsockopt(&self.socket, PeerCredentials)?.pid()))
     }
 
     /// Answers the announcement.

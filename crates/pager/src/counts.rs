@@ -29,6 +29,9 @@ pub struct Counts {
     pub overruns: u64,
     /// Programs and forks that were served.
     pub processes: u64,
+    /// Executions of programs that no loader preloads the agent into, of which the pager was told.
+    #[serde(default)]
+    pub announced: u64,
     /// Programs that ran without being served.
     pub unserved: u64,
     /// Most pages that were in local memory at once.

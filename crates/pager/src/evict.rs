@@ -261,6 +261,7 @@ impl Pager<'_> {
                 address: owner.page,
                 bytes: Bytes(PAGE_BYTES as u64),
                 kind: AccessKind::WriteBack,
+                prefetched: false,
             });
         }
         Ok(())

@@ -8,11 +8,9 @@
 use std::io::{self, IoSlice};
 
 use nix::errno::Errno;
-use nix::libc::{self, user_regs_struct};
+use nix::libc::{self, c_int, user_regs_struct};
 use nix::sys::ptrace;
-use nix::sys::signal::{Signal, kill};
 use nix::sys::uio::{RemoteIoVec, process_vm_writev};
-use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use object::elf::{PF_W, PF_X, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_RELATIVE};
 use object::read::elf::{ElfFile64, ProgramHeader};
@@ -70,15 +68,63 @@ fn lay() -> Laid {
     Laid { content, own_addresses, protected, enter: file.entry() }
 }
 
-/// Writes the agent into `program`, which this thread traces and which was just executed, and lets
-/// it go. One that does not get to its first instruction is let go to its end.
+/// How a program goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Injected {
+    /// With the agent in it.
+    Done,
+    /// It ended before its first instruction, with this status of `waitpid`.
+    Ended(c_int),
+}
+
+/// Writes the agent into `program`, which asked this thread to trace it and was just executed, and
+/// lets it go. One that does not get to its first instruction is let go to its end.
 pub(crate) fn inject(program: Pid) -> io::Result<()> {
+    let resume = || control(libc::PTRACE_CONT, program, 0);
+    match write_into(program, resume)? {
+        Injected::Done => Ok(()),
+        Injected::Ended(_) => Err(io::Error::other("it was killed before its first instruction")),
+    }
+}
+
+/// Writes the agent into `program`, which this thread seized and of which the kernel just said that
+/// it was executed, and lets it go. After an error it is as it was, and still traced.
+pub(crate) fn inject_executed(program: Pid) -> io::Result<Injected> {
+    // The kernel has still to end the call that executed it.
+    let step = || control(libc::PTRACE_SINGLESTEP, program, 0);
+    step()?;
+    write_into(program, step)
+}
+
+fn write_into(program: Pid, resume: impl Fn() -> nix::Result<()>) -> io::Result<Injected> {
     let mut signals = Vec::new();
-    let first = wait_for_trap(program, &mut signals, || ptrace::cont(program, None))?;
-    if let Trap::Fatal(signal) = first {
-        return Ok(ptrace::detach(program, signal)?);
+    match wait_for_trap(program, &mut signals, resume)? {
+        Trap::Told => {}
+        Trap::Fatal(signal) => {
+            control(libc::PTRACE_DETACH, program, signal)?;
+            return Ok(Injected::Done);
+        }
+        Trap::Ended(status) => return Ok(Injected::Ended(status)),
     }
     let mut stopped = Stopped::new(program, signals)?;
+    let placed = place(&mut stopped);
+    if let (Some(status), _) = (stopped.ended, &placed) {
+        return Ok(Injected::Ended(status));
+    }
+    match placed {
+        Ok((base, bytes, enter)) => {
+            stopped.go(base + enter, base, base + bytes)?;
+            Ok(Injected::Done)
+        }
+        Err(error) => {
+            stopped.put_back()?;
+            Err(error)
+        }
+    }
+}
+
+/// Puts the agent into the program's memory: where, how long it is, and where it begins.
+fn place(stopped: &mut Stopped) -> io::Result<(u64, u64, u64)> {
     let laid = lay();
     let (bytes, read_write) = (laid.content.len() as u64, libc::PROT_READ | libc::PROT_WRITE);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -89,14 +135,14 @@ pub(crate) fn inject(program: Pid) -> io::Result<()> {
         content[at..at + 8].copy_from_slice(&(base + address).to_le_bytes());
     }
     let to = RemoteIoVec { base: base as usize, len: content.len() };
-    let written = process_vm_writev(program, &[IoSlice::new(&content)], &[to])?;
+    let written = process_vm_writev(stopped.program, &[IoSlice::new(&content)], &[to])?;
     if written != content.len() {
         return Err(io::ErrorKind::WriteZero.into());
     }
     for (start, bytes, protection) in laid.protected {
         stopped.call(libc::SYS_mprotect, [base + start, bytes, protection as u64, 0, 0, 0])?;
     }
-    stopped.go(base + laid.enter, base, base + bytes)
+    Ok((base, bytes, laid.enter))
 }
 
 /// A program before its first instruction.
@@ -107,18 +153,20 @@ struct Stopped {
     /// What is at the first instruction.
     word: i64,
     /// Signals that came meanwhile.
-    signals: Vec<Signal>,
+    signals: Vec<c_int>,
+    /// Its status, where it ended meanwhile.
+    ended: Option<c_int>,
 }
 
 impl Stopped {
-    fn new(program: Pid, signals: Vec<Signal>) -> io::Result<Stopped> {
+    fn new(program: Pid, signals: Vec<c_int>) -> io::Result<Stopped> {
         let registers = ptrace::getregs(program)?;
         let first = registers.rip as ptrace::AddressType;
         let word = ptrace::read(program, first)?;
         let mut bytes = word.to_le_bytes();
         bytes[..SYSTEM_CALL.len()].copy_from_slice(&SYSTEM_CALL);
         ptrace::write(program, first, i64::from_le_bytes(bytes))?;
-        Ok(Stopped { program, registers, word, signals })
+        Ok(Stopped { program, registers, word, signals, ended: None })
     }
 
     /// Makes the program call the kernel.
@@ -127,10 +175,17 @@ impl Stopped {
         let rax = number as u64;
         let asked = user_regs_struct { rax, rdi, rsi, rdx, r10, r8, r9, ..self.unrestarted() };
         ptrace::setregs(self.program, asked)?;
-        let step = || ptrace::step(self.program, None);
+        let step = || control(libc::PTRACE_SINGLESTEP, self.program, 0);
         step()?;
-        if let Trap::Fatal(signal) = wait_for_trap(self.program, &mut self.signals, step)? {
-            return Err(io::Error::other(format!("{signal} at its first instruction")));
+        match wait_for_trap(self.program, &mut self.signals, step)? {
+            Trap::Told => {}
+            Trap::Fatal(signal) => {
+                return Err(io::Error::other(format!("signal {signal} at its first instruction")));
+            }
+            Trap::Ended(status) => {
+                self.ended = Some(status);
+                return Err(io::Error::other("it was killed before its first instruction"));
+            }
         }
         let result = ptrace::getregs(self.program)?.rax as i64;
         u64::try_from(result).map_err(|_| Errno::from_raw(-result as i32).into())
@@ -144,17 +199,41 @@ impl Stopped {
     /// Puts back what was changed, and lets the program go, by the agent's beginning.
     fn go(self, enter: u64, start: u64, end: u64) -> io::Result<()> {
         let first = self.registers.rip;
-        ptrace::write(self.program, first as ptrace::AddressType, self.word)?;
         let rip = enter;
         let registers =
             user_regs_struct { rip, r12: first, r13: start, r14: end, ..self.unrestarted() };
-        ptrace::setregs(self.program, registers)?;
-        ptrace::detach(self.program, None)?;
-        for signal in self.signals {
-            kill(self.program, signal)?;
-        }
+        self.restore(registers)?;
+        control(libc::PTRACE_DETACH, self.program, 0)?;
+        self.send_again();
         Ok(())
     }
+
+    /// Puts back what was changed; the program stays stopped.
+    fn put_back(self) -> io::Result<()> {
+        self.restore(self.unrestarted())?;
+        self.send_again();
+        Ok(())
+    }
+
+    fn restore(&self, registers: user_regs_struct) -> io::Result<()> {
+        ptrace::write(self.program, self.registers.rip as ptrace::AddressType, self.word)?;
+        Ok(ptrace::setregs(self.program, registers)?)
+    }
+
+    fn send_again(&self) {
+        for signal in &self.signals {
+            // SAFETY: a number of a process and of a signal.
+            unsafe { libc::kill(self.program.as_raw(), *signal) };
+        }
+    }
+}
+
+/// A request of `ptrace` that takes a signal, or 0. The kernel has some that no list of names has.
+pub(crate) fn control(request: u32, thread: Pid, signal: c_int) -> nix::Result<()> {
+    let (none, signal) = (std::ptr::null_mut::<libc::c_void>(), signal as usize);
+    // SAFETY: the requests that are made here neither read nor write memory of this process.
+    let result = unsafe { libc::ptrace(request, thread.as_raw(), none, signal) };
+    Errno::result(result).map(drop)
 }
 
 /// Why a program stopped.
@@ -162,31 +241,36 @@ enum Trap {
     /// As it was told.
     Told,
     /// It cannot go on.
-    Fatal(Signal),
+    Fatal(c_int),
+    /// It is no more.
+    Ended(c_int),
 }
 
 /// Waits until the program stopped by itself. Signals to it are kept; they stop it before the next
 /// instruction, so that it is resumed.
 fn wait_for_trap(
     program: Pid,
-    signals: &mut Vec<Signal>,
+    signals: &mut Vec<c_int>,
     resume: impl Fn() -> nix::Result<()>,
 ) -> io::Result<Trap> {
-    use Signal::{SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+    use libc::{SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
     loop {
-        match waitpid(program, None) {
-            Ok(WaitStatus::Stopped(_, SIGTRAP)) => return Ok(Trap::Told),
-            Ok(WaitStatus::Stopped(_, signal @ (SIGBUS | SIGFPE | SIGILL | SIGSEGV))) => {
-                return Ok(Trap::Fatal(signal));
-            }
-            Ok(WaitStatus::Stopped(_, signal)) => {
-                signals.push(signal);
-                resume()?;
-            }
-            Ok(_) => return Err(io::Error::other("it was killed before its first instruction")),
-            Err(Errno::EINTR) => {}
+        let mut status = 0;
+        // SAFETY: the status has room.
+        match Errno::result(unsafe { libc::waitpid(program.as_raw(), &raw mut status, 0) }) {
+            Err(Errno::EINTR) => continue,
             Err(error) => return Err(error.into()),
+            Ok(_) if !libc::WIFSTOPPED(status) => return Ok(Trap::Ended(status)),
+            Ok(_) => {}
         }
+        match (status >> 16, libc::WSTOPSIG(status)) {
+            (0, SIGTRAP) => return Ok(Trap::Told),
+            (0, signal @ (SIGBUS | SIGFPE | SIGILL | SIGSEGV)) => return Ok(Trap::Fatal(signal)),
+            (0, signal) => signals.push(signal),
+            // Not of its own doing.
+            _ => {}
+        }
+        resume()?;
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
+use nix::errno::Errno;
+use nix::libc;
 use nix::sys::ptrace;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::unistd::Pid;
@@ -85,7 +88,7 @@ pub(crate) fn start(command: &[OsString], name: &str, mask: SigSet) -> Result<La
 /// The file of `program`, as the shell finds it.
 fn find(program: &OsString) -> Result<PathBuf, Error> {
     let named = Path::new(program);
-    if named.components().count() > 1 {
+    if program.as_bytes().contains(&b'/') {
         return Ok(named.to_owned());
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
@@ -97,14 +100,14 @@ fn find(program: &OsString) -> Result<PathBuf, Error> {
 
 /// How the agent comes into a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub(crate) enum Way {
     /// glibc's loader preloads it.
     Preloaded,
     /// It is written into the program.
     Injected,
 }
 
-fn way_into(path: &Path) -> Result<Way, Error> {
+pub(crate) fn way_into(path: &Path) -> Result<Way, Error> {
     let failed = |error| Error::Start { path: path.to_owned(), error };
     let file = std::fs::File::open(path).map_err(failed)?;
     let content = ReadCache::new(file);
@@ -135,13 +138,20 @@ fn way_into_file<'f>(file: impl ReadRef<'f>) -> Option<Way> {
 /// Ends this process as `status` says the program ended.
 pub fn end_as(status: std::process::ExitStatus) -> io::Result<i32> {
     use std::os::unix::process::ExitStatusExt;
-    if let Some(signal) = status.signal().and_then(|number| Signal::try_from(number).ok()) {
+    if let Some(signal) = status.signal() {
         // A signal that dumps core has done so once.
         nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0)?;
-        // SAFETY: the default action takes no handler. SIGKILL has no other, and refuses.
-        let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) };
-        SigSet::from(signal).thread_unblock()?;
-        nix::sys::signal::raise(signal)?;
+        // By number, as those for real time have no names. The default action takes no handler;
+        // SIGKILL has no other, and refuses.
+        // SAFETY: the set is filled in before it is read, and nothing else is passed by address.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            libc::sigaddset(&raw mut set, signal);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+            Errno::result(libc::raise(signal))?;
+        }
     }
     Ok(status.code().unwrap_or(1))
 }

@@ -9,17 +9,20 @@ use std::time::{Duration, Instant};
 use ethermem_trace::{Access, AccessKind};
 use ethermem_units::{Bytes, Ns};
 use nix::errno::Errno;
+use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::agent::Agent;
 use crate::counts::Counts;
 use crate::delay::Link;
+use crate::executed::file_of;
 use crate::fault::{Event, Faults};
 use crate::memory_map;
 use crate::process::Process;
 use crate::protocol::{FORKED, INJECTED, PAGE_BYTES, STARTED};
 use crate::record::Recorder;
+use crate::run::BY_ITSELF_MAX;
 use crate::standby::Standby;
 use crate::store::Store;
 use crate::stream::MOST_PAGES;
@@ -65,6 +68,8 @@ pub(crate) struct Pager<'r> {
     pub(crate) setup: Setup<'r>,
     pub(crate) standby: Standby,
     pub(crate) counts: Counts,
+    /// Programs that ran without being served, and why.
+    pub(crate) by_itself: Vec<String>,
     awaited: BinaryHeap<Reverse<Awaited>>,
     /// Faults that the kernel would not let be served yet.
     again: Vec<(usize, u64, bool)>,
@@ -87,6 +92,7 @@ impl<'r> Pager<'r> {
             standby: Standby::new(1),
             setup,
             counts: Counts::default(),
+            by_itself: Vec::new(),
             awaited: BinaryHeap::new(),
             again: Vec::new(),
             events: Vec::new(),
@@ -115,11 +121,21 @@ impl<'r> Pager<'r> {
                 None
             }
             _ => {
-                self.counts.unserved += 1;
+                let error = Errno::from_raw(agent.hello.error.cast_signed()).desc();
+                let file = file_of(Pid::from_raw(agent.hello.process.cast_signed()));
+                self.leave_out(format!("{file}: userfaultfd: {error}"));
                 // It runs by itself, as it cannot be served.
                 agent.welcome(false, None).ok()?;
                 None
             }
+        }
+    }
+
+    /// A program runs without being served.
+    pub(crate) fn leave_out(&mut self, which: String) {
+        self.counts.unserved += 1;
+        if self.by_itself.len() < BY_ITSELF_MAX {
+            self.by_itself.push(which);
         }
     }
 
@@ -248,14 +264,24 @@ impl<'r> Pager<'r> {
         self.counts.read_pages += 1;
         self.counts.prefetched_pages += pages as u64 - 1;
         let process = self.processes.get(&id).and_then(|process| process.number).unwrap_or(0);
-        self.setup.recorder.access(&Access {
+        let waited = Access {
             time: self.time(now),
             process,
             thread,
             address: page,
-            bytes: Bytes((pages * PAGE_BYTES) as u64),
+            bytes: Bytes(PAGE_BYTES as u64),
             kind: AccessKind::Read,
-        });
+            prefetched: false,
+        };
+        self.setup.recorder.access(&waited);
+        if pages > 1 {
+            self.setup.recorder.access(&Access {
+                address: page + PAGE_BYTES as u64,
+                bytes: Bytes(((pages - 1) * PAGE_BYTES) as u64),
+                prefetched: true,
+                ..waited
+            });
+        }
     }
 
     /// Puts the content of pages where the program expects it, and lets it go on.

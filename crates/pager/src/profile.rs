@@ -53,6 +53,9 @@ pub struct Profile {
     pub unrecorded_accesses: u64,
     /// All counts.
     pub counts: Counts,
+    /// As [`Outcome::by_itself`].
+    #[serde(default)]
+    pub by_itself: Vec<String>,
     /// The working set over time.
     pub working_set: Vec<Interval>,
 }
@@ -72,6 +75,7 @@ struct Recording {
     writer: Writer,
     failed: Option<WriteError>,
     unrecorded: u64,
+    prefetched: u64,
     interval: Duration,
     seen: FxHashSet<(u32, u64)>,
     working_set: Vec<Interval>,
@@ -83,6 +87,7 @@ impl Recording {
             writer: Writer::create(path, Bytes(PAGE_BYTES as u64))?,
             failed: None,
             unrecorded: 0,
+            prefetched: 0,
             interval: INTERVAL,
             seen: FxHashSet::default(),
             working_set: Vec::new(),
@@ -117,7 +122,7 @@ impl Recorder for Recording {
             return;
         }
         match self.writer.push(access) {
-            Ok(()) => {}
+            Ok(()) => self.prefetched += u64::from(access.prefetched),
             Err(error @ WriteError::Output(_)) => self.failed = Some(error),
             Err(_) => self.unrecorded += 1,
         }
@@ -162,13 +167,14 @@ pub fn profile(
     }
     recording.pass(outcome.elapsed);
     let profile = summarize(command, local_bytes, &outcome, &mut recording);
+    let prefetched = recording.prefetched;
     recording.writer.finish(&Summary {
         local: Bytes(profile.local_peak_bytes),
         peak: Bytes(profile.peak_bytes),
         duration: Ns(profile.duration_ns),
         command: profile.command.clone(),
         ended: ended(outcome.status),
-        prefetched_accesses: None,
+        prefetched_accesses: Some(prefetched),
         unrecorded_accesses: profile.unrecorded_accesses,
     })?;
     Ok((profile, outcome.status))
@@ -194,6 +200,7 @@ fn summarize(
         swap_gbps: (moved * page_bytes * 8) as f64 / seconds / 1e9,
         unrecorded_accesses: recording.unrecorded,
         counts,
+        by_itself: outcome.by_itself.clone(),
         working_set: std::mem::take(&mut recording.working_set),
     }
 }

@@ -9,7 +9,7 @@ pub const BATCH_PAGES: usize = 64;
 /// The environment variable that names the pager's socket (in the abstract namespace).
 pub const SOCKET_VARIABLE: &str = "ETHERMEM_PAGER";
 /// Changes with this file, so that an agent of another version is refused.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// `Hello::kind`: a program began (it was executed); the message brings its userfaultfd.
 pub const STARTED: u32 = 0;
@@ -19,18 +19,29 @@ pub const FORKED: u32 = 1;
 /// unknown.
 pub const INJECTED: u32 = 2;
 
+/// `Hello::kind`: a thread is about to execute a program that no loader preloads the agent into; it
+/// waits for the answer.
+pub const EXECUTES: u32 = 3;
+/// `Hello::kind`: as [`EXECUTES`], but the next process that the thread starts does.
+pub const SPAWNS: u32 = 4;
+/// `Hello::kind`: what [`EXECUTES`] or [`SPAWNS`] announced is over, whether it was done or not.
+pub const OVER: u32 = 5;
+
 /// The agent's first message.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hello {
     /// [`VERSION`].
     pub version: u32,
-    /// [`STARTED`], [`FORKED`] or [`INJECTED`].
+    /// [`STARTED`], [`FORKED`] or [`INJECTED`]; or [`EXECUTES`], [`SPAWNS`] or [`OVER`], which
+    /// say `process` and `thread` alone.
     pub kind: u32,
     /// The process, as itself sees it.
     pub process: u32,
     /// Why no userfaultfd could be opened, as the number of the system's error; or 0.
     pub error: u32,
+    /// The thread that asks, as itself sees it.
+    pub thread: u64,
     /// Where pages that are taken out go: [`BATCH_PAGES`] pages.
     pub staging: u64,
     /// A page that a fork's child touches, so that the pager learns which process it is.

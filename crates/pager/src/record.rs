@@ -6,7 +6,8 @@ use ethermem_trace::Access;
 
 /// Is told of what happens, on the pager's thread.
 pub trait Recorder {
-    /// A remote access begins. For a page that is written back, the thread is 0: none waits.
+    /// A remote access begins. For a page that is written back, the thread is 0: none waits. Pages
+    /// that are read along with another come behind it, at the same time, for the same thread.
     fn access(&mut self, access: &Access);
     /// An access that was to take `wanted` took `real`, until its page was put.
     fn delayed(&mut self, wanted: Duration, real: Duration);

@@ -9,22 +9,23 @@ use std::time::{Duration, Instant};
 
 use ethermem::Pool;
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::agent::{Agent, Answer, Listener};
 use crate::counts::Counts;
 use crate::delay::{Delay, Link};
 use crate::error::Error;
+use crate::executed::{Executed, News, is_execution, next_change};
 use crate::fault::Faults;
 use crate::launch::{FORWARDED, Launched, start};
 use crate::pager::{Local, Pager, Setup};
 use crate::pool_store::InPool;
 use crate::process::Process;
-use crate::protocol::PAGE_BYTES;
+use crate::protocol::{OVER, PAGE_BYTES};
 use crate::record::Recorder;
 use crate::store::{Backing, InProcess, Store};
 
@@ -59,7 +60,13 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// What was counted.
     pub counts: Counts,
+    /// Programs that ran without being served, as far as the pager was told of them: which, and
+    /// why; the first [`BY_ITSELF_MAX`].
+    pub by_itself: Vec<String>,
 }
+
+/// So many programs are named that ran by themselves; all are counted.
+pub const BY_ITSELF_MAX: usize = 100;
 
 const LISTENER: u64 = 0;
 const SIGNALS: u64 = 1;
@@ -150,6 +157,7 @@ fn run_blocked(
         listener,
         signals,
         launched,
+        executed: Executed::default(),
         status: None,
         next_tick: Instant::now(),
         half_a_reading: half_a_reading(),
@@ -159,8 +167,10 @@ fn run_blocked(
         running.kill_all();
         return Err(lost);
     }
+    let elapsed = running.pager.elapsed();
     let status = running.status.ok_or(Error::Lost("its end was not seen".to_owned()))?;
-    Ok(Outcome { status, elapsed: running.pager.elapsed(), counts: running.pager.counts })
+    let Pager { counts, by_itself, .. } = running.pager;
+    Ok(Outcome { status, elapsed, counts, by_itself })
 }
 
 struct Running<'r> {
@@ -169,6 +179,7 @@ struct Running<'r> {
     listener: Listener,
     signals: SignalFd,
     launched: Launched,
+    executed: Executed,
     status: Option<ExitStatus>,
     next_tick: Instant,
     /// Half of what it takes to read the clock.
@@ -260,6 +271,12 @@ impl Running<'_> {
         let waiting = self.listener.accept();
         let Ok(Some(socket)) = waiting else { return Ok(()) };
         let Ok((agent, fault)) = Agent::meet(socket) else { return Ok(()) };
+        if is_execution(&agent) {
+            self.pager.counts.announced += u64::from(agent.hello.kind != OVER);
+            let news = self.executed.hear(agent);
+            self.note(news);
+            return Ok(());
+        }
         let faults = fault.map(Faults::new).transpose();
         let faults = faults.map_err(|error| Error::System { what: "userfaultfd", error })?;
         let is_new = faults.is_some();
@@ -343,21 +360,32 @@ impl Running<'_> {
         Ok(self.reap())
     }
 
-    /// Takes note of processes that ended; whether the last did.
+    /// Takes note of processes that ended, and of threads that stopped; whether the last ended.
     fn reap(&mut self) -> bool {
-        let root = Pid::from_raw(self.launched.child.id().cast_signed());
         loop {
-            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::Exited(process, code)) if process == root => {
-                    self.status = Some(status_of(code << 8));
+            match next_change() {
+                Ok(Some((thread, status))) if libc::WIFSTOPPED(status) => {
+                    let news = self.executed.stopped(thread, status);
+                    self.note(news);
                 }
-                Ok(WaitStatus::Signaled(process, signal, core)) if process == root => {
-                    let core = if core { 0x80 } else { 0 };
-                    self.status = Some(status_of(signal as i32 | core));
+                Ok(Some((process, status))) => {
+                    self.executed.ended(process);
+                    self.note(News::Ended(process, status));
                 }
-                Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => return false,
+                Ok(None) | Err(Errno::EINTR) => return false,
                 Err(_) => return true,
-                Ok(_) => {}
+            }
+        }
+    }
+
+    fn note(&mut self, news: News) {
+        match news {
+            News::Nothing => {}
+            News::ByItself(which) => self.pager.leave_out(which),
+            News::Ended(process, status) => {
+                if process.as_raw() == self.launched.child.id().cast_signed() {
+                    self.status = Some(status_of(status));
+                }
             }
         }
     }

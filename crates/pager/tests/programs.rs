@@ -2,30 +2,12 @@
 //!
 //! Each run is a process of its own (`examples/limit`), as a pager waits for all of its children.
 
+mod support;
+
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-/// An example of this crate, which the test runner built beside this test.
-fn example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("this test is a file");
-    test.ancestors().nth(2).expect("target/PROFILE/deps").join("examples").join(name)
-}
-
-/// Whether the kernel gives what the pager needs; says why not.
-fn can_page() -> bool {
-    let tried = under("all", &["true"]);
-    let said = String::from_utf8_lossy(&tried.stderr).into_owned();
-    if said.contains("userfaultfd") {
-        println!("SKIPPED: {}", said.trim());
-        return false;
-    }
-    true
-}
-
-fn under(local: &str, command: &[&str]) -> Output {
-    Command::new(example("limit")).arg(local).args(command).output().expect("the example runs")
-}
+use support::{built, can_page, example, rounds, under};
 
 /// Runs the torture program with `local` MiB of its 16 or so local.
 fn torture(local: &str, more: &[&str], accesses: u64, seed: u64) {
@@ -43,12 +25,6 @@ fn torture(local: &str, more: &[&str], accesses: u64, seed: u64) {
         words.join(" "),
         output.status
     );
-}
-
-/// How often to try what may fail seldom; `make soak` asks for more.
-fn rounds() -> u64 {
-    let asked = std::env::var("ETHERMEM_TORTURE").ok().and_then(|text| text.parse().ok());
-    asked.unwrap_or(3)
 }
 
 /// The first pages leave while threads fork: in one of 1,500 such runs, a child was once taken to
@@ -96,21 +72,6 @@ fn no_byte_changes_in_a_pool() {
     if can_page() {
         torture("2", &["--pool", "local:"], 30_000, 1);
     }
-}
-
-/// Builds a program of `tests/foreign`, or says why it cannot be built here.
-fn built(builder: &[&str], source: &str, to: &Path) -> bool {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(source);
-    let (program, arguments) = builder.split_first().expect("a compiler");
-    let run = Command::new(program).args(arguments).arg("-o").arg(to).arg(source).output();
-    let problem = match run {
-        Ok(output) if output.status.success() => return true,
-        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
-        Err(error) => error.to_string(),
-    };
-    let line = problem.lines().next().unwrap_or_default();
-    println!("SKIPPED: `{}` does not work: {line}", builder.join(" "));
-    false
 }
 
 /// No loader preloads the agent into these: it is written into them.
@@ -171,6 +132,8 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     for (program, expected) in [
         ("no-such-program", "no such program in PATH"),
         ("/no/such/file", "No such file"),
+        ("/", "neither a 64-bit program"),
+        ("", "no such program in PATH"),
         (text.to_str().expect("text"), "neither a 64-bit program"),
     ] {
         let refused = under("4", &[program]);

@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::cluster::{Blades, below};
-use crate::machine::{Machine, mix};
+use crate::machine::{Machine, Sample, mix};
 
 /// How accesses of a trace become arrivals in every embedded cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) struct Pair {
     /// Ends of the gaps behind each access, the last one up to the first access of the next round:
     /// they sum up to the machine's duration.
     gap_ends: Vec<u64>,
-    accesses: Vec<(u32, AccessKind)>,
+    accesses: Vec<(u32, AccessKind, bool)>,
 }
 
 /// An access of a stream, and when.
@@ -34,6 +34,7 @@ pub(crate) struct Arrival {
     pub(crate) memory: u16,
     pub(crate) bytes: u32,
     pub(crate) kind: AccessKind,
+    pub(crate) prefetched: bool,
 }
 
 /// What streams are made from: one machine's trace, for every cluster.
@@ -116,7 +117,10 @@ impl Pair {
     /// The accesses of `machine` at these places of its trace.
     fn of(machine: &Machine, places: &[usize]) -> Pair {
         let accesses = &machine.accesses;
-        let taken = |&place: &usize| (accesses[place].bytes, accesses[place].kind);
+        let taken = |&place: &usize| {
+            let Sample { bytes, kind, prefetched, .. } = accesses[place];
+            (bytes, kind, prefetched)
+        };
         let Some(&first) = places.first() else {
             return Pair { gap_ends: Vec::new(), accesses: Vec::new() };
         };
@@ -172,19 +176,20 @@ impl<'s> Stream<'s> {
         match self {
             Stream::Pair { pair, memory, next, rng } => {
                 let count = pair.accesses.len() as u64;
-                let (bytes, kind) = pair.accesses[below(rng.next_u64(), count) as usize];
+                let (bytes, kind, prefetched) =
+                    pair.accesses[below(rng.next_u64(), count) as usize];
                 *next = at + Ps(pair.gap(below(rng.next_u64(), count) as usize));
-                Arrival { at, memory: *memory, bytes, kind }
+                Arrival { at, memory: *memory, bytes, kind, prefetched }
             }
             Stream::Traced { machine, memories, next, round } => {
                 if *next == machine.accesses.len() {
                     *next = 0;
                     *round += machine.duration;
                 }
-                let access = machine.accesses[*next];
+                let Sample { bytes, kind, prefetched, .. } = machine.accesses[*next];
                 let memory = memories[*next];
                 *next += 1;
-                Arrival { at, memory, bytes: access.bytes, kind: access.kind }
+                Arrival { at, memory, bytes, kind, prefetched }
             }
         }
     }
@@ -193,7 +198,6 @@ impl<'s> Stream<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Sample;
 
     fn machine(times: &[u64], duration: u64) -> Machine {
         let sample = |(index, &at): (usize, &u64)| Sample {
@@ -201,6 +205,7 @@ mod tests {
             block: index as u64,
             bytes: 1 + index as u32,
             kind: AccessKind::ALL[index % 2],
+            prefetched: index % 4 == 0,
         };
         let accesses = times.iter().enumerate().map(sample).collect();
         Machine { accesses, duration: Ps(duration), unrecorded: 0 }
@@ -228,6 +233,7 @@ mod tests {
                 };
                 assert_eq!((next.bytes, (next.at - one.at).0), expected, "{seed}");
                 assert_eq!(one.kind, AccessKind::ALL[(one.bytes as usize - 1) % 2]);
+                assert_eq!(one.prefetched, one.bytes == 1);
             }
         }
     }

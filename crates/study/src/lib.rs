@@ -20,4 +20,4 @@ pub use machine::{ACCESSES_MAX, Machine, Part};
 pub use network::network;
 pub use offered::{Direction, Offered};
 pub use outcome::{Outcome, Quantile, Times, write_completions};
-pub use replay::{Plan, Replay};
+pub use replay::{Plan, Prefetched, Replay};

@@ -39,6 +39,8 @@ pub(crate) struct Sample {
     pub(crate) block: u64,
     pub(crate) bytes: u32,
     pub(crate) kind: AccessKind,
+    /// Whether no thread waits for it.
+    pub(crate) prefetched: bool,
 }
 
 impl Machine {
@@ -72,6 +74,7 @@ impl Machine {
                 block: block_of(access.process, access.address / block.0),
                 bytes: access.bytes.0 as u32,
                 kind: access.kind,
+                prefetched: access.prefetched,
             });
         }
         let ns = end.0.saturating_sub(part.from.0);

@@ -8,7 +8,7 @@ use ethermem_trace::{AccessKind, Completion, CompletionWriter};
 use ethermem_units::Ps;
 use serde::Serialize;
 
-use crate::{Embedding, Offered, Plan};
+use crate::{Embedding, Offered, Plan, Prefetched};
 
 /// The shares of the distribution that are reported.
 const SHARES: [f64; 12] = [0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0];
@@ -42,6 +42,11 @@ pub struct Outcome {
     pub slowdown_mean: Option<f64>,
     /// The distribution of completion times.
     pub completion: Times,
+    /// Accesses that no thread waits for, among all that were asked for.
+    pub prefetched_accesses: u64,
+    /// Which.
+    #[serde(skip)]
+    pub prefetched: Prefetched,
     /// The whole result of the run.
     pub run: RunResult,
 }
@@ -51,9 +56,11 @@ pub struct Outcome {
 pub struct Times {
     /// Of reads: what a program waits for.
     pub read: Vec<Quantile>,
+    /// Of reads that were brought along: no thread waits.
+    pub prefetch: Vec<Quantile>,
     /// Of write-backs.
     pub write_back: Vec<Quantile>,
-    /// Of both.
+    /// Of all of them.
     pub all: Vec<Quantile>,
 }
 
@@ -72,10 +79,12 @@ impl Outcome {
     pub fn of(
         plan: &Plan,
         embedding: &Embedding,
-        offered: Offered,
+        (offered, prefetched): (Offered, Prefetched),
         topology: &'static str,
         run: RunResult,
     ) -> Outcome {
+        let is_waited = |way: &MessageWay| !prefetched.holds(way.message.index);
+        let is = |way: &MessageWay, kind: Kind| way.message.kind == kind;
         let last = run.ways.iter().map(|way| way.message.arrival).max().unwrap_or(Ps::ZERO);
         Outcome {
             fabric: run.fabric.clone(),
@@ -91,15 +100,19 @@ impl Outcome {
             drain_ns: (run.simulated_ns - last.as_ns_f64()).max(0.0),
             slowdown_mean: run.kinds.all.slowdown_mean,
             completion: Times {
-                read: quantiles(&run.ways, |kind| kind == Kind::Read),
-                write_back: quantiles(&run.ways, |kind| kind == Kind::Write),
+                read: quantiles(&run.ways, |way| is(way, Kind::Read) && is_waited(way)),
+                prefetch: quantiles(&run.ways, |way| !is_waited(way)),
+                write_back: quantiles(&run.ways, |way| is(way, Kind::Write)),
                 all: quantiles(&run.ways, |_| true),
             },
+            prefetched_accesses: prefetched.count(),
+            prefetched,
             run,
         }
     }
 
-    /// Outcomes as a table: a row for reads, one for write-backs, one for all.
+    /// Outcomes as a table: a row for reads, one for those that were prefetched, one for
+    /// write-backs, one for all.
     #[must_use]
     pub fn table(outcomes: &[Outcome], style: TableStyle) -> String {
         let rows = outcomes.iter().flat_map(Outcome::rows).collect();
@@ -135,16 +148,27 @@ impl Outcome {
 
     fn rows(&self) -> Vec<Vec<String>> {
         let (kinds, times) = (&self.run.kinds, &self.completion);
+        let (mut read, mut prefetch) = (Stats::of(&kinds.read), Stats::default());
+        if self.prefetched_accesses > 0 {
+            let split = |is_prefetched: bool| {
+                let ways = self.run.ways.iter().filter(|way| way.message.kind == Kind::Read);
+                Stats::over(
+                    ways.filter(|way| self.prefetched.holds(way.message.index) == is_prefetched),
+                )
+            };
+            (read, prefetch) = (split(false), split(true));
+        }
         let all = [
-            ("read", &kinds.read, &times.read),
-            ("write_back", &kinds.write, &times.write_back),
-            ("all", &kinds.all, &times.all),
+            ("read", read, &times.read),
+            ("prefetch", prefetch, &times.prefetch),
+            ("write_back", Stats::of(&kinds.write), &times.write_back),
+            ("all", Stats::of(&kinds.all), &times.all),
         ];
-        let some = all.into_iter().filter(|(_, stats, _)| stats.messages > 0);
+        let some = all.into_iter().filter(|(_, stats, _)| stats.accesses > 0);
         some.map(|(kind, stats, times)| self.row(kind, stats, times)).collect()
     }
 
-    fn row(&self, kind: &str, stats: &KindStats, times: &[Quantile]) -> Vec<String> {
+    fn row(&self, kind: &str, stats: Stats, times: &[Quantile]) -> Vec<String> {
         let number = |value: Option<f64>, digits: usize| {
             value.map_or_else(String::new, |value| format!("{value:.digits$}"))
         };
@@ -158,16 +182,56 @@ impl Outcome {
             self.scope.to_owned(),
             kind.to_owned(),
             format!("{:.3}", self.offered.busiest_load),
-            stats.messages.to_string(),
+            stats.accesses.to_string(),
             number(stats.slowdown_mean, 3),
             number(stats.slowdown_p99, 3),
-            number(stats.latency_ns_mean, 1),
+            number(stats.completion_ns_mean, 1),
             at(0.5),
             at(0.9),
             at(0.99),
             at(0.999),
             at(1.0),
         ]
+    }
+}
+
+/// What a row says of some accesses.
+#[derive(Clone, Copy, Default)]
+struct Stats {
+    accesses: u64,
+    slowdown_mean: Option<f64>,
+    slowdown_p99: Option<f64>,
+    completion_ns_mean: Option<f64>,
+}
+
+impl Stats {
+    fn of(stats: &KindStats) -> Stats {
+        Stats {
+            accesses: stats.messages,
+            slowdown_mean: stats.slowdown_mean,
+            slowdown_p99: stats.slowdown_p99,
+            completion_ns_mean: stats.latency_ns_mean,
+        }
+    }
+
+    /// Of accesses that the run does not know apart.
+    fn over<'w>(ways: impl Iterator<Item = &'w MessageWay>) -> Stats {
+        let (mut slowdowns, mut completion_ns) = (Vec::new(), 0.0);
+        for way in ways {
+            let ns = (way.finished - way.message.arrival).as_ns_f64();
+            slowdowns.push(ns / way.alone.as_ns_f64());
+            completion_ns += ns;
+        }
+        slowdowns.sort_by(f64::total_cmp);
+        let count = slowdowns.len() as f64;
+        let mean = |sum: f64| (count > 0.0).then(|| sum / count);
+        let rank = (0.99 * count).ceil() as usize;
+        Stats {
+            accesses: slowdowns.len() as u64,
+            slowdown_mean: mean(slowdowns.iter().sum()),
+            slowdown_p99: slowdowns.get(rank.saturating_sub(1)).copied(),
+            completion_ns_mean: mean(completion_ns),
+        }
     }
 }
 
@@ -232,14 +296,15 @@ pub fn write_completions(
                 bytes: message.bytes,
                 completion: way.finished - message.arrival,
                 alone: way.alone,
+                prefetched: outcome.prefetched.holds(message.index),
             })?;
         }
     }
     writer.finish(&[("command", command.to_owned())])
 }
 
-fn quantiles(ways: &[MessageWay], is_asked: impl Fn(Kind) -> bool) -> Vec<Quantile> {
-    let asked = ways.iter().filter(|way| is_asked(way.message.kind));
+fn quantiles(ways: &[MessageWay], is_asked: impl Fn(&MessageWay) -> bool) -> Vec<Quantile> {
+    let asked = ways.iter().filter(|way| is_asked(way));
     let mut times: Vec<Ps> = asked.map(|way| way.finished - way.message.arrival).collect();
     times.sort_unstable();
     let Some(last) = times.len().checked_sub(1) else { return Vec::new() };

@@ -102,11 +102,15 @@ impl<'m> Replay<'m> {
     }
 
     /// Writes all messages as a Parquet trace of `sim`, and says what they ask of links of this
-    /// rate.
+    /// rate, and which of them no thread waits for.
     ///
     /// # Errors
     /// [`WriteTraceError`] when the file cannot be written, or no access falls into the run.
-    pub fn write(&self, path: &Path, link: BitsPerSecond) -> Result<Offered, WriteTraceError> {
+    pub fn write(
+        &self,
+        path: &Path,
+        link: BitsPerSecond,
+    ) -> Result<(Offered, Prefetched), WriteTraceError> {
         let Plan { blades, arrivals, seed, nodes, .. } = *self.plan;
         let dealt = (0..blades.machines()).zip(self.machines.iter().cycle());
         let sources: Vec<Source<'_>> =
@@ -125,13 +129,14 @@ impl<'m> Replay<'m> {
             streams,
             index: 0,
             tally: Tally::new(nodes),
+            prefetched: Prefetched::default(),
         };
         let written = write_trace(&mut messages, path, TraceFormat::Parquet)?;
         if written == 0 {
             let problem = "no access falls into the run: allowed are more of them";
             return Err(SourceError(problem.to_owned()).into());
         }
-        Ok(messages.tally.over(self.duration, link))
+        Ok((messages.tally.over(self.duration, link), messages.prefetched))
     }
 
     /// What a reader of the results must know.
@@ -146,6 +151,32 @@ impl<'m> Replay<'m> {
     }
 }
 
+/// Which messages no thread waits for: a bit for each, by its index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prefetched {
+    words: Vec<u64>,
+}
+
+impl Prefetched {
+    fn insert(&mut self, index: u64) {
+        let (word, bit) = ((index / 64) as usize, index % 64);
+        self.words.resize(self.words.len().max(word + 1), 0);
+        self.words[word] |= 1 << bit;
+    }
+
+    /// Whether no thread waits for the message at `index`.
+    #[must_use]
+    pub fn holds(&self, index: u64) -> bool {
+        self.words.get((index / 64) as usize).is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    /// How many they are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
 /// The accesses of all clusters in order of time.
 struct Messages<'s> {
     embedding: &'s Embedding,
@@ -156,6 +187,7 @@ struct Messages<'s> {
     next: BinaryHeap<Reverse<(Ps, usize)>>,
     index: u64,
     tally: Tally,
+    prefetched: Prefetched,
 }
 
 impl MessageSource for Messages<'_> {
@@ -179,6 +211,9 @@ impl MessageSource for Messages<'_> {
             memory: self.embedding.memory(*cluster, arrival.memory),
             bytes: Bytes(arrival.bytes.into()),
         };
+        if arrival.prefetched {
+            self.prefetched.insert(self.index);
+        }
         self.index += 1;
         self.tally.add(&message);
         Ok(Some(message))

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use ethermem_sim::fabrics::find;
-use ethermem_sim::run::{RunOptions, run};
+use ethermem_sim::run::{MessageWay, RunOptions, run};
 use ethermem_sim::scenario::Setting;
 use ethermem_study::{
-    Arrivals, Blades, Machine, Offered, Outcome, Part, Plan, Replay, Scope, network,
-    write_completions,
+    Arrivals, Blades, Machine, Offered, Outcome, Part, Plan, Prefetched, Quantile, Replay, Scope,
+    network, write_completions,
 };
 use ethermem_trace::{
     Access, AccessKind, CompletionTimes, CompletionWriter, Ended, Summary, Writer,
@@ -26,20 +26,24 @@ fn trace(folder: &Path, name: &str, accesses: u64, gap_ns: u64) -> PathBuf {
         let kind = if index % 4 == 3 { AccessKind::WriteBack } else { AccessKind::Read };
         let address = 4096 * (index * 7919 % 100_000);
         let (time, bytes) = (Ns(index * gap_ns), PAGE);
-        let access = Access { time, process: 1, thread: 1, address, bytes, kind };
+        let prefetched = false;
+        let access = Access { time, process: 1, thread: 1, address, bytes, kind, prefetched };
         writer.push(&access).expect("a good access");
     }
-    let summary = Summary {
+    writer.finish(&summary(accesses * gap_ns)).expect("a file of a test");
+    path
+}
+
+fn summary(duration_ns: u64) -> Summary {
+    Summary {
         local: Bytes(1 << 20),
         peak: Bytes(4 << 20),
-        duration: Ns(accesses * gap_ns),
+        duration: Ns(duration_ns),
         command: "made by a test".to_owned(),
         ended: Ended::Exit(0),
         prefetched_accesses: None,
         unrecorded_accesses: 0,
-    };
-    writer.finish(&summary).expect("a file of a test");
-    path
+    }
 }
 
 fn plan(scope: Scope) -> Plan {
@@ -68,11 +72,12 @@ fn replayed(plan: &Plan, machines: &[Machine], fabric: &str) -> (Outcome, Vec<St
     let fabric = find(fabric).expect("of the registry");
     let (scenario, _) = network(plan, fabric, &messages).expect("a good plan");
     let link = BitsPerSecond::from_gbps(plan.link_gbps).expect("a rate");
-    let offered: Offered = replay.write(&messages, link).expect("messages");
+    let (offered, prefetched): (Offered, Prefetched) =
+        replay.write(&messages, link).expect("messages");
     let result = run(&scenario, RunOptions { ways: true, ..RunOptions::of(fabric) });
     let result = result.unwrap_or_else(|error| panic!("{error}"));
     let notices = replay.notices(&offered);
-    (Outcome::of(plan, replay.embedding(), offered, "leaf-spine", result), notices)
+    (Outcome::of(plan, replay.embedding(), (offered, prefetched), "leaf-spine", result), notices)
 }
 
 #[test]
@@ -125,6 +130,66 @@ fn a_trace_keeps_its_times_sizes_and_kinds() {
     let reads = ways.iter().filter(|way| way.message.kind == ethermem_sim::Kind::Read).count();
     assert!(reads.abs_diff(750) <= 1, "{reads}");
     assert!(ways.iter().all(|way| way.message.bytes == PAGE));
+}
+
+/// A program that reads a page and seven more along with it, every time.
+fn trace_with_prefetches(folder: &Path) -> PathBuf {
+    let path = folder.join("prefetches");
+    let mut writer = Writer::create(&path, PAGE).expect("a file of a test");
+    for index in 0..500 {
+        let (time, kind) = (Ns(index * 20_000), AccessKind::Read);
+        let address = 8 * 4096 * index;
+        let (process, thread, prefetched) = (1, 1, false);
+        let waited = Access { time, process, thread, address, bytes: PAGE, kind, prefetched };
+        writer.push(&waited).expect("a good access");
+        let (address, bytes) = (address + 4096, Bytes(7 * 4096));
+        let along = Access { address, bytes, prefetched: true, ..waited };
+        writer.push(&along).expect("a good access");
+    }
+    writer.finish(&summary(500 * 20_000)).expect("a file of a test");
+    path
+}
+
+/// What a thread waits for is the page that it asked for, though the network carries all of them.
+#[test]
+fn prefetched_pages_load_the_network_and_stall_no_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace_with_prefetches(folder.path());
+    let machines = [Machine::load(&path, WHOLE, PAGE).unwrap()];
+    let blades = Blades::of(3).unwrap();
+    for arrivals in [Arrivals::AsTraced, Arrivals::Drawn] {
+        let plan = Plan { blades, nodes: 3, messages: 1_000, arrivals, ..plan(Scope::Rack) };
+        let (outcome, _) = replayed(&plan, &machines, "ideal");
+        let all = outcome.offered.messages;
+        assert!(outcome.prefetched_accesses.abs_diff(all / 2) < all / 10);
+        let is_along = |way: &&MessageWay| way.message.bytes == Bytes(7 * 4096);
+        let along: Vec<_> = outcome.run.ways.iter().filter(is_along).collect();
+        assert_eq!(along.len() as u64, outcome.prefetched_accesses);
+        assert!(along.iter().all(|way| outcome.prefetched.holds(way.message.index)));
+        // A page takes 330 ns at 100 Gb/s, and seven of them 2.3 us.
+        let most = |times: &[Quantile]| times.iter().map(|point| point.ns).fold(0.0, f64::max);
+        let least = |times: &[Quantile]| times.iter().map(|point| point.ns).fold(1e9, f64::min);
+        assert!(least(&outcome.completion.prefetch) > 2_000.0);
+        assert!(least(&outcome.completion.read) < 2_000.0);
+        assert!(most(&outcome.completion.all) >= most(&outcome.completion.prefetch));
+        let csv = Outcome::csv(std::slice::from_ref(&outcome));
+        let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        let accesses = |kind: &str| {
+            let row = rows.iter().find(|row| row[3] == kind).expect("a row of that kind");
+            row[5].parse::<u64>().expect("a count")
+        };
+        assert_eq!(accesses("read") + accesses("prefetch"), accesses("all"));
+        assert_eq!(accesses("prefetch"), outcome.prefetched_accesses);
+
+        let path = folder.path().join("completions");
+        let writer = CompletionWriter::create(&path).unwrap();
+        let embedding = Replay::draw(&plan, &machines).unwrap().embedding().clone();
+        write_completions(writer, &[outcome], &embedding, "").unwrap();
+        let times: Vec<_> =
+            CompletionTimes::open(&path, None).unwrap().map(Result::unwrap).collect();
+        assert!(times.iter().all(|done| done.prefetched == (done.bytes != PAGE)));
+        assert!(times.iter().any(|done| done.prefetched));
+    }
 }
 
 #[test]

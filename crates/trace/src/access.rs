@@ -52,6 +52,8 @@ pub struct Access {
     pub bytes: Bytes,
     /// Which way.
     pub kind: AccessKind,
+    /// Whether they were brought along before anything asked for them: no thread waits.
+    pub prefetched: bool,
 }
 
 impl Access {
@@ -76,6 +78,10 @@ impl Access {
                 "address = {address} with bytes = {bytes}: allowed is an end up to \
                  {ADDRESS_END_MAX}"
             ));
+        }
+        if self.prefetched && self.kind != AccessKind::Read {
+            let kind = self.kind.name();
+            return Err(format!("prefetched = true with kind = {kind}: allowed is read"));
         }
         Ok(())
     }

@@ -33,5 +33,6 @@ const SCHEMA: &str = "
         required int64 address (INTEGER(64, false));
         required int32 bytes (INTEGER(32, false));
         required binary kind (STRING);
+        required boolean prefetched;
     }
 ";

@@ -19,13 +19,15 @@ const NEEDED: &str = "time_ns, process, thread, address, bytes, kind";
 pub struct Trace<R: ChunkReader = File> {
     page: Bytes,
     summary: Summary,
-    rows: Rows<R, Format, 6>,
+    rows: Rows<R, Format, 7>,
 }
 
 /// What holds from one row to the next.
 struct Format {
     latest: Ns,
     duration: Ns,
+    /// Whether the trace says which accesses were prefetched; those of before it was known do not.
+    says_prefetched: bool,
 }
 
 impl Trace {
@@ -44,15 +46,20 @@ impl<R: ChunkReader + 'static> Trace<R> {
     pub(crate) fn of(input: ParquetInput<R>) -> Result<Trace<R>, InputError> {
         let (page, summary) = Summary::of(&input)?;
         let integer = |name| input.required(name, &INTEGERS, NEEDED);
-        let indices = [
+        let [time, process, thread, address, bytes] = [
             integer("time_ns")?,
             integer("process")?,
             integer("thread")?,
             integer("address")?,
             integer("bytes")?,
-            input.required("kind", &[Type::BYTE_ARRAY], NEEDED)?,
         ];
-        let format = Format { latest: Ns::ZERO, duration: summary.duration };
+        let kind = input.required("kind", &[Type::BYTE_ARRAY], NEEDED)?;
+        let prefetched = input.column("prefetched", &[Type::BOOLEAN])?;
+        // Where it is not there, another one stands in its place and is not read.
+        let last = prefetched.unwrap_or(kind);
+        let indices = [time, process, thread, address, bytes, kind, last];
+        let says_prefetched = prefetched.is_some();
+        let format = Format { latest: Ns::ZERO, duration: summary.duration, says_prefetched };
         Ok(Trace { page, summary, rows: Rows::new(input, indices, format) })
     }
 
@@ -84,15 +91,15 @@ impl<R: ChunkReader + 'static> Iterator for Trace<R> {
     }
 }
 
-impl RowReader<6> for Format {
+impl RowReader<7> for Format {
     type Row = Access;
 
     fn read(
         &mut self,
-        columns: &mut [ColumnReader; 6],
+        columns: &mut [ColumnReader; 7],
         accesses: &mut VecDeque<Access>,
     ) -> Result<(), BatchError> {
-        let [time, process, thread, address, bytes, kind] = columns;
+        let [time, process, thread, address, bytes, kind, prefetched] = columns;
         let ColumnReader::ByteArrayColumnReader(kinds) = kind else {
             unreachable!("the column's type was checked when the file was opened")
         };
@@ -104,7 +111,8 @@ impl RowReader<6> for Format {
         let kinds = read_values("kind", kinds)?;
         let lengths = [time.len(), process.len(), thread.len(), address.len(), bytes.len()];
         same_length(lengths)?;
-        let rows = same_length([time.len(), kinds.len()])?;
+        let prefetched = flags("prefetched", prefetched, self.says_prefetched, kinds.len())?;
+        let rows = same_length([time.len(), kinds.len(), prefetched.len()])?;
         for offset in 0..rows {
             let access = || -> Result<Access, String> {
                 Ok(Access {
@@ -114,6 +122,7 @@ impl RowReader<6> for Format {
                     address: unsigned("address", address[offset])?,
                     bytes: Bytes(unsigned("bytes", bytes[offset])?),
                     kind: kind_of(kinds[offset].data())?,
+                    prefetched: prefetched[offset],
                 })
             };
             let access = access().and_then(|access| self.follows(access));
@@ -142,6 +151,20 @@ impl Format {
         }
         self.latest = time;
         Ok(access)
+    }
+}
+
+/// The next values of a column that not all files have: as many as `rows` that are false, where it
+/// is not there.
+pub(crate) fn flags(
+    name: &str,
+    column: &mut ColumnReader,
+    is_there: bool,
+    rows: usize,
+) -> Result<Vec<bool>, BatchError> {
+    match column {
+        ColumnReader::BoolColumnReader(reader) if is_there => read_values(name, reader),
+        _ => Ok(vec![false; rows]),
     }
 }
 

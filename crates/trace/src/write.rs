@@ -4,7 +4,7 @@ use std::sync::Arc;
 use ethermem_files::{AtomicFile, OutputError, reason, write_column};
 use ethermem_units::{Bytes, Ns};
 use parquet::basic::{Compression, Encoding};
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -166,5 +166,7 @@ fn write_rows(
     write_column::<Int64Type>(&mut group, &long(|access| access.address), None)?;
     write_column::<Int32Type>(&mut group, &short(|access| access.bytes.0 as u32), None)?;
     write_column::<ByteArrayType>(&mut group, &kinds, None)?;
+    let prefetched: Vec<bool> = rows.iter().map(|access| access.prefetched).collect();
+    write_column::<BoolType>(&mut group, &prefetched, None)?;
     group.close().map(|_| ())
 }

@@ -22,6 +22,7 @@ fn completion(index: u64) -> Completion {
         bytes: Bytes(1 + index),
         completion: Ps(2_000_001 + index),
         alone: Ps(1_999_999),
+        prefetched: index.is_multiple_of(6),
     }
 }
 

@@ -29,6 +29,7 @@ fn access(time_ns: u64) -> Access {
         address: 0x7f00_0000_0000 + 4096 * (time_ns % 97),
         bytes: PAGE,
         kind: AccessKind::ALL[time_ns as usize % 2],
+        prefetched: time_ns.is_multiple_of(4),
     }
 }
 
@@ -60,14 +61,15 @@ fn read(path: &Path) -> Vec<Access> {
 fn any_access() -> impl Strategy<Value = Access> {
     let (number, kind) = (0..=i32::MAX as u32, prop::sample::select(&AccessKind::ALL[..]));
     let numbers = (0..1_u64 << 40, number.clone(), number);
-    (numbers, 0..1_u64 << 62, 1..=1_u64 << 30, kind).prop_map(
-        |((time, process, thread), address, bytes, kind)| Access {
+    (numbers, 0..1_u64 << 62, 1..=1_u64 << 30, kind, any::<bool>()).prop_map(
+        |((time, process, thread), address, bytes, kind, early)| Access {
             time: Ns(time),
             process,
             thread,
             address,
             bytes: Bytes(bytes),
             kind,
+            prefetched: early && kind == AccessKind::Read,
         },
     )
 }
@@ -161,6 +163,10 @@ fn what_a_trace_cannot_hold_is_refused_and_the_rest_is_kept() {
             "address = 18446744073709551615 with bytes = 4096: allowed is an end up to \
              9223372036854775808",
         ),
+        (
+            Access { prefetched: true, ..access(1) },
+            "prefetched = true with kind = write_back: allowed is read",
+        ),
         (access(1 << 63), "time_ns = 9223372036854775808: allowed are 0 to 9223372036854775807"),
     ];
     for (access, expected) in bad {
@@ -249,7 +255,10 @@ fn a_bad_row_is_named_with_what_is_allowed() {
         assert_eq!(error.to_string(), format!("{}: {expected}", path.display()));
     }
     handmade(&path, &NOTES, [3, 10], 1, "write_back");
-    assert_eq!(read(&path).len(), 2);
+    let accesses = read(&path);
+    assert_eq!(accesses.len(), 2);
+    // The file has no such column, as those of before there was one.
+    assert!(accesses.iter().all(|access| !access.prefetched));
 }
 
 #[test]

@@ -58,11 +58,19 @@ impl std::str::FromStr for Share {
             };
         }
         match text.parse::<ByteSize>() {
-            Ok(ByteSize(bytes)) if bytes >= SMALLEST_BYTES => Ok(Share::Bytes(bytes)),
-            Ok(_) => Err("allowed are 1MiB and more".to_owned()),
+            Ok(size) => at_least_smallest(size).map(|ByteSize(bytes)| Share::Bytes(bytes)),
             Err(_) => Err(format!("allowed is {ALLOWED}")),
         }
     }
+}
+
+fn at_least_smallest(size: ByteSize) -> Result<ByteSize, String> {
+    if size.0 >= SMALLEST_BYTES { Ok(size) } else { Err("allowed are 1MiB and more".to_owned()) }
+}
+
+/// Memory that a program holds.
+fn held(text: &str) -> Result<ByteSize, String> {
+    crate::value::size(text).and_then(at_least_smallest)
 }
 
 /// What `run`, `profile` and `emulate` take.
@@ -90,6 +98,9 @@ impl Common {
     /// Whether the report can be written, before anything runs.
     fn check(&self) -> Result<(), Failure> {
         let Some(path) = &self.report else { return Ok(()) };
+        if path.is_dir() {
+            return Err(Failure::input(format!("cannot write {}: is a directory", path.display())));
+        }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         match folder {
             Some(folder) if !folder.is_dir() => {
@@ -128,6 +139,11 @@ fn failed(error: Error) -> Failure {
 fn end(status: ExitStatus) -> Result<std::process::ExitCode, Failure> {
     let code = ethermem_pager::end_as(status).map_err(Failure::input)?;
     Ok(std::process::ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+/// A row for each program that ran without being served.
+fn left_out(which: &[String]) -> impl Iterator<Item = Vec<String>> {
+    which.iter().map(|which| vec!["ran by itself".to_owned(), which.clone()])
 }
 
 /// Bytes as people read them.

@@ -25,7 +25,8 @@ pub(crate) struct Networks {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["latency_us", "bandwidth_gbps"])]
     latency_from: Option<PathBuf>,
     /// Whose times of that file, when it has those of several fabrics
-    #[arg(long, value_name = "NAME", requires = "latency_from")]
+    #[arg(long, value_name = "NAME", requires = "latency_from",
+        conflicts_with_all = ["latency_us", "bandwidth_gbps"])]
     fabric: Option<String>,
     /// Seed of what is drawn
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -93,7 +94,7 @@ pub(super) fn drawn(path: &Path, fabric: Option<&str>, seed: u64) -> Result<Trie
     let mut times = Vec::new();
     for completion in file {
         let completion = completion.map_err(Failure::input)?;
-        if completion.kind == AccessKind::Read {
+        if completion.kind == AccessKind::Read && !completion.prefetched {
             times.push(Duration::from_nanos(completion.completion.0.div_ceil(1000)));
         }
     }

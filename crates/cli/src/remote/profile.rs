@@ -8,7 +8,7 @@ use clap::Args;
 use ethermem_pager::{Profile, measure_peak, profile};
 use ethermem_sim::output::TextTable;
 
-use super::{Common, Share, end, failed, size};
+use super::{Common, Share, end, failed, held, left_out, size};
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:\n  \
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE|PERCENT", default_value = "25%")]
     local: Share,
     /// The most memory that the program holds, when it is known
-    #[arg(long, value_name = "SIZE", value_parser = crate::value::size)]
+    #[arg(long, value_name = "SIZE", value_parser = held)]
     peak: Option<ByteSize>,
     /// Write the trace of remote accesses to this file
     #[arg(long, value_name = "FILE", default_value = "profile.parquet")]
@@ -71,6 +71,7 @@ fn table(profile: &Profile) -> TextTable<'static> {
         vec!["to and from remote memory".to_owned(), format!("{:.3} Gb/s", profile.swap_gbps)],
     ];
     rows.extend(pages.map(|(name, count)| vec![name.to_owned(), count.to_string()]));
+    rows.extend(left_out(&profile.by_itself));
     TextTable {
         header: &["remote memory", "of this run"],
         text_columns: &[0],

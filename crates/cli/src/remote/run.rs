@@ -8,7 +8,7 @@ use ethermem_pager::{Counts, Nothing, Options, run as run_program};
 use ethermem_sim::output::TextTable;
 use serde::Serialize;
 
-use super::{Common, Share, end, failed, size};
+use super::{Common, Share, end, failed, left_out, size};
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:\n  \
@@ -36,6 +36,7 @@ pub(crate) struct Arguments {
 struct Report {
     duration_ns: u64,
     pages: Counts,
+    by_itself: Vec<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -52,14 +53,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let outcome = run_program(&common.ran.program, &options, &mut Nothing).map_err(failed)?;
     let counts = outcome.counts;
     let duration_ns = u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX);
-    let report = Report { duration_ns, pages: counts };
-    let rows = vec![
+    let report = Report { duration_ns, pages: counts, by_itself: outcome.by_itself };
+    let mut rows = vec![
         vec!["held at most".to_owned(), size(counts.held_pages * 4096)],
         vec!["local at most".to_owned(), size(counts.peak_pages * 4096)],
         vec!["pages read for a waiting thread".to_owned(), counts.read_pages.to_string()],
         vec!["pages read along with them".to_owned(), counts.prefetched_pages.to_string()],
         vec!["pages written".to_owned(), counts.written_pages.to_string()],
     ];
+    rows.extend(left_out(&report.by_itself));
     let header = ["remote memory", "of this run"];
     let table = TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows };
     common.tell(&report, &table)?;

@@ -78,16 +78,22 @@ fn a_profile_is_a_trace_of_what_was_remote() {
     let summary = trace.summary().clone();
     assert!(summary.command.starts_with("python3 -c "), "{}", summary.command);
     assert_eq!(report["peak_bytes"], summary.peak.0);
-    let (mut read, mut written) = (0, 0);
+    let (mut read, mut along, mut along_rows, mut written) = (0, 0, 0, 0);
     for access in trace {
         let access = access.unwrap();
         match access.kind {
+            AccessKind::Read if access.prefetched => {
+                along += access.bytes.0 / 4096;
+                along_rows += 1;
+            }
             AccessKind::Read => read += access.bytes.0 / 4096,
             AccessKind::WriteBack => written += access.bytes.0 / 4096,
         }
     }
     let count = |name: &str| report["counts"][name].as_u64().unwrap();
-    assert_eq!(read, count("read_pages") + count("prefetched_pages"));
+    assert_eq!((read, along), (count("read_pages"), count("prefetched_pages")));
+    assert!(along > 0, "a program that goes through its memory is read ahead of");
+    assert_eq!(summary.prefetched_accesses, Some(along_rows));
     assert_eq!(written, count("written_pages"));
     let set = report["working_set"].as_array().unwrap();
     assert!(set.iter().any(|interval| interval["pages"].as_u64() > Some(0)));
@@ -277,7 +283,18 @@ fn what_cannot_be_is_refused_in_one_line() {
         (&["run", "--local", "4KiB", "--", "true"], "1MiB and more"),
         (&["run", "--pool", "sim:edm", "--", "true"], "a program runs in real time"),
         (&["run", "--", "no-such-program"], "no such program in PATH"),
+        (&["run", "--", "/"], "/: neither a 64-bit program"),
+        (&["run", "--", "./none"], "./none: No such file"),
+        (&["run", "--pool", "udp://127.0.0.1:9", "--", "true"], "127.0.0.1:9: no answer"),
+        (&["run", "--pool", "udp://", "--", "true"], "allowed are udp://HOST:PORT"),
         (&["run", "--report", "none/r.json", "--", "true"], "there is no folder none"),
+        (&["run", "--report", ".", "--", "true"], "cannot write .: is a directory"),
+        (&["profile", "--peak", "0", "--", "true"], "1MiB and more"),
+        (&["profile", "--peak", "x", "--", "true"], "for '--peak"),
+        (&["profile", "--out", ".", "--local", "9MiB", "--", "true"], "is a directory"),
+        (&["emulate", "--latency-us", "1", "--fabric", "edm", "--", "true"], "'--fabric"),
+        (&["emulate", "--latency-us", "nan", "--", "true"], "allowed are 0 to"),
+        (&["emulate", "--latency-us", "1", "--bandwidth-gbps", "0", "--", "true"], "0.001 to"),
         (&["study"], "<PROGRAM>"),
         (&["study", "--", "no-such-program"], "no such program in PATH"),
         (&["study", "--fabrics", "edm,none", "--", "true"], "allowed are edm, raw-ethernet"),
@@ -300,6 +317,6 @@ fn what_cannot_be_is_refused_in_one_line() {
         let refused = call(folder.path(), arguments);
         assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.err);
         assert!(refused.err.contains(expected), "{arguments:?}: {}", refused.err);
-        assert!(refused.out.is_empty());
+        assert!(refused.err.lines().count() == 1 && refused.out.is_empty(), "{}", refused.err);
     }
 }

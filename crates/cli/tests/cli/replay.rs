@@ -15,7 +15,8 @@ fn write_trace(path: &Path) {
         // Bursts of eight.
         let time = Ns(100_000 * (index / 8) + 700 * (index % 8));
         let (kind, address) = (AccessKind::ALL[usize::from(index % 5 == 0)], 4096 * (index % 999));
-        let access = Access { time, process: 9, thread: 9, address, bytes: page, kind };
+        let prefetched = false;
+        let access = Access { time, process: 9, thread: 9, address, bytes: page, kind, prefetched };
         writer.push(&access).expect("a good access");
     }
     let summary = Summary {

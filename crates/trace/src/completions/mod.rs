@@ -28,6 +28,7 @@ const SCHEMA: &str = "
         required int32 bytes (INTEGER(32, false));
         required double completion_ns;
         required double alone_ns;
+        required boolean prefetched;
     }
 ";
 
@@ -50,4 +51,6 @@ pub struct Completion {
     pub completion: Ps,
     /// The same with nothing else in the fabric.
     pub alone: Ps,
+    /// Whether no thread waits for it.
+    pub prefetched: bool,
 }

@@ -14,7 +14,7 @@ use parquet::file::reader::ChunkReader;
 
 use super::{Completion, FABRICS_KEY, VERSION, VERSION_KEY};
 use crate::ACCESS_BYTES_MAX;
-use crate::read::kind_of;
+use crate::read::{flags, kind_of};
 
 const NEEDED: &str =
     "fabric, time_ns, cluster, compute, memory, kind, bytes, completion_ns, alone_ns";
@@ -24,12 +24,14 @@ const PS_MAX: u64 = 1 << 62;
 /// The completion times of one fabric, in the order of the file, one batch of them in memory.
 pub struct CompletionTimes<R: ChunkReader = File> {
     fabric: String,
-    rows: Rows<R, Format, 9>,
+    rows: Rows<R, Format, 10>,
 }
 
 struct Format {
     fabric: String,
     fabrics: Vec<String>,
+    /// Whether the file says which accesses were prefetched.
+    says_prefetched: bool,
 }
 
 impl CompletionTimes {
@@ -73,7 +75,7 @@ impl<R: ChunkReader + 'static> CompletionTimes<R> {
             }
         };
         let required = |name, allowed: &[Type]| input.required(name, allowed, NEEDED);
-        let indices = [
+        let [fabrics_at, time, cluster, compute, memory, kind, bytes, completion, alone] = [
             required("fabric", &[Type::BYTE_ARRAY])?,
             required("time_ns", &[Type::DOUBLE])?,
             required("cluster", &INTEGERS)?,
@@ -84,7 +86,13 @@ impl<R: ChunkReader + 'static> CompletionTimes<R> {
             required("completion_ns", &[Type::DOUBLE])?,
             required("alone_ns", &[Type::DOUBLE])?,
         ];
-        let format = Format { fabric: fabric.clone(), fabrics };
+        let prefetched = input.column("prefetched", &[Type::BOOLEAN])?;
+        // Where it is not there, another one stands in its place and is not read.
+        let last = prefetched.unwrap_or(alone);
+        let indices =
+            [fabrics_at, time, cluster, compute, memory, kind, bytes, completion, alone, last];
+        let says_prefetched = prefetched.is_some();
+        let format = Format { fabric: fabric.clone(), fabrics, says_prefetched };
         Ok(CompletionTimes { fabric, rows: Rows::new(input, indices, format) })
     }
 
@@ -112,16 +120,17 @@ impl<R: ChunkReader + 'static> Iterator for CompletionTimes<R> {
     }
 }
 
-impl RowReader<9> for Format {
+impl RowReader<10> for Format {
     /// `None` for rows of other fabrics.
     type Row = Option<Completion>;
 
     fn read(
         &mut self,
-        columns: &mut [ColumnReader; 9],
+        columns: &mut [ColumnReader; 10],
         rows: &mut VecDeque<Option<Completion>>,
     ) -> Result<(), BatchError> {
-        let [fabric, time, cluster, compute, memory, kind, bytes, completion, alone] = columns;
+        let [fabric, time, cluster, compute, memory, kind, bytes, completion, alone, prefetched] =
+            columns;
         let (fabrics, kinds) = (texts("fabric", fabric)?, texts("kind", kind)?);
         let time = doubles("time_ns", time)?;
         let completion = doubles("completion_ns", completion)?;
@@ -132,6 +141,8 @@ impl RowReader<9> for Format {
         let bytes = read_integers("bytes", bytes)?;
         same_length([cluster.len(), compute.len(), memory.len(), bytes.len()])?;
         same_length([time.len(), completion.len(), alone.len()])?;
+        let prefetched = flags("prefetched", prefetched, self.says_prefetched, kinds.len())?;
+        same_length([prefetched.len(), kinds.len()])?;
         let count = same_length([cluster.len(), time.len(), fabrics.len(), kinds.len()])?;
         for offset in 0..count {
             let row = || -> Result<Option<Completion>, String> {
@@ -144,6 +155,7 @@ impl RowReader<9> for Format {
                     bytes: size(bytes[offset])?,
                     completion: ps("completion_ns", completion[offset])?,
                     alone: ps("alone_ns", alone[offset])?,
+                    prefetched: prefetched[offset],
                 };
                 Ok(self.is_asked(fabrics[offset].data())?.then_some(completion))
             };

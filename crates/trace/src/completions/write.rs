@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use ethermem_files::{AtomicFile, OutputError, reason, write_column};
 use parquet::basic::Compression;
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -122,5 +122,7 @@ fn write_rows(
     write_column::<Int32Type>(&mut group, &bytes, None)?;
     write_column::<DoubleType>(&mut group, &times(|row| row.completion), None)?;
     write_column::<DoubleType>(&mut group, &times(|row| row.alone), None)?;
+    let prefetched: Vec<bool> = rows.iter().map(|row| row.prefetched).collect();
+    write_column::<BoolType>(&mut group, &prefetched, None)?;
     group.close().map(|_| ())
 }

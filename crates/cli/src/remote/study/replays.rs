@@ -5,7 +5,7 @@ use std::path::Path;
 use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::scenario::Scenario;
-use ethermem_study::{Machine, Offered, Outcome, Plan, Quantile, Replay, network};
+use ethermem_study::{Machine, Offered, Outcome, Plan, Prefetched, Quantile, Replay, network};
 use ethermem_trace::CompletionWriter;
 use ethermem_units::BitsPerSecond;
 use serde::{Deserialize, Serialize};
@@ -147,6 +147,7 @@ struct Rate<'p> {
     plan: &'p Plan,
     replay: Replay<'p>,
     offered: Offered,
+    prefetched: Prefetched,
 }
 
 /// A run that is to be done.
@@ -246,8 +247,8 @@ fn prepare<'p>(
 ) -> Result<Rate<'p>, Failure> {
     let replay = Replay::draw(plan, machine).map_err(Failure::Input)?;
     let link = BitsPerSecond::from_gbps(plan.link_gbps).map_err(Failure::input)?;
-    let offered = replay.write(messages, link)?;
-    Ok(Rate { plan, replay, offered })
+    let (offered, prefetched) = replay.write(messages, link)?;
+    Ok(Rate { plan, replay, offered, prefetched })
 }
 
 fn run_wanted(
@@ -293,7 +294,7 @@ fn write(
     run: RunResult,
     command: &str,
 ) -> Result<Replayed, Failure> {
-    let outcome = outcome(rate.plan, &rate.replay, rate.offered, network, run);
+    let outcome = outcome(rate.plan, &rate.replay, (rate.offered, &rate.prefetched), network, run);
     let file = format!("completions-{}.parquet", key(share, rate.plan.link_gbps, fabric.name));
     let writer = CompletionWriter::create(&kept.path(&file))?;
     let (outcome, embedding) = ([outcome], rate.replay.embedding());

@@ -1,0 +1,212 @@
+//! Programs that a program executes and that no loader preloads the agent into.
+//!
+//! An agent announces such an execution. The thread is then traced until the kernel says that the
+//! new program is there, which gets its agent as one that the pager starts does, and is let go.
+//! Nothing is waited for meanwhile: what the kernel copies for the new program may be remote.
+
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int};
+use nix::sys::ptrace::{self, Options};
+use nix::unistd::Pid;
+use rustc_hash::FxHashMap;
+
+use crate::agent::Agent;
+use crate::inject::{Injected, control, inject_executed};
+use crate::launch::{Way, way_into};
+use crate::protocol::{EXECUTES, OVER, SPAWNS};
+
+/// What is waited for in a thread that is traced.
+#[derive(Debug)]
+enum Traced {
+    /// It executes a program.
+    Executing,
+    /// It starts a process that executes a program.
+    Spawning,
+    /// That is over; the agent is to be told when nobody traces it any more.
+    Leaving(Agent),
+}
+
+/// Threads that are traced.
+#[derive(Debug, Default)]
+pub(crate) struct Executed {
+    threads: FxHashMap<i32, Traced>,
+}
+
+/// What became of a program that was executed, or of a process that is traced.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// Nothing to be told.
+    Nothing,
+    /// It runs by itself: its file, and why.
+    ByItself(String),
+    /// It ended, with this status.
+    Ended(Pid, c_int),
+}
+
+/// Whether an agent says something about an execution.
+pub(crate) fn is_execution(agent: &Agent) -> bool {
+    matches!(agent.hello.kind, EXECUTES | SPAWNS | OVER)
+}
+
+impl Executed {
+    /// An agent announces an execution, or that it is over.
+    pub(crate) fn hear(&mut self, agent: Agent) -> News {
+        let Some(thread) = thread_of(&agent) else {
+            let _ = agent.welcome(false, None);
+            return News::ByItself("in another namespace of processes, with threads".to_owned());
+        };
+        if agent.hello.kind == OVER {
+            self.leave(thread, agent);
+            return News::Nothing;
+        }
+        let (traced, options) = if agent.hello.kind == EXECUTES {
+            (Traced::Executing, Options::PTRACE_O_TRACEEXEC)
+        } else {
+            // The child is traced from its beginning, with the same options.
+            let children = Options::PTRACE_O_TRACEVFORK
+                | Options::PTRACE_O_TRACEFORK
+                | Options::PTRACE_O_TRACECLONE;
+            (Traced::Spawning, Options::PTRACE_O_TRACEEXEC | children)
+        };
+        let seized = ptrace::seize(thread, options);
+        if seized.is_ok() {
+            self.threads.insert(thread.as_raw(), traced);
+        }
+        // Before it goes on: it has another name then.
+        let news = seized.map_or_else(
+            |error| {
+                let parent = file_of(thread);
+                News::ByItself(format!("a program that {parent} executes: ptrace: {error}"))
+            },
+            |()| News::Nothing,
+        );
+        let _ = agent.welcome(seized.is_ok(), None);
+        news
+    }
+
+    /// What `thread` announced is over. It goes on when it is no longer traced.
+    fn leave(&mut self, thread: Pid, agent: Agent) {
+        if self.threads.contains_key(&thread.as_raw()) && ptrace::interrupt(thread).is_ok() {
+            self.threads.insert(thread.as_raw(), Traced::Leaving(agent));
+        } else {
+            self.threads.remove(&thread.as_raw());
+            let _ = agent.welcome(true, None);
+        }
+    }
+
+    /// A process ended, or a thread that was traced.
+    pub(crate) fn ended(&mut self, process: Pid) {
+        self.threads.remove(&process.as_raw());
+    }
+
+    /// A thread that is traced stopped, with this status of `waitpid`.
+    pub(crate) fn stopped(&mut self, thread: Pid, status: c_int) -> News {
+        let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
+        let number = thread.as_raw();
+        match event {
+            libc::PTRACE_EVENT_EXEC => {
+                // Of several threads another may have become the first one.
+                let former = ptrace::getevent(thread).unwrap_or_default();
+                self.threads.remove(&i32::try_from(former).unwrap_or(number));
+                self.threads.remove(&number);
+                return arrive(thread);
+            }
+            libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_CLONE => {
+                let child = ptrace::getevent(thread).unwrap_or_default();
+                if let Ok(child) = i32::try_from(child) {
+                    self.threads.insert(child, Traced::Executing);
+                }
+                self.let_go(thread, 0);
+            }
+            _ if matches!(self.threads.get(&number), Some(Traced::Leaving(_))) => {
+                self.let_go(thread, if event == 0 { signal } else { 0 });
+            }
+            libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => {
+                let _ = control(libc::PTRACE_CONT, thread, 0);
+            }
+            // Stopped as a process, by a signal: until another one lets it go on.
+            libc::PTRACE_EVENT_STOP => {
+                let _ = control(libc::PTRACE_LISTEN, thread, 0);
+            }
+            _ => {
+                let _ = control(libc::PTRACE_CONT, thread, signal);
+            }
+        }
+        News::Nothing
+    }
+
+    /// From now on nobody traces `thread`; `signal` reaches it.
+    fn let_go(&mut self, thread: Pid, signal: c_int) {
+        let _ = control(libc::PTRACE_DETACH, thread, signal);
+        if let Some(Traced::Leaving(agent)) = self.threads.remove(&thread.as_raw()) {
+            let _ = agent.welcome(true, None);
+        }
+    }
+}
+
+/// The thread that `agent` speaks of, as this process sees it.
+fn thread_of(agent: &Agent) -> Option<Pid> {
+    let process = agent.peer().ok().filter(|process| process.as_raw() > 0)?;
+    let thread = i32::try_from(agent.hello.thread).ok()?;
+    let is_first = agent.hello.thread == u64::from(agent.hello.process);
+    if is_first {
+        return Some(process);
+    }
+    // The numbers are ours where that of the process is.
+    let is_ours = process.as_raw().cast_unsigned() == agent.hello.process;
+    let there = || Path::new(&format!("/proc/{process}/task/{thread}")).exists();
+    (is_ours && there()).then(|| Pid::from_raw(thread))
+}
+
+/// A program was executed and stopped before its first instruction.
+fn arrive(program: Pid) -> News {
+    let by_itself = |why: &str| News::ByItself(format!("{}: {why}", file_of(program)));
+    let way = way_into(Path::new(&format!("/proc/{program}/exe")));
+    let refused = match way {
+        Ok(Way::Preloaded) => None,
+        Ok(Way::Injected) if is_secure(program) => Some(by_itself("it is set-user-id")),
+        Ok(Way::Injected) => match inject_executed(program) {
+            Ok(Injected::Done) => return News::Nothing,
+            Ok(Injected::Ended(status)) => return News::Ended(program, status),
+            Err(error) => {
+                Some(by_itself(&format!("the agent could not be written into it: {error}")))
+            }
+        },
+        Err(_) => Some(by_itself("not a 64-bit program of this machine")),
+    };
+    match control(libc::PTRACE_DETACH, program, 0) {
+        Ok(()) | Err(Errno::ESRCH) => refused.unwrap_or(News::Nothing),
+        Err(error) => by_itself(&error.to_string()),
+    }
+}
+
+/// Whether the kernel gave it other rights than whoever executed it has.
+fn is_secure(program: Pid) -> bool {
+    const SECURE: u64 = 23;
+    let vector = std::fs::read(format!("/proc/{program}/auxv")).unwrap_or_default();
+    let words: Vec<u64> = vector
+        .chunks_exact(8)
+        .filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)))
+        .collect();
+    words.chunks_exact(2).any(|entry| entry == [SECURE, 1])
+}
+
+/// The file of a process, for people.
+pub(crate) fn file_of(process: Pid) -> String {
+    let file = std::fs::read_link(format!("/proc/{process}/exe"));
+    file.map_or_else(|_| format!("process {process}"), |path| path.display().to_string())
+}
+
+/// The next process that ended, or thread that is traced and stopped, and its status.
+pub(crate) fn next_change() -> nix::Result<Option<(Pid, c_int)>> {
+    let mut status = 0;
+    // SAFETY: the status has room.
+    let process = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::__WALL) };
+    match Errno::result(process) {
+        Ok(0) => Ok(None),
+        Ok(process) => Ok(Some((Pid::from_raw(process), status))),
+        Err(error) => Err(error),
+    }
+}

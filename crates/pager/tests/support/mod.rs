@@ -1,0 +1,46 @@
+//! What the tests of whole programs share.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// An example of this crate, which the test runner built beside this test.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("this test is a file");
+    test.ancestors().nth(2).expect("target/PROFILE/deps").join("examples").join(name)
+}
+
+/// Whether the kernel gives what the pager needs; says why not.
+pub(crate) fn can_page() -> bool {
+    let tried = under("all", &["true"]);
+    let said = String::from_utf8_lossy(&tried.stderr).into_owned();
+    if said.contains("userfaultfd") {
+        println!("SKIPPED: {}", said.trim());
+        return false;
+    }
+    true
+}
+
+pub(crate) fn under(local: &str, command: &[&str]) -> Output {
+    Command::new(example("limit")).arg(local).args(command).output().expect("the example runs")
+}
+
+/// How often to try what may fail seldom; `make soak` asks for more.
+pub(crate) fn rounds() -> u64 {
+    let asked = std::env::var("ETHERMEM_TORTURE").ok().and_then(|text| text.parse().ok());
+    asked.unwrap_or(3)
+}
+
+/// Builds a program of `tests/foreign`, or says why it cannot be built here.
+pub(crate) fn built(builder: &[&str], source: &str, to: &Path) -> bool {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(source);
+    let (program, arguments) = builder.split_first().expect("a compiler");
+    let run = Command::new(program).args(arguments).arg("-o").arg(to).arg(source).output();
+    let problem = match run {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => error.to_string(),
+    };
+    let line = problem.lines().next().unwrap_or_default();
+    println!("SKIPPED: `{}` does not work: {line}", builder.join(" "));
+    false
+}
