@@ -1,6 +1,8 @@
-"""The register bus as numbers: em_bus_pkg's request and response."""
+"""The register bus: em_bus_pkg's request and response as numbers, and accesses of a bench."""
 
 from dataclasses import dataclass
+
+from cocotb.triggers import FallingEdge, RisingEdge
 
 MASK32 = (1 << 32) - 1
 
@@ -35,3 +37,38 @@ def request(bits):
 def response(data, done=True, error=False):
     """As response_t."""
     return (done << 1 | error) << 32 | data
+
+
+async def access(dut, clock, wanted):
+    """One access of a module with `bus_i` and `bus_o`; whether there is a register, its word."""
+    dut.bus_i.value = wanted.bits()
+    await RisingEdge(clock)
+    answer = int(dut.bus_o.value)
+    await FallingEdge(clock)
+    dut.bus_i.value = 0
+    return not answer >> 32 & 1, answer & MASK32
+
+
+async def read(dut, clock, address):
+    """The word of a register that is there."""
+    there, word = await access(dut, clock, Request(True, False, address, 0))
+    assert there, f"nothing at {address:#x}"
+    return word
+
+
+async def write(dut, clock, address, data):
+    """Writes a word of a register that is there."""
+    there, _ = await access(dut, clock, Request(True, True, address, data))
+    assert there, f"nothing at {address:#x}"
+
+
+async def read64(dut, clock, address):
+    """Both words of a register, the low one first, which keeps the other."""
+    low = await read(dut, clock, address)
+    return low | await read(dut, clock, address + 4) << 32
+
+
+async def write64(dut, clock, address, data):
+    """Both words of a register; it changes with the high one."""
+    await write(dut, clock, address, data & MASK32)
+    await write(dut, clock, address + 4, data >> 32)

@@ -27,7 +27,7 @@ BUDGET_S = 3480
 COLUMNS = {
     "small": ["cells", "transistors", "flip_flops", "memory_bits", "levels"],
     "quick": ["cells", "transistors", "flip_flops", "memory_bits", "levels"],
-    "xcup": ["lut", "flip_flops", "carry8", "lut_ram", "block_ram"],
+    "xcup": ["lut", "flip_flops", "carry4", "lut_ram", "block_ram"],
     "ecp5": ["lut4", "flip_flops", "block_ram", "fmax_mhz"],
 }
 

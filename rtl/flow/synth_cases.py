@@ -1,5 +1,7 @@
 """What `make synth` measures: each module on generic gates, and what N makes large for all."""
 
+import math
+
 from flow import sources
 from flow.tools import RTL
 
@@ -38,7 +40,17 @@ FURTHER = {
     "em_class_bank": [16, 32, 64],
     "em_sched_matcher": [16, 32],
 }
-TARGETS = ["small", "quick", "xcup", "ecp5"]
+# From so many ports on, a synthesis takes minutes, or more than there are.
+LONG_FROM = {
+    "em_class_scheduler": 8,
+    "em_ordered_list": 64,
+    "em_sched_hold": 16,
+    "em_sched_matcher": 32,
+    "em_scheduler": 4,
+}
+# ABC ends with an assertion of its own over this one's sums of two bits where they are carry
+# chains ("Boxes are not in a topological order", pyosys 0.70): its sums are LUTs.
+FLAGS = {("em_l2_egress", "xcup"): " -nocarry"}
 SCHEDULERS = ["em_scheduler", "em_class_scheduler"]
 
 
@@ -55,14 +67,22 @@ def parameters(top, ports):
 def job(top, target, ports=None):
     """One synthesis."""
     chosen = parameters(top, ports) if ports else {}
-    return {"top": top, "target": target, "ports": ports, "parameters": chosen}
+    asked = {"top": top, "target": target, "ports": ports, "parameters": chosen}
+    flags = FLAGS.get((top, target))
+    return asked | ({"flags": flags} if flags else {})
+
+
+def takes_long(case):
+    """Whether a synthesis may take more time than there is for one."""
+    return case["ports"] is not None and case["ports"] >= LONG_FROM.get(case["top"], math.inf)
 
 
 def all_jobs():
     """Every synthesis, in the order of what is asked first of it.
 
-    What grows comes first, the smaller before the larger; then every module by itself; and behind
-    all of them what says the same of a module as another target, or takes long.
+    What grows comes first, the smaller before the larger; then every module by itself on every
+    target; then what says the same of a module as another target; and behind all of them what may
+    not end.
     """
     grown = [
         (top, ports) for top in GROWS for ports in [*FEWER.get(top, PORTS), *FURTHER.get(top, [])]
@@ -78,10 +98,12 @@ def all_jobs():
     wholes = [
         job(top, target, n) for n in PORTS for target in ("xcup", "ecp5") for top in SCHEDULERS
     ]
-    return [
+    jobs = [
         *(job(top, "quick", ports) for top, ports in grown),
+        *(job(top, target) for target in ("quick", "xcup") for top in rest),
         *wholes,
-        *(job(top, target) for target in ("quick", "xcup", "small") for top in rest),
+        *(job(top, target) for target in ("ecp5", "small") for top in rest),
         *(job(top, "small", ports) for top, ports in grown),
-        *(job(top, "ecp5") for top in rest),
     ]
+    # In order otherwise.
+    return sorted(jobs, key=takes_long)

@@ -33,7 +33,7 @@ GATES = [
 SCRIPTS = {"small": "", "quick": "-script +strash;dch,-f;map"}
 # What the sources have for gates alone: an FPGA has carry chains, and few gates make a slow sum.
 DEFINES = {"quick": "-D EM_PREFIX_SUMS"}
-XCUP = ["synth_xilinx -family xcup -flatten -noiopad", "tee -q -o stat.json stat -json"]
+XCUP = ["synth_xilinx -family xcup -flatten -noiopad{flags}", "tee -q -o stat.json stat -json"]
 ECP5 = ["synth_ecp5 -top harness -json netlist.json", "tee -q -o stat.json stat -json"]
 # The largest of the family in the slowest of its speed grades.
 ROUTE = ["--85k", "--package", "CABGA756", "--speed", "6", "--seed", "1", "--freq", "150"]
@@ -136,12 +136,12 @@ def gates(job):
 def xcup(job):
     """Xilinx UltraScale+ before placement: what it would take of the device."""
     design = elaborated(job)
-    run(design, XCUP)
+    run(design, [command.format(flags=job.get("flags", "")) for command in XCUP])
     cells, _ = cells_of("stat.json")
     return {
         "lut": total(cells, "LUT"),
         "flip_flops": total(cells, "FD"),
-        "carry8": total(cells, "CARRY8"),
+        "carry4": total(cells, "CARRY4"),
         "block_ram": total(cells, "RAMB"),
         "lut_ram": total(cells, "RAM32", "RAM64", "RAM128", "RAM256"),
     }

@@ -2,6 +2,9 @@
 
 from flow.mutants.checks import bench, proof
 
+# The least network, checked as the larger one is: its model is the quickest to compile.
+SYSTEM = "tb/em_system -k two_nodes"
+
 MUTANTS = [
     (
         "registers/em_registers.rdl",
@@ -50,5 +53,53 @@ MUTANTS = [
         "incrvalue: counts.corrupt_control};",
         "incrvalue: counts.corrupt_message};",
         [bench("em_link")],
+    ),
+    (
+        "host/em_host_counters.sv",
+        "assign here = completed_i && !completion_i.remote;",
+        "assign here = completed_i;",
+        [bench("em_host_counters")],
+    ),
+    (
+        "host/em_host_counters.sv",
+        "assign said.posted_lost.count    = '{incr: 1'b1, incrvalue: dropped_i[2]};",
+        "assign said.posted_lost.count    = '{incr: 1'b1, incrvalue: dropped_i[3]};",
+        [bench("em_host_counters")],
+    ),
+    (
+        "switch/em_switch_counters.sv",
+        "'{incr: events_i.chunk_aborted, incrvalue: 4'd1};",
+        "'{incr: events_i.chunk_astray, incrvalue: 4'd1};",
+        [bench("em_switch_counters")],
+    ),
+    (
+        "switch/em_switch_config.sv",
+        "left_t'(wanted.horizon.ahead_cycles.value);",
+        "left_t'(wanted.horizon.window_cycles.value);",
+        [bench("em_switch_config")],
+    ),
+    (
+        "top/em_host_top.sv",
+        ".completed_i     (m_axis_completion_tvalid_o && m_axis_completion_tready_i),",
+        ".completed_i     (1'b0),",
+        [SYSTEM],
+    ),
+    (
+        "top/em_host_top.sv",
+        ".dropped_i       (dropped_counts)",
+        ".dropped_i       ({5{4'd1}})",
+        [SYSTEM],
+    ),
+    (
+        "top/em_switch_top.sv",
+        ".events_i   (events[p]),",
+        ".events_i   ('1),",
+        [SYSTEM],
+    ),
+    (
+        "top/em_switch_top.sv",
+        ".memory_ready_i    (memory_ready),",
+        ".memory_ready_i    ('1),",
+        [SYSTEM],
     ),
 ]

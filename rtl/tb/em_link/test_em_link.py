@@ -1,6 +1,7 @@
 """em_link, its line looped back: it starts, fails, is held and counts as its registers say."""
 
 import cocotb
+import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 
 from flow import bench, registerbus, simulate
@@ -14,8 +15,9 @@ UP, LOCK, HELD = 1, 2, 8
 NOTIFICATION = 0x55
 
 
-def test_em_link():
-    simulate.cocotb("em_link", __name__)
+@pytest.mark.parametrize("down_cycles", [8, 150])
+def test_em_link(down_cycles):
+    simulate.cocotb("em_link", __name__, {"DownCycles": down_cycles})
 
 
 class Line:
@@ -59,25 +61,12 @@ async def same_clock(dut):
         dut.rx_clk_i.value = dut.tx_clk_i.value
 
 
-async def access(dut, write, address, data=0):
-    """One access of the bus; whether there is a register, and its word."""
-    dut.bus_i.value = registerbus.Request(True, write, address, data).bits()
-    await RisingEdge(dut.tx_clk_i)
-    answer = int(dut.bus_o.value)
-    await FallingEdge(dut.tx_clk_i)
-    dut.bus_i.value = 0
-    return not answer >> 32 & 1, answer & registerbus.MASK32
-
-
 async def read(dut, address):
-    there, word = await access(dut, False, address)
-    assert there
-    return word
+    return await registerbus.read(dut, dut.tx_clk_i, address)
 
 
 async def write(dut, address, data):
-    there, _ = await access(dut, True, address, data)
-    assert there
+    await registerbus.write(dut, dut.tx_clk_i, address, data)
 
 
 async def wait(dut, cycles):
@@ -110,13 +99,14 @@ async def it_starts_when_software_says_so(dut):
     await wait(dut, 300)
     assert await status(dut) == LOCK
     await write(dut, CONTROL, START)
-    await wait(dut, 100)
+    await wait(dut, 250)
     assert await status(dut) == LOCK | UP
     assert await read(dut, STARTED) == 1
     await write(dut, CONTROL, 0)
     await wait(dut, 20)
     assert await status(dut) == LOCK
-    there, _ = await access(dut, False, NOWHERE)
+    nowhere = registerbus.Request(True, False, NOWHERE, 0)
+    there, _ = await registerbus.access(dut, dut.tx_clk_i, nowhere)
     assert not there
 
 
@@ -146,7 +136,7 @@ async def corruption_holds_the_link_down_if_software_wants_it(dut):
     await write(dut, CONTROL, HOLD)
     await wait(dut, 10)
     await write(dut, CONTROL, START | HOLD)
-    await wait(dut, 100)
+    await wait(dut, 250)
     assert await status(dut) == LOCK | UP
     assert await read(dut, STARTED) == 2
 
@@ -158,13 +148,13 @@ async def without_hold_it_starts_anew_by_itself(dut):
     await wait(dut, 300)
     line.flips = [1]
     seen_down = 0
-    for _ in range(200):
+    for _ in range(300):
         await RisingEdge(dut.rx_clk_i)
         seen_down += int(dut.up_o.value) == 0
         await FallingEdge(dut.rx_clk_i)
     assert await status(dut) == LOCK | UP
-    # As long as a switch needs to see it.
-    assert seen_down >= 8
+    # As long as a switch needs to see it, and no link is started for.
+    assert int(dut.DownCycles.value) <= seen_down < 250
 
 
 @cocotb.test()
@@ -192,3 +182,15 @@ async def without_a_signal_it_is_down(dut):
     assert not await status(dut) & UP
     assert await read(dut, REMOTE_FAILED) == before + 1
     assert await read(dut, CORRUPT) == 0
+
+
+@cocotb.test()
+async def it_waits_for_what_is_not_settled(dut):
+    await begin(dut)
+    dut.settled_i.value = 0
+    await write(dut, CONTROL, START)
+    await wait(dut, 400)
+    assert await status(dut) == LOCK and await read(dut, STARTED) == 0
+    dut.settled_i.value = 1
+    await wait(dut, 250)
+    assert await status(dut) == LOCK | UP and await read(dut, STARTED) == 1

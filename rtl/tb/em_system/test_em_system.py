@@ -12,17 +12,29 @@ FIRST_SEED = int(os.environ.get("RTL_SEED", "1"))
 ERRORS = MESSAGES // 50
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 3))
-def test_every_byte_and_frame_comes_in_its_order(seed):
-    found = system.run(system.TRIPLE, "check", MESSAGES // 3 + 1, seed, 0)
+def unharmed(nodes, messages, seed, **model):
+    """What was counted of a run in which software sees that nothing went wrong."""
+    found = system.run(nodes, "check", messages, seed, 0, **model)
     print(found)
-    assert found["messages"] == found["completed"] > MESSAGES // 3
-    assert found["frames"] > MESSAGES // 20
-    # Software sees that nothing went wrong: each link started once.
-    assert found["started"] == 2 * system.TRIPLE
+    assert found["messages"] == found["completed"] >= messages
+    # Each link started once.
+    assert found["started"] == 2 * nodes
     wrong = "failed errors corrupt remote_failed memory_dry dropped_by_hosts dropped_by_switch"
     assert not any(found[name] for name in wrong.split())
-    assert found["sent"] == found["received"]
+    assert found["sent"] == found["received"] > 0
+    return found
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 3))
+def test_every_byte_and_frame_comes_in_its_order(seed):
+    found = unharmed(system.TRIPLE, MESSAGES // 3 + 1, seed)
+    assert found["frames"] > MESSAGES // 20
+
+
+# The second finds lines busy with Ethernet when memory has something to send.
+@pytest.mark.parametrize("seed", [FIRST_SEED, FIRST_SEED + 1])
+def test_every_byte_of_two_nodes_comes(seed):
+    unharmed(system.PAIR, 300, seed)
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED + 10, FIRST_SEED + 14))
@@ -63,8 +75,7 @@ def test_with_few_stages_every_end_of_a_line_is_a_cycle_less():
     for operation in ("read", "write"):
         found = system.run(system.PAIR, "stages", operation, 64, flags=few)
         assert found["cycles"] == 33 and found["pcs_1"] == 2, found
-    found = system.run(system.PAIR, "check", 300, FIRST_SEED, 0, flags=few)
-    assert found["messages"] == found["completed"] and found["sent"] == found["received"], found
+    unharmed(system.PAIR, 300, FIRST_SEED, flags=few)
 
 
 def test_an_application_reads_what_it_wrote():
