@@ -90,7 +90,7 @@ impl Remote {
                 // Who tries keys learns nothing from a node, and nor does who has the wrong one.
                 let key = match config.key {
                     Some(_) => "; a key that is not the node's looks like this, too",
-                    None => "",
+                    None => "; a node that has keys answers nobody without one",
                 };
                 return Err(unreachable(format!("no answer within {ms} ms{key}")));
             }
