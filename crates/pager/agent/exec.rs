@@ -456,41 +456,32 @@ fn from_here(seen: Seen) -> Seen {
     if seen == Seen::Absent { Seen::Other } else { seen }
 }
 
-/// # Safety
-/// As of the C library's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_spawn(
-    process: Passed,
-    path: Text,
-    actions: Passed,
-    attributes: Passed,
-    arguments: Texts,
-    environment: Texts,
-) -> i32 {
-    // SAFETY: the caller's.
-    unsafe {
-        pass!(SPAWN, from_here(look(sys::HERE, path)), environment, SPAWNS, -sys::ENOSYS as i32,
-              (process, path, actions, attributes, arguments, environment), Spawn)
-    }
+/// A function that spawns a program that `$look` finds.
+macro_rules! spawn {
+    ($name:ident, $place:expr, $look:expr) => {
+        /// # Safety
+        /// As of the C library's function of this name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            process: Passed,
+            program: Text,
+            actions: Passed,
+            attributes: Passed,
+            arguments: Texts,
+            environment: Texts,
+        ) -> i32 {
+            // SAFETY: the caller's.
+            unsafe {
+                let seen = from_here($look(program));
+                pass!($place, seen, environment, SPAWNS, -sys::ENOSYS as i32,
+                      (process, program, actions, attributes, arguments, environment), Spawn)
+            }
+        }
+    };
 }
 
-/// # Safety
-/// As of the C library's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_spawnp(
-    process: Passed,
-    name: Text,
-    actions: Passed,
-    attributes: Passed,
-    arguments: Texts,
-    environment: Texts,
-) -> i32 {
-    // SAFETY: the caller's.
-    unsafe {
-        pass!(SPAWNP, from_here(search(name)), environment, SPAWNS, -sys::ENOSYS as i32,
-              (process, name, actions, attributes, arguments, environment), Spawn)
-    }
-}
+spawn!(posix_spawn, SPAWN, |path| look(sys::HERE, path));
+spawn!(posix_spawnp, SPAWNP, |name| search(name));
 
 /// Arguments in a row, from the first behind the path on, as `execl` gets them: those in registers
 /// are put before those on the stack.

@@ -148,27 +148,25 @@ impl Outcome {
 
     fn rows(&self) -> Vec<Vec<String>> {
         let (kinds, times) = (&self.run.kinds, &self.completion);
-        let (mut read, mut prefetch) = (Stats::of(&kinds.read), Stats::default());
-        if self.prefetched_accesses > 0 {
-            let split = |is_prefetched: bool| {
-                let ways = self.run.ways.iter().filter(|way| way.message.kind == Kind::Read);
-                Stats::over(
-                    ways.filter(|way| self.prefetched.holds(way.message.index) == is_prefetched),
-                )
-            };
-            (read, prefetch) = (split(false), split(true));
-        }
+        // The run does not know reads apart.
+        let reads = |is_prefetched: bool| {
+            let ways = self.run.ways.iter().filter(|way| way.message.kind == Kind::Read);
+            KindStats::over(
+                ways.filter(|way| self.prefetched.holds(way.message.index) == is_prefetched),
+            )
+        };
+        let (waited, along) = (reads(false), reads(true));
         let all = [
-            ("read", read, &times.read),
-            ("prefetch", prefetch, &times.prefetch),
-            ("write_back", Stats::of(&kinds.write), &times.write_back),
-            ("all", Stats::of(&kinds.all), &times.all),
+            ("read", &waited, &times.read),
+            ("prefetch", &along, &times.prefetch),
+            ("write_back", &kinds.write, &times.write_back),
+            ("all", &kinds.all, &times.all),
         ];
-        let some = all.into_iter().filter(|(_, stats, _)| stats.accesses > 0);
+        let some = all.into_iter().filter(|(_, stats, _)| stats.messages > 0);
         some.map(|(kind, stats, times)| self.row(kind, stats, times)).collect()
     }
 
-    fn row(&self, kind: &str, stats: Stats, times: &[Quantile]) -> Vec<String> {
+    fn row(&self, kind: &str, stats: &KindStats, times: &[Quantile]) -> Vec<String> {
         let number = |value: Option<f64>, digits: usize| {
             value.map_or_else(String::new, |value| format!("{value:.digits$}"))
         };
@@ -182,56 +180,16 @@ impl Outcome {
             self.scope.to_owned(),
             kind.to_owned(),
             format!("{:.3}", self.offered.busiest_load),
-            stats.accesses.to_string(),
+            stats.messages.to_string(),
             number(stats.slowdown_mean, 3),
             number(stats.slowdown_p99, 3),
-            number(stats.completion_ns_mean, 1),
+            number(stats.latency_ns_mean, 1),
             at(0.5),
             at(0.9),
             at(0.99),
             at(0.999),
             at(1.0),
         ]
-    }
-}
-
-/// What a row says of some accesses.
-#[derive(Clone, Copy, Default)]
-struct Stats {
-    accesses: u64,
-    slowdown_mean: Option<f64>,
-    slowdown_p99: Option<f64>,
-    completion_ns_mean: Option<f64>,
-}
-
-impl Stats {
-    fn of(stats: &KindStats) -> Stats {
-        Stats {
-            accesses: stats.messages,
-            slowdown_mean: stats.slowdown_mean,
-            slowdown_p99: stats.slowdown_p99,
-            completion_ns_mean: stats.latency_ns_mean,
-        }
-    }
-
-    /// Of accesses that the run does not know apart.
-    fn over<'w>(ways: impl Iterator<Item = &'w MessageWay>) -> Stats {
-        let (mut slowdowns, mut completion_ns) = (Vec::new(), 0.0);
-        for way in ways {
-            let ns = (way.finished - way.message.arrival).as_ns_f64();
-            slowdowns.push(ns / way.alone.as_ns_f64());
-            completion_ns += ns;
-        }
-        slowdowns.sort_by(f64::total_cmp);
-        let count = slowdowns.len() as f64;
-        let mean = |sum: f64| (count > 0.0).then(|| sum / count);
-        let rank = (0.99 * count).ceil() as usize;
-        Stats {
-            accesses: slowdowns.len() as u64,
-            slowdown_mean: mean(slowdowns.iter().sum()),
-            slowdown_p99: slowdowns.get(rank.saturating_sub(1)).copied(),
-            completion_ns_mean: mean(completion_ns),
-        }
     }
 }
 

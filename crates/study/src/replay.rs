@@ -151,29 +151,23 @@ impl<'m> Replay<'m> {
     }
 }
 
-/// Which messages no thread waits for: a bit for each, by its index.
+/// Which messages no thread waits for, by their index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prefetched {
-    words: Vec<u64>,
+    marks: Vec<bool>,
 }
 
 impl Prefetched {
-    fn insert(&mut self, index: u64) {
-        let (word, bit) = ((index / 64) as usize, index % 64);
-        self.words.resize(self.words.len().max(word + 1), 0);
-        self.words[word] |= 1 << bit;
-    }
-
     /// Whether no thread waits for the message at `index`.
     #[must_use]
     pub fn holds(&self, index: u64) -> bool {
-        self.words.get((index / 64) as usize).is_some_and(|word| word >> (index % 64) & 1 == 1)
+        self.marks.get(index as usize).is_some_and(|&mark| mark)
     }
 
     /// How many they are.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+        self.marks.iter().filter(|&&mark| mark).count() as u64
     }
 }
 
@@ -211,9 +205,7 @@ impl MessageSource for Messages<'_> {
             memory: self.embedding.memory(*cluster, arrival.memory),
             bytes: Bytes(arrival.bytes.into()),
         };
-        if arrival.prefetched {
-            self.prefetched.insert(self.index);
-        }
+        self.prefetched.marks.push(arrival.prefetched);
         self.index += 1;
         self.tally.add(&message);
         Ok(Some(message))

@@ -26,8 +26,6 @@ pub struct Trace<R: ChunkReader = File> {
 struct Format {
     latest: Ns,
     duration: Ns,
-    /// Whether the trace says which accesses were prefetched; those of before it was known do not.
-    says_prefetched: bool,
 }
 
 impl Trace {
@@ -58,8 +56,7 @@ impl<R: ChunkReader + 'static> Trace<R> {
         // Where it is not there, another one stands in its place and is not read.
         let last = prefetched.unwrap_or(kind);
         let indices = [time, process, thread, address, bytes, kind, last];
-        let says_prefetched = prefetched.is_some();
-        let format = Format { latest: Ns::ZERO, duration: summary.duration, says_prefetched };
+        let format = Format { latest: Ns::ZERO, duration: summary.duration };
         Ok(Trace { page, summary, rows: Rows::new(input, indices, format) })
     }
 
@@ -111,7 +108,7 @@ impl RowReader<7> for Format {
         let kinds = read_values("kind", kinds)?;
         let lengths = [time.len(), process.len(), thread.len(), address.len(), bytes.len()];
         same_length(lengths)?;
-        let prefetched = flags("prefetched", prefetched, self.says_prefetched, kinds.len())?;
+        let prefetched = flags("prefetched", prefetched, kinds.len())?;
         let rows = same_length([time.len(), kinds.len(), prefetched.len()])?;
         for offset in 0..rows {
             let access = || -> Result<Access, String> {
@@ -154,16 +151,15 @@ impl Format {
     }
 }
 
-/// The next values of a column that not all files have: as many as `rows` that are false, where it
-/// is not there.
+/// The next values of a column that not all files have: as many as `rows` that are false, where
+/// another column, of another type, stands in its place.
 pub(crate) fn flags(
     name: &str,
     column: &mut ColumnReader,
-    is_there: bool,
     rows: usize,
 ) -> Result<Vec<bool>, BatchError> {
     match column {
-        ColumnReader::BoolColumnReader(reader) if is_there => read_values(name, reader),
+        ColumnReader::BoolColumnReader(reader) => read_values(name, reader),
         _ => Ok(vec![false; rows]),
     }
 }

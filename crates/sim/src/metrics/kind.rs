@@ -5,6 +5,7 @@ use hdrhistogram::{Counter, Histogram};
 
 use super::cdf::cdf_points;
 use super::result::KindStats;
+use crate::run::MessageWay;
 
 /// Slowdowns are counted in steps of this: the percentiles of unloaded runs lie close to 1.
 const SLOWDOWN_STEPS: u64 = 10_000;
@@ -106,6 +107,18 @@ impl KindRecorder {
             bytes: self.payload_bytes,
             latency_cdf: cdf_points(&self.latency_ps, self.latency_max),
         }
+    }
+}
+
+impl KindStats {
+    /// Of these messages alone.
+    #[must_use]
+    pub fn over<'w>(ways: impl Iterator<Item = &'w MessageWay>) -> KindStats {
+        let mut recorder = KindRecorder::new();
+        for MessageWay { message, finished, alone, .. } in ways {
+            recorder.record(message.bytes.0, *finished - message.arrival, *alone);
+        }
+        recorder.stats()
     }
 }
 

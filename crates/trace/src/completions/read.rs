@@ -30,8 +30,6 @@ pub struct CompletionTimes<R: ChunkReader = File> {
 struct Format {
     fabric: String,
     fabrics: Vec<String>,
-    /// Whether the file says which accesses were prefetched.
-    says_prefetched: bool,
 }
 
 impl CompletionTimes {
@@ -91,8 +89,7 @@ impl<R: ChunkReader + 'static> CompletionTimes<R> {
         let last = prefetched.unwrap_or(alone);
         let indices =
             [fabrics_at, time, cluster, compute, memory, kind, bytes, completion, alone, last];
-        let says_prefetched = prefetched.is_some();
-        let format = Format { fabric: fabric.clone(), fabrics, says_prefetched };
+        let format = Format { fabric: fabric.clone(), fabrics };
         Ok(CompletionTimes { fabric, rows: Rows::new(input, indices, format) })
     }
 
@@ -141,7 +138,7 @@ impl RowReader<10> for Format {
         let bytes = read_integers("bytes", bytes)?;
         same_length([cluster.len(), compute.len(), memory.len(), bytes.len()])?;
         same_length([time.len(), completion.len(), alone.len()])?;
-        let prefetched = flags("prefetched", prefetched, self.says_prefetched, kinds.len())?;
+        let prefetched = flags("prefetched", prefetched, kinds.len())?;
         same_length([prefetched.len(), kinds.len()])?;
         let count = same_length([cluster.len(), time.len(), fabrics.len(), kinds.len()])?;
         for offset in 0..count {
