@@ -55,6 +55,7 @@ local OPCODES = {
     [65] = { "keep_alive", {}, {} },
     [66] = { "acknowledge", { { "requests", "rest_numbers" } }, {} },
     [67] = { "nack", {}, {} },
+    [68] = { "probe", { { "padding", "rest" } }, { { "padding", "rest" } } },
 }
 
 local fields = {}

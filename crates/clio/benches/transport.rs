@@ -62,6 +62,7 @@ fn client_config() -> ClientConfig {
         tenant: TenantId(0),
         protection: Protection::Carrier,
         datagram_bytes_max: DATAGRAM_BYTES,
+        datagram_bytes_base: DATAGRAM_BYTES,
         window_max: 256,
         incast_window: Bytes(4 << 20),
         queueing_target: Ns(200_000),

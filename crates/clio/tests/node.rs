@@ -187,6 +187,24 @@ fn what_is_late_early_or_of_another_life_is_refused() {
     assert_eq!((counters.expired, counters.wrong_epoch), (1, 1));
 }
 
+/// Both ways are tried by datagrams of one length, and nobody makes the node send more than he did.
+#[test]
+fn the_answer_to_a_probe_is_as_long_as_the_probe_and_that_of_another_life_is_not() {
+    let (mut node, mut client, _) = start(8);
+    let mut answer = [0; 1500];
+    for padding in [0, 1, 100, 1300] {
+        let probe = client.datagram(10, Request::Probe { padding }, 0);
+        assert_eq!(node.on_datagram(Ns(10), &probe, &mut answer), probe.len());
+        assert_eq!(
+            client.ask(&mut node, 10, Request::Probe { padding }),
+            Answer::Other(Reply::Padding(padding + 8))
+        );
+    }
+    client.envelope.epoch = Epoch(EPOCH.0 - 1);
+    let wrong = client.ask(&mut node, 10, Request::Probe { padding: 1300 });
+    assert_eq!(wrong, refused(ClioStatus::WrongEpoch, EPOCH.0.into()));
+}
+
 #[test]
 fn nobody_touches_what_is_not_theirs() {
     let (mut node, mut owner, at) = start(8);

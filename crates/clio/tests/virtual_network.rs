@@ -229,6 +229,8 @@ const CALM: Faults = Faults {
     late: 0,
     parted: 0,
     lease: u64::MAX,
+    datagram_bytes_max: 1472,
+    carries: [usize::MAX; 2],
 };
 
 #[test]
@@ -246,6 +248,58 @@ fn one_to_thirty_percent_lost() {
 #[test]
 fn reordered_by_many_round_trips() {
     check(Faults { way_max: 400 * US, ..CALM }, 4, 200, 20..26);
+}
+
+/// Every operation has its result whatever is dropped, in either direction, and losses that are
+/// others' do not stand in the way of the search for long.
+#[test]
+fn long_datagrams_are_dropped_without_a_word() {
+    for carries in [[1472, usize::MAX], [usize::MAX, 1472], [4000, 1300], [1200, 1200]] {
+        for lost in [0, 20] {
+            let faults = Faults { carries, lost, datagram_bytes_max: 8972, ..CALM };
+            check(faults, 2, 200, 60..62);
+        }
+    }
+}
+
+/// What the path of the only client is found to carry, while it reads and writes.
+fn carried(network: &mut Network, at: u64) -> usize {
+    let mut rounds = 0..=u8::MAX;
+    while network.searches_path(0) {
+        let round = rounds.next().expect("the search ends");
+        network.submit(0, Task::Write(at, vec![round; 4000]));
+        assert_eq!(network.step(), Some((0, Ok(Completed::Done))));
+        network.submit(0, Task::Short(Request::Read { address: at, bytes: 4000 }));
+        assert_eq!(network.step(), Some((0, Ok(Completed::Bytes(vec![round; 4000])))));
+    }
+    network.datagram_bytes(0)
+}
+
+#[test]
+fn a_path_is_used_for_what_it_carries_and_no_more() {
+    let faults = Faults { datagram_bytes_max: 8972, ..CALM };
+    let mut network = Network::new(11, 1, faults);
+    let at = network.region(0, 4096);
+    assert_eq!(carried(&mut network, at), 8972);
+    for carries in [[1472, 9000], [9000, 1472], [5000, 2000]] {
+        let mut network = Network::new(11, 1, Faults { carries, ..faults });
+        let at = network.region(0, 4096);
+        let (least, found) = (carries[0].min(carries[1]), carried(&mut network, at));
+        assert!(found <= least && least < found + 8, "{found} of {least}");
+    }
+}
+
+/// What was cut before it was known cannot be done; then it is known.
+#[test]
+fn a_path_that_comes_to_carry_less_loses_what_is_under_way_and_no_more() {
+    let mut network = Network::new(12, 1, Faults { datagram_bytes_max: 8972, ..CALM });
+    let at = network.region(0, 4096);
+    assert_eq!(carried(&mut network, at), 8972);
+    network.carry([1472; 2]);
+    network.submit(0, Task::Write(at, vec![1; 4000]));
+    assert_eq!(network.step(), Some((0, Err(OperationError::Lost))));
+    let found = carried(&mut network, at);
+    assert!((1465..=1472).contains(&found), "{found}");
 }
 
 #[test]

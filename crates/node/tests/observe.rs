@@ -29,6 +29,7 @@ impl Person {
             tenant: TenantId(0),
             protection: Protection::Carrier,
             datagram_bytes_max: 1472,
+            datagram_bytes_base: 1472,
             window_max: 8,
             incast_window: Bytes(1 << 20),
             queueing_target: Ns(1_000_000),

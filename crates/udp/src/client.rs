@@ -8,8 +8,6 @@ use std::time::{Duration, Instant};
 use ethermem_clio::transport::{Client, ClientConfig, ClientConfigError};
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Protection, SenderId, TenantId};
-use nix::sys::socket::getsockopt;
-use nix::sys::socket::sockopt::IpMtu;
 use thiserror::Error;
 
 use crate::carrier::place::{RingError, RingPlace};
@@ -18,11 +16,8 @@ use crate::carrier::train::Trains;
 use crate::carrier::{Carrier, RingCarrier, UdpCarrier, is_passing};
 use crate::seal::{ClientSeal, TenantKey};
 
-/// Octets of IPv4 and UDP before a datagram, and of IPv6 and UDP.
-const HEADERS_V4: usize = 28;
-const HEADERS_V6: usize = 48;
-/// What every path of IPv6 carries (RFC 8200).
-const MTU_V6_MIN: usize = 1280;
+/// What every path is taken to carry (`BASE_PLPMTU` of RFC 8899).
+const DATAGRAM_BYTES_BASE: usize = 1200;
 /// Calls that take answers in one turn, so that results are not kept waiting.
 const TURN_RECEIVES: usize = 16;
 /// Who polls looks so often for an answer before the clock is read again: some microseconds.
@@ -51,7 +46,7 @@ pub struct ClientOptions {
     pub tenant: TenantId,
     /// Its key; without one, datagrams go in clear.
     pub key: Option<TenantKey>,
-    /// Longest datagram; `None` is what the path says that it carries.
+    /// Longest datagram; `None` is what the path is found to carry.
     pub datagram_bytes_max: Option<usize>,
     /// Most requests under way.
     pub window: u32,
@@ -120,6 +115,11 @@ impl Driver {
             tenant: options.tenant,
             protection: if seal.is_some() { Protection::Gcm } else { Protection::Carrier },
             datagram_bytes_max,
+            // Who says how long they may be knows the path.
+            datagram_bytes_base: match options.datagram_bytes_max {
+                Some(bytes) => bytes,
+                None => path_bytes.min(DATAGRAM_BYTES_BASE),
+            },
             window_max: options.window,
             incast_window: Bytes(options.incast_window.0.max(datagram_bytes_max as u64)),
             queueing_target: QUEUEING_TARGET,
@@ -215,7 +215,7 @@ impl AnyCarrier {
             }
         };
         let socket = connected(node)?;
-        let path_bytes = path_datagram_bytes(&socket, node)?;
+        let path_bytes = socket::path_bytes(&socket)?;
         // Where two of the longest do not fit into one call, trains would cost, and bring none.
         let bytes = options.datagram_bytes_max.unwrap_or(path_bytes);
         let trains =
@@ -235,6 +235,12 @@ impl Speaker {
     }
 
     fn send_at(&mut self, now: Ns, carrier: &mut impl Carrier) -> io::Result<()> {
+        // What a router said of an earlier one.
+        if self.client.searches_path()
+            && let Some(bytes) = carrier.path_bytes()
+        {
+            self.client.narrow_path(now, bytes);
+        }
         loop {
             let datagram = carrier.place();
             let bytes = self.client.poll_transmit(now, datagram);
@@ -245,8 +251,9 @@ impl Speaker {
                 seal.seal(&mut datagram[..bytes]).expect("the transport writes datagrams");
             }
             carrier.push(bytes);
-            // What cannot go with others need not wait for them.
-            if !carrier.gathers() || carrier.is_full() {
+            // What cannot go with others need not wait for them; what is a probe must not, or it is
+            // the train that is tried.
+            if !carrier.gathers() || carrier.is_full() || self.client.searches_path() {
                 carrier.flush().check()?;
             }
         }
@@ -333,37 +340,6 @@ fn connected(node: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// What the path carries in one piece, as far as the system knows.
-fn path_datagram_bytes(socket: &UdpSocket, node: SocketAddr) -> io::Result<usize> {
-    let bytes = match node {
-        SocketAddr::V4(_) => {
-            let mtu = getsockopt(socket, IpMtu)?;
-            usize::try_from(mtu).unwrap_or(0).saturating_sub(HEADERS_V4)
-        }
-        SocketAddr::V6(node) if node.ip().is_loopback() => DATAGRAM_BYTES_MAX,
-        SocketAddr::V6(_) => MTU_V6_MIN - HEADERS_V6,
-    };
-    Ok(bytes.min(DATAGRAM_BYTES_MAX))
-}
-
 fn duration_ns(duration: Duration) -> Ns {
     Ns(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_loopback_carries_the_longest_datagrams_there_are() {
-        for node in ["127.0.0.1:9", "[::1]:9"] {
-            let node: SocketAddr = node.parse().expect("an address");
-            let Ok(socket) = connected(node) else {
-                eprintln!("SKIPPED: no loopback for {node}");
-                continue;
-            };
-            let bytes = path_datagram_bytes(&socket, node).expect("it is known");
-            assert!((1232..=DATAGRAM_BYTES_MAX).contains(&bytes), "{node}: {bytes}");
-        }
-    }
 }

@@ -205,6 +205,7 @@ fn conversation(protection: Protection) -> Vec<(bool, Vec<u8>)> {
         tenant,
         protection,
         datagram_bytes_max: 1472,
+        datagram_bytes_base: 1472,
         window_max: 4,
         incast_window: Bytes(1 << 16),
         queueing_target: Ns(100_000),

@@ -94,6 +94,7 @@ impl Person {
             tenant: TenantId(tenant),
             protection: Protection::Gcm,
             datagram_bytes_max: DATAGRAM,
+            datagram_bytes_base: DATAGRAM,
             window_max: 8,
             incast_window: Bytes(1 << 20),
             queueing_target: Ns(1_000_000),

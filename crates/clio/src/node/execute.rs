@@ -56,7 +56,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             | Request::Offload { .. }
             | Request::Read { .. }
             | Request::Hello
-            | Request::Acknowledge(_) => unreachable!("it has a way of its own"),
+            | Request::Acknowledge(_)
+            | Request::Probe { .. } => unreachable!("it has a way of its own"),
         }
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ethermem_units::Ns;
 use ethermem_wire::clio::{
     AcknowledgedIds, ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch,
-    Malformed, NodeFacts, PacketError, Packets, ProcessId, Protection, RESPONSE_BYTES, Reply,
-    Request, RequestId, RequestPacket, ResponsePacket, SenderId, TenantId,
+    Malformed, NodeFacts, PacketError, Packets, ProcessId, Protection, REQUEST_BYTES,
+    RESPONSE_BYTES, Reply, Request, RequestId, RequestPacket, ResponsePacket, SenderId, TenantId,
 };
 
 use super::config::{NodeConfig, NodeConfigError};
@@ -322,6 +322,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
         match packet.body {
             Request::Acknowledge(ids) => self.acknowledge(arrived, ids),
+            // As long as what asks.
+            Request::Probe { padding } => {
+                let zeros = usize::from(padding) + REQUEST_BYTES - RESPONSE_BYTES;
+                answers.put(&answer(Reply::Padding(zeros as u16)));
+            }
             Request::Read { address, bytes } => {
                 self.read(arrived, packet, (address, bytes), answers)
             }

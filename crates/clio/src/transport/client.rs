@@ -15,6 +15,7 @@ use super::flights::{Flight, Flights};
 use super::node_clock::NodeClock;
 use super::operation::{Ask, Completed, Operation, OperationError, OperationId};
 use super::operations::Operations;
+use super::path::PathSearch;
 use super::round_trips::RoundTrips;
 use super::window::{CongestionWindow, IncastWindow};
 
@@ -54,6 +55,7 @@ pub struct Client {
     config: ClientConfig,
     facts: Option<NodeFacts>,
     clock: NodeClock,
+    path: PathSearch,
     trips: RoundTrips,
     congestion: CongestionWindow,
     incast: IncastWindow,
@@ -85,6 +87,7 @@ impl Client {
             config,
             facts: None,
             clock: NodeClock::default(),
+            path: PathSearch::new(config.datagram_bytes_base, config.datagram_bytes_max),
             trips: RoundTrips::new(config.retry_after_min, config.retry_after_max),
             congestion: CongestionWindow::new(
                 WINDOW_INITIAL,
@@ -130,8 +133,25 @@ impl Client {
         self.congestion.milli_requests()
     }
 
-    /// Asks for anything but a write or what the transport does by itself (`Hello` and
-    /// `Acknowledge`). The operation may go as soon as there is room.
+    /// The longest datagram of operations: what the path is known to carry.
+    #[must_use]
+    pub fn datagram_bytes(&self) -> usize {
+        self.path.carries()
+    }
+
+    /// Whether probes are under way that may find out that the path carries longer ones.
+    #[must_use]
+    pub fn searches_path(&self) -> bool {
+        self.path.is_searched()
+    }
+
+    /// What carries datagrams has come to know that the path takes no longer ones than this.
+    pub fn narrow_path(&mut self, now: Ns, datagram_bytes: usize) {
+        self.path.narrow(now, datagram_bytes);
+    }
+
+    /// Asks for anything but a write or what the transport does by itself (`Hello`,
+    /// `Acknowledge` and `Probe`). The operation may go as soon as there is room.
     pub fn submit(&mut self, process: ProcessId, request: Request<'static>) -> OperationId {
         let id = self.begin(process, Ask::Short(request));
         if let Request::Read { bytes: 0, .. } = request {
@@ -181,7 +201,7 @@ impl Client {
     pub fn next_wake(&self) -> Option<Ns> {
         let paced = if self.waiting.is_empty() { None } else { self.congestion.next() };
         let acknowledge = (!self.acknowledge.is_empty()).then(|| self.acknowledge_due());
-        [self.flights.due(), paced, acknowledge].into_iter().flatten().min()
+        [self.flights.due(), paced, acknowledge, self.probe_due()].into_iter().flatten().min()
     }
 
     fn epoch(&self) -> Epoch {
@@ -211,7 +231,7 @@ impl Client {
     /// Most data of a request and of an answer.
     fn part_bytes_max(&self) -> u64 {
         let header = (REQUEST_BYTES + WRITE_ADDRESS_BYTES).max(RESPONSE_BYTES);
-        let room = (self.config.packets_bytes_max() - header) as u64;
+        let room = (self.config.packets_bytes(self.path.carries()) - header) as u64;
         self.facts.map_or(room, |facts| room.min(facts.data_bytes_max.into()))
     }
 

@@ -13,8 +13,10 @@ pub struct ClientConfig {
     pub tenant: TenantId,
     /// How datagrams are checked.
     pub protection: Protection,
-    /// Longest datagram: what the path carries in one piece.
+    /// Longest datagram: what the path may carry in one piece.
     pub datagram_bytes_max: usize,
+    /// What it carries for certain. Longer ones carry operations once they were tried.
+    pub datagram_bytes_base: usize,
     /// Most requests under way to the node.
     pub window_max: u32,
     /// Most bytes of answers under way from it.
@@ -35,6 +37,9 @@ pub enum ClientConfigError {
     /// A datagram must carry a request with some data.
     #[error("datagrams of {0} B: allowed are {least} to 65,507", least = DATAGRAM_BYTES_MIN)]
     Datagram(usize),
+    /// What is carried for certain is a datagram, and not longer than the longest.
+    #[error("datagrams of {0} B for certain: allowed are {DATAGRAM_BYTES_MIN} B to the longest")]
+    Base(usize),
     /// Nothing could be under way.
     #[error("a window of 0: allowed are 1 and more")]
     Window,
@@ -64,6 +69,9 @@ impl ClientConfig {
         if !(DATAGRAM_BYTES_MIN..=DATAGRAM_BYTES_MAX).contains(&bytes) {
             return Err(ClientConfigError::Datagram(bytes));
         }
+        if !(DATAGRAM_BYTES_MIN..=bytes).contains(&self.datagram_bytes_base) {
+            return Err(ClientConfigError::Base(self.datagram_bytes_base));
+        }
         if self.window_max == 0 {
             return Err(ClientConfigError::Window);
         }
@@ -78,9 +86,14 @@ impl ClientConfig {
         }
     }
 
-    /// Octets of a datagram that are for packets.
+    /// Octets of a datagram of this length that are for packets.
+    pub(crate) fn packets_bytes(&self, datagram: usize) -> usize {
+        datagram - ENVELOPE_BYTES - self.protection.trailer_bytes()
+    }
+
+    /// The same of the longest.
     pub(crate) fn packets_bytes_max(&self) -> usize {
-        self.datagram_bytes_max - ENVELOPE_BYTES - self.protection.trailer_bytes()
+        self.packets_bytes(self.datagram_bytes_max)
     }
 }
 
@@ -93,6 +106,7 @@ impl ClientConfig {
             tenant: TenantId(1),
             protection: Protection::Gcm,
             datagram_bytes_max: 1472,
+            datagram_bytes_base: 1472,
             window_max: 1,
             incast_window: Bytes(1472),
             queueing_target: Ns(0),
@@ -121,6 +135,10 @@ mod tests {
         assert_eq!(refused(|c| c.datagram_bytes_max = 207), datagram(207));
         assert_eq!(refused(|c| c.datagram_bytes_max = 65_508), datagram(65_508));
         assert_eq!(refused(|c| c.window_max = 0), Some(ClientConfigError::Window));
+        for base in [207, 1473] {
+            let config = ClientConfig { datagram_bytes_base: base, ..config };
+            assert_eq!(config.check(), Err(ClientConfigError::Base(base)));
+        }
         let incast = Bytes(1471);
         assert_eq!(refused(|c| c.incast_window.0 = 1471), Some(ClientConfigError::Incast(incast)));
         for change in [

@@ -11,6 +11,7 @@ mod flights;
 mod node_clock;
 mod operation;
 mod operations;
+mod path;
 mod round_trips;
 mod window;
 

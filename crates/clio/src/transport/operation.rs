@@ -156,6 +156,7 @@ impl Operation {
             Reply::Address(address) => Completed::Address(address),
             Reply::Created(process) => Completed::Created(process),
             Reply::Facts(facts) => Completed::Facts(facts),
+            Reply::Padding(_) => return false,
             Reply::Refused(status, detail) => {
                 self.error.get_or_insert(OperationError::Refused { status, detail });
                 return true;

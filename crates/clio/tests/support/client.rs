@@ -134,6 +134,7 @@ pub(crate) fn deliver(node: &mut VecNode, now: u64, datagram: &[u8]) -> Option<A
         Reply::Address(address) => Answer::Other(Reply::Address(address)),
         Reply::Created(process) => Answer::Other(Reply::Created(process)),
         Reply::Facts(facts) => Answer::Other(Reply::Facts(facts)),
+        Reply::Padding(zeros) => Answer::Other(Reply::Padding(zeros)),
         Reply::Refused(status, detail) => Answer::Other(Reply::Refused(status, detail)),
     })
 }

@@ -12,7 +12,11 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 const PAGE: u64 = 4096;
 const PAGES: u64 = 64;
-const DATAGRAM_BYTES: usize = 1472;
+/// That of any client.
+const DATAGRAM_BYTES_MAX: usize = 8972;
+const DATAGRAM_BYTES_BASE: usize = 1200;
+/// What waits for longer is not waited for.
+const LONG: u64 = 100_000 * MS;
 const MS: u64 = 1_000_000;
 const LIFE: u64 = 2 * MS;
 pub(crate) const GIVE_UP: u64 = 400 * MS;
@@ -31,6 +35,10 @@ pub(crate) struct Faults {
     pub(crate) parted: u64,
     /// How long a process lives that is not heard.
     pub(crate) lease: u64,
+    /// The longest datagrams of clients.
+    pub(crate) datagram_bytes_max: usize,
+    /// What the path carries to the node, and from it: longer ones are lost without a word.
+    pub(crate) carries: [usize; 2],
 }
 
 /// What a client is asked to do.
@@ -74,7 +82,7 @@ fn node(epoch: u32, lease: u64) -> Node<Vec<u8>> {
         epoch: Epoch(epoch),
         sender: SenderId(1 << 60 | u64::from(epoch)),
         protection: Protection::Crc,
-        data_bytes_max: 1400,
+        data_bytes_max: 8192,
         processes_max: 64,
         recent_requests: 1 << 10,
         lifetime_max: Ns(LIFE),
@@ -85,12 +93,13 @@ fn node(epoch: u32, lease: u64) -> Node<Vec<u8>> {
     Node::new(config, vec![0; (PAGES * PAGE) as usize]).expect("a node can be so")
 }
 
-fn client(number: usize) -> Client {
+fn client(number: usize, datagram_bytes_max: usize) -> Client {
     let config = ClientConfig {
         sender: SenderId(number as u64 + 100),
         tenant: TenantId(1),
         protection: Protection::Crc,
-        datagram_bytes_max: DATAGRAM_BYTES,
+        datagram_bytes_max,
+        datagram_bytes_base: DATAGRAM_BYTES_BASE,
         window_max: 64,
         incast_window: Bytes(1 << 16),
         queueing_target: Ns(50_000),
@@ -116,7 +125,7 @@ impl Network {
             node: node(1, faults.lease),
             epoch: 1,
             node_ahead,
-            clients: (0..clients).map(client).collect(),
+            clients: (0..clients).map(|at| client(at, faults.datagram_bytes_max)).collect(),
             processes: vec![ProcessId(0); clients],
             ended: VecDeque::new(),
         };
@@ -157,8 +166,22 @@ impl Network {
 
     /// A client dies, and another program starts in its place.
     pub(crate) fn replace_client(&mut self, number: usize) {
-        self.clients[number] = client(number + 1000);
+        self.clients[number] = client(number + 1000, self.faults.datagram_bytes_max);
         self.new_process(number);
+    }
+
+    /// The path carries another length from now on.
+    pub(crate) fn carry(&mut self, carries: [usize; 2]) {
+        self.faults.carries = carries;
+    }
+
+    /// The longest datagrams that a client's operations go in.
+    pub(crate) fn datagram_bytes(&self, client: usize) -> usize {
+        self.clients[client].datagram_bytes()
+    }
+
+    pub(crate) fn searches_path(&self, client: usize) -> bool {
+        self.clients[client].searches_path()
     }
 
     pub(crate) fn restart_node(&mut self) {
@@ -195,7 +218,8 @@ impl Network {
             }
             let arrives = self.under_way.first_key_value().map(|(&(at, _), _)| at);
             let wakes = self.clients.iter().filter_map(Client::next_wake).map(|at| at.0).min();
-            let next = arrives.into_iter().chain(wakes).min()?;
+            let soon = |at: &u64| *at < self.now + LONG;
+            let next = arrives.into_iter().chain(wakes).min().filter(soon)?;
             self.now = self.now.max(next);
             if arrives == Some(next) {
                 let (_, arrival) = self.under_way.pop_first().expect("one arrives");
@@ -210,11 +234,12 @@ impl Network {
         match arrival {
             Arrival::AtNode { from, datagram } => {
                 let clock = Ns(self.node_ahead + self.now + self.now / 20_000);
-                let mut answer = [0; DATAGRAM_BYTES];
+                let mut answer = [0; DATAGRAM_BYTES_MAX];
                 let length = self.node.on_datagram(clock, &datagram, &mut answer);
                 self.node.tend(clock, 1000);
                 if length > 0 {
-                    self.send(&answer[..length], |datagram| Arrival::AtClient {
+                    let [_, carries] = self.faults.carries;
+                    self.send(&answer[..length], carries, |datagram| Arrival::AtClient {
                         to: from,
                         datagram,
                     });
@@ -228,13 +253,17 @@ impl Network {
     }
 
     fn transmit(&mut self, client: usize) {
-        let mut datagram = [0; DATAGRAM_BYTES];
+        let mut datagram = [0; DATAGRAM_BYTES_MAX];
         loop {
             let length = self.clients[client].poll_transmit(Ns(self.now), &mut datagram);
             if length == 0 {
                 break;
             }
-            self.send(&datagram[..length], |datagram| Arrival::AtNode { from: client, datagram });
+            let [carries, _] = self.faults.carries;
+            self.send(&datagram[..length], carries, |datagram| Arrival::AtNode {
+                from: client,
+                datagram,
+            });
         }
         while let Some(event) = self.clients[client].poll_event() {
             self.ended.push_back((client, event));
@@ -245,12 +274,12 @@ impl Network {
         self.draws.next_u64() % 1000 < of_thousand
     }
 
-    fn send(&mut self, datagram: &[u8], arrival: impl Fn(Vec<u8>) -> Arrival) {
+    fn send(&mut self, datagram: &[u8], carries: usize, arrival: impl Fn(Vec<u8>) -> Arrival) {
         let Faults { lost, doubled, damaged, way_min, way_max, late, parted, .. } = self.faults;
         if self.happens(parted) {
             self.parted_until = self.parted_until.max(self.now + self.draws.next_u64() % (8 * MS));
         }
-        if self.now < self.parted_until || self.happens(lost) {
+        if self.now < self.parted_until || self.happens(lost) || datagram.len() > carries {
             return;
         }
         let copies = if self.happens(doubled) { 2 + self.draws.next_u64() % 2 } else { 1 };

@@ -8,6 +8,7 @@ mod litmus;
 mod namespace;
 mod network;
 mod offload;
+mod path;
 mod ring;
 mod ring_faults;
 mod ring_interfaces;

@@ -8,8 +8,8 @@ use ethermem::{Address, Chase, Comparison, Error, Filter, OpenError, Permissions
 use ethermem_clio::memory::PageSize;
 use ethermem_clio::node::Quota;
 use ethermem_node::{NodeOptions, TenantOptions};
-use ethermem_udp::RingError;
 use ethermem_udp::seal::KeyFile;
+use ethermem_udp::{ClientOptions, Driver, NodePlace, RingError};
 use ethermem_units::Bytes;
 use ethermem_wire::clio::{Mac, TenantId};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -34,17 +34,28 @@ pub(crate) struct Two {
 
 impl Two {
     pub(crate) fn new(what: &str, mtu: u32) -> Option<Two> {
+        let two = Two::apart(what)?;
+        two.connect(mtu);
+        Some(two)
+    }
+
+    /// With nothing between them.
+    pub(crate) fn apart(what: &str) -> Option<Two> {
         let (client, node) = (Namespace::new(what)?, Namespace::new(what)?);
         let folder = tempfile::tempdir().unwrap();
         let key = KeyFile::generate(TenantId(1)).unwrap();
         let two = Two { client, node, key, folder };
         two.key.write(&two.key_file()).unwrap();
-        two.connect(mtu);
         Some(two)
     }
 
     pub(crate) fn connect(&self, mtu: u32) {
         self.client.connect("c0", &self.node, "n0", mtu);
+        self.address();
+    }
+
+    /// Gives both their addresses.
+    pub(crate) fn address(&self) {
         self.node.ip(&format!("link set n0 address {NODE}"));
         self.client.ip(&format!("link set c0 address {CLIENT}"));
     }
@@ -84,9 +95,26 @@ impl Two {
 
     /// A pool of the client's machine.
     pub(crate) fn open(&self, place: &str, parameters: &str) -> Result<Pool, OpenError> {
-        let key = self.key_file();
-        let url = format!("ring://{place}?key={}{parameters}", key.display());
+        self.open_url(&format!("ring://{place}"), parameters)
+    }
+
+    pub(crate) fn open_url(&self, place: &str, parameters: &str) -> Result<Pool, OpenError> {
+        let url = format!("{place}?key={}{parameters}", self.key_file().display());
         self.client.enter(|| Pool::open(&url))
+    }
+
+    /// A transport of the client's machine without a pool, to look at.
+    pub(crate) fn driver(&self, node: NodePlace) -> Driver {
+        let options = ClientOptions {
+            node,
+            tenant: self.key.tenant,
+            key: Some(self.key.key),
+            datagram_bytes_max: None,
+            window: 16,
+            incast_window: Bytes(1 << 20),
+            give_up_after: Duration::from_secs(4),
+        };
+        self.client.enter(|| Driver::connect(&options)).unwrap()
     }
 }
 

@@ -44,6 +44,12 @@ pub(crate) trait Carrier {
     /// Whether what is to go must before another is written.
     fn is_full(&self) -> bool;
 
+    /// The longest datagram that goes to the node in one piece, where the system may have come to
+    /// know another one since.
+    fn path_bytes(&self) -> Option<usize> {
+        None
+    }
+
     /// Sends all. What is not taken is gone: it is as if the network had lost it.
     fn flush(&mut self) -> Sent;
 }

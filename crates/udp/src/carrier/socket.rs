@@ -1,14 +1,21 @@
 //! A UDP socket that is polled.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use ethermem_packet::Interface;
+use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, SndBuf, SndBufForce};
+use nix::sys::socket::sockopt::{IpMtu, RcvBuf, RcvBufForce, SndBuf, SndBufForce};
+use nix::sys::socket::{getsockopt, setsockopt};
 
+/// Octets of IPv4 and UDP before a datagram, and of IPv6 and UDP.
+const HEADERS_V4: usize = 28;
+const HEADERS_V6: usize = 48;
+/// What every path of IPv6 carries (RFC 8200).
+const MTU_V6_MIN: usize = 1280;
 /// Longest UDP datagram.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 /// Asked of the system for a socket, each way: room for a few hundred clients' windows.
@@ -38,4 +45,49 @@ pub(crate) fn room_to_send(socket: &impl AsFd) -> io::Result<()> {
 pub(crate) fn wait(socket: &UdpSocket, most: Duration) {
     // A signal ends the sleep early, which is as good: the caller looks again.
     let _ = ppoll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], Some(most.into()), None);
+}
+
+/// What the way of a connected socket may carry in one piece, as far as the system knows.
+pub(crate) fn path_bytes(socket: &UdpSocket) -> io::Result<usize> {
+    if let Some(bytes) = routed_bytes(socket) {
+        return Ok(bytes);
+    }
+    let mtu = interface_mtu(socket.local_addr()?.ip()).unwrap_or(0).max(MTU_V6_MIN);
+    Ok((mtu - HEADERS_V6).min(DATAGRAM_BYTES_MAX))
+}
+
+/// The same by what routers have said so far, which the system tells of IPv4 alone.
+pub(crate) fn routed_bytes(socket: &UdpSocket) -> Option<usize> {
+    socket.local_addr().ok().filter(SocketAddr::is_ipv4)?;
+    let mtu = usize::try_from(getsockopt(socket, IpMtu).ok()?).unwrap_or(0);
+    Some(mtu.saturating_sub(HEADERS_V4).min(DATAGRAM_BYTES_MAX))
+}
+
+/// The MTU of the interface that has this address.
+fn interface_mtu(own: IpAddr) -> Option<usize> {
+    let is_own = |address: &nix::ifaddrs::InterfaceAddress| {
+        let found = address.address.as_ref().and_then(|address| address.as_sockaddr_in6());
+        found.is_some_and(|found| found.ip() == own)
+    };
+    let name = getifaddrs().ok()?.find(is_own)?.interface_name;
+    Interface::find(&name).ok().map(|interface| interface.mtu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_carries_all_that_its_mtu_says() {
+        for (own, headers) in [("127.0.0.1:0", HEADERS_V4), ("[::1]:0", HEADERS_V6)] {
+            let Ok(socket) = UdpSocket::bind(own) else {
+                eprintln!("SKIPPED: no loopback for {own}");
+                continue;
+            };
+            socket.connect(socket.local_addr().expect("it is bound")).expect("it is there");
+            let mtu = Interface::find("lo").expect("every machine has it").mtu;
+            let bytes = path_bytes(&socket).expect("it is known");
+            assert_eq!(bytes, (mtu - headers).min(DATAGRAM_BYTES_MAX), "{own}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
+use super::socket;
 use super::train::{Inbox, Outbox, Trains};
 use super::{Carrier, Sent, is_nothing};
 
@@ -88,6 +89,10 @@ impl Carrier for UdpCarrier {
 
     fn is_full(&self) -> bool {
         self.outbox.is_full()
+    }
+
+    fn path_bytes(&self) -> Option<usize> {
+        socket::routed_bytes(&self.socket)
     }
 
     fn flush(&mut self) -> Sent {

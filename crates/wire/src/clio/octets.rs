@@ -28,6 +28,13 @@ impl<'a> Reader<'a> {
         core::mem::take(&mut self.0)
     }
 
+    /// How many zeros are left, if nothing else is.
+    pub(super) fn zeros(&mut self) -> Option<u16> {
+        let rest = self.rest();
+        let count = u16::try_from(rest.len()).ok()?;
+        rest.iter().all(|&octet| octet == 0).then_some(count)
+    }
+
     pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (front, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -68,6 +75,14 @@ impl<'a> Writer<'a> {
         let end = self.at + octets.len();
         if let Some(place) = self.into.get_mut(self.at..end) {
             place.copy_from_slice(octets);
+        }
+        self.at = end;
+    }
+
+    pub(super) fn zeros(&mut self, count: u16) {
+        let end = self.at + usize::from(count);
+        if let Some(place) = self.into.get_mut(self.at..end) {
+            place.fill(0);
         }
         self.at = end;
     }

@@ -53,6 +53,8 @@ pub enum ClioOpcode {
     Acknowledge = 66,
     /// Answers a datagram whose check failed. Nobody asks for it.
     Nack = 67,
+    /// Nothing but octets, answered by a packet as long: whether the path carries such a datagram.
+    Probe = 68,
 }
 
 /// An octet that is no opcode.
@@ -121,6 +123,8 @@ const fn rest(name: &'static str, bytes: FieldBytes) -> Field {
 
 const ADDRESS: Field = number("address", 8);
 const DATA: Field = rest("data", FieldBytes::Rest);
+/// Zeros.
+const PADDING: &[Field] = &[rest("padding", FieldBytes::Rest)];
 const OPERAND: &[Field] = &[ADDRESS, number("operand", 8)];
 const OPERANDS: &[Field] = &[ADDRESS, number("expected", 8), number("desired", 8)];
 const WORD: &[Field] = &[number("word_before", 8)];
@@ -176,7 +180,7 @@ pub const RESPONSE_FIELDS: [Field; 6] = [
 ];
 
 /// Every packet there is, by its number.
-pub const OPCODES: [OpcodeRow; 22] = {
+pub const OPCODES: [OpcodeRow; 23] = {
     use ClioOpcode as Op;
     use Path::{Extend, Fast, Slow, Transport};
     let read = &[ADDRESS, number("bytes", 4)];
@@ -212,6 +216,7 @@ pub const OPCODES: [OpcodeRow; 22] = {
             &[],
         ),
         row(Op::Nack, "nack", Transport, &[], &[]),
+        row(Op::Probe, "probe", Transport, PADDING, PADDING),
     ]
 };
 
@@ -226,8 +231,8 @@ impl ClioOpcode {
     /// Whether it may be executed twice, since it changes nothing.
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
-        use ClioOpcode::{Acknowledge, Fence, Hello, KeepAlive, Nack, Read};
-        matches!(self, Read | Fence | Hello | KeepAlive | Acknowledge | Nack)
+        use ClioOpcode::{Acknowledge, Fence, Hello, KeepAlive, Nack, Probe, Read};
+        matches!(self, Read | Fence | Hello | KeepAlive | Acknowledge | Nack | Probe)
     }
 }
 
@@ -259,6 +264,7 @@ impl TryFrom<u8> for ClioOpcode {
             65 => Op::KeepAlive,
             66 => Op::Acknowledge,
             67 => Op::Nack,
+            68 => Op::Probe,
             _ => return Err(UnknownClioOpcode(number)),
         })
     }

@@ -76,6 +76,8 @@ pub enum Request<'a> {
     KeepAlive,
     /// See [`ClioOpcode::Acknowledge`].
     Acknowledge(AcknowledgedIds<'a>),
+    /// See [`ClioOpcode::Probe`]; so many zeros.
+    Probe { padding: u16 },
 }
 
 /// Numbers of requests, eight octets each.
@@ -245,6 +247,7 @@ impl<'a> Request<'a> {
             Request::Hello => ClioOpcode::Hello,
             Request::KeepAlive => ClioOpcode::KeepAlive,
             Request::Acknowledge(_) => ClioOpcode::Acknowledge,
+            Request::Probe { .. } => ClioOpcode::Probe,
         }
     }
 
@@ -298,13 +301,20 @@ impl<'a> Request<'a> {
                 ClioOpcode::EndProcess => Request::EndProcess,
                 ClioOpcode::Hello => Request::Hello,
                 ClioOpcode::KeepAlive => Request::KeepAlive,
-                ClioOpcode::Offload | ClioOpcode::Acknowledge | ClioOpcode::Nack => return None,
+                ClioOpcode::Offload
+                | ClioOpcode::Acknowledge
+                | ClioOpcode::Nack
+                | ClioOpcode::Probe => return None,
             })
         };
         match opcode {
             ClioOpcode::Offload => return offload(reader),
             ClioOpcode::Acknowledge => {
                 return Ok(AcknowledgedIds::new(reader.rest()).map(Request::Acknowledge));
+            }
+            ClioOpcode::Probe => {
+                let padding = reader.zeros().ok_or(Malformed::Reserved)?;
+                return Ok(Some(Request::Probe { padding }));
             }
             // Nobody asks for one.
             ClioOpcode::Nack => return Err(UnknownClioOpcode(opcode as u8).into()),
@@ -353,6 +363,7 @@ impl<'a> Request<'a> {
                 writer.put(arguments);
             }
             Request::Acknowledge(ids) => writer.put(ids.0),
+            Request::Probe { padding } => writer.zeros(padding),
             Request::Fence
             | Request::CreateProcess
             | Request::EndProcess

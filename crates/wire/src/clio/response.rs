@@ -45,6 +45,8 @@ pub enum Reply<'a> {
     Created(ProcessId),
     /// What the node is.
     Facts(NodeFacts),
+    /// So many zeros.
+    Padding(u16),
     /// Not done. What the number means, the status says.
     Refused(ClioStatus, u64),
 }
@@ -167,6 +169,7 @@ impl<'a> Reply<'a> {
             ClioOpcode::Allocate | ClioOpcode::Share => reader.u64().map(Reply::Address),
             ClioOpcode::CreateProcess => reader.u32().map(|id| Reply::Created(ProcessId(id))),
             ClioOpcode::Hello => NodeFacts::parse(reader).map(Reply::Facts),
+            ClioOpcode::Probe => Some(Reply::Padding(reader.zeros().ok_or(Malformed::Reserved)?)),
             // A check that failed is refused, and acknowledgements are not answered.
             ClioOpcode::Nack | ClioOpcode::Acknowledge => return Err(Malformed::Field("status")),
             ClioOpcode::Write
@@ -188,6 +191,7 @@ impl<'a> Reply<'a> {
             }
             Reply::Created(process) => writer.u32(process.0),
             Reply::Facts(facts) => facts.emit(writer),
+            Reply::Padding(zeros) => writer.zeros(zeros),
         }
     }
 }

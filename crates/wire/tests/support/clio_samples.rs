@@ -38,6 +38,8 @@ pub(crate) fn requests() -> Vec<RequestPacket<'static>> {
         Request::Hello,
         Request::KeepAlive,
         Request::Acknowledge(AcknowledgedIds::new(&ACKNOWLEDGED).expect("two numbers")),
+        Request::Probe { padding: 0 },
+        Request::Probe { padding: 9 },
     ]);
     let packet = |(at, body)| RequestPacket {
         attempt: (at as u8).wrapping_mul(37),
@@ -79,6 +81,7 @@ pub(crate) fn responses() -> Vec<ResponsePacket<'static>> {
     replies.extend(RmwKind::ALL.map(|kind| (ClioOpcode::from(kind), Reply::Word(WIDE))));
     let refusals = ClioStatus::ALL.into_iter().filter(|status| !status.is_done());
     replies.extend(refusals.map(|status| (ClioOpcode::Read, Reply::Refused(status, 3))));
+    replies.push((ClioOpcode::Probe, Reply::Padding(17)));
     let packet = |(at, (opcode, reply))| ResponsePacket {
         opcode: opcode as u8,
         attempt: at as u8,

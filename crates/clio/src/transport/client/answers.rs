@@ -1,7 +1,10 @@
 //! What comes from the node: answers, refusals of a datagram, and another life of the node.
 
 use ethermem_units::Ns;
-use ethermem_wire::clio::{ClioStatus, Envelope, EnvelopeError, Epoch, Reply, ResponsePacket};
+use ethermem_wire::clio::{
+    ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch, RESPONSE_BYTES, Reply,
+    ResponsePacket,
+};
 
 use super::super::node_clock::NodeClock;
 use super::super::operation::OperationError;
@@ -41,6 +44,9 @@ impl Client {
     fn on_answer(&mut self, now: Ns, envelope: &Envelope, packet: &ResponsePacket<'_>) {
         if let Reply::Refused(ClioStatus::Corrupt, sequence) = packet.reply {
             return self.on_nack(now, sequence);
+        }
+        if packet.opcode == ClioOpcode::Probe as u8 {
+            return self.on_probe(now, envelope, packet);
         }
         let request = packet.request.0;
         let Some(flight) = self.flights.get(request) else {
@@ -91,6 +97,21 @@ impl Client {
             self.acknowledge.push_back(packet.request);
         }
         self.settle(id);
+    }
+
+    /// The answer to a probe is as long as its datagram.
+    fn on_probe(&mut self, now: Ns, envelope: &Envelope, packet: &ResponsePacket<'_>) {
+        let Reply::Padding(zeros) = packet.reply else {
+            self.counters.ignored += 1;
+            return;
+        };
+        if envelope.epoch != self.epoch() || packet.request.0 > self.next_request {
+            self.counters.ignored += 1;
+            return;
+        }
+        let trailer = self.config.protection.trailer_bytes();
+        let bytes = ENVELOPE_BYTES + RESPONSE_BYTES + usize::from(zeros) + trailer;
+        self.path.heard(now, packet.request.0, bytes, self.trips.retry_after(0));
     }
 
     /// The node works on a request, so it is not given up; after how long to ask again: a share of

@@ -3,17 +3,20 @@
 
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{
-    AcknowledgedIds, ENVELOPE_BYTES, Envelope, ProcessId, RESPONSE_BYTES, Request, RequestId,
-    RequestPacket,
+    AcknowledgedIds, ENVELOPE_BYTES, Envelope, ProcessId, REQUEST_BYTES, RESPONSE_BYTES, Request,
+    RequestId, RequestPacket,
 };
 
 use super::super::flights::Flight;
 use super::super::operation::{Operation, OperationId, Part};
+use super::super::path::Probe;
 use super::Client;
 
 /// A datagram lives so many times as long as an answer is waited for, and so long at least.
 const LIFE_TRIPS: u64 = 4;
 const LIFE_MIN: Ns = Ns(10_000_000);
+/// After so many tries without an answer, perhaps the path does not carry what it did.
+const UNHEARD_MAX: u32 = 3;
 /// Acknowledgements in a packet of their own, at most.
 const ACKNOWLEDGED_MAX: usize = 16;
 
@@ -41,8 +44,11 @@ impl Client {
         if self.waiting.is_empty() && self.next_wake().is_none_or(|wake| wake > now) {
             return 0;
         }
-        let end = ENVELOPE_BYTES + self.config.packets_bytes_max();
-        let (envelope, sequence) = (self.envelope(now), self.sequence);
+        if let Some(bytes) = self.send_probe(now, into) {
+            return bytes;
+        }
+        let end = ENVELOPE_BYTES + self.config.packets_bytes(self.path.carries());
+        let envelope = self.envelope(now);
         let mut draft = Draft { into, used: ENVELOPE_BYTES, end, answers: 0, envelope };
         self.send_again(now, &mut draft);
         self.send_new(now, &mut draft);
@@ -51,11 +57,43 @@ impl Client {
         if used == ENVELOPE_BYTES {
             return 0;
         }
-        self.sequence = sequence + 1;
+        self.finish(envelope, into, used)
+    }
+
+    /// A datagram of which all but the ends is written.
+    fn finish(&mut self, envelope: Envelope, into: &mut [u8], used: usize) -> usize {
+        self.sequence = envelope.sequence + 1;
         self.life_end = envelope.clock;
         self.counters.datagrams += 1;
         let sealed = envelope.emit(into).and_then(|_| envelope.seal(into, used));
         sealed.expect("room was left for envelope and trailer")
+    }
+
+    /// When there is a probe of the path to send, once the node is known.
+    pub(super) fn probe_due(&self) -> Option<Ns> {
+        self.facts.and_then(|_| self.path.due())
+    }
+
+    fn send_probe(&mut self, now: Ns, into: &mut [u8]) -> Option<usize> {
+        self.probe_due().filter(|&due| due <= now)?;
+        let (request, trips) = (self.next_request + 1, self.trips);
+        let probe = self.path.next(now, request, |silent| trips.retry_after(silent))?;
+        let bytes = match probe {
+            Probe::Long(bytes) => self.config.packets_bytes(bytes),
+            Probe::Short => REQUEST_BYTES,
+        };
+        let packet = RequestPacket {
+            attempt: 0,
+            process: ProcessId(0),
+            request: RequestId(request),
+            acknowledged: RequestId::NONE,
+            body: Request::Probe { padding: (bytes - REQUEST_BYTES) as u16 },
+        };
+        let envelope = self.envelope(now);
+        let written = packet.emit(&mut into[ENVELOPE_BYTES..][..bytes]);
+        let used = ENVELOPE_BYTES + written.expect("a probe is as long as its place");
+        self.next_request = request;
+        Some(self.finish(envelope, into, used))
     }
 
     fn envelope(&self, now: Ns) -> Envelope {
@@ -114,6 +152,9 @@ impl Client {
         let flight = self.flights.get_mut(request).expect("it is under way");
         let was_heard = flight.working.is_some() && flight.unheard == 0;
         flight.unheard += 1;
+        if flight.unheard >= UNHEARD_MAX {
+            self.path.doubt();
+        }
         let due = now.saturating_add(self.trips.retry_after(flight.unheard));
         (flight.sent, flight.sequence) = (now, draft.envelope.sequence);
         (flight.dead, flight.retries) = (draft.envelope.clock, retries);
@@ -228,9 +269,9 @@ impl Client {
         let operation = self.operations.get(id).expect("what is sent has not ended");
         let answer = self.answer_bytes(operation, part);
         let empty = draft.used == ENVELOPE_BYTES;
-        if draft.answers + answer > self.config.packets_bytes_max()
-            || (operation.goes_alone() && !empty)
-        {
+        // What was cut when the path carried more goes as it is.
+        let end = if empty { ENVELOPE_BYTES + self.config.packets_bytes_max() } else { draft.end };
+        if ENVELOPE_BYTES + draft.answers + answer > end || (operation.goes_alone() && !empty) {
             return false;
         }
         let packet = RequestPacket {
@@ -243,16 +284,14 @@ impl Client {
         let end = if operation.goes_alone() {
             draft.into.len() - self.config.protection.trailer_bytes()
         } else {
-            draft.end
+            end
         };
         let Ok(bytes) = packet.emit(&mut draft.into[draft.used..end]) else {
             return false;
         };
         draft.used += bytes;
         draft.answers += answer;
-        if operation.goes_alone() {
-            draft.end = draft.used;
-        }
+        draft.end = if operation.goes_alone() { draft.used } else { draft.end.max(draft.used) };
         true
     }
 
