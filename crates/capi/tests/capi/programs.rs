@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 
@@ -55,10 +56,17 @@ fn usr(part: &str) -> PathBuf {
     INSTALLED.path().join("usr").join(part)
 }
 
+/// A folder of one program's own: tests compile the same source at once.
+fn own_folder() -> PathBuf {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let folder = INSTALLED.path().join(MADE.fetch_add(1, Ordering::Relaxed).to_string());
+    fs::create_dir(&folder).unwrap();
+    folder
+}
+
 /// Compiles a program against the installed library, and gives its path.
 pub(crate) fn compile(compiler: &[&str], source: &str, more: &[&str]) -> PathBuf {
-    let name = format!("{}-{}", source.replace('/', "-"), compiler.concat().replace('/', "-"));
-    let program = INSTALLED.path().join(name);
+    let program = own_folder().join("program");
     let library = usr("lib");
     let mut command = Command::new(compiler[0]);
     command.args(&compiler[1..]).args(STRICT).args(more).arg(root().join(source));
@@ -73,7 +81,7 @@ const CXX: [&str; 4] = ["c++", "-std=c++17", "-x", "c++"];
 
 /// Under the sanitizers for addresses, leaks and undefined behaviour, where the compiler has them.
 pub(crate) fn sanitized(source: &str) -> Option<PathBuf> {
-    let probe = INSTALLED.path().join(format!("{}-probe.c", source.replace('/', "-")));
+    let probe = own_folder().join("probe.c");
     fs::write(&probe, "int main(void) { return 0; }\n").unwrap();
     let out = probe.with_extension("out");
     let mut command = Command::new("cc");
