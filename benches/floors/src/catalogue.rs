@@ -19,6 +19,8 @@ pub(crate) struct Case {
 }
 
 const WINDOW: u16 = 64;
+/// Reads that are one operation, of which so many are under way that the window is full.
+const GATHERED: u16 = 32;
 /// Of the way to a node that loses datagrams.
 const LOSS: Loss = Loss { ppm: 10_000, seed: 1 };
 /// Operations of a sample of `fi_rma` with a window: its `BATCH`.
@@ -108,9 +110,14 @@ fn pools() -> Vec<Case> {
         case(named(name, probe), Some(floor), probe)
     };
     let ring = |probe| PoolProbe { ring: true, ..probe };
-    let reads = |bytes| PoolOperation::Reads { bytes, window: WINDOW };
+    let reads = |bytes| PoolOperation::Reads { bytes, window: WINDOW, places: 1 };
+    let gathers = |bytes| PoolOperation::Reads { bytes, window: WINDOW, places: GATHERED };
     let many = |bytes: u16, probe: PoolProbe| {
-        let name = named(&format!("read {bytes} B, window {WINDOW}"), probe);
+        let by = match probe.operation {
+            PoolOperation::Reads { places: GATHERED, .. } => format!(" by gathers of {GATHERED}"),
+            _ => String::new(),
+        };
+        let name = named(&format!("read {bytes} B, window {WINDOW}{by}"), probe);
         case(name, Some(udp_name((64, bytes), WINDOW)), probe).with_batches(100)
     };
     let lossy = || {
@@ -136,6 +143,8 @@ fn pools() -> Vec<Case> {
         one("write 64 B", (64, 64), sealed(PoolOperation::Write(64))),
         many(64, clear(reads(64))),
         many(4096, clear(reads(4096))),
+        many(64, clear(gathers(64))),
+        many(4096, clear(gathers(4096))),
         many(64, ethernet(reads(64))),
         many(4096, ethernet(reads(4096))),
         many(64, sealed(reads(64))),
@@ -147,6 +156,8 @@ fn pools() -> Vec<Case> {
         one("read 64 B", (64, 64), ring(sealed(PoolOperation::Read(64)))),
         many(64, ring(clear(reads(64)))),
         many(4096, ring(clear(reads(4096)))),
+        many(64, ring(clear(gathers(64)))),
+        many(4096, ring(clear(gathers(4096)))),
     ]
 }
 

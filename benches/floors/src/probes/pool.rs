@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use ethermem::{Address, Error, Permissions, Pool, Region, Thread};
+use ethermem::{Address, Error, Permissions, Pool, Region, Segment, Thread};
 
 use super::node::{NodeKind, start_server, tenant};
 use super::relay::Loss;
@@ -40,10 +40,11 @@ pub(crate) enum PoolOperation {
     CompareAndSwap,
     FetchAndAdd,
     Lock,
-    /// Many reads under way.
+    /// Many reads under way, so many of which are one operation: a gather.
     Reads {
         bytes: u16,
         window: u16,
+        places: u16,
     },
 }
 
@@ -84,9 +85,18 @@ impl PoolProbe {
 
 impl PoolOperation {
     fn round(self, thread: &Thread, region: &Region, count: u32) -> Result<Round, ProbeError> {
-        if let PoolOperation::Reads { bytes, window } = self {
+        if let PoolOperation::Reads { bytes, window, places } = self {
             let at = |index: u64| index * STEP_BYTES % (REGION_BYTES - 8192);
-            return windowed(count, window, |index| region.read(at(index), bytes.into()));
+            if places == 1 {
+                return windowed(count, (window, 1), |index| region.read(at(index), bytes.into()));
+            }
+            let place = |index| Segment { address: region.at(at(index)), bytes: u64::from(bytes) };
+            return windowed(count, (window, places), |gather| {
+                let first = gather * u64::from(places);
+                let segments: Vec<Segment> =
+                    (first..first + u64::from(places)).map(place).collect();
+                thread.gather(&segments)
+            });
         }
         let mut bytes = vec![7; 8192];
         let (warm, mut samples) = (count / 10, Samples::new());
@@ -126,18 +136,20 @@ fn unlock(thread: &Thread, word: Address) -> Result<(), ProbeError> {
     thread.unlock_wait(word).map_err(Into::into)
 }
 
-/// As many reads as the window has room for are under way; the oldest is waited for.
+/// As many reads as the window has room for are under way, so many of which are one operation; the
+/// oldest is waited for.
 fn windowed(
     count: u32,
-    window: u16,
+    (window, places): (u16, u16),
     begin: impl Fn(u64) -> ethermem::Pending<Vec<u8>>,
 ) -> Result<Round, ProbeError> {
     let mut samples = Samples::new();
-    let mut under_way: std::collections::VecDeque<_> = (0..u64::from(window)).map(&begin).collect();
-    let (warm, mut next) = (count / 10, u64::from(window));
+    let mut under_way: std::collections::VecDeque<_> =
+        (0..u64::from(window / places)).map(&begin).collect();
+    let (warm, mut next) = (count / 10, u64::from(window / places));
     for batch in 0..count + warm {
         let start = Instant::now();
-        for _ in 0..BATCH {
+        for _ in 0..BATCH / u64::from(places) {
             let oldest = under_way.pop_front().expect("the window is above 0");
             oldest.wait()?;
             under_way.push_back(begin(next));
