@@ -125,16 +125,20 @@ impl Pair {
         }
     }
 
-    /// How long asking, writing, answering and hearing took.
-    fn round(&mut self, ask: &impl Fn(&mut Pair, u64), first: u64) -> [u64; 4] {
+    fn address(&self, index: u64) -> u64 {
+        self.region + index * STEP_BYTES % (REGION_BYTES - 8192)
+    }
+
+    /// How long asking, writing, answering and hearing took, of operations of so many accesses.
+    fn round(&mut self, each: u64, ask: &impl Fn(&mut Pair, u64), first: u64) -> [u64; 4] {
         let start = Instant::now();
-        for index in first..first + TOGETHER {
-            ask(self, self.region + index * STEP_BYTES % (REGION_BYTES - 8192));
+        for index in (first..first + TOGETHER).step_by(each as usize) {
+            ask(self, index);
         }
         let asked = start.elapsed().as_nanos() as u64;
         let [written, answered, heard] = self.exchange();
         let start = Instant::now();
-        for _ in 0..TOGETHER {
+        for _ in 0..TOGETHER / each {
             let Some(event) = self.client.poll_event() else {
                 panic!("not all were answered: {:?}, {:?}", self.node.counters(), first / TOGETHER);
             };
@@ -146,10 +150,10 @@ impl Pair {
     }
 }
 
-fn measure(name: &str, ask: impl Fn(&mut Pair, u64)) {
+fn measure(name: &str, each: u64, ask: impl Fn(&mut Pair, u64)) {
     let mut pair = Pair::new();
     let rounds: Vec<[u64; 4]> =
-        (0..ROUNDS).map(|round| pair.round(&ask, round * TOGETHER)).collect();
+        (0..ROUNDS).map(|round| pair.round(each, &ask, round * TOGETHER)).collect();
     let [asked, written, answered, heard] = core::array::from_fn(|part| {
         let mut times: Vec<u64> = rounds.iter().map(|round| round[part]).collect();
         times.sort_unstable();
@@ -159,15 +163,22 @@ fn measure(name: &str, ask: impl Fn(&mut Pair, u64)) {
 }
 
 fn main() {
-    println!("Nanoseconds of an operation, {TOGETHER} together:");
-    println!("| operation | asked for | written | answered by the node | heard |");
+    println!("Nanoseconds of an access, {TOGETHER} together:");
+    println!("| access | asked for | written | answered by the node | heard |");
     println!("|---|---|---|---|---|");
     for bytes in [64, 4096] {
-        measure(&format!("read {bytes} B"), |pair: &mut Pair, address| {
+        measure(&format!("read {bytes} B"), 1, |pair: &mut Pair, index| {
+            let address = pair.address(index);
             pair.client.submit(pair.process, Request::Read { address, bytes });
         });
+        measure(&format!("read {bytes} B by gathers of 32"), 32, |pair: &mut Pair, index| {
+            let places: [_; 32] =
+                std::array::from_fn(|at| (pair.address(index + at as u64), bytes.into()));
+            pair.client.submit_gather(pair.process, places.into_iter());
+        });
     }
-    measure("write 64 B", |pair: &mut Pair, address| {
+    measure("write 64 B", 1, |pair: &mut Pair, index| {
+        let address = pair.address(index);
         pair.client.submit_write(pair.process, address, vec![7; 64]);
     });
 }

@@ -53,7 +53,7 @@ impl Actor {
             self.doing = Some(Doing::Unlock);
             return Task::Short(Request::Unlock { address: lock, holder });
         }
-        match self.draw(10) {
+        match self.draw(12) {
             0..3 => {
                 let from = self.draw(PRIVATE_BYTES - 1);
                 let bytes = 1 + self.draw((PRIVATE_BYTES - from).min(6000));
@@ -70,12 +70,27 @@ impl Actor {
                 self.doing = Some(Doing::Private { from: from_usize, expected: Some(expected) });
                 Task::Short(Request::Read { address: self.private + from, bytes: bytes as u32 })
             }
-            5..9 => self.shared(now),
+            5..7 => self.gather(),
+            7..11 => self.shared(now),
             _ => {
                 self.doing = Some(Doing::Lock);
                 Task::Short(Request::Lock { address: lock, holder })
             }
         }
+    }
+
+    /// Up to nine places of its own, of which some are longer than a datagram.
+    fn gather(&mut self) -> Task {
+        let (mut places, mut expected) = (Vec::new(), Vec::new());
+        for _ in 0..=self.draw(9) {
+            let from = self.draw(PRIVATE_BYTES - 1);
+            let most = if self.draw(4) == 0 { 4000 } else { 200 };
+            let bytes = 1 + self.draw((PRIVATE_BYTES - from).min(most));
+            expected.extend_from_slice(&self.model[from as usize..(from + bytes) as usize]);
+            places.push((self.private + from, bytes));
+        }
+        self.doing = Some(Doing::Private { from: 0, expected: Some(expected) });
+        Task::Gather(places)
     }
 
     fn shared(&mut self, now: u64) -> Task {
@@ -395,6 +410,22 @@ fn an_operation_of_no_bytes_is_refused_and_holds_nothing_up() {
     assert_eq!(network.step(), empty);
     network.submit(0, Task::Short(Request::Read { address: at, bytes: 0 }));
     assert_eq!(network.step(), empty);
+    for places in [vec![], vec![(at, 8), (at, 0)], vec![(at, u64::MAX), (at, 8)]] {
+        network.submit(0, Task::Gather(places));
+        assert_eq!(network.step(), empty);
+    }
     network.submit(0, Task::Write(at, vec![3]));
     assert_eq!(network.step(), Some((0, Ok(Completed::Done))));
+}
+
+/// Its bytes are counted through all places, and what is behind it is not asked for any more.
+#[test]
+fn a_gather_says_where_it_was_refused() {
+    let mut network = Network::new(11, 1, CALM);
+    let at = network.region(0, 4096);
+    network.submit(0, Task::Gather(vec![(at, 100), (at + 8192, 3000), (at, 5)]));
+    let refused = OperationError::Refused { status: ClioStatus::Unmapped, detail: 0, at: 100 };
+    assert_eq!(network.step(), Some((0, Err(refused))));
+    network.submit(0, Task::Gather(vec![(at, 100), (at + 8, 3000)]));
+    assert_eq!(network.step(), Some((0, Ok(Completed::Bytes(vec![0; 3100])))));
 }

@@ -346,7 +346,7 @@ fn a_process_is_its_tenants_alone() {
         other.process = as_the_other;
         let status = ClioStatus::NoSuchProcess;
         let detail = process.0.into();
-        assert_eq!(refused, Err(OperationError::Refused { status, detail }), "{request:?}");
+        assert_eq!(refused, Err(OperationError::Refused { status, detail, at: 0 }), "{request:?}");
     }
     // Nor can it be given what another tenant has.
     let share =
@@ -367,7 +367,8 @@ fn a_tenant_gets_its_quota_and_no_more() {
     let (mut person, address) = Person::settled(&mut side, 1, 100);
     let (mut second, _) = Person::settled(&mut side, 1, 101);
     let allocate = |bytes| Request::Allocate { bytes, at: 0, permissions: Permissions::READ_WRITE };
-    let over = |left| Err(OperationError::Refused { status: ClioStatus::Quota, detail: left });
+    let over =
+        |left| Err(OperationError::Refused { status: ClioStatus::Quota, detail: left, at: 0 });
     assert_eq!(second.ask(&mut side, allocate(2 * PAGE)), over(PAGE), "of all its processes");
     let mut third = Person::new(1, &TENANTS[0].1, 102);
     assert_eq!(third.ask(&mut side, Request::CreateProcess), over(0));

@@ -153,17 +153,30 @@ impl Client {
     /// Asks for anything but a write or what the transport does by itself (`Hello`,
     /// `Acknowledge` and `Probe`). The operation may go as soon as there is room.
     pub fn submit(&mut self, process: ProcessId, request: Request<'static>) -> OperationId {
-        let id = self.begin(process, Ask::Short(request));
+        let id = self.begin(Operation::new(process, Ask::Short(request)));
         if let Request::Read { bytes: 0, .. } = request {
             self.fail(id, OperationError::Length(0));
         }
         id
     }
 
+    /// Asks to read several places, addresses and how many bytes from each, as one operation: the
+    /// bytes of one after those of the other. One that is refused fails it.
+    pub fn submit_gather(
+        &mut self,
+        process: ProcessId,
+        places: impl Iterator<Item = (u64, u64)>,
+    ) -> OperationId {
+        match Operation::gather(process, places) {
+            Some(operation) => self.begin(operation),
+            None => self.submit(process, Request::Read { address: 0, bytes: 0 }),
+        }
+    }
+
     /// Asks to write.
     pub fn submit_write(&mut self, process: ProcessId, address: u64, data: Vec<u8>) -> OperationId {
         let bytes = data.len() as u64;
-        let id = self.begin(process, Ask::Write { address, data });
+        let id = self.begin(Operation::new(process, Ask::Write { address, data }));
         if bytes == 0 || bytes > u64::from(u32::MAX) {
             self.fail(id, OperationError::Length(bytes));
         }
@@ -179,7 +192,8 @@ impl Client {
         arguments: Vec<u8>,
     ) -> OperationId {
         let bytes = arguments.len();
-        let id = self.begin(process, Ask::Offload { name: name.to_owned(), arguments });
+        let ask = Ask::Offload { name: name.to_owned(), arguments };
+        let id = self.begin(Operation::new(process, ask));
         let front = ENVELOPE_BYTES + REQUEST_BYTES + 1 + name.len();
         let room = DATAGRAM_BYTES_MAX - front - self.config.protection.trailer_bytes();
         if bytes > room || name.len() > usize::from(u8::MAX) {
@@ -208,14 +222,14 @@ impl Client {
         self.facts.map_or(Epoch::UNKNOWN, |facts| facts.epoch)
     }
 
-    fn begin(&mut self, process: ProcessId, ask: Ask) -> OperationId {
+    fn begin(&mut self, operation: Operation) -> OperationId {
         if self.facts.is_none() && self.hello.is_none() {
             let hello = Operation::new(ProcessId(0), Ask::Short(Request::Hello));
             let hello = self.operations.insert(hello);
             self.hello = Some(hello);
             self.waiting.push_front(hello);
         }
-        let id = self.operations.insert(Operation::new(process, ask));
+        let id = self.operations.insert(operation);
         self.waiting.push_back(id);
         id
     }

@@ -131,7 +131,7 @@ mod tests {
     fn flight(due: u64) -> Flight {
         Flight {
             operation: OperationId(1),
-            part: Part { from: 0, bytes: 8 },
+            part: Part { from: 0, bytes: 8, place: 0 },
             opcode: ClioOpcode::Read,
             retries: 0,
             unheard: 0,

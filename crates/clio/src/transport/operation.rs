@@ -30,12 +30,14 @@ pub enum Completed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OperationError {
     /// The node refused it, or a part of it. Whether a retry can help, the status says.
-    #[error("refused by the node: {status:?} ({detail})")]
+    #[error("refused by the node, from byte {at} on: {status:?} ({detail})")]
     Refused {
         /// Why.
         status: ClioStatus,
         /// What the status says it is.
         detail: u64,
+        /// Where in the operation the first part begins that was refused, in bytes.
+        at: u64,
     },
     /// No answer in time. A read was not done; whether anything else was is not known, and it will
     /// not be from now on.
@@ -49,9 +51,20 @@ pub enum OperationError {
     Length(u64),
 }
 
+/// A place of several that are read as one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    address: u64,
+    /// Where in the operation it begins, and ends.
+    from: u64,
+    end: u64,
+}
+
 /// What is asked for, with its data.
 #[derive(Clone, Debug)]
 pub(super) enum Ask {
+    /// To read all of them, one after the other.
+    Gather(Vec<Place>),
     Write {
         address: u64,
         data: Vec<u8>,
@@ -73,7 +86,9 @@ pub(super) struct Operation {
     pub(super) process: ProcessId,
     ask: Ask,
     /// Bytes that were given out in parts.
-    pub(super) cut: u64,
+    cut: u64,
+    /// Of a gather: the place of the next part.
+    place: u32,
     /// How many parts are under way.
     pub(super) open: usize,
     /// What was read, in its place.
@@ -86,45 +101,97 @@ pub(super) struct Operation {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) from: u64,
-    pub(super) bytes: u64,
+    pub(super) bytes: u32,
+    /// Of a gather: in which place.
+    pub(super) place: u32,
 }
 
 impl Operation {
     pub(super) fn new(process: ProcessId, ask: Ask) -> Operation {
-        Operation { process, ask, cut: 0, open: 0, bytes: Vec::new(), result: None, error: None }
+        Operation {
+            process,
+            ask,
+            cut: 0,
+            place: 0,
+            open: 0,
+            bytes: Vec::new(),
+            result: None,
+            error: None,
+        }
     }
 
-    /// Address and length of what can be cut.
-    fn span(&self) -> Option<(u64, u64)> {
-        match &self.ask {
-            Ask::Write { address, data } => Some((*address, data.len() as u64)),
-            Ask::Short(Request::Read { address, bytes }) => Some((*address, u64::from(*bytes))),
-            Ask::Short(_) | Ask::Offload { .. } => None,
-        }
+    /// Reads bytes from several addresses on, so many from each, which are not 0; `None` where
+    /// there are none.
+    pub(super) fn gather(
+        process: ProcessId,
+        places: impl Iterator<Item = (u64, u64)>,
+    ) -> Option<Operation> {
+        let mut from = 0;
+        let place = |(address, bytes): (u64, u64)| {
+            let place = Place { address, from, end: from.saturating_add(bytes) };
+            from = place.end;
+            place
+        };
+        let places: Vec<Place> = places.map(place).collect();
+        let is_whole = !places.is_empty() && places.iter().all(|place| place.from < place.end);
+        is_whole.then(|| Operation::new(process, Ask::Gather(places)))
+    }
+
+    /// Of what can be cut: the address of what was not given out yet, and how much of it there is.
+    /// Else whether it was not given out.
+    fn left(&self) -> Result<(u64, u64), bool> {
+        let (address, total) = match &self.ask {
+            Ask::Gather(places) => {
+                let Some(place) = places.get(self.place as usize) else { return Ok((0, 0)) };
+                return Ok((
+                    place.address.wrapping_add(self.cut - place.from),
+                    place.end - self.cut,
+                ));
+            }
+            Ask::Write { address, data } => (*address, data.len() as u64),
+            Ask::Short(Request::Read { address, bytes }) => (*address, u64::from(*bytes)),
+            Ask::Short(_) | Ask::Offload { .. } => return Err(self.cut == 0),
+        };
+        Ok((address.wrapping_add(self.cut), total - self.cut))
     }
 
     /// The next part of at most `most` bytes, which are more than [`CUT_BYTES`]; `None` when all
     /// were cut off.
     pub(super) fn next_part(&self, most: u64) -> Option<Part> {
-        let Some((address, total)) = self.span() else {
-            return (self.cut == 0).then_some(Part { from: 0, bytes: 1 });
+        let (address, left) = match self.left() {
+            Ok(left) => left,
+            Err(is_left) => return is_left.then_some(Part { from: 0, bytes: 1, place: 0 }),
         };
-        let left = total - self.cut;
-        let end = address.wrapping_add(self.cut).wrapping_add(most);
-        let bytes = if left <= most { left } else { most - end % CUT_BYTES };
-        (left > 0).then_some(Part { from: self.cut, bytes })
+        let end = address.wrapping_add(most);
+        let bytes = if left <= most { left } else { most - end % CUT_BYTES } as u32;
+        (left > 0).then_some(Part { from: self.cut, bytes, place: self.place })
+    }
+
+    /// The part is under way from now on.
+    pub(super) fn give_out(&mut self, part: Part) {
+        self.cut += u64::from(part.bytes);
+        self.open += 1;
+        if let Ask::Gather(places) = &self.ask
+            && places[part.place as usize].end == self.cut
+        {
+            self.place += 1;
+        }
     }
 
     /// The request of a part.
     pub(super) fn request(&self, part: Part) -> Request<'_> {
-        let Part { from, bytes } = part;
+        let Part { from, bytes, place } = part;
         match &self.ask {
+            Ask::Gather(places) => {
+                let Place { address, from: first, .. } = places[place as usize];
+                Request::Read { address: address.wrapping_add(from - first), bytes }
+            }
             Ask::Write { address, data } => Request::Write {
                 address: address.wrapping_add(from),
-                data: &data[from as usize..(from + bytes) as usize],
+                data: &data[from as usize..][..bytes as usize],
             },
             Ask::Short(Request::Read { address, .. }) => {
-                Request::Read { address: address.wrapping_add(from), bytes: bytes as u32 }
+                Request::Read { address: address.wrapping_add(from), bytes }
             }
             Ask::Offload { name, arguments } => Request::Offload { name, arguments },
             Ask::Short(request) => *request,
@@ -140,7 +207,7 @@ impl Operation {
     pub(super) fn answer_bytes(&self, part: Part, most: u64) -> u64 {
         match &self.ask {
             Ask::Offload { .. } => most,
-            Ask::Short(Request::Read { .. }) => part.bytes,
+            Ask::Gather(_) | Ask::Short(Request::Read { .. }) => part.bytes.into(),
             _ => 32,
         }
     }
@@ -158,7 +225,7 @@ impl Operation {
             Reply::Facts(facts) => Completed::Facts(facts),
             Reply::Padding(_) => return false,
             Reply::Refused(status, detail) => {
-                self.error.get_or_insert(OperationError::Refused { status, detail });
+                self.refuse(OperationError::Refused { status, detail, at: part.from });
                 return true;
             }
         };
@@ -166,18 +233,33 @@ impl Operation {
         true
     }
 
+    /// Of several parts that are refused, the first one's error is the operation's.
+    fn refuse(&mut self, error: OperationError) {
+        let place = |error: &OperationError| match error {
+            OperationError::Refused { at, .. } => *at,
+            _ => 0,
+        };
+        if self.error.as_ref().is_none_or(|known| place(&error) < place(known)) {
+            self.error = Some(error);
+        }
+    }
+
     /// Puts what was read into its place. Whether there is one.
     fn put(&mut self, part: Part, bytes: &[u8]) -> bool {
-        let Ask::Short(Request::Read { bytes: total, .. }) = self.ask else { return false };
-        if bytes.len() as u64 != part.bytes {
+        let total = match &self.ask {
+            Ask::Gather(places) => places.last().map_or(0, |last| last.end) as usize,
+            Ask::Short(Request::Read { bytes, .. }) => *bytes as usize,
+            _ => return false,
+        };
+        if bytes.len() != part.bytes as usize {
             return false;
         }
-        if bytes.len() == total as usize {
+        if bytes.len() == total {
             self.bytes = bytes.to_vec();
             return true;
         }
         if self.bytes.is_empty() {
-            self.bytes = vec![0; total as usize];
+            self.bytes = vec![0; total];
         }
         self.bytes[part.from as usize..][..bytes.len()].copy_from_slice(bytes);
         true
@@ -217,7 +299,7 @@ mod tests {
                 assert!(seen.is_empty() || at % 64 == 0, "{at} in {address} and {total}");
                 assert!(data.len() <= 130);
                 seen.extend_from_slice(data);
-                operation.cut += part.bytes;
+                operation.give_out(part);
             }
             assert!(seen.iter().enumerate().all(|(at, &octet)| octet == at as u8));
             assert_eq!(seen.len(), total as usize);

@@ -75,6 +75,9 @@ impl CongestionWindow {
         self.shortest = self.shortest.min(time);
         let target = self.shortest.saturating_add(self.target);
         if time <= target {
+            if self.requests == self.requests_max {
+                return;
+            }
             let more = ONE * ONE / self.requests.max(ONE);
             self.requests = (self.requests + more).min(self.requests_max);
         } else if self.may_cut(now, time) {

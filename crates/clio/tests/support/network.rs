@@ -44,6 +44,8 @@ pub(crate) struct Faults {
 /// What a client is asked to do.
 pub(crate) enum Task {
     Short(Request<'static>),
+    /// Addresses, and how many bytes from each on.
+    Gather(Vec<(u64, u64)>),
     Write(u64, Vec<u8>),
 }
 
@@ -198,6 +200,7 @@ impl Network {
         let process = self.processes[client];
         match task {
             Task::Short(request) => self.clients[client].submit(process, request),
+            Task::Gather(places) => self.clients[client].submit_gather(process, places.into_iter()),
             Task::Write(address, data) => self.clients[client].submit_write(process, address, data),
         };
         self.transmit(client);

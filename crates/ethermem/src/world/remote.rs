@@ -20,8 +20,8 @@ use ethermem_wire::clio::{ClioStatus, Request, TenantId};
 
 use self::asked::{Asked, AskedFor};
 use self::processes::Life;
-use self::running::{Ask, Part, Running, problem};
-use super::{Asker, Begun, Op, OpId, Outcome, Progress, Reply, Waited, WaitedId, World};
+use self::running::{Ask, Running, problem};
+use super::{Asker, Begun, Op, OpId, Outcome, Progress, Reply, Segment, Waited, WaitedId, World};
 use crate::address::ProcessId;
 use crate::error::Error;
 
@@ -145,12 +145,12 @@ impl Remote {
         match error {
             OperationError::Lost => Error::Lost,
             OperationError::Restarted(_) => Error::Restarted { node: self.node.clone() },
-            OperationError::Refused { status: ClioStatus::Busy, detail }
+            OperationError::Refused { status: ClioStatus::Busy, detail, .. }
                 if detail == Busy::Ending as u64 =>
             {
                 Error::Ending { node: self.node.clone() }
             }
-            OperationError::Refused { status, detail } => {
+            OperationError::Refused { status, detail, .. } => {
                 Error::Refused { node: self.node.clone(), problem: problem(status, detail) }
             }
             OperationError::Length(_) => {
@@ -187,14 +187,18 @@ impl Remote {
         }
     }
 
-    fn submit(&mut self, id: OpId, process: ProcessId, ask: Ask, part: Part) {
+    fn submit(&mut self, id: OpId, process: ProcessId, ask: Ask, touched: Segment) {
         let client = self.driver.client();
         let asked = match ask {
             Ask::Short(request) => client.submit(process, request),
+            Ask::Gather(segments) => {
+                let place = |segment: &Segment| (segment.address.0, segment.bytes);
+                client.submit_gather(process, segments.iter().map(place))
+            }
             Ask::Write(address, data) => client.submit_write(process, address, data),
             Ask::Offload(name, arguments) => client.submit_offload(process, &name, arguments),
         };
-        self.asked.insert(asked, Asked::Part(id, part));
+        self.asked.insert(asked, Asked::Part(id, touched));
     }
 
     /// A request has its outcome.
@@ -202,8 +206,8 @@ impl Remote {
         let Event { operation, outcome } = event;
         self.note(outcome.as_ref().err());
         let Some(asked) = self.asked.remove(operation) else { return };
-        let (id, part) = match asked {
-            Asked::Part(id, part) => (id, part),
+        let (id, touched) = match asked {
+            Asked::Part(id, touched) => (id, touched),
             Asked::Alive(process) => return self.heard_of(process, &outcome),
             Asked::End | Asked::Here => return,
             Asked::Alone(process) => {
@@ -215,7 +219,7 @@ impl Remote {
         let process = running.process;
         self.heard_of(process, &outcome);
         let running = self.running[id].as_mut().expect("its request was under way");
-        let held = running.take(&self.node, part, outcome);
+        let held = running.take(&self.node, touched, outcome);
         let open = running.open;
         if held {
             let rest = LOCK_WAIT_MIN;
@@ -410,17 +414,15 @@ impl World for Remote {
 impl Remote {
     /// What no node has: places of another node's.
     fn refuse(&self, op: &Op) -> Option<Error> {
-        let elsewhere = |segments: &[super::Segment]| {
+        let elsewhere = |segments: &[Segment]| {
             let found = segments.iter().find(|segment| segment.address.memory() != 0)?;
             Some(Error::Unmapped { address: found.address, bytes: found.bytes })
         };
-        let word = |address| super::Segment { address, bytes: 8 };
+        let word = |address| Segment { address, bytes: 8 };
         match op {
             Op::Read(segments) | Op::Write(segments, _) => elsewhere(segments),
             Op::Modify(address, _) | Op::Lock { word: address, .. } => elsewhere(&[word(*address)]),
-            Op::Free(address, bytes) => {
-                elsewhere(&[super::Segment { address: *address, bytes: *bytes }])
-            }
+            Op::Free(address, bytes) => elsewhere(&[Segment { address: *address, bytes: *bytes }]),
             Op::Share { region, .. } => elsewhere(&[*region]),
             // What an operation touches is for its thread's order.
             Op::Offload { .. } | Op::Alloc { .. } | Op::Fence | Op::Sleep(_) => None,

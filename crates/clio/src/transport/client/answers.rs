@@ -89,14 +89,20 @@ impl Client {
             self.facts = Some(facts);
             self.clock.hear(now, envelope.clock);
         }
-        let flight = self.land(request).expect("it was under way");
+        operation.open -= 1;
+        let open = operation.open;
+        let flight = self.flights.remove(request).expect("it was under way");
+        self.congestion.ended();
+        self.incast.ended(flight.answer);
         if !flight.opcode.is_repeatable() {
             if self.acknowledge.is_empty() {
                 self.acknowledge_since = now;
             }
             self.acknowledge.push_back(packet.request);
         }
-        self.settle(id);
+        if open == 0 {
+            self.settle(id);
+        }
     }
 
     /// The answer to a probe is as long as its datagram.

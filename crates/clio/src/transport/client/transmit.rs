@@ -3,10 +3,11 @@
 
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{
-    AcknowledgedIds, ENVELOPE_BYTES, Envelope, ProcessId, REQUEST_BYTES, RESPONSE_BYTES, Request,
-    RequestId, RequestPacket,
+    AcknowledgedIds, ClioOpcode, ENVELOPE_BYTES, Envelope, ProcessId, REQUEST_BYTES,
+    RESPONSE_BYTES, Request, RequestId, RequestPacket,
 };
 
+use super::super::config::ClientConfig;
 use super::super::flights::Flight;
 use super::super::operation::{Operation, OperationId, Part};
 use super::super::path::Probe;
@@ -144,9 +145,11 @@ impl Client {
     /// False where it does not fit the datagram.
     fn try_again(&mut self, now: Ns, request: u64, draft: &mut Draft<'_>) -> bool {
         let flight = self.flights.get(request).expect("what is due is under way");
-        let (operation, retries) = (flight.operation, flight.retries + 1);
+        let retries = flight.retries + 1;
+        let operation = self.operations.get(flight.operation);
+        let tried = (operation.expect("what is sent has not ended"), flight.part);
         let asked = (request, retries as u8);
-        if !self.put(draft, (operation, flight.part), asked, flight.acknowledged) {
+        if draft.put(&self.config, tried, asked, flight.acknowledged).is_none() {
             return false;
         }
         let flight = self.flights.get_mut(request).expect("it is under way");
@@ -179,40 +182,44 @@ impl Client {
     }
 
     fn send_new(&mut self, now: Ns, draft: &mut Draft<'_>) {
-        let most = self.part_bytes_max();
         while let Some(&id) = self.waiting.front() {
             // Before the node is known, only that goes which asks what it is.
             if self.facts.is_none() && self.hello != Some(id) {
                 return;
             }
-            let operation = self.operations.get(id).expect("what waits has not ended");
-            let part = operation.next_part(most).filter(|_| operation.error.is_none());
-            let Some(part) = part else {
-                self.waiting.pop_front();
+            let Some(open) = self.send_parts(now, id, draft) else { return };
+            self.waiting.pop_front();
+            if open == 0 {
                 self.settle(id);
-                continue;
-            };
-            let opcode = operation.request(part).opcode();
-            let answer = Bytes(self.answer_bytes(operation, part) as u64);
-            let request = self.next_request + 1;
-            let acknowledged = self.acknowledge.front().copied().unwrap_or(RequestId::NONE);
+            }
+        }
+    }
+
+    /// Sends what of an operation was not sent yet; `None` where there is no room for all of it,
+    /// else how many parts are under way.
+    fn send_parts(&mut self, now: Ns, id: OperationId, draft: &mut Draft<'_>) -> Option<usize> {
+        let (most, trip) = (self.part_bytes_max(), self.trips.smoothed());
+        let due = now.saturating_add(self.trips.retry_after(0));
+        let operation = self.operations.get_mut(id).expect("what waits has not ended");
+        while operation.error.is_none()
+            && let Some(part) = operation.next_part(most)
+        {
+            let answer = Bytes(answer_bytes(&self.config, operation, part) as u64);
+            let (request, acknowledged) = (self.next_request + 1, self.acknowledge.front());
+            let acknowledged = acknowledged.copied().unwrap_or(RequestId::NONE);
             let room = self.congestion.has_room(now)
                 && self.incast.has_room(answer)
                 && self.flights.has_room();
-            if !room || !self.put(draft, (id, part), (request, 0), acknowledged) {
-                return;
+            if !room {
+                return None;
             }
+            let opcode = draft.put(&self.config, (operation, part), (request, 0), acknowledged)?;
             self.acknowledge.pop_front();
             self.next_request = request;
             self.counters.requests += 1;
-            self.congestion.sent(now, self.trips.smoothed());
+            self.congestion.sent(now, trip);
             self.incast.sent(answer);
-            let operation = self.operations.get_mut(id).expect("it waits");
-            operation.cut += part.bytes;
-            operation.open += 1;
-            if operation.next_part(most).is_none() {
-                self.waiting.pop_front();
-            }
+            operation.give_out(part);
             let flight = Flight {
                 operation: id,
                 part,
@@ -224,12 +231,13 @@ impl Client {
                 sent: now,
                 sequence: draft.envelope.sequence,
                 dead: draft.envelope.clock,
-                due: now.saturating_add(self.trips.retry_after(0)),
+                due,
                 answer,
                 acknowledged,
             };
             self.flights.insert(request, flight);
         }
+        Some(operation.open)
     }
 
     /// Acknowledges what no request did in time.
@@ -257,22 +265,24 @@ impl Client {
             self.acknowledge_since = now;
         }
     }
+}
 
-    /// Puts a request into the datagram; false where it, or its answer, does not fit.
+impl Draft<'_> {
+    /// Puts a request into the datagram, and gives what it asks for; `None` where it, or its
+    /// answer, does not fit.
     fn put(
-        &self,
-        draft: &mut Draft<'_>,
-        (id, part): (OperationId, Part),
+        &mut self,
+        config: &ClientConfig,
+        (operation, part): (&Operation, Part),
         (request, attempt): (u64, u8),
         acknowledged: RequestId,
-    ) -> bool {
-        let operation = self.operations.get(id).expect("what is sent has not ended");
-        let answer = self.answer_bytes(operation, part);
-        let empty = draft.used == ENVELOPE_BYTES;
+    ) -> Option<ClioOpcode> {
+        let answer = answer_bytes(config, operation, part);
+        let (empty, alone) = (self.used == ENVELOPE_BYTES, operation.goes_alone());
         // What was cut when the path carried more goes as it is.
-        let end = if empty { ENVELOPE_BYTES + self.config.packets_bytes_max() } else { draft.end };
-        if ENVELOPE_BYTES + draft.answers + answer > end || (operation.goes_alone() && !empty) {
-            return false;
+        let most = if empty { ENVELOPE_BYTES + config.packets_bytes_max() } else { self.end };
+        if ENVELOPE_BYTES + self.answers + answer > most || (alone && !empty) {
+            return None;
         }
         let packet = RequestPacket {
             attempt,
@@ -281,23 +291,16 @@ impl Client {
             acknowledged,
             body: operation.request(part),
         };
-        let end = if operation.goes_alone() {
-            draft.into.len() - self.config.protection.trailer_bytes()
-        } else {
-            end
-        };
-        let Ok(bytes) = packet.emit(&mut draft.into[draft.used..end]) else {
-            return false;
-        };
-        draft.used += bytes;
-        draft.answers += answer;
-        draft.end = if operation.goes_alone() { draft.used } else { draft.end.max(draft.used) };
-        true
+        let end = if alone { self.into.len() - config.protection.trailer_bytes() } else { most };
+        self.used += packet.emit(&mut self.into[self.used..end]).ok()?;
+        self.answers += answer;
+        self.end = if alone { self.used } else { self.end.max(self.used) };
+        Some(packet.body.opcode())
     }
+}
 
-    /// Octets of a part's answer, at most.
-    fn answer_bytes(&self, operation: &Operation, part: Part) -> usize {
-        let most = self.config.packets_bytes_max() - RESPONSE_BYTES;
-        RESPONSE_BYTES + operation.answer_bytes(part, most as u64) as usize
-    }
+/// Octets of a part's answer, at most.
+fn answer_bytes(config: &ClientConfig, operation: &Operation, part: Part) -> usize {
+    let most = config.packets_bytes_max() - RESPONSE_BYTES;
+    RESPONSE_BYTES + operation.answer_bytes(part, most as u64) as usize
 }

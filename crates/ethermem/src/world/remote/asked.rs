@@ -2,14 +2,14 @@
 
 use ethermem_clio::transport::OperationId;
 
-use super::running::Part;
 use crate::address::ProcessId;
-use crate::world::OpId;
+use crate::world::{OpId, Segment};
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asked {
-    Part(OpId, Part),
+    /// An operation's, which touches this.
+    Part(OpId, Segment),
     /// It keeps a process alive.
     Alive(ProcessId),
     /// It ends one.

@@ -73,7 +73,8 @@ impl Remote {
         process: ProcessId,
         outcome: &Result<Completed, OperationError>,
     ) {
-        if let Err(OperationError::Refused { status: ClioStatus::NoSuchProcess, detail }) = outcome
+        if let Err(OperationError::Refused { status: ClioStatus::NoSuchProcess, detail, .. }) =
+            outcome
             && *detail == u64::from(process.0)
         {
             self.processes.insert(process, Life::Ended);

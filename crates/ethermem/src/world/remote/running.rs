@@ -22,8 +22,6 @@ pub(super) struct Running {
     pub(super) work: Work,
     /// Requests without an outcome.
     pub(super) open: usize,
-    /// Of a read of several parts.
-    bytes: Vec<u8>,
     reply: Reply,
     /// The first.
     error: Option<Error>,
@@ -32,6 +30,7 @@ pub(super) struct Running {
 /// What is asked for, as far as its answers need it.
 pub(super) enum Work {
     Read,
+    Gather(Segments),
     Write,
     Modify,
     Lock { word: Address, holder: u64 },
@@ -42,47 +41,43 @@ pub(super) enum Work {
     Fence,
 }
 
-/// Requests, each with its part; most operations have one.
-pub(super) type Asks = SmallVec<[(Ask, Part); 1]>;
+/// Requests, each with what it touches; most operations have one.
+pub(super) type Asks = SmallVec<[(Ask, Segment); 1]>;
 
 /// What goes to the transport.
 pub(super) enum Ask {
     Short(Request<'static>),
+    Gather(Segments),
     Write(u64, Vec<u8>),
     Offload(String, Vec<u8>),
 }
 
-/// Where an answer belongs: the bytes of a part, and their place in the operation's.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    pub(super) segment: Segment,
-    pub(super) offset: u64,
-}
-
 impl Running {
     /// A read of one place and its request: what most operations are needs no list.
-    pub(super) fn read(process: ProcessId, op: &Op) -> Option<(Running, Ask, Part)> {
+    pub(super) fn read(process: ProcessId, op: &Op) -> Option<(Running, Ask, Segment)> {
         let Op::Read(segments) = op else { return None };
         let [segment] = segments[..] else { return None };
         if segment.bytes > REQUEST_BYTES_MAX {
             return None;
         }
-        Some((Running::of_one(process, Work::Read), read(segment), Part::of(segment)))
+        let Segment { address, bytes } = segment;
+        let read = Ask::Short(Request::Read { address: address.0, bytes: bytes as u32 });
+        Some((Running::of_one(process, Work::Read), read, segment))
     }
 
     /// An operation of one request.
     pub(super) fn of_one(process: ProcessId, work: Work) -> Running {
-        Running { process, work, open: 1, bytes: Vec::new(), reply: Reply::Done, error: None }
+        Running { process, work, open: 1, reply: Reply::Done, error: None }
     }
 
-    /// An operation and its requests, each with its part.
+    /// An operation and its requests, each with what it touches.
     pub(super) fn new(process: ProcessId, op: Op) -> (Running, Asks) {
-        let none = |ask| smallvec![(Ask::Short(ask), Part::of(Segment::NONE))];
-        let word = |address| Part::of(Segment { address, bytes: WORD_BYTES });
+        let none = |ask| smallvec![(Ask::Short(ask), Segment::NONE)];
+        let word = |address| Segment { address, bytes: WORD_BYTES };
         let (work, asks) = match op {
             Op::Read(segments) => {
-                let asks = split(&segments).map(|part| (read(part.segment), part)).collect();
-                (Work::Read, asks)
+                let ask = Ask::Gather(segments.clone());
+                (Work::Gather(segments), smallvec![(ask, Segment::NONE)])
             }
             Op::Write(segments, data) => {
                 let asks = writes(&segments, data);
@@ -110,35 +105,29 @@ impl Running {
             Op::Fence => (Work::Fence, none(Request::Fence)),
             Op::Offload { name, arguments, .. } => {
                 let ask = Ask::Offload(name.clone(), arguments);
-                (Work::Offload(name), smallvec![(ask, Part::of(Segment::NONE))])
+                (Work::Offload(name), smallvec![(ask, Segment::NONE)])
             }
             Op::Sleep(_) => unreachable!("it has a way of its own"),
         };
-        let bytes = match &work {
-            Work::Read if asks.len() > 1 => {
-                let total: u64 = asks.iter().map(|(_, part)| part.segment.bytes).sum();
-                vec![0; total as usize]
-            }
-            _ => Vec::new(),
-        };
         let open = asks.len();
-        (Running { process, work, open, bytes, reply: Reply::Done, error: None }, asks)
+        (Running { process, work, open, reply: Reply::Done, error: None }, asks)
     }
 
     /// The request of a lock that is tried again.
-    pub(super) fn again(&mut self) -> (Ask, Part) {
+    pub(super) fn again(&mut self) -> (Ask, Segment) {
         let Work::Lock { word, holder } = self.work else {
             unreachable!("only locks are tried again")
         };
         self.open = 1;
-        (lock(word, holder), Part::of(Segment { address: word, bytes: WORD_BYTES }))
+        (lock(word, holder), Segment { address: word, bytes: WORD_BYTES })
     }
 
-    /// The answer to a part of it. Whether it is a lock that another one holds.
+    /// The outcome of a request that touches `segment`. Whether it is a lock that another one
+    /// holds.
     pub(super) fn take(
         &mut self,
         node: &str,
-        part: Part,
+        segment: Segment,
         outcome: Result<Completed, OperationError>,
     ) -> bool {
         self.open -= 1;
@@ -149,21 +138,16 @@ impl Running {
                     Err(error) => self.error = Some(error),
                 }
             }
-            Ok(Completed::Bytes(bytes)) if self.bytes.is_empty() => {
-                self.reply = Reply::Bytes(bytes);
-            }
-            Ok(Completed::Bytes(bytes)) => {
-                self.bytes[part.offset as usize..][..bytes.len()].copy_from_slice(&bytes);
-            }
+            Ok(Completed::Bytes(bytes)) => self.reply = Reply::Bytes(bytes),
             Ok(Completed::Word(word)) => self.reply = Reply::Word(word),
             Ok(Completed::Address(address)) => self.reply = Reply::Address(Address(address)),
             Ok(Completed::OwnerDied) => {
-                self.error.get_or_insert(Error::OwnerDied { address: part.segment.address });
+                self.error.get_or_insert(Error::OwnerDied { address: segment.address });
             }
             Ok(Completed::Done | Completed::Created(_) | Completed::Facts(_)) => {}
             Err(OperationError::Refused { status: ClioStatus::Held, .. }) => return true,
             Err(error) => {
-                let error = self.error_of(node, part.segment, error);
+                let error = self.error_of(node, segment, error);
                 self.error.get_or_insert(error);
             }
         }
@@ -173,7 +157,6 @@ impl Running {
     pub(super) fn outcome(self) -> Outcome {
         match (self.error, self.work) {
             (Some(error), _) => Err(error),
-            (None, Work::Read) if !self.bytes.is_empty() => Ok(Reply::Bytes(self.bytes)),
             // Where it is shared is where it was.
             (None, Work::Share(..)) => Ok(Reply::Done),
             (None, _) => Ok(self.reply),
@@ -205,8 +188,8 @@ impl Running {
     }
 
     pub(super) fn error_of(&self, node: &str, segment: Segment, error: OperationError) -> Error {
-        let (status, detail) = match error {
-            OperationError::Refused { status, detail } => (status, detail),
+        let (status, detail, at) = match error {
+            OperationError::Refused { status, detail, at } => (status, detail, at),
             OperationError::Lost => return Error::Lost,
             OperationError::Restarted(_) => return Error::Restarted { node: node.to_owned() },
             OperationError::Length(bytes) if matches!(self.work, Work::Offload(_)) => {
@@ -218,6 +201,7 @@ impl Running {
         };
         let Segment { address, bytes } = match &self.work {
             Work::Free(segment) => *segment,
+            Work::Gather(segments) => place(segments, at),
             Work::Share(address, ..) => Segment { address: *address, bytes: 1 },
             Work::Offload(_) => Segment { address: Address(detail), bytes: 1 },
             _ => segment,
@@ -248,17 +232,11 @@ impl Work {
     /// What its access takes.
     fn permissions(&self) -> Permissions {
         match self {
-            Work::Read => Permissions::READ,
+            Work::Read | Work::Gather(_) => Permissions::READ,
             Work::Write => Permissions::WRITE,
             Work::Share(_, permissions) => *permissions,
             _ => Permissions::READ_WRITE,
         }
-    }
-}
-
-impl Part {
-    fn of(segment: Segment) -> Part {
-        Part { segment, offset: 0 }
     }
 }
 
@@ -278,8 +256,14 @@ pub(super) fn problem(status: ClioStatus, detail: u64) -> String {
     }
 }
 
-fn read(Segment { address, bytes }: Segment) -> Ask {
-    Ask::Short(Request::Read { address: address.0, bytes: bytes as u32 })
+/// Which of them has a byte of all that they have, one after the other.
+fn place(segments: &Segments, at: u64) -> Segment {
+    let mut end = 0;
+    let has = |segment: &&Segment| {
+        end += segment.bytes;
+        at < end
+    };
+    segments.iter().find(has).copied().unwrap_or(Segment::NONE)
 }
 
 fn modify(address: Address, operation: RmwOperation) -> Ask {
@@ -292,29 +276,25 @@ fn lock(word: Address, holder: u64) -> Ask {
 }
 
 fn writes(segments: &Segments, data: Vec<u8>) -> Asks {
-    let parts: SmallVec<[Part; 1]> = split(segments).collect();
+    let parts: SmallVec<[Segment; 1]> = split(segments).collect();
     if let [part] = parts[..] {
-        return smallvec![(Ask::Write(part.segment.address.0, data), part)];
+        return smallvec![(Ask::Write(part.address.0, data), part)];
     }
-    let ask = |part: &Part| {
-        let from = part.offset as usize;
-        let data = data[from..from + part.segment.bytes as usize].to_vec();
-        (Ask::Write(part.segment.address.0, data), *part)
+    let mut from = 0;
+    let ask = |&part: &Segment| {
+        let data = data[from..][..part.bytes as usize].to_vec();
+        from += data.len();
+        (Ask::Write(part.address.0, data), part)
     };
     parts.iter().map(ask).collect()
 }
 
-/// Parts that are one request each, in order.
-fn split(segments: &Segments) -> impl Iterator<Item = Part> {
-    let mut offset = 0;
-    segments.iter().flat_map(move |&Segment { address, bytes }| {
-        let first = offset;
-        offset += bytes;
+/// What is one request each, in order.
+fn split(segments: &Segments) -> impl Iterator<Item = Segment> {
+    segments.iter().flat_map(|&Segment { address, bytes }| {
         (0..bytes.div_ceil(REQUEST_BYTES_MAX)).map(move |index| {
             let from = index * REQUEST_BYTES_MAX;
-            let bytes = (bytes - from).min(REQUEST_BYTES_MAX);
-            let segment = Segment { address: address.add(from), bytes };
-            Part { segment, offset: first + from }
+            Segment { address: address.add(from), bytes: (bytes - from).min(REQUEST_BYTES_MAX) }
         })
     })
 }
@@ -328,24 +308,23 @@ mod tests {
         let segment = |address, bytes| Segment { address: Address(address), bytes };
         let long = REQUEST_BYTES_MAX + 5;
         let segments: Segments = smallvec![segment(100, long), segment(7, 3)];
-        let parts: Vec<_> =
-            split(&segments).map(|p| (p.segment.address.0, p.segment.bytes, p.offset)).collect();
-        let second = 100 + REQUEST_BYTES_MAX;
-        let expected = [(100, REQUEST_BYTES_MAX, 0), (second, 5, REQUEST_BYTES_MAX), (7, 3, long)];
-        assert_eq!(parts, expected);
+        let parts: Vec<_> = split(&segments).collect();
+        let second = segment(100 + REQUEST_BYTES_MAX, 5);
+        assert_eq!(parts, [segment(100, REQUEST_BYTES_MAX), second, segment(7, 3)]);
     }
 
     #[test]
-    fn a_part_that_is_refused_fails_the_operation_with_its_place() {
+    fn a_place_of_a_gather_that_is_refused_is_named() {
         let segment = |address, bytes| Segment { address: Address(address), bytes };
-        let segments: Segments = smallvec![segment(4096, 2), segment(8, 4)];
-        let (mut running, asks) = Running::new(ProcessId(1), Op::Read(segments));
-        let parts: Vec<Part> = asks.iter().map(|(_, part)| *part).collect();
-        running.take("node", parts[0], Ok(Completed::Bytes(vec![1, 2])));
-        let refused = OperationError::Refused { status: ClioStatus::Unmapped, detail: 0 };
-        running.take("node", parts[1], Err(refused));
-        assert_eq!(running.open, 0);
-        let unmapped = Error::Unmapped { address: Address(8), bytes: 4 };
-        assert_eq!(running.outcome(), Err(unmapped));
+        let segments: Segments = smallvec![segment(4096, 2), segment(8, 4), segment(64, 1)];
+        for (at, failed) in [(0, 0), (1, 0), (2, 1), (5, 1), (6, 2)] {
+            let (mut running, asks) = Running::new(ProcessId(1), Op::Read(segments.clone()));
+            let [(Ask::Gather(_), touched)] = asks[..] else { panic!("it is one request") };
+            let refused = OperationError::Refused { status: ClioStatus::Unmapped, detail: 0, at };
+            running.take("node", touched, Err(refused));
+            assert_eq!(running.open, 0);
+            let Segment { address, bytes } = segments[failed];
+            assert_eq!(running.outcome(), Err(Error::Unmapped { address, bytes }), "{at}");
+        }
     }
 }
