@@ -42,6 +42,7 @@ impl Default for DctcpConfig {
                 window_packets_initial: 10,
                 timeout_min: Ps::from_ns(200_000),
                 duplicates: 3,
+                doublings: 6,
             },
         }
     }

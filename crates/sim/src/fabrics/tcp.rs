@@ -30,6 +30,7 @@ impl Default for TcpConfig {
                 window_packets_initial: 2,
                 timeout_min: Ps::from_ns(200_000),
                 duplicates: 3,
+                doublings: 6,
             },
         }
     }

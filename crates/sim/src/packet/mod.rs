@@ -37,7 +37,7 @@ pub use pacer::Pacers;
 pub(crate) use pause::{Ingress, SharedBuffer, Verdict};
 pub use pause::{PauseLimits, Threshold, UNPAUSED_RANK};
 pub use received::Received;
-pub use reno::{Progress, RenoConfig, Sender};
+pub use reno::{DOUBLINGS_MAX, Progress, RenoConfig, Sender};
 pub use slab::{Heading, Packet, PacketId, Packets};
 pub(crate) use spray::{Spray, ecmp_spine};
 pub use stream::{Congestion, Ends, Header, Stream};

@@ -12,6 +12,8 @@ pub struct RenoConfig {
     pub timeout_min: Ps,
     /// Duplicate acknowledgements that mean a loss.
     pub duplicates: u32,
+    /// Timeouts in a row double the timeout so often, at most [`DOUBLINGS_MAX`] times.
+    pub doublings: u32,
 }
 
 /// The sender of one flow. Sequence numbers count packets.
@@ -47,8 +49,8 @@ pub struct Progress {
     pub grow: bool,
 }
 
-/// A timeout doubles no further than this: 2^6 times.
-const BACKOFF_MAX: u32 = 6;
+/// No timeout doubles more often than this.
+pub const DOUBLINGS_MAX: u32 = 16;
 
 impl Sender {
     /// The sender of a flow of `packets`, before its first.
@@ -189,7 +191,7 @@ impl Sender {
         self.recover = self.sent_end;
         self.duplicates = 0;
         self.timed = None;
-        self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
+        self.backoff = (self.backoff + 1).min(DOUBLINGS_MAX);
     }
 
     /// How long to wait for an acknowledgement.
@@ -197,7 +199,8 @@ impl Sender {
     #[must_use]
     pub fn timeout(&self, config: &RenoConfig) -> Ps {
         let measured = self.round_trip.map_or(0.0, |(mean, deviation)| mean + 4.0 * deviation);
-        Ps(config.timeout_min.0.max(measured as u64) << self.backoff)
+        let doublings = self.backoff.min(config.doublings);
+        Ps(config.timeout_min.0.max(measured as u64) << doublings)
     }
 
     /// RFC 6298, section 2.
@@ -250,8 +253,12 @@ impl Sender {
 mod tests {
     use super::*;
 
-    const CONFIG: RenoConfig =
-        RenoConfig { window_packets_initial: 4, timeout_min: Ps(1_000), duplicates: 3 };
+    const CONFIG: RenoConfig = RenoConfig {
+        window_packets_initial: 4,
+        timeout_min: Ps(1_000),
+        duplicates: 3,
+        doublings: 6,
+    };
 
     fn take_all(sender: &mut Sender) -> Vec<u32> {
         std::iter::from_fn(|| sender.take(Ps(0))).map(|(position, _)| position).collect()

@@ -69,6 +69,8 @@ pub(super) fn cxl(table: Table<'_>) -> Result<CxlConfig, InputError> {
     let config = CxlConfig {
         flit: flit.unwrap_or(default.flit),
         sharing: sharing(&table)?,
+        requests_each: table.integer("requests_per_entry", default.requests_each.into(), 1..=4)?
+            as u32,
         switch: delay_ns(&table, "switch_ns", 70)?,
         port: delay_ns(&table, "port_ns", 25)?,
         credit_return: delay_ns(&table, "credit_return_ns", 25)?,

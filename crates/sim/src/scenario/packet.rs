@@ -12,7 +12,7 @@ use crate::fabrics::pfabric::PfabricConfig;
 use crate::fabrics::pfc::{PfcConfig, Thresholds};
 use crate::fabrics::roce::RoceConfig;
 use crate::fabrics::tcp::TcpConfig;
-use crate::packet::{PacketConfig, RenoConfig};
+use crate::packet::{DOUBLINGS_MAX, PacketConfig, RenoConfig};
 use crate::topology::{Balancing, LeafSpine, Switching, Topology};
 use crate::workload::InputError;
 
@@ -226,6 +226,11 @@ fn reno(table: &Table<'_>, default: &RenoConfig) -> Result<RenoConfig, InputErro
         window_packets_initial: packets(table, "window_packets_initial", initial)?,
         timeout_min: timeout_us(table, "rto_min_us", default.timeout_min)?,
         duplicates: table.integer("duplicate_acks", default.duplicates.into(), 1..=1_000)? as u32,
+        doublings: table.integer(
+            "rto_doublings",
+            default.doublings.into(),
+            0..=DOUBLINGS_MAX.into(),
+        )? as u32,
     })
 }
 

@@ -15,6 +15,9 @@ pub(super) fn homa(table: Table<'_>) -> Result<HomaConfig, InputError> {
         let allowed = format!("{least} to {most}");
         table.read(key, default, &allowed, |value| as_integer(value).filter(read))
     };
+    let choice = |key, default: u32| -> Result<u32, InputError> {
+        Ok(table.integer(key, default.into(), 1..=1_000_000)? as u32)
+    };
     let config = HomaConfig {
         header: bytes(&table, "header_bytes", default.header, (0, 128))?,
         buffer: bytes(&table, "buffer_bytes", default.buffer, BUFFER_BYTES)?,
@@ -30,6 +33,8 @@ pub(super) fn homa(table: Table<'_>) -> Result<HomaConfig, InputError> {
         overcommitment: count("overcommitment", "one a scheduled priority", (1, 512))?
             .map(|count| count as u32),
         resend: timeout_us(&table, "resend_us", default.resend)?,
+        first_choice_messages: choice("first_choice_messages", default.first_choice_messages)?,
+        choice_messages: choice("choice_messages", default.choice_messages)?,
     };
     table.finish()?;
     Ok(config)

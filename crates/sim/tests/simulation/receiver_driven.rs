@@ -123,11 +123,25 @@ fn an_incast_of_64_over_phost_leaves_no_gap() {
 
 #[test]
 fn an_incast_of_64_over_homa_leaves_no_gap() {
-    // All at once, a part at once, and hardly anything: room for 64 bandwidth-delay products.
+    // All at once, a part at once, and hardly anything.
     for bytes in [64, 10_000, 100_000, 1_000_000] {
-        let (time, counts) = incast_of_64::<Homa>("[fabric.homa]\nbuffer_bytes = 2000000", bytes);
+        let (time, counts) = incast_of_64::<Homa>("", bytes);
         assert!((0.99..1.1).contains(&time), "{time} of the ideal, {bytes} B");
         assert_eq!((counts.dropped, counts.retransmitted), (0, 0), "{counts:?}");
+    }
+}
+
+/// A port of a third of a megabyte holds 18 of the 64 RTTbytes that come unasked. What does not fit
+/// is asked for again when nothing has come of it for a millisecond.
+#[test]
+fn an_incast_of_64_over_homa_that_does_not_fit_waits_for_the_timeout_and_ends() {
+    const KEYS: &str = "[fabric.homa]\nbuffer_bytes = 337500";
+    for (bytes, least, most) in [(10_000, 15.0, 25.0), (100_000, 2.0, 3.5), (1_000_000, 1.0, 1.2)] {
+        let (time, counts) = incast_of_64::<Homa>(KEYS, bytes);
+        assert!((least..most).contains(&time), "{time} of the ideal, {bytes} B");
+        assert!(counts.dropped > 200 && counts.retransmitted >= counts.dropped, "{counts:?}");
+        let (soon, _) = incast_of_64::<Homa>(&format!("{KEYS}\nresend_us = 20"), bytes);
+        assert!(soon < time, "{soon} and {time}, {bytes} B");
     }
 }
 

@@ -32,6 +32,8 @@ pub struct CxlConfig {
     pub flit: Flit,
     /// Entries of the buffer at either end of a link: a line with its header each, or requests.
     pub sharing: Sharing,
+    /// Requests of a message that share an entry: at most the four of a flit of 68 B.
+    pub requests_each: u32,
     /// Through the switch, its two ports included.
     pub switch: Ps,
     /// Through a node's port, one way.
@@ -45,6 +47,7 @@ impl Default for CxlConfig {
         CxlConfig {
             flit: Flit::Bytes68,
             sharing: Sharing::Shared { entries: 64 },
+            requests_each: 4,
             switch: Ps::from_ns(70),
             port: Ps::from_ns(25),
             credit_return: Ps::from_ns(25),
@@ -110,6 +113,7 @@ impl Cxl {
     /// Sends a node's next transaction, when it has one and a credit. Its messages take turns.
     fn uplink(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
         let now = sim.now();
+        let requests_each = self.config.requests_each;
         let port = &mut self.ingress[usize::from(node)];
         if port.busy {
             return;
@@ -121,8 +125,11 @@ impl Cxl {
             return;
         };
         let flow = self.flow(turn.handle);
-        let (entry, more) =
-            if turn.is_data { flow.data(turn.handle) } else { flow.request(turn.handle) };
+        let (entry, more) = if turn.is_data {
+            flow.data(turn.handle)
+        } else {
+            flow.request(turn.handle, requests_each)
+        };
         let ready = self.propagation + self.config.switch;
         let at = self.config.sharing.channel(turn.class);
         let port = &mut self.ingress[usize::from(node)];

@@ -17,8 +17,6 @@ const BYTE_ENABLE_SLOTS: u64 = 1;
 /// A request's header; an atomic brings an operand.
 const REQUEST_SLOTS: u64 = 1;
 const ATOMIC_SLOTS: u64 = 2;
-/// Requests of a message that share an entry: a flit of 68 B full.
-const REQUESTS_MAX: u32 = 4;
 
 /// What is left of a message.
 pub(super) struct Flow {
@@ -96,9 +94,9 @@ impl Flow {
         Turn { handle, class, is_data: answers || self.kind == Kind::Write }
     }
 
-    /// The next requests, and whether there are more.
-    pub(super) fn request(&mut self, handle: Handle) -> (Entry, bool) {
-        let lines = self.requests.min(REQUESTS_MAX);
+    /// The next requests, at most so many in their entry, and whether there are more.
+    pub(super) fn request(&mut self, handle: Handle, most: u32) -> (Entry, bool) {
+        let lines = self.requests.min(most);
         self.requests -= lines;
         let slots = match self.kind {
             Kind::ReadModifyWrite => ATOMIC_SLOTS,

@@ -39,18 +39,25 @@ pub struct HomaConfig {
     pub overcommitment: Option<u32>,
     /// Without anything heard for so long, a packet is taken for lost.
     pub resend: Ps,
+    /// Messages after which a receiver chooses priorities for the first time; then after twice as
+    /// many each time.
+    pub first_choice_messages: u32,
+    /// Until it is after so many, each time; then what came before counts for half.
+    pub choice_messages: u32,
 }
 
 impl Default for HomaConfig {
     fn default() -> HomaConfig {
         HomaConfig {
             header: Bytes(40),
-            buffer: Bytes(337_500),
+            buffer: Bytes(2_000_000),
             priorities: 8,
             unscheduled_priorities: None,
             unscheduled: None,
             overcommitment: None,
             resend: Ps::from_ns(1_000_000),
+            first_choice_messages: 16,
+            choice_messages: 1_024,
         }
     }
 }
@@ -149,7 +156,7 @@ impl Transport for Hosts {
         // With less than the path holds it goes by bursts, and no step of it is like the next.
         let steady = if unscheduled < path.packets { u32::MAX } else { 2 * unscheduled };
         let nodes = usize::from(layout.nodes());
-        let priorities = Priorities::new(own.priorities, own.unscheduled_priorities);
+        let priorities = Priorities::new(own);
         Hosts {
             rules: Rules {
                 buffer_bytes: own.buffer.0,

@@ -1,12 +1,12 @@
 //! Which priorities are for data that nobody asked for, and for messages of which size
 //! (section 3.4).
 
+use super::HomaConfig;
+
 /// Buckets of sizes for each doubling.
 const BUCKETS_PER_DOUBLING: usize = 8;
 /// Sizes up to 2^32 bytes.
 const BUCKETS: usize = 32 * BUCKETS_PER_DOUBLING;
-/// Messages between two choices, once a receiver has seen as many.
-const MESSAGES_BETWEEN: u32 = 1_024;
 
 /// What one receiver has seen of late, and what it makes of it: rank 0 leaves first.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Priorities {
     total_bytes: u64,
     seen: u32,
     next_choice: u32,
+    /// Messages between two choices, once a receiver has seen as many.
+    between: u32,
     /// The first bucket past each unscheduled rank but the last.
     cutoffs: Vec<usize>,
 }
@@ -35,14 +37,15 @@ fn bucket(bytes: u64) -> usize {
 }
 
 impl Priorities {
-    pub(super) fn new(ranks: u32, unscheduled_given: Option<u32>) -> Priorities {
+    pub(super) fn new(config: &HomaConfig) -> Priorities {
         let mut new = Priorities {
-            ranks,
-            unscheduled_given,
+            ranks: config.priorities,
+            unscheduled_given: config.unscheduled_priorities,
             unscheduled: vec![0; BUCKETS],
             total_bytes: 0,
             seen: 0,
-            next_choice: 16,
+            next_choice: config.first_choice_messages.min(config.choice_messages),
+            between: config.choice_messages,
             cutoffs: Vec::new(),
         };
         new.choose();
@@ -81,8 +84,8 @@ impl Priorities {
             return;
         }
         self.choose();
-        if self.next_choice < MESSAGES_BETWEEN {
-            self.next_choice *= 2;
+        if self.next_choice < self.between {
+            self.next_choice = (self.next_choice * 2).min(self.between);
             return;
         }
         // What is older counts for half.
@@ -130,9 +133,14 @@ mod tests {
         assert_eq!(bucket(1_024) - bucket(512), BUCKETS_PER_DOUBLING);
     }
 
+    fn of(priorities: u32, unscheduled_priorities: Option<u32>) -> Priorities {
+        let default = HomaConfig::default();
+        Priorities::new(&HomaConfig { priorities, unscheduled_priorities, ..default })
+    }
+
     #[test]
     fn every_unscheduled_rank_carries_as_much() {
-        let mut priorities = Priorities::new(8, None);
+        let mut priorities = of(8, None);
         let unscheduled = |bytes: u64| bytes.min(16_000);
         let mut carried = [0; 8];
         // Sizes up to 30,000 B, each as likely as any other.
@@ -158,12 +166,12 @@ mod tests {
 
     #[test]
     fn scheduled_messages_take_the_lowest_ranks_first() {
-        let priorities = Priorities::new(8, Some(5));
+        let priorities = of(8, Some(5));
         let places = |of| (0..of).map(|place| priorities.scheduled(place, of)).collect::<Vec<_>>();
         assert_eq!((places(1), places(2), places(3)), (vec![7], vec![6, 7], vec![5, 6, 7]));
         assert_eq!(places(5), [5, 6, 7, 7, 7]);
         // With one rank for all there is nothing to choose.
-        let one = Priorities::new(1, None);
+        let one = of(1, None);
         assert_eq!((one.unscheduled(9), one.scheduled(0, 3), one.scheduled(2, 3)), (0, 0, 0));
     }
 }

@@ -130,6 +130,7 @@ const EVERY_KEY: &str = r#"
         switch_ns = 100
         port_ns = 21.5
         credit_return_ns = 8
+        requests_per_entry = 2
         [fabric.leaf_spine]
         rack_nodes = 8
         spines = 2
@@ -151,6 +152,7 @@ const EVERY_KEY: &str = r#"
         window_packets_initial = 3
         rto_min_us = 10000
         duplicate_acks = 4
+        rto_doublings = 0
         [fabric.ndp]
         header_bytes = 48
         queue_packets = 6
@@ -173,6 +175,7 @@ const EVERY_KEY: &str = r#"
         window_packets_initial = 4
         rto_min_us = 100
         duplicate_acks = 5
+        rto_doublings = 16
         [fabric.pfc]
         header_bytes = 64
         thresholds = "static"
@@ -214,6 +217,8 @@ const EVERY_KEY: &str = r#"
         unscheduled_bytes = 9700
         overcommitment = 5
         resend_us = 2000
+        first_choice_messages = 3
+        choice_messages = 7
         [fabric.phost]
         header_bytes = 42
         buffer_bytes = 20000
@@ -283,6 +288,7 @@ fn packets_of_every_key() -> PacketConfig {
                 window_packets_initial: 4,
                 timeout_min: Ps::from_ns(100_000),
                 duplicates: 5,
+                doublings: 16,
             },
         },
         pfc: PfcConfig {
@@ -325,6 +331,7 @@ fn dctcp_of_every_key() -> DctcpConfig {
             window_packets_initial: 3,
             timeout_min: Ps::from_ns(10_000_000),
             duplicates: 4,
+            doublings: 0,
         },
     }
 }
@@ -369,6 +376,8 @@ fn homa_of_every_key() -> HomaConfig {
         unscheduled: Some(Bytes(9_700)),
         overcommitment: Some(5),
         resend: Ps::from_ns(2_000_000),
+        first_choice_messages: 3,
+        choice_messages: 7,
     }
 }
 
@@ -434,6 +443,7 @@ fn every_key_is_read() {
         cxl: CxlConfig {
             flit: Flit::Bytes256,
             sharing: Sharing::Shared { entries: 7 },
+            requests_each: 2,
             switch: Ps(100_000),
             port: Ps(21_500),
             credit_return: Ps(8_000),
