@@ -1,5 +1,6 @@
 //! The simulator as a whole: fabrics, engine, workload and statistics together.
 
+mod ahead;
 mod clio;
 mod contention;
 mod cxl;
