@@ -28,7 +28,7 @@ fn floors_are_measured_side_by_side() {
     assert!(output.status.success(), "{errors}");
     let report: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let lines = report["lines"].as_array().unwrap();
-    assert_eq!(lines.len(), 16);
+    assert_eq!(lines.len(), 17);
     for line in lines {
         let name = line["name"].as_str().unwrap();
         if let Some(reason) = line["skipped"].as_str() {

@@ -8,9 +8,9 @@ use crate::support::{run_scenario, scenario};
 /// EDM itself, its artifact, and bounds that nobody can build.
 const NO_RIVALS: [&str; 4] = ["edm", "edm-artifact", "ideal", "output-queued"];
 
-/// 64 B, reads and writes, at load 0.9: in mean and 99th percentile, in slowdown and in ns. Of fewer
-/// messages all have arrived before TCP's first is done, whose time alone is nine times EDM's: then
-/// its slowdown is the lesser.
+/// 64 B, reads and writes, at load 0.9: in mean and 99th percentile, in slowdown and in ns. Of
+/// fewer messages all have arrived before TCP's first is done, whose time alone is nine times
+/// EDM's: then its slowdown is the lesser.
 #[test]
 fn edm_is_ahead_of_every_rival_on_short_messages_at_high_load() {
     let numbers = |fabric: &str| {
