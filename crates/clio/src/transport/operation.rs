@@ -258,10 +258,15 @@ impl Operation {
             self.bytes = bytes.to_vec();
             return true;
         }
-        if self.bytes.is_empty() {
-            self.bytes = vec![0; total];
+        let from = part.from as usize;
+        if from < self.bytes.len() {
+            self.bytes[from..][..bytes.len()].copy_from_slice(bytes);
+            return true;
         }
-        self.bytes[part.from as usize..][..bytes.len()].copy_from_slice(bytes);
+        // Parts come in their order mostly: what need not be zeros first is not.
+        self.bytes.reserve_exact(total - self.bytes.len());
+        self.bytes.resize(from, 0);
+        self.bytes.extend_from_slice(bytes);
         true
     }
 
