@@ -135,10 +135,11 @@ impl Pair {
                 assert!(at.is_some());
                 return;
             }
-            // So may this, where the range is most of what there is, or most is taken.
+            // So may this, where shares, which take places of the table too, fill it over half: it
+            // has two for each page of the memory.
             Err(error @ AllocateError::NoRange { .. }) => {
-                let taken = self.physical_pages - free + pages;
-                assert!(at.is_none() && 2 * taken > self.physical_pages, "{error}");
+                let places = self.memory.map().table_entries() + pages;
+                assert!(at.is_none() && places > self.physical_pages, "{error}");
                 return;
             }
             Err(error) => panic!("{error}"),
