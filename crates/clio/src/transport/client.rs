@@ -249,19 +249,18 @@ impl Client {
         self.facts.map_or(room, |facts| room.min(facts.data_bytes_max.into()))
     }
 
-    /// A request is not under way any more.
+    /// A request is not under way any more; its operation is not told.
     fn land(&mut self, request: u64) -> Option<Flight> {
         let flight = self.flights.remove(request)?;
         self.congestion.ended();
         self.incast.ended(flight.answer);
-        let operation = self.operations.get_mut(flight.operation).expect("it has a flight");
-        operation.open -= 1;
         Some(flight)
     }
 
     fn lose(&mut self, request: u64) {
         let id = self.land(request).expect("it was under way").operation;
         let operation = self.operations.get_mut(id).expect("it had a flight");
+        operation.open -= 1;
         operation.error.get_or_insert(OperationError::Lost);
         if self.hello == Some(id) {
             self.operations.remove(id);

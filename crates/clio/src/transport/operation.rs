@@ -138,29 +138,25 @@ impl Operation {
     }
 
     /// Of what can be cut: the address of what was not given out yet, and how much of it there is.
-    /// Else whether it was not given out.
-    fn left(&self) -> Result<(u64, u64), bool> {
+    fn left(&self) -> Option<(u64, u64)> {
         let (address, total) = match &self.ask {
             Ask::Gather(places) => {
-                let Some(place) = places.get(self.place as usize) else { return Ok((0, 0)) };
-                return Ok((
-                    place.address.wrapping_add(self.cut - place.from),
-                    place.end - self.cut,
-                ));
+                let Some(place) = places.get(self.place as usize) else { return Some((0, 0)) };
+                let address = place.address.wrapping_add(self.cut - place.from);
+                return Some((address, place.end - self.cut));
             }
             Ask::Write { address, data } => (*address, data.len() as u64),
             Ask::Short(Request::Read { address, bytes }) => (*address, u64::from(*bytes)),
-            Ask::Short(_) | Ask::Offload { .. } => return Err(self.cut == 0),
+            Ask::Short(_) | Ask::Offload { .. } => return None,
         };
-        Ok((address.wrapping_add(self.cut), total - self.cut))
+        Some((address.wrapping_add(self.cut), total - self.cut))
     }
 
     /// The next part of at most `most` bytes, which are more than [`CUT_BYTES`]; `None` when all
     /// were cut off.
     pub(super) fn next_part(&self, most: u64) -> Option<Part> {
-        let (address, left) = match self.left() {
-            Ok(left) => left,
-            Err(is_left) => return is_left.then_some(Part { from: 0, bytes: 1, place: 0 }),
+        let Some((address, left)) = self.left() else {
+            return (self.cut == 0).then_some(Part { from: 0, bytes: 1, place: 0 });
         };
         let end = address.wrapping_add(most);
         let bytes = if left <= most { left } else { most - end % CUT_BYTES } as u32;

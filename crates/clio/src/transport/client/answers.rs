@@ -91,9 +91,7 @@ impl Client {
         }
         operation.open -= 1;
         let open = operation.open;
-        let flight = self.flights.remove(request).expect("it was under way");
-        self.congestion.ended();
-        self.incast.ended(flight.answer);
+        let flight = self.land(request).expect("it was under way");
         if !flight.opcode.is_repeatable() {
             if self.acknowledge.is_empty() {
                 self.acknowledge_since = now;
