@@ -44,17 +44,6 @@ impl Streams {
         self.numbers[interface] = self.numbers[interface].wrapping_add(1) & NUMBER;
     }
 
-    /// Of two counts of the same losses the later. They are less than half of all apart: a node
-    /// loses a peer no more often while word of it is under way.
-    fn merge(&mut self, told: Streams) {
-        for (newest, told) in self.numbers.iter_mut().zip(told.numbers) {
-            let ahead = told.wrapping_sub(*newest) & NUMBER;
-            if ahead <= NUMBER / 2 {
-                *newest = told;
-            }
-        }
-    }
-
     /// Whether all streams of this were given up by the time of `newest`: what came by them has no
     /// copy that may yet act.
     pub(super) fn have_ended(self, newest: Streams) -> bool {
@@ -63,12 +52,37 @@ impl Streams {
     }
 }
 
-/// What one peer said of its streams.
+/// What one peer said of its streams, by both interfaces.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     newest: Streams,
-    /// The number that it said last by each interface itself.
-    by_itself: [Option<u8>; 2],
+    /// By interface that it came by, then by interface that it is of: how many losses the last
+    /// word is behind the newest, up to `BEHIND_MAX`, which also stands for no word at all.
+    behind: [[u8; 2]; 2],
+}
+
+/// Half of all numbers: a word that comes more losses after word of them by the other interface is
+/// misread.
+const BEHIND_MAX: u8 = 1 << (NUMBER_BITS - 1);
+
+impl Told {
+    /// A number has eight values that follow each other, and what comes by one interface comes in
+    /// order: it is the first with these bits that is not before the last word by this interface,
+    /// and not more than [`BEHIND_MAX`] before the newest.
+    fn hear(&mut self, by: usize, said: Streams) {
+        for (of, (newest, said)) in self.newest.numbers.iter_mut().zip(said.numbers).enumerate() {
+            let behind = self.behind[by][of];
+            let since = said.wrapping_sub(*newest).wrapping_add(behind) & NUMBER;
+            if let Some(ahead) = since.checked_sub(behind) {
+                *newest = said;
+                let other = &mut self.behind[1 - by][of];
+                *other = (*other + ahead).min(BEHIND_MAX);
+                self.behind[by][of] = 0;
+            } else {
+                self.behind[by][of] = behind - since;
+            }
+        }
+    }
 }
 
 /// The streams of all peers, at a memory node.
@@ -78,19 +92,18 @@ pub(super) struct PeerStreams(Vec<Told>);
 impl PeerStreams {
     /// Every peer on the first streams of its first start.
     pub(super) fn new(nodes: u16) -> PeerStreams {
-        let told = Told { newest: Streams::of_start(0), by_itself: [Some(0); 2] };
+        let told = Told { newest: Streams::of_start(0), behind: [[0; 2]; 2] };
         PeerStreams(vec![told; usize::from(nodes)])
     }
 
     /// A peer said its numbers by an interface.
     pub(super) fn hear(&mut self, peer: NodeId, interface: usize, streams: Streams) {
         let Some(told) = self.0.get_mut(usize::from(peer.number())) else { return };
-        if told.newest.start == streams.start {
-            told.newest.merge(streams);
-        } else {
-            *told = Told { newest: streams, by_itself: [None; 2] };
+        if told.newest.start != streams.start {
+            *told = Told { newest: streams, behind: [[BEHIND_MAX; 2]; 2] };
+            told.behind[interface] = [0; 2];
         }
-        told.by_itself[interface] = Some(streams.numbers[interface]);
+        told.hear(interface, streams);
     }
 
     /// A peer's newest streams.
@@ -101,12 +114,15 @@ impl PeerStreams {
     /// Whether what a peer sends by an interface acts.
     pub(super) fn is_newest(&self, peer: NodeId, interface: usize) -> bool {
         let told = self.0.get(usize::from(peer.number()));
-        told.is_some_and(|told| told.by_itself[interface] == Some(told.newest.numbers[interface]))
+        told.is_some_and(|told| told.behind[interface][interface] == 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     const PEER: NodeId = NodeId::at(1);
@@ -148,9 +164,70 @@ mod tests {
 
     #[test]
     fn an_older_number_is_older_across_the_wrap() {
-        let mut newest = numbers(0, [7, 2]);
-        newest.merge(numbers(0, [1, 7]));
-        assert_eq!(newest, numbers(0, [1, 2]));
+        let mut peers = PeerStreams::new(2);
+        (1..=7).for_each(|losses| peers.hear(PEER, 0, numbers(0, [losses, 0])));
+        peers.hear(PEER, 0, numbers(0, [1, 0]));
+        peers.hear(PEER, 1, numbers(0, [6, 0]));
+        assert_eq!(peers.newest(PEER), numbers(0, [1, 0]));
+    }
+
+    /// With one path left no word of a loss may come before the next loss.
+    #[test]
+    fn seven_losses_whose_words_are_all_lost_are_heard_of_by_the_next() {
+        for losses in 1..=7 {
+            let mut peers = PeerStreams::new(2);
+            peers.hear(PEER, 1, numbers(0, [0, losses]));
+            assert_eq!(peers.newest(PEER), numbers(0, [0, losses]));
+            assert!(peers.is_newest(PEER, 1), "{losses}");
+        }
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Loss { of: usize },
+        Word { by: usize, late: [u64; 2] },
+    }
+
+    proptest::proptest! {
+        /// Against counts that do not wrap: words are lost and late, but those of one interface
+        /// come in order.
+        #[test]
+        fn what_was_heard_is_the_latest_that_was_said(steps in vec(step(), 0..80)) {
+            let mut peers = PeerStreams::new(2);
+            let mut losses = [0_u64; 2];
+            let mut heard = [[0_u64; 2]; 2];
+            let newest = |heard: [[u64; 2]; 2], of: usize| heard[0][of].max(heard[1][of]);
+            for step in steps {
+                // The first count that a word by an interface can be read as.
+                let first = |by: usize, of: usize| {
+                    heard[by][of].max(newest(heard, of).saturating_sub(u64::from(BEHIND_MAX)))
+                };
+                match step {
+                    Step::Loss { of } => {
+                        let most = first(0, of).min(first(1, of)) + u64::from(NUMBER);
+                        losses[of] = (losses[of] + 1).min(most);
+                    }
+                    Step::Word { by, late } => {
+                        let said = [0, 1].map(|of| (losses[of] - late[of].min(losses[of]))
+                            .max(first(by, of)));
+                        heard[by] = said;
+                        peers.hear(PEER, by, numbers(0, said.map(|count| count as u8 & NUMBER)));
+                    }
+                }
+                for of in 0..2 {
+                    let heard_newest = newest(heard, of);
+                    assert_eq!(peers.newest(PEER).numbers[of], heard_newest as u8 & NUMBER);
+                    assert_eq!(peers.is_newest(PEER, of), heard[of][of] == heard_newest);
+                }
+            }
+        }
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0..2_usize).prop_map(|of| Step::Loss { of }),
+            (0..2_usize, [0..6_u64, 0..6]).prop_map(|(by, late)| Step::Word { by, late }),
+        ]
     }
 
     #[test]

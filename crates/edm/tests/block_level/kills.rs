@@ -183,6 +183,15 @@ fn a_memory_node_remembers_what_may_still_have_a_copy() {
     run_late(358801653343615217, LATE, &[(729, flap(1, 0, 196)), (2419, flap(1, 1, 247)), restart]);
 }
 
+/// The one link that a memory node had left was cut four times, each time before word of the cut
+/// before had come to it. By half of what a number of three bits counts the next word was an older.
+#[test]
+fn four_losses_in_a_row_of_which_no_word_came_are_heard_of() {
+    let flap = |at, down| (at, Kill::Flap(1, NodeId::at(2), Ps::from_ns(down)));
+    let flaps = [flap(679, 50), flap(949, 50), flap(1605, 433), flap(2167, 50)];
+    run(11436862781169993120, &[[(0, Kill::Switch(0))].as_slice(), &flaps].concat());
+}
+
 #[test]
 fn with_everything_alive_each_request_succeeds_and_acts_once() {
     for seed in 0..100 {
