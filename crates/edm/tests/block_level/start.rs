@@ -56,6 +56,7 @@ impl End {
 
     /// Takes a block that the peer sent after so many downs.
     fn receive(&mut self, arrived: Option<LineBlock>, (sent, peer_downs): (Block, u32)) {
+        let is_data = sent.block_type() == Ok(None);
         match self.faults.receive(arrived) {
             LinkSlot::Down => {}
             LinkSlot::Failed => self.goes_down(),
@@ -65,8 +66,11 @@ impl End {
                 self.taking = peer_downs;
                 self.taken = 0;
             }
-            // The checks of the receiver find what was changed.
-            LinkSlot::Up(line) if line != LineBlock::from(sent) && line != idle() => self.fail(),
+            // The checks of the receiver find what was changed, a block of a message that is an idle
+            // now among it. A signal of this start comes as an idle.
+            LinkSlot::Up(line) if line != LineBlock::from(sent) && (line != idle() || is_data) => {
+                self.fail();
+            }
             LinkSlot::Up(line) if line == idle() => {}
             LinkSlot::Up(line) => {
                 self.taken += 1;
@@ -172,6 +176,12 @@ fn an_error_in_any_block_of_a_start_delays_it_and_no_more() {
             ]);
         }
     }
+}
+
+/// The thirtieth block, 0x1e, with both bits of its sync changed.
+#[test]
+fn a_block_of_a_message_that_errors_made_an_idle_of_is_no_idle() {
+    run(&[(29, Act::Bits(0, vec![(0, 0), (0, 1)]))]);
 }
 
 proptest! {
