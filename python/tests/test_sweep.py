@@ -166,6 +166,35 @@ def test_an_interrupted_sweep_on_ray_goes_on_by_the_command(by_command, call, fo
     assert ((folder / "ray.parquet").read_bytes(), again.stdout) == by_command
 
 
+#: The module where the file system has room for no more than 2 KiB a file. Ray's own processes are
+#: not of this.
+FULL_DISK = """\
+import resource, runpy, sys
+if "ray" in sys.argv:
+    import ray
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2048, resource.RLIM_INFINITY))
+runpy.run_module("ethermem.sweep", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_a_full_disk_is_one_line_and_the_sweep_goes_on_after_it(by_command, folder, engine):
+    if engine == "ray":
+        pytest.importorskip("ray")
+    words = ["w.toml", "--out", "full.parquet", "--engine", engine, "--format", "json"]
+    full = [sys.executable, "-c", FULL_DISK, *words]
+    ended = subprocess.run(full, capture_output=True, text=True, check=False)
+    line = "error: cannot write full.parquet.journal: File too large (os error 27)"
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (2, line)
+    kept = lines(folder, "full.parquet")
+    assert 0 < kept < POINTS
+    assert not (folder / "full.parquet").exists()
+    again = module(*words[:3])
+    assert again.stderr.startswith(f"{kept} of {POINTS} points are there already\n")
+    assert (folder / "full.parquet").read_bytes() == by_command[0]
+
+
 def test_columns_are_read_back_as_they_were_printed(by_command, folder):
     table = pyarrow.parquet.read_table(folder / "command.parquet")
     summaries = json.loads(by_command[1])

@@ -130,6 +130,8 @@ fn pfabric(table: Table<'_>) -> Result<PfabricConfig, InputError> {
             Ps::from_ns_f64(us * 1e3)
         })?,
         probe_after: table.integer("probe_after", default.probe_after.into(), 1..=1_000)? as u32,
+        acknowledgements_first: table
+            .flag("acknowledgements_first", default.acknowledgements_first)?,
     };
     table.finish()?;
     Ok(config)

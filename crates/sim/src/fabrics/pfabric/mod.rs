@@ -33,6 +33,8 @@ pub struct PfabricConfig {
     pub timeout: Option<Ps>,
     /// Timeouts in a row after which a flow only probes.
     pub probe_after: u32,
+    /// Whether acknowledgements go ahead of all data, or behind it.
+    pub acknowledgements_first: bool,
 }
 
 impl Default for PfabricConfig {
@@ -44,6 +46,7 @@ impl Default for PfabricConfig {
             window_packets_max: None,
             timeout: None,
             probe_after: 5,
+            acknowledgements_first: true,
         }
     }
 }
@@ -52,6 +55,7 @@ impl Default for PfabricConfig {
 pub struct Hosts {
     rules: Rules,
     buffer_bytes: u64,
+    acknowledgement_rank: u32,
     timeout: Ps,
     /// What a memory node takes before it answers a request.
     memory_access: Ps,
@@ -107,7 +111,7 @@ impl Hosts {
         net.arm(flow, deadline);
     }
 
-    fn on_data(net: &mut Net<'_, Hosts>, flow: FlowId, position: Option<u32>) {
+    fn on_data(&self, net: &mut Net<'_, Hosts>, flow: FlowId, position: Option<u32>) {
         let opened = net.flow_mut(flow);
         let (purpose, packets) = (opened.purpose, opened.packets);
         let received = &mut opened.state.received;
@@ -119,7 +123,8 @@ impl Hosts {
         }
         if purpose == Purpose::Data {
             let header = Header::Acknowledgement(before, position);
-            net.send(flow, Outgoing { from: End::Destination, data_bytes: 0, rank: 0, header });
+            let rank = self.acknowledgement_rank;
+            net.send(flow, Outgoing { from: End::Destination, data_bytes: 0, rank, header });
         }
     }
 
@@ -163,6 +168,7 @@ impl Transport for Hosts {
                 probe_after: own.probe_after,
             },
             buffer_bytes: own.buffer.map_or(2 * path.line_bytes, |buffer| buffer.0),
+            acknowledgement_rank: if own.acknowledgements_first { 0 } else { u32::MAX },
             timeout: own.timeout.unwrap_or(path.round_trip * 3),
             memory_access: config.memory_access,
             ramp: Bytes(2 * path.data.0),
@@ -188,8 +194,8 @@ impl Transport for Hosts {
 
     fn on_packet(&mut self, net: &mut Net<'_, Hosts>, packet: &Packet<Header>) {
         match packet.header {
-            Header::Data(position) => Self::on_data(net, packet.flow, Some(position)),
-            Header::Probe => Self::on_data(net, packet.flow, None),
+            Header::Data(position) => self.on_data(net, packet.flow, Some(position)),
+            Header::Probe => self.on_data(net, packet.flow, None),
             Header::Acknowledgement(before, position) => {
                 self.on_ack(net, packet.flow, before, position);
             }

@@ -169,6 +169,7 @@ const EVERY_KEY: &str = r#"
         window_packets_max = 15
         rto_us = 45
         probe_after = 6
+        acknowledgements_first = false
         [fabric.tcp]
         header_bytes = 48
         buffer_bytes = 50000
@@ -280,6 +281,7 @@ fn packets_of_every_key() -> PacketConfig {
             window_packets_max: Some(15),
             timeout: Some(Ps::from_ns(45_000)),
             probe_after: 6,
+            acknowledgements_first: false,
         },
         tcp: TcpConfig {
             header: Bytes(48),
