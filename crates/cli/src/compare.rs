@@ -140,6 +140,7 @@ fn compared(result: &RunResult) -> Compared {
         point: String::new(),
         fabric: result.fabric.clone(),
         published: None,
+        why: String::new(),
     };
     Compared { place, load_asked: None, same_messages: result.clone(), own_blocks: None }
 }

@@ -68,6 +68,7 @@ pub(super) fn place(
     experiment: &Experiment,
     point: &ComparedPoint,
     fabric: &FabricEntry,
+    why: String,
 ) -> Place {
     let values = comparison.values.as_ref();
     Place {
@@ -75,6 +76,7 @@ pub(super) fn place(
         point: point.name.clone(),
         fabric: fabric.name.to_owned(),
         published: values.and_then(|values| values.at(&experiment.name, &point.name, fabric.name)),
+        why,
     }
 }
 
@@ -160,8 +162,11 @@ fn rows_of(
         }
         let experiment = &comparison.experiments[run.experiment];
         let point = &experiment.points[run.point];
+        let method = comparison.method.as_ref();
+        let why =
+            method.map_or_else(String::new, |method| method.why_in_a_steady_state(run.fabric));
         rows.push(Compared {
-            place: place(comparison, experiment, point, run.fabric),
+            place: place(comparison, experiment, point, run.fabric, why),
             load_asked: point.asked(run.fabric)?,
             same_messages: result,
             own_blocks: None,

@@ -59,8 +59,8 @@ pub(super) fn run(
     let seeds = method.seeds as usize;
     let row = |(runs, counted): (&[Run], &[_])| {
         let (run, of) = (&runs[0], &comparison.experiments[runs[0].experiment]);
-        let place = place(comparison, of, &of.points[run.point], run.fabric);
-        ByMethod::of(place, counted, method.why(run.fabric))
+        let why = method.why(run.fabric).to_owned();
+        ByMethod::of(place(comparison, of, &of.points[run.point], run.fabric, why), counted)
     };
     let rows: Vec<ByMethod> = runs.chunks(seeds).zip(counted.chunks(seeds)).map(row).collect();
     arguments.format.print(&rows, |rows, style| text(rows, method, style))?;

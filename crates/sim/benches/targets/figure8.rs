@@ -91,6 +91,7 @@ fn ahead(section: &mut Section) {
         point: "load=0.9".to_owned(),
         fabric: fabric.to_owned(),
         published: None,
+        why: String::new(),
     };
     let row = |(case, result): (&Case, &RunResult)| Compared {
         place: place(fabrics::find(case.fabric).expect("a rival of the registry").name),

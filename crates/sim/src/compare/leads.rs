@@ -159,7 +159,7 @@ mod tests {
     fn by_a_published_method_the_mean_alone_decides() {
         let row = |fabric: &str, published, slowdown| {
             let counted = Counted { slowdown_mean: slowdown, ..Counted::default() };
-            ByMethod::of(row(fabric, published, run(1, 1), None).place, &[counted], "")
+            ByMethod::of(row(fabric, published, run(1, 1), None).place, &[counted])
         };
         let rows = [
             row("edm", 1.5, Some(1.4)),

@@ -112,6 +112,14 @@ impl PublishedMethod {
         self.fabrics.get(fabric.name).map_or("", |of| &of.why)
     }
 
+    /// Why its numbers differ when it is run by its own rules.
+    #[must_use]
+    pub fn why_in_a_steady_state(&self, fabric: &FabricEntry) -> String {
+        let runs = self.fabrics.get(fabric.name).and_then(|of| of.runs);
+        let rules = runs.map(|runs| format!("published by the rules of {runs}"));
+        rules.unwrap_or_else(|| self.why(fabric).to_owned())
+    }
+
     /// What is run for the numbers of a fabric: another one, where the method says so.
     #[must_use]
     pub fn runs(&self, fabric: &'static FabricEntry) -> &'static FabricEntry {

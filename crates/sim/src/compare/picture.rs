@@ -180,6 +180,7 @@ mod tests {
                 point: (*point).to_owned(),
                 fabric: fabric.to_owned(),
                 published: (fabric == "edm").then_some(2.0),
+                why: String::new(),
             })
         };
         points.iter().flat_map(place).collect()

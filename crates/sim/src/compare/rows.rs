@@ -16,6 +16,8 @@ pub struct Place {
     pub fabric: String,
     /// The published mean slowdown.
     pub published: Option<f64>,
+    /// Why the fabric's numbers are not the published ones, where they are not.
+    pub why: String,
 }
 
 impl Place {
@@ -117,7 +119,12 @@ fn differs(row: &Compared) -> String {
         Some(asked) if asked > 1.0 => {
             format!("{percent:+.0} %: overloaded, asked for {asked:.2} of its links")
         }
-        _ => format!("{percent:+.0} %: a steady state, run to its end, over the time alone"),
+        _ => {
+            let steady =
+                format!("{percent:+.0} %: a steady state, run to its end, over the time alone");
+            let why = &row.place.why;
+            if why.is_empty() { steady } else { format!("{steady}; {why}") }
+        }
     }
 }
 
@@ -139,14 +146,12 @@ pub struct ByMethod {
     pub unfinished: u64,
     /// When the run of the first seed was over.
     pub stopped_ns: f64,
-    /// Why it differs from the published value, where it does.
-    pub why: String,
 }
 
 impl ByMethod {
     /// A place from the runs of its seeds.
     #[must_use]
-    pub fn of(place: Place, seeds: &[Counted], why: &str) -> ByMethod {
+    pub fn of(place: Place, seeds: &[Counted]) -> ByMethod {
         let by_seed: Vec<Option<f64>> = seeds.iter().map(|seed| seed.slowdown_mean).collect();
         ByMethod {
             place,
@@ -156,7 +161,6 @@ impl ByMethod {
             flows: seeds.iter().map(|seed| seed.flows).sum(),
             unfinished: seeds.iter().map(|seed| seed.unfinished).sum(),
             stopped_ns: seeds.first().map_or(0.0, |seed| seed.stopped_ns),
-            why: why.to_owned(),
         }
     }
 
@@ -164,10 +168,10 @@ impl ByMethod {
     fn differs(&self) -> String {
         match self.place.percent(self.slowdown_mean) {
             None => "-".to_owned(),
-            Some(percent) if percent.abs() <= NEAR_PERCENT || self.why.is_empty() => {
+            Some(percent) if percent.abs() <= NEAR_PERCENT || self.place.why.is_empty() => {
                 format!("{percent:+.0} %")
             }
-            Some(percent) => format!("{percent:+.0} %: {}", self.why),
+            Some(percent) => format!("{percent:+.0} %: {}", self.place.why),
         }
     }
 }
@@ -249,6 +253,7 @@ pub(super) mod tests {
             point: "load=0.9".to_owned(),
             fabric: fabric.to_owned(),
             published: Some(published),
+            why: if fabric == "cxl" { "flits".to_owned() } else { String::new() },
         };
         Compared {
             place,
@@ -275,6 +280,10 @@ pub(super) mod tests {
             "+67 %: a steady state, run to its end, over the time alone"
         );
         assert_eq!(cells[2].last().unwrap(), "+33 %: overloaded, asked for 1.50 of its links");
+        assert_eq!(
+            cells[1].last().unwrap(),
+            "+50 %: a steady state, run to its end, over the time alone; flits"
+        );
         let near = [row("edm", 2.1, run(400, 200), None)];
         assert_eq!(points_rows(&near).1[0].last().unwrap(), "-5 %");
     }
