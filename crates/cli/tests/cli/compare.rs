@@ -60,8 +60,8 @@ fn a_tiny_comparison_is_as_it_was() {
     assert_ne!(one, seed);
 }
 
-/// Pairs of fabrics at one point whose published values are over a tenth apart, and how many of them
-/// come out in that order.
+/// Pairs of fabrics at one point whose published values are over a tenth apart, and how many of
+/// them come out in that order.
 fn ordered(rows: &[(String, f64, f64)]) -> (usize, usize) {
     let (mut kept, mut pairs) = (0, 0);
     for (place, ours, published) in rows {
