@@ -66,8 +66,8 @@ impl End {
                 self.taking = peer_downs;
                 self.taken = 0;
             }
-            // The checks of the receiver find what was changed, also a block of a message that is an
-            // idle now. A signal of this start comes as an idle.
+            // The checks of the receiver find what was changed, also a block of a message that is
+            // an idle now. A signal of this start comes as an idle.
             LinkSlot::Up(line) if line != LineBlock::from(sent) && (line != idle() || is_data) => {
                 self.fail();
             }
