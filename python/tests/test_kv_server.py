@@ -7,13 +7,13 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 import redis
 
-POOLS = ["local:", "sim:edm?nodes=6"]
+POOLS = ["local:", "sim:edm?nodes=6", "udp:"]
 
 
 class Server:
@@ -22,9 +22,16 @@ class Server:
     def __init__(self, process: subprocess.Popen[str], port: int) -> None:
         self.process = process
         self.port = port
+        self.is_told_to_end = False
 
     def client(self, protocol: int = 2) -> "redis.Redis":
         return redis.Redis(port=self.port, protocol=protocol, socket_timeout=30)
+
+    def end(self) -> int:
+        """Ask it to end, and give its exit code."""
+        self.is_told_to_end = True
+        self.process.terminate()
+        return self.process.wait(timeout=30)
 
     def raw(self, data: bytes) -> bytes:
         """Send bytes, and give all that comes until the server closes."""
@@ -47,9 +54,25 @@ def serving(command: Path, *arguments: str) -> Iterator[Server]:
         line = process.stderr.readline()
         found = re.search(r"on 127\.0\.0\.1:(\d+), ready", line)
         assert found, line
+        server = Server(process, int(found[1]))
         try:
-            yield Server(process, int(found[1]))
-            assert process.poll() is None, "the server ended by itself"
+            yield server
+            ended = process.poll() is not None
+            assert ended == server.is_told_to_end, "the server ended by itself"
+        finally:
+            process.kill()
+
+
+@contextmanager
+def memory_node(command: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start a node, and give it with the URL of a pool on it."""
+    words = [str(command), "node", "--memory", "256MiB", "--listen", "127.0.0.1:0", "--insecure"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("listening on "), line
+        try:
+            yield process, f"udp://{line.removeprefix('listening on ').strip()}"
         finally:
             process.kill()
 
@@ -57,8 +80,10 @@ def serving(command: Path, *arguments: str) -> Iterator[Server]:
 @pytest.fixture(params=[(pool, index) for pool in POOLS for index in ("client", "node")])
 def server(request: pytest.FixtureRequest, command: Path) -> Iterator[Server]:
     pool, index = request.param
-    with serving(command, "--pool", pool, "--index", index) as server:
-        yield server
+    with ExitStack() as stack:
+        if pool == "udp:":
+            _, pool = stack.enter_context(memory_node(command))
+        yield stack.enter_context(serving(command, "--pool", pool, "--index", index))
 
 
 def tool(name: str) -> str:
@@ -290,6 +315,27 @@ def test_who_does_not_read_holds_nobody_up(command: Path) -> None:
                 # Ten gigabytes were asked for.
                 assert found is not None
                 assert int(found[1]) < 300_000
+
+
+@pytest.mark.parametrize("index", ["client", "node"])
+def test_who_asks_a_dead_memory_node_much_holds_nobody_up(command: Path, index: str) -> None:
+    """The requests of one client alone would take the server an hour, each in vain."""
+    with (
+        memory_node(command) as (node, pool),
+        serving(command, "--pool", f"{pool}?timeout_ms=400", "--index", index) as server,
+    ):
+        neighbour = server.client()
+        neighbour.set("key", "value")
+        node.kill()
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as stream:
+            stream.sendall(b"GET key\r\n" * 10_000)
+            assert stream.recv(4).startswith(b"-ERR")
+            assert neighbour.ping()
+            with pytest.raises(redis.ResponseError, match="lost by the fabric"):
+                neighbour.get("key")
+            assert neighbour.ping()
+            # 130 if it was waiting for the node just then.
+            assert server.end() in (0, 130)
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])

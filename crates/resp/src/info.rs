@@ -3,9 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Instant;
 
-use async_lock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use async_lock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use ethermem::{Pool, Ps};
 use ethermem_kv::{Client, Index, Statistics};
 use futures_util::future::Either;
@@ -19,7 +20,22 @@ pub(crate) const REDIS_VERSION: &str = "7.0.15";
 const LATENCY_PS_MAX: u64 = 1_000_000_000_000_000;
 
 /// See [`State::turn`].
-pub(crate) type Turn<'s> = Either<RwLockWriteGuard<'s, ()>, RwLockReadGuard<'s, ()>>;
+pub(crate) type Turn<'s> =
+    Either<RwLockWriteGuard<'s, ()>, (RwLockReadGuard<'s, ()>, Option<MutexGuard<'s, ()>>)>;
+
+/// What a command touches.
+#[derive(Clone, Copy)]
+pub(crate) enum Touch<'k> {
+    /// Several keys at one instant.
+    Several,
+    /// This one, to change it.
+    Changes(&'k [u8]),
+    /// One or none, as it is.
+    Sees,
+}
+
+/// Keys that are one to writers: the more, the fewer wait for one that is not theirs.
+const WRITERS: usize = 1_024;
 
 /// Counters of a server.
 pub(crate) struct State {
@@ -27,6 +43,8 @@ pub(crate) struct State {
     pub(crate) index: Index,
     /// The pool has a time of its own.
     pub(crate) is_virtual: bool,
+    /// An operation takes time, which those of others share.
+    pub(crate) overlaps: bool,
     pub(crate) port: u16,
     started: Instant,
     commands: Cell<u64>,
@@ -39,16 +57,23 @@ pub(crate) struct State {
     pub(crate) keys_may_end: Cell<bool>,
     /// Commands of one key run beside each other, those of several alone.
     turns: RwLock<()>,
+    /// Of keys whose hash is their position: who changes one. On a fabric that is simulated it is
+    /// left to the store, as between servers.
+    writers: Vec<Mutex<()>>,
+    hasher: RandomState,
     latencies_ps: RefCell<BTreeMap<&'static str, Histogram<u64>>>,
 }
 
 impl State {
     pub(crate) fn new(pool: Pool, index: Index, port: u16) -> State {
         let is_virtual = pool.url().starts_with("sim:");
+        let overlaps = !pool.url().starts_with("local:");
+        let writers = if overlaps && !is_virtual { WRITERS } else { 0 };
         State {
             pool,
             index,
             is_virtual,
+            overlaps,
             port,
             started: Instant::now(),
             commands: Cell::new(0),
@@ -59,21 +84,28 @@ impl State {
             expired: Cell::new(0),
             keys_may_end: Cell::new(false),
             turns: RwLock::new(()),
+            writers: (0..writers).map(|_| Mutex::new(())).collect(),
+            hasher: RandomState::new(),
             latencies_ps: RefCell::default(),
         }
     }
 
-    /// A command's turn, alone or beside others; held until it has ended. There is nothing to hold
-    /// where commands run one after the other anyway.
-    pub(crate) async fn turn(&self, alone: bool) -> Option<Turn<'_>> {
-        if !self.is_virtual {
+    /// A command's turn, alone or beside others; held until it has ended. Changes of one key take
+    /// turns: each would make the others begin anew. There is nothing to hold where commands run
+    /// one after the other anyway.
+    pub(crate) async fn turn(&self, touch: Touch<'_>) -> Option<Turn<'_>> {
+        if !self.overlaps {
             return None;
         }
-        Some(if alone {
-            Either::Left(self.turns.write().await)
-        } else {
-            Either::Right(self.turns.read().await)
-        })
+        let key = match touch {
+            Touch::Several => return Some(Either::Left(self.turns.write().await)),
+            Touch::Changes(key) if !self.writers.is_empty() => Some(key),
+            Touch::Changes(_) | Touch::Sees => None,
+        };
+        let beside = self.turns.read().await;
+        let Some(key) = key else { return Some(Either::Right((beside, None))) };
+        let at = self.hasher.hash_one(key) as usize % self.writers.len();
+        Some(Either::Right((beside, Some(self.writers[at].lock().await))))
     }
 
     /// A command begins: when, where that is of interest.

@@ -22,6 +22,11 @@ impl From<ethermem_kv::Error> for Fault {
 }
 
 impl Fault {
+    /// Whether a message of the pool was waited for, and did not come.
+    pub(crate) fn is_a_lost_answer(&self) -> bool {
+        matches!(self, Fault::Store(ethermem_kv::Error::Pool(ethermem::Error::Lost)))
+    }
+
     pub(crate) fn text(&self) -> String {
         match self {
             Fault::Text(text) => (*text).to_owned(),

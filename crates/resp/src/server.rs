@@ -211,11 +211,11 @@ impl Server {
         self.queue.push(at);
     }
 
-    /// Everyone's turn: one after the other where nothing takes time, all at once on a fabric.
+    /// Everyone's turn: one after the other where nothing takes time, all at once elsewhere.
     fn execute(&mut self) {
         let Server { state, connections, queue, .. } = self;
         let now_ms = unix_ms();
-        if !state.is_virtual {
+        if !state.overlaps {
             for &at in &*queue {
                 state.pool.run(connections[at].talk.serve(state, now_ms));
                 connections[at].write();
@@ -223,9 +223,12 @@ impl Server {
             return;
         }
         let queued = connections.iter_mut().filter(|(_, connection)| connection.is_queued);
-        let turns = queued.map(|(_, connection)| connection.talk.serve(state, now_ms));
+        // Who is done early is answered early.
+        let turns = queued.map(async |(_, connection)| {
+            connection.talk.serve(state, now_ms).await;
+            connection.write();
+        });
         state.pool.run(join_all(turns));
-        queue.iter().for_each(|&at| connections[at].write());
     }
 
     /// Keeps those in the queue that go on by themselves, and forgets those that are done.

@@ -75,7 +75,8 @@ impl Talk {
         }
     }
 
-    /// Executes requests that are here, as many as are a client's share.
+    /// Executes requests that are here, as many as are a client's share. Who waited for a memory
+    /// node in vain has had its turn: the others wait for the end of it.
     pub(crate) async fn serve(&mut self, state: &State, now_ms: u64) {
         let Talk { requests, replies, peer, client, is_over, may_execute } = self;
         *may_execute = true;
@@ -90,7 +91,9 @@ impl Talk {
                 }
                 Ok(Some(words)) => {
                     let mut context = Context { state, client, peer, replies, now_ms };
-                    context.execute(words).await;
+                    if context.execute(words).await.is_break() {
+                        break;
+                    }
                 }
                 Err(error) => {
                     replies.error(&format!("ERR Protocol error: {error}"));

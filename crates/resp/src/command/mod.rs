@@ -7,10 +7,11 @@ mod set;
 mod strings;
 
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 
 use ethermem_kv::Client;
 
-use crate::info::State;
+use crate::info::{State, Touch};
 use crate::keyspace::{Fault, Keyspace};
 use crate::reply::Replies;
 use crate::request::Words;
@@ -146,10 +147,17 @@ impl Command {
         if self.arity < 0 { words >= -self.arity } else { words == self.arity }
     }
 
-    /// Whether it is about several keys at one instant.
-    fn spans_keys(&self, words: usize) -> bool {
+    /// What a request of it touches.
+    fn touch<'w>(&self, words: Words<'w>) -> Touch<'w> {
         let [first, last, step] = self.keys;
-        last < 0 && words as i64 > first + step || matches!(self.id, Id::Flush | Id::Keys)
+        let several = last < 0 && words.count() as i64 > first + step;
+        if several || matches!(self.id, Id::Flush | Id::Keys) {
+            Touch::Several
+        } else if self.flag == "write" && first > 0 {
+            Touch::Changes(words.word(first as usize))
+        } else {
+            Touch::Sees
+        }
     }
 }
 
@@ -168,20 +176,27 @@ impl Context<'_> {
         Keyspace { client: self.client, now_ms: self.now_ms }
     }
 
-    /// Executes one request; there is one reply to each.
-    pub(crate) async fn execute(&mut self, words: Words<'_>) {
+    /// Executes one request; there is one reply to each. Breaks where it was the memory node's that
+    /// did not come.
+    pub(crate) async fn execute(&mut self, words: Words<'_>) -> ControlFlow<()> {
         let Some(command) = Command::find(words.word(0)) else {
-            return self.replies.error(&unknown(words));
+            self.replies.error(&unknown(words));
+            return ControlFlow::Continue(());
         };
         if !command.takes(words.count()) {
             let name = command.name.to_ascii_lowercase();
             let text = format!("ERR wrong number of arguments for '{name}' command");
-            return self.replies.error(&text);
+            self.replies.error(&text);
+            return ControlFlow::Continue(());
         }
-        let _turn = self.state.turn(command.spans_keys(words.count())).await;
+        let _turn = self.state.turn(command.touch(words)).await;
         let began = self.state.begin(self.client);
+        let mut waited_in_vain = ControlFlow::Continue(());
         if let Err(fault) = self.dispatch(command, words).await {
             self.replies.error(&fault.text());
+            if fault.is_a_lost_answer() {
+                waited_in_vain = ControlFlow::Break(());
+            }
         }
         self.state.end(self.client, command.name, began);
         if matches!(command.id, Id::Expire { .. } | Id::SetEx { .. })
@@ -189,6 +204,7 @@ impl Context<'_> {
         {
             self.state.keys_may_end.set(true);
         }
+        waited_in_vain
     }
 
     async fn dispatch(&mut self, command: &Command, words: Words<'_>) -> Result<(), Fault> {
