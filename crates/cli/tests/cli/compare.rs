@@ -1,5 +1,6 @@
 //! `ethermem compare` on the points of a scenario.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -58,6 +59,25 @@ fn a_tiny_comparison_is_as_it_was() {
     assert_eq!(one, out(folder.path(), &[&compare[..], &["--threads", "3"]].concat()));
     let seed = out(folder.path(), &[&compare[..], &["--seed", "2"]].concat());
     assert_ne!(one, seed);
+}
+
+#[test]
+fn every_rival_is_beside_edm_at_every_load() {
+    let compare = ["compare", "scenarios/load-64b.toml", "--format", "json"];
+    let few = ["--set", "workload.messages=200"];
+    let rows = out(&root(), &[&compare[..], &few].concat());
+    let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+    let all = |name: &str| -> BTreeSet<&str> {
+        rows.iter().map(|row| row[name].as_str().unwrap()).collect()
+    };
+    assert_eq!((all("experiment").len(), all("point").len()), (3, 5));
+    let known = out(&root(), &["fabrics", "--format", "json"]);
+    let known: Vec<Value> = serde_json::from_str(&known).unwrap();
+    let bounds = ["ideal", "output-queued", "edm-artifact"];
+    let rivals = known.iter().map(|fabric| fabric["fabric"].as_str().unwrap());
+    let rivals: BTreeSet<&str> = rivals.filter(|name| !bounds.contains(name)).collect();
+    assert_eq!(all("fabric"), rivals);
+    assert_eq!(rows.len(), 3 * 5 * rivals.len());
 }
 
 /// Pairs of fabrics at one point whose published values are over a tenth apart, and how many of

@@ -114,18 +114,15 @@ fn differs(row: &Compared) -> String {
     let Some(percent) = row.place.percent(row.same_messages.kinds.all.slowdown_mean) else {
         return "-".to_owned();
     };
-    match row.load_asked {
-        _ if percent.abs() <= NEAR_PERCENT => format!("{percent:+.0} %"),
-        Some(asked) if asked > 1.0 => {
-            format!("{percent:+.0} %: overloaded, asked for {asked:.2} of its links")
-        }
-        _ => {
-            let steady =
-                format!("{percent:+.0} %: a steady state, run to its end, over the time alone");
-            let why = &row.place.why;
-            if why.is_empty() { steady } else { format!("{steady}; {why}") }
-        }
+    if percent.abs() <= NEAR_PERCENT {
+        return format!("{percent:+.0} %");
     }
+    let why = match row.load_asked {
+        Some(asked) if asked > 1.0 => format!("overloaded, asked for {asked:.2} of its links"),
+        _ => "a steady state, run to its end, over the time alone".to_owned(),
+    };
+    let own = if row.place.why.is_empty() { "" } else { "; " };
+    format!("{percent:+.0} %: {why}{own}{}", row.place.why)
 }
 
 /// What a fabric came to at a point by a published method.
