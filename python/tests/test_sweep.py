@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,6 +70,15 @@ def test_threads_make_the_bytes_of_the_command(by_command, folder, workers):
     out = ["--out", "own.parquet", "--workers", str(workers), "--format", "json"]
     printed = module("w.toml", *out).stdout
     assert ((folder / "own.parquet").read_bytes(), printed) == by_command
+
+
+def test_it_says_how_far_it_is_and_how_long_it_may_take(folder):
+    said = module("w.toml", "--out", "own.parquet").stderr.splitlines()
+    found = [re.fullmatch(r"(\d+) of 16 points, \d+ s left", line) for line in said]
+    done = [int(line[1]) for line in found if line]
+    assert len(done) == len(said) == 10
+    assert done == sorted(done)
+    assert done[-1] == POINTS
 
 
 def test_ray_makes_the_bytes_of_the_command(cluster, by_command, folder):

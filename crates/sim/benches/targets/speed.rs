@@ -80,14 +80,18 @@ pub(crate) fn measure() -> Section {
         section.note("no /proc/self/schedstat here: times are wall times".to_owned());
     }
     memcached(&mut section);
+    rivals(&mut section);
     nodes(&mut section);
     lengths(&mut section);
     section
 }
 
+fn memcached_case() -> Case {
+    Case::edm("memcached", "", "load = 0.4\nsize_cdf = \"memcached\"\nmessages = 2000")
+}
+
 fn memcached(section: &mut Section) {
-    let workload = "load = 0.4\nsize_cdf = \"memcached\"\nmessages = 2000";
-    let case = Case::edm("memcached", "", workload);
+    let case = memcached_case();
     let samples = interleave(&[(SIMULATE, &case), (FLOOR, &case)]);
     let (ours, floor) = (seconds(&samples[0]), seconds(&samples[1]));
     let what = "memcached, 2,000 messages: time";
@@ -105,6 +109,27 @@ fn memcached(section: &mut Section) {
     ));
 }
 
+/// What the simulator of each fabric by EDM's authors takes for these messages on such a machine,
+/// in seconds (the last two: more), and how many times as fast is asked.
+const AUTHORS: [(&str, f64, f64); 6] = [
+    ("edm", 169.0, 100.0),
+    ("ird", 61.0, 100.0),
+    ("pfabric", 17.0, 50.0),
+    ("dctcp", 31.0, 50.0),
+    ("pfc", 280.0, 100.0),
+    ("cxl", 280.0, 100.0),
+];
+
+fn rivals(section: &mut Section) {
+    let cases = AUTHORS.map(|(fabric, ..)| memcached_case().on(fabric));
+    let samples = interleave(&cases.each_ref().map(|case| (SIMULATE, case)));
+    for ((fabric, theirs, asked), samples) in AUTHORS.into_iter().zip(&samples) {
+        let times: Vec<f64> = seconds(samples).iter().map(|ours| theirs / ours).collect();
+        let what = format!("memcached on {fabric}: times as fast as its authors' ({theirs} s)");
+        section.check(Check::median(what, "", Target::AtLeast(asked), &times));
+    }
+}
+
 fn nodes(section: &mut Section) {
     let case = |nodes| microbenchmark(1_000_000).nodes(nodes);
     let (few, many) = (case(32), case(512));
@@ -117,6 +142,10 @@ fn nodes(section: &mut Section) {
     for (nodes, samples) in [(32, &samples[0]), (512, &samples[1])] {
         section.note(format!("{nodes} nodes, 1,000,000 messages: {}", per_message(samples)));
     }
+    let most = microbenchmark(10_000_000).nodes(512);
+    let what = "512 nodes, 64 B at load 0.8, 10,000,000 messages: time";
+    let samples = interleave(&[(SIMULATE, &most)]);
+    section.check(Check::median(what, "s", Target::AtMost(60.0), &seconds(&samples[0])));
 }
 
 fn lengths(section: &mut Section) {
