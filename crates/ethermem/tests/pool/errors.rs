@@ -1,6 +1,6 @@
 //! What may not be done is refused, to who asked, and changes nothing.
 
-use ethermem::{Address, Error, Permissions, Pool, Segment};
+use ethermem::{Address, Chase, Error, Permissions, Pool, Segment};
 
 use crate::{every_pool, has_pages};
 
@@ -40,6 +40,43 @@ fn an_access_outside_of_a_region_is_refused() {
         let places = [Segment { address: outside, bytes: 4 }];
         let _ = thread.gather(&places).wait().unwrap_err();
         assert_eq!(behind.read(0, 100).wait().unwrap(), vec![0; 100], "{pool:?}");
+    }
+}
+
+/// By every operation, on every pool; and what was under way when it was freed ends.
+#[test]
+fn what_was_freed_is_in_no_region_to_any_operation() {
+    for pool in every_pool() {
+        let thread = pool.thread().unwrap();
+        let region = thread.alloc(4096, RW).wait().unwrap();
+        let (address, stale) = (region.address(), region.by(&thread));
+        let under_way: Vec<_> = (0..8).map(|at| region.write(at * 64, &[7; 64])).collect();
+        region.free().wait().unwrap();
+        for write in under_way {
+            write.wait().unwrap();
+        }
+        let segment = Segment { address, bytes: 8 };
+        let chase = crate::offload::chase(address, 1).encode();
+        let refused = [
+            thread.read(address, 8).wait().map(drop),
+            thread.read_into(address, &mut [0; 8]),
+            thread.write(address, &[1; 8]).wait(),
+            thread.write_from(address, &[1; 8]),
+            thread.gather(&[segment]).wait().map(drop),
+            thread.scatter(&[(address, &[1; 8])]).wait(),
+            thread.compare_and_swap(address, 0, 1).wait().map(drop),
+            thread.fetch_add(address, 1).wait().map(drop),
+            thread.swap(address, 1).wait().map(drop),
+            thread.test_and_set(address).wait().map(drop),
+            thread.lock(address).wait(),
+            thread.offload(Chase::NAME, address, &chase, &[]).wait().map(drop),
+            stale.share(pool.thread().unwrap().process(), RW).wait(),
+            stale.free().wait(),
+        ];
+        for (at, refused) in refused.into_iter().enumerate() {
+            let is_so = matches!(refused, Err(Error::Unmapped { .. }));
+            assert!(is_so, "operation {at} {refused:?} {pool:?}");
+        }
     }
 }
 

@@ -23,7 +23,7 @@ fn list(region: &Region, keys: &[u64]) -> Address {
     region.address()
 }
 
-fn chase(start: Address, key: u64) -> Chase {
+pub(crate) fn chase(start: Address, key: u64) -> Chase {
     let key = key.to_le_bytes().to_vec();
     Chase {
         start,
