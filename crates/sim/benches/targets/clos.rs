@@ -1,11 +1,14 @@
 //! Ten thousand web-search flows on a Clos, beside YAPS on the same flows.
 
+use std::path::Path;
+
 use ethermem_sim::Message;
 
 use crate::case::Case;
 use crate::report::{Check, Section, Target, median, number};
 use crate::speed::{SIMULATE_WAYS, sample, seconds};
-use crate::yaps::{self, Protocol};
+use crate::web_search::{self, YAPS_FASTPASS, YAPS_PFABRIC, YAPS_PHOST};
+use crate::yaps::{self, Protocol, Switches};
 
 /// Turns of every fabric; one of YAPS takes over a minute.
 const REPEATS: usize = 3;
@@ -21,6 +24,8 @@ struct Peer {
     fabric: &'static str,
     keys: &'static str,
     protocol: Protocol,
+    /// What tests hold its means of a thousand flows to be.
+    held: &'static [f64],
 }
 
 const PEERS: [Peer; 3] = [
@@ -28,6 +33,7 @@ const PEERS: [Peer; 3] = [
         fabric: "pfabric",
         keys: "",
         protocol: Protocol { flow_type: 2, host_type: 1, windows: [12, 15], timeout_s: 45e-6 },
+        held: &YAPS_PFABRIC,
     },
     Peer {
         fabric: "phost",
@@ -39,18 +45,25 @@ const PEERS: [Peer; 3] = [
             windows: [2, 6],
             timeout_s: 9.500_03e-6,
         },
+        held: &YAPS_PHOST,
     },
     Peer {
         fabric: "fastpass",
         // Its epochs take the time of 8.5 frames for 8.
         keys: "[fabric.fastpass]\ntimeslot_bytes = 1594\n",
         protocol: Protocol { flow_type: 114, host_type: 14, windows: [6, 12], timeout_s: 45e-6 },
+        held: &[YAPS_FASTPASS],
     },
 ];
 
+/// How far its means may be from those that tests hold.
+const HELD_SHARE: f64 = 0.001;
+
 impl Peer {
-    fn case(&self) -> Case {
-        let scenario = format!("{SCENARIO}\n{}", self.keys);
+    fn case(&self, switching: &str) -> Case {
+        let packets = format!("[fabric.packet]\nswitching = \"{switching}\"");
+        let scenario = SCENARIO.replace("[fabric.packet]", &packets);
+        let scenario = format!("{scenario}\n{}", self.keys);
         Case { label: self.fabric.to_owned(), fabric: self.fabric, scenario }
     }
 }
@@ -62,11 +75,12 @@ pub(crate) fn measure() -> Section {
         section.note(format!("SKIPPED: beside YAPS: {} does not name its program", yaps::PROGRAM));
     }
     for peer in PEERS {
-        let case = peer.case();
+        let case = peer.case("store-and-forward");
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..REPEATS {
             ours.push(sample(SIMULATE_WAYS, &case));
-            let run = |program: &_| yaps::run(program, peer.protocol, &messages(&case));
+            let run =
+                |program: &_| yaps::run(program, peer.protocol, Switches::Store, &messages(&case));
             theirs.extend(program.as_deref().map(run));
         }
         let slowdown = ours[0].slowdown_mean.expect("it was asked for");
@@ -93,7 +107,41 @@ pub(crate) fn measure() -> Section {
         let off = (slowdown / first.slowdown_mean - 1.0).abs();
         section.check(Check::exact(what, "", Target::AtMost(SLOWDOWN_SHARE), off));
     }
+    if let Some(program) = program {
+        for peer in &PEERS {
+            beside_cut_through(&mut section, peer, &program);
+            check_held(&mut section, peer, &program);
+        }
+    }
     section
+}
+
+/// Mean slowdowns where the switches of both cut through, as YAPS's scripts have it.
+fn beside_cut_through(section: &mut Section, peer: &Peer, program: &Path) {
+    let case = peer.case("cut-through");
+    let slowdown = sample(SIMULATE_WAYS, &case).slowdown_mean.expect("it was asked for");
+    let theirs = yaps::run(program, peer.protocol, Switches::CutThrough, &messages(&case));
+    let theirs = theirs.slowdown_mean;
+    section.note(format!(
+        "{}, cut through: mean slowdown {slowdown:.3}, YAPS {theirs:.3}",
+        peer.fabric
+    ));
+    let what = format!("{}, cut through: mean slowdown, share off that of YAPS", peer.fabric);
+    let off = (slowdown / theirs - 1.0).abs();
+    section.check(Check::exact(what, "", Target::AtMost(SLOWDOWN_SHARE), off));
+}
+
+/// What tests take for YAPS's means of a thousand flows is what it says.
+fn check_held(section: &mut Section, peer: &Peer, program: &Path) {
+    let flows = web_search::flows();
+    for (held, switches) in peer.held.iter().zip([Switches::Store, Switches::CutThrough]) {
+        let said = yaps::run(program, peer.protocol, switches, &flows).slowdown_mean;
+        let fabric = peer.fabric;
+        section.note(format!("{fabric}, YAPS, {} flows, {switches:?}: {said:.4}", flows.len()));
+        let what = format!("{fabric}, {switches:?}: YAPS's mean slowdown, share off the tests'");
+        let off = (said / held - 1.0).abs();
+        section.check(Check::exact(what, "", Target::AtMost(HELD_SHARE), off));
+    }
 }
 
 fn messages(case: &Case) -> Vec<Message> {

@@ -15,6 +15,8 @@ mod microbenchmark;
 mod report;
 mod speed;
 mod sweeps;
+#[path = "../../tests/simulation/web_search.rs"]
+mod web_search;
 mod yaps;
 
 use std::process::ExitCode;

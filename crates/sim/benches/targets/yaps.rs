@@ -31,18 +31,32 @@ pub(crate) struct Ran {
     pub(crate) slowdown_mean: f64,
 }
 
+/// What its switches do with a packet that has not come whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Switches {
+    /// As ours do, unless a scenario has them cut through.
+    Store,
+    /// As its scripts have it.
+    CutThrough,
+}
+
 /// Its program, where the variable names one.
 pub(crate) fn program() -> Option<PathBuf> {
     std::env::var_os(PROGRAM).map(PathBuf::from)
 }
 
-/// Runs `messages`, their sizes rounded up to packets, on its leaf and spine at 40 Gb/s, its
-/// switches storing what they forward, as ours do.
-pub(crate) fn run(program: &Path, protocol: Protocol, messages: &[Message]) -> Ran {
+/// Runs `messages`, their sizes rounded up to packets, on its leaf and spine at 40 Gb/s.
+pub(crate) fn run(
+    program: &Path,
+    protocol: Protocol,
+    switches: Switches,
+    messages: &[Message],
+) -> Ran {
     let folder = tempfile::tempdir().expect("a folder for its input");
     let (flows, config) = (folder.path().join("flows.txt"), folder.path().join("config.txt"));
     std::fs::write(&flows, flows_of(messages)).expect("its flows are written");
-    std::fs::write(&config, config_of(protocol, &flows, messages.len())).expect("its keys are");
+    std::fs::write(&config, config_of(protocol, switches, &flows, messages.len()))
+        .expect("its keys are");
     let before = children_core_s();
     let output = Command::new(program).arg("1").arg(&config).output();
     let output = output.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
@@ -67,14 +81,15 @@ fn flows_of(messages: &[Message]) -> String {
     text
 }
 
-fn config_of(protocol: Protocol, flows: &Path, count: usize) -> String {
+fn config_of(protocol: Protocol, switches: Switches, flows: &Path, count: usize) -> String {
     let Protocol { flow_type, host_type, windows: [first, most], timeout_s } = protocol;
     let flows = flows.display();
+    let cut_through = u8::from(switches == Switches::CutThrough);
     format!(
         "init_cwnd: {first}\nmax_cwnd: {most}\nretx_timeout: {timeout_s}\nqueue_size: 36864\n\
          propagation_delay: 0.0000002\nbandwidth: 40000000000.0\nqueue_type: 2\n\
-         flow_type: {flow_type}\nnum_flow: {count}\nflow_trace: {flows}\ncut_through: 0\n\
-         mean_flow_size: 0\nload_balancing: 0\npreemptive_queue: 0\nbig_switch: 0\n\
+         flow_type: {flow_type}\nnum_flow: {count}\nflow_trace: {flows}\n\
+         cut_through: {cut_through}\nmean_flow_size: 0\nload_balancing: 0\npreemptive_queue: 0\nbig_switch: 0\n\
          host_type: {host_type}\ntraffic_imbalance: 0\nload: 0.6\nreauth_limit: 3\n\
          magic_trans_slack: 1.1\nmagic_delay_scheduling: 1\nuse_flow_trace: 1\nsmooth_cdf: 1\n\
          burst_at_beginning: 0\ncapability_timeout: 1.5\ncapability_resend_timeout: 9\n\

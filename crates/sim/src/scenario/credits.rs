@@ -4,6 +4,7 @@ use ethermem_units::Bytes;
 
 use super::fabric::{delay_ns, rate_gbps};
 use super::table::{Table, as_integer};
+use super::workload::node;
 use crate::fabrics::Framing;
 use crate::fabrics::cxl::{CxlConfig, Flit, Sharing};
 use crate::fabrics::edm_artifact::{ArtifactConfig, Release};
@@ -40,7 +41,7 @@ pub(super) fn edm_artifact(table: Table<'_>) -> Result<ArtifactConfig, InputErro
     Ok(config)
 }
 
-pub(super) fn fastpass(table: Table<'_>) -> Result<FastpassConfig, InputError> {
+pub(super) fn fastpass(table: Table<'_>, nodes: u16) -> Result<FastpassConfig, InputError> {
     let default = FastpassConfig::default();
     let timeslots = u64::from(default.allocation_timeslots);
     let config = FastpassConfig {
@@ -52,6 +53,7 @@ pub(super) fn fastpass(table: Table<'_>) -> Result<FastpassConfig, InputError> {
                 as_integer(value).filter(|timeslots| (1..=14).contains(timeslots))
             })?
             .map(|timeslots| timeslots as u8),
+        arbiter_beside: node(&table, "arbiter_beside", nodes)?,
         starts: table
             .choice("starts", &[("when-told", Starts::WhenTold), ("together", Starts::Together)])?,
     };

@@ -43,7 +43,7 @@ pub(super) fn read(
         edm_artifact: credits::edm_artifact(table.table("edm_artifact")?)?,
         ird: credits::ird(table.table("ird")?)?,
         cxl: credits::cxl(table.table("cxl")?)?,
-        fastpass: credits::fastpass(table.table("fastpass")?)?,
+        fastpass: credits::fastpass(table.table("fastpass")?, nodes)?,
         topology: packet::topology(&table, link)?,
         packet: packet::read(&table)?,
         background: background(root.table("background")?)?,

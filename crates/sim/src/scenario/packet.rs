@@ -154,8 +154,8 @@ fn pfc(table: Table<'_>) -> Result<PfcConfig, InputError> {
     let names = [("static", Thresholds::Static), ("dynamic", Thresholds::Dynamic)];
     let thresholds = table.choice("thresholds", &names)?;
     for (keys, of, name) in [
-        (["xoff_bytes", "xon_bytes"], Thresholds::Static, "static"),
-        (["alpha", "buffer_bytes"], Thresholds::Dynamic, "dynamic"),
+        (&["xoff_bytes", "xon_bytes"][..], Thresholds::Static, "static"),
+        (&["alpha", "buffer_bytes", "xon_offset_bytes"], Thresholds::Dynamic, "dynamic"),
     ] {
         for key in keys {
             table.only(key, &format!("with thresholds = \"{name}\""), thresholds == of)?;
@@ -166,6 +166,7 @@ fn pfc(table: Table<'_>) -> Result<PfcConfig, InputError> {
         thresholds,
         xoff: bytes_or("xoff_bytes", "24470 at 40 Gb/s", (0, 1_000_000_000))?,
         xon: bytes_or("xon_bytes", "two full frames under xoff_bytes", (0, 1_000_000_000))?,
+        xon_offset: bytes_or("xon_offset_bytes", "two full frames", (0, 1_000_000_000))?,
         alpha: table.number("alpha", default.alpha, 0.001..=1_000.0)?,
         buffer: bytes_or("buffer_bytes", "375000 a port at 40 Gb/s", (1, 1_000_000_000_000))?,
         headroom: bytes_or("headroom_bytes", "what the link needs", (0, 1_000_000_000))?,
@@ -174,6 +175,7 @@ fn pfc(table: Table<'_>) -> Result<PfcConfig, InputError> {
         ecn_chance: table.number("ecn_chance_max", default.ecn_chance, 0.0..=1.0)?,
         cnp_interval: timeout_us(&table, "cnp_interval_us", default.cnp_interval)?,
         gain: table.number("gain", default.gain, 0.0..=1.0)?,
+        alpha_initial: table.number("alpha_initial", default.alpha_initial, 0.0..=1.0)?,
         alpha_timer: timeout_us(&table, "alpha_timer_us", default.alpha_timer)?,
         increase_timer: timeout_us(&table, "increase_timer_us", default.increase_timer)?,
         byte_counter: bytes_or(

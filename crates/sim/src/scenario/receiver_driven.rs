@@ -68,6 +68,12 @@ pub(super) fn phost(table: Table<'_>) -> Result<PhostConfig, InputError> {
         downgrade_ends_with_data: table
             .flag("downgrade_ends_with_data", default.downgrade_ends_with_data)?,
         timeout: timeout_us(&table, "timeout_us", default.timeout)?,
+        timeout_growth: table.number("timeout_growth", default.timeout_growth, 1.0..=16.0)?,
+        free_wait_packets: table.number(
+            "free_wait_packets",
+            default.free_wait_packets,
+            0.0..=1e6,
+        )?,
     };
     table.finish()?;
     Ok(config)

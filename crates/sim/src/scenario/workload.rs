@@ -129,7 +129,7 @@ fn pattern(table: &Table<'_>, nodes: u16) -> Result<Pattern, InputError> {
     })
 }
 
-fn node(table: &Table<'_>, key: &str, nodes: u16) -> Result<NodeIndex, InputError> {
+pub(super) fn node(table: &Table<'_>, key: &str, nodes: u16) -> Result<NodeIndex, InputError> {
     let last = u64::from(nodes) - 1;
     Ok(table.bounded(key, (0, "0"), (0, last, "nodes - 1"))? as NodeIndex)
 }

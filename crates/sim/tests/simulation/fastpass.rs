@@ -105,7 +105,7 @@ const CLOS: &str = "topology = \"leaf-spine\"\n";
 #[test]
 fn between_racks_every_frame_takes_the_long_way() {
     // From rack 1 to rack 2; the arbiter is in rack 0. A demand, an allocation, a full frame.
-    let keys = format!("nodes = 48\nlink_gbps = 40\n{CLOS}[fabric.leaf_spine]\nspines = 2");
+    let keys = format!("nodes = 48\nlink_gbps = 40\n{CLOS}[fabric.leaf_spine]\nspines = 2\n");
     let config = fabric_config(&keys);
     let layout = Layout::new(&config, Ps::ZERO);
     let way = |payload| layout.one_way(Frame::of(payload));
@@ -132,6 +132,23 @@ fn between_racks_every_frame_takes_the_long_way() {
     assert_eq!(time(Kind::Write, (16, 0), 1), one);
     assert_eq!(time(Kind::Read, (0, 16), 1), one - core.0);
     assert_eq!(time(Kind::Write, (0, 1), 1), one - core.0 * 2 - core.1);
+
+    // The arbiter in the last rack: what was said of the first is true there, one message after
+    // another, and none is slower than its like.
+    let beside = fabric_config(&format!("{keys}[fabric.fastpass]\narbiter_beside = 40"));
+    let mut alone = Alone::<Fastpass>::new(&beside);
+    for ((kind, from, to), way) in [
+        ((Kind::Write, 0, 16), one),
+        ((Kind::Write, 33, 16), one - core.0 * 2),
+        ((Kind::Write, 16, 33), one),
+        ((Kind::Read, 33, 16), one - core.0),
+        ((Kind::Write, 32, 47), one - core.0 * 2 - core.1),
+        ((Kind::Write, 1, 0), one - core.1),
+    ] {
+        let one = message(Ps(1_000), kind, from, to, 1_484);
+        assert_eq!(alone.time_of(&one), way, "{one:?}");
+        assert_eq!(run_messages::<Fastpass>(&beside, &[one]).0[0], Ps(1_000) + way, "{one:?}");
+    }
 }
 
 /// The way of a frame between two nodes of one switch.

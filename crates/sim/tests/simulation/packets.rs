@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 
+use ethermem_sim::Kind;
 use ethermem_sim::engine::{Alone, Fabric};
 use ethermem_sim::fabrics::dctcp::Dctcp;
 use ethermem_sim::fabrics::fastpass::Fastpass;
@@ -12,14 +13,15 @@ use ethermem_sim::fabrics::raw_ethernet::RawEthernet;
 use ethermem_sim::fabrics::tcp::Tcp;
 use ethermem_sim::metrics::PacketCounts;
 use ethermem_sim::packet::Frame;
-use ethermem_sim::{Kind, Message};
 use ethermem_units::{Bytes, Ps};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::support::{
     Watch, Watched, fabric_config, message, run_messages, run_scenario, scenario,
 };
+use crate::web_search::{self, YAPS_FASTPASS, YAPS_PFABRIC, YAPS_PHOST};
+
+const STORED: &str = "store-and-forward";
+const CUT_THROUGH: &str = "cut-through";
 
 /// A full frame on the line.
 fn full_bytes() -> u64 {
@@ -139,59 +141,6 @@ fn every_transport_ends_its_messages_over_cut_through_switches() {
     }
 }
 
-/// The web-search workload, in packets of 1,460 B: DCTCP's measurements, as pFabric's simulations
-/// and their successors have them.
-const WEB_SEARCH: [(f64, f64); 11] = [
-    (6.0, 0.15),
-    (13.0, 0.2),
-    (19.0, 0.3),
-    (33.0, 0.4),
-    (53.0, 0.53),
-    (133.0, 0.6),
-    (667.0, 0.7),
-    (1_333.0, 0.8),
-    (3_333.0, 0.9),
-    (6_667.0, 0.97),
-    (20_000.0, 1.0),
-];
-
-/// How many flows are run.
-const WEB_SEARCH_FLOWS: u32 = 1_000;
-/// What YAPS makes of their mean slowdown, its switches storing what they forward
-/// (`cut_through: 0`) and cutting it through, as its scripts have it.
-const YAPS_PFABRIC: [f64; 2] = [1.188, 1.160];
-const YAPS_PHOST: [f64; 2] = [2.149, 1.566];
-const YAPS_FASTPASS: f64 = 1.552;
-const STORED: &str = "store-and-forward";
-const CUT_THROUGH: &str = "cut-through";
-/// Packets of the mean flow.
-const WEB_SEARCH_MEAN: f64 = 1_140.98;
-
-/// Web-search flows between random pairs of 144 nodes at load 0.6 of 40 Gb/s.
-fn web_search(flows: u32) -> Vec<Message> {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
-    let mut uniform = move || ((rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
-    let gap_ps = WEB_SEARCH_MEAN * 1_500.0 * 8.0 / (0.6 * 40e9 * 144.0) * 1e12;
-    let mut at = 0.0;
-    let draw = |_| {
-        at -= uniform().ln() * gap_ps;
-        let (size, mut before) = (uniform(), (6.0, 0.0));
-        let mut packets = 0.0;
-        for point in WEB_SEARCH {
-            if size <= point.1 {
-                let share = (size - before.1) / (point.1 - before.1);
-                packets = before.0 + (point.0 - before.0) * share;
-                break;
-            }
-            before = point;
-        }
-        let source = (uniform() * 144.0) as u16 % 144;
-        let destination = (source + 1 + (uniform() * 143.0) as u16 % 143) % 144;
-        message(Ps(at as u64), Kind::Write, source, destination, packets.round() as u64 * 1_460)
-    };
-    (0..flows).map(draw).collect()
-}
-
 /// Their mean slowdown on links and hosts as YAPS has them: 200 ns of propagation and nothing else,
 /// packets of 1,500 B sprayed over the spines. What the network did to packets is given too.
 fn web_search_slowdown<F: Fabric, A: Fabric>(
@@ -204,14 +153,14 @@ fn web_search_slowdown<F: Fabric, A: Fabric>(
          balancing = \"spray\"\n[fabric.packet]\nforwarding_ns = 0\nmemory_header_bytes = 0\n\
          switching = \"{switching}\"\n{keys}"
     ));
-    let flows = web_search(WEB_SEARCH_FLOWS);
+    let flows = web_search::flows();
     let (finished, end) = run_messages::<F>(&config, &flows);
     let mut alone = Alone::<A>::new(&config);
     let slowdowns = flows
         .iter()
         .zip(&finished)
         .map(|(flow, &finished)| (finished - flow.arrival).0 as f64 / alone.time_of(flow).0 as f64);
-    let mean = slowdowns.sum::<f64>() / f64::from(WEB_SEARCH_FLOWS);
+    let mean = slowdowns.sum::<f64>() / flows.len() as f64;
     (mean, end.stats.packets)
 }
 

@@ -3,13 +3,15 @@
 use ethermem_edm::Arbitration;
 use ethermem_sim::engine::Alone;
 use ethermem_sim::fabrics::output_queued::OutputQueued;
+use ethermem_sim::fabrics::raw_ethernet::RawEthernet;
+use ethermem_sim::packet::Frame;
 use ethermem_sim::topology::{Star, Transmitter};
 use ethermem_sim::{FabricConfig, Kind, Message};
 use ethermem_units::{Blocks, Bytes, Ps};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::support::{fabric_config, message, run_messages};
+use crate::support::{fabric_config, message, run_messages, run_scenario, scenario};
 
 const SLOT: Ps = Ps(640);
 const BLOCKS: Blocks = Blocks(10);
@@ -141,4 +143,23 @@ fn fair_memory_and_frames_take_turns_of_equal_length() {
     }
     // A frame of 193 blocks is under way 45 % of the time, and more often still waits.
     assert!(turns > 4_000, "{turns} full turns");
+}
+
+#[test]
+fn frames_of_the_poisson_workload_wait_as_in_m_d_1_queues() {
+    // Between all nodes: what comes to an interface is Poisson, and so is, mixed from 143 of them,
+    // what comes to a port. The load is the share of a link that frames take.
+    for load in [0.3, 0.5, 0.7] {
+        let scenario = scenario(&format!(
+            "[fabric]\nkind = \"raw-ethernet\"\n[workload]\nload = {load}\nread_fraction = 0\n\
+             messages = 600000"
+        ));
+        let result = run_scenario(&scenario, "raw-ethernet", None);
+        let alone = Alone::<RawEthernet>::new(&scenario.fabric).time(Kind::Write, Bytes(64));
+        let line = SLOT.0 as f64 * f64::from(Frame::of(64 + 16).line);
+        let waited_ns = result.kinds.all.latency_ns_mean.expect("messages") - alone.as_ns_f64();
+        let mean = waited_ns * 1e3 / line / 2.0;
+        let expected = pollaczek_khinchine(load);
+        assert!((mean / expected - 1.0).abs() < 0.01, "{mean} for {expected} at {load}");
+    }
 }

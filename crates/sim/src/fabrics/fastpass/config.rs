@@ -3,6 +3,7 @@
 use ethermem_units::{BitsPerSecond, Bytes};
 
 use crate::FabricConfig;
+use crate::message::NodeIndex;
 use crate::topology::Topology;
 
 /// Parameters of `fabric.kind = "fastpass"`.
@@ -17,6 +18,8 @@ pub struct FastpassConfig {
     /// Timeslots decided at once; `None` for 8 on leaf and spine and, on a single switch, for each
     /// by itself.
     pub epoch_timeslots: Option<u8>,
+    /// The node on whose switch the arbiter is, on a port of its own.
+    pub arbiter_beside: NodeIndex,
     /// When the timeslots of an epoch begin.
     pub starts: Starts,
 }
@@ -28,6 +31,7 @@ impl Default for FastpassConfig {
             timeslot: Bytes(1_538),
             allocation_timeslots: 8,
             epoch_timeslots: None,
+            arbiter_beside: 0,
             starts: Starts::WhenTold,
         }
     }

@@ -10,9 +10,6 @@ use crate::metrics::FabricStats;
 use crate::packet::{Spray, ecmp_spine};
 use crate::topology::{Balancing, Layout, PortId, Star, Transmitter};
 
-/// The node on whose switch the arbiter is, on a port of its own.
-pub(super) const ARBITER_BESIDE: NodeIndex = 0;
-
 /// See the module.
 pub(super) struct Links {
     medium: Medium,
@@ -20,6 +17,8 @@ pub(super) struct Links {
     star: Star,
     /// From leaves to spines and back, as the layout numbers them.
     core: Vec<Transmitter>,
+    /// The node on whose switch the arbiter is.
+    arbiter_beside: NodeIndex,
     to_arbiter: Transmitter,
     from_arbiter: Transmitter,
     slot: Ps,
@@ -30,7 +29,7 @@ pub(super) struct Links {
 
 impl Links {
     pub(super) fn new(config: &FabricConfig, medium: Medium, seed: u64) -> Links {
-        let FastpassConfig { arbiter_link, .. } = config.fastpass;
+        let FastpassConfig { arbiter_link, arbiter_beside, .. } = config.fastpass;
         let layout = Layout::new(config, Ps::ZERO);
         let slot = config.link.block_time();
         let arbiter_slot = arbiter_link.unwrap_or(config.link).block_time();
@@ -45,6 +44,7 @@ impl Links {
             medium,
             star: Star::new(config, Arbitration::Fair, seed),
             core: (2 * config.nodes..layout.ports()).map(core).collect(),
+            arbiter_beside,
             to_arbiter: Transmitter::without_frames(arbiter_slot),
             from_arbiter: Transmitter::without_frames(arbiter_slot),
             slot,
@@ -65,6 +65,11 @@ impl Links {
     /// The sender that the arbiter is to [`Links::spine`].
     pub(super) fn arbiter(&self) -> NodeIndex {
         self.layout.nodes()
+    }
+
+    /// The node on whose switch it is.
+    pub(super) fn arbiter_beside(&self) -> NodeIndex {
+        self.arbiter_beside
     }
 
     pub(super) fn layout(&self) -> &Layout {

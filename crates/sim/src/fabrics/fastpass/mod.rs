@@ -225,7 +225,7 @@ impl Fastpass {
         let spine = self.links.spine(self.links.arbiter(), order);
         let ready = sim.now() + self.medium.request;
         let at = self.links.send_from_arbiter(ready, self.medium.control());
-        sim.at(at, Event::AtSwitch(links::ARBITER_BESIDE, spine, allocation));
+        sim.at(at, Event::AtSwitch(self.links.arbiter_beside(), spine, allocation));
     }
 
     /// An allocation of an epoch has come to its node, which is done with it `at`.
@@ -272,7 +272,7 @@ impl Fastpass {
     fn forward(&mut self, sim: &mut Sim<Event>, port: PortId, spine: u8, item: Item) {
         let control = self.medium.control();
         let (to, size) = match item {
-            Item::Demand(_) => (links::ARBITER_BESIDE, control),
+            Item::Demand(_) => (self.links.arbiter_beside(), control),
             Item::Allocation(handle, _) => (self.flow(handle).source, control),
             Item::Schedule(id) => (self.schedules[id as usize].node, control),
             Item::Data(handle, bytes) => {
@@ -393,17 +393,20 @@ impl Fabric for Fastpass {
         Bytes(self.timeslot_bytes * u64::from(self.timeslots))
     }
 
-    /// The arbiter's leaf, which has node 0, is nearer to it than others.
+    /// The arbiter's leaf is nearer to it than others.
     fn twin(&self, compute: NodeIndex, memory: NodeIndex) -> (NodeIndex, NodeIndex) {
         let layout = self.links.layout();
-        let beside = |node| layout.same_rack(node, links::ARBITER_BESIDE);
-        let (rack, next) = (layout.rack_nodes(), layout.rack_nodes() + 1);
+        let (rack, arbiter) = (layout.rack_nodes(), self.links.arbiter_beside());
+        let beside = |node| layout.same_rack(node, arbiter);
+        // The first nodes of the arbiter's rack and of two others.
+        let racks = layout.nodes().div_ceil(rack);
+        let first = |after: NodeIndex| (arbiter / rack + after) % racks * rack;
         match (layout.same_rack(compute, memory), beside(compute), beside(memory)) {
-            (true, true, _) => (0, 1),
-            (true, false, _) => (rack, next),
-            (false, true, _) => (0, rack),
-            (false, false, true) => (rack, 0),
-            (false, false, false) => (rack, 2 * rack),
+            (true, true, _) => (first(0), first(0) + 1),
+            (true, false, _) => (first(1), first(1) + 1),
+            (false, true, _) => (first(0), first(1)),
+            (false, false, true) => (first(1), first(0)),
+            (false, false, false) => (first(1), first(2)),
         }
     }
 

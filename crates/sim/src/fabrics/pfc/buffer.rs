@@ -33,7 +33,10 @@ pub(super) fn limits(config: &FabricConfig, layout: &Layout, kind: PortKind) -> 
     let grown = |bytes: Bytes| (bytes.0 as f64 * faster) as u64;
     let resume_bytes = 2 * full_frame_bytes(config);
     let threshold = match pfc.thresholds {
-        Thresholds::Dynamic => Threshold::Dynamic { alpha: pfc.alpha, resume_bytes },
+        Thresholds::Dynamic => Threshold::Dynamic {
+            alpha: pfc.alpha,
+            resume_bytes: pfc.xon_offset.map_or(resume_bytes, grown),
+        },
         Thresholds::Static => {
             let scale = config.link.as_gbps_f64() / PAPER_GBPS;
             let xoff = pfc.xoff.map_or(XOFF_BYTES * scale, |bytes| bytes.0 as f64);

@@ -7,6 +7,8 @@ use ethermem_units::Ps;
 /// What all flows of a run have in common. Rates are shares of the link's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
+    /// Alpha before the first notification.
+    pub alpha_initial: f64,
     /// g: weight of a notification in alpha.
     pub gain: f64,
     /// Alpha decays once in this time without a notification.
@@ -54,6 +56,12 @@ impl Default for Reaction {
 }
 
 impl Reaction {
+    /// Of a flow that begins.
+    #[must_use]
+    pub fn new(rules: &Rules) -> Reaction {
+        Reaction { alpha: rules.alpha_initial, ..Reaction::default() }
+    }
+
     /// The rate, as a share of the link's.
     #[must_use]
     pub fn rate(&self) -> f64 {
@@ -117,6 +125,7 @@ mod tests {
     use super::*;
 
     const RULES: Rules = Rules {
+        alpha_initial: 1.0,
         gain: 1.0 / 256.0,
         alpha_timer: Ps(1_000),
         increase_timer: Ps(1_500),
@@ -129,14 +138,14 @@ mod tests {
 
     #[test]
     fn a_flow_that_is_not_notified_stays_at_the_rate_of_the_link() {
-        let mut flow = Reaction::default();
+        let mut flow = Reaction::new(&RULES);
         flow.sent(1 << 40, Ps(1 << 40), &RULES);
-        assert_eq!(flow, Reaction::default());
+        assert_eq!(flow, Reaction::new(&RULES));
     }
 
     #[test]
     fn a_notification_cuts_by_half_of_alpha_and_never_below_the_least() {
-        let mut flow = Reaction::default();
+        let mut flow = Reaction::new(&RULES);
         flow.notified(Ps(0), &RULES);
         assert_eq!((flow.rate(), flow.target, flow.alpha), (0.5, 1.0, 1.0));
         // Alpha decays twice, and the timer has raised the rate once, to 0.75.
@@ -148,11 +157,16 @@ mod tests {
             flow.notified(Ps(2_500), &RULES);
         }
         assert_eq!(flow.rate(), 0.01);
+        // A flow that is told to expect less congestion is cut by less.
+        let rules = Rules { alpha_initial: 0.5, ..RULES };
+        let mut flow = Reaction::new(&rules);
+        flow.notified(Ps(0), &rules);
+        assert_eq!(flow.rate(), 0.75);
     }
 
     #[test]
     fn rates_recover_then_grow_by_additive_then_by_hyper_increase() {
-        let mut flow = Reaction::default();
+        let mut flow = Reaction::new(&RULES);
         for _ in 0..2 {
             flow.notified(Ps(0), &RULES);
         }

@@ -34,6 +34,9 @@ pub struct PfcConfig {
     pub xoff: Option<Bytes>,
     /// What it keeps when the link goes on; `None` for two full frames less.
     pub xon: Option<Bytes>,
+    /// With dynamic ones, how much under its threshold the link goes on; `None` for two full
+    /// frames.
+    pub xon_offset: Option<Bytes>,
     /// With dynamic ones, how many times what is free of its buffer it keeps.
     pub alpha: f64,
     /// And that buffer, with the headroom of all its links.
@@ -51,6 +54,8 @@ pub struct PfcConfig {
     pub cnp_interval: Ps,
     /// g.
     pub gain: f64,
+    /// Alpha before the first notification.
+    pub alpha_initial: f64,
     /// Time without a notification after which alpha decays.
     pub alpha_timer: Ps,
     /// Time after which the rate grows.
@@ -74,6 +79,7 @@ impl Default for PfcConfig {
             thresholds: Thresholds::Static,
             xoff: None,
             xon: None,
+            xon_offset: None,
             alpha: 1.0,
             buffer: None,
             headroom: None,
@@ -82,6 +88,7 @@ impl Default for PfcConfig {
             ecn_chance: 0.01,
             cnp_interval: Ps::from_ns(50_000),
             gain: 1.0 / 256.0,
+            alpha_initial: 1.0,
             alpha_timer: Ps::from_ns(55_000),
             increase_timer: Ps::from_ns(55_000),
             byte_counter: None,
@@ -153,6 +160,7 @@ impl PfcConfig {
             (given.unwrap_or(paper * scale) / (link_gbps * 1e3)).min(1.0)
         };
         Rules {
+            alpha_initial: self.alpha_initial,
             gain: self.gain,
             alpha_timer: self.alpha_timer,
             increase_timer: self.increase_timer,
@@ -260,7 +268,8 @@ impl Transport for Dcqcn {
     }
 
     fn start(&mut self, net: &mut Net<'_, Dcqcn>, flow: FlowId) {
-        net.flow_mut(flow).state = Ends::default();
+        let reaction = Reaction::new(&self.rules);
+        net.flow_mut(flow).state = Ends { reaction, ..Ends::default() };
         self.transmit(net, flow);
     }
 

@@ -104,7 +104,7 @@ impl Hosts {
         let line = (first..packets).map(|position| net.line(net.data_bytes(id, position))).sum();
         let now = net.now();
         self.receivers.take(node, now, line);
-        let at = now + self.rules.packet_time * u64::from(2 * packets);
+        let at = now + self.rules.free_wait * u64::from(packets);
         Self::arm(net, id, End::Destination, at);
         // A host that slept until a downgrade is over is awake, and looks at all flows next.
         self.call(net, node);

@@ -42,6 +42,11 @@ pub struct PhostConfig {
     /// From the last token of a flow to those for what has not come; and until a source without
     /// any answer asks again.
     pub timeout: Ps,
+    /// How many times as long it waits for every next answer.
+    pub timeout_growth: f64,
+    /// From the first packet of a flow that is sent at once to tokens for what has not come, in
+    /// times of all its packets.
+    pub free_wait_packets: f64,
 }
 
 impl Default for PhostConfig {
@@ -56,6 +61,8 @@ impl Default for PhostConfig {
             downgrade_packets: 25.0,
             downgrade_ends_with_data: true,
             timeout: Ps::from_ns(9_500),
+            timeout_growth: 2.0,
+            free_wait_packets: 2.0,
         }
     }
 }
@@ -72,13 +79,14 @@ struct Rules {
     buffer_bytes: u64,
     free_packets: u32,
     short_packets: u32,
-    /// What a full packet takes of a node's link.
-    packet_time: Ps,
     token_lifetime: Ps,
     tokens_unused_max: u32,
     downgrade: Ps,
     downgrade_ends_with_data: bool,
     timeout: Ps,
+    timeout_growth: f64,
+    /// Time a packet for which a destination waits for what is sent at once.
+    free_wait: Ps,
     /// Data after which a message alone goes at a steady pace.
     ramp: Bytes,
 }
@@ -153,12 +161,13 @@ impl Transport for Hosts {
                 buffer_bytes: own.buffer.0,
                 free_packets: own.free_packets,
                 short_packets: own.short_packets,
-                packet_time,
                 token_lifetime: packets(own.token_lifetime_packets),
                 tokens_unused_max: unused,
                 downgrade: packets(own.downgrade_packets),
                 downgrade_ends_with_data: own.downgrade_ends_with_data,
                 timeout: own.timeout,
+                timeout_growth: own.timeout_growth,
+                free_wait: packets(own.free_wait_packets),
                 ramp: Bytes(u64::from(steady) * payload),
             },
             senders: Turns::new(End::Source, layout.nodes()),
@@ -255,12 +264,13 @@ mod tests {
         buffer_bytes: 36_864,
         free_packets: 4,
         short_packets: 4,
-        packet_time: Ps(1_000),
         token_lifetime: Ps(1_500),
         tokens_unused_max: 3,
         downgrade: Ps(25_000),
         downgrade_ends_with_data: true,
         timeout: Ps(9_000),
+        timeout_growth: 2.0,
+        free_wait: Ps(2_000),
         ramp: Bytes(0),
     };
 }

@@ -41,6 +41,7 @@ fn poisson(scenario: &Scenario) -> &PoissonConfig {
 #[test]
 fn keys_that_others_leave_no_room_for_are_read_too() {
     let text = "[fabric.pfc]\nthresholds = \"dynamic\"\nalpha = 0.25\nbuffer_bytes = 90000000\n\
+                xon_offset_bytes = 5000\n\
                 [fabric.cxl]\ncredits = \"by-class\"\nrequest_entries = 3\nwrite_entries = 4\n\
                 response_entries = 5";
     let fabric = parse(text).expect("a scenario").fabric;
@@ -48,6 +49,7 @@ fn keys_that_others_leave_no_room_for_are_read_too() {
         thresholds: Thresholds::Dynamic,
         alpha: 0.25,
         buffer: Some(Bytes(90_000_000)),
+        xon_offset: Some(Bytes(5_000)),
         ..PfcConfig::default()
     };
     assert_eq!(fabric.packet.pfc, pfc);
@@ -124,6 +126,7 @@ const EVERY_KEY: &str = r#"
         allocation_timeslots = 3
         epoch_timeslots = 5
         starts = "together"
+        arbiter_beside = 9
         [fabric.cxl]
         flit_bytes = 256
         buffer_entries = 7
@@ -188,6 +191,7 @@ const EVERY_KEY: &str = r#"
         ecn_chance_max = 0.5
         cnp_interval_us = 4
         gain = 0.125
+        alpha_initial = 0.5
         alpha_timer_us = 5
         increase_timer_us = 6
         byte_counter_bytes = 150000
@@ -230,6 +234,8 @@ const EVERY_KEY: &str = r#"
         downgrade_packets = 30.5
         downgrade_ends_with_data = false
         timeout_us = 4.5
+        timeout_growth = 1.5
+        free_wait_packets = 3
         [fabric.roce]
         header_bytes = 60
         buffer_bytes = 40000
@@ -300,12 +306,14 @@ fn packets_of_every_key() -> PacketConfig {
             buffer: None,
             xoff: Some(Bytes(100_000)),
             xon: Some(Bytes(50_000)),
+            xon_offset: None,
             headroom: Some(Bytes(30_000)),
             ecn_min: Some(Bytes(6_000)),
             ecn_max: Some(Bytes(70_000)),
             ecn_chance: 0.5,
             cnp_interval: Ps::from_ns(4_000),
             gain: 0.125,
+            alpha_initial: 0.5,
             alpha_timer: Ps::from_ns(5_000),
             increase_timer: Ps::from_ns(6_000),
             byte_counter: Some(Bytes(150_000)),
@@ -395,6 +403,8 @@ fn phost_of_every_key() -> PhostConfig {
         downgrade_packets: 30.5,
         downgrade_ends_with_data: false,
         timeout: Ps::from_ns(4_500),
+        timeout_growth: 1.5,
+        free_wait_packets: 3.0,
     }
 }
 
@@ -441,6 +451,7 @@ fn every_key_is_read() {
             allocation_timeslots: 3,
             epoch_timeslots: Some(5),
             starts: Starts::Together,
+            arbiter_beside: 9,
         },
         cxl: CxlConfig {
             flit: Flit::Bytes256,
