@@ -123,6 +123,34 @@ def test_a_killed_worker_s_points_run_again(cluster, call, folder):
     assert lines(folder, "ray.parquet") == POINTS
 
 
+def test_a_point_that_kills_every_worker_is_given_up_with_one_line(cluster, folder, monkeypatch):
+    on_ray = pytest.importorskip("ethermem.sweep.on_ray")
+    dies = cluster.remote(num_cpus=1, max_retries=on_ray.RETRIES_MAX)(lambda task: os._exit(7))
+    monkeypatch.setattr(on_ray, "point", dies)
+    with pytest.raises(ethermem.EthermemError) as error:
+        sweeps.sweep("w.toml", "ray.parquet", engine="ray")
+    said = str(error.value)
+    assert said.startswith("Ray gave up a point after 5 more tries: "), said
+    assert "\n" not in said
+    assert not (folder / "ray.parquet").exists()
+    # The sweep goes on where it can, though the error still has the one before in its traceback.
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    assert error.traceback
+    assert sweeps.sweep("w.toml", "ray.parquet", engine="ray").num_rows == POINTS
+
+
+def test_a_cluster_that_is_not_there_is_one_line(folder):
+    pytest.importorskip("ray")
+    words = ["--out", "ray.parquet", "--engine", "ray", "--address", "127.0.0.1:9"]
+    called = module("w.toml", *words, check=False)
+    last = called.stderr.splitlines()[-1]
+    assert (called.returncode, called.stdout) == (2, "")
+    assert last.startswith("error: Ray cluster 127.0.0.1:9: "), called.stderr
+    assert "Traceback" not in called.stderr
+    assert not (folder / "ray.parquet").exists()
+
+
 def workers_with_a_point():
     """Processes of this machine that Ray names after the task that they run."""
     found = []
@@ -283,3 +311,6 @@ def test_one_sweep_at_a_time_writes_a_journal(folder):
         _native.run_task("{}")
     with pytest.raises(IndexError):
         session.task(POINTS)
+    session.close()
+    with pytest.raises(ValueError, match="the sweep is closed"):
+        session.missing()

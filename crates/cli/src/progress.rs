@@ -38,8 +38,15 @@ impl Progress {
         self.bar.set_message(format!("{ended}/{runs} runs"));
         let tenth = |ended: usize| ended * 10 / runs;
         if self.bar.is_hidden() && tenth(ended) > tenth(ended - 1) {
-            eprintln!("{ended} of {runs} runs");
+            eprintln!("{ended} of {runs} runs, {:.0} s left", self.left_s());
         }
+    }
+
+    /// Seconds that the rest takes, if it costs what was done so far.
+    fn left_s(&self) -> f64 {
+        let done = self.bar.position() as f64;
+        let all = self.bar.length().unwrap_or_default() as f64;
+        self.bar.elapsed().as_secs_f64() * (all - done).max(0.0) / done.max(1.0)
     }
 
     /// Takes the bar away, for what is printed next.

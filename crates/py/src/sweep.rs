@@ -1,20 +1,27 @@
 //! Sweeps: their points as tasks, which run wherever they are called.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ethermem_sim::output::{TableStyle, to_json};
 use ethermem_sim::scenario::Setting;
 use ethermem_sim::sweep::{Record, Session, Task, TaskFailure, summaries_table};
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::attended::{Stop, attended};
 use crate::error::Failure;
 
-/// A sweep under way, with its journal.
+/// A sweep under way, with its journal, which nobody else has until it is closed.
 #[pyclass(frozen, module = "ethermem._native")]
-pub(crate) struct Sweep(Arc<Session>);
+pub(crate) struct Sweep(Mutex<Option<Arc<Session>>>);
+
+impl Sweep {
+    fn session(&self) -> PyResult<Arc<Session>> {
+        let session = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        session.clone().ok_or_else(|| PyValueError::new_err("the sweep is closed"))
+    }
+}
 
 #[pymethods]
 impl Sweep {
@@ -23,30 +30,32 @@ impl Sweep {
         attended(py, None, move |_| {
             let settings = settings.iter().map(|setting| setting.parse());
             let settings: Vec<Setting> = settings.collect::<Result<_, _>>()?;
-            Ok(Sweep(Arc::new(Session::open(&file, &settings, &out)?)))
+            let session = Session::open(&file, &settings, &out)?;
+            Ok(Sweep(Mutex::new(Some(Arc::new(session)))))
         })
     }
 
     /// How many points it has.
     #[getter]
-    fn points(&self) -> usize {
-        self.0.sweep().points.len()
+    fn points(&self) -> PyResult<usize> {
+        Ok(self.session()?.sweep().points.len())
     }
 
     /// The file that keeps finished points.
     #[getter]
-    fn journal(&self) -> String {
-        self.0.journal().display().to_string()
+    fn journal(&self) -> PyResult<String> {
+        Ok(self.session()?.journal().display().to_string())
     }
 
     /// The points to run, as indices, in the order in which they are best begun.
-    fn missing(&self) -> Vec<usize> {
-        self.0.missing()
+    fn missing(&self) -> PyResult<Vec<usize>> {
+        Ok(self.session()?.missing())
     }
 
     /// A point as `run_task` takes it, in this process or another.
     fn task(&self, index: usize) -> PyResult<String> {
-        let sweep = self.0.sweep();
+        let session = self.session()?;
+        let sweep = session.sweep();
         let point = sweep.points.get(index);
         let point = point.ok_or_else(|| PyIndexError::new_err("no such point"))?;
         Ok(to_json(&sweep.task(point).map_err(Failure::from)?))
@@ -56,13 +65,19 @@ impl Sweep {
     fn add(&self, py: Python<'_>, record: &str) -> PyResult<()> {
         let record: Record = serde_json::from_str(record)
             .map_err(|error| Failure::Input(format!("not a record of a point: {error}")))?;
-        Ok(py.detach(|| self.0.add(record)).map_err(Failure::from)?)
+        let session = self.session()?;
+        Ok(py.detach(|| session.add(record)).map_err(Failure::from)?)
+    }
+
+    /// Lets others have the journal, though something, as a traceback, still has the sweep.
+    fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// Writes the results. Returns what the seeds of each place say together, as JSON and as the
     /// table that the command prints.
     fn write(&self, py: Python<'_>) -> PyResult<(String, String)> {
-        let session = Arc::clone(&self.0);
+        let session = self.session()?;
         attended(py, None, move |_| {
             let summaries = session.write()?;
             let axes = &session.sweep().axes;

@@ -52,9 +52,9 @@ def sweep(
         EthermemError: Ray gave up a point, as when its workers died again and again.
     """
     settings = [setting(key, value) for key, value in (overrides or {}).items()]
-    session = _native.Sweep(file, settings, out)
-    run_missing(session, engine_of(engine, workers, address), lambda _done: None)
-    session.write()
+    with closing(_native.Sweep(file, settings, out)) as session:
+        run_missing(session, engine_of(engine, workers, address), lambda _done: None)
+        session.write()
     return read_parquet(Path(out))
 
 

@@ -1,5 +1,7 @@
 """Points as tasks of Ray, which decides where each one runs, and runs it again if it is lost."""
 
+import os
+import socket
 from collections.abc import Generator, Iterator
 from itertools import islice
 from typing import Any
@@ -12,6 +14,8 @@ from .. import _native
 RETRIES_MAX = 5
 #: Tasks that wait in the cluster, for each of its CPUs: enough that none runs dry.
 WAITING_PER_CPU = 4
+#: Time in which the head of a cluster takes a connection, in seconds.
+REACHABLE_S = 10.0
 
 
 @ray.remote(num_cpus=1, max_retries=RETRIES_MAX)  # type: ignore[untyped-decorator]
@@ -45,6 +49,7 @@ def ray_tasks(
 
 def start(workers: int | None, address: str | None) -> None:
     """Join the cluster at `address`, or of the variable RAY_ADDRESS, or start one."""
+    check_reachable(address or os.environ.get("RAY_ADDRESS", ""))
     try:
         if address is None:
             ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
@@ -53,6 +58,17 @@ def start(workers: int | None, address: str | None) -> None:
     except (ConnectionError, ValueError) as error:
         line = " ".join(str(error).split())
         raise _native.InputError(f"Ray cluster {address or ''}: {line}") from error
+
+
+def check_reachable(address: str) -> None:
+    """Refuse the address of a host at which nothing listens: Ray would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=REACHABLE_S).close()
+    except (OSError, OverflowError) as error:
+        raise _native.InputError(f"Ray cluster {address}: {error}") from error
 
 
 def record(ended: Any) -> str:  # noqa: ANN401  # Ray's references have no type without its types.

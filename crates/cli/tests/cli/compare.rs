@@ -40,6 +40,20 @@ pub(crate) fn out(folder: &Path, arguments: &[&str]) -> String {
     called.out
 }
 
+#[test]
+fn without_a_terminal_its_lines_say_how_far_it_is_and_what_is_left() {
+    let folder = folder();
+    let called = call(folder.path(), &["compare", "tiny.toml", "--threads", "1"]);
+    let lines: Vec<&str> = called.err.lines().collect();
+    let runs = lines.len();
+    assert!((6..=10).contains(&runs), "three fabrics at two points: {}", called.err);
+    for (ended, line) in (1..).zip(lines) {
+        let left = line.strip_prefix(&format!("{ended} of {runs} runs, ")).expect(line);
+        let seconds = left.strip_suffix(" s left").expect(line);
+        assert!(seconds.parse::<u32>().is_ok() && (ended < runs || seconds == "0"), "{line}");
+    }
+}
+
 /// Compares with `golden/compare/NAME`, or writes it under `UPDATE_GOLDEN`.
 fn snapshot(name: &str, text: &str) {
     let path = root().join("golden/compare").join(name);
