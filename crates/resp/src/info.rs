@@ -53,6 +53,8 @@ pub(crate) struct State {
     pub(crate) refused: Cell<u64>,
     pub(crate) cut_off: Cell<u64>,
     pub(crate) expired: Cell<u64>,
+    /// Commands that the memory node gave no answer to.
+    pub(crate) lost: Cell<u64>,
     /// A key was given an end.
     pub(crate) keys_may_end: Cell<bool>,
     /// Commands of one key run beside each other, those of several alone.
@@ -82,6 +84,7 @@ impl State {
             refused: Cell::new(0),
             cut_off: Cell::new(0),
             expired: Cell::new(0),
+            lost: Cell::new(0),
             keys_may_end: Cell::new(false),
             turns: RwLock::new(()),
             writers: (0..writers).map(|_| Mutex::new(())).collect(),

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 
 use ethermem_kv::Client;
 
-use crate::info::{State, Touch};
+use crate::info::{State, Touch, add};
 use crate::keyspace::{Fault, Keyspace};
 use crate::reply::Replies;
 use crate::request::Words;
@@ -176,8 +176,8 @@ impl Context<'_> {
         Keyspace { client: self.client, now_ms: self.now_ms }
     }
 
-    /// Executes one request; there is one reply to each. Breaks where it was the memory node's that
-    /// did not come.
+    /// Executes one request; there is one reply to each. Breaks where a memory node that is real
+    /// gave no answer to this one, or to one that it waited for: one timeout is enough for both.
     pub(crate) async fn execute(&mut self, words: Words<'_>) -> ControlFlow<()> {
         let Some(command) = Command::find(words.word(0)) else {
             self.replies.error(&unknown(words));
@@ -189,13 +189,19 @@ impl Context<'_> {
             self.replies.error(&text);
             return ControlFlow::Continue(());
         }
+        let lost = self.state.lost.get();
         let _turn = self.state.turn(command.touch(words)).await;
+        if self.state.lost.get() != lost && !self.state.is_virtual {
+            self.replies.error("ERR not tried: the memory node did not answer the command before");
+            return ControlFlow::Break(());
+        }
         let began = self.state.begin(self.client);
-        let mut waited_in_vain = ControlFlow::Continue(());
+        let mut answered = ControlFlow::Continue(());
         if let Err(fault) = self.dispatch(command, words).await {
             self.replies.error(&fault.text());
             if fault.is_a_lost_answer() {
-                waited_in_vain = ControlFlow::Break(());
+                add(&self.state.lost, 1);
+                answered = ControlFlow::Break(());
             }
         }
         self.state.end(self.client, command.name, began);
@@ -204,7 +210,7 @@ impl Context<'_> {
         {
             self.state.keys_may_end.set(true);
         }
-        waited_in_vain
+        answered
     }
 
     async fn dispatch(&mut self, command: &Command, words: Words<'_>) -> Result<(), Fault> {
