@@ -89,7 +89,8 @@ fn config_of(protocol: Protocol, switches: Switches, flows: &Path, count: usize)
         "init_cwnd: {first}\nmax_cwnd: {most}\nretx_timeout: {timeout_s}\nqueue_size: 36864\n\
          propagation_delay: 0.0000002\nbandwidth: 40000000000.0\nqueue_type: 2\n\
          flow_type: {flow_type}\nnum_flow: {count}\nflow_trace: {flows}\n\
-         cut_through: {cut_through}\nmean_flow_size: 0\nload_balancing: 0\npreemptive_queue: 0\nbig_switch: 0\n\
+         cut_through: {cut_through}\n\
+         mean_flow_size: 0\nload_balancing: 0\npreemptive_queue: 0\nbig_switch: 0\n\
          host_type: {host_type}\ntraffic_imbalance: 0\nload: 0.6\nreauth_limit: 3\n\
          magic_trans_slack: 1.1\nmagic_delay_scheduling: 1\nuse_flow_trace: 1\nsmooth_cdf: 1\n\
          burst_at_beginning: 0\ncapability_timeout: 1.5\ncapability_resend_timeout: 9\n\
