@@ -90,4 +90,14 @@ mod tests {
             mean(&first_come)
         );
     }
+    #[test]
+    fn the_guide_says_what_it_prints() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let guide = std::fs::read_to_string(root.join("docs/add-a-fabric.md")).unwrap();
+        let file = root.join("scenarios/app-spark.toml");
+        let runs = compare(&Scenario::load(&file, FABRIC_NAMES).unwrap()).unwrap();
+        let [in_turn, first_come] = runs.map(|run| run.kinds.all.slowdown_mean.unwrap());
+        let said = format!("mean slowdown {in_turn:.2} and {first_come:.1}.");
+        assert!(guide.contains(&said), "{said}");
+    }
 }
