@@ -196,7 +196,8 @@ impl Thread {
     }
 
     /// Writes to several places, as one operation. Each place is written or refused by itself, and
-    /// one that is refused fails it.
+    /// one that is refused fails it; where one is of no memory node of the pool, none is written.
+    /// Places that overlap are written in any order.
     pub fn scatter(&self, places: &[(Address, &[u8])]) -> Pending<()> {
         let segment =
             |&(address, data): &(Address, &[u8])| Segment { address, bytes: data.len() as u64 };

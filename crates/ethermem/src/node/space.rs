@@ -156,7 +156,7 @@ impl Node {
     }
 
     fn owned(&mut self, process: ProcessId, address: Address) -> Result<&mut Region, Error> {
-        let index = self.places.get(&address.offset());
+        let index = self.places.get(&address.offset()).filter(|_| self.has(address));
         let region = index.map(|&index| &mut self.regions[index]);
         region.filter(|region| region.owner == process).ok_or(Error::Unmapped { address, bytes: 1 })
     }
@@ -192,6 +192,9 @@ impl Node {
         address: Address,
         operation: RmwOperation,
     ) -> Result<u64, Error> {
+        if !self.has(address) {
+            return Err(Error::Unmapped { address, bytes: WORD_BYTES });
+        }
         if !address.0.is_multiple_of(WORD_BYTES) {
             return Err(Error::Misaligned { address });
         }
@@ -215,8 +218,16 @@ impl Node {
         Ok(&mut region.bytes[start..start + bytes as usize])
     }
 
+    /// Whether an address is of this node, and none that another may have.
+    fn has(&self, address: Address) -> bool {
+        address.memory() == self.number
+    }
+
     /// The region of an access, and at which of its bytes that begins.
     fn containing(&self, address: Address, bytes: u64) -> Result<(usize, usize), Error> {
+        if !self.has(address) {
+            return Err(Error::Unmapped { address, bytes });
+        }
         let offset = address.offset();
         let hint = &self.hints[(offset / PAGE_BYTES) as usize % HINTS];
         let start_in = |index: usize| self.regions.get(index)?.start_of(offset, bytes);

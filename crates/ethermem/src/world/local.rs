@@ -7,7 +7,7 @@ use ethermem_clio::offload::NodeMemory;
 use ethermem_edm::RmwOperation;
 use ethermem_units::Ps;
 
-use super::{Asker, Begun, Op, OpId, Outcome, Progress, Reply, Waited, World};
+use super::{Asker, Begun, Op, OpId, Outcome, Progress, Reply, Segment, Waited, World};
 use crate::address::{Address, ProcessId};
 use crate::error::Error;
 use crate::node::{Node, NodeView};
@@ -40,7 +40,7 @@ impl Local {
         Local { node, opened, waiting: Vec::new(), patience: Duration::ZERO }
     }
 
-    fn read(&self, asker: Asker, segments: &[super::Segment]) -> Outcome {
+    fn read(&self, asker: Asker, segments: &[Segment]) -> Outcome {
         let total = segments.iter().map(|segment| segment.bytes as usize).sum();
         let mut bytes = Vec::with_capacity(total);
         for segment in segments {
@@ -50,7 +50,12 @@ impl Local {
         Ok(Reply::Bytes(bytes))
     }
 
-    fn write(&mut self, asker: Asker, segments: &[super::Segment], data: &[u8]) -> Outcome {
+    fn write(&mut self, asker: Asker, segments: &[Segment], data: &[u8]) -> Outcome {
+        // As the other kinds of pool have it: what no node has is refused before anything is sent.
+        if let Some(&Segment { address, bytes }) = segments.iter().find(|s| s.address.memory() > 0)
+        {
+            return Err(Error::Unmapped { address, bytes });
+        }
         let (mut rest, mut done) = (data, Ok(Reply::Done));
         for segment in segments {
             let (part, others) = rest.split_at(segment.bytes as usize);

@@ -43,6 +43,29 @@ fn an_access_outside_of_a_region_is_refused() {
     }
 }
 
+/// The upper bits of an address name the memory node: with others it is not the same byte.
+#[test]
+fn an_address_of_a_node_that_is_not_there_is_of_no_other() {
+    for pool in every_pool() {
+        let thread = pool.thread().unwrap();
+        let region = thread.alloc(64, RW).wait().unwrap();
+        let (_, memories) = pool.nodes();
+        for node in [memories, u16::MAX] {
+            let address = Address::new(node, region.address().offset());
+            let unmapped = Error::Unmapped { address, bytes: 8 };
+            assert_eq!(thread.write(address, &[1; 8]).wait(), Err(unmapped.clone()), "{pool:?}");
+            assert_eq!(thread.read(address, 8).wait(), Err(unmapped.clone()), "{pool:?}");
+            assert_eq!(thread.fetch_add(address, 1).wait(), Err(unmapped.clone()), "{pool:?}");
+            assert_eq!(thread.lock(address).wait(), Err(unmapped.clone()), "{pool:?}");
+            let places = [(region.address(), &[1; 8][..]), (address, &[1; 8])];
+            assert_eq!(thread.scatter(&places).wait(), Err(unmapped), "{pool:?}");
+            let freed = thread.region(address, 64).free().wait();
+            assert!(matches!(freed, Err(Error::Unmapped { .. })), "{freed:?} {pool:?}");
+        }
+        assert_eq!(region.read(0, 64).wait().unwrap(), [0; 64], "{pool:?}");
+    }
+}
+
 /// By every operation, on every pool; and what was under way when it was freed ends.
 #[test]
 fn what_was_freed_is_in_no_region_to_any_operation() {

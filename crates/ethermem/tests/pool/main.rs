@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod access;
+mod bad_input;
 mod errors;
 mod litmus;
 mod namespace;
