@@ -41,8 +41,8 @@ impl Local {
     }
 
     fn read(&self, asker: Asker, segments: &[Segment]) -> Outcome {
-        let total = segments.iter().map(|segment| segment.bytes as usize).sum();
-        let mut bytes = Vec::with_capacity(total);
+        // Grows with what is found: what is asked for need not be there.
+        let mut bytes = Vec::new();
         for segment in segments {
             let part = self.node.read(asker.process, segment.address, segment.bytes)?;
             bytes.extend_from_slice(part);

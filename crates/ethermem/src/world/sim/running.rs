@@ -202,12 +202,13 @@ impl Running {
         let done = match &mut self.work {
             Work::Read { segments, bytes } => {
                 node.read(process, part.address, part.bytes).map(|found| {
-                    let total = segments.iter().map(|segment| segment.bytes as usize).sum();
+                    let total: usize = segments.iter().map(|segment| segment.bytes as usize).sum();
                     if found.len() == total {
                         *bytes = found.to_vec();
                         return;
                     }
-                    bytes.resize(total, 0);
+                    // As far as something was found: the rest may not be there.
+                    bytes.resize(bytes.len().max(range.end), 0);
                     bytes[range].copy_from_slice(found);
                 })
             }
