@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex};
 
 use ethermem::{Permissions, Pool, Ps, Region};
 
@@ -164,6 +166,87 @@ fn a_counter_under_a_lock_loses_nothing_between_machine_threads() {
             }
         });
         assert_eq!(word(&counter.read(0, 8).wait().unwrap()), 3 * rounds, "{url}");
+    }
+}
+
+/// Pools that take no virtual time, so that threads of the machine meet as they come.
+fn pools_of_the_machine() -> impl Iterator<Item = (&'static str, u64)> {
+    std::iter::once(("local:", 2_000)).chain(remote_urls().iter().map(|url| (url.as_str(), 200)))
+}
+
+/// Message passing between threads of the machine: data, a release, a flag; round after round.
+#[test]
+fn machine_threads_see_the_data_once_they_see_the_flag() {
+    for (url, rounds) in pools_of_the_machine() {
+        let pool = Pool::open(url).unwrap();
+        let thread = pool.thread().unwrap();
+        // Data of several datagrams.
+        let data = thread.alloc(4096, RW).wait().unwrap();
+        let [flag, taken] = [(); 2].map(|()| thread.alloc(8, RW).wait().unwrap());
+        let early = AtomicU64::new(0);
+        let until = |region: &Region, round: u64| {
+            while word(&region.read(0, 8).wait().unwrap()) < round {
+                std::thread::yield_now();
+            }
+        };
+        std::thread::scope(|scope| {
+            let writer = thread.fork();
+            let (to_data, to_flag, is_taken) =
+                (data.by(&writer), flag.by(&writer), taken.by(&writer));
+            scope.spawn(move || {
+                for round in 1..=rounds {
+                    to_data.write(0, &round.to_le_bytes().repeat(512)).detach();
+                    writer.release().wait().unwrap();
+                    to_flag.write(0, &round.to_le_bytes()).wait().unwrap();
+                    until(&is_taken, round);
+                }
+            });
+            let reader = thread.fork();
+            let early = &early;
+            let (of_data, of_flag, take) = (data.by(&reader), flag.by(&reader), taken.by(&reader));
+            scope.spawn(move || {
+                for round in 1..=rounds {
+                    until(&of_flag, round);
+                    let found = of_data.read(0, 4096).wait().unwrap();
+                    let whole = found == round.to_le_bytes().repeat(512);
+                    early.fetch_add(u64::from(!whole), Ordering::Relaxed);
+                    take.write(0, &round.to_le_bytes()).wait().unwrap();
+                }
+            });
+        });
+        assert_eq!(early.into_inner(), 0, "{url}: of {rounds} rounds");
+    }
+}
+
+/// Store buffering between threads of the machine, which begin each round together.
+#[test]
+fn with_fences_not_both_machine_threads_miss_the_others_write() {
+    for (url, rounds) in pools_of_the_machine() {
+        let pool = Pool::open(url).unwrap();
+        let words = words(&pool);
+        let (together, missed) = (Barrier::new(2), AtomicU64::new(0));
+        let seen = [(); 2].map(|()| Mutex::new(0));
+        std::thread::scope(|scope| {
+            for me in 0..2 {
+                let thread = words[0].thread().fork();
+                let (mine, others) = (words[me].by(&thread), words[1 - me].by(&thread));
+                let (together, seen, missed) = (&together, &seen, &missed);
+                scope.spawn(move || {
+                    for round in 1..=rounds {
+                        together.wait();
+                        mine.write(0, &round.to_le_bytes()).detach();
+                        thread.fence().wait().unwrap();
+                        *seen[me].lock().unwrap() = word(&others.read(0, 8).wait().unwrap());
+                        together.wait();
+                        if me == 0 {
+                            let found = [0, 1].map(|one| *seen[one].lock().unwrap());
+                            missed.fetch_add(u64::from(!found.contains(&round)), Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(missed.into_inner(), 0, "{url}: of {rounds} rounds");
     }
 }
 

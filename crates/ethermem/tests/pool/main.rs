@@ -6,6 +6,7 @@ mod access;
 mod bad_input;
 mod errors;
 mod litmus;
+mod lost;
 mod namespace;
 mod network;
 mod offload;

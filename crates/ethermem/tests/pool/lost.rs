@@ -1,0 +1,117 @@
+//! Messages that a simulated fabric loses: their callers are told, nobody else is, and the pool
+//! goes on.
+
+use ethermem::{Address, Error, Permissions, Pool, Region, Thread};
+
+/// Long operations are lost, short ones fit between them.
+const LONG: u64 = 20_000;
+const SHORT: u64 = 64;
+
+/// PFC with less headroom than its links need: where many nodes send to one, a switch has no room
+/// for some of what comes, and nothing repairs that.
+fn lossy(memory_nodes: u16) -> Pool {
+    let url = format!(
+        "sim:pfc?nodes=40&memory_nodes={memory_nodes}&fabric.pfc.xoff_bytes=3000\
+         &fabric.pfc.headroom_bytes=1600&fabric.pfc.ecn_min_bytes=1000000000\
+         &fabric.pfc.ecn_max_bytes=1000000000"
+    );
+    Pool::open(&url).unwrap()
+}
+
+/// What the thread, or the region, of a number has.
+fn data(number: u8) -> Vec<u8> {
+    vec![number; if number.is_multiple_of(2) { LONG } else { SHORT } as usize]
+}
+
+fn length(number: u8) -> u64 {
+    data(number).len() as u64
+}
+
+/// Which outcomes are those of lost messages; some are, and some are not.
+fn lost<T>(outcomes: &[Result<T, Error>]) -> Vec<bool> {
+    let one = |outcome: &Result<T, Error>| match outcome {
+        Ok(_) => false,
+        Err(Error::Lost) => true,
+        Err(error) => panic!("{error}"),
+    };
+    let lost: Vec<bool> = outcomes.iter().map(one).collect();
+    assert!(lost.contains(&true) && lost.contains(&false), "{lost:?}");
+    lost
+}
+
+/// 39 write to one memory node at once, and then count there beside writes; who lost a message.
+fn writes_and_atomics() -> [Vec<bool>; 2] {
+    let pool = lossy(1);
+    let threads: Vec<Thread> = (0..39).map(|node| pool.thread_on(node).unwrap()).collect();
+    let allocate = |thread: &Thread| thread.alloc(LONG, Permissions::READ_WRITE).wait().unwrap();
+    let regions: Vec<Region> = threads.iter().map(allocate).collect();
+    let all = || threads.iter().zip(regions.iter().map(Region::address)).zip(1_u8..);
+
+    let begun: Vec<_> = all().map(|((thread, at), n)| thread.write(at, &data(n))).collect();
+    let written: Vec<_> = begun.into_iter().map(|pending| pending.wait()).collect();
+    // One after the other nothing meets. All of what was written is there, or none.
+    for (((thread, at), n), outcome) in all().zip(&written) {
+        let found = thread.read(at, length(n)).wait().unwrap();
+        let nothing = found.iter().all(|&byte| byte == 0);
+        assert!(found == data(n) || outcome.is_err() && nothing, "{n}: {outcome:?}");
+        thread.write(at, &data(n)).wait().unwrap();
+    }
+
+    // Each word behind a long write of its own thread.
+    let begun: Vec<_> = all()
+        .map(|((thread, at), n)| {
+            (thread.write(Address(at.0 + 8), &data(n)[8..]), thread.fetch_add(at, 1))
+        })
+        .collect();
+    let ended = begun.into_iter().map(|(write, word)| (write.wait(), word.wait()));
+    let (again, added): (Vec<_>, Vec<_>) = ended.unzip();
+    for (((thread, at), n), outcome) in all().zip(&added) {
+        let before = u64::from_le_bytes([n; 8]);
+        let word = thread.read(at, 8).wait().unwrap();
+        let word = u64::from_le_bytes(word.try_into().unwrap());
+        match outcome {
+            Ok(found) => assert_eq!((*found, word), (before, before + 1)),
+            Err(error) => {
+                assert_eq!(*error, Error::Lost);
+                assert!(word == before || word == before + 1, "{word} of {before}");
+            }
+        }
+    }
+    for region in regions {
+        region.free().wait().unwrap();
+    }
+    [lost(&written), lost(&again)]
+}
+
+/// One reads of 39 memory nodes at once; which responses were lost.
+fn reads() -> Vec<bool> {
+    let pool = lossy(39);
+    let thread = pool.thread().unwrap();
+    let regions: Vec<(Region, u8)> = (0..39)
+        .zip(1_u8..)
+        .map(|(memory, n)| {
+            let region = thread.alloc_on(memory, LONG, Permissions::READ_WRITE).wait().unwrap();
+            thread.write(region.address(), &data(n)).wait().unwrap();
+            (region, n)
+        })
+        .collect();
+    let read = |(region, n): &(Region, u8)| thread.read(region.address(), length(*n));
+    let begun: Vec<_> = regions.iter().map(read).collect();
+    let outcomes: Vec<_> = begun.into_iter().map(|pending| pending.wait()).collect();
+    for (one, outcome) in regions.iter().zip(&outcomes) {
+        assert!(outcome.as_ref().map_or(true, |found| *found == data(one.1)), "{}", one.1);
+        // Tried again, alone.
+        assert_eq!(read(one).wait().unwrap(), data(one.1));
+    }
+    lost(&outcomes)
+}
+
+#[test]
+fn whoever_loses_a_write_or_an_atomic_is_told_and_nobody_else() {
+    assert_eq!(writes_and_atomics(), writes_and_atomics(), "the same the next time");
+}
+
+#[test]
+fn whoever_loses_a_read_is_told_and_can_try_again() {
+    assert_eq!(reads(), reads(), "the same the next time");
+}
