@@ -215,6 +215,8 @@ def test_answers_are_those_of_redis(command: Path) -> None:
         STRLEN k|APPEND k more|TYPE k|TYPE none|EXPIRE k 100 XX|EXPIRE k 100 GT|EXPIRE k 100 LT
         TTL k|EXPIRE k 50 GT|EXPIRE k 200 GT|TTL k|PERSIST k|PERSIST k|EXPIREAT k 1|EXISTS k
         SET n -5|DECRBY n 3|INCRBY n 08|SETEX s 10 v|TTL s|SET s v2|TTL s|SET s v EX 9 KEEPTTL
+        SET x 1 EX 100 NX|TTL x|SET x 2 EX 50 NX|GET x|TTL x|SET x 3 NX EX 50|SET x 4 XX EX 70
+        GET x|TTL x|SET y 5 XX EX 9|EXISTS y|SET x 6 NX GET|SET x 7 EX 10 PX 10|DEL x
         PSETEX s 0 v|UNLINK s n none|DBSIZE|PING|PING hello|ECHO x|SELECT 0
         CLIENT GETNAME|CLIENT SETNAME me|CLIENT GETNAME|MGET a b|MSET a 1 b 2|MGET a b|FLUSHALL SYNC
     """
@@ -292,6 +294,19 @@ def test_who_sends_nonsense_is_told_and_nobody_else(server: Server) -> None:
         else:
             assert server.raw(data) == expected
         assert neighbour.get("key") == b"value"
+
+
+def test_half_a_command_of_a_client_that_is_gone_does_nothing(server: Server) -> None:
+    """Whole commands before it are done, every part of it is not."""
+    whole = b"*3\r\n$3\r\nSET\r\n$4\r\nhalf\r\n$5\r\nvalue\r\n"
+    neighbour = server.client()
+    for end in range(1, len(whole)):
+        with socket.create_connection(("127.0.0.1", server.port)) as stream:
+            stream.sendall(b"SET before %d\r\n" % end + whole[:end])
+            assert stream.recv(5) == b"+OK\r\n"
+        assert (neighbour.get("before"), neighbour.exists("half")) == (b"%d" % end, 0)
+    assert server.raw(whole + b"QUIT\r\n") == b"+OK\r\n+OK\r\n"
+    assert neighbour.get("half") == b"value"
 
 
 def test_ten_thousand_commands_at_once(server: Server) -> None:

@@ -1,7 +1,7 @@
 //! Messages that a simulated fabric loses: their callers are told, nobody else is, and the pool
 //! goes on.
 
-use ethermem::{Address, Error, Permissions, Pool, Region, Thread};
+use ethermem::{Address, Error, Pending, Permissions, Pool, Region, Thread};
 
 /// Long operations are lost, short ones fit between them.
 const LONG: u64 = 20_000;
@@ -48,7 +48,7 @@ fn writes_and_atomics() -> [Vec<bool>; 2] {
     let all = || threads.iter().zip(regions.iter().map(Region::address)).zip(1_u8..);
 
     let begun: Vec<_> = all().map(|((thread, at), n)| thread.write(at, &data(n))).collect();
-    let written: Vec<_> = begun.into_iter().map(|pending| pending.wait()).collect();
+    let written: Vec<_> = begun.into_iter().map(Pending::wait).collect();
     // One after the other nothing meets. All of what was written is there, or none.
     for (((thread, at), n), outcome) in all().zip(&written) {
         let found = thread.read(at, length(n)).wait().unwrap();
@@ -97,7 +97,7 @@ fn reads() -> Vec<bool> {
         .collect();
     let read = |(region, n): &(Region, u8)| thread.read(region.address(), length(*n));
     let begun: Vec<_> = regions.iter().map(read).collect();
-    let outcomes: Vec<_> = begun.into_iter().map(|pending| pending.wait()).collect();
+    let outcomes: Vec<_> = begun.into_iter().map(Pending::wait).collect();
     for (one, outcome) in regions.iter().zip(&outcomes) {
         assert!(outcome.as_ref().map_or(true, |found| *found == data(one.1)), "{}", one.1);
         // Tried again, alone.
