@@ -1,7 +1,7 @@
 from collections.abc import Coroutine, Generator, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar, final
+from typing import Any, Final, Generic, Literal, Self, TypeVar, final
 
 from typing_extensions import Buffer
 
@@ -147,6 +147,16 @@ class Thread:
         value_bytes: int = 0,
         elements_max: int = ...,
     ) -> Pending[tuple[int, _bytes] | None]: ...
+    def filter(
+        self,
+        start: int,
+        *,
+        record_bytes: int,
+        records: int,
+        comparison: Literal["less", "equal", "greater"],
+        operand: int,
+        field_offset: int = 0,
+    ) -> Pending[_bytes]: ...
 
 @final
 class Region:

@@ -91,6 +91,18 @@ def test_a_chain_is_followed_at_the_memory_node(pool):
     value = (20).to_bytes(8, "little")
     assert thread.chase(chain.address, key, **at).wait() == (chain.at(24), value)
     assert thread.chase(chain.address, bytes(8), **at).wait() is None
+    # Of the same elements as records, by the first word: an address, or 0 in the last.
+    records = {"record_bytes": 24, "records": 2, "operand": 0}
+    last = chain.read(24, 24).wait()
+    found = thread.filter(chain.address, comparison="equal", **records).wait()
+    assert found == last
+    by_key = {"field_offset": 8, **records, "operand": 1}
+    assert thread.filter(chain.address, comparison="greater", **by_key).wait() == last
+    assert thread.filter(chain.address, comparison="less", **by_key).wait() == b""
+    with pytest.raises(ethermem.InputError, match="comparison = 'over': allowed are less, equal"):
+        thread.filter(chain.address, comparison="over", **records)
+    with pytest.raises(ethermem.OffloadError):
+        thread.filter(chain.address, comparison="less", **(records | {"field_offset": 17})).wait()
     with pytest.raises(ethermem.OffloadError, match="allowed are chase, filter"):
         thread.offload("chas", chain.address, b"").wait()
 

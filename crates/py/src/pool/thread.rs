@@ -1,6 +1,6 @@
 //! Threads.
 
-use ethermem::{Address, Chase, Error, Permissions, Ps, Segment};
+use ethermem::{Address, Chase, Comparison, Error, Filter, Permissions, Ps, Segment};
 use pyo3::prelude::*;
 
 use super::Shared;
@@ -216,6 +216,33 @@ impl Thread {
             let chased = Chase::result(&found).map(Answer::Chased);
             chased.map_err(|error| Error::of_offload(Chase::NAME, error))
         }))
+    }
+
+    /// Gives those of `records` records of `record_bytes` bytes each, from `start` on, whose field
+    /// compares so to `operand`, found at the memory node. `comparison` is `less`, `equal` or
+    /// `greater`; the field is an eight-byte little-endian word at `field_offset` bytes.
+    #[pyo3(signature = (start, *, record_bytes, records, comparison, operand, field_offset=0))]
+    fn filter(
+        &self,
+        start: u64,
+        record_bytes: u32,
+        records: u32,
+        comparison: &str,
+        operand: u64,
+        field_offset: u32,
+    ) -> PyResult<Pending> {
+        let comparison = match comparison {
+            "less" => Comparison::Less,
+            "equal" => Comparison::Equal,
+            "greater" => Comparison::Greater,
+            other => {
+                let problem = format!("comparison = '{other}': allowed are less, equal, greater");
+                return Err(Failure::Input(problem).into());
+            }
+        };
+        let start = Address(start);
+        let filter = Filter { start, record_bytes, records, field_offset, comparison, operand };
+        Ok(self.bytes(self.thread.offload(Filter::NAME, start, &filter.encode(), &[])))
     }
 
     fn __repr__(&self) -> String {
