@@ -116,6 +116,71 @@ fn figure_7_is_near_what_was_published() {
     assert_eq!(held, 15);
 }
 
+/// The rows that a figure's command prints, by its columns; points without their names.
+fn printed(figure: &str, more: &[&str]) -> Vec<Vec<String>> {
+    let scenario = format!("scenarios/{figure}.toml");
+    let called = call(&root(), &[&["bench", "ycsb", scenario.as_str()][..], more].concat());
+    assert_eq!(called.code, 0, "{}", called.err);
+    // Behind the table stands what it comes to, by pool: `edm: 5 of 5 points`.
+    let is_row =
+        |line: &&str| line.split_whitespace().next().is_some_and(|one| !one.ends_with(':'));
+    let rows = called.out.lines().skip(1).filter(is_row).map(str::split_whitespace);
+    rows.map(|row| row.map(|cell| cell.replace("local:remote=", "")).collect()).collect()
+}
+
+#[test]
+fn the_page_of_figures_6_and_7_has_what_they_print() {
+    let page = fs::read_to_string(root().join("docs/figure6-7.md")).unwrap();
+    let mut held = 0;
+    let mut hold = |line: String| {
+        assert!(page.contains(&line), "not in the page: {line}");
+        held += 1;
+    };
+    let percent = |off: &str| if off == "-" { off.to_owned() } else { format!("{off} %") };
+    for row in printed("figure7", &[]) {
+        let row: Vec<&str> = row.iter().map(String::as_str).collect();
+        let [point, pool, published, mean, off, p50, p99, least, most, remote] = row[..] else {
+            panic!("{row:?}");
+        };
+        let off = percent(off);
+        hold(format!(
+            "| {point} | `{pool}` | {published} | {mean} | {off} | {p50} | {p99} | {least} to {most} | \
+             {remote} |"
+        ));
+    }
+    for row in printed("figure6", &[]) {
+        let row: Vec<&str> = row.iter().map(String::as_str).collect();
+        let [point, pool, published, writes, off, requests, whole, there, back, _] = row[..] else {
+            panic!("{row:?}");
+        };
+        let [whole, back] = [whole, back].map(|number| number.parse::<f64>().unwrap());
+        hold(format!(
+            "| {point} | `{pool}` | {published} | {writes} | {off} % | {requests} | **{whole:.2}** | \
+             {there} % | {back:.0} % |"
+        ));
+    }
+    for (label, changed) in [
+        ("nothing", ""),
+        ("`--record-bytes 640 --field-bytes 64`", "--record-bytes 640 --field-bytes 64"),
+        ("`--record-bytes 1280 --field-bytes 128`", "--record-bytes 1280 --field-bytes 128"),
+        ("`--writes at-node`: a write ends when its last byte is at the node", "--writes at-node"),
+        (
+            "`--reads record`: 1,000 B, the length that the paper gives for figure 6",
+            "--reads record",
+        ),
+    ] {
+        let more: Vec<&str> =
+            "--operations 4000".split(' ').chain(changed.split_whitespace()).collect();
+        let rows = printed("figure7", &more);
+        let worst = |pool: &str| {
+            let rows = rows.iter().filter(|row| row[1] == pool);
+            rows.map(|row| row[4].parse::<f64>().unwrap().abs()).fold(0.0, f64::max)
+        };
+        hold(format!("| {label} | {:.1} % | {:.1} % |", worst("edm"), worst("roce")));
+    }
+    assert_eq!(held, 20 + 6 + 5);
+}
+
 #[test]
 fn figure_6_fills_the_way_back_and_not_the_way_there() {
     let folder = tempfile::tempdir().unwrap();
