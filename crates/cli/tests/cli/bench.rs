@@ -144,8 +144,8 @@ fn the_page_of_figures_6_and_7_has_what_they_print() {
         };
         let off = percent(off);
         hold(format!(
-            "| {point} | `{pool}` | {published} | {mean} | {off} | {p50} | {p99} | {least} to {most} | \
-             {remote} |"
+            "| {point} | `{pool}` | {published} | {mean} | {off} | {p50} | {p99} | \
+             {least} to {most} | {remote} |"
         ));
     }
     for row in printed("figure6", &[]) {
@@ -155,8 +155,8 @@ fn the_page_of_figures_6_and_7_has_what_they_print() {
         };
         let [whole, back] = [whole, back].map(|number| number.parse::<f64>().unwrap());
         hold(format!(
-            "| {point} | `{pool}` | {published} | {writes} | {off} % | {requests} | **{whole:.2}** | \
-             {there} % | {back:.0} % |"
+            "| {point} | `{pool}` | {published} | {writes} | {off} % | {requests} | \
+             **{whole:.2}** | {there} % | {back:.0} % |"
         ));
     }
     for (label, changed) in [
