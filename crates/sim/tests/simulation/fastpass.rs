@@ -149,6 +149,12 @@ fn between_racks_every_frame_takes_the_long_way() {
         assert_eq!(alone.time_of(&one), way, "{one:?}");
         assert_eq!(run_messages::<Fastpass>(&beside, &[one]).0[0], Ps(1_000) + way, "{one:?}");
     }
+    // The rack behind the arbiter's has one node.
+    let keys = keys.replace("nodes = 48", "nodes = 49");
+    let few = fabric_config(&format!("{keys}[fabric.fastpass]\narbiter_beside = 40"));
+    let one = message(Ps(1_000), Kind::Write, 0, 1, 1_484);
+    let way = run_messages::<Fastpass>(&few, &[one]).0[0] - Ps(1_000);
+    assert_eq!(Alone::<Fastpass>::new(&few).time_of(&one), way);
 }
 
 /// The way of a frame between two nodes of one switch.

@@ -403,6 +403,8 @@ impl Fabric for Fastpass {
         let first = |after: NodeIndex| (arbiter / rack + after) % racks * rack;
         match (layout.same_rack(compute, memory), beside(compute), beside(memory)) {
             (true, true, _) => (first(0), first(0) + 1),
+            // The last rack may have one node alone.
+            (true, false, _) if first(1) + 1 == layout.nodes() => (first(2), first(2) + 1),
             (true, false, _) => (first(1), first(1) + 1),
             (false, true, _) => (first(0), first(1)),
             (false, false, true) => (first(1), first(0)),

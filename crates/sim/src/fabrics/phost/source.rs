@@ -8,7 +8,7 @@ use super::{Header, Hosts, LONG_RANK, Rules, SHORT_RANK};
 use crate::message::NodeIndex;
 use crate::packet::{End, FlowId, Net, Outgoing, Purpose, Rank, Received};
 
-/// Ten days.
+/// Thirteen days.
 const PATIENCE_MAX: Ps = Ps(1 << 60);
 
 /// Calls for a packet.
