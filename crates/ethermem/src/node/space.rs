@@ -219,7 +219,7 @@ impl Node {
     }
 
     /// Whether an address is of this node, and none that another may have.
-    fn has(&self, address: Address) -> bool {
+    pub(crate) fn has(&self, address: Address) -> bool {
         address.memory() == self.number
     }
 

@@ -52,8 +52,8 @@ impl Local {
 
     fn write(&mut self, asker: Asker, segments: &[Segment], data: &[u8]) -> Outcome {
         // As the other kinds of pool have it: what no node has is refused before anything is sent.
-        if let Some(&Segment { address, bytes }) = segments.iter().find(|s| s.address.memory() > 0)
-        {
+        let nowhere = segments.iter().find(|segment| !self.node.has(segment.address));
+        if let Some(&Segment { address, bytes }) = nowhere {
             return Err(Error::Unmapped { address, bytes });
         }
         let (mut rest, mut done) = (data, Ok(Reply::Done));

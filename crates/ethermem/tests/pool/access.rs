@@ -3,7 +3,7 @@
 use ethermem::{Address, Permissions, Pool, Segment};
 use proptest::prelude::*;
 
-use crate::{every_pool, remote_urls};
+use crate::{drawn_pool, every_pool, remote_urls};
 
 const RW: Permissions = Permissions::READ_WRITE;
 
@@ -136,10 +136,8 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..60),
         fabric in 0..6_usize,
     ) {
-        let urls = ["local:", "sim:edm?nodes=2", "sim:ndp?nodes=2", "sim:cxl?nodes=2"];
-        let real = remote_urls().iter().map(String::as_str);
-        let urls: Vec<&str> = urls.into_iter().chain(real).collect();
-        let pool = Pool::open(urls[fabric % urls.len()]).unwrap();
+        let simulated = ["sim:edm?nodes=2", "sim:ndp?nodes=2", "sim:cxl?nodes=2"];
+        let pool = drawn_pool(&simulated, fabric);
         let thread = pool.thread().unwrap();
         let region = thread.alloc(24_000, RW).wait().unwrap();
         let mut model = vec![0_u8; 24_000];

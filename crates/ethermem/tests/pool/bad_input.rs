@@ -5,7 +5,7 @@ use ethermem::{Address, Chase, Error, Permissions, Pool, Region, RmwOperation, S
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use crate::{has_pages, remote_urls};
+use crate::{drawn_pool, has_pages};
 
 const NONE: Permissions = Permissions::NONE;
 const READ: Permissions = Permissions::READ;
@@ -559,10 +559,8 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..60),
         fabric in 0..6_usize,
     ) {
-        let urls = ["local:", "sim:edm?nodes=6", "sim:cxl?nodes=2", "sim:edm?nodes=2"];
-        let real = remote_urls().iter().map(String::as_str);
-        let urls: Vec<&str> = urls.into_iter().chain(real).collect();
-        let pool = Pool::open(urls[fabric % urls.len()]).unwrap();
+        let simulated = ["sim:edm?nodes=6", "sim:cxl?nodes=2", "sim:edm?nodes=2"];
+        let pool = drawn_pool(&simulated, fabric);
         let (asker, other) = (pool.thread().unwrap(), pool.thread().unwrap());
         let model = Model::new(&pool, &asker, &other);
         let mut case = Case { asker: &asker, other: &other, model, open: Vec::new() };

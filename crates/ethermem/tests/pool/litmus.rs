@@ -180,7 +180,6 @@ fn machine_threads_see_the_data_once_they_see_the_flag() {
     for (url, rounds) in pools_of_the_machine() {
         let pool = Pool::open(url).unwrap();
         let thread = pool.thread().unwrap();
-        // Data of several datagrams.
         let data = thread.alloc(4096, RW).wait().unwrap();
         let [flag, taken] = [(); 2].map(|()| thread.alloc(8, RW).wait().unwrap());
         let early = AtomicU64::new(0);

@@ -68,6 +68,15 @@ fn every_pool_here() -> Vec<Pool> {
     every_pool().into_iter().filter(|pool| !has_pages(pool)).collect()
 }
 
+/// One of this process's memory, of `simulated` ones and of those of a real memory node: whichever
+/// a property test has drawn.
+fn drawn_pool(simulated: &[&str], drawn: usize) -> Pool {
+    let real = remote_urls().iter().map(String::as_str);
+    let urls: Vec<&str> =
+        std::iter::once("local:").chain(simulated.iter().copied()).chain(real).collect();
+    Pool::open(urls[drawn % urls.len()]).unwrap()
+}
+
 /// A pool of every kind, small: three compute nodes and three memory nodes on each fabric.
 fn every_pool() -> Vec<Pool> {
     let fabrics = FABRIC_NAMES.iter().map(|fabric| format!("sim:{fabric}?nodes=6"));
