@@ -140,6 +140,27 @@ def test_a_point_that_kills_every_worker_is_given_up_with_one_line(cluster, fold
     assert sweeps.sweep("w.toml", "ray.parquet", engine="ray").num_rows == POINTS
 
 
+def test_a_worker_that_cannot_run_a_point_is_one_line(cluster, folder, monkeypatch):
+    on_ray = pytest.importorskip("ethermem.sweep.on_ray")
+    fails = cluster.remote(num_cpus=1)(lambda task: __import__("ethermem_of_another_machine"))
+    monkeypatch.setattr(on_ray, "point", fails)
+    line = "^a worker of Ray failed: ModuleNotFoundError: No module named '\\w*'$"
+    with pytest.raises(ethermem.EthermemError, match=line):
+        sweeps.sweep("w.toml", "ray.parquet", engine="ray")
+    assert not (folder / "ray.parquet").exists()
+
+
+def test_an_interrupt_waits_for_the_end_of_a_shutdown():
+    on_ray = pytest.importorskip("ethermem.sweep.on_ray")
+    done = []
+    with pytest.raises(KeyboardInterrupt), on_ray.uninterrupted():
+        signal.raise_signal(signal.SIGINT)
+        done.append("the rest")
+    assert done == ["the rest"]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
 def test_a_cluster_that_is_not_there_is_one_line(folder):
     pytest.importorskip("ray")
     words = ["--out", "ray.parquet", "--engine", "ray", "--address", "127.0.0.1:9"]
@@ -192,12 +213,14 @@ def test_an_interrupted_sweep_on_ray_goes_on_by_the_command(by_command, call, fo
     """What one engine finished, another takes over."""
     pytest.importorskip("ray")
     words = [sys.executable, "-m", "ethermem.sweep", "w.toml", "--out", "ray.parquet"]
-    child = subprocess.Popen([*words, "--engine", "ray", "--workers", "1"])
+    words += ["--engine", "ray", "--workers", "1"]
+    child = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     with child:
         while lines(folder, "ray.parquet") == 0 and child.poll() is None:
             time.sleep(0.001)
         child.send_signal(signal.SIGINT)
-    assert child.returncode in (0, 130)
+        said = child.stderr.read()
+    assert child.returncode in (0, 130), said
     kept = lines(folder, "ray.parquet")
     again = call("sweep", "w.toml", "--out", "ray.parquet", "--format", "json")
     assert again.stderr.startswith(f"{kept} of {POINTS} points are there already\n")
@@ -224,7 +247,11 @@ def test_a_full_disk_is_one_line_and_the_sweep_goes_on_after_it(by_command, fold
     full = [sys.executable, "-c", FULL_DISK, *words]
     ended = subprocess.run(full, capture_output=True, text=True, check=False)
     line = "error: cannot write full.parquet.journal: File too large (os error 27)"
-    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (2, line)
+    # Ray's driver, in this process, may say of its own log that its file is full, and of points
+    # under way that they ended with it.
+    errors = [said for said in ended.stderr.splitlines() if said.startswith("error:")]
+    assert (ended.returncode, errors) == (2, [line]), ended.stderr
+    assert "Traceback" not in ended.stderr
     kept = lines(folder, "full.parquet")
     assert 0 < kept < POINTS
     assert not (folder / "full.parquet").exists()

@@ -1,8 +1,11 @@
 """Points as tasks of Ray, which decides where each one runs, and runs it again if it is lost."""
 
 import os
+import signal
 import socket
+import threading
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -27,12 +30,17 @@ def point(task: str) -> str:
 def ray_tasks(
     tasks: Iterator[str], workers: int | None, address: str | None
 ) -> Generator[str, None, None]:
-    """Run tasks on a cluster, which is started here where none runs."""
+    """Run tasks on a cluster, which is started here where none runs.
+
+    Tasks under way when this is closed end with a connection of its own, and by themselves where
+    the program was connected before. They are not cancelled: Ray aborts the program when a task
+    that it cancels is just ending (ray-project/ray, pull request 54798, mended half of that).
+    """
     own = not ray.is_initialized()
-    if own:
-        start(workers, address)
     running: list[Any] = []
     try:
+        if own:
+            start(workers, address)
         room = WAITING_PER_CPU * max(1, int(ray.cluster_resources().get("CPU", 1)))
         while True:
             running += [point.remote(task) for task in islice(tasks, room - len(running))]
@@ -41,10 +49,25 @@ def ray_tasks(
             ended, running = ray.wait(running)
             yield from map(record, ended)
     finally:
-        for left in running:
-            ray.cancel(left, force=True)
         if own:
-            ray.shutdown()
+            with uninterrupted():
+                ray.shutdown()
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Have Ctrl-C wait for the end: after half a shutdown Ray chooses the program's exit code."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[Any] = []
+    before = signal.signal(signal.SIGINT, lambda *now: came.append(now))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came and callable(before):
+            before(*came[0])
 
 
 def start(workers: int | None, address: str | None) -> None:
@@ -76,7 +99,12 @@ def record(ended: Any) -> str:  # noqa: ANN401  # Ray's references have no type 
     try:
         return str(ray.get(ended))
     except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
+        if isinstance(error.cause, _native.EthermemError):
+            raise error.cause from None
+        # As where a worker's machine has no ethermem, or another version.
+        last = str(error.cause).strip().splitlines()[-1:] or [""]
+        problem = f"a worker of Ray failed: {type(error.cause).__name__}: {last[0]}"
+        raise _native.EthermemError(problem) from None
     except ray.exceptions.RayError as error:
         line = str(error).strip().splitlines()[0]
         problem = f"Ray gave up a point after {RETRIES_MAX} more tries: {line}"
