@@ -14,6 +14,8 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const WORDS_MAX: i64 = 1 << 20;
 /// Longest request in all.
 pub const REQUEST_BYTES_MAX: usize = 128 << 20;
+/// Most digits of a number that is read in one pass: those of any length of a word.
+const SHORT_DIGITS_MAX: usize = 9;
 /// What is read at least at once.
 const READ_BYTES: usize = 16 << 10;
 /// A buffer that is longer than this and empty is given back.
@@ -137,10 +139,10 @@ impl Requests {
 
     /// `*N`: whether all of the line is here.
     fn array(&mut self) -> Result<bool, ProtocolError> {
-        let Some((line, end)) = self.crlf(self.at + 1, ProtocolError::LongCount)? else {
+        let Some((count, end)) = self.number(ProtocolError::LongCount, ProtocolError::Count)?
+        else {
             return Ok(false);
         };
-        let count = crate::number::integer(&self.buffer[line]).ok_or(ProtocolError::Count)?;
         if count > WORDS_MAX {
             return Err(ProtocolError::Count);
         }
@@ -156,10 +158,8 @@ impl Requests {
         if first != b'$' {
             return Err(ProtocolError::NoString(first));
         }
-        let Some((line, begin)) = self.crlf(self.at + 1, ProtocolError::LongLength)? else {
-            return Ok(false);
-        };
-        let length = crate::number::integer(&self.buffer[line]).ok_or(ProtocolError::Length)?;
+        let found = self.number(ProtocolError::LongLength, ProtocolError::Length)?;
+        let Some((length, begin)) = found else { return Ok(false) };
         let length = usize::try_from(length).map_err(|_| ProtocolError::Length)?;
         if length > VALUE_BYTES_MAX {
             return Err(ProtocolError::Length);
@@ -191,6 +191,22 @@ impl Requests {
         self.at += length + 1;
         split(&mut self.buffer, from..from + length, &mut self.words)?;
         Ok(true)
+    }
+
+    /// The number of a line whose first byte says what is counted, and where the next line begins.
+    #[inline]
+    fn number(
+        &self,
+        too_long: ProtocolError,
+        no_number: ProtocolError,
+    ) -> Result<Option<(i64, usize)>, ProtocolError> {
+        let from = self.at + 1;
+        if let Some((number, length)) = short_number(&self.come()[from..]) {
+            return Ok(Some((number, from + length)));
+        }
+        let Some((line, next)) = self.crlf(from, too_long)? else { return Ok(None) };
+        let number = crate::number::integer(&self.buffer[line]).ok_or(no_number)?;
+        Ok(Some((number, next)))
     }
 
     /// The line from `from` on without its end, and where the next begins.
@@ -235,6 +251,21 @@ impl Requests {
         self.start = 0;
         self.at -= gone;
     }
+}
+
+/// A number of few digits, as nearly all are, whose line is all there, and the length of that, read
+/// in one pass. `None` says nothing: it may be a number, or one to come.
+#[inline]
+fn short_number(line: &[u8]) -> Option<(i64, usize)> {
+    let mut number = 0;
+    for (at, &byte) in line.iter().enumerate().take(SHORT_DIGITS_MAX + 1) {
+        match byte {
+            b'0'..=b'9' if number > 0 || at == 0 => number = number * 10 + i64::from(byte - b'0'),
+            b'\r' if at > 0 && at + 1 < line.len() => return Some((number, at + 2)),
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// The words of a line, as a person types them: quotes may hold spaces, `\n` and `\x41`. What they
@@ -405,7 +436,26 @@ mod tests {
         assert_eq!(refused(&[&b"*"[..], &[b'1'; 70_000]].concat()), "too big mbulk count string");
     }
 
+    /// What `short_number` is a shorter way to.
+    fn long_number(line: &[u8]) -> Option<(i64, usize)> {
+        let end = line.iter().position(|byte| *byte == b'\r')?;
+        (end + 1 < line.len()).then_some(())?;
+        Some((crate::number::integer(&line[..end])?, end + 2))
+    }
+
     proptest! {
+        #[test]
+        fn a_short_number_is_what_the_long_way_gives(
+            digits in "-?[0-9]{0,11}",
+            behind in "(\r\n[^\r]{0,3}|\r|[0-9:\r\n]{0,3})",
+        ) {
+            let line = format!("{digits}{behind}");
+            let (short, long) = (short_number(line.as_bytes()), long_number(line.as_bytes()));
+            prop_assert!(short.is_none() || short == long, "{line:?}: {short:?}, {long:?}");
+            let is_plain = digits.len() <= SHORT_DIGITS_MAX && !digits.starts_with('-');
+            prop_assert!(short == long || !is_plain, "{line:?}: {short:?}, {long:?}");
+        }
+
         #[test]
         fn requests_read_back_in_any_parts(
             requests in proptest::collection::vec(

@@ -167,10 +167,8 @@ impl Node {
         address: Address,
         bytes: u64,
     ) -> Result<&[u8], Error> {
-        let (index, start) = self.containing(address, bytes)?;
-        let region = &self.regions[index];
-        permitted(region, process, address, bytes, Permissions::READ)?;
-        Ok(&region.bytes[start..start + bytes as usize])
+        let (index, start) = self.permitted(process, address, bytes, Permissions::READ)?;
+        Ok(&self.regions[index].bytes[start..start + bytes as usize])
     }
 
     pub(crate) fn write(
@@ -212,10 +210,8 @@ impl Node {
         bytes: u64,
         needed: Permissions,
     ) -> Result<&mut [u8], Error> {
-        let (index, start) = self.containing(address, bytes)?;
-        let region = &mut self.regions[index];
-        permitted(region, process, address, bytes, needed)?;
-        Ok(&mut region.bytes[start..start + bytes as usize])
+        let (index, start) = self.permitted(process, address, bytes, needed)?;
+        Ok(&mut self.regions[index].bytes[start..start + bytes as usize])
     }
 
     /// Whether an address is of this node, and none that another may have.
@@ -223,38 +219,65 @@ impl Node {
         address.memory() == self.number
     }
 
-    /// The region of an access, and at which of its bytes that begins.
-    fn containing(&self, address: Address, bytes: u64) -> Result<(usize, usize), Error> {
-        if !self.has(address) {
-            return Err(Error::Unmapped { address, bytes });
+    /// The region of an access that its process may make, and at which of its bytes that begins.
+    #[inline]
+    fn permitted(
+        &self,
+        process: ProcessId,
+        address: Address,
+        bytes: u64,
+        needed: Permissions,
+    ) -> Result<(usize, usize), Error> {
+        // Most are of the region that was found last there, by its owner.
+        let hinted = self.hint(address).get() as usize;
+        if self.has(address)
+            && let Some(region) = self.regions.get(hinted)
+            && let Some(start) = region.start_of(address.offset(), bytes)
+            && region.owner == process
+            && region.permissions.allow(needed)
+        {
+            return Ok((hinted, start as usize));
         }
-        let offset = address.offset();
-        let hint = &self.hints[(offset / PAGE_BYTES) as usize % HINTS];
+        self.permitted_anywhere(process, address, bytes, needed)
+    }
+
+    #[inline(never)]
+    fn permitted_anywhere(
+        &self,
+        process: ProcessId,
+        address: Address,
+        bytes: u64,
+        needed: Permissions,
+    ) -> Result<(usize, usize), Error> {
+        let (index, start) =
+            self.containing(address, bytes).ok_or(Error::Unmapped { address, bytes })?;
+        match self.regions[index].allow(process, needed) {
+            Some(true) => Ok((index, start as usize)),
+            Some(false) => Err(Error::Permission { address, needed }),
+            // Nobody learns what others have.
+            None => Err(Error::Unmapped { address, bytes }),
+        }
+    }
+
+    #[inline]
+    fn hint(&self, address: Address) -> &Cell<u32> {
+        &self.hints[(address.offset() / PAGE_BYTES) as usize % HINTS]
+    }
+
+    fn containing(&self, address: Address, bytes: u64) -> Option<(usize, u64)> {
+        if !self.has(address) {
+            return None;
+        }
+        let (offset, hint) = (address.offset(), self.hint(address));
         let start_in = |index: usize| self.regions.get(index)?.start_of(offset, bytes);
         let hinted = hint.get() as usize;
         if let Some(start) = start_in(hinted) {
-            return Ok((hinted, start as usize));
+            return Some((hinted, start));
         }
-        let below = self.places.range(..=offset).next_back();
-        let found = below.and_then(|(_, &index)| Some((index, start_in(index)?)));
-        let (index, start) = found.ok_or(Error::Unmapped { address, bytes })?;
+        let (_, &index) = self.places.range(..=offset).next_back()?;
+        let start = start_in(index)?;
         // One that is too large for its hint is not found there, and then in the tree.
         hint.set(index as u32);
-        Ok((index, start as usize))
-    }
-}
-
-fn permitted(
-    region: &Region,
-    process: ProcessId,
-    address: Address,
-    bytes: u64,
-    needed: Permissions,
-) -> Result<(), Error> {
-    match region.allow(process, needed) {
-        Some(true) => Ok(()),
-        Some(false) => Err(Error::Permission { address, needed }),
-        // Nobody learns what others have.
-        None => Err(Error::Unmapped { address, bytes }),
+        Some((index, start))
     }
 }

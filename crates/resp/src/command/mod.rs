@@ -126,20 +126,31 @@ static COMMANDS: [Command; 43] = [
     command("UNLINK", -2, "write", ALL, Id::Delete),
 ];
 
-const NAME_BYTES_MAX: usize = 16;
+const NAME_BYTES_MAX: usize = size_of::<u128>();
+
+/// The names as numbers, in the order of the names: one comparison each for who looks for one.
+static NAMES: [u128; COMMANDS.len()] = {
+    let mut names = [0; COMMANDS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        let name = COMMANDS[at].name.as_bytes();
+        let mut padded = [0; NAME_BYTES_MAX];
+        padded.split_at_mut(name.len()).0.copy_from_slice(name);
+        names[at] = u128::from_be_bytes(padded);
+        at += 1;
+    }
+    names
+};
 
 impl Command {
     /// The command of a name, however it is written.
     fn find(name: &[u8]) -> Option<&'static Command> {
-        if name.len() > NAME_BYTES_MAX {
-            return None;
-        }
         let mut upper = [0; NAME_BYTES_MAX];
-        let upper = &mut upper[..name.len()];
-        upper.copy_from_slice(name);
+        upper.get_mut(..name.len())?.copy_from_slice(name);
         upper.make_ascii_uppercase();
-        let found = COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(upper));
-        found.ok().map(|at| &COMMANDS[at])
+        let at = NAMES.binary_search(&u128::from_be_bytes(upper)).ok()?;
+        // A name with zeros behind it is another one.
+        (COMMANDS[at].name.len() == name.len()).then_some(&COMMANDS[at])
     }
 
     fn takes(&self, words: usize) -> bool {
@@ -288,8 +299,11 @@ mod tests {
         for command in &COMMANDS {
             let found = Command::find(command.name.to_ascii_lowercase().as_bytes());
             assert!(found.is_some_and(|found| found.id == command.id), "{}", command.name);
-            assert!(command.name.len() <= NAME_BYTES_MAX);
+            for other in [format!("{}\0", command.name), format!("\0{}", command.name)] {
+                assert!(Command::find(other.as_bytes()).is_none(), "{other:?}");
+            }
         }
+        assert!(Command::find(b"").is_none());
         assert!(Command::find(b"LPUSH").is_none());
         assert!(Command::find(&[b'G'; 1000]).is_none());
     }
