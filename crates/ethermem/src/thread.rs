@@ -234,7 +234,14 @@ impl Thread {
 
     /// Any atomic: gives the word before.
     pub fn modify(&self, address: Address, operation: RmwOperation) -> Pending<u64> {
-        self.submit(Ok(Op::Modify(address, operation)), Convert::Plain(Reply::into_word))
+        let submit = |core: &mut Core, notify| {
+            let now = core.idle(self.id);
+            match now.and_then(|asker| core.world.modify_now(asker, address, operation)) {
+                Some(before) => Submitted::Ended(before.map(Reply::Word)),
+                None => core.submit(self.id, Op::Modify(address, operation), notify),
+            }
+        };
+        self.pending(submit, Convert::Plain(Reply::into_word))
     }
 
     /// Takes the lock that the word at `address` is, once nobody holds it. A word of 0 is a free

@@ -59,10 +59,14 @@ impl Record<'_> {
     pub(crate) fn encode(&self, link: Link, to: &mut Vec<u8>) {
         let next = self.next.map_or(0, Link::word);
         let lengths = (self.value.len() as u64) << 32 | self.key.len() as u64;
-        to.clear();
-        for word in [0, next, self.hash, self.tag, lengths] {
-            to.extend_from_slice(&word.to_le_bytes());
+        let mut header = [0; HEADER_BYTES];
+        for (place, word) in header.chunks_exact_mut(8).zip([0, next, self.hash, self.tag, lengths])
+        {
+            place.copy_from_slice(&word.to_le_bytes());
         }
+        to.clear();
+        to.reserve(self.bytes() as usize);
+        to.extend_from_slice(&header);
         to.extend_from_slice(self.key);
         to.extend_from_slice(self.value);
         let check = check_of(link, next, &to[BODY..]);

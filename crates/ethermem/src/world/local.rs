@@ -178,4 +178,13 @@ impl World for Local {
     fn write_now(&mut self, asker: Asker, to: Address, from: &[u8]) -> Option<Result<(), Error>> {
         Some(self.node.write(asker.process, to, from))
     }
+
+    fn modify_now(
+        &mut self,
+        asker: Asker,
+        word: Address,
+        operation: RmwOperation,
+    ) -> Option<Result<u64, Error>> {
+        Some(self.node.modify(asker.process, word, operation))
+    }
 }

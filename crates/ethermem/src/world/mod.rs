@@ -210,6 +210,16 @@ pub(crate) trait World: Send {
         None
     }
 
+    /// The same for an atomic: gives the word before.
+    fn modify_now(
+        &mut self,
+        _: Asker,
+        _word: Address,
+        _operation: RmwOperation,
+    ) -> Option<Result<u64, Error>> {
+        None
+    }
+
     /// Begins what the caller waits for by [`World::look`], where that is shorter than
     /// [`World::begin`]. What ends at once puts what was read in `to`. Nothing of the thread is
     /// under way.

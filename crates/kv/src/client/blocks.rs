@@ -1,7 +1,5 @@
 //! Blocks in a client's hands, so that not every write asks the memory node for one.
 
-use std::collections::BTreeMap;
-
 use ethermem::Permissions;
 
 use super::job::{End, Job};
@@ -16,20 +14,28 @@ const BATCH_MAX: u64 = 32;
 /// Regions are as long as all before together, from the first to the last of these.
 const REGION_BYTES: [u64; 2] = [256 << 10, 64 << 20];
 
-/// Free blocks by class.
+/// Free blocks by class, up to the largest that there were any of.
 #[derive(Default)]
 pub(super) struct Stash {
-    by_class: BTreeMap<Class, Vec<Link>>,
+    by_class: Vec<Vec<Link>>,
 }
 
 impl Stash {
     pub(super) fn all(&mut self) -> impl Iterator<Item = Link> + use<> {
-        std::mem::take(&mut self.by_class).into_values().flatten()
+        std::mem::take(&mut self.by_class).into_iter().flatten()
     }
 
     /// In its next use.
     fn pop(&mut self, class: Class) -> Option<Link> {
-        self.by_class.get_mut(&class)?.pop().map(Link::next_use)
+        self.by_class.get_mut(class.number())?.pop().map(Link::next_use)
+    }
+
+    fn of(&mut self, class: Class) -> &mut Vec<Link> {
+        let at = class.number();
+        if self.by_class.len() <= at {
+            self.by_class.resize_with(at + 1, Vec::new);
+        }
+        &mut self.by_class[at]
     }
 }
 
@@ -41,7 +47,7 @@ impl Client {
     /// Keeps a free block, and gives the memory node what is too much.
     pub(super) fn stash(&mut self, shard: usize, link: Link) {
         let class = link.class();
-        let kept = self.shards[shard].stash.by_class.entry(class).or_default();
+        let kept = self.shards[shard].stash.of(class);
         kept.push(link);
         if kept.len() as u64 <= 2 * batch(class) {
             return;
