@@ -66,6 +66,52 @@ def test_a_buffer_that_cannot_be_filled_is_refused(buffer, line):
         region.read_into(0, buffer)
 
 
+def test_threads_have_what_regions_have(pool):
+    thread = pool.thread()
+    region = thread.alloc(4096).wait()
+    assert region.thread.process == thread.process
+    sent, found = numpy.arange(6, dtype="u1"), numpy.zeros(5, "u1")
+    thread.write_from(region.at(8), sent)
+    thread.read_into(region.at(9), found)
+    assert (found == sent[1:]).all()
+    places = [(region.at(12), 2), (region.at(8), 3)]
+    thread.gather_into(places, found)
+    assert found.tolist() == [4, 5, 0, 1, 2]
+    with pytest.raises(ethermem.InputError, match="a buffer of 6 B: allowed are 5, as the places"):
+        thread.gather_into(places, sent)
+    with pytest.raises(ethermem.UnmappedError):
+        thread.gather_into([places[0], (0, 3)], found)
+    assert found.tolist() == [4, 5, 0, 1, 2]
+    with pytest.raises(ethermem.InputError, match="cannot be written"):
+        thread.gather_into([places[0]], b"ab")
+
+
+def test_every_atomic_of_one_operand(pool):
+    thread = pool.thread()
+    at = thread.alloc(8).wait().address
+    story = [("or", 12, 0), ("and", 6, 12), ("xor", 7, 4), ("add", 1, 3), ("swap", 9, 4)]
+    for operation, operand, before in story:
+        assert thread.modify(at, operation, operand).wait() == before
+    assert thread.fetch_add(at, 0).wait() == 9
+    with pytest.raises(ethermem.InputError, match="operation = 'nand': allowed are add, swap"):
+        thread.modify(at, "nand", 1)
+
+
+def test_a_step_lets_the_pool_go_on(pool):
+    thread = pool.thread()
+    assert pool.is_simulated == pool.url.startswith("sim:")
+    assert not pool.step()
+    sleeping, steps = thread.sleep(1_000_000), 0
+    while not sleeping.poll():
+        assert pool.step()
+        steps += 1
+    assert steps <= 2 or not pool.is_simulated
+    assert not pool.step()
+    assert thread.now_ps() >= 1_000_000
+    thread.alloc(8).wait()
+    assert (pool.events > 0) == pool.is_simulated
+
+
 def test_atomics_and_places(pool):
     thread = pool.thread()
     region = thread.alloc(4096).wait()

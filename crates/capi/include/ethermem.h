@@ -36,6 +36,31 @@
 #define ETHERMEM_WRITE 2
 
 /**
+ * Add, around the end.
+ */
+#define ETHERMEM_MODIFY_ADD 0
+
+/**
+ * Store.
+ */
+#define ETHERMEM_MODIFY_SWAP 1
+
+/**
+ * Bitwise and.
+ */
+#define ETHERMEM_MODIFY_AND 2
+
+/**
+ * Bitwise or.
+ */
+#define ETHERMEM_MODIFY_OR 3
+
+/**
+ * Bitwise exclusive or.
+ */
+#define ETHERMEM_MODIFY_XOR 4
+
+/**
  * The field is below the operand.
  */
 #define ETHERMEM_LESS 0
@@ -322,6 +347,22 @@ enum ethermem_status rnodes(struct ethermem_pool pool,
 enum ethermem_status rnow(struct ethermem_pool pool, uint64_t *now_ps);
 
 /**
+ * Stores whether time is a simulated fabric's, which passes in operations and `rsleep` alone.
+ */
+enum ethermem_status ris_simulated(struct ethermem_pool pool, bool *is_simulated);
+
+/**
+ * Stores how many events the simulated fabric has handled; 0 elsewhere.
+ */
+enum ethermem_status revents(struct ethermem_pool pool, uint64_t *events);
+
+/**
+ * Lets what is under way go on until an operation ends or for a short rest, and stores false where
+ * nothing is under way. For programs that ask many operations in turn by `rtest`.
+ */
+enum ethermem_status rstep(struct ethermem_pool pool, bool *under_way);
+
+/**
  * Makes a new process and its first thread, on the next of the compute nodes in turn.
  */
 enum ethermem_status rthread(struct ethermem_pool pool, struct ethermem_thread *thread);
@@ -466,6 +507,17 @@ enum ethermem_status rswap(struct ethermem_thread thread,
                            uint64_t word,
                            uint64_t *before,
                            struct ethermem_pending *pending);
+
+/**
+ * Any atomic of one operand on the word at `address`: ETHERMEM_MODIFY_ADD, _SWAP, _AND, _OR or
+ * _XOR. The word before is stored in `before`, which may be null.
+ */
+enum ethermem_status rmodify(struct ethermem_thread thread,
+                             uint64_t address,
+                             uint32_t operation,
+                             uint64_t operand,
+                             uint64_t *before,
+                             struct ethermem_pending *pending);
 
 /**
  * Sets bit 0 of the word at `address`. Whether it was set is stored in `was_set`, which may be

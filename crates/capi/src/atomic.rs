@@ -5,7 +5,32 @@ use ethermem::{Address, RmwOperation};
 use crate::border::Target;
 use crate::handles::{self, PendingHandle, ThreadHandle};
 use crate::operation::end;
-use crate::status::{Status, call};
+use crate::status::{Failure, Status, call};
+
+/// Add, around the end.
+pub const MODIFY_ADD: u32 = 0;
+/// Store.
+pub const MODIFY_SWAP: u32 = 1;
+/// Bitwise and.
+pub const MODIFY_AND: u32 = 2;
+/// Bitwise or.
+pub const MODIFY_OR: u32 = 3;
+/// Bitwise exclusive or.
+pub const MODIFY_XOR: u32 = 4;
+
+fn operation(number: u32, operand: u64) -> Result<RmwOperation, Failure> {
+    match number {
+        MODIFY_ADD => Ok(RmwOperation::FetchAndAdd(operand)),
+        MODIFY_SWAP => Ok(RmwOperation::Swap(operand)),
+        MODIFY_AND => Ok(RmwOperation::And(operand)),
+        MODIFY_OR => Ok(RmwOperation::Or(operand)),
+        MODIFY_XOR => Ok(RmwOperation::Xor(operand)),
+        other => {
+            let text = format!("operation {other}: allowed are 0 to {MODIFY_XOR}");
+            Err(Failure::new(Status::BadArgument, text))
+        }
+    }
+}
 
 /// # Safety
 /// Unless they are null, a word can be written to `before` until the operation has ended, and a
@@ -13,14 +38,14 @@ use crate::status::{Status, call};
 unsafe fn modify(
     thread: ThreadHandle,
     address: u64,
-    operation: RmwOperation,
+    operation: Result<RmwOperation, Failure>,
     before: *mut u64,
     pending: *mut PendingHandle,
 ) -> Status {
     call(|| {
         let (thread, owner) = handles::thread(thread)?;
         let to = Target::optional(before);
-        let modifying = thread.modify(Address(address), operation);
+        let modifying = thread.modify(Address(address), operation?);
         // SAFETY: the caller's promise.
         unsafe {
             end(owner, pending, modifying, move |word| {
@@ -42,7 +67,7 @@ pub unsafe extern "C" fn rcas(
     before: *mut u64,
     pending: *mut PendingHandle,
 ) -> Status {
-    let operation = RmwOperation::CompareAndSwap { expected, desired };
+    let operation = Ok(RmwOperation::CompareAndSwap { expected, desired });
     // SAFETY: the header asks for the same.
     unsafe { modify(thread, address, operation, before, pending) }
 }
@@ -58,7 +83,7 @@ pub unsafe extern "C" fn rfetch_add(
     pending: *mut PendingHandle,
 ) -> Status {
     // SAFETY: the header asks for the same.
-    unsafe { modify(thread, address, RmwOperation::FetchAndAdd(addend), before, pending) }
+    unsafe { modify(thread, address, Ok(RmwOperation::FetchAndAdd(addend)), before, pending) }
 }
 
 /// Stores a word at `address`. The word before is stored in `before`, which may be null.
@@ -71,7 +96,22 @@ pub unsafe extern "C" fn rswap(
     pending: *mut PendingHandle,
 ) -> Status {
     // SAFETY: the header asks for the same.
-    unsafe { modify(thread, address, RmwOperation::Swap(word), before, pending) }
+    unsafe { modify(thread, address, Ok(RmwOperation::Swap(word)), before, pending) }
+}
+
+/// Any atomic of one operand on the word at `address`: ETHERMEM_MODIFY_ADD, _SWAP, _AND, _OR or
+/// _XOR. The word before is stored in `before`, which may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rmodify(
+    thread: ThreadHandle,
+    address: u64,
+    operation: u32,
+    operand: u64,
+    before: *mut u64,
+    pending: *mut PendingHandle,
+) -> Status {
+    // SAFETY: the header asks for the same.
+    unsafe { modify(thread, address, self::operation(operation, operand), before, pending) }
 }
 
 /// Sets bit 0 of the word at `address`. Whether it was set is stored in `was_set`, which may be

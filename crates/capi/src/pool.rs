@@ -62,6 +62,41 @@ pub unsafe extern "C" fn rnow(pool: PoolHandle, now_ps: *mut u64) -> Status {
     })
 }
 
+/// Stores whether time is a simulated fabric's, which passes in operations and `rsleep` alone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ris_simulated(pool: PoolHandle, is_simulated: *mut bool) -> Status {
+    call(|| {
+        let to = Target::new(is_simulated, "is_simulated")?;
+        let (pool, _) = handles::pool(pool)?;
+        // SAFETY: the header asks for a place for a bool.
+        unsafe { to.put(pool.is_simulated()) };
+        Ok(())
+    })
+}
+
+/// Stores how many events the simulated fabric has handled; 0 elsewhere.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn revents(pool: PoolHandle, events: *mut u64) -> Status {
+    call(|| {
+        let (to, (pool, _)) = (Target::new(events, "events")?, handles::pool(pool)?);
+        // SAFETY: the header asks for a place for a word.
+        unsafe { to.put(pool.events()) };
+        Ok(())
+    })
+}
+
+/// Lets what is under way go on until an operation ends or for a short rest, and stores false where
+/// nothing is under way. For programs that ask many operations in turn by `rtest`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rstep(pool: PoolHandle, under_way: *mut bool) -> Status {
+    call(|| {
+        let (to, (pool, _)) = (Target::new(under_way, "under_way")?, handles::pool(pool)?);
+        // SAFETY: the header asks for a place for a bool.
+        unsafe { to.put(pool.step()) };
+        Ok(())
+    })
+}
+
 /// Makes a new process and its first thread, on the next of the compute nodes in turn.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rthread(pool: PoolHandle, thread: *mut ThreadHandle) -> Status {

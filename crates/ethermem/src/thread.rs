@@ -195,6 +195,21 @@ impl Thread {
         self.submit(op, Convert::Plain(Reply::into_bytes))
     }
 
+    /// Fills `to` with the bytes of several places, one after the other, as one operation, and
+    /// waits for that.
+    ///
+    /// # Errors
+    /// As [`Thread::gather`].
+    ///
+    /// # Panics
+    /// When `to` is not as long as all of the places together.
+    pub fn gather_into(&self, places: &[Segment], to: &mut [u8]) -> Result<(), Error> {
+        let bytes = places.iter().fold(0_u64, |sum, place| sum.saturating_add(place.bytes));
+        assert_eq!(bytes, to.len() as u64, "places of so many bytes together, and a buffer of");
+        to.copy_from_slice(&self.gather(places).wait()?);
+        Ok(())
+    }
+
     /// Writes to several places, as one operation. Each place is written or refused by itself, and
     /// one that is refused fails it; where one is of no memory node of the pool, none is written.
     /// Places that overlap are written in any order.

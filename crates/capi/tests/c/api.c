@@ -56,6 +56,17 @@ static void atomics_and_locks(ethermem_thread thread) {
     OK(rtest_and_set(thread, at, &was_set, NULL));
     CHECK(was_set);
     REFUSED(MISALIGNED, rfetch_add(thread, at + 4, 1, NULL, NULL));
+    static const struct { uint32_t operation; uint64_t operand, before; } STORY[] = {
+        {ETHERMEM_MODIFY_OR, 12, 3},  {ETHERMEM_MODIFY_AND, 6, 15}, {ETHERMEM_MODIFY_XOR, 7, 6},
+        {ETHERMEM_MODIFY_ADD, 1, 1},  {ETHERMEM_MODIFY_SWAP, 9, 2},
+    };
+    for (int step = 0; step < 5; step++) {
+        OK(rmodify(thread, at, STORY[step].operation, STORY[step].operand, &before, NULL));
+        CHECK(before == STORY[step].before);
+    }
+    CHECK(word_at(thread, at) == 9);
+    REFUSED(BAD_ARGUMENT, rmodify(thread, at, 5, 1, &before, NULL));
+    SAID("operation 5: allowed are 0 to 4");
 
     ethermem_thread other = {0};
     ethermem_pending waits = {0};
@@ -88,6 +99,19 @@ static void asking(ethermem_pool pool, ethermem_thread thread) {
     OK(rnow(pool, &after_ps));
     CHECK(questions > 0 && pending.id == 0 && after_ps >= before_ps + 3000000);
     REFUSED(BAD_HANDLE, rtest(&pending, &ended));
+
+    /* A step lets the pool go on; where its time is simulated, it has handled events by then. */
+    bool is_simulated = false, under_way = false;
+    uint64_t events = 0;
+    OK(ris_simulated(pool, &is_simulated));
+    OK(rsleep(thread, 100000000, &pending));
+    OK(rstep(pool, &under_way));
+    CHECK(under_way);
+    OK(rpoll(&pending, 1, NULL));
+    OK(rstep(pool, &under_way));
+    CHECK(!under_way);
+    OK(revents(pool, &events));
+    CHECK(is_simulated == (events > 0));
 
     uint64_t at = page(thread);
     OK(rwrite(thread, at, "x", 1, &pending));
@@ -190,6 +214,9 @@ static void no_good_arguments(ethermem_pool pool, ethermem_thread thread) {
     REFUSED(BAD_ARGUMENT, ropen("local:\xff", &opened));
     CHECK(opened.id == 0);
     REFUSED(NULL_ARGUMENT, rnow(pool, NULL));
+    REFUSED(NULL_ARGUMENT, revents(pool, NULL));
+    REFUSED(NULL_ARGUMENT, ris_simulated(pool, NULL));
+    REFUSED(NULL_ARGUMENT, rstep(pool, NULL));
     REFUSED(NULL_ARGUMENT, rthread(pool, NULL));
     REFUSED(NO_SUCH_NODE, rthread_on(pool, 500, &made));
     REFUSED(NO_SUCH_NODE, rfork_on(thread, 500, &made));

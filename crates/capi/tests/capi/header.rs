@@ -28,7 +28,7 @@ const HEADER: &str = "/*
  * in rtest, and stands still otherwise.
  */";
 const SOURCES: [&str; 6] = ["status", "handles", "pool", "memory", "atomic", "operation"];
-const NAMES: [(&str, &str); 13] = [
+const NAMES: [(&str, &str); 18] = [
     ("Status", "ethermem_status"),
     ("PoolHandle", "ethermem_pool"),
     ("ThreadHandle", "ethermem_thread"),
@@ -41,6 +41,11 @@ const NAMES: [(&str, &str); 13] = [
     ("COMPARISON_LESS", "ETHERMEM_LESS"),
     ("COMPARISON_EQUAL", "ETHERMEM_EQUAL"),
     ("COMPARISON_GREATER", "ETHERMEM_GREATER"),
+    ("MODIFY_ADD", "ETHERMEM_MODIFY_ADD"),
+    ("MODIFY_SWAP", "ETHERMEM_MODIFY_SWAP"),
+    ("MODIFY_AND", "ETHERMEM_MODIFY_AND"),
+    ("MODIFY_OR", "ETHERMEM_MODIFY_OR"),
+    ("MODIFY_XOR", "ETHERMEM_MODIFY_XOR"),
     ("Operation", "ethermem_operation"),
 ];
 

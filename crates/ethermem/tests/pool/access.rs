@@ -1,6 +1,6 @@
 //! What is written is read.
 
-use ethermem::{Address, Permissions, Pool, Segment};
+use ethermem::{Address, Error, Permissions, Pool, RmwOperation, Segment};
 use proptest::prelude::*;
 
 use crate::{drawn_pool, every_pool, remote_urls};
@@ -37,6 +37,41 @@ fn several_places_are_one_operation() {
         thread.scatter(&places).wait().unwrap();
         let places = places.map(|(address, data)| Segment { address, bytes: data.len() as u64 });
         assert_eq!(thread.gather(&places).wait().unwrap(), b"onetwo!", "{pool:?}");
+        let mut into = *b"-------";
+        thread.gather_into(&places, &mut into).unwrap();
+        assert_eq!(&into, b"onetwo!", "{pool:?}");
+        // What fails leaves the buffer as it was.
+        let gone = [places[0], Segment { address: Address::NULL, bytes: 4 }];
+        let refused = thread.gather_into(&gone, &mut into);
+        assert!(matches!(refused, Err(Error::Unmapped { .. })), "{pool:?}: {refused:?}");
+        assert_eq!(&into, b"onetwo!", "{pool:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "places of so many bytes together, and a buffer of")]
+fn a_buffer_for_several_places_is_as_long_as_they_are() {
+    let thread = Pool::open("local:").unwrap().thread().unwrap();
+    let address = thread.alloc(4096, RW).wait().unwrap().address();
+    let _ = thread.gather_into(&[Segment { address, bytes: 8 }], &mut [0; 9]);
+}
+
+#[test]
+fn every_atomic_is_done_on_every_pool() {
+    for pool in every_pool() {
+        let thread = pool.thread().unwrap();
+        let word = thread.alloc(8, RW).wait().unwrap().address();
+        let story = [
+            (RmwOperation::Or(0b1100), 0),
+            (RmwOperation::And(0b0110), 0b1100),
+            (RmwOperation::Xor(0b0111), 0b0100),
+            (RmwOperation::FetchAndAdd(1), 0b0011),
+            (RmwOperation::Swap(9), 0b0100),
+        ];
+        for (operation, before) in story {
+            assert_eq!(thread.modify(word, operation).wait(), Ok(before), "{pool:?}");
+        }
+        assert_eq!(thread.fetch_add(word, 0).wait(), Ok(9), "{pool:?}");
     }
 }
 

@@ -72,6 +72,18 @@ impl Pool {
         self.pool.events()
     }
 
+    /// Whether time is a simulated fabric's, which passes in operations and sleep alone.
+    #[getter]
+    fn is_simulated(&self) -> bool {
+        self.pool.is_simulated()
+    }
+
+    /// Lets what is under way go on until an operation ends or for a short rest; false when nothing
+    /// is under way.
+    fn step(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.pool.step())
+    }
+
     /// A new process's first thread, on the next of the compute nodes in turn or on one.
     #[pyo3(signature = (compute_node=None))]
     fn thread(&self, compute_node: Option<u16>) -> PyResult<Thread> {

@@ -41,6 +41,12 @@ impl Region {
         self.region.at(offset).0
     }
 
+    /// The thread that it is reached by.
+    #[getter]
+    fn thread(&self) -> Thread {
+        Thread::new(self.pool.clone(), self.region.thread().clone())
+    }
+
     /// The same region, reached by another thread.
     fn by(&self, thread: &Thread) -> Region {
         Region::new(self.pool.clone(), self.region.by(thread.inner()))

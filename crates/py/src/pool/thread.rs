@@ -1,6 +1,6 @@
 //! Threads.
 
-use ethermem::{Address, Chase, Comparison, Error, Filter, Permissions, Ps, Segment};
+use ethermem::{Address, Chase, Comparison, Error, Filter, Permissions, Ps, RmwOperation, Segment};
 use pyo3::prelude::*;
 
 use super::Shared;
@@ -64,6 +64,11 @@ impl Thread {
         self.thread.compute()
     }
 
+    /// Picoseconds since the pool was opened.
+    fn now_ps(&self) -> u64 {
+        self.thread.now().0
+    }
+
     /// Another thread of the same process, on the same compute node or on one.
     #[pyo3(signature = (compute_node=None))]
     fn fork(&self, compute_node: Option<u16>) -> PyResult<Thread> {
@@ -93,6 +98,20 @@ impl Thread {
         self.bytes(self.thread.read(Address(address), bytes))
     }
 
+    /// Fills a writable buffer, a NumPy array for example, with the bytes from `address` on, and
+    /// waits for that. No other thread may use the buffer meanwhile.
+    fn read_into(&self, address: u64, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        let read = |to: &mut [u8]| self.thread.read_into(Address(address), to);
+        buffer::fill(buffer, read)?.map_err(raised)
+    }
+
+    /// Writes the bytes of a buffer from `address` on, and waits for that. No other thread may
+    /// change the buffer meanwhile.
+    fn write_from(&self, address: u64, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let write = |bytes: &[u8]| self.thread.write_from(Address(address), bytes);
+        buffer::lend(data, write)?.map_err(raised)
+    }
+
     /// Writes the bytes of a buffer from `address` on.
     fn write(&self, address: u64, data: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let written = buffer::read(data, |bytes| self.thread.write(Address(address), bytes))?;
@@ -103,6 +122,22 @@ impl Thread {
     #[expect(clippy::needless_pass_by_value, reason = "Python gives a list")]
     fn gather(&self, places: Vec<(u64, u64)>) -> Pending {
         self.bytes(self.thread.gather(&segments(&places)))
+    }
+
+    /// Fills a writable buffer with the bytes of several places, `(address, bytes)` each, one after
+    /// the other, as one operation, and waits for that. It is as long as they are together.
+    #[expect(clippy::needless_pass_by_value, reason = "Python gives a list")]
+    fn gather_into(&self, places: Vec<(u64, u64)>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bytes = places.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        let gather = |to: &mut [u8]| {
+            if to.len() as u64 != bytes {
+                let line =
+                    format!("a buffer of {} B: allowed are {bytes}, as the places", to.len());
+                return Err(Failure::Input(line).into());
+            }
+            self.thread.gather_into(&segments(&places), to).map_err(raised)
+        };
+        buffer::fill(buffer, gather)?
     }
 
     /// Writes to several places, `(address, data)` each, as one operation.
@@ -131,6 +166,23 @@ impl Thread {
     /// Stores a word, and gives the one before.
     fn swap(&self, address: u64, word: u64) -> Pending {
         self.word(self.thread.swap(Address(address), word))
+    }
+
+    /// Any atomic of one operand on the word at `address`, and gives the word before. `operation`
+    /// is `add`, `swap`, `and`, `or` or `xor`.
+    fn modify(&self, address: u64, operation: &str, operand: u64) -> PyResult<Pending> {
+        let operation = match operation {
+            "add" => RmwOperation::FetchAndAdd(operand),
+            "swap" => RmwOperation::Swap(operand),
+            "and" => RmwOperation::And(operand),
+            "or" => RmwOperation::Or(operand),
+            "xor" => RmwOperation::Xor(operand),
+            other => {
+                let line = format!("operation = '{other}': allowed are add, swap, and, or, xor");
+                return Err(Failure::Input(line).into());
+            }
+        };
+        Ok(self.word(self.thread.modify(Address(address), operation)))
     }
 
     /// Sets bit 0 of the word at `address`, and says whether it was set.
