@@ -51,6 +51,9 @@ pub enum OperationError {
     Length(u64),
 }
 
+/// For what a read may give, room is made at once up to this.
+const RESERVED_BYTES: usize = 16 << 20;
+
 /// A place of several that are read as one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
@@ -259,8 +262,13 @@ impl Operation {
             self.bytes[from..][..bytes.len()].copy_from_slice(bytes);
             return true;
         }
-        // Parts come in their order mostly: what need not be zeros first is not.
-        self.bytes.reserve_exact(total - self.bytes.len());
+        // Parts come in their order mostly: what need not be zeros first is not. And what was asked
+        // for need not be there: of much, room is made for twice of what has come.
+        let end = from + bytes.len();
+        if end > self.bytes.capacity() {
+            let room = total.min(RESERVED_BYTES.max(2 * end));
+            self.bytes.reserve_exact(room - self.bytes.len());
+        }
         self.bytes.resize(from, 0);
         self.bytes.extend_from_slice(bytes);
         true
@@ -304,6 +312,35 @@ mod tests {
             }
             assert!(seen.iter().enumerate().all(|(at, &octet)| octet == at as u8));
             assert_eq!(seen.len(), total as usize);
+        }
+    }
+
+    /// A read as long as nothing that is there takes memory for what comes, and not for what was
+    /// asked for; and what does come is put together, in whatever order.
+    #[test]
+    fn memory_for_a_long_read_is_made_as_its_parts_come() {
+        const PART: usize = 1 << 20;
+        let total = 48 * PART;
+        for asked in [total as u64, (1 << 32) - 1] {
+            let mut operation = Operation::gather(ProcessId(1), [(0, asked)].into_iter()).unwrap();
+            let mut parts = Vec::new();
+            for _ in 0..total / PART {
+                let part = operation.next_part(PART as u64).unwrap();
+                operation.give_out(part);
+                parts.push(part);
+            }
+            for pair in parts.chunks_mut(2) {
+                pair.reverse();
+            }
+            for (come, part) in (1..).zip(parts) {
+                let bytes = vec![(part.from >> 20) as u8; PART];
+                assert!(operation.take(part, &Reply::Bytes(&bytes)));
+                let most = RESERVED_BYTES.max(2 * (come + 1) * PART);
+                assert!(operation.bytes.capacity() <= most, "{}", operation.bytes.capacity());
+            }
+            assert_eq!(operation.bytes.len(), total);
+            let is_its_own = |(at, bytes): (usize, &[u8])| bytes.iter().all(|&b| b == at as u8);
+            assert!(operation.bytes.chunks(PART).enumerate().all(is_its_own));
         }
     }
 }
