@@ -203,7 +203,8 @@ impl Node {
         Ok(old)
     }
 
-    fn writable(
+    /// The bytes of an access that changes them.
+    pub(crate) fn writable(
         &mut self,
         process: ProcessId,
         address: Address,

@@ -91,8 +91,9 @@ fn length() -> impl Strategy<Value = u64> {
         6 => 1..64_u64,
         4 => 1..6000_u64,
         1 => Just(0_u64),
-        // As long as an operation of one message may be on every pool.
+        // As long as an operation of one message may be on every pool, and several of them.
         1 => Just(1_u64 << 20),
+        1 => (1..6_u64, 0..9000_u64).prop_map(|(messages, more)| (messages << 20) + more),
         1 => Just(ACCESS_BYTES_MAX + 1),
         1 => (0..32_u64).prop_map(|less| u64::MAX - less),
     ]
@@ -102,6 +103,8 @@ fn data() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         8 => proptest::collection::vec(any::<u8>(), 0..64),
         2 => proptest::collection::vec(any::<u8>(), 0..6000),
+        // Longer than one message.
+        1 => (any::<u8>(), 1..5000_usize).prop_map(|(byte, more)| vec![byte; (1 << 20) + more]),
     ]
 }
 

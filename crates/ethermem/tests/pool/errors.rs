@@ -43,6 +43,42 @@ fn an_access_outside_of_a_region_is_refused() {
     }
 }
 
+/// However many messages it takes: the error names the caller's place, and where the nodes are in
+/// this program, nothing of a write that is refused is done.
+#[test]
+fn a_long_access_is_refused_as_a_whole() {
+    const MIB: u64 = 1 << 20;
+    for pool in every_pool() {
+        let (thread, other) = (pool.thread().unwrap(), pool.thread().unwrap());
+        let region = thread.alloc(2 * MIB, RW).wait().unwrap();
+        let good = thread.alloc(64, RW).wait().unwrap();
+        let (address, bytes) = (region.address(), 3 * MIB);
+        let unmapped = Error::Unmapped { address, bytes };
+        assert_eq!(thread.read(address, bytes).wait(), Err(unmapped.clone()), "{pool:?}");
+        let places = [good.address(), address];
+        let places =
+            [64, bytes].into_iter().zip(places).map(|(bytes, address)| Segment { address, bytes });
+        let places: Vec<Segment> = places.collect();
+        assert_eq!(thread.gather(&places).wait(), Err(unmapped.clone()), "{pool:?}");
+        let data = vec![7; bytes as usize];
+        assert_eq!(thread.write(address, &data).wait(), Err(unmapped.clone()), "{pool:?}");
+        let scattered = [(good.address(), &[5_u8; 64][..]), (address, &data)];
+        assert_eq!(thread.scatter(&scattered).wait(), Err(unmapped), "{pool:?}");
+        assert_eq!(good.read(0, 64).wait().unwrap(), [5; 64], "{pool:?}");
+        // Where it is several requests to a node elsewhere, each is done or refused by itself.
+        if !has_pages(&pool) {
+            let found = region.read(0, 2 * MIB).wait().unwrap();
+            assert!(found.iter().all(|&byte| byte == 0), "{pool:?}");
+        }
+        region.share(other.process(), Permissions::READ).wait().unwrap();
+        let refused = region.by(&other).write(0, &data[..2 * MIB as usize]).wait();
+        let needed = Permissions::WRITE;
+        assert_eq!(refused, Err(Error::Permission { address, needed }), "{pool:?}");
+        region.write(0, &data[..2 * MIB as usize]).wait().unwrap();
+        assert_eq!(region.read(0, 2 * MIB).wait().unwrap(), data[..2 * MIB as usize], "{pool:?}");
+    }
+}
+
 /// The upper bits of an address name the memory node: with others it is not the same byte.
 #[test]
 fn an_address_of_a_node_that_is_not_there_is_of_no_other() {

@@ -16,7 +16,10 @@ use crate::world::{Asker, Op, OpId, Outcome, Reply, Segment, Segments};
 pub(super) struct Part {
     /// The memory node, from 0.
     pub(super) memory: u16,
-    pub(super) address: Address,
+    /// What of the caller's it is a part of: allowed or refused as a whole, by that name.
+    pub(super) place: Segment,
+    /// Of its first byte in the place.
+    pub(super) at: u64,
     pub(super) bytes: u64,
     /// Of its first byte in the operation's.
     pub(super) offset: u64,
@@ -24,7 +27,8 @@ pub(super) struct Part {
 
 impl Default for Part {
     fn default() -> Part {
-        Part { memory: 0, address: Address::NULL, bytes: 0, offset: 0 }
+        let place = Segment { address: Address::NULL, bytes: 0 };
+        Part { memory: 0, place, at: 0, bytes: 0, offset: 0 }
     }
 }
 
@@ -153,17 +157,20 @@ impl Running {
 
     /// Its message, if that is one and no call, as most are.
     pub(super) fn message(&self, part_bytes_max: u64) -> Option<(Kind, Part)> {
-        let part =
-            |address: Address, bytes| Part { memory: address.memory(), address, bytes, offset: 0 };
+        let part = |place: Segment| {
+            let (memory, bytes) = (place.address.memory(), place.bytes);
+            Part { memory, place, bytes, ..Part::default() }
+        };
         let only = |segments: &Segments| match segments[..] {
-            [Segment { address, bytes }] if bytes <= part_bytes_max => Some(part(address, bytes)),
+            [place] if place.bytes <= part_bytes_max => Some(part(place)),
             _ => None,
         };
         match &self.work {
             Work::Read { segments, .. } => only(segments).map(|part| (Kind::Read, part)),
             Work::Write { segments, .. } => only(segments).map(|part| (Kind::Write, part)),
             Work::Modify { address, .. } | Work::Lock { word: address, .. } => {
-                Some((Kind::ReadModifyWrite, part(*address, RMW_BYTES.0)))
+                let word = Segment { address: *address, bytes: RMW_BYTES.0 };
+                Some((Kind::ReadModifyWrite, part(word)))
             }
             Work::Call(_) | Work::Fence | Work::Sleep => None,
         }
@@ -198,10 +205,13 @@ impl Running {
     pub(super) fn act(&mut self, node: &mut Node, part: Part) -> u64 {
         let process = self.asker.process;
         let range = part.offset as usize..(part.offset + part.bytes) as usize;
+        let of_place = part.at as usize..(part.at + part.bytes) as usize;
+        let Segment { address: place, bytes: place_bytes } = part.place;
         let mut accesses = 0;
         let done = match &mut self.work {
             Work::Read { segments, bytes } => {
-                node.read(process, part.address, part.bytes).map(|found| {
+                node.read(process, place, place_bytes).map(|found| {
+                    let found = &found[of_place];
                     let total: usize = segments.iter().map(|segment| segment.bytes as usize).sum();
                     if found.len() == total {
                         *bytes = found.to_vec();
@@ -212,7 +222,10 @@ impl Running {
                     bytes[range].copy_from_slice(found);
                 })
             }
-            Work::Write { data, .. } => node.write(process, part.address, &data[range]),
+            Work::Write { data, .. } => {
+                let to = node.writable(process, place, place_bytes, Permissions::WRITE);
+                to.map(|to| to[of_place].copy_from_slice(&data[range]))
+            }
             Work::Modify { address, operation, before } => {
                 node.modify(process, *address, *operation).map(|word| *before = word)
             }
@@ -295,14 +308,13 @@ impl Service {
 fn split(segments: &Segments, part_bytes_max: u64) -> Vec<Part> {
     let mut offset = 0;
     let mut parts = Vec::new();
-    for &Segment { address, bytes } in segments {
-        let mut done = 0;
-        while done < bytes {
-            let part = (bytes - done).min(part_bytes_max);
-            let (memory, address) = (address.memory(), address.add(done));
-            parts.push(Part { memory, address, bytes: part, offset });
-            done += part;
-            offset += part;
+    for &place in segments {
+        let (memory, mut at) = (place.address.memory(), 0);
+        while at < place.bytes {
+            let bytes = (place.bytes - at).min(part_bytes_max);
+            parts.push(Part { memory, place, at, bytes, offset });
+            at += bytes;
+            offset += bytes;
         }
     }
     parts
