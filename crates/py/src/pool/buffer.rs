@@ -2,22 +2,43 @@
 #![expect(unsafe_code, reason = "without it, every array would be copied once more")]
 
 use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
 
 use crate::error::Failure;
 
-fn contiguous(data: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
-    let buffer = PyUntypedBuffer::get(data)?;
-    if buffer.is_c_contiguous() {
+fn usable(data: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
+    let buffer = PyUntypedBuffer::get(data).map_err(|error| {
+        let is_scalar = error.is_instance_of::<PyBufferError>(data.py()) && dimensions(data) == 0;
+        let line = "a buffer of one value alone: allowed are arrays of one dimension or more";
+        if is_scalar { Failure::Input(line.to_owned()).into() } else { error }
+    })?;
+    let line = if !buffer.is_c_contiguous() {
+        "a buffer with gaps or in another order: allowed are C-contiguous ones"
+    } else if has_objects(buffer.format().to_bytes()) {
+        "a buffer of Python's objects: allowed are those of numbers and bytes"
+    } else {
         return Ok(buffer);
-    }
-    let line = "a buffer with gaps or in another order: allowed are C-contiguous ones";
+    };
     Err(Failure::Input(line.to_owned()).into())
+}
+
+/// How many dimensions an array has; 1 where nobody can tell.
+fn dimensions(data: &Bound<'_, PyAny>) -> usize {
+    let view = PyMemoryView::from(data).and_then(|view| view.getattr("ndim")?.extract());
+    view.unwrap_or(1)
+}
+
+/// Whether elements of this format are pointers of the interpreter, which mean nothing elsewhere,
+/// and would crash it if they came from there. Names of fields stand between colons.
+fn has_objects(format: &[u8]) -> bool {
+    format.split(|&byte| byte == b':').step_by(2).any(|types| types.contains(&b'O'))
 }
 
 /// Uses the bytes of `data` while no other code of Python runs.
 pub(crate) fn read<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> R) -> PyResult<R> {
-    let buffer = contiguous(data)?;
+    let buffer = usable(data)?;
     // SAFETY: `act` cannot release the interpreter, so none of its code changes them.
     Ok(act(unsafe { bytes(&buffer) }))
 }
@@ -27,7 +48,7 @@ pub(crate) fn lend<R: Send>(
     data: &Bound<'_, PyAny>,
     act: impl FnOnce(&[u8]) -> R + Send,
 ) -> PyResult<R> {
-    let buffer = contiguous(data)?;
+    let buffer = usable(data)?;
     // SAFETY: that no other thread changes them meanwhile is asked of the caller, as by `write` of
     // Python's files.
     let bytes = unsafe { bytes(&buffer) };
@@ -52,7 +73,7 @@ pub(crate) fn fill<R: Send>(
     data: &Bound<'_, PyAny>,
     act: impl FnOnce(&mut [u8]) -> R + Send,
 ) -> PyResult<R> {
-    let buffer = contiguous(data)?;
+    let buffer = usable(data)?;
     if buffer.readonly() {
         let line = "a buffer that cannot be written: allowed are writable ones";
         return Err(Failure::Input(line.to_owned()).into());
