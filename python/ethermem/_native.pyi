@@ -9,6 +9,7 @@ __all__ = [
     "FABRICS",
     "VERSION",
     "AccessError",
+    "Client",
     "EndingError",
     "EthermemError",
     "FileError",
@@ -31,6 +32,7 @@ __all__ = [
     "Region",
     "RestartedError",
     "Stop",
+    "Store",
     "Sweep",
     "Tasks",
     "Thread",
@@ -194,6 +196,25 @@ class Region:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None: ...
+
+@final
+class Store:
+    @staticmethod
+    def create(
+        pool: Pool, *, memory_nodes: int | None = None, buckets: int = 1024, hash_seed: int = 0
+    ) -> Pending[Store]: ...
+    def client(
+        self, index: Literal["node", "client"] = "node", compute_node: int | None = None
+    ) -> Client: ...
+
+@final
+class Client:
+    def create(self, key: Buffer, value: Buffer) -> Pending[bool]: ...
+    def update(self, key: Buffer, value: Buffer) -> Pending[bool]: ...
+    def put(self, key: Buffer, value: Buffer) -> Pending[None]: ...
+    def read(self, key: Buffer) -> Pending[_bytes | None]: ...
+    def delete(self, key: Buffer) -> Pending[bool]: ...
+    def clear(self) -> Pending[None]: ...
 
 def simulate(
     text: str | None,

@@ -76,6 +76,16 @@
 #define ETHERMEM_GREATER 2
 
 /**
+ * The memory node walks the index, in one round trip.
+ */
+#define ETHERMEM_INDEX_NODE 0
+
+/**
+ * The client walks it: a round trip for the bucket and one for each record on the way.
+ */
+#define ETHERMEM_INDEX_CLIENT 1
+
+/**
  * How a call, or an operation, ended. `rerror` has the line that says what, where, and what is
  * allowed.
  */
@@ -101,7 +111,8 @@ typedef enum ethermem_status {
      */
     ETHERMEM_STATUS_BAD_URL = 4,
     /**
-     * Operations of the pool were neither polled nor forgotten.
+     * Operations, of the pool that is to be closed or of the client of a store that is asked, were
+     * neither polled nor forgotten.
      */
     ETHERMEM_STATUS_BUSY = 5,
     /**
@@ -294,6 +305,20 @@ typedef struct ethermem_filter {
      */
     uint64_t operand;
 } ethermem_filter;
+
+/**
+ * A key-value store. `{0}` is none.
+ */
+typedef struct ethermem_store {
+    uint64_t id;
+} ethermem_store;
+
+/**
+ * A client of a store: a stream of operations, one at a time. `{0}` is none.
+ */
+typedef struct ethermem_client {
+    uint64_t id;
+} ethermem_client;
 
 #ifdef __cplusplus
 extern "C" {
@@ -562,7 +587,8 @@ enum ethermem_status rtest(struct ethermem_pending *pending, bool *ended);
 
 /**
  * Forgets the result of an operation, which goes on, and sets its handle to `{0}`. Nothing is
- * stored anywhere. A lock that is forgotten is still taken when it is free.
+ * stored anywhere. A lock that is forgotten is still taken when it is free; an operation of a
+ * store is done or not, as its client's next one finds out.
  */
 enum ethermem_status rforget(struct ethermem_pending *pending);
 
@@ -623,6 +649,105 @@ enum ethermem_status rfilter(struct ethermem_thread thread,
                              uint64_t records_bytes_max,
                              uint64_t *records_bytes,
                              struct ethermem_pending *pending);
+
+/**
+ * Makes an empty key-value store on the memory nodes of a pool, and waits for that: on the first
+ * `memory_nodes`, or on all if that is 0. `buckets` is how many each begins with, a power of two;
+ * 1024 is right for most. Who takes keys from strangers draws `hash_seed`.
+ */
+enum ethermem_status rstore(struct ethermem_pool pool,
+                            uint16_t memory_nodes,
+                            uint64_t buckets,
+                            uint64_t hash_seed,
+                            struct ethermem_store *store);
+
+/**
+ * Ends a store's handle. What it has in the memory nodes stays, and its clients go on.
+ */
+enum ethermem_status rstore_close(struct ethermem_store store);
+
+/**
+ * Makes a client on the next of the compute nodes in turn. Its operations are done one at a time;
+ * `index` says who walks the index: ETHERMEM_INDEX_NODE, by the operation `key-value`, or
+ * ETHERMEM_INDEX_CLIENT.
+ */
+enum ethermem_status rclient(struct ethermem_store store,
+                             uint32_t index,
+                             struct ethermem_client *client);
+
+/**
+ * As `rclient`, on a compute node, from 0.
+ */
+enum ethermem_status rclient_on(struct ethermem_store store,
+                                uint16_t compute_node,
+                                uint32_t index,
+                                struct ethermem_client *client);
+
+/**
+ * Ends the handle of a client of a store.
+ */
+enum ethermem_status rclient_close(struct ethermem_client client);
+
+/**
+ * Stores a new key. Whether there was none is stored in `created`, which may be null. Keys and
+ * values are not used after the call.
+ */
+enum ethermem_status rkv_create(struct ethermem_client client,
+                                const void *key,
+                                uint64_t key_bytes,
+                                const void *value,
+                                uint64_t value_bytes,
+                                bool *created,
+                                struct ethermem_pending *pending);
+
+/**
+ * Stores another value for a key. Whether there was one is stored in `updated`, which may be null.
+ */
+enum ethermem_status rkv_update(struct ethermem_client client,
+                                const void *key,
+                                uint64_t key_bytes,
+                                const void *value,
+                                uint64_t value_bytes,
+                                bool *updated,
+                                struct ethermem_pending *pending);
+
+/**
+ * Stores a value for a key, whatever there is.
+ */
+enum ethermem_status rkv_put(struct ethermem_client client,
+                             const void *key,
+                             uint64_t key_bytes,
+                             const void *value,
+                             uint64_t value_bytes,
+                             struct ethermem_pending *pending);
+
+/**
+ * Reads the value of a key. Whether there is one is stored in `found`; if so, it is stored in
+ * `value`, and its length in `value_bytes`, also where that is more than `value_bytes_max` and
+ * refused as ETHERMEM_STATUS_BUFFER_TOO_SMALL.
+ */
+enum ethermem_status rkv_read(struct ethermem_client client,
+                              const void *key,
+                              uint64_t key_bytes,
+                              void *value,
+                              uint64_t value_bytes_max,
+                              uint64_t *value_bytes,
+                              bool *found,
+                              struct ethermem_pending *pending);
+
+/**
+ * Drops a key. Whether there was one is stored in `deleted`, which may be null.
+ */
+enum ethermem_status rkv_delete(struct ethermem_client client,
+                                const void *key,
+                                uint64_t key_bytes,
+                                bool *deleted,
+                                struct ethermem_pending *pending);
+
+/**
+ * Drops every key that is there when its bucket is met.
+ */
+enum ethermem_status rkv_clear(struct ethermem_client client, struct ethermem_pending *pending);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -4,6 +4,7 @@
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
 use ethermem::{Pool, Thread};
+use ethermem_kv::{Client, Store};
 use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 
 use crate::operation::Operation;
@@ -31,6 +32,20 @@ pub struct PendingHandle {
     id: u64,
 }
 
+/// A key-value store. `{0}` is none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreHandle {
+    id: u64,
+}
+
+/// A client of a store: a stream of operations, one at a time. `{0}` is none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientHandle {
+    id: u64,
+}
+
 impl PendingHandle {
     pub(crate) const NONE: PendingHandle = PendingHandle { id: 0 };
 }
@@ -40,18 +55,26 @@ pub(crate) type Owner = DefaultKey;
 /// An operation until somebody takes its result.
 pub(crate) type Slot = Arc<Mutex<Option<Box<dyn Operation>>>>;
 
+/// A client of a store while it has nothing under way.
+pub(crate) type Home = Arc<Mutex<Option<Client>>>;
+
 /// What a handle names. All kinds are in one table: a number is of one kind only.
 enum Entry {
     Pool(Pool),
     Thread(Thread, Owner),
     Pending(Slot, Owner),
+    Store(Store, Owner),
+    Client(Home, Owner),
 }
 
 impl Entry {
     fn owner(&self) -> Option<Owner> {
         match self {
             Entry::Pool(_) => None,
-            Entry::Thread(_, owner) | Entry::Pending(_, owner) => Some(*owner),
+            Entry::Thread(_, owner)
+            | Entry::Pending(_, owner)
+            | Entry::Store(_, owner)
+            | Entry::Client(_, owner) => Some(*owner),
         }
     }
 }
@@ -102,6 +125,29 @@ pub(crate) fn add_pending(
     insert(Entry::Pending(slot, owner)).map(|id| PendingHandle { id })
 }
 
+pub(crate) fn add_store(store: Store, owner: Owner) -> Result<StoreHandle, Failure> {
+    insert(Entry::Store(store, owner)).map(|id| StoreHandle { id })
+}
+
+pub(crate) fn add_client(client: Client, owner: Owner) -> Result<ClientHandle, Failure> {
+    let home = Arc::new(Mutex::new(Some(client)));
+    insert(Entry::Client(home, owner)).map(|id| ClientHandle { id })
+}
+
+pub(crate) fn store(handle: StoreHandle) -> Result<(Store, Owner), Failure> {
+    read(|table| match table.get(key(handle.id)) {
+        Some(Entry::Store(store, owner)) => Ok((store.clone(), *owner)),
+        _ => Err(bad("a store")),
+    })
+}
+
+pub(crate) fn client(handle: ClientHandle) -> Result<(Home, Owner), Failure> {
+    read(|table| match table.get(key(handle.id)) {
+        Some(Entry::Client(home, owner)) => Ok((home.clone(), *owner)),
+        _ => Err(bad("a client of a store")),
+    })
+}
+
 pub(crate) fn pool(handle: PoolHandle) -> Result<(Pool, Owner), Failure> {
     let owner = key(handle.id);
     read(|table| match table.get(owner) {
@@ -134,6 +180,24 @@ pub(crate) fn remove_thread(handle: ThreadHandle) -> Result<(), Failure> {
     let _thread = write(|table| match table.get(key(handle.id)) {
         Some(Entry::Thread(..)) => Ok(table.remove(key(handle.id))),
         _ => Err(bad("a thread")),
+    })?;
+    Ok(())
+}
+
+/// Ends the name of a store.
+pub(crate) fn remove_store(handle: StoreHandle) -> Result<(), Failure> {
+    let _store = write(|table| match table.get(key(handle.id)) {
+        Some(Entry::Store(..)) => Ok(table.remove(key(handle.id))),
+        _ => Err(bad("a store")),
+    })?;
+    Ok(())
+}
+
+/// Ends the name of a client of a store.
+pub(crate) fn remove_client(handle: ClientHandle) -> Result<(), Failure> {
+    let _client = write(|table| match table.get(key(handle.id)) {
+        Some(Entry::Client(..)) => Ok(table.remove(key(handle.id))),
+        _ => Err(bad("a client of a store")),
     })?;
     Ok(())
 }

@@ -15,5 +15,6 @@ pub mod offload;
 pub mod operation;
 pub mod pool;
 pub mod status;
+pub mod store;
 
-pub use handles::{PendingHandle, PoolHandle, ThreadHandle};
+pub use handles::{ClientHandle, PendingHandle, PoolHandle, StoreHandle, ThreadHandle};

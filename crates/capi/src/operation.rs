@@ -1,8 +1,11 @@
 //! Operations under way: waiting, asking, forgetting, and their order.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::PoisonError;
+use std::task::{Context, Poll, Waker};
 
-use ethermem::{Error, Pending, Ps};
+use ethermem::{Pending, Pool, Ps};
 
 use crate::border::{self, Target};
 use crate::handles::{self, Owner, PendingHandle, ThreadHandle};
@@ -39,11 +42,77 @@ where
     }
 }
 
-fn delivered<T>(
-    result: Result<T, Error>,
+/// One that is several operations of the pool, one after the other.
+struct Composed<F: Future, D> {
+    pool: Pool,
+    future: Pin<Box<F>>,
+    /// It has ended, and nobody has asked yet.
+    ended: Option<F::Output>,
+    /// Gone with the result.
+    deliver: Option<D>,
+}
+
+impl<F: Future, D> Composed<F, D> {
+    /// Goes on as far as it can.
+    fn go_on(&mut self) {
+        if self.ended.is_none()
+            && let Poll::Ready(result) =
+                self.future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        {
+            self.ended = Some(result);
+        }
+    }
+}
+
+impl<T, E, F, D> Operation for Composed<F, D>
+where
+    T: Send,
+    E: Into<Failure> + Send,
+    F: Future<Output = Result<T, E>> + Send,
+    D: FnOnce(T) -> Result<(), Failure> + Send,
+{
+    fn poll(&mut self) -> Option<Result<(), Failure>> {
+        self.go_on();
+        let result = self.ended.take()?;
+        Some(self.deliver.take().map_or(Ok(()), |deliver| delivered(result, deliver)))
+    }
+
+    fn wait(self: Box<Self>) -> Result<(), Failure> {
+        let Composed { pool, future, ended, deliver } = *self;
+        let result = ended.unwrap_or_else(|| pool.run(future));
+        deliver.map_or(Ok(()), |deliver| delivered(result, deliver))
+    }
+}
+
+fn delivered<T, E: Into<Failure>>(
+    result: Result<T, E>,
     deliver: impl FnOnce(T) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    result.map_err(Failure::from).and_then(deliver)
+    result.map_err(Into::into).and_then(deliver)
+}
+
+/// As [`end`], of what is several operations of the pool.
+///
+/// # Safety
+/// As of [`end`].
+pub(crate) unsafe fn end_composed<T: Send + 'static, E: Into<Failure> + Send + 'static>(
+    owner: Owner,
+    handle: *mut PendingHandle,
+    future: impl Future<Output = Result<T, E>> + Send + 'static,
+    deliver: impl FnOnce(T) -> Result<(), Failure> + Send + 'static,
+) -> Result<(), Failure> {
+    let pool = handles::owning(owner)?;
+    let mut composed =
+        Box::new(Composed { pool, future: Box::pin(future), ended: None, deliver: Some(deliver) });
+    if handle.is_null() {
+        return composed.wait();
+    }
+    // It is begun at once, as all are; what it gives is stored when somebody asks.
+    composed.go_on();
+    let name = handles::add_pending(composed, owner)?;
+    // SAFETY: the caller's promise.
+    unsafe { Target::optional(handle).put(name) };
+    Ok(())
 }
 
 /// Waits for an operation, or stores its handle where the caller asked for one.
@@ -137,7 +206,8 @@ pub unsafe extern "C" fn rtest(pending: *mut PendingHandle, ended: *mut bool) ->
 }
 
 /// Forgets the result of an operation, which goes on, and sets its handle to `{0}`. Nothing is
-/// stored anywhere. A lock that is forgotten is still taken when it is free.
+/// stored anywhere. A lock that is forgotten is still taken when it is free; an operation of a
+/// store is done or not, as its client's next one finds out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rforget(pending: *mut PendingHandle) -> Status {
     call(|| {

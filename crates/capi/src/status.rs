@@ -22,7 +22,8 @@ pub enum Status {
     BadArgument = 3,
     /// The URL opens no pool.
     BadUrl = 4,
-    /// Operations of the pool were neither polled nor forgotten.
+    /// Operations, of the pool that is to be closed or of the client of a store that is asked, were
+    /// neither polled nor forgotten.
     Busy = 5,
     /// The result is longer than the caller's buffer.
     BufferTooSmall = 6,
@@ -76,7 +77,7 @@ const STATUSES: [(Status, &CStr); 27] = [
     (Status::BadHandle, c"the handle is null, closed, already polled, or of another kind"),
     (Status::BadArgument, c"an argument is none of those that are allowed"),
     (Status::BadUrl, c"the URL opens no pool"),
-    (Status::Busy, c"operations of the pool were neither polled nor forgotten"),
+    (Status::Busy, c"operations were neither polled nor forgotten"),
     (Status::BufferTooSmall, c"the result is longer than the buffer"),
     (Status::Unmapped, c"not all bytes are in one region of the process"),
     (Status::Permission, c"the process may not do this there"),
@@ -134,6 +135,19 @@ impl From<Error> for Failure {
             Error::OffloadStopped { .. } => Status::OffloadStopped,
             Error::Ending { .. } => Status::Ending,
             Error::Violated { .. } => Status::Violated,
+        };
+        Failure::new(status, error.to_string())
+    }
+}
+
+impl From<ethermem_kv::Error> for Failure {
+    fn from(error: ethermem_kv::Error) -> Failure {
+        use ethermem_kv::Error::{BadAnswer, BadConfig, KeyTooLong, Pool, ValueTooLong};
+        let status = match error {
+            Pool(error) => return error.into(),
+            KeyTooLong { .. } | ValueTooLong { .. } => Status::TooLong,
+            BadConfig { .. } => Status::BadArgument,
+            BadAnswer { .. } => Status::Offload,
         };
         Failure::new(status, error.to_string())
     }

@@ -32,7 +32,7 @@ enum State {
 /// What a reply is to the application.
 pub(crate) enum Convert<T> {
     Plain(fn(Reply) -> T),
-    With(Box<dyn FnOnce(Reply) -> T + Send>),
+    With(Box<dyn FnOnce(Reply) -> T + Send + Sync>),
 }
 
 impl<T> Pending<T> {

@@ -28,11 +28,15 @@ const HEADER: &str = "/*
  * in rtest, and stands still otherwise.
  */";
 const SOURCES: [&str; 6] = ["status", "handles", "pool", "memory", "atomic", "operation"];
-const NAMES: [(&str, &str); 18] = [
+const NAMES: [(&str, &str); 22] = [
     ("Status", "ethermem_status"),
     ("PoolHandle", "ethermem_pool"),
     ("ThreadHandle", "ethermem_thread"),
     ("PendingHandle", "ethermem_pending"),
+    ("StoreHandle", "ethermem_store"),
+    ("ClientHandle", "ethermem_client"),
+    ("INDEX_NODE", "ETHERMEM_INDEX_NODE"),
+    ("INDEX_CLIENT", "ETHERMEM_INDEX_CLIENT"),
     ("Segment", "ethermem_segment"),
     ("ChaseRequest", "ethermem_chase"),
     ("FilterRequest", "ethermem_filter"),
@@ -64,7 +68,7 @@ fn generated(crate_folder: &Path) -> String {
     config.enumeration.rename_variants = RenameRule::QualifiedScreamingSnakeCase;
     config.export.rename =
         NAMES.iter().map(|&(rust, c)| (rust.to_owned(), c.to_owned())).collect::<HashMap<_, _>>();
-    let sources = SOURCES.iter().chain(&["offload"]);
+    let sources = SOURCES.iter().chain(&["offload", "store"]);
     let builder = sources.fold(Builder::new().with_config(config), |builder, source| {
         builder.with_src(crate_folder.join(format!("src/{source}.rs")))
     });

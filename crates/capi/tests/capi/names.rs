@@ -6,7 +6,15 @@ use std::path::Path;
 
 type Names = BTreeSet<String>;
 
-const CLASSES: [&str; 4] = ["Pool", "Thread", "Region", "Pending"];
+/// Of each class, where its public functions are.
+const CLASSES: [(&str, &[&str]); 6] = [
+    ("Pool", &["ethermem/src/pool.rs"]),
+    ("Thread", &["ethermem/src/thread.rs"]),
+    ("Region", &["ethermem/src/region.rs"]),
+    ("Pending", &["ethermem/src/pending.rs"]),
+    ("Store", &["kv/src/store.rs"]),
+    ("Client", &["kv/src/client/mod.rs", "kv/src/client/scan.rs"]),
+];
 
 fn text(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
@@ -16,20 +24,30 @@ fn text(path: &str) -> String {
 /// The public functions of the classes in Rust.
 fn of_rust() -> Names {
     let mut names = Names::new();
-    for class in CLASSES {
-        let source = text(&format!("crates/ethermem/src/{}.rs", class.to_lowercase()));
-        for line in source.lines() {
-            let line = line.trim_start();
-            let line = line.strip_prefix("pub async fn ").or(line.strip_prefix("pub fn "));
-            if let Some(name) = line.and_then(|line| line.split(['(', '<']).next()) {
-                names.insert(format!("{class}::{name}"));
+    for (class, files) in CLASSES {
+        for file in files {
+            let mut is_of_class = false;
+            for line in text(&format!("crates/{file}")).lines() {
+                if let Some(of) = line.strip_prefix("impl") {
+                    let of =
+                        of.split_once("> ").filter(|_| of.starts_with('<')).map_or(of, |p| p.1);
+                    is_of_class = of.trim_start().split([' ', '<']).next() == Some(class);
+                    is_of_class &= !line.contains(" for ");
+                }
+                let line = line.trim_start();
+                let line = line.strip_prefix("pub async fn ").or(line.strip_prefix("pub fn "));
+                if let Some(name) = line.and_then(|line| line.split(['(', '<']).next())
+                    && is_of_class
+                {
+                    names.insert(format!("{class}::{name}"));
+                }
             }
         }
     }
     names
 }
 
-/// The functions of the header that are `wanted`.
+/// The functions of the header.
 fn of_c() -> Names {
     let header = text("crates/capi/include/ethermem.h");
     let before_brackets = header.lines().filter_map(|line| line.split_once('('));
@@ -46,7 +64,7 @@ fn of_python() -> Names {
             class = rest.split(['(', ':']).next().unwrap();
         } else if let Some(rest) = line.strip_prefix("    def ") {
             let name = rest.split('(').next().unwrap();
-            if CLASSES.contains(&class) && !name.starts_with("__") {
+            if CLASSES.iter().any(|(known, _)| *known == class) && !name.starts_with("__") {
                 names.insert(format!("{class}.{name}"));
             }
         }
@@ -68,7 +86,7 @@ fn of_table(column: usize, is_name: fn(&str) -> bool) -> Names {
 fn of_a_class(name: &str) -> bool {
     CLASSES
         .iter()
-        .any(|class| name.strip_prefix(class).is_some_and(|rest| rest.starts_with(['.', ':'])))
+        .any(|(class, _)| name.strip_prefix(class).is_some_and(|rest| rest.starts_with(['.', ':'])))
 }
 
 #[test]

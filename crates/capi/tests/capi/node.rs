@@ -82,4 +82,6 @@ fn a_memory_node_is_a_pool_for_c_too() {
     ran(Command::new(node).args([&url, &other]).arg(module));
     let litmus = program("crates/capi/tests/c/litmus.c");
     ran(Command::new(litmus).args([&url, "threads"]));
+    let store = program("crates/capi/tests/c/store.c");
+    ran(Command::new(store).arg(&url));
 }

@@ -107,6 +107,11 @@ fn every_call_does_what_it_says_and_misuse_is_a_status() {
 }
 
 #[test]
+fn a_key_value_store_does_what_it_says_by_either_walk() {
+    on_every_pool("crates/capi/tests/c/store.c", &[]);
+}
+
+#[test]
 fn threads_see_of_each_other_what_they_may() {
     on_every_pool("crates/capi/tests/c/litmus.c", &["threads"]);
 }

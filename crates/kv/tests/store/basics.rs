@@ -203,3 +203,25 @@ fn a_condition_is_about_what_is_there() {
         }
     });
 }
+
+/// Executors of several machine threads, and borders to other languages, send futures around.
+#[test]
+fn operations_may_be_sent_to_another_thread() {
+    fn sent<F: Future + Send>(future: F) -> F {
+        future
+    }
+    let pool = ethermem::Pool::open("local:").unwrap();
+    let store = pool.run(sent(Store::create(&pool, Config::default()))).unwrap();
+    for index in BOTH {
+        let (pool, mut client) = (pool.clone(), store.client(index));
+        let thread = std::thread::spawn(move || {
+            pool.run(sent(client.put(b"key", b"value"))).unwrap();
+            pool.run(sent(client.update(b"key", b"other"))).unwrap();
+            let read = pool.run(sent(client.read(b"key"))).unwrap();
+            pool.run(sent(client.delete(b"key"))).unwrap();
+            pool.run(sent(client.clear())).unwrap();
+            read.unwrap().bytes
+        });
+        assert_eq!(thread.join().unwrap(), b"other");
+    }
+}

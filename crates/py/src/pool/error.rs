@@ -4,7 +4,7 @@ use ethermem::Error;
 use pyo3::create_exception;
 use pyo3::prelude::*;
 
-use crate::error::{EthermemError, InvariantError};
+use crate::error::{EthermemError, InputError, InvariantError};
 
 create_exception!(
     ethermem._native,
@@ -100,10 +100,21 @@ create_exception!(
     "The memory node is not there, or does not answer."
 );
 
-/// The exception of an error.
-#[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
-pub(crate) fn raised(error: Error) -> PyErr {
+/// The exception of an error of a pool, or of a store on one.
+pub(crate) fn raised(error: impl Into<ethermem_kv::Error>) -> PyErr {
+    let error = error.into();
     let line = error.to_string();
+    match error {
+        ethermem_kv::Error::Pool(error) => raised_by_pool(&error, line),
+        ethermem_kv::Error::KeyTooLong { .. } | ethermem_kv::Error::ValueTooLong { .. } => {
+            LengthError::new_err(line)
+        }
+        ethermem_kv::Error::BadConfig { .. } => InputError::new_err(line),
+        ethermem_kv::Error::BadAnswer { .. } => OffloadError::new_err(line),
+    }
+}
+
+fn raised_by_pool(error: &Error, line: String) -> PyErr {
     match error {
         Error::Unmapped { .. } => UnmappedError::new_err(line),
         Error::Permission { .. } => AccessError::new_err(line),

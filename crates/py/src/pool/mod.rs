@@ -4,6 +4,7 @@ mod buffer;
 mod error;
 mod pending;
 mod region;
+mod store;
 mod tasks;
 mod thread;
 
@@ -19,6 +20,7 @@ pub(crate) use error::{
 };
 pub(crate) use pending::Pending;
 pub(crate) use region::Region;
+pub(crate) use store::{Client, Store};
 pub(crate) use tasks::Tasks;
 pub(crate) use thread::Thread;
 
@@ -33,6 +35,12 @@ pub(crate) type Shared = Arc<ethermem::Pool>;
 pub(crate) struct Pool {
     pool: Shared,
     closed: Mutex<bool>,
+}
+
+impl Pool {
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.pool
+    }
 }
 
 #[pymethods]

@@ -13,6 +13,7 @@ use pyo3::types::PyBytes;
 use super::Shared;
 use super::error::raised;
 use super::region::Region;
+use super::store::Store;
 
 /// What an operation gives.
 pub(crate) enum Answer {
@@ -22,6 +23,7 @@ pub(crate) enum Answer {
     Flag(bool),
     Region(Shared, ethermem::Region),
     Chased(Option<ethermem::Chased>),
+    Store(Shared, ethermem_kv::Store),
 }
 
 impl Answer {
@@ -32,6 +34,7 @@ impl Answer {
             Answer::Word(word) => word.into_pyobject(py)?.into_any().unbind(),
             Answer::Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any().unbind(),
             Answer::Region(pool, region) => Py::new(py, Region::new(pool, region))?.into_any(),
+            Answer::Store(pool, store) => Py::new(py, Store::new(pool, store))?.into_any(),
             Answer::Chased(None) => py.None(),
             Answer::Chased(Some(found)) => {
                 let value = PyBytes::new(py, &found.value);
@@ -41,7 +44,8 @@ impl Answer {
     }
 }
 
-pub(crate) type Outcome = Result<Answer, Error>;
+/// The store's errors are the pool's, and some of its own.
+pub(crate) type Outcome = Result<Answer, ethermem_kv::Error>;
 pub(crate) type Open = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 pub(crate) enum State {
@@ -78,7 +82,7 @@ impl Pending {
         operation: ethermem::Pending<T>,
         convert: impl FnOnce(T) -> Outcome + Send + 'static,
     ) -> Pending {
-        Pending::new(pool, async move { operation.await.and_then(convert) })
+        Pending::new(pool, async move { convert(operation.await?) })
     }
 
     /// What is left of it, for a coroutine of `pool`.
@@ -140,7 +144,7 @@ impl Pending {
         loop {
             let more = py.detach(|| self.pool.step());
             // What nothing is under way for is lost, unless another thread has just ended it.
-            let outcome = look(&mut operation).or((!more).then_some(Err(Error::Lost)));
+            let outcome = look(&mut operation).or((!more).then_some(Err(Error::Lost.into())));
             if let Some(outcome) = outcome {
                 return outcome.map_err(raised);
             }

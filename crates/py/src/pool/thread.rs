@@ -200,7 +200,8 @@ impl Thread {
     fn unlock(&self, address: u64) -> Pending {
         let thread = self.thread.clone();
         Pending::new(&self.pool, async move {
-            thread.unlock(Address(address)).await.map(|()| Answer::Nothing)
+            thread.unlock(Address(address)).await?;
+            Ok(Answer::Nothing)
         })
     }
 
@@ -266,7 +267,7 @@ impl Thread {
         let running = self.thread.offload(Chase::NAME, chase.start, &chase.encode(), &[]);
         Ok(Pending::of(&self.pool, running, |found| {
             let chased = Chase::result(&found).map(Answer::Chased);
-            chased.map_err(|error| Error::of_offload(Chase::NAME, error))
+            chased.map_err(|error| Error::of_offload(Chase::NAME, error).into())
         }))
     }
 

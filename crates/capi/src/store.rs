@@ -1,0 +1,299 @@
+//! The key-value store, and its clients.
+
+use std::ffi::c_void;
+use std::future::Future;
+use std::sync::PoisonError;
+
+use ethermem_kv::{Client, Config, Error, Index, Store, Value};
+
+use crate::border::{self, Buffer, Target};
+use crate::handles::{self, ClientHandle, Home, Owner, PendingHandle, PoolHandle, StoreHandle};
+use crate::operation::end_composed;
+use crate::status::{Failure, Status, call};
+
+/// The memory node walks the index, in one round trip.
+pub const INDEX_NODE: u32 = 0;
+/// The client walks it: a round trip for the bucket and one for each record on the way.
+pub const INDEX_CLIENT: u32 = 1;
+
+fn index(number: u32) -> Result<Index, Failure> {
+    match number {
+        INDEX_NODE => Ok(Index::Node),
+        INDEX_CLIENT => Ok(Index::Client),
+        other => {
+            let text = format!("index {other}: allowed are 0 to {INDEX_CLIENT}");
+            Err(Failure::new(Status::BadArgument, text))
+        }
+    }
+}
+
+/// Makes an empty key-value store on the memory nodes of a pool, and waits for that: on the first
+/// `memory_nodes`, or on all if that is 0. `buckets` is how many each begins with, a power of two;
+/// 1024 is right for most. Who takes keys from strangers draws `hash_seed`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rstore(
+    pool: PoolHandle,
+    memory_nodes: u16,
+    buckets: u64,
+    hash_seed: u64,
+    store: *mut StoreHandle,
+) -> Status {
+    call(|| {
+        let (to, (pool, owner)) = (Target::new(store, "store")?, handles::pool(pool)?);
+        let memory_nodes = (memory_nodes > 0).then_some(memory_nodes);
+        let config = Config { memory_nodes, buckets, hash_seed };
+        let handle = handles::add_store(pool.run(Store::create(&pool, config))?, owner)?;
+        // SAFETY: the header asks for a place for a handle.
+        unsafe { to.put(handle) };
+        Ok(())
+    })
+}
+
+/// Ends a store's handle. What it has in the memory nodes stays, and its clients go on.
+#[unsafe(no_mangle)]
+pub extern "C" fn rstore_close(store: StoreHandle) -> Status {
+    call(|| handles::remove_store(store))
+}
+
+/// Makes a client on the next of the compute nodes in turn. Its operations are done one at a time;
+/// `index` says who walks the index: ETHERMEM_INDEX_NODE, by the operation `key-value`, or
+/// ETHERMEM_INDEX_CLIENT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rclient(
+    store: StoreHandle,
+    index: u32,
+    client: *mut ClientHandle,
+) -> Status {
+    call(|| {
+        let (to, (store, owner)) = (Target::new(client, "client")?, handles::store(store)?);
+        let handle = handles::add_client(store.client(self::index(index)?), owner)?;
+        // SAFETY: the header asks for a place for a handle.
+        unsafe { to.put(handle) };
+        Ok(())
+    })
+}
+
+/// As `rclient`, on a compute node, from 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rclient_on(
+    store: StoreHandle,
+    compute_node: u16,
+    index: u32,
+    client: *mut ClientHandle,
+) -> Status {
+    call(|| {
+        let (to, (store, owner)) = (Target::new(client, "client")?, handles::store(store)?);
+        let made = store.client_on(compute_node, self::index(index)?)?;
+        let handle = handles::add_client(made, owner)?;
+        // SAFETY: the header asks for a place for a handle.
+        unsafe { to.put(handle) };
+        Ok(())
+    })
+}
+
+/// Ends the handle of a client of a store.
+#[unsafe(no_mangle)]
+pub extern "C" fn rclient_close(client: ClientHandle) -> Status {
+    call(|| handles::remove_client(client))
+}
+
+/// The client of an operation, which goes home when that ends or is forgotten.
+struct Taken {
+    client: Option<Client>,
+    home: Home,
+}
+
+impl Taken {
+    /// The client of a handle, unless it has something under way.
+    fn from(handle: ClientHandle) -> Result<(Taken, Owner), Failure> {
+        let (home, owner) = handles::client(handle)?;
+        let client = home.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let text = "the client has an operation under way: poll or forget that first";
+        let client = client.ok_or_else(|| Failure::new(Status::Busy, text))?;
+        Ok((Taken { client: Some(client), home }, owner))
+    }
+
+    fn client(&mut self) -> &mut Client {
+        self.client.as_mut().expect("it is taken until the end")
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        *self.home.lock().unwrap_or_else(PoisonError::into_inner) = self.client.take();
+    }
+}
+
+/// # Safety
+/// Unless it is null, a handle can be written to `pending`, and a bool to `done` until the
+/// operation has ended.
+unsafe fn tell<F>(
+    client: ClientHandle,
+    done: *mut bool,
+    pending: *mut PendingHandle,
+    operation: impl FnOnce(Taken) -> F,
+) -> Result<(), Failure>
+where
+    F: Future<Output = Result<bool, Error>> + Send + 'static,
+{
+    let (taken, owner) = Taken::from(client)?;
+    let to = Target::optional(done);
+    // SAFETY: the caller's promise.
+    unsafe {
+        end_composed(owner, pending, operation(taken), move |is_done| {
+            to.put(is_done);
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// So many bytes can be read from both, unless they are 0.
+unsafe fn key_and_value(
+    key: (*const c_void, u64),
+    value: (*const c_void, u64),
+) -> Result<[Vec<u8>; 2], Failure> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let key = border::bytes(key.0, key.1, "key")?;
+        Ok([key.to_vec(), border::bytes(value.0, value.1, "value")?.to_vec()])
+    }
+}
+
+/// Stores a new key. Whether there was none is stored in `created`, which may be null. Keys and
+/// values are not used after the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rkv_create(
+    client: ClientHandle,
+    key: *const c_void,
+    key_bytes: u64,
+    value: *const c_void,
+    value_bytes: u64,
+    created: *mut bool,
+    pending: *mut PendingHandle,
+) -> Status {
+    call(|| {
+        // SAFETY: the header asks for so many bytes, and for places that last.
+        unsafe {
+            let [key, value] = key_and_value((key, key_bytes), (value, value_bytes))?;
+            tell(client, created, pending, |mut taken| async move {
+                taken.client().create(&key, &value).await
+            })
+        }
+    })
+}
+
+/// Stores another value for a key. Whether there was one is stored in `updated`, which may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rkv_update(
+    client: ClientHandle,
+    key: *const c_void,
+    key_bytes: u64,
+    value: *const c_void,
+    value_bytes: u64,
+    updated: *mut bool,
+    pending: *mut PendingHandle,
+) -> Status {
+    call(|| {
+        // SAFETY: the header asks for so many bytes, and for places that last.
+        unsafe {
+            let [key, value] = key_and_value((key, key_bytes), (value, value_bytes))?;
+            tell(client, updated, pending, |mut taken| async move {
+                taken.client().update(&key, &value).await
+            })
+        }
+    })
+}
+
+/// Stores a value for a key, whatever there is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rkv_put(
+    client: ClientHandle,
+    key: *const c_void,
+    key_bytes: u64,
+    value: *const c_void,
+    value_bytes: u64,
+    pending: *mut PendingHandle,
+) -> Status {
+    call(|| {
+        // SAFETY: the header asks for so many bytes, and for a place for a handle, or null.
+        unsafe {
+            let [key, value] = key_and_value((key, key_bytes), (value, value_bytes))?;
+            tell(client, std::ptr::null_mut(), pending, |mut taken| async move {
+                taken.client().put(&key, &value).await.map(|()| true)
+            })
+        }
+    })
+}
+
+/// Reads the value of a key. Whether there is one is stored in `found`; if so, it is stored in
+/// `value`, and its length in `value_bytes`, also where that is more than `value_bytes_max` and
+/// refused as ETHERMEM_STATUS_BUFFER_TOO_SMALL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rkv_read(
+    client: ClientHandle,
+    key: *const c_void,
+    key_bytes: u64,
+    value: *mut c_void,
+    value_bytes_max: u64,
+    value_bytes: *mut u64,
+    found: *mut bool,
+    pending: *mut PendingHandle,
+) -> Status {
+    call(|| {
+        let buffer = Buffer::new(value, value_bytes_max, "value")?;
+        let length = Target::new(value_bytes, "value_bytes")?;
+        let is_there = Target::new(found, "found")?;
+        // SAFETY: the header asks for so many bytes.
+        let key = unsafe { border::bytes(key, key_bytes, "key") }?.to_vec();
+        let (mut taken, owner) = Taken::from(client)?;
+        let reading = async move { taken.client().read(&key).await };
+        let deliver = move |read: Option<Value>| {
+            // SAFETY: the header asks for places that last until the operation has ended.
+            unsafe {
+                is_there.put(read.is_some());
+                let Some(read) = read else { return Ok(()) };
+                length.put(read.bytes.len() as u64);
+                buffer.fill(&read.bytes)
+            }
+        };
+        // SAFETY: the header asks for a place for a handle, or null.
+        unsafe { end_composed(owner, pending, reading, deliver) }
+    })
+}
+
+/// Drops a key. Whether there was one is stored in `deleted`, which may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rkv_delete(
+    client: ClientHandle,
+    key: *const c_void,
+    key_bytes: u64,
+    deleted: *mut bool,
+    pending: *mut PendingHandle,
+) -> Status {
+    call(|| {
+        // SAFETY: the header asks for so many bytes, and for places that last.
+        unsafe {
+            let key = border::bytes(key, key_bytes, "key")?.to_vec();
+            tell(
+                client,
+                deleted,
+                pending,
+                |mut taken| async move { taken.client().delete(&key).await },
+            )
+        }
+    })
+}
+
+/// Drops every key that is there when its bucket is met.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rkv_clear(client: ClientHandle, pending: *mut PendingHandle) -> Status {
+    call(|| {
+        // SAFETY: the header asks for a place for a handle, or null.
+        unsafe {
+            tell(client, std::ptr::null_mut(), pending, |mut taken| async move {
+                taken.client().clear().await.map(|()| true)
+            })
+        }
+    })
+}

@@ -1,0 +1,157 @@
+//! The key-value store.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ethermem_kv::{Config, Error, Index};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use super::error::raised;
+use super::pending::{Answer, Pending};
+use super::{Pool, Shared, buffer};
+use crate::error::Failure;
+
+/// A key-value store in remote memory, on the memory nodes of a pool.
+#[pyclass(frozen, module = "ethermem._native")]
+pub(crate) struct Store {
+    pool: Shared,
+    store: ethermem_kv::Store,
+}
+
+impl Store {
+    pub(crate) fn new(pool: Shared, store: ethermem_kv::Store) -> Store {
+        Store { pool, store }
+    }
+}
+
+#[pymethods]
+impl Store {
+    /// An empty store on the memory nodes of a pool: on all of them, or on so many. `buckets` is
+    /// how many each begins with, a power of two; who takes keys from strangers draws `hash_seed`.
+    #[staticmethod]
+    #[pyo3(signature = (pool, *, memory_nodes=None, buckets=1024, hash_seed=0))]
+    fn create(pool: &Pool, memory_nodes: Option<u16>, buckets: u64, hash_seed: u64) -> Pending {
+        let (shared, opened) = (pool.shared().clone(), ethermem::Pool::clone(pool.shared()));
+        let config = Config { memory_nodes, buckets, hash_seed };
+        Pending::new(pool.shared(), async move {
+            let store = ethermem_kv::Store::create(&opened, config).await?;
+            Ok(Answer::Store(shared, store))
+        })
+    }
+
+    /// A client on the next of the compute nodes in turn or on one. `index` says who walks the
+    /// index: `node`, the memory node in one round trip, by the operation `key-value`; or `client`.
+    #[pyo3(signature = (index="node", compute_node=None))]
+    fn client(&self, index: &str, compute_node: Option<u16>) -> PyResult<Client> {
+        let index = match index {
+            "node" => Index::Node,
+            "client" => Index::Client,
+            other => {
+                let line = format!("index = '{other}': allowed are node, client");
+                return Err(Failure::Input(line).into());
+            }
+        };
+        let client = match compute_node {
+            Some(node) => self.store.client_on(node, index).map_err(raised)?,
+            None => self.store.client(index),
+        };
+        Ok(Client { pool: self.pool.clone(), home: Arc::new(Mutex::new(Some(client))) })
+    }
+}
+
+/// One stream of operations on a store, one at a time.
+#[pyclass(frozen, module = "ethermem._native")]
+pub(crate) struct Client {
+    pool: Shared,
+    /// None while an operation is under way.
+    home: Home,
+}
+
+type Home = Arc<Mutex<Option<ethermem_kv::Client>>>;
+
+/// The client of an operation, which goes home when that ends or is dropped.
+struct Taken {
+    client: Option<ethermem_kv::Client>,
+    home: Home,
+}
+
+impl Taken {
+    fn client(&mut self) -> &mut ethermem_kv::Client {
+        self.client.as_mut().expect("it is taken until the end")
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        *self.home.lock().unwrap_or_else(PoisonError::into_inner) = self.client.take();
+    }
+}
+
+impl Client {
+    /// Begins an operation, unless another is under way.
+    fn begin<F>(&self, operation: impl FnOnce(Taken) -> F) -> PyResult<Pending>
+    where
+        F: Future<Output = Result<Answer, Error>> + Send + 'static,
+    {
+        let client = self.home.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let line =
+            "a client does one operation at a time: wait for the one before, or take another";
+        let client = Some(client.ok_or_else(|| PyRuntimeError::new_err(line))?);
+        let taken = Taken { client, home: self.home.clone() };
+        Ok(Pending::new(&self.pool, operation(taken)))
+    }
+}
+
+#[pymethods]
+impl Client {
+    /// Stores a new key. False where it exists.
+    fn create(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Pending> {
+        let [key, value] = [copied(key)?, copied(value)?];
+        self.begin(|mut taken| async move {
+            taken.client().create(&key, &value).await.map(Answer::Flag)
+        })
+    }
+
+    /// Stores another value for a key. False where there is no such key.
+    fn update(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Pending> {
+        let [key, value] = [copied(key)?, copied(value)?];
+        self.begin(|mut taken| async move {
+            taken.client().update(&key, &value).await.map(Answer::Flag)
+        })
+    }
+
+    /// Stores a value for a key, whatever there is.
+    fn put(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Pending> {
+        let [key, value] = [copied(key)?, copied(value)?];
+        self.begin(|mut taken| async move {
+            taken.client().put(&key, &value).await.map(|()| Answer::Nothing)
+        })
+    }
+
+    /// The value of a key, or None.
+    fn read(&self, key: &Bound<'_, PyAny>) -> PyResult<Pending> {
+        let key = copied(key)?;
+        self.begin(|mut taken| async move {
+            let found = taken.client().read(&key).await?;
+            Ok(found.map_or(Answer::Nothing, |value| Answer::Bytes(value.bytes)))
+        })
+    }
+
+    /// Drops a key. False where there is none.
+    fn delete(&self, key: &Bound<'_, PyAny>) -> PyResult<Pending> {
+        let key = copied(key)?;
+        self.begin(|mut taken| async move { taken.client().delete(&key).await.map(Answer::Flag) })
+    }
+
+    /// Drops every key that is there when its bucket is met.
+    fn clear(&self) -> PyResult<Pending> {
+        self.begin(
+            |mut taken| async move { taken.client().clear().await.map(|()| Answer::Nothing) },
+        )
+    }
+}
+
+fn copied(data: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    buffer::read(data, <[u8]>::to_vec)
+}
