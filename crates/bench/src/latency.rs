@@ -7,6 +7,9 @@ use serde::Serialize;
 /// A percentile is at most 0.01 % above the exact one.
 const SIGNIFICANT_DIGITS: u8 = 4;
 
+/// Every doubling of the time has 2^6 buckets, whose edges are edges of the histogram's own bins.
+const BUCKETS_LOG2: u32 = 6;
+
 /// The times of one kind of operation: an exact sum beside a histogram, at constant memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
@@ -35,6 +38,26 @@ pub struct LatencyStats {
     pub p999_ns: f64,
     /// The longest.
     pub max_ns: f64,
+    /// All of them by how long they took, in order; without those that are empty.
+    pub buckets: Vec<LatencyBucket>,
+}
+
+/// Operations that took about as long: a bucket is at most 1/64 wider than where it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LatencyBucket {
+    /// They took at least this.
+    pub from_ns: f64,
+    /// And less than this.
+    pub below_ns: f64,
+    /// How many.
+    pub operations: u64,
+}
+
+/// The first and last picosecond of the bucket of a time.
+fn bucket_ps(ps: u64) -> (u64, u64) {
+    let shift = (u64::BITS - ps.leading_zeros()).saturating_sub(BUCKETS_LOG2 + 1);
+    let from = ps >> shift << shift;
+    (from, from + ((1 << shift) - 1))
 }
 
 impl Latencies {
@@ -74,7 +97,25 @@ impl Latencies {
             p99_ns: quantile(0.99),
             p999_ns: quantile(0.999),
             max_ns: self.max.as_ns_f64(),
+            buckets: self.buckets(),
         })
+    }
+
+    fn buckets(&self) -> Vec<LatencyBucket> {
+        let mut buckets: Vec<LatencyBucket> = Vec::new();
+        for bin in self.histogram_ps.iter_recorded() {
+            let operations = bin.count_at_value();
+            let (first, last) = bucket_ps(bin.value_iterated_to());
+            let from_ns = Ps(first).as_ns_f64();
+            match buckets.last_mut().filter(|bucket| bucket.from_ns == from_ns) {
+                Some(bucket) => bucket.operations += operations,
+                None => {
+                    let below_ns = Ps(last.saturating_add(1)).as_ns_f64();
+                    buckets.push(LatencyBucket { from_ns, below_ns, operations });
+                }
+            }
+        }
+        buckets
     }
 }
 
@@ -85,7 +126,81 @@ pub(crate) fn per_second(count: u64, time: Ps) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Times of every length, in groups that are close to each other.
+    fn times() -> impl Strategy<Value = Vec<u64>> {
+        let time = (0..50_u32, any::<u64>()).prop_map(|(shift, bits)| (bits >> 14) >> shift);
+        proptest::collection::vec((time, 1..40_usize), 1..30).prop_map(|groups| {
+            let near = |(time, count)| (0..count).map(move |at| time + (time >> 9) * at as u64);
+            groups.into_iter().flat_map(near).collect()
+        })
+    }
+
+    /// Whether the operation that a percentile is of lies in the bucket where the counts say.
+    fn is_in_its_bucket(stats: &LatencyStats, share: f64, percentile_ns: f64) -> bool {
+        let wanted = ((share * stats.operations as f64).ceil() as u64).max(1);
+        let mut count = 0;
+        let reached = |bucket: &&LatencyBucket| {
+            count += bucket.operations;
+            count >= wanted
+        };
+        let bucket = stats.buckets.iter().find(reached).unwrap();
+        bucket.from_ns <= percentile_ns && percentile_ns < bucket.below_ns
+    }
+
+    proptest! {
+        #[test]
+        fn buckets_have_every_operation_and_agree_with_the_percentiles(times in times()) {
+            let mut latencies = Latencies::new();
+            times.iter().for_each(|&ps| latencies.record(Ps(ps)));
+            let stats = latencies.stats("read").unwrap();
+            let sum: u64 = stats.buckets.iter().map(|bucket| bucket.operations).sum();
+            prop_assert_eq!(sum, stats.operations);
+            for pair in stats.buckets.windows(2) {
+                prop_assert!(pair[0].below_ns <= pair[1].from_ns, "{pair:?}");
+            }
+            // Each holds exactly the times between its edges.
+            for bucket in &stats.buckets {
+                prop_assert!(bucket.operations > 0);
+                let edges = bucket.from_ns..bucket.below_ns;
+                let inside = times.iter().filter(|&&ps| edges.contains(&Ps(ps).as_ns_f64()));
+                prop_assert_eq!(inside.count() as u64, bucket.operations, "{:?}", bucket);
+                let width = bucket.below_ns - bucket.from_ns;
+                prop_assert!(width <= (bucket.from_ns / 64.0).max(0.001) * 1.000_001);
+            }
+            let percentiles = [
+                (0.5, stats.p50_ns),
+                (0.95, stats.p95_ns),
+                (0.99, stats.p99_ns),
+                (0.999, stats.p999_ns),
+                (1.0, stats.max_ns),
+            ];
+            for (share, percentile_ns) in percentiles {
+                prop_assert!(is_in_its_bucket(&stats, share, percentile_ns), "{share} {stats:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn buckets_by_hand() {
+        let mut latencies = Latencies::new();
+        for ns in [100, 100, 101, 102, 300] {
+            latencies.record(Ps::from_ns(ns));
+        }
+        let bucket =
+            |from_ns, below_ns, operations| LatencyBucket { from_ns, below_ns, operations };
+        // Between 2^16 and 2^17 ps they are 1.024 ns wide, between 2^18 and 2^19 ps 4.096 ns.
+        let expected = [
+            bucket(99.328, 100.352, 2),
+            bucket(100.352, 101.376, 1),
+            bucket(101.376, 102.4, 1),
+            bucket(299.008, 303.104, 1),
+        ];
+        assert_eq!(latencies.stats("read").unwrap().buckets, expected);
+    }
 
     #[test]
     fn a_hundred_by_hand() {

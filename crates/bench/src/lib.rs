@@ -13,4 +13,4 @@ pub mod ycsb;
 
 pub use draw::Draws;
 pub use error::BenchError;
-pub use latency::LatencyStats;
+pub use latency::{LatencyBucket, LatencyStats};
