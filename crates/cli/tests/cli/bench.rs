@@ -69,6 +69,17 @@ fn ycsb_on_two_pools() {
     let [local, .., cxl] = results.as_array().unwrap().as_slice() else { panic!("four results") };
     assert_eq!((local["time"].as_str(), cxl["time"].as_str()), (Some("machine"), Some("fabric")));
     assert_eq!((&cxl["workload"], &cxl["records"]), (&Value::from("F"), &Value::from(100)));
+    for row in
+        results.as_array().unwrap().iter().flat_map(|run| run["latencies"].as_array().unwrap())
+    {
+        let buckets = row["buckets"].as_array().unwrap();
+        let counts = buckets.iter().map(|bucket| bucket["operations"].as_u64().unwrap());
+        assert_eq!(counts.sum::<u64>(), row["operations"].as_u64().unwrap(), "{row}");
+        let last = buckets.last().unwrap();
+        let [from, most, below] = [&last["from_ns"], &row["max_ns"], &last["below_ns"]]
+            .map(|number| number.as_f64().unwrap());
+        assert!(from <= most && most < below, "{row}");
+    }
 }
 
 #[test]
