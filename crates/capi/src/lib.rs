@@ -1,4 +1,5 @@
-//! The C library: `ethermem`'s pool behind a C interface, by the names of Clio's paper.
+//! The C library: `ethermem`'s pool, and the key-value store on it, behind a C interface, by
+//! the names of Clio's paper.
 //!
 //! Nothing is decided here. Arguments are checked as far as they can be, the call is passed on, and
 //! its result comes back as a status. Handles are numbers that are looked up, so one that is null,
