@@ -95,15 +95,17 @@ fn every_rival_is_beside_edm_at_every_load() {
     assert_eq!(rows.len(), 3 * 5 * rivals.len());
 }
 
-/// The points at which a fabric's writes of figure 8a do not come out under those of others that
-/// were published over a tenth higher, and which others, with a definition changed.
-fn not_under(lower: &str, changed: &[&str]) -> Vec<String> {
-    let compare = ["compare", "scenarios/figure8a.toml", "--method", "published"];
-    let among = ["--experiment", "write_only", "--fabrics", "cxl,pfabric,pfc,dctcp"];
+/// What a part of figure 8 prints by the published method, with definitions changed.
+fn published_with(part: &[&str], changed: &[&str]) -> Vec<Value> {
     let set = changed.iter().flat_map(|setting| ["--set", setting]);
-    let words: Vec<&str> = compare.into_iter().chain(among).chain(set).collect();
-    let rows = out(&root(), &[&words[..], &["--format", "json"]].concat());
-    let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+    let words = ["compare", "--method", "published", "--format", "json"];
+    let words: Vec<&str> = words.into_iter().chain(part.iter().copied()).chain(set).collect();
+    serde_json::from_str(&out(&root(), &words)).unwrap()
+}
+
+/// The points at which a fabric does not come out under those of others that were published over a
+/// tenth higher, and which others.
+fn not_under(lower: &str, rows: &[Value]) -> Vec<String> {
     let number = |row: &Value, name: &str| row[name].as_f64().unwrap();
     let mut found = Vec::new();
     for row in rows.iter().filter(|row| row["fabric"] == lower) {
@@ -122,6 +124,9 @@ fn not_under(lower: &str, changed: &[&str]) -> Vec<String> {
 /// What `docs/figure8.md` says of the pairs in another order: the definition makes it.
 #[test]
 fn definitions_are_why_writes_come_in_another_order() {
+    let writes = ["scenarios/figure8a.toml", "--experiment", "write_only", "--fabrics"];
+    let writes = [&writes[..], &["cxl,pfabric,pfc,dctcp"]].concat();
+    let not_under = |lower, changed: &[&str]| not_under(lower, &published_with(&writes, changed));
     let all = ["0.2 pfabric", "0.2 dctcp", "0.4 pfabric", "0.4 pfc", "0.4 dctcp", "0.6 dctcp"];
     assert_eq!(not_under("cxl", &[]), all.map(|pair| format!("load={pair}")));
     let own = "compare.published.fabrics.cxl.write_slots=[28,1]";
@@ -130,6 +135,25 @@ fn definitions_are_why_writes_come_in_another_order() {
     assert_eq!(not_under("pfabric", &[]), [""; 0]);
     let ahead = "fabric.pfabric.acknowledgements_first=true";
     assert_eq!(not_under("pfabric", &[ahead]), ["load=0.6 dctcp", "load=0.9 dctcp"]);
+}
+
+/// The same of the applications: with as much buffer as it had, and no congestion control, PFC is
+/// behind IRD and pFabric, as published.
+#[test]
+fn buffer_and_congestion_control_are_why_pfc_is_ahead_of_others_on_an_application() {
+    let applications = ["scenarios/figure8b.toml", "--fabrics", "ird,pfabric,pfc"];
+    let alone = [
+        "fabric.pfc.ecn_min_bytes=999999999",
+        "fabric.pfc.ecn_max_bytes=1000000000",
+        "fabric.pfc.thresholds=dynamic",
+        "fabric.pfc.buffer_bytes=230000000",
+    ];
+    let ours = published_with(&applications, &[]);
+    let theirs = published_with(&applications, &alone);
+    for lower in ["ird", "pfabric"] {
+        assert_eq!(not_under(lower, &ours), ["sparksql pfc"], "{lower}");
+        assert_eq!(not_under(lower, &theirs), [""; 0], "{lower}");
+    }
 }
 
 /// Pairs of fabrics at one point whose published values are over a tenth apart, and how many of
