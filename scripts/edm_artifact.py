@@ -307,6 +307,7 @@ def ours(command: Path, files: dict[str, Path], out: Path) -> list[tuple[str, di
     scenario.write_text(text)
     paper = [
         "compare.published.fabrics.edm.runs=edm",
+        "compare.published.fabrics.edm.whole_blocks=false",
         "fabric.transceiver_ns=0",
         "fabric.pcs_clock_ns=0.001",
         "fabric.edm.scheduler_clock_ns=0.001",
