@@ -183,7 +183,10 @@ def source(given: Path | None, origin: tuple[str, str], into: Path) -> Path:
     if not checkout.exists():
         if given:
             raise WrongError(f"{given}: there is no such folder; a checkout of {url} at {commit}")
-        run(["git", "clone", "--quiet", url, into], into.parent)
+        try:
+            run(["git", "clone", "--quiet", url, into], into.parent)
+        except WrongError as wrong:
+            raise WrongError(f"{wrong}; --simulator and --generator take checkouts") from wrong
         run(["git", "checkout", "--quiet", commit], into)
     try:
         head = run(["git", "-C", checkout.resolve(), "rev-parse", "HEAD"], checkout).strip()
