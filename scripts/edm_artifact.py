@@ -13,6 +13,7 @@ With --ethermem, our fabrics run the same messages beside it.
 import argparse
 import concurrent.futures
 import csv
+import hashlib
 import json
 import os
 import random
@@ -272,8 +273,9 @@ def messages(application: str, draw: int, raw: Path) -> Path:
 
 
 def measured(program: Path, file: Path, out: Path) -> float:
-    """The mean slowdown that the simulator tells, or told before."""
-    folder = out / "runs" / f"{program.name}-{file.stem}"
+    """The mean slowdown that the simulator tells, or told before of the same messages."""
+    what = hashlib.sha256(program.read_bytes() + file.read_bytes()).hexdigest()
+    folder = out / "runs" / f"{program.name}-{file.stem}-{what[:8]}"
     log = folder / "log"
     if not log.exists():
         shutil.rmtree(folder, ignore_errors=True)

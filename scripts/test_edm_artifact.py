@@ -67,6 +67,16 @@ class Runs(unittest.TestCase):
         self.assertEqual([measured(program, file, self.out) for _ in range(2)], [1.25, 1.25])
         self.assertEqual((self.out / "ran").read_text(), "x\n")
 
+    def test_another_program_and_other_messages_are_run_anew(self):
+        file = self.out / "a-1.csv"
+        file.write_text("")
+        found = [measured(self.program("echo 'Avg slowdown: 1.5'"), file, self.out)]
+        program = self.program("echo Avg slowdown: 2.$(wc -c < messages.csv)")
+        found.append(measured(program, file, self.out))
+        file.write_text("1,1,2,16,64,0\n")
+        found.append(measured(program, file, self.out))
+        self.assertEqual(found, [1.5, 2.0, 2.14])
+
     def test_one_that_failed_is_told_and_made_again(self):
         file = self.out / "a-1.csv"
         file.write_text("")
