@@ -177,27 +177,24 @@ pub(crate) fn pending(handle: PendingHandle) -> Result<(Slot, Owner), Failure> {
 
 /// Ends the name of a thread.
 pub(crate) fn remove_thread(handle: ThreadHandle) -> Result<(), Failure> {
-    let _thread = write(|table| match table.get(key(handle.id)) {
-        Some(Entry::Thread(..)) => Ok(table.remove(key(handle.id))),
-        _ => Err(bad("a thread")),
-    })?;
-    Ok(())
+    remove(handle.id, "a thread", |entry| matches!(entry, Entry::Thread(..)))
 }
 
 /// Ends the name of a store.
 pub(crate) fn remove_store(handle: StoreHandle) -> Result<(), Failure> {
-    let _store = write(|table| match table.get(key(handle.id)) {
-        Some(Entry::Store(..)) => Ok(table.remove(key(handle.id))),
-        _ => Err(bad("a store")),
-    })?;
-    Ok(())
+    remove(handle.id, "a store", |entry| matches!(entry, Entry::Store(..)))
 }
 
 /// Ends the name of a client of a store.
 pub(crate) fn remove_client(handle: ClientHandle) -> Result<(), Failure> {
-    let _client = write(|table| match table.get(key(handle.id)) {
-        Some(Entry::Client(..)) => Ok(table.remove(key(handle.id))),
-        _ => Err(bad("a client of a store")),
+    remove(handle.id, "a client of a store", |entry| matches!(entry, Entry::Client(..)))
+}
+
+fn remove(id: u64, kind: &str, is_it: impl FnOnce(&Entry) -> bool) -> Result<(), Failure> {
+    // It ends once the table is free again: its end may use the pool.
+    let _entry = write(|table| match table.get(key(id)) {
+        Some(entry) if is_it(entry) => Ok(table.remove(key(id))),
+        _ => Err(bad(kind)),
     })?;
     Ok(())
 }

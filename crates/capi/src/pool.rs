@@ -50,51 +50,52 @@ pub unsafe extern "C" fn rnodes(
     })
 }
 
+/// Stores what a pool says.
+///
+/// # Safety
+/// Unless it is null, a value can be written to `to`.
+unsafe fn tell<T>(
+    pool: PoolHandle,
+    to: *mut T,
+    name: &'static str,
+    ask: impl FnOnce(&Pool) -> T,
+) -> Status {
+    call(|| {
+        let (to, (pool, _)) = (Target::new(to, name)?, handles::pool(pool)?);
+        // SAFETY: the caller's promise.
+        unsafe { to.put(ask(&pool)) };
+        Ok(())
+    })
+}
+
 /// Stores the picoseconds since the pool was opened: the fabric's own where it has a time of its
 /// own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnow(pool: PoolHandle, now_ps: *mut u64) -> Status {
-    call(|| {
-        let (to, (pool, _)) = (Target::new(now_ps, "now_ps")?, handles::pool(pool)?);
-        // SAFETY: the header asks for a place for a word.
-        unsafe { to.put(pool.now().0) };
-        Ok(())
-    })
+    // SAFETY: the header asks for a place for a word.
+    unsafe { tell(pool, now_ps, "now_ps", |pool| pool.now().0) }
 }
 
 /// Stores whether time is a simulated fabric's, which passes in operations and `rsleep` alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ris_simulated(pool: PoolHandle, is_simulated: *mut bool) -> Status {
-    call(|| {
-        let to = Target::new(is_simulated, "is_simulated")?;
-        let (pool, _) = handles::pool(pool)?;
-        // SAFETY: the header asks for a place for a bool.
-        unsafe { to.put(pool.is_simulated()) };
-        Ok(())
-    })
+    // SAFETY: the header asks for a place for a bool.
+    unsafe { tell(pool, is_simulated, "is_simulated", Pool::is_simulated) }
 }
 
 /// Stores how many events the simulated fabric has handled; 0 elsewhere.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn revents(pool: PoolHandle, events: *mut u64) -> Status {
-    call(|| {
-        let (to, (pool, _)) = (Target::new(events, "events")?, handles::pool(pool)?);
-        // SAFETY: the header asks for a place for a word.
-        unsafe { to.put(pool.events()) };
-        Ok(())
-    })
+    // SAFETY: the header asks for a place for a word.
+    unsafe { tell(pool, events, "events", Pool::events) }
 }
 
 /// Lets what is under way go on until an operation ends or for a short rest, and stores false where
 /// nothing is under way. For programs that ask many operations in turn by `rtest`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rstep(pool: PoolHandle, under_way: *mut bool) -> Status {
-    call(|| {
-        let (to, (pool, _)) = (Target::new(under_way, "under_way")?, handles::pool(pool)?);
-        // SAFETY: the header asks for a place for a bool.
-        unsafe { to.put(pool.step()) };
-        Ok(())
-    })
+    // SAFETY: the header asks for a place for a bool.
+    unsafe { tell(pool, under_way, "under_way", Pool::step) }
 }
 
 /// Makes a new process and its first thread, on the next of the compute nodes in turn.

@@ -243,12 +243,20 @@ impl Thread {
 
     /// Sets bit 0 of the word at `address`, and says whether it was set.
     pub fn test_and_set(&self, address: Address) -> Pending<bool> {
-        let op = Ok(Op::Modify(address, RmwOperation::Or(1)));
-        self.submit(op, Convert::Plain(|reply| reply.into_word() & 1 == 1))
+        self.atomic(address, RmwOperation::Or(1), |reply| reply.into_word() & 1 == 1)
     }
 
     /// Any atomic: gives the word before.
     pub fn modify(&self, address: Address, operation: RmwOperation) -> Pending<u64> {
+        self.atomic(address, operation, Reply::into_word)
+    }
+
+    fn atomic<T>(
+        &self,
+        address: Address,
+        operation: RmwOperation,
+        convert: fn(Reply) -> T,
+    ) -> Pending<T> {
         let submit = |core: &mut Core, notify| {
             let now = core.idle(self.id);
             match now.and_then(|asker| core.world.modify_now(asker, address, operation)) {
@@ -256,7 +264,7 @@ impl Thread {
                 None => core.submit(self.id, Op::Modify(address, operation), notify),
             }
         };
-        self.pending(submit, Convert::Plain(Reply::into_word))
+        self.pending(submit, Convert::Plain(convert))
     }
 
     /// Takes the lock that the word at `address` is, once nobody holds it. A word of 0 is a free
