@@ -55,8 +55,8 @@ pub(crate) type Owner = DefaultKey;
 /// An operation until somebody takes its result.
 pub(crate) type Slot = Arc<Mutex<Option<Box<dyn Operation>>>>;
 
-/// A client of a store while it has nothing under way.
-pub(crate) type Home = Arc<Mutex<Option<Client>>>;
+/// A client of a store, locked while it has an operation under way.
+pub(crate) type SharedClient = Arc<async_lock::Mutex<Client>>;
 
 /// What a handle names. All kinds are in one table: a number is of one kind only.
 enum Entry {
@@ -64,7 +64,7 @@ enum Entry {
     Thread(Thread, Owner),
     Pending(Slot, Owner),
     Store(Store, Owner),
-    Client(Home, Owner),
+    Client(SharedClient, Owner),
 }
 
 impl Entry {
@@ -130,8 +130,8 @@ pub(crate) fn add_store(store: Store, owner: Owner) -> Result<StoreHandle, Failu
 }
 
 pub(crate) fn add_client(client: Client, owner: Owner) -> Result<ClientHandle, Failure> {
-    let home = Arc::new(Mutex::new(Some(client)));
-    insert(Entry::Client(home, owner)).map(|id| ClientHandle { id })
+    let client = Arc::new(async_lock::Mutex::new(client));
+    insert(Entry::Client(client, owner)).map(|id| ClientHandle { id })
 }
 
 pub(crate) fn store(handle: StoreHandle) -> Result<(Store, Owner), Failure> {
@@ -141,9 +141,9 @@ pub(crate) fn store(handle: StoreHandle) -> Result<(Store, Owner), Failure> {
     })
 }
 
-pub(crate) fn client(handle: ClientHandle) -> Result<(Home, Owner), Failure> {
+pub(crate) fn client(handle: ClientHandle) -> Result<(SharedClient, Owner), Failure> {
     read(|table| match table.get(key(handle.id)) {
-        Some(Entry::Client(home, owner)) => Ok((home.clone(), *owner)),
+        Some(Entry::Client(client, owner)) => Ok((client.clone(), *owner)),
         _ => Err(bad("a client of a store")),
     })
 }

@@ -2,12 +2,12 @@
 
 use std::ffi::c_void;
 use std::future::Future;
-use std::sync::PoisonError;
 
+use async_lock::MutexGuardArc;
 use ethermem_kv::{Client, Config, Error, Index, Store, Value};
 
 use crate::border::{self, Buffer, Target};
-use crate::handles::{self, ClientHandle, Home, Owner, PendingHandle, PoolHandle, StoreHandle};
+use crate::handles::{self, ClientHandle, Owner, PendingHandle, PoolHandle, StoreHandle};
 use crate::operation::end_composed;
 use crate::status::{Failure, Status, call};
 
@@ -97,31 +97,15 @@ pub extern "C" fn rclient_close(client: ClientHandle) -> Status {
     call(|| handles::remove_client(client))
 }
 
-/// The client of an operation, which goes home when that ends or is forgotten.
-struct Taken {
-    client: Option<Client>,
-    home: Home,
-}
+/// The client of an operation, until that ends or is forgotten.
+type Taken = MutexGuardArc<Client>;
 
-impl Taken {
-    /// The client of a handle, unless it has something under way.
-    fn from(handle: ClientHandle) -> Result<(Taken, Owner), Failure> {
-        let (home, owner) = handles::client(handle)?;
-        let client = home.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let text = "the client has an operation under way: poll or forget that first";
-        let client = client.ok_or_else(|| Failure::new(Status::Busy, text))?;
-        Ok((Taken { client: Some(client), home }, owner))
-    }
-
-    fn client(&mut self) -> &mut Client {
-        self.client.as_mut().expect("it is taken until the end")
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        *self.home.lock().unwrap_or_else(PoisonError::into_inner) = self.client.take();
-    }
+/// The client of a handle, unless it has something under way.
+fn take(handle: ClientHandle) -> Result<(Taken, Owner), Failure> {
+    let (client, owner) = handles::client(handle)?;
+    let text = "the client has an operation under way: poll or forget that first";
+    let taken = client.try_lock_arc().ok_or_else(|| Failure::new(Status::Busy, text))?;
+    Ok((taken, owner))
 }
 
 /// # Safety
@@ -136,7 +120,7 @@ unsafe fn tell<F>(
 where
     F: Future<Output = Result<bool, Error>> + Send + 'static,
 {
-    let (taken, owner) = Taken::from(client)?;
+    let (taken, owner) = take(client)?;
     let to = Target::optional(done);
     // SAFETY: the caller's promise.
     unsafe {
@@ -176,9 +160,12 @@ pub unsafe extern "C" fn rkv_create(
         // SAFETY: the header asks for so many bytes, and for places that last.
         unsafe {
             let [key, value] = key_and_value((key, key_bytes), (value, value_bytes))?;
-            tell(client, created, pending, |mut taken| async move {
-                taken.client().create(&key, &value).await
-            })
+            tell(
+                client,
+                created,
+                pending,
+                |mut taken| async move { taken.create(&key, &value).await },
+            )
         }
     })
 }
@@ -198,9 +185,12 @@ pub unsafe extern "C" fn rkv_update(
         // SAFETY: the header asks for so many bytes, and for places that last.
         unsafe {
             let [key, value] = key_and_value((key, key_bytes), (value, value_bytes))?;
-            tell(client, updated, pending, |mut taken| async move {
-                taken.client().update(&key, &value).await
-            })
+            tell(
+                client,
+                updated,
+                pending,
+                |mut taken| async move { taken.update(&key, &value).await },
+            )
         }
     })
 }
@@ -220,7 +210,7 @@ pub unsafe extern "C" fn rkv_put(
         unsafe {
             let [key, value] = key_and_value((key, key_bytes), (value, value_bytes))?;
             tell(client, std::ptr::null_mut(), pending, |mut taken| async move {
-                taken.client().put(&key, &value).await.map(|()| true)
+                taken.put(&key, &value).await.map(|()| true)
             })
         }
     })
@@ -246,8 +236,8 @@ pub unsafe extern "C" fn rkv_read(
         let is_there = Target::new(found, "found")?;
         // SAFETY: the header asks for so many bytes.
         let key = unsafe { border::bytes(key, key_bytes, "key") }?.to_vec();
-        let (mut taken, owner) = Taken::from(client)?;
-        let reading = async move { taken.client().read(&key).await };
+        let (mut taken, owner) = take(client)?;
+        let reading = async move { taken.read(&key).await };
         let deliver = move |read: Option<Value>| {
             // SAFETY: the header asks for places that last until the operation has ended.
             unsafe {
@@ -275,12 +265,7 @@ pub unsafe extern "C" fn rkv_delete(
         // SAFETY: the header asks for so many bytes, and for places that last.
         unsafe {
             let key = border::bytes(key, key_bytes, "key")?.to_vec();
-            tell(
-                client,
-                deleted,
-                pending,
-                |mut taken| async move { taken.client().delete(&key).await },
-            )
+            tell(client, deleted, pending, |mut taken| async move { taken.delete(&key).await })
         }
     })
 }
@@ -292,7 +277,7 @@ pub unsafe extern "C" fn rkv_clear(client: ClientHandle, pending: *mut PendingHa
         // SAFETY: the header asks for a place for a handle, or null.
         unsafe {
             tell(client, std::ptr::null_mut(), pending, |mut taken| async move {
-                taken.client().clear().await.map(|()| true)
+                taken.clear().await.map(|()| true)
             })
         }
     })

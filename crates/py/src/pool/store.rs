@@ -1,8 +1,9 @@
 //! The key-value store.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use async_lock::{Mutex, MutexGuardArc};
 use ethermem_kv::{Config, Error, Index};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -56,7 +57,7 @@ impl Store {
             Some(node) => self.store.client_on(node, index).map_err(raised)?,
             None => self.store.client(index),
         };
-        Ok(Client { pool: self.pool.clone(), home: Arc::new(Mutex::new(Some(client))) })
+        Ok(Client { pool: self.pool.clone(), client: Arc::new(Mutex::new(client)) })
     }
 }
 
@@ -64,29 +65,12 @@ impl Store {
 #[pyclass(frozen, module = "ethermem._native")]
 pub(crate) struct Client {
     pool: Shared,
-    /// None while an operation is under way.
-    home: Home,
+    /// Locked while an operation is under way.
+    client: Arc<Mutex<ethermem_kv::Client>>,
 }
 
-type Home = Arc<Mutex<Option<ethermem_kv::Client>>>;
-
-/// The client of an operation, which goes home when that ends or is dropped.
-struct Taken {
-    client: Option<ethermem_kv::Client>,
-    home: Home,
-}
-
-impl Taken {
-    fn client(&mut self) -> &mut ethermem_kv::Client {
-        self.client.as_mut().expect("it is taken until the end")
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        *self.home.lock().unwrap_or_else(PoisonError::into_inner) = self.client.take();
-    }
-}
+/// The client of an operation, until that ends or is dropped.
+type Taken = MutexGuardArc<ethermem_kv::Client>;
 
 impl Client {
     /// Begins an operation, unless another is under way.
@@ -94,11 +78,9 @@ impl Client {
     where
         F: Future<Output = Result<Answer, Error>> + Send + 'static,
     {
-        let client = self.home.lock().unwrap_or_else(PoisonError::into_inner).take();
         let line =
             "a client does one operation at a time: wait for the one before, or take another";
-        let client = Some(client.ok_or_else(|| PyRuntimeError::new_err(line))?);
-        let taken = Taken { client, home: self.home.clone() };
+        let taken = self.client.try_lock_arc().ok_or_else(|| PyRuntimeError::new_err(line))?;
         Ok(Pending::new(&self.pool, operation(taken)))
     }
 }
@@ -108,32 +90,28 @@ impl Client {
     /// Stores a new key. False where it exists.
     fn create(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let [key, value] = [copied(key)?, copied(value)?];
-        self.begin(|mut taken| async move {
-            taken.client().create(&key, &value).await.map(Answer::Flag)
-        })
+        self.begin(|mut taken| async move { taken.create(&key, &value).await.map(Answer::Flag) })
     }
 
     /// Stores another value for a key. False where there is no such key.
     fn update(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let [key, value] = [copied(key)?, copied(value)?];
-        self.begin(|mut taken| async move {
-            taken.client().update(&key, &value).await.map(Answer::Flag)
-        })
+        self.begin(|mut taken| async move { taken.update(&key, &value).await.map(Answer::Flag) })
     }
 
     /// Stores a value for a key, whatever there is.
     fn put(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let [key, value] = [copied(key)?, copied(value)?];
-        self.begin(|mut taken| async move {
-            taken.client().put(&key, &value).await.map(|()| Answer::Nothing)
-        })
+        self.begin(
+            |mut taken| async move { taken.put(&key, &value).await.map(|()| Answer::Nothing) },
+        )
     }
 
     /// The value of a key, or None.
     fn read(&self, key: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let key = copied(key)?;
         self.begin(|mut taken| async move {
-            let found = taken.client().read(&key).await?;
+            let found = taken.read(&key).await?;
             Ok(found.map_or(Answer::Nothing, |value| Answer::Bytes(value.bytes)))
         })
     }
@@ -141,14 +119,12 @@ impl Client {
     /// Drops a key. False where there is none.
     fn delete(&self, key: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let key = copied(key)?;
-        self.begin(|mut taken| async move { taken.client().delete(&key).await.map(Answer::Flag) })
+        self.begin(|mut taken| async move { taken.delete(&key).await.map(Answer::Flag) })
     }
 
     /// Drops every key that is there when its bucket is met.
     fn clear(&self) -> PyResult<Pending> {
-        self.begin(
-            |mut taken| async move { taken.client().clear().await.map(|()| Answer::Nothing) },
-        )
+        self.begin(|mut taken| async move { taken.clear().await.map(|()| Answer::Nothing) })
     }
 }
 
