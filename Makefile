@@ -172,7 +172,8 @@ lint-pure:
 	    echo "SKIPPED: purity of the pure crates: target $$target is not installed"; \
 	fi
 
-# The fuzz targets are a workspace of their own, and libFuzzer is C++.
+# The fuzz targets are a workspace of their own, and libFuzzer is C++. By the same profiles and in the
+# same folder, most of what both workspaces depend on is checked once.
 .PHONY: lint-fuzz
 lint-fuzz:
 	@if [ -z "$(FUZZ_MANIFEST)" ]; then \
@@ -181,7 +182,8 @@ lint-fuzz:
 	    echo "SKIPPED: fuzz targets: libFuzzer needs a C++ compiler"; \
 	else \
 	    set -x; \
-	    $(CARGO) clippy --manifest-path $(FUZZ_MANIFEST) --all-targets --locked -- -D warnings; \
+	    $(CARGO) clippy --manifest-path $(FUZZ_MANIFEST) --config Cargo.toml \
+	        --target-dir $(TARGET) --all-targets --locked -- -D warnings; \
 	fi
 
 .PHONY: lint-deny
@@ -204,16 +206,22 @@ soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
 	    $(CARGO) test --workspace --locked
 	@$(MAKE) test-apps
 	RTL_CYCLES=$(RTL_CYCLES_SOAK) $(PYTHON) scripts/python_env.py rtl python -m pytest rtl
+	@$(MAKE) fuzz
+
+# Sanitizers are options of a nightly compiler; RUSTC_BOOTSTRAP has the installed one take them.
+.PHONY: fuzz
+fuzz: ## Fuzz the targets named in FUZZ, or all, for FUZZ_S seconds each
 	@if [ -z "$(FUZZ_MANIFEST)" ]; then \
 	    echo "SKIPPED: fuzzing: there are no fuzz targets"; \
-	elif ! $(CARGO) +nightly fuzz --version > /dev/null 2>&1; then \
-	    echo "SKIPPED: fuzzing: needs a nightly toolchain and cargo-fuzz"; \
+	elif ! $(CARGO) fuzz --version > /dev/null 2>&1; then \
+	    echo "SKIPPED: fuzzing: needs cargo-fuzz (cargo install cargo-fuzz)"; \
 	else \
-	    for fuzz_target in $$($(CARGO) +nightly fuzz list); do \
+	    export RUSTC_BOOTSTRAP=1; \
+	    for fuzz_target in $(or $(FUZZ),$$($(CARGO) fuzz list)); do \
 	        echo "== $$fuzz_target"; \
 	        seeds="fuzz/seeds/$$fuzz_target"; \
 	        mkdir -p "fuzz/corpus/$$fuzz_target"; \
-	        $(CARGO) +nightly fuzz run "$$fuzz_target" "fuzz/corpus/$$fuzz_target" \
+	        $(CARGO) fuzz run "$$fuzz_target" "fuzz/corpus/$$fuzz_target" \
 	            $$(if [ -d "$$seeds" ]; then echo "$$seeds"; fi) \
 	            -- -max_total_time=$(FUZZ_S); \
 	    done; \
