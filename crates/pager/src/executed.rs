@@ -3,6 +3,7 @@
 //! An agent announces such an execution. The thread is then traced until the kernel says that the
 //! new program is there, which gets its agent as one that the pager starts does, and is let go.
 //! Nothing is waited for meanwhile: what the kernel copies for the new program may be remote.
+//! Where the agent stands before no function, the kernel tells of the execution (`follow.rs`).
 
 use std::path::Path;
 
@@ -13,6 +14,7 @@ use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
 
 use crate::agent::Agent;
+use crate::follow::{Executions, Followed};
 use crate::inject::{Injected, control, inject_executed};
 use crate::launch::{Way, way_into};
 use crate::protocol::{EXECUTES, OVER, SPAWNS};
@@ -24,6 +26,8 @@ enum Traced {
     Executing,
     /// It starts a process that executes a program.
     Spawning,
+    /// It executes a program, as the kernel said: whatever else it comes to first is after that.
+    Told,
     /// That is over; the agent is to be told when nobody traces it any more.
     Leaving(Agent),
 }
@@ -41,6 +45,8 @@ pub(crate) enum News {
     Nothing,
     /// It runs by itself: its file, and why.
     ByItself(String),
+    /// It is served, and what tells of its executions is new.
+    Told(Executions),
     /// It ended, with this status.
     Ended(Pid, c_int),
 }
@@ -86,6 +92,27 @@ impl Executed {
         news
     }
 
+    /// The kernel tells of an execution. The thread goes on until the new program is there or the
+    /// call failed, and stops then.
+    pub(crate) fn told(&mut self, executions: &Executions) -> News {
+        let Some(waiting) = executions.next() else { return News::Nothing };
+        let thread = waiting.thread;
+        let seized = ptrace::seize(thread, Options::PTRACE_O_TRACEEXEC);
+        if seized.is_ok() {
+            self.threads.insert(thread.as_raw(), Traced::Told);
+        }
+        let stops = seized.and_then(|()| ptrace::interrupt(thread));
+        let news = match stops {
+            Err(error) if error != Errno::ESRCH && !is_traced_by_us(thread) => {
+                let parent = file_of(thread);
+                News::ByItself(format!("a program that {parent} executes: ptrace: {error}"))
+            }
+            _ => News::Nothing,
+        };
+        executions.go_on(waiting);
+        news
+    }
+
     /// What `thread` announced is over. It goes on when it is no longer traced.
     fn leave(&mut self, thread: Pid, agent: Agent) {
         if self.threads.contains_key(&thread.as_raw()) && ptrace::interrupt(thread).is_ok() {
@@ -120,7 +147,7 @@ impl Executed {
                 }
                 self.let_go(thread, 0);
             }
-            _ if matches!(self.threads.get(&number), Some(Traced::Leaving(_))) => {
+            _ if matches!(self.threads.get(&number), Some(Traced::Leaving(_) | Traced::Told)) => {
                 self.let_go(thread, if event == 0 { signal } else { 0 });
             }
             libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => {
@@ -160,6 +187,13 @@ fn thread_of(agent: &Agent) -> Option<Pid> {
     (is_ours && there()).then(|| Pid::from_raw(thread))
 }
 
+/// Whether `thread` is traced by this process already.
+fn is_traced_by_us(thread: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|tracer| tracer.trim() == std::process::id().to_string())
+}
+
 /// A program was executed and stopped before its first instruction.
 fn arrive(program: Pid) -> News {
     let by_itself = |why: &str| News::ByItself(format!("{}: {why}", file_of(program)));
@@ -168,7 +202,8 @@ fn arrive(program: Pid) -> News {
         Ok(Way::Preloaded) => None,
         Ok(Way::Injected) if is_secure(program) => Some(by_itself("it is set-user-id")),
         Ok(Way::Injected) => match inject_executed(program) {
-            Ok(Injected::Done) => return News::Nothing,
+            Ok(Injected::Done(followed)) => return followed_by(program, followed),
+            Ok(Injected::Doomed) => return News::Nothing,
             Ok(Injected::Ended(status)) => return News::Ended(program, status),
             Err(error) => {
                 Some(by_itself(&format!("the agent could not be written into it: {error}")))
@@ -179,6 +214,18 @@ fn arrive(program: Pid) -> News {
     match control(libc::PTRACE_DETACH, program, 0) {
         Ok(()) | Err(Errno::ESRCH) => refused.unwrap_or(News::Nothing),
         Err(error) => by_itself(&error.to_string()),
+    }
+}
+
+/// What is to be told of a program that got its agent.
+pub(crate) fn followed_by(program: Pid, followed: Followed) -> News {
+    match followed {
+        Followed::New(executions) => News::Told(executions),
+        Followed::Already => News::Nothing,
+        Followed::Refused(error) => News::ByItself(format!(
+            "programs without glibc's loader that {} executes, if any: seccomp: {error}",
+            file_of(program)
+        )),
     }
 }
 

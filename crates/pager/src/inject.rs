@@ -17,8 +17,10 @@ use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, RelocationFlags};
 
 use crate::agent::IMAGE;
+use crate::follow::{FILTER_BYTES, Followed, follow};
 use crate::protocol::PAGE_BYTES;
 
+const KILLED: &str = "it was killed before its first instruction";
 /// `syscall`.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
@@ -69,21 +71,24 @@ fn lay() -> Laid {
 }
 
 /// How a program goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Injected {
     /// With the agent in it.
-    Done,
+    Done(Followed),
+    /// To its end, by a signal before its first instruction.
+    Doomed,
     /// It ended before its first instruction, with this status of `waitpid`.
     Ended(c_int),
 }
 
 /// Writes the agent into `program`, which asked this thread to trace it and was just executed, and
 /// lets it go. One that does not get to its first instruction is let go to its end.
-pub(crate) fn inject(program: Pid) -> io::Result<()> {
+pub(crate) fn inject(program: Pid) -> io::Result<Followed> {
     let resume = || control(libc::PTRACE_CONT, program, 0);
     match write_into(program, resume)? {
-        Injected::Done => Ok(()),
-        Injected::Ended(_) => Err(io::Error::other("it was killed before its first instruction")),
+        Injected::Done(followed) => Ok(followed),
+        Injected::Doomed => Ok(Followed::Already),
+        Injected::Ended(_) => Err(io::Error::other(KILLED)),
     }
 }
 
@@ -102,7 +107,7 @@ fn write_into(program: Pid, resume: impl Fn() -> nix::Result<()>) -> io::Result<
         Trap::Told => {}
         Trap::Fatal(signal) => {
             control(libc::PTRACE_DETACH, program, signal)?;
-            return Ok(Injected::Done);
+            return Ok(Injected::Doomed);
         }
         Trap::Ended(status) => return Ok(Injected::Ended(status)),
     }
@@ -112,9 +117,9 @@ fn write_into(program: Pid, resume: impl Fn() -> nix::Result<()>) -> io::Result<
         return Ok(Injected::Ended(status));
     }
     match placed {
-        Ok((base, bytes, enter)) => {
+        Ok(Placed { base, bytes, enter, followed }) => {
             stopped.go(base + enter, base, base + bytes)?;
-            Ok(Injected::Done)
+            Ok(Injected::Done(followed))
         }
         Err(error) => {
             stopped.put_back()?;
@@ -123,13 +128,25 @@ fn write_into(program: Pid, resume: impl Fn() -> nix::Result<()>) -> io::Result<
     }
 }
 
-/// Puts the agent into the program's memory: where, how long it is, and where it begins.
-fn place(stopped: &mut Stopped) -> io::Result<(u64, u64, u64)> {
+/// The agent in the program's memory.
+struct Placed {
+    base: u64,
+    bytes: u64,
+    /// Where it begins, from `base` on.
+    enter: u64,
+    followed: Followed,
+}
+
+/// Puts the agent into the program's memory.
+fn place(stopped: &mut Stopped) -> io::Result<Placed> {
     let laid = lay();
     let (bytes, read_write) = (laid.content.len() as u64, libc::PROT_READ | libc::PROT_WRITE);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let map = [0, bytes, read_write as u64, flags as u64, u64::MAX, 0];
     let base = stopped.call(libc::SYS_mmap, map)?;
+    const { assert!(FILTER_BYTES <= PAGE_BYTES) };
+    // There is room before the agent comes.
+    let followed = follow(stopped, base)?;
     let mut content = laid.content;
     for (at, address) in laid.own_addresses {
         content[at..at + 8].copy_from_slice(&(base + address).to_le_bytes());
@@ -142,11 +159,11 @@ fn place(stopped: &mut Stopped) -> io::Result<(u64, u64, u64)> {
     for (start, bytes, protection) in laid.protected {
         stopped.call(libc::SYS_mprotect, [base + start, bytes, protection as u64, 0, 0, 0])?;
     }
-    Ok((base, bytes, laid.enter))
+    Ok(Placed { base, bytes, enter: laid.enter, followed })
 }
 
 /// A program before its first instruction.
-struct Stopped {
+pub(crate) struct Stopped {
     program: Pid,
     /// As the kernel set them.
     registers: user_regs_struct,
@@ -169,8 +186,12 @@ impl Stopped {
         Ok(Stopped { program, registers, word, signals, ended: None })
     }
 
+    pub(crate) fn program(&self) -> Pid {
+        self.program
+    }
+
     /// Makes the program call the kernel.
-    fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
+    pub(crate) fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
         let [rdi, rsi, rdx, r10, r8, r9] = arguments;
         let rax = number as u64;
         let asked = user_regs_struct { rax, rdi, rsi, rdx, r10, r8, r9, ..self.unrestarted() };
@@ -184,7 +205,7 @@ impl Stopped {
             }
             Trap::Ended(status) => {
                 self.ended = Some(status);
-                return Err(io::Error::other("it was killed before its first instruction"));
+                return Err(io::Error::other(KILLED));
             }
         }
         let result = ptrace::getregs(self.program)?.rax as i64;

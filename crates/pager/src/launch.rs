@@ -20,6 +20,7 @@ use tempfile::NamedTempFile;
 
 use crate::agent::IMAGE;
 use crate::error::Error;
+use crate::follow::Followed;
 use crate::inject::inject;
 use crate::protocol::SOCKET_VARIABLE;
 
@@ -43,8 +44,13 @@ pub(crate) const FORWARDED: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 
-/// Starts `command` with its agents told to announce themselves at `name`.
-pub(crate) fn start(command: &[OsString], name: &str, mask: SigSet) -> Result<Launched, Error> {
+/// Starts `command` with its agents told to announce themselves at `name`; and whether what it
+/// executes is told of, where the agent was written into it.
+pub(crate) fn start(
+    command: &[OsString],
+    name: &str,
+    mask: SigSet,
+) -> Result<(Launched, Followed), Error> {
     let (program, arguments) = command.split_first().ok_or(Error::NoProgram)?;
     let path = find(program)?;
     let way = way_into(&path)?;
@@ -75,14 +81,16 @@ pub(crate) fn start(command: &[OsString], name: &str, mask: SigSet) -> Result<La
         });
     }
     let child = command.spawn().map_err(|error| Error::Start { path: path.clone(), error })?;
-    if way == Way::Injected
-        && let Err(error) = inject(Pid::from_raw(child.id() as i32))
-    {
-        // It may be stopped, and would wait for ever.
-        let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
-        return Err(Error::Inject { path, error });
-    }
-    Ok(Launched { child, _image: image })
+    let number = Pid::from_raw(child.id() as i32);
+    let followed = match way {
+        Way::Preloaded => Followed::Already,
+        Way::Injected => inject(number).map_err(|error| {
+            // It may be stopped, and would wait for ever.
+            let _ = kill(number, Signal::SIGKILL);
+            Error::Inject { path, error }
+        })?,
+    };
+    Ok((Launched { child, _image: image }, followed))
 }
 
 /// The file of `program`, as the shell finds it.

@@ -15,6 +15,7 @@ mod error;
 mod evict;
 mod executed;
 mod fault;
+mod follow;
 mod inject;
 mod launch;
 mod memory_map;

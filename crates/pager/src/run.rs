@@ -14,13 +14,15 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
+use rustc_hash::FxHashMap;
 
 use crate::agent::{Agent, Answer, Listener};
 use crate::counts::Counts;
 use crate::delay::{Delay, Link};
 use crate::error::Error;
-use crate::executed::{Executed, News, is_execution, next_change};
+use crate::executed::{Executed, News, followed_by, is_execution, next_change};
 use crate::fault::Faults;
+use crate::follow::Executions;
 use crate::launch::{FORWARDED, Launched, start};
 use crate::pager::{Local, Pager, Setup};
 use crate::pool_store::InPool;
@@ -71,6 +73,8 @@ pub const BY_ITSELF_MAX: usize = 100;
 const LISTENER: u64 = 0;
 const SIGNALS: u64 = 1;
 const FIRST: u64 = 2;
+/// From here on, what tells of executions.
+const EXECUTIONS: u64 = 1 << 63;
 /// Closer to a deadline than this, the pager only looks at the clock.
 const SPIN: Duration = Duration::from_micros(3);
 const BYTES_PER_SECOND: u64 = 4_000_000_000;
@@ -150,7 +154,8 @@ fn run_blocked(
         .map_err(system("epoll"))?;
     epoll.add(&signals, EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS)).map_err(system("epoll"))?;
     let pager = Pager::new(setup, u64::from_ne_bytes(seed));
-    let launched = start(command, listener.name(), before)?;
+    let (launched, followed) = start(command, listener.name(), before)?;
+    let news = followed_by(Pid::from_raw(launched.child.id().cast_signed()), followed);
     let mut running = Running {
         pager,
         epoll,
@@ -158,11 +163,13 @@ fn run_blocked(
         signals,
         launched,
         executed: Executed::default(),
+        executions: FxHashMap::default(),
+        next_executions: EXECUTIONS,
         status: None,
         next_tick: Instant::now(),
         half_a_reading: half_a_reading(),
     };
-    let ended = running.serve();
+    let ended = running.note(news).and_then(|()| running.serve());
     if let Err(lost) = ended {
         running.kill_all();
         return Err(lost);
@@ -180,6 +187,9 @@ struct Running<'r> {
     signals: SignalFd,
     launched: Launched,
     executed: Executed,
+    /// What tells of executions, by its token, as long as a process has it.
+    executions: FxHashMap<u64, Executions>,
+    next_executions: u64,
     status: Option<ExitStatus>,
     next_tick: Instant,
     /// Half of what it takes to read the clock.
@@ -207,6 +217,9 @@ impl Running<'_> {
                 match event.data() {
                     LISTENER => self.meet()?,
                     SIGNALS => ended |= self.signal()?,
+                    token if token >= EXECUTIONS => {
+                        self.execution(token, event.events())?;
+                    }
                     token if token % 2 == 0 => self.tell(token)?,
                     token => self.hear(((token - FIRST) / 2) as usize)?,
                 }
@@ -219,7 +232,7 @@ impl Running<'_> {
             if now >= self.next_tick {
                 self.tick(now);
                 // A thread of someone else may have taken the signal.
-                ended |= self.reap();
+                ended |= self.reap()?;
                 self.pager.setup.store.tick().map_err(Error::Lost)?;
             }
         }
@@ -266,6 +279,26 @@ impl Running<'_> {
         self.next_tick = now + left.clamp(TICK, LONGEST_TICK);
     }
 
+    /// Listens to what tells of executions.
+    fn follow(&mut self, executions: Executions) -> Result<(), Error> {
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, self.next_executions);
+        self.epoll.add(&executions, event).map_err(system("epoll"))?;
+        self.executions.insert(self.next_executions, executions);
+        self.next_executions += 1;
+        Ok(())
+    }
+
+    /// A thread executes a program, or no process is left that would tell.
+    fn execution(&mut self, token: u64, events: EpollFlags) -> Result<(), Error> {
+        if events.contains(EpollFlags::EPOLLHUP) {
+            self.executions.remove(&token);
+            return Ok(());
+        }
+        let Some(executions) = self.executions.get(&token) else { return Ok(()) };
+        let news = self.executed.told(executions);
+        self.note(news)
+    }
+
     /// An agent announces itself.
     fn meet(&mut self) -> Result<(), Error> {
         let waiting = self.listener.accept();
@@ -274,8 +307,7 @@ impl Running<'_> {
         if is_execution(&agent) {
             self.pager.counts.announced += u64::from(agent.hello.kind != OVER);
             let news = self.executed.hear(agent);
-            self.note(news);
-            return Ok(());
+            return self.note(news);
         }
         let faults = fault.map(Faults::new).transpose();
         let faults = faults.map_err(|error| Error::System { what: "userfaultfd", error })?;
@@ -357,28 +389,28 @@ impl Running<'_> {
                 let _ = kill(root, number);
             }
         }
-        Ok(self.reap())
+        self.reap()
     }
 
     /// Takes note of processes that ended, and of threads that stopped; whether the last ended.
-    fn reap(&mut self) -> bool {
+    fn reap(&mut self) -> Result<bool, Error> {
         loop {
             match next_change() {
                 Ok(Some((thread, status))) if libc::WIFSTOPPED(status) => {
                     let news = self.executed.stopped(thread, status);
-                    self.note(news);
+                    self.note(news)?;
                 }
                 Ok(Some((process, status))) => {
                     self.executed.ended(process);
-                    self.note(News::Ended(process, status));
+                    self.note(News::Ended(process, status))?;
                 }
-                Ok(None) | Err(Errno::EINTR) => return false,
-                Err(_) => return true,
+                Ok(None) | Err(Errno::EINTR) => return Ok(false),
+                Err(_) => return Ok(true),
             }
         }
     }
 
-    fn note(&mut self, news: News) {
+    fn note(&mut self, news: News) -> Result<(), Error> {
         match news {
             News::Nothing => {}
             News::ByItself(which) => self.pager.leave_out(which),
@@ -387,7 +419,9 @@ impl Running<'_> {
                     self.status = Some(status_of(status));
                 }
             }
+            News::Told(executions) => return self.follow(executions),
         }
+        Ok(())
     }
 
     /// Ends every process whose memory is no longer whole.

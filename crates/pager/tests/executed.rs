@@ -96,6 +96,50 @@ fn a_static_program_is_served_however_it_is_executed() {
     }
 }
 
+/// What has no C library that the agent stands before: the kernel tells of what it executes.
+const WITHOUT_LOADER: [&[&str]; 3] = [
+    &["cc", "-O1", "-pthread", "-static"],
+    &["musl-gcc", "-O1", "-pthread", "-static"],
+    &["musl-gcc", "-O1", "-pthread"],
+];
+
+#[test]
+fn a_static_program_is_served_that_a_static_one_executes() {
+    let Some((folder, told, _)) = programs() else { return };
+    let executes = folder.path().join("static-executes");
+    for builder in WITHOUT_LOADER {
+        if !built(builder, "executes.c", &executes) {
+            continue;
+        }
+        for way in WAYS {
+            let starts = ["fork", "vfork", "posix_spawn", "posix_spawnp"].contains(&way);
+            let by_name = ["execvp", "execvpe", "execlp", "posix_spawnp"].contains(&way);
+            let program = if by_name { "told" } else { text(&told) };
+            for signal in ["0", "9", "40"] {
+                let own = if starts { "0" } else { "self" };
+                compare(folder.path(), &[text(&executes), way, program, own, signal]);
+            }
+            // Through a static program and a shell, which has a loader.
+            let line = format!("./static-executes {way} {program} 0 0; echo $?; told 0");
+            compare(folder.path(), &[text(&executes), "execv", "/bin/sh", "-c", &line]);
+        }
+    }
+}
+
+#[test]
+fn a_program_is_served_that_go_starts() {
+    let Some((folder, told, executes)) = programs() else { return };
+    let starts = folder.path().join("starts");
+    if !built(&["env", "CGO_ENABLED=0", "go", "build"], "starts.go", &starts) {
+        return;
+    }
+    for signal in ["0", "9", "40"] {
+        compare(folder.path(), &[text(&starts), text(&told), "0", signal]);
+        compare(folder.path(), &[text(&starts), text(&starts), text(&told), "0", signal]);
+    }
+    compare(folder.path(), &[text(&starts), text(&executes), "vfork", text(&told), "0", "0"]);
+}
+
 #[test]
 fn a_shell_executes_static_programs() {
     let Some((folder, _told, _)) = programs() else { return };
@@ -128,14 +172,23 @@ fn nothing_is_lost_however_often_static_programs_are_executed() {
 #[test]
 fn what_cannot_be_executed_fails_as_alone() {
     let Some((folder, _, executes)) = programs() else { return };
-    std::fs::write(folder.path().join("text"), "no program").expect("written");
-    executable(&folder.path().join("empty"), b"");
-    executable(&folder.path().join("broken"), b"\x7fELF\x02\x01\x01 and nothing else");
+    fails_as_alone(folder.path(), &executes);
+    for builder in WITHOUT_LOADER {
+        let executes = folder.path().join("static-executes");
+        if built(builder, "executes.c", &executes) {
+            fails_as_alone(folder.path(), &executes);
+        }
+    }
+}
+
+fn fails_as_alone(folder: &Path, executes: &Path) {
+    std::fs::write(folder.join("text"), "no program").expect("written");
+    executable(&folder.join("empty"), b"");
+    executable(&folder.join("broken"), b"\x7fELF\x02\x01\x01 and nothing else");
     for way in WAYS {
         for program in ["./nothing", "./text", "./empty", "./broken", "/"] {
-            let command = [text(&executes), way, program, "0", "0"];
-            let (alone, paged) =
-                (run(folder.path(), false, &command), run(folder.path(), true, &command));
+            let command = [text(executes), way, program, "0", "0"];
+            let (alone, paged) = (run(folder, false, &command), run(folder, true, &command));
             let what = command.join(" ");
             assert_eq!(
                 String::from_utf8_lossy(&paged.stdout),
@@ -162,6 +215,28 @@ fn what_may_not_be_traced_runs_by_itself_and_is_named() {
     let named = said.lines().find(|line| line.starts_with("by itself: "));
     assert!(
         named.is_some_and(|line| line.contains("traces") && line.contains("ptrace: EPERM")),
+        "{said}"
+    );
+}
+
+/// The filter wants CAP_SYS_ADMIN; without it, what would be executed is named.
+#[test]
+fn what_the_kernel_does_not_tell_of_is_named() {
+    let Some((folder, told, _)) = programs() else { return };
+    let limit = example("limit");
+    let mut paged = Command::new("setpriv");
+    paged.args(["--bounding-set", "-sys_admin", text(&limit), "1", text(&told), "0", "0"]);
+    let paged = match paged.current_dir(folder.path()).output() {
+        Ok(paged) => paged,
+        Err(error) => return println!("SKIPPED: setpriv: {error}"),
+    };
+    let said = String::from_utf8_lossy(&paged.stderr).into_owned();
+    assert_eq!(paged.status.code(), Some(7), "{said}");
+    assert!(count(&paged, "read_pages") > 0, "{said}");
+    assert_eq!(count(&paged, "unserved"), 1, "{said}");
+    let named = said.lines().find(|line| line.starts_with("by itself: "));
+    assert!(
+        named.is_some_and(|line| line.contains("told executes, if any: seccomp: EACCES")),
         "{said}"
     );
 }
