@@ -67,8 +67,13 @@ pub enum ProfileError {
     #[error(transparent)]
     Run(#[from] Error),
     /// The trace could not be written.
-    #[error(transparent)]
-    Trace(#[from] WriteError),
+    #[error("{error}")]
+    Trace {
+        /// Why not.
+        error: WriteError,
+        /// How the program ended, if it began.
+        status: Option<ExitStatus>,
+    },
 }
 
 struct Recording {
@@ -159,16 +164,18 @@ pub fn profile(
     prefetch: bool,
     trace: &Path,
 ) -> Result<(Profile, ExitStatus), ProfileError> {
-    let mut recording = Recording::new(trace)?;
+    let unwritten = |status| move |error| ProfileError::Trace { error, status };
+    let mut recording = Recording::new(trace).map_err(unwritten(None))?;
     let options = Options { prefetch, ..Options::new(Local::Bytes(local_bytes)) };
     let outcome = run(command, &options, &mut recording)?;
+    let unwritten = unwritten(Some(outcome.status));
     if let Some(error) = recording.failed {
-        return Err(error.into());
+        return Err(unwritten(error));
     }
     recording.pass(outcome.elapsed);
     let profile = summarize(command, local_bytes, &outcome, &mut recording);
     let prefetched = recording.prefetched;
-    recording.writer.finish(&Summary {
+    let summary = Summary {
         local: Bytes(profile.local_peak_bytes),
         peak: Bytes(profile.peak_bytes),
         duration: Ns(profile.duration_ns),
@@ -176,7 +183,8 @@ pub fn profile(
         ended: ended(outcome.status),
         prefetched_accesses: Some(prefetched),
         unrecorded_accesses: profile.unrecorded_accesses,
-    })?;
+    };
+    recording.writer.finish(&summary).map_err(unwritten)?;
     Ok((profile, outcome.status))
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::network::{Networks, Tried};
 use super::pictures::interval;
-use super::{Common, Share, end, failed, grid_page};
+use super::{Common, Share, end, end_after, failed, grid_page};
 use crate::failure::Failure;
 use crate::folder::Folder;
 
@@ -134,8 +134,7 @@ fn once(arguments: &Arguments, tried: &[Tried]) -> Result<ExitCode, Failure> {
     ];
     let header = ["emulated", run.network.as_str()];
     let table = TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows };
-    common.tell(&run, &table)?;
-    end(status)
+    end_after(common.tell(&run, &table), status)
 }
 
 impl Arguments {

@@ -141,6 +141,21 @@ fn end(status: ExitStatus) -> Result<std::process::ExitCode, Failure> {
     Ok(std::process::ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
+/// Ends as the program ended, after what there was to say of it. Where that failed, a program that
+/// failed, too, is seen to have.
+fn end_after(
+    told: Result<(), Failure>,
+    status: ExitStatus,
+) -> Result<std::process::ExitCode, Failure> {
+    match told {
+        Err(failure) if !status.success() => {
+            failure.report();
+            end(status)
+        }
+        told => told.and_then(|()| end(status)),
+    }
+}
+
 /// A row for each program that ran without being served.
 fn left_out(which: &[String]) -> impl Iterator<Item = Vec<String>> {
     which.iter().map(|which| vec!["ran by itself".to_owned(), which.clone()])

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use bytesize::ByteSize;
 use clap::Args;
-use ethermem_pager::{Profile, measure_peak, profile};
+use ethermem_pager::{Profile, ProfileError, measure_peak, profile};
 use ethermem_sim::output::TextTable;
 
-use super::{Common, Share, end, failed, held, left_out, size};
+use super::{Common, Share, end, end_after, failed, held, left_out, size};
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:\n  \
@@ -49,10 +49,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
     };
     let prefetch = !common.ran.no_prefetch;
-    let (profile, status) = profile(&common.ran.program, local_bytes, prefetch, &arguments.out)
-        .map_err(Failure::input)?;
-    common.tell(&profile, &table(&profile))?;
-    end(status)
+    match profile(&common.ran.program, local_bytes, prefetch, &arguments.out) {
+        Ok((profile, status)) => end_after(common.tell(&profile, &table(&profile)), status),
+        Err(ProfileError::Trace { error, status: Some(status) }) => {
+            end_after(Err(Failure::input(error)), status)
+        }
+        Err(error) => Err(Failure::input(error)),
+    }
 }
 
 fn table(profile: &Profile) -> TextTable<'static> {

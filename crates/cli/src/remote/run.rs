@@ -8,7 +8,7 @@ use ethermem_pager::{Counts, Nothing, Options, run as run_program};
 use ethermem_sim::output::TextTable;
 use serde::Serialize;
 
-use super::{Common, Share, end, failed, left_out, size};
+use super::{Common, Share, end_after, failed, left_out, size};
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:\n  \
@@ -64,6 +64,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     rows.extend(left_out(&report.by_itself));
     let header = ["remote memory", "of this run"];
     let table = TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows };
-    common.tell(&report, &table)?;
-    end(outcome.status)
+    end_after(common.tell(&report, &table), outcome.status)
 }

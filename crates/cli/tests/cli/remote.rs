@@ -275,6 +275,24 @@ fn study(folder: &Path, name: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// What cannot be written hides no end but a good one.
+#[test]
+fn a_program_that_fails_is_seen_to_when_the_report_fails_too() {
+    let Some(folder) = paged() else { return };
+    let profile = ["profile", "--local", "9MiB", "--out", "/dev/full", "--"];
+    for arguments in [
+        &["run", "--report", "/dev/full", "--"][..],
+        &["emulate", "--once", "--latency-us", "1", "--report", "/dev/full", "--"],
+        &profile,
+    ] {
+        for (script, code) in [("echo out; exit 7", 7), ("echo out", 2)] {
+            let ended = call(folder.path(), &[arguments, &["sh", "-c", script]].concat());
+            assert_eq!((ended.code, &ended.out[..]), (code, "out\n"), "{arguments:?}: {script}");
+            assert!(ended.err.contains("cannot write /dev/full"), "{}", ended.err);
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
