@@ -562,11 +562,50 @@ fn take(own: &Own, order: &Order, done: &mut Done) {
     call3(sys::MADVISE, own.staging, STAGING_BYTES, sys::DONTNEED);
     let range = [staging[0], staging[1], request::MODE_MISSING, 0];
     let registered = ioctl(own.fault, request::REGISTER, &range);
-    for place in 0..(order.count as usize).min(BATCH_PAGES) {
-        let to = (own.staging + place * PAGE_BYTES) as u64;
-        let words = [to, order.pages[place], PAGE_BYTES as u64, request::MOVE_MODE, 0];
-        let result =
-            if registered < 0 { sys::EAGAIN } else { ioctl(own.fault, request::MOVE, &words) };
-        done.errors[place] = -(result.min(0)) as i32;
+    let count = (order.count as usize).min(BATCH_PAGES);
+    let mut place = 0;
+    while place < count {
+        let pages = if registered < 0 { 0 } else { run_of(order, place, count) };
+        // Some of a run may not be movable: the first of those is asked for by itself, to know why.
+        let mut moved = move_pages(own, order, place, pages);
+        if moved.is_err() && pages > 1 {
+            moved = move_pages(own, order, place, 1);
+        }
+        match moved {
+            Ok(pages) => place += pages,
+            Err(error) => {
+                done.errors[place] = -error as i32;
+                place += 1;
+            }
+        }
+    }
+}
+
+/// How many pages from that at `place` on lie one behind the other.
+fn run_of(order: &Order, place: usize, count: usize) -> usize {
+    let mut pages = 1;
+    while place + pages < count
+        && order.pages[place + pages] == order.pages[place] + (pages * PAGE_BYTES) as u64
+    {
+        pages += 1;
+    }
+    pages
+}
+
+/// Moves this many pages, by one call; how many were moved, at least one.
+fn move_pages(own: &Own, order: &Order, place: usize, pages: usize) -> Result<usize, isize> {
+    if pages == 0 {
+        return Err(sys::EAGAIN);
+    }
+    let (to, bytes) = (own.staging + place * PAGE_BYTES, pages * PAGE_BYTES);
+    let mut words = [to as u64, order.pages[place], bytes as u64, request::MOVE_MODE, 0];
+    let words = addr_of_mut!(words);
+    let result = call3(sys::IOCTL, own.fault, request::MOVE as usize, words as usize);
+    // SAFETY: the kernel wrote there how many bytes it moved, or an error.
+    let moved = unsafe { addr_of!((*words)[4]).read_volatile() } as i64;
+    match (result, moved) {
+        (0, _) => Ok(pages),
+        (_, 1..) => Ok(moved as usize / PAGE_BYTES),
+        _ => Err(result),
     }
 }

@@ -1,5 +1,6 @@
 //! Taking pages out of programs, and what becomes of them.
 
+use std::io::IoSliceMut;
 use std::time::Instant;
 
 use ethermem_trace::{Access, AccessKind};
@@ -145,13 +146,18 @@ impl Pager<'_> {
     /// Keeps the pages that were moved, and queues those again that were not.
     fn sort(&mut self, id: usize, pages: &[u64], done: &Done) -> Result<Round, String> {
         let Some(process) = self.processes.get_mut(&id) else { return Ok(Round::Nothing) };
-        let (mut moved, mut places) = (Vec::with_capacity(pages.len()), Vec::new());
+        let mut moved = Vec::with_capacity(pages.len());
+        let mut places: Vec<RemoteIoVec> = Vec::new();
         let mut shared = Vec::new();
         let staging = process.agent.as_ref().map_or(0, |agent| agent.hello.staging);
         for (place, page) in pages.iter().enumerate() {
             if done.errors[place] == 0 {
                 let base = staging as usize + place * PAGE_BYTES;
-                places.push(RemoteIoVec { base, len: PAGE_BYTES });
+                // The kernel looks up each place by itself: those side by side are one.
+                match places.last_mut() {
+                    Some(last) if last.base + last.len == base => last.len += PAGE_BYTES,
+                    _ => places.push(RemoteIoVec { base, len: PAGE_BYTES }),
+                }
                 moved.push(*page);
                 continue;
             }
@@ -177,16 +183,17 @@ impl Pager<'_> {
         }
         let number = Pid::from_raw(process.agent_thread.cast_signed());
         process.occupied = process.occupied.saturating_sub(moved.len() as u64);
-        let mut content = vec![0; moved.len() * PAGE_BYTES];
-        let mut local = [std::io::IoSliceMut::new(&mut content)];
-        let bytes = process_vm_readv(number, &mut local, &places);
+        let mut taken = std::mem::take(&mut self.taken);
+        let content = &mut taken[..moved.len() * PAGE_BYTES];
+        let bytes = process_vm_readv(number, &mut [IoSliceMut::new(content)], &places);
         if bytes != Ok(content.len()) {
+            self.taken = taken;
             return self.unread(id, bytes.err().unwrap_or(Errno::EIO));
         }
-        for (page, content) in moved.into_iter().zip(content.chunks_exact(PAGE_BYTES)) {
-            self.keep(id, page, content)?;
-        }
-        Ok(Round::Took)
+        let mut each = moved.into_iter().zip(content.chunks_exact(PAGE_BYTES));
+        let kept = each.try_for_each(|(page, content)| self.keep(id, page, content));
+        self.taken = taken;
+        kept.map(|()| Round::Took)
     }
 
     /// The staging area cannot be read: its process has ended, or the run must.

@@ -20,7 +20,7 @@ use crate::executed::file_of;
 use crate::fault::{Event, Faults};
 use crate::memory_map;
 use crate::process::Process;
-use crate::protocol::{FORKED, INJECTED, PAGE_BYTES, STARTED};
+use crate::protocol::{BATCH_PAGES, FORKED, INJECTED, PAGE_BYTES, STARTED};
 use crate::record::Recorder;
 use crate::run::BY_ITSELF_MAX;
 use crate::standby::Standby;
@@ -75,6 +75,8 @@ pub(crate) struct Pager<'r> {
     again: Vec<(usize, u64, bool)>,
     events: Vec<Event>,
     pub(crate) content: Vec<u8>,
+    /// Room for pages that were taken out.
+    pub(crate) taken: Vec<u8>,
     pub(crate) began: Instant,
     /// Of the hash that tells a page that changed from one that did not: secret, so that no content
     /// can be made to collide.
@@ -97,6 +99,7 @@ impl<'r> Pager<'r> {
             again: Vec::new(),
             events: Vec::new(),
             content: vec![0; MOST_PAGES * PAGE_BYTES],
+            taken: vec![0; BATCH_PAGES * PAGE_BYTES],
             began: Instant::now(),
             seed,
             is_over: false,
