@@ -207,6 +207,9 @@ impl Running<'_> {
             if let Some(late) = self.pager.make_room().map_err(Error::Lost)? {
                 self.pause(late)?;
             }
+            if self.tick_between()? {
+                break;
+            }
             let timeout = self.timeout();
             let count = match self.epoll.wait(&mut ready, timeout) {
                 Ok(count) => count,
@@ -228,15 +231,22 @@ impl Running<'_> {
             for child in self.pager.admit() {
                 self.watch_agent(child)?;
             }
-            let now = Instant::now();
-            if now >= self.next_tick {
-                self.tick(now);
-                // A thread of someone else may have taken the signal.
-                ended |= self.reap()?;
-                self.pager.setup.store.tick().map_err(Error::Lost)?;
-            }
         }
         Ok(())
+    }
+
+    /// What is done now and then, when no page is due that it would make late, unless one always
+    /// is. Whether the last process ended.
+    fn tick_between(&mut self) -> Result<bool, Error> {
+        let now = Instant::now();
+        let latest = if self.pager.next_due().is_some() { TICK } else { Duration::ZERO };
+        if now < self.next_tick + latest {
+            return Ok(false);
+        }
+        self.tick(now);
+        self.pager.setup.store.tick().map_err(Error::Lost)?;
+        // A thread of someone else may have taken the signal.
+        self.reap()
     }
 
     /// Puts the pages that are due, and those that are so soon that nothing else fits in between.
