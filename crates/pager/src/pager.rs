@@ -289,17 +289,13 @@ impl<'r> Pager<'r> {
 
     /// Puts the content of pages where the program expects it, and lets it go on.
     fn put(&mut self, id: usize, page: u64, pages: usize, write: bool) -> Result<(), String> {
-        let mut content = std::mem::take(&mut self.content);
-        let gathered = self.gather(id, page, &mut content[..pages * PAGE_BYTES]);
-        self.content = content;
-        let empty = gathered?;
-        let Some(process) = self.processes.get_mut(&id) else { return Ok(()) };
-        let (put, result) = if empty && pages == 1 && !write {
-            let result = process.faults.zero(page);
-            (usize::from(result.is_ok()), result)
-        } else {
-            let (bytes, result) = process.faults.copy(page, &self.content[..pages * PAGE_BYTES]);
+        let there = self.in_place(id, page, pages).map(|(faults, content)| {
+            let (bytes, result) = faults.copy(page, content);
             (bytes / PAGE_BYTES, result)
+        });
+        let (put, result) = match there {
+            Some(done) => done,
+            None => self.put_gathered(id, page, pages, write)?,
         };
         for place in 0..put {
             self.arrived(id, page + (place * PAGE_BYTES) as u64);
@@ -312,6 +308,44 @@ impl<'r> Pager<'r> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Where the content of pages lies as they want it, so that the kernel copies it from there.
+    fn in_place(&self, id: usize, page: u64, pages: usize) -> Option<(&Faults, &[u8])> {
+        let process = self.processes.get(&id)?;
+        let entry = process.table.get(page);
+        let content = match entry.state {
+            State::Standby if pages == 1 => self.standby.page(entry.standby),
+            State::Stored => {
+                let addresses = (page..).step_by(PAGE_BYTES).take(pages);
+                let entries = addresses.map(|page| process.table.get(page));
+                let stored = entries.map(|it| (it.state == State::Stored).then_some(it.slot));
+                self.setup.store.view(&stored.collect::<Option<SmallVec<[u32; MOST_PAGES]>>>()?)?
+            }
+            _ => return None,
+        };
+        Some((&process.faults, content))
+    }
+
+    /// Puts pages whose content has to be gathered; how many were put before an error came.
+    fn put_gathered(
+        &mut self,
+        id: usize,
+        page: u64,
+        pages: usize,
+        write: bool,
+    ) -> Result<(usize, nix::Result<()>), String> {
+        let mut content = std::mem::take(&mut self.content);
+        let gathered = self.gather(id, page, &mut content[..pages * PAGE_BYTES]);
+        self.content = content;
+        let empty = gathered?;
+        let Some(process) = self.processes.get(&id) else { return Ok((0, Ok(()))) };
+        if empty && pages == 1 && !write {
+            let result = process.faults.zero(page);
+            return Ok((usize::from(result.is_ok()), result));
+        }
+        let (bytes, result) = process.faults.copy(page, &self.content[..pages * PAGE_BYTES]);
+        Ok((bytes / PAGE_BYTES, result))
     }
 
     /// Fills `to` with the pages from `page` on; whether all of them are zeroes. A run of pages in

@@ -13,6 +13,10 @@ pub(crate) trait Backing {
     fn save(&mut self, slot: u32, page: &[u8]) -> Result<(), String>;
     /// Gets pages, one after the other into `to`.
     fn load(&mut self, slots: &[u32], to: &mut [u8]) -> Result<(), String>;
+    /// The pages, where they lie one behind the other in this process's memory.
+    fn view(&self, _slots: &[u32]) -> Option<&[u8]> {
+        None
+    }
     /// Is called now and then: what waits is ended, and whoever keeps the pages hears of us.
     fn tick(&mut self) -> Result<(), String> {
         Ok(())
@@ -52,6 +56,14 @@ impl Backing for InProcess {
         }
         Ok(())
     }
+
+    fn view(&self, slots: &[u32]) -> Option<&[u8]> {
+        let is_row = slots.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let (chunk, range) = InProcess::place(*slots.first()?);
+        let end = range.start + slots.len() * PAGE_BYTES;
+        // The end of a chunk is that of a row.
+        if is_row { self.chunks[chunk].get(range.start..end) } else { None }
+    }
 }
 
 /// A backing with its places counted: a place that processes share since a fork has several users.
@@ -82,6 +94,10 @@ impl Store {
 
     pub(crate) fn load(&mut self, slots: &[u32], to: &mut [u8]) -> Result<(), String> {
         self.backing.load(slots, to)
+    }
+
+    pub(crate) fn view(&self, slots: &[u32]) -> Option<&[u8]> {
+        self.backing.view(slots)
     }
 
     pub(crate) fn tick(&mut self) -> Result<(), String> {
@@ -122,8 +138,27 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use super::{InProcess, Store};
+    use super::{CHUNK_PAGES, InProcess, Store};
     use crate::protocol::PAGE_BYTES;
+
+    #[test]
+    fn pages_are_seen_where_they_lie_side_by_side() {
+        let mut store = Store::new(Box::new(InProcess::default()));
+        let pages = CHUNK_PAGES as u32 + 2;
+        for page in 0..pages {
+            assert_eq!(store.save(None, &[page as u8; PAGE_BYTES]), Ok(page));
+        }
+        let seen = store.view(&[3, 4, 5]).expect("a row");
+        assert_eq!(seen.len(), 3 * PAGE_BYTES);
+        let firsts: Vec<u8> = seen.chunks_exact(PAGE_BYTES).map(|page| page[7]).collect();
+        assert_eq!(firsts, [3, 4, 5]);
+        assert_eq!(store.view(&[pages - 1]).map(|page| page[0]), Some((pages - 1) as u8));
+        let apart = CHUNK_PAGES as u32;
+        assert!(store.view(&[apart - 2, apart - 1]).is_some(), "the end of a chunk");
+        for apart in [&[3, 5][..], &[4, 3], &[3, 3], &[apart - 1, apart], &[]] {
+            assert_eq!(store.view(apart), None, "{apart:?}");
+        }
+    }
 
     #[test]
     fn a_shared_place_keeps_its_content_when_one_user_writes() {
