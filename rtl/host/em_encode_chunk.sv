@@ -102,7 +102,9 @@ module em_encode_chunk
   always_comb begin
     covered = word;
     octets  = 4'd8;
-    if (step_q == StepFirst) begin
+    if (step_q == StepFirst && !valid_i) begin
+      octets = '0;
+    end else if (step_q == StepFirst) begin
       covered = 64'(first);
       octets  = 4'd5;
     end else if (step_q == StepLast) begin

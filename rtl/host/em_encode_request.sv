@@ -100,7 +100,9 @@ module em_encode_request
   always_comb begin
     covered = word;
     octets  = 4'd8;
-    if (step_q == StepFirst) begin
+    if (step_q == StepFirst && !valid_i) begin
+      octets = '0;
+    end else if (step_q == StepFirst) begin
       covered                = 64'(first);
       covered[4+:NodeBits]   = '0;
       octets                 = 4'd5;

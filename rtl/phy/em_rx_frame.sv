@@ -66,6 +66,8 @@ module em_rx_frame
       covered        = block_i.payload >> 32;
       covered_octets = 4'd4;
     end
+    // Outside of a frame nobody looks at it.
+    if (!in_frame_q) covered_octets = '0;
   end
 
   em_crc32 u_crc (

@@ -16,23 +16,23 @@ module em_scrambler #(
 
   localparam int unsigned Taps = 58;
   localparam int unsigned NearTap = 39;
+  localparam int unsigned Rest = Bits - NearTap;
 
   // The line from 58 bits before this block on, the oldest in bit 0.
   logic [Taps-1:0] history_q;
-  logic [Taps+Bits-1:0] line;
+  logic [NearTap-1:0] first;
+  logic [Rest-1:0] second;
 
-  always_comb begin
-    line = {{Bits{1'b0}}, history_q};
-    for (int unsigned i = 0; i < Bits; i++) begin
-      line[Taps+i] = payload_i[i] ^ line[Taps-NearTap+i] ^ line[i];
-    end
-  end
+  // As many bits at once as none of them is added to another one.
+  assign first  = payload_i[0+:NearTap] ^ history_q[Taps-NearTap+:NearTap] ^ history_q[0+:NearTap];
+  assign second = payload_i[NearTap+:Rest] ^ first[0+:Rest] ^
+                  {first[0+:Rest+NearTap-Taps], history_q[Taps-1:NearTap]};
 
-  assign line_o = line[Taps+:Bits];
+  assign line_o = {second, first};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) history_q <= '1;
-    else if (valid_i) history_q <= line[Bits+:Taps];
+    else if (valid_i) history_q <= line_o[Bits-1-:Taps];
   end
 
 endmodule
