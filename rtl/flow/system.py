@@ -48,7 +48,7 @@ def program(nodes, flags=()):
     with tools.locked(place):
         if not (place / "em_system").exists():
             include = tools.verilator_root() / "include"
-            command = [os.environ.get("CXX", "c++"), "-std=gnu++20", "-O2", f"-DNODES={nodes}"]
+            command = [tools.compiler(), "-std=gnu++20", "-O2", f"-DNODES={nodes}"]
             command += [
                 f"-DVM_TRACE={int(flags == WAVES)}",
                 f"-DVM_COVERAGE={int(tuple(flags) == tuple(tools.coverage_flags()) != ())}",
@@ -56,6 +56,7 @@ def program(nodes, flags=()):
             command += [f"-I{built}", f"-I{include}", f"-I{include / 'vltstd'}", *DRIVER]
             command += [built / "Vem_system__ALL.a", built / "libverilated.a"]
             command += ["-pthread", "-lz", "-llz4"] if flags == WAVES else ["-pthread"]
+            command.append(tools.LINKED)
             tools.run([*command, "-o", "linking"], place, "build.log")
             (place / "linking").rename(place / "em_system")
     return place / "em_system"
