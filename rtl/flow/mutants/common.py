@@ -71,6 +71,12 @@ MUTANTS = [
     ),
     (
         "common/em_crc.sv",
+        "if (octets_i != '0) begin",
+        "if (octets_i[CountWidth-1:1] != '0) begin",
+        [bench("em_crc")],
+    ),
+    (
+        "common/em_crc.sv",
         "assign rest    = crc_i >> bits;",
         "assign rest    = '0;",
         [bench("em_crc")],

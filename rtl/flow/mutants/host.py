@@ -21,6 +21,18 @@ MUTANTS = [
     ),
     (
         "host/em_encode_chunk.sv",
+        "step_q == StepFirst && !valid_i",
+        "step_q == StepFirst",
+        [bench("em_encode_chunk")],
+    ),
+    (
+        "host/em_encode_request.sv",
+        "step_q == StepFirst && !valid_i",
+        "step_q == StepFirst",
+        [bench("em_encode_request")],
+    ),
+    (
+        "host/em_encode_chunk.sv",
         "(left > bytes_t'(i))",
         "(left >= bytes_t'(i))",
         [bench("em_encode_chunk")],

@@ -57,6 +57,12 @@ MUTANTS = [
     ),
     (
         "phy/em_rx_message.sv",
+        "if (!open_q && !is_start) begin",
+        "if (!open_q) begin",
+        [RX, bench("em_phy_rx") + " -k golden"],
+    ),
+    (
+        "phy/em_rx_message.sv",
         "else if (failed_i || corrupt_o) open_q <= 1'b0;",
         "else if (corrupt_o) open_q <= 1'b0;",
         [RX],
@@ -77,6 +83,12 @@ MUTANTS = [
         "phy/em_rx_frame.sv",
         "assign upper_half = lane4_q && data;",
         "assign upper_half = 1'b0;",
+        [RX],
+    ),
+    (
+        "phy/em_rx_frame.sv",
+        "if (!in_frame_q) covered_octets",
+        "if (!in_frame_q || terminate) covered_octets",
         [RX],
     ),
     (

@@ -2,7 +2,8 @@
 
 import time
 
-from flow import mutate
+from flow import mutate, sources, tools
+from flow.mutants import MUTANTS
 
 
 def written(folder, body):
@@ -31,3 +32,17 @@ def test_a_hang_counts_only_where_the_check_passes_unchanged(monkeypatch, tmp_pa
     monkeypatch.setattr(mutate, "passes_unchanged", lambda check: check == "a sound one")
     assert mutate.sees(tmp_path, "a sound one") == "by a hang"
     assert mutate.sees(tmp_path, "one that always hangs") is None
+
+
+def test_every_mutant_is_one_change_of_what_is_there():
+    for path, old, new, checks in MUTANTS:
+        text = (tools.RTL / path).read_text(encoding="utf-8")
+        assert text.count(old) == 1 and old != new and checks, (path, old)
+
+
+def test_every_module_has_a_mutant():
+    corrupted = {path for path, *_ in MUTANTS}
+    modules = {path for path in sources.files().values() if path.is_relative_to(tools.RTL)}
+    benches = {path for path in modules if path.parts[-3] == "tb" or path.parent.name == "formal"}
+    named = {path.relative_to(tools.RTL).as_posix() for path in modules - benches}
+    assert named and named <= corrupted, sorted(named - corrupted)
