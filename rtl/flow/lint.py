@@ -8,14 +8,22 @@ from flow import sources, tools
 # Elaborated with their parameters' defaults; a latch or a loop is an error too.
 YOSYS = "read_slang -Werror --top {top} {files}; proc; select -assert-none t:$dlatch t:$_DLATCH_*;"
 YOSYS += " check -assert"
+# What each port of a switch has, in the widest switch that the wire's numbers of nodes allow.
+WIDEST = ["-GPorts=512"]
+OF_A_PORT = ["em_switch_uplink", "em_switch_downlink", "em_l2_table"]
 
 
-def verilator(top):
+def verilator(top, parameters=(), place=""):
     """What Verilator has to say about a module, or nothing."""
     waivers = sorted((tools.RTL / "flow" / "lint").glob("*.vlt"))
-    command = ["verilator", "--lint-only", "-Wall", "--top-module", top]
+    command = ["verilator", "--lint-only", "-Wall", "--top-module", top, *parameters]
     command += [*waivers, *sources.closure(top)]
-    tools.run(command, tools.OUT / "lint" / top, "verilator.log")
+    tools.run(command, tools.OUT / "lint" / f"{top}{place}", "verilator.log")
+
+
+def widest(top):
+    """What Verilator has to say about a module with the most ports, or nothing."""
+    verilator(top, WIDEST, "-widest")
 
 
 def slang(top):
@@ -29,6 +37,8 @@ def slang(top):
 def main():
     """Lints everything; gives the exit code."""
     jobs = [(check, top) for top in sorted(sources.files()) for check in (verilator, slang)]
+    modules = len(jobs) // 2
+    jobs += [(widest, top) for top in OF_A_PORT]
     failed = 0
     with ThreadPoolExecutor(max_workers=2) as pool:
         for (check, top), future in [(job, pool.submit(job[0], job[1])) for job in jobs]:
@@ -40,7 +50,7 @@ def main():
             except AssertionError as error:
                 failed += 1
                 print(f"{top}, {check.__name__}: {error}", file=sys.stderr)
-    print(f"rtl: {len(jobs)} checks of {len(jobs) // 2} modules, {failed} failed")
+    print(f"rtl: {len(jobs)} checks of {modules} modules, {failed} failed")
     return 1 if failed else 0
 
 
