@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use crate::failure::Failure;
 
@@ -66,10 +66,19 @@ impl Flow {
         let said = String::from_utf8_lossy(&output.stdout);
         let last = said.lines().last().unwrap_or_default();
         if !output.status.success() || written.is_err() || last.starts_with("SKIPPED") {
-            let why = if last.is_empty() { "it says why above" } else { last };
+            let why = why(output.status, last);
             return Err(Failure::input(format!("the RTL did not run: {why}")));
         }
         Ok(Measured::of(last))
+    }
+}
+
+/// Why there is no result, after a last line.
+fn why(status: ExitStatus, last: &str) -> String {
+    match status.code() {
+        None => format!("ended by {status}"),
+        Some(_) if last.is_empty() => "it says why above".to_owned(),
+        Some(_) => last.to_owned(),
     }
 }
 
@@ -109,6 +118,16 @@ mod tests {
         assert_eq!(measured.get("cycles").unwrap(), 70);
         let Err(Failure::Input(said)) = measured.get("file") else { panic!("it is no number") };
         assert!(said.contains("file"));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_a_signal_ended_says_nothing_above() {
+        use std::os::unix::process::ExitStatusExt;
+        let (killed, failed) = (ExitStatus::from_raw(15), ExitStatus::from_raw(2 << 8));
+        assert_eq!(why(killed, "cycles=7"), "ended by signal: 15 (SIGTERM)");
+        assert_eq!(why(failed, ""), "it says why above");
+        assert_eq!(why(failed, "SKIPPED: perl"), "SKIPPED: perl");
     }
 
     #[test]
