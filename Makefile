@@ -172,8 +172,8 @@ lint-pure:
 	    echo "SKIPPED: purity of the pure crates: target $$target is not installed"; \
 	fi
 
-# The fuzz targets are a workspace of their own, and libFuzzer is C++. By the same profiles and in the
-# same folder, most of what both workspaces depend on is checked once.
+# The fuzz targets are a workspace of their own, and libFuzzer is C++. By the same profiles and in
+# the same folder, most of what both workspaces depend on is checked once.
 .PHONY: lint-fuzz
 lint-fuzz:
 	@if [ -z "$(FUZZ_MANIFEST)" ]; then \
