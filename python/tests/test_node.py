@@ -83,6 +83,14 @@ def test_bytes_words_and_locks(node: Node) -> None:
             thread.read(region.at(4096 * 64), 8).wait()
 
 
+def test_which_way_was_chosen_is_told(node: Node) -> None:
+    with Pool.open(node.url().replace("udp://", "node://")) as pool:
+        assert pool.choice is not None
+        assert pool.choice.startswith(f"by udp://{node.address}; ")
+    with Pool.open(node.url()) as pool:
+        assert pool.choice is None
+
+
 def test_a_lock_keeps_counts_of_two_pools_whole(node: Node) -> None:
     with Pool.open(node.url()) as pool:
         owner = pool.thread()

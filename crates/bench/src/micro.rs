@@ -154,6 +154,9 @@ pub struct MicroResult {
     pub lost: u64,
     /// Whose the time is: `fabric` or `machine`.
     pub time: &'static str,
+    /// Of a pool of `node:`, how that is reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choice: Option<String>,
 }
 
 /// Measures a point: `depth` streams of one compute node, each with a place of its own, on the
@@ -198,6 +201,7 @@ pub fn run(
         operations: stats.operations,
         lost: shared.lost,
         time: if pool.is_simulated() { "fabric" } else { "machine" },
+        choice: pool.choice().map(str::to_owned),
     };
     pool.close().map_err(failed)?;
     Ok(result)

@@ -346,8 +346,8 @@ bool rretryable(uint32_t status);
 const char *rversion(void);
 
 /**
- * Opens the pool that `url` names: `local:`, `sim:edm?nodes=144&link_gbps=100`. It is open until
- * `rclose`.
+ * Opens the pool that `url` names: `local:`, `sim:edm?nodes=144&link_gbps=100`, `udp://host:7400`,
+ * `ring://eth0`, `node://host:7400`. It is open until `rclose`.
  */
 enum ethermem_status ropen(const char *url, struct ethermem_pool *pool);
 
@@ -357,6 +357,13 @@ enum ethermem_status ropen(const char *url, struct ethermem_pool *pool);
  * `ETHERMEM_STATUS_VIOLATED` the pool is closed too.
  */
 enum ethermem_status rclose(struct ethermem_pool pool);
+
+/**
+ * Stores how the node of a `node:` pool is reached, and what of the other way was measured: a text
+ * with a zero at its end, empty where the URL left no choice. One of more than `text_bytes_max`
+ * bytes is refused as `ETHERMEM_STATUS_BUFFER_TOO_SMALL`; 1,024 are enough.
+ */
+enum ethermem_status rchoice(struct ethermem_pool pool, char *text, uint64_t text_bytes_max);
 
 /**
  * Stores how many compute nodes and memory nodes there are; either may be null.

@@ -1,15 +1,15 @@
 //! Pools and threads.
 
-use std::ffi::c_char;
+use std::ffi::{CString, c_char};
 
 use ethermem::Pool;
 
-use crate::border::{self, Target};
+use crate::border::{self, Buffer, Target};
 use crate::handles::{self, PoolHandle, ThreadHandle};
 use crate::status::{Status, call};
 
-/// Opens the pool that `url` names: `local:`, `sim:edm?nodes=144&link_gbps=100`. It is open until
-/// `rclose`.
+/// Opens the pool that `url` names: `local:`, `sim:edm?nodes=144&link_gbps=100`, `udp://host:7400`,
+/// `ring://eth0`, `node://host:7400`. It is open until `rclose`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ropen(url: *const c_char, pool: *mut PoolHandle) -> Status {
     call(|| {
@@ -29,6 +29,24 @@ pub unsafe extern "C" fn ropen(url: *const c_char, pool: *mut PoolHandle) -> Sta
 #[unsafe(no_mangle)]
 pub extern "C" fn rclose(pool: PoolHandle) -> Status {
     call(|| Ok(handles::remove_pool(pool)?.close()?))
+}
+
+/// Stores how the node of a `node:` pool is reached, and what of the other way was measured: a text
+/// with a zero at its end, empty where the URL left no choice. One of more than `text_bytes_max`
+/// bytes is refused as `ETHERMEM_STATUS_BUFFER_TOO_SMALL`; 1,024 are enough.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rchoice(
+    pool: PoolHandle,
+    text: *mut c_char,
+    text_bytes_max: u64,
+) -> Status {
+    call(|| {
+        let to = Buffer::new(text.cast(), text_bytes_max, "text")?;
+        let (pool, _) = handles::pool(pool)?;
+        let choice = CString::new(pool.choice().unwrap_or_default()).unwrap_or_default();
+        // SAFETY: the header asks for so many bytes.
+        unsafe { to.fill(choice.as_bytes_with_nul()) }
+    })
 }
 
 /// Stores how many compute nodes and memory nodes there are; either may be null.

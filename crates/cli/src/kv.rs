@@ -48,6 +48,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let clients_max = arguments.clients_max as usize;
     let options = Options { listen: arguments.listen, index, clients_max };
+    if let Some(choice) = pool.choice() {
+        eprintln!("{}: {choice}", arguments.pool);
+    }
     let mut server = Server::bind(&pool, options).map_err(Failure::input)?;
     eprintln!("{} on {}, ready for clients", arguments.pool, server.address());
     server.run(interrupt::flag()).map_err(Failure::input)

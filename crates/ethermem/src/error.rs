@@ -39,9 +39,14 @@ pub enum OpenError {
         /// What was given.
         found: String,
     },
-    /// Behind `udp:` stands no node.
-    #[error("`udp:{found}`: allowed are udp://HOST:PORT and udp://[IPV6]:PORT, port 1 to 65535")]
+    /// Behind `udp:` or `node:` stands no node.
+    #[error(
+        "`{scheme}:{found}`: allowed are {scheme}://HOST:PORT and {scheme}://[IPV6]:PORT, port 1 \
+         to 65535"
+    )]
     NoNode {
+        /// Which.
+        scheme: &'static str,
         /// What was given.
         found: String,
     },

@@ -9,6 +9,7 @@ use ethermem_sim::fabrics::{FABRIC_NAMES, find};
 use ethermem_sim::run::offered;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::WorkloadConfig;
+use ethermem_udp::NoRingPlace;
 use ethermem_udp::seal::KeyFile;
 use ethermem_units::Bytes;
 use ethermem_wire::clio::TenantId;
@@ -17,7 +18,8 @@ use crate::error::OpenError;
 use crate::world::{RemoteConfig, SimConfig, Way};
 
 /// How pools are named.
-const SCHEMES: &str = "local:, sim:FABRIC, udp://HOST:PORT, ring://INTERFACE, ring://INTERFACE/MAC";
+const SCHEMES: &str = "local:, sim:FABRIC, node://HOST:PORT, udp://HOST:PORT, ring://INTERFACE, \
+                       ring://INTERFACE/MAC";
 /// Bytes of all memory nodes together, unless said.
 const MEMORY_BYTES: u64 = 64 << 30;
 /// The DRAM of EDM's evaluation, which its latencies leave out (section 4.2.2).
@@ -25,13 +27,15 @@ const MEMORY_ACCESS: &str = "fabric.memory_access_ns=82";
 /// How long background traffic goes on: longer than anybody simulates, and within what a workload
 /// may take.
 const BACKGROUND_S: f64 = 36.0 * 3600.0;
-/// Of `udp:` and `ring:`, unless said.
+/// Of a memory node, unless said.
 const WINDOW: u32 = 256;
 const INCAST_WINDOW: Bytes = Bytes(4 << 20);
 const GIVE_UP_AFTER: Duration = Duration::from_secs(2);
 const POLL_FOR: Duration = Duration::from_millis(1);
 const REMOTE_PARAMETERS: &str =
     "datagram_bytes, incast_bytes, key, poll_us, tenant, timeout_ms, window";
+const NODE_PARAMETERS: &str =
+    "datagram_bytes, incast_bytes, key, poll_us, ring, tenant, timeout_ms, window";
 /// Tables of a scenario whose keys may be given without them, in the order of the search.
 const TABLES: [&str; 3] = ["fabric", "workload", "run"];
 
@@ -57,6 +61,7 @@ pub(crate) fn parse(url: &str) -> Result<Place, OpenError> {
     let parts = Parts { place, parameters };
     match scheme {
         "local" => local(&parts),
+        "node" => node(parts).map(Place::Remote),
         "udp" => udp(&parts).map(Place::Remote),
         "ring" => ring(&parts).map(Place::Remote),
         "sim" => sim(&parts).map(|config| Place::Sim(Box::new(config))),
@@ -78,14 +83,32 @@ fn local(parts: &Parts<'_>) -> Result<Place, OpenError> {
     Ok(Place::Local { memory_bytes })
 }
 
+fn node(parts: Parts<'_>) -> Result<RemoteConfig, OpenError> {
+    let host = host("node", &parts)?.to_owned();
+    let is_ring = |(name, _): &(String, String)| name == "ring";
+    let (rings, parameters) = parts.parameters.into_iter().partition(is_ring);
+    let rings: Vec<(String, String)> = rings;
+    let place = |(name, value): &(String, String)| {
+        let bad = |error: NoRingPlace| (name.clone(), error.to_string());
+        let place = value.parse().map_err(bad);
+        place.map_err(|(name, problem)| OpenError::BadParameter { name, problem })
+    };
+    let ring = rings.last().map(place).transpose()?;
+    remote(&Parts { parameters, ..parts }, Way::Quicker { host, ring })
+}
+
 fn udp(parts: &Parts<'_>) -> Result<RemoteConfig, OpenError> {
+    remote(parts, Way::Udp(host("udp", parts)?.to_owned()))
+}
+
+/// `HOST:PORT`, behind `scheme://`.
+fn host<'u>(scheme: &'static str, parts: &Parts<'u>) -> Result<&'u str, OpenError> {
     let is_node = |node: &&str| {
         let port = node.rsplit_once(':').filter(|(host, _)| !host.is_empty());
         port.is_some_and(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0))
     };
-    let no_node = || OpenError::NoNode { found: parts.place.to_owned() };
-    let node = authority(parts).filter(is_node).ok_or_else(no_node)?;
-    remote(parts, Way::Udp(node.to_owned()))
+    let no_node = || OpenError::NoNode { scheme, found: parts.place.to_owned() };
+    authority(parts).filter(is_node).ok_or_else(no_node)
 }
 
 fn ring(parts: &Parts<'_>) -> Result<RemoteConfig, OpenError> {
@@ -100,6 +123,8 @@ fn authority<'u>(parts: &Parts<'u>) -> Option<&'u str> {
 }
 
 fn remote(parts: &Parts<'_>, way: Way) -> Result<RemoteConfig, OpenError> {
+    let allowed =
+        if matches!(way, Way::Quicker { .. }) { NODE_PARAMETERS } else { REMOTE_PARAMETERS };
     let mut config = RemoteConfig {
         way,
         tenant: TenantId(0),
@@ -134,7 +159,7 @@ fn remote(parts: &Parts<'_>, way: Way) -> Result<RemoteConfig, OpenError> {
                 config.give_up_after = Duration::from_millis(between(name, value, 10..=4_500)?);
             }
             "window" => config.window = between(name, value, 1..=65_535)? as u32,
-            _ => return Err(unknown(name, REMOTE_PARAMETERS.to_owned())),
+            _ => return Err(unknown(name, allowed.to_owned())),
         }
     }
     match (tenant, config.key) {

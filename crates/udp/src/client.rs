@@ -157,6 +157,15 @@ impl Driver {
         })
     }
 
+    /// Over UDP, the address of this machine that its datagrams come from.
+    #[must_use]
+    pub fn from(&self) -> Option<SocketAddr> {
+        match &self.carrier {
+            AnyCarrier::Udp(udp) => udp.socket().local_addr().ok(),
+            AnyCarrier::Ring(_) => None,
+        }
+    }
+
     /// What the kernel does with many datagrams at once; neither where one is as long as a call,
     /// and over raw Ethernet.
     #[must_use]

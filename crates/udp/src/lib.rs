@@ -8,7 +8,8 @@ mod server;
 mod snapshot;
 
 pub use carrier::pieces::{Added, Pieces};
-pub use carrier::place::{NoRingPlace, RING_PORT, RingError, RingPlace, is_loopback};
+pub use carrier::place::{NoRingPlace, RING_PORT, RingError, RingPlace, interface_of, is_loopback};
+pub use carrier::ring::nodes_at;
 pub use carrier::socket::{DATAGRAM_BYTES_MAX, SOCKET_BUFFER_BYTES};
 pub use carrier::train::Trains;
 pub use client::{ClientOptions, ConnectError, Driver, NodePlace, Sleeper};

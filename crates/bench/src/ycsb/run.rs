@@ -30,6 +30,9 @@ pub struct YcsbResult {
     pub config: YcsbConfig,
     /// Whose the time is: `fabric` or `machine`.
     pub time: &'static str,
+    /// Of a pool of `node:`, how that is reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choice: Option<String>,
     /// How long the load phase took.
     pub load_ns: f64,
     /// Records loaded in a second of it.
@@ -252,6 +255,7 @@ impl Run {
         YcsbResult {
             config: self.config.clone(),
             time: if self.simulated { "fabric" } else { "machine" },
+            choice: self.pool.choice().map(str::to_owned),
             load_ns: loaded.as_ns_f64(),
             loaded_per_s: per_second(self.config.records, loaded),
             run_ns: run.as_ns_f64(),

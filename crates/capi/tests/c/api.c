@@ -216,6 +216,12 @@ static void no_good_arguments(ethermem_pool pool, ethermem_thread thread) {
     REFUSED(NULL_ARGUMENT, rnow(pool, NULL));
     REFUSED(NULL_ARGUMENT, revents(pool, NULL));
     REFUSED(NULL_ARGUMENT, ris_simulated(pool, NULL));
+    /* The URL leaves no choice, and one byte is the zero at the end. */
+    char choice[2] = "?";
+    OK(rchoice(pool, choice, 1));
+    CHECK(choice[0] == 0);
+    REFUSED(BUFFER_TOO_SMALL, rchoice(pool, NULL, 0));
+    REFUSED(NULL_ARGUMENT, rchoice(pool, NULL, 1));
     REFUSED(NULL_ARGUMENT, rstep(pool, NULL));
     REFUSED(NULL_ARGUMENT, rthread(pool, NULL));
     REFUSED(NO_SUCH_NODE, rthread_on(pool, 500, &made));

@@ -4,7 +4,7 @@ use clap::Args;
 use ethermem_bench::micro::{self, MicroConfig, MicroOp, MicroResult};
 use ethermem_sim::output::{TableStyle, TextTable};
 
-use super::failure;
+use super::{chosen, failure};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::Format;
@@ -95,5 +95,6 @@ fn table(results: &[MicroResult], style: TableStyle) -> String {
     let table = TextTable { header: &header, text_columns: &[0, 1], optional_columns: &[], rows };
     let lost: u64 = results.iter().map(|result| result.lost).sum();
     let lost = if lost > 0 { format!("{lost} operations were lost\n") } else { String::new() };
-    table.render(style) + &lost
+    let choices = results.iter().map(|result| (&result.pool, &result.choice));
+    table.render(style) + &lost + &chosen(choices)
 }

@@ -34,6 +34,16 @@ fn failure(error: &BenchError) -> Failure {
     }
 }
 
+/// A line for each way to a node that was chosen, once.
+fn chosen<'r>(of: impl Iterator<Item = (&'r String, &'r Option<String>)>) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for (pool, choice) in of {
+        let line = choice.as_ref().map(|choice| format!("{pool}: {choice}\n"));
+        lines.extend(line.filter(|line| !lines.contains(line)));
+    }
+    lines.concat()
+}
+
 /// The command as it was typed.
 fn typed() -> String {
     let words: Vec<String> =

@@ -8,7 +8,7 @@ use ethermem_sim::output::{TableStyle, TextTable};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{failure, figure};
+use super::{chosen, failure, figure};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::Format;
@@ -189,5 +189,5 @@ fn table(results: &[YcsbResult], style: TableStyle) -> String {
         let (lost, pool, workload) = (result.lost, &result.config.pool, result.config.workload);
         text += &format!("{pool}, workload {workload}: {lost} operations were lost\n");
     }
-    text
+    text + &chosen(results.iter().map(|result| (&result.config.pool, &result.choice)))
 }

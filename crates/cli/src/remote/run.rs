@@ -37,6 +37,8 @@ struct Report {
     duration_ns: u64,
     pages: Counts,
     by_itself: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choice: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -48,12 +50,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let allowed = "a program runs in real time; `ethermem emulate` gives it a network's delays";
         return Err(Failure::input(format!("--pool: a simulated pool: {allowed}")));
     }
+    let choice = pool.as_ref().and_then(Pool::choice).map(str::to_owned);
     let local = arguments.local.at_the_time();
     let options = Options { prefetch: !common.ran.no_prefetch, pool, ..Options::new(local) };
     let outcome = run_program(&common.ran.program, &options, &mut Nothing).map_err(failed)?;
     let counts = outcome.counts;
     let duration_ns = u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX);
-    let report = Report { duration_ns, pages: counts, by_itself: outcome.by_itself };
+    let report = Report { duration_ns, pages: counts, by_itself: outcome.by_itself, choice };
     let mut rows = vec![
         vec!["held at most".to_owned(), size(counts.held_pages * 4096)],
         vec!["local at most".to_owned(), size(counts.peak_pages * 4096)],
@@ -62,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         vec!["pages written".to_owned(), counts.written_pages.to_string()],
     ];
     rows.extend(left_out(&report.by_itself));
+    rows.extend(report.choice.iter().map(|choice| vec!["the node".to_owned(), choice.clone()]));
     let header = ["remote memory", "of this run"];
     let table = TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows };
     end_after(common.tell(&report, &table), outcome.status)

@@ -157,6 +157,24 @@ fn each_life_of_a_node_has_an_epoch_of_its_own() {
 }
 
 #[test]
+fn which_way_was_chosen_stands_under_a_table_and_in_json() {
+    let node = Running::start(&["--memory", "1MiB", "--page", "4KiB"]);
+    let (pool, chosen) =
+        (format!("node://{}", node.address()), format!("by udp://{}; ", node.address()));
+    let points = ["--pool", &pool, "--op", "read", "--depth", "1,2", "--operations", "20"];
+    let micro = [&["bench", "micro"], &points[..]].concat();
+    let table = call(Path::new("."), &micro);
+    assert_eq!((table.code, table.err.as_str()), (0, ""));
+    // Once, though there are two points.
+    let lines: Vec<_> = table.out.lines().filter(|line| line.starts_with(&pool)).collect();
+    let [line] = lines[..] else { panic!("{}", table.out) };
+    assert!(line.starts_with(&format!("{pool}: {chosen}")), "{line}");
+    let json = call(Path::new("."), &[&micro[..], &["--format", "json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert!(json[1]["choice"].as_str().unwrap().starts_with(&chosen), "{json}");
+}
+
+#[test]
 fn with_a_key_it_answers_whoever_has_it_anywhere_and_nobody_else() {
     let folder = tempfile::tempdir().unwrap();
     let keygen = |name: &str, tenant: &str| {

@@ -1,9 +1,10 @@
-//! `udp:` and `ring:`: a memory node of an ordinary network. Operations become requests to it; what
-//! they give is what it answers.
+//! `udp:`, `ring:` and `node:`: a memory node of an ordinary network. Operations become requests to
+//! it; what they give is what it answers.
 
 mod asked;
 mod connect;
 mod processes;
+mod quicker;
 mod running;
 mod waited;
 
@@ -16,7 +17,7 @@ use ethermem_clio::transport::{Completed, Event, OperationError};
 use ethermem_udp::seal::TenantKey;
 use ethermem_udp::{Driver, RingPlace, Sleeper};
 use ethermem_units::{Bytes, Ps};
-use ethermem_wire::clio::{ClioStatus, Request, TenantId};
+use ethermem_wire::clio::{ClioStatus, Epoch, Request, TenantId};
 
 use self::asked::{Asked, AskedFor};
 use self::processes::Life;
@@ -43,6 +44,12 @@ pub(crate) enum Way {
     /// `host:port`, as it was given.
     Udp(String),
     Ring(RingPlace),
+    /// That of both which has the shorter round trips; without a place on raw Ethernet, all nodes
+    /// of the interface by which the host is reached are asked.
+    Quicker {
+        host: String,
+        ring: Option<RingPlace>,
+    },
 }
 
 impl fmt::Display for Way {
@@ -50,11 +57,13 @@ impl fmt::Display for Way {
         match self {
             Way::Udp(node) => f.write_str(node),
             Way::Ring(place) => write!(f, "ring://{place}"),
+            Way::Quicker { host, .. } => write!(f, "node://{host}"),
         }
     }
 }
 
 /// What a pool of this kind is made of.
+#[derive(Clone)]
 pub(crate) struct RemoteConfig {
     pub(crate) way: Way,
     pub(crate) tenant: TenantId,
@@ -73,7 +82,10 @@ pub(crate) struct RemoteConfig {
 pub(crate) struct Remote {
     driver: Driver,
     node: String,
+    /// How one of several ways was chosen.
+    choice: Option<String>,
     poll_for: Duration,
+    epoch: Epoch,
     lease: Option<Duration>,
     opened: Instant,
     /// How often somebody asked how long to rest.
@@ -108,6 +120,11 @@ impl Remote {
     /// What to sleep on while nothing is to be done.
     pub(crate) fn sleeper(&self) -> Sleeper {
         self.driver.sleeper()
+    }
+
+    /// How one of several ways to the node was chosen.
+    pub(crate) fn choice(&self) -> Option<&str> {
+        self.choice.as_deref()
     }
 
     /// Asks for something, and waits for its answer.

@@ -11,6 +11,7 @@ mod namespace;
 mod network;
 mod offload;
 mod path;
+mod quicker;
 mod ring;
 mod ring_faults;
 mod ring_interfaces;

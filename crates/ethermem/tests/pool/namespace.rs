@@ -44,10 +44,21 @@ impl Namespace {
 
     /// `ip` with these words.
     pub(crate) fn ip(&self, words: &str) {
-        let run = || Command::new("ip").args(words.split(' ')).output().unwrap();
+        self.call("ip", words);
+    }
+
+    /// Lets no more than a frame of 100 octets in 8 ms leave by an interface, and none of over 300,
+    /// but for those that pass by its queue.
+    pub(crate) fn slow_down(&self, interface: &str) {
+        let limit = "root tbf rate 100kbit burst 300 latency 1s";
+        self.call("tc", &format!("qdisc add dev {interface} {limit}"));
+    }
+
+    fn call(&self, program: &str, words: &str) {
+        let run = || Command::new(program).args(words.split(' ')).output().unwrap();
         let output = self.enter(run);
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "ip {words}: {said}");
+        assert!(output.status.success(), "{program} {words}: {said}");
     }
 
     /// A pair of interfaces, one of them in another namespace, both up.

@@ -45,7 +45,7 @@ impl Served {
         Served { address, published, stop, thread: Some(std::thread::spawn(serve)) }
     }
 
-    fn new(lease: Option<Duration>) -> Served {
+    pub(crate) fn new(lease: Option<Duration>) -> Served {
         Served::start("127.0.0.1:0".parse().unwrap(), lease)
     }
 

@@ -46,7 +46,7 @@ impl Pool {
 #[pymethods]
 impl Pool {
     /// Opens the pool that `url` names: `local:`, `sim:edm?nodes=144&link_gbps=100`,
-    /// `udp://host:7400`, `ring://eth0`.
+    /// `udp://host:7400`, `ring://eth0`, `node://host:7400`.
     #[staticmethod]
     fn open(py: Python<'_>, url: &str) -> PyResult<Pool> {
         let opened = py.detach(|| ethermem::Pool::open(url));
@@ -61,6 +61,13 @@ impl Pool {
     #[getter]
     fn url(&self) -> &str {
         self.pool.url()
+    }
+
+    /// How the node of `node:` is reached, and what of the other way was measured, or why there is
+    /// none; `None` where the URL leaves no choice.
+    #[getter]
+    fn choice(&self) -> Option<&str> {
+        self.pool.choice()
     }
 
     /// How many compute nodes and memory nodes there are.

@@ -4,7 +4,7 @@
 mod outgoing;
 pub(crate) mod pieces;
 pub(crate) mod place;
-mod ring;
+pub(crate) mod ring;
 pub(crate) mod socket;
 pub(crate) mod train;
 mod udp;

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
 use ethermem_packet::{Interface, RingError as PacketError};
 use ethermem_wire::clio::{CARRIES_MIN, ETHERNET_BYTES, Mac, PIECE_FRAME_BYTES};
+use nix::ifaddrs::getifaddrs;
 use thiserror::Error;
 
 /// The port of a node whose operator chose no other.
@@ -118,6 +120,19 @@ pub(super) fn interface(name: &str) -> Result<Interface, RingError> {
     if found.mtu < MTU_MIN { Err(RingError::Mtu(found.name, found.mtu)) } else { Ok(found) }
 }
 
+/// The interface of this machine that has an address.
+///
+/// # Errors
+/// The system does not name its interfaces.
+pub fn interface_of(address: IpAddr) -> io::Result<Option<String>> {
+    let has = |found: &nix::ifaddrs::InterfaceAddress| {
+        let own = found.address.as_ref()?;
+        let v4 = own.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+        v4.or_else(|| own.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+    };
+    Ok(getifaddrs()?.find(|found| has(found) == Some(address)).map(|found| found.interface_name))
+}
+
 /// Whether nothing of that interface leaves the machine.
 ///
 /// # Errors
@@ -133,6 +148,13 @@ mod tests {
     #[test]
     fn the_least_mtu_is_that_of_ip() {
         assert_eq!(MTU_MIN, 576);
+    }
+
+    #[test]
+    fn an_address_has_the_interface_that_has_it() {
+        assert_eq!(interface_of([127, 0, 0, 1].into()).unwrap().as_deref(), Some("lo"));
+        // Of documents, and of no machine.
+        assert_eq!(interface_of([192, 0, 2, 77].into()).unwrap(), None);
     }
 
     #[test]

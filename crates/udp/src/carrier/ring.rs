@@ -82,6 +82,24 @@ enum Taken {
     Whole,
 }
 
+/// Who answered, each once, with what its frames bring.
+type Answered = Vec<(Mac, u16)>;
+
+/// Where they are.
+fn places(asked: &RingPlace, mut found: Answered) -> Vec<RingPlace> {
+    found.sort_unstable();
+    found.iter().map(|&(mac, _)| RingPlace { mac: Some(mac), ..asked.clone() }).collect()
+}
+
+/// All nodes that answer at a place within a time: one, where it has an address.
+///
+/// # Errors
+/// [`RingError`]: this machine cannot ask.
+pub fn nodes_at(place: &RingPlace, most: Duration) -> Result<Vec<RingPlace>, RingError> {
+    let (_, found) = RingCarrier::find(place, most)?;
+    Ok(places(place, found))
+}
+
 const NOBODY: Station = Station { mac: Mac::BROADCAST, port: Port(0) };
 
 impl RingCarrier {
@@ -95,6 +113,24 @@ impl RingCarrier {
 
     /// To the node at a place, or to the one that answers, which is waited for.
     pub(crate) fn to_node(place: &RingPlace, most: Duration) -> Result<RingCarrier, RingError> {
+        let (mut carrier, mut found) = RingCarrier::find(place, most)?;
+        if found.len() > 1 {
+            return Err(RingError::Several(places(place, found)));
+        }
+        let Some((mac, carries)) = found.pop() else {
+            let name = &carrier.interface.name;
+            return Err(match carrier.ring.interface(name) {
+                Ok(Interface { is_up: false, name, .. }) => RingError::Down(name, most),
+                _ => RingError::Silent(most),
+            });
+        };
+        carrier.node = Station { mac, port: Port(place.port.into()) };
+        carrier.node_carries = carries;
+        Ok(carrier)
+    }
+
+    /// A client's, and all that answer at a place.
+    fn find(place: &RingPlace, most: Duration) -> Result<(RingCarrier, Answered), RingError> {
         let interface = interface(&place.interface)?;
         let own = Mac(interface.mac);
         if place.mac == Some(own) && !interface.is_loopback {
@@ -106,22 +142,8 @@ impl RingCarrier {
         // On the loopback nobody has the address of everybody, and all have the same one.
         let everybody = if carrier.interface.is_loopback { own } else { Mac::BROADCAST };
         let to = Station { mac: place.mac.unwrap_or(everybody), port: Port(place.port.into()) };
-        let mut found = carrier.ask(to, most);
-        if found.len() > 1 {
-            found.sort_unstable();
-            let place = |&(mac, _): &(Mac, u16)| RingPlace { mac: Some(mac), ..place.clone() };
-            return Err(RingError::Several(found.iter().map(place).collect()));
-        }
-        let Some((mac, carries)) = found.pop() else {
-            let name = &carrier.interface.name;
-            return Err(match carrier.ring.interface(name) {
-                Ok(Interface { is_up: false, name, .. }) => RingError::Down(name, most),
-                _ => RingError::Silent(most),
-            });
-        };
-        carrier.node = Station { mac, port: to.port };
-        carrier.node_carries = carries;
-        Ok(carrier)
+        let found = carrier.ask(to, most);
+        Ok((carrier, found))
     }
 
     fn open(
@@ -212,9 +234,9 @@ impl RingCarrier {
 
     /// Those that answer, each once, with what its frames bring; one is enough where it was asked
     /// for by its address.
-    fn ask(&mut self, to: Station, most: Duration) -> Vec<(Mac, u16)> {
+    fn ask(&mut self, to: Station, most: Duration) -> Answered {
         let (began, waiter) = (Instant::now(), self.waiter());
-        let mut found: Vec<(Mac, u16)> = Vec::new();
+        let mut found = Answered::new();
         let mut until = most;
         let mut asked: Option<Instant> = None;
         while began.elapsed() < until && found.len() < NODES_MAX {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ethermem_clio::transport::Completed;
 use ethermem_udp::{ClientOptions, ConnectError, Driver, NodePlace, RingError};
-use ethermem_wire::clio::{NodeFacts, Request};
+use ethermem_wire::clio::{Epoch, NodeFacts, Request};
 
 use super::asked::AskedFor;
 use super::{Remote, RemoteConfig, Way};
@@ -19,6 +19,9 @@ impl Remote {
         let host = match &config.way {
             Way::Udp(host) => host,
             Way::Ring(place) => return Remote::open_at(config, NodePlace::Ring(place.clone())),
+            Way::Quicker { host, ring } => {
+                return Remote::open_quicker(config, host, ring.as_ref());
+            }
         };
         let node = config.way.to_string();
         let found = resolve(host);
@@ -67,7 +70,9 @@ impl Remote {
         let mut udp = Remote {
             driver,
             node: config.way.to_string(),
+            choice: None,
             poll_for: config.poll_for,
+            epoch: Epoch::UNKNOWN,
             lease: None,
             opened: now,
             looks: 0,
@@ -96,7 +101,7 @@ impl Remote {
             }
             Err(error) => return Err(unreachable(error.to_string())),
         };
-        udp.lease = lease(&facts);
+        (udp.epoch, udp.lease) = (facts.epoch, lease(&facts));
         Ok(udp)
     }
 }
