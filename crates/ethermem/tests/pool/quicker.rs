@@ -95,7 +95,7 @@ fn a_node_of_udp_alone_is_told_from_others_on_raw_ethernet() {
     assert_eq!(choice(&two, ""), format!("by udp://{HOST}; ring://c0: {not_this}"));
     drop(other);
     let none = choice(&two, "&ring=x0");
-    let because = "raw Ethernet: interface `x0`: there is none of that name";
+    let because = "interface `x0`: there is none of that name";
     assert_eq!(none, format!("by udp://{HOST}; {because}"));
 }
 

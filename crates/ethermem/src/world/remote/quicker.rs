@@ -62,8 +62,7 @@ impl Remote {
         place: Option<&RingPlace>,
     ) -> Result<(RingPlace, Remote), String> {
         let place = place.cloned().map_or_else(|| self.everybody(), Ok)?;
-        let found = nodes_at(&place, FOUND_WITHIN);
-        let found = found.map_err(|error| format!("raw Ethernet: {error}"))?;
+        let found = nodes_at(&place, FOUND_WITHIN).map_err(|error| error.to_string())?;
         let mut others = 0;
         for place in found {
             let way = Way::Ring(place.clone());
