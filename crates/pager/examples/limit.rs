@@ -1,11 +1,21 @@
 //! Runs a program with a limit on its local memory, and says what that took:
-//! `limit MEBIBYTES|all [--pool URL] PROGRAM ARGUMENTS...`.
+//! `limit MEBIBYTES|all [--pool URL] [--late] PROGRAM ARGUMENTS...`. With `--late`, pages and what
+//! comes along with them take times of their own, of which some are long.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use ethermem::Pool;
-use ethermem_pager::{Local, Nothing, Options, end_as, run};
+use ethermem_pager::{Delay, Local, Nothing, Options, end_as, run};
+
+const USAGE: &str = "usage: limit MEBIBYTES|all [--pool URL] [--late] PROGRAM ARGUMENTS...";
+
+fn late() -> Delay {
+    let us = |times: [u64; 4]| times.map(Duration::from_micros).to_vec();
+    let runs = [(4096, us([1, 2, 40, 1])), (31 * 4096, us([1, 20, 300, 5]))];
+    Delay::Drawn { times: us([1, 1, 3, 60]), runs: runs.into(), seed: 1 }
+}
 
 fn main() -> ExitCode {
     let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -15,7 +25,7 @@ fn main() -> ExitCode {
             Local::Bytes(text.parse::<u64>().unwrap_or(0) << 20)
         }
         _ => {
-            eprintln!("usage: limit MEBIBYTES|all [--pool URL] PROGRAM ARGUMENTS...");
+            eprintln!("{USAGE}");
             return ExitCode::from(2);
         }
     };
@@ -34,6 +44,10 @@ fn main() -> ExitCode {
                 return ExitCode::from(2);
             }
         }
+    }
+    if words.first().is_some_and(|word| word == "--late") {
+        words.remove(0);
+        options.delay = late();
     }
     match run(&words, &options, &mut Nothing) {
         Ok(outcome) => {

@@ -1,6 +1,11 @@
 //! How long remote memory takes, where that is not what it is but what is asked for.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::protocol::PAGE_BYTES;
 
 /// The network between a program and its remote memory.
 #[derive(Clone, Debug, Default)]
@@ -17,11 +22,23 @@ pub enum Delay {
     },
     /// Completion times that were measured or simulated, drawn at random, each as likely.
     Drawn {
-        /// The times, of which there is at least one.
+        /// Times of pages that a thread waits for, of which there is at least one.
         times: Vec<Duration>,
+        /// Times of runs of pages that are brought along, by the bytes of a run; a run takes one of
+        /// those whose size is nearest. Without any, each of its pages takes one of `times`.
+        runs: BTreeMap<u64, Vec<Duration>>,
         /// Repeats the run.
         seed: u64,
     },
+}
+
+/// When what a fault asks for is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// The page that a thread waits for.
+    pub(crate) page: Instant,
+    /// Those that are brought along.
+    pub(crate) run: Instant,
 }
 
 /// A [`Delay`] at work.
@@ -35,24 +52,31 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(delay: Delay) -> Link {
-        use rand_xoshiro::rand_core::SeedableRng;
         let seed = if let Delay::Drawn { seed, .. } = delay { seed } else { 0 };
         let random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
         Link { delay, busy_until: None, random }
     }
 
-    /// When `bytes` that are asked for at `now` are there; none when no delay is wanted.
-    pub(crate) fn due(&mut self, now: Instant, bytes: u64) -> Option<Instant> {
-        use rand_xoshiro::rand_core::Rng;
-        match &self.delay {
+    /// When a page and `run` of them behind it, asked for at `now`, are there; none when no delay
+    /// is wanted.
+    pub(crate) fn due(&mut self, now: Instant, run: usize) -> Option<Due> {
+        let Link { delay, random, .. } = self;
+        match delay {
             Delay::None => None,
             Delay::Fixed { latency, .. } => {
                 let latency = *latency;
-                Some(self.transfer(now, bytes) + latency)
+                let all = self.transfer(now, ((1 + run) * PAGE_BYTES) as u64) + latency;
+                Some(Due { page: all, run: all })
             }
-            Delay::Drawn { times, .. } => {
-                let index = (u128::from(self.random.next_u64()) * times.len() as u128) >> 64;
-                Some(now + times[index as usize])
+            Delay::Drawn { times, runs, .. } => {
+                let page = now + draw(times, random);
+                let of_size = nearest(runs, (run * PAGE_BYTES) as u64);
+                let longest = match of_size {
+                    _ if run == 0 => None,
+                    Some(times) => Some(draw(times, random)),
+                    None => (0..run).map(|_| draw(times, random)).max(),
+                };
+                Some(Due { page, run: longest.map_or(page, |time| now + time) })
             }
         }
     }
@@ -67,33 +91,77 @@ impl Link {
     }
 }
 
+fn draw(times: &[Duration], random: &mut impl Rng) -> Duration {
+    let index = (u128::from(random.next_u64()) * times.len() as u128) >> 64;
+    times[index as usize]
+}
+
+/// The times of the size that is nearest to `bytes`, the larger of two.
+fn nearest(runs: &BTreeMap<u64, Vec<Duration>>, bytes: u64) -> Option<&[Duration]> {
+    let (below, above) = (runs.range(..bytes).next_back(), runs.range(bytes..).next());
+    let distance = |(size, _): &(&u64, &Vec<Duration>)| size.abs_diff(bytes);
+    let found = above.into_iter().chain(below).min_by_key(distance);
+    found.map(|(_, times)| times.as_slice())
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Delay, Link};
+    use super::{Delay, Due, Link};
+
+    const fn us(us: u64) -> Duration {
+        Duration::from_micros(us)
+    }
 
     #[test]
     fn latencies_overlap_and_bytes_queue() {
-        let latency = Duration::from_micros(5);
+        let latency = us(5);
         let mut link = Link::new(Delay::Fixed { latency, bits_per_second: Some(32.768e9) });
         let now = Instant::now();
-        let page = Duration::from_micros(1);
-        assert_eq!(link.due(now, 4096), Some(now + latency + page));
-        assert_eq!(link.due(now, 4096), Some(now + latency + 2 * page), "behind the first");
+        let page = us(1);
+        let both = |due| Some(Due { page: due, run: due });
+        assert_eq!(link.due(now, 0), both(now + latency + page));
+        assert_eq!(link.due(now, 0), both(now + latency + 2 * page), "behind the first");
+        assert_eq!(link.due(now, 3), both(now + latency + 6 * page), "one transfer brings all");
         let later = now + Duration::from_millis(1);
-        assert_eq!(link.due(later, 4096), Some(later + latency + page), "the link is free again");
-        assert_eq!(Link::new(Delay::None).due(now, 4096), None);
+        assert_eq!(link.due(later, 0), both(later + latency + page), "the link is free again");
+        assert_eq!(Link::new(Delay::None).due(now, 0), None);
+    }
+
+    /// What 64 faults with `run` pages behind them take: the pages, and the runs.
+    fn drawn(runs: &[(u64, u64)], run: usize) -> [Vec<Duration>; 2] {
+        let runs = runs.iter().map(|(bytes, time)| (*bytes, vec![us(*time)])).collect();
+        let mut link = Link::new(Delay::Drawn { times: vec![us(1), us(9)], runs, seed: 7 });
+        let now = Instant::now();
+        let due: Vec<Due> = (0..64).filter_map(|_| link.due(now, run)).collect();
+        assert_eq!(due.len(), 64);
+        [due.iter().map(|it| it.page - now).collect(), due.iter().map(|it| it.run - now).collect()]
     }
 
     #[test]
     fn drawn_times_are_those_given_and_each_comes() {
-        let times = vec![Duration::from_micros(1), Duration::from_micros(9)];
-        let mut link = Link::new(Delay::Drawn { times: times.clone(), seed: 7 });
-        let now = Instant::now();
-        let drawn: Vec<Duration> =
-            (0..64).filter_map(|_| link.due(now, 4096)).map(|due| due - now).collect();
-        assert!(drawn.iter().all(|time| times.contains(time)));
-        assert!(times.iter().all(|time| drawn.contains(time)));
+        for run in [0, 3] {
+            let [pages, _] = drawn(&[(3 * 4096, 50)], run);
+            assert!(pages.iter().all(|time| [us(1), us(9)].contains(time)));
+            assert!(pages.contains(&us(1)) && pages.contains(&us(9)));
+        }
+    }
+
+    #[test]
+    fn a_run_takes_a_time_of_the_size_nearest_to_its_own() {
+        let known = [(3 * 4096, 50), (31 * 4096, 400)];
+        for (run, time) in [(1, 50), (3, 50), (16, 50), (17, 400), (31, 400), (63, 400)] {
+            let [_, runs] = drawn(&known, run);
+            assert!(runs.iter().all(|it| *it == us(time)), "{run} pages");
+        }
+        let [pages, runs] = drawn(&known, 0);
+        assert_eq!(pages, runs, "nothing is brought along");
+    }
+
+    #[test]
+    fn where_no_run_is_known_the_last_of_its_pages_counts() {
+        let [_, runs] = drawn(&[], 31);
+        assert!(runs.iter().all(|time| *time == us(9)), "of 31 one takes the longer time");
     }
 }

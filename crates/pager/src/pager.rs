@@ -28,7 +28,7 @@ use crate::store::Store;
 use crate::stream::MOST_PAGES;
 use crate::table::{Page, State};
 
-/// A fault whose page is on its way.
+/// Pages that are on their way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Awaited {
     due: Instant,
@@ -36,6 +36,8 @@ struct Awaited {
     process: usize,
     page: u64,
     pages: usize,
+    /// Whether a thread waits for the first of them.
+    is_urgent: bool,
 }
 
 /// How much of a program's private memory may be local, over all of its processes.
@@ -221,19 +223,42 @@ impl<'r> Pager<'r> {
             self.again.push((id, page, write));
             return Ok(());
         }
-        let pages = self.window(id, page);
         if self.state(id, page) != State::Stored {
+            let pages = self.window(id, page);
             return self.put(id, page, pages, write);
         }
         let now = Instant::now();
-        self.record(now, id, thread, page, pages);
-        match self.setup.link.due(now, (pages * PAGE_BYTES) as u64) {
-            Some(due) => {
-                self.awaited.push(Reverse(Awaited { due, asked: now, process: id, page, pages }));
-                Ok(())
-            }
-            None => self.put(id, page, pages, write),
+        let on_its_way = |due, page, pages, is_urgent| {
+            Reverse(Awaited { due, asked: now, process: id, page, pages, is_urgent })
+        };
+        if let Some(due) = self.when_it_comes(id, page) {
+            self.awaited.push(on_its_way(due, page, 1, true));
+            return Ok(());
         }
+        let pages = self.window(id, page);
+        self.record(now, id, thread, page, pages);
+        match self.setup.link.due(now, pages - 1) {
+            Some(due) if due.page == due.run => {
+                self.awaited.push(on_its_way(due.page, page, pages, true));
+            }
+            Some(due) => {
+                self.awaited.push(on_its_way(due.page, page, 1, true));
+                let next = page + PAGE_BYTES as u64;
+                self.awaited.push(on_its_way(due.run, next, pages - 1, false));
+            }
+            None => return self.put(id, page, pages, write),
+        }
+        Ok(())
+    }
+
+    /// When `page` comes with what was asked for already.
+    fn when_it_comes(&self, id: usize, page: u64) -> Option<Instant> {
+        let awaited = self.awaited.iter().map(|Reverse(awaited)| awaited);
+        let comes = |it: &&Awaited| {
+            let bytes = (it.pages * PAGE_BYTES) as u64;
+            it.process == id && (it.page..it.page + bytes).contains(&page)
+        };
+        awaited.filter(comes).map(|it| it.due).min()
     }
 
     fn state(&self, id: usize, page: u64) -> State {
@@ -429,9 +454,25 @@ impl<'r> Pager<'r> {
     /// Puts what is due first, now that its time has come.
     pub(crate) fn deliver(&mut self, now: Instant) -> Result<(), String> {
         let Some(Reverse(awaited)) = self.awaited.pop() else { return Ok(()) };
-        let wanted = awaited.due - awaited.asked;
-        self.setup.recorder.delayed(wanted, now - awaited.asked);
-        self.put(awaited.process, awaited.page, awaited.pages, true)
+        let Awaited { due, asked, process: id, page, pages, is_urgent } = awaited;
+        if is_urgent {
+            self.setup.recorder.delayed(due - asked, now - asked);
+        }
+        let addresses = (page..).step_by(PAGE_BYTES).take(pages);
+        let pages: SmallVec<[(u64, bool); MOST_PAGES]> =
+            addresses.map(|page| (page, self.state(id, page) == State::Stored)).collect();
+        for run in pages.chunk_by(|one, next| one.1 == next.1) {
+            let (page, is_stored) = run[0];
+            if is_stored {
+                self.put(id, page, run.len(), true)?;
+            } else if let Some(process) = self.processes.get(&id) {
+                // It came, or was given up, meanwhile, and may be leaving just now.
+                for (page, _) in run {
+                    let _ = process.faults.wake(*page);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Nobody waits any more for pages of an address space.

@@ -67,6 +67,19 @@ fn no_byte_changes_at_any_share() {
     }
 }
 
+/// Pages are on their way while their memory is moved, given back, forked and taken out again.
+#[test]
+fn no_byte_changes_while_pages_come_late() {
+    if !can_page() {
+        return;
+    }
+    for seed in 1..=rounds() {
+        for local in ["1", "4"] {
+            torture(local, &["--late"], 30_000, seed);
+        }
+    }
+}
+
 #[test]
 fn no_byte_changes_in_a_pool() {
     if can_page() {

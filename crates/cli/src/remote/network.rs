@@ -1,5 +1,6 @@
 //! The networks that `ethermem emulate` is asked for.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -92,16 +93,21 @@ pub(super) fn drawn(path: &Path, fabric: Option<&str>, seed: u64) -> Result<Trie
     let file = CompletionTimes::open(path, fabric).map_err(Failure::input)?;
     let name = file.fabric().to_owned();
     let mut times = Vec::new();
+    let mut runs: BTreeMap<u64, Vec<Duration>> = BTreeMap::new();
     for completion in file {
         let completion = completion.map_err(Failure::input)?;
-        if completion.kind == AccessKind::Read && !completion.prefetched {
-            times.push(Duration::from_nanos(completion.completion.0.div_ceil(1000)));
+        if completion.kind == AccessKind::Read {
+            let of_kind = match completion.prefetched {
+                true => runs.entry(completion.bytes.0).or_default(),
+                false => &mut times,
+            };
+            of_kind.push(Duration::from_nanos(completion.completion.0.div_ceil(1000)));
         }
     }
     if times.is_empty() {
         let path = path.display();
         return Err(Failure::input(format!("{path}: no reads of {name}: allowed is at least one")));
     }
-    let delay = Delay::Drawn { times, seed };
+    let delay = Delay::Drawn { times, runs, seed };
     Ok(Tried { network: Network { name, delay }, latency_us: None, gbps: None })
 }

@@ -3,7 +3,8 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use ethermem_trace::{AccessKind, CompletionTimes, Trace};
+use ethermem_trace::{AccessKind, Completion, CompletionTimes, CompletionWriter, Trace};
+use ethermem_units::{Bytes, Ps};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -145,6 +146,55 @@ fn a_program_that_is_measured_from_outside_runs_once() {
     let report = report(folder.path());
     assert_eq!(report["accuracy"]["wanted_mean_ns"], 20_000.0);
     assert!(report["counts"]["read_pages"].as_u64() > Some(100), "{report}");
+}
+
+/// Completion times of a fabric: of pages that are waited for, and of runs of them that are not.
+fn completion_times(path: &Path, times: &[(u64, bool, u64)]) {
+    let mut writer = CompletionWriter::create(path).unwrap();
+    writer.fabric("edm").unwrap();
+    for (pages, prefetched, us) in times {
+        let completion = Ps(us * 1_000_000);
+        let (time, alone, bytes) = (Ps(0), completion, Bytes(pages * 4096));
+        let (kind, prefetched) = (AccessKind::Read, *prefetched);
+        let access = Completion {
+            time,
+            cluster: 0,
+            compute: 0,
+            memory: 1,
+            kind,
+            bytes,
+            completion,
+            alone,
+            prefetched,
+        };
+        writer.push(access).unwrap();
+    }
+    writer.finish(&[]).unwrap();
+}
+
+#[test]
+fn pages_that_are_brought_along_take_a_fabrics_time_too() {
+    let Some(folder) = paged() else { return };
+    let path = folder.path().join("times.parquet");
+    let wanted_mean_ns = |times: &[(u64, bool, u64)]| {
+        completion_times(&path, times);
+        let arguments = ["emulate", "--once", "--local", "8MiB", "--report", "report.json"];
+        let arguments = [&arguments[..], &["--latency-from", "times.parquet"]].concat();
+        let called = with_program(folder.path(), &arguments, "0");
+        assert_eq!((called.code, called.err.as_str()), (0, "told\n"), "{}", called.out);
+        let report = report(folder.path());
+        assert!(report["counts"]["prefetched_pages"].as_u64() > Some(1000), "{report}");
+        report["accuracy"]["wanted_mean_ns"].as_f64().unwrap()
+    };
+    // The program goes from end to end of what it holds: a wait for a page, and one for the run.
+    assert_eq!(wanted_mean_ns(&[(1, false, 5), (31, true, 5)]), 5000.0, "all come together");
+    let behind = wanted_mean_ns(&[(1, false, 5), (31, true, 2000)]);
+    assert!(behind > 20_000.0, "{behind}");
+    // Where no run is known, one of a hundred pages is slow, and so is every third run.
+    let mut times = vec![(1, false, 5); 99];
+    times.push((1, false, 2000));
+    let alone = wanted_mean_ns(&times);
+    assert!((20_000.0..behind).contains(&alone), "{alone}, {behind}");
 }
 
 #[test]
