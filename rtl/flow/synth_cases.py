@@ -40,6 +40,8 @@ FURTHER = {
     "em_class_bank": [16, 32, 64],
     "em_sched_matcher": [16, 32],
 }
+# Of these, what of a scheduler is between registers of it, with eight ports on an FPGA.
+PARTS = ["em_ordered_list", "em_class_bank", "em_class_first", "em_class_least", "em_class_matcher"]
 # From so many ports on, a synthesis takes minutes, or more than there are.
 LONG_FROM = {
     "em_class_scheduler": 8,
@@ -102,6 +104,7 @@ def all_jobs():
         *(job(top, "quick", ports) for top, ports in grown),
         *(job(top, target) for target in ("quick", "xcup") for top in rest),
         *wholes,
+        *(job(top, "ecp5", 8) for top in PARTS),
         *(job(top, target) for target in ("ecp5", "small") for top in rest),
         *(job(top, "small", ports) for top, ports in grown),
     ]
