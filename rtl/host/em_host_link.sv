@@ -1,5 +1,9 @@
 /// What a host does when its link fails: it takes nothing more, tells the transmit clock behind all
 /// grants of before, forgets its peers, and is settled once nothing of before is under way.
+///
+/// Messages are taken from the edge behind the one that brings the link up: the other end's words
+/// of its peers are right behind its idles. The transmit clock hears of it by a shorter way than
+/// what arrives; that it did is waited for only when the link fails again.
 module em_host_link (
     input logic clk_i,
     input logic rst_ni,
@@ -11,7 +15,7 @@ module em_host_link (
 
     /// Messages are taken.
     output logic enable_o,
-    /// Until the transmit clock has heard that the link is up again.
+    /// To the transmit clock: the link is down.
     output logic down_o,
     /// ItemLinkDown is to be queued.
     output logic tell_o,
@@ -30,8 +34,7 @@ module em_host_link (
     StUp,
     StTell,
     StForget,
-    StDown,
-    StRise     // the transmit clock does not know yet
+    StDown
   } state_e;
 
   state_e state_q, state_d;
@@ -42,18 +45,17 @@ module em_host_link (
     unique case (state_q)
       StStart:  if (up_i && !forgetting_i) state_d = StUp;
       StUp:     if (!up_i || lost_i) state_d = StTell;
-      StTell:   if (told_i) state_d = StForget;
+      StTell:   if (down_q && told_i) state_d = StForget;
       StForget: if (!forgetting_i && quiet_i && flushed_i) state_d = StDown;
-      StDown:   if (up_i) state_d = StRise;
-      default:  if (!flushed_i) state_d = StUp;
+      default:  if (up_i) state_d = StUp;
     endcase
   end
 
   assign enable_o  = state_q == StUp;
   assign down_o    = down_q;
-  assign tell_o    = state_q == StTell;
-  assign forget_o  = state_q == StTell && told_i;
-  assign settled_o = state_q inside {StStart, StUp, StDown, StRise};
+  assign tell_o    = state_q == StTell && down_q;
+  assign forget_o  = tell_o && told_i;
+  assign settled_o = state_q == StDown || (state_q == StStart && !forgetting_i);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -61,8 +63,8 @@ module em_host_link (
       down_q  <= 1'b0;
     end else begin
       state_q <= state_d;
-      // Another clock looks at it.
-      down_q  <= state_d inside {StTell, StForget, StDown};
+      // Another clock looks at it, and must have seen it low before it is high again.
+      down_q  <= state_d inside {StForget, StDown} || (state_d == StTell && !flushed_i);
     end
   end
 

@@ -378,3 +378,63 @@ async def a_link_that_fails_ends_all_and_starts_anew(dut, after):
     await wait(dut, 60)
     await works(world)
     assert NULL not in [code for op in ops for code in [op.done[1]] if op.done[0]]
+
+
+async def restart(world, cycles=5000):
+    """The links are down until the hosts are settled, and come up; nothing has come by them yet."""
+    world.up = [0, 0]
+    for i in range(cycles):
+        await FallingEdge(world.dut.rx_clk_i)
+        for queue in world.down:
+            queue.clear()
+        if i > 10 and int(world.dut.settled_o.value) == 3:
+            break
+    else:
+        raise AssertionError("a host does not settle")
+    world.forget()
+    world.up = [1, 1]
+    await FallingEdge(world.dut.rx_clk_i)
+
+
+@cocotb.test()
+async def what_comes_right_behind_the_start_of_a_link_is_taken(dut):
+    world = await world_of(dut)
+    for _ in range(3):
+        await restart(world)
+        world.forward(0, [block(SINGLE, OK << 21 | DOWN_PEER << 4)])
+        world.forward(1, [block(SINGLE, OK << 21 | 1 << 4)])
+        await wait(dut, 60)
+        await works(world)
+
+
+@cocotb.test()
+@cocotb.parametrize(after=range(9))
+async def a_link_that_fails_again_at_once_starts_anew(dut, after):
+    world = await world_of(dut)
+    await restart(world)
+    for _ in range(after):
+        await FallingEdge(dut.rx_clk_i)
+    await restart(world)
+    world.forward(0, [block(SINGLE, LINK_DISABLED << 21 | 3 << 4)])
+    world.forward(0, [block(SINGLE, OK << 21 | DOWN_PEER << 4)])
+    world.forward(1, [block(SINGLE, OK << 21 | 1 << 4)])
+    await wait(dut, 60)
+    # The answer to word that a peer is gone is not lost, either.
+    assert world.heard[0] == [3]
+    await works(world)
+
+
+@cocotb.test()
+async def no_link_starts_before_all_peers_are_forgotten(dut):
+    world = await world_of(dut)
+    world.up = [0, 0]
+    dut.tx_rst_ni.value = dut.rx_rst_ni.value = 0
+    await wait(dut, 4)
+    dut.tx_rst_ni.value = dut.rx_rst_ni.value = 1
+    settled = []
+    for _ in range(20):
+        await FallingEdge(dut.rx_clk_i)
+        settled.append(int(dut.settled_o.value))
+    # Two cycles for each of four nodes.
+    assert settled[:6] == [0] * 6
+    assert settled[10:] == [3] * 10

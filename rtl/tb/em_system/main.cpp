@@ -104,6 +104,10 @@ void check(uint64_t messages, uint64_t seed, uint64_t errors) {
   if (hold) {
     for (unsigned end = 0; end < kLines; end++) world.start_link(end, true, true);
   }
+  const auto software = [&] {
+    if (!hold || world.cycle() % 1000 != 0) return;
+    for (unsigned end = 0; end < kLines; end++) restart(world, end);
+  };
   uint64_t injected = 0, next_error = 2000, last_done = 0, moved_at = world.cycle();
   while (traffic.asked < messages || !traffic.quiet()) {
     traffic.ask(messages);
@@ -115,9 +119,7 @@ void check(uint64_t messages, uint64_t seed, uint64_t errors) {
       injected++;
       next_error = world.cycle() + 3000 + random.below(3000);
     }
-    if (hold && world.cycle() % 1000 == 0) {
-      for (unsigned end = 0; end < kLines; end++) restart(world, end);
-    }
+    software();
     if (traffic.done != last_done) {
       last_done = traffic.done;
       moved_at = world.cycle();
@@ -125,12 +127,16 @@ void check(uint64_t messages, uint64_t seed, uint64_t errors) {
     if (world.cycle() - moved_at > 100000) em::stop(world.cycle(), "nothing ends any more");
   }
   stations.share = 0;
-  for (unsigned i = 0; i < 20000; i++) world.step();
+  for (unsigned i = 0; i < 20000; i++) {
+    world.step();
+    software();
+  }
   traffic.check_memory();
   stations.check(errors == 0);
   print("seed", seed);
   print("injected", injected);
   report(world, traffic, stations);
+  print("reached", traffic.reach());
   std::printf("\n");
 }
 

@@ -22,6 +22,7 @@ def unharmed(nodes, messages, seed, **model):
     wrong = "failed errors corrupt remote_failed memory_dry dropped_by_hosts dropped_by_switch"
     assert not any(found[name] for name in wrong.split())
     assert found["sent"] == found["received"] > 0
+    assert found["reached"] == nodes * (nodes - 1)
     return found
 
 
@@ -46,6 +47,8 @@ def test_bit_errors_end_in_failed_links_and_never_in_wrong_data(seed):
     assert found["completed"] + found["errors"] == found["messages"]
     assert found["failed"] == found["errors"]
     assert found["started"] > 2 * system.TRIPLE
+    # Links start anew, and with them every pair.
+    assert found["reached"] == system.TRIPLE * (system.TRIPLE - 1)
 
 
 def test_a_read_takes_the_cycles_of_the_budget_and_one_less():

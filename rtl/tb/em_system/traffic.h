@@ -17,6 +17,7 @@ class Traffic {
   static constexpr unsigned kOpenMax = 6;
   static constexpr uint64_t kShared = 0;
   static constexpr uint64_t kRegionBytes = 8192;
+  static constexpr unsigned kReachCycles = 100000;
 
   // With failures, requests that are open at the same time do not touch the same bytes, and what
   // became of a write that did not end well is not known.
@@ -30,6 +31,8 @@ class Traffic {
       callers_[n]->ended = [this, n](Op& op) { ended(n, op); };
       pauses_.push_back(0);
     }
+    // The memory node asks for nothing until `reach`.
+    callers_.push_back(std::make_unique<Caller>(world, kMemoryNode, 1, 1));
     open_.resize(kMemoryNode);
   }
 
@@ -44,6 +47,24 @@ class Traffic {
   }
   bool quiet() const {
     return std::all_of(open_.begin(), open_.end(), [](const auto& ops) { return ops.empty(); });
+  }
+
+  // Each node reads from each other one: how many do. What came before has ended.
+  uint64_t reach() {
+    for (auto& caller : callers_) caller->ended = nullptr;
+    uint64_t reached = 0;
+    for (unsigned n = 0; n < kNodes; n++) {
+      for (unsigned peer = 0; peer < kNodes; peer++) {
+        if (peer == n) continue;
+        Op op;
+        op.peer = peer;
+        callers_[n]->submit(&op);
+        for (unsigned i = 0; i < kReachCycles && !op.done(); i++) world_.step();
+        if (!op.done()) stop(world_.cycle(), "a read does not end");
+        reached += op.good();
+      }
+    }
+    return reached;
   }
 
   // What memory holds at the end.
