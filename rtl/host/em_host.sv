@@ -21,8 +21,11 @@ module em_host
     parameter int unsigned StoreBytes   = 4096,
     /// Accesses on their way to memory.
     parameter int unsigned Commands     = 16,
-    /// Grants that wait.
-    parameter int unsigned GrantDepth   = 64,
+    /// Of the switch: grants that a port can leave open.
+    parameter int unsigned Circuits     = 64,
+    /// What waits to be answered: with the eight that cross, a port's grants and two words of each
+    /// peer. More would fail the link.
+    parameter int unsigned GrantDepth   = Circuits + 2 * Nodes - 8,
     parameter int unsigned TimeBits     = 32
 ) (
     input logic tx_clk_i,
@@ -36,9 +39,11 @@ module em_host
     input logic [TimeBits-2:0] timeout_cycles_i,
     input logic [63:0]         memory_bytes_i,
 
-    // The edge of the link. It starts a failed link anew only while `settled_o` is high.
+    // The edge of the link. It starts a failed link anew only while `settled_o` is high, and fails
+    // one that is up while `fail_o` is: more came than can be answered.
     input  rx_memory_t memory_i,
     input  logic       up_i,
+    output logic       fail_o,
     output logic       settled_o,
     output tx_memory_t memory_o,
     input  logic       memory_ready_i,
@@ -84,6 +89,12 @@ module em_host
     input  logic [63:0] m_axi_rdata_i,
     input  logic [1:0]  m_axi_rresp_i
 );
+
+  localparam int unsigned CrossDepth = 8;
+
+  if (GrantDepth + CrossDepth < Circuits + 2 * (Nodes - 1)) begin : gen_check
+    $error("GrantDepth must be Circuits + 2 * Nodes - 10 at least");
+  end
 
   logic down_rx, down_tx, flushed_rx, flushed_tx;
   logic item_rx_valid, item_rx_ready, item_tx_valid, item_tx_ready;
@@ -181,7 +192,8 @@ module em_host
   );
 
   em_host_grants #(
-      .Depth(GrantDepth)
+      .Depth     (GrantDepth),
+      .CrossDepth(CrossDepth)
   ) u_grants (
       .rx_clk_i,
       .rx_rst_ni,

@@ -9,9 +9,11 @@ module em_host_link (
     input logic rst_ni,
 
     /// The link is up.
-    input logic up_i,
-    /// More had to be answered than can be kept: as a failure of the link.
-    input logic lost_i,
+    input  logic up_i,
+    /// More had to be answered than can be kept: the link is to fail.
+    input  logic lost_i,
+    /// To the edge, until the link is down: the other end has to know.
+    output logic fail_o,
 
     /// Messages are taken.
     output logic enable_o,
@@ -38,7 +40,7 @@ module em_host_link (
   } state_e;
 
   state_e state_q, state_d;
-  logic down_q;
+  logic down_q, fail_q;
 
   always_comb begin
     state_d = state_q;
@@ -47,12 +49,13 @@ module em_host_link (
       StUp:     if (!up_i || lost_i) state_d = StTell;
       StTell:   if (down_q && told_i) state_d = StForget;
       StForget: if (!forgetting_i && quiet_i && flushed_i) state_d = StDown;
-      default:  if (up_i) state_d = StUp;
+      default:  if (up_i && !fail_q) state_d = StUp;
     endcase
   end
 
   assign enable_o  = state_q == StUp;
   assign down_o    = down_q;
+  assign fail_o    = fail_q;
   assign tell_o    = state_q == StTell && down_q;
   assign forget_o  = tell_o && told_i;
   assign settled_o = state_q == StDown || (state_q == StStart && !forgetting_i);
@@ -61,8 +64,10 @@ module em_host_link (
     if (!rst_ni) begin
       state_q <= StStart;
       down_q  <= 1'b0;
+      fail_q  <= 1'b0;
     end else begin
       state_q <= state_d;
+      fail_q  <= up_i && (fail_q || (enable_o && lost_i));
       // Another clock looks at it, and must have seen it low before it is high again.
       down_q  <= state_d inside {StForget, StDown} || (state_d == StTell && !flushed_i);
     end

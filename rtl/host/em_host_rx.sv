@@ -20,6 +20,7 @@ module em_host_rx
 
     input  rx_memory_t memory_i,
     input  logic       up_i,
+    output logic       fail_o,
     output logic       settled_o,
     output logic       down_o,
     input  logic       flushed_i,
@@ -96,6 +97,7 @@ module em_host_rx
       .rst_ni,
       .up_i,
       .lost_i      (grants_lost_o),
+      .fail_o,
       .enable_o    (enable),
       .down_o,
       .tell_o      (tell),

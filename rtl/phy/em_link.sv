@@ -30,8 +30,9 @@ module em_link
     output logic [ 1:0] line_tx_hdr_o,
     output logic [63:0] line_tx_data_o,
 
-    // Receiver's clock. A link starts only while `settled_i` is high.
+    // Receiver's clock. A link starts only while `settled_i` is high, and fails by `fail_i`.
     input  logic        settled_i,
+    input  logic        fail_i,
     output logic        up_o,
     output rx_memory_t  memory_o,
     output logic        encoded_rx_valid_o,
@@ -110,7 +111,7 @@ module em_link
       .line_rx_hdr_i,
       .line_rx_data_i,
       .signal_i         (line_signal_i && lock && !hi_ber),
-      .fail_i           (!start_rx),
+      .fail_i           (!start_rx || fail_i),
       .allow_i          (allow),
       .up_o,
       .events_o         (events),

@@ -18,7 +18,8 @@ module em_host_top
     parameter int unsigned ChunkBytes   = 256,
     parameter int unsigned StoreBytes   = 4096,
     parameter int unsigned Commands     = 16,
-    parameter int unsigned GrantDepth   = 64,
+    parameter int unsigned Circuits     = 64,
+    parameter int unsigned GrantDepth   = Circuits + 2 * Nodes - 8,
     // As those of em_link.
     parameter bit          Scrambled    = 1'b1,
     /// Of the link: one register on either way instead of two.
@@ -174,7 +175,7 @@ module em_host_top
       .dropped_i       (dropped_counts)
   );
 
-  logic up, settled, memory_ready;
+  logic up, settled, fail, memory_ready;
   rx_memory_t memory_rx;
   tx_memory_t memory_tx;
   logic encoder_ready, encoded_tx_valid, encoded_rx_valid;
@@ -187,6 +188,7 @@ module em_host_top
       .SlipBlocks(SlipBlocks)
   ) u_link (
       .settled_i         (settled),
+      .fail_i            (fail),
       .up_o              (up),
       .memory_o          (memory_rx),
       .encoded_rx_valid_o(encoded_rx_valid),
@@ -237,6 +239,7 @@ module em_host_top
       .ChunkBytes  (ChunkBytes),
       .StoreBytes  (StoreBytes),
       .Commands    (Commands),
+      .Circuits    (Circuits),
       .GrantDepth  (GrantDepth)
   ) u_host (
       .node_i          (own_node),
@@ -245,6 +248,7 @@ module em_host_top
       .memory_i        (memory_rx),
       .up_i            (up),
       .settled_o       (settled),
+      .fail_o          (fail),
       .memory_o        (memory_tx),
       .memory_ready_i  (memory_ready),
       .dropped_o       (dropped),

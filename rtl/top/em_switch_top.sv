@@ -181,6 +181,7 @@ module em_switch_top
         .line_tx_hdr_o     (line_tx_hdr_o[p]),
         .line_tx_data_o    (line_tx_data_o[p]),
         .settled_i         (1'b1),
+        .fail_i            (1'b0),
         .up_o              (up[p]),
         .memory_o          (memory_rx[p]),
         .encoded_rx_valid_o(encoded_rx_valid[p]),

@@ -230,6 +230,12 @@ MUTANTS = [
         [HOST_FAULTS],
     ),
     (
+        "host/em_host_link.sv",
+        "if (up_i && !fail_q) state_d = StUp;",
+        "if (up_i) state_d = StUp;",
+        [HOST_FAULTS],
+    ),
+    (
         "host/em_host_rx.sv",
         "remote: arrival.code != StatusOk, code: arrival.code};",
         "remote: 1'b1, code: arrival.code};",

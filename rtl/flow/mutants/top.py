@@ -91,6 +91,12 @@ MUTANTS = [
         [SYSTEM],
     ),
     (
+        "top/em_host_top.sv",
+        ".fail_i            (fail),",
+        ".fail_i            (1'b0),",
+        [bench("em_host_top")],
+    ),
+    (
         "top/em_switch_top.sv",
         ".events_i   (events[p]),",
         ".events_i   ('1),",

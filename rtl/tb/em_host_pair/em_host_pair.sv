@@ -19,6 +19,7 @@ module em_host_pair
 
     input  rx_memory_t [1:0] memory_i,
     input  logic [1:0]       up_i,
+    output logic [1:0]       fail_o,
     output logic [1:0]       settled_o,
     output tx_memory_t [1:0] memory_o,
     input  logic [1:0]       memory_ready_i,
@@ -75,6 +76,7 @@ module em_host_pair
         .memory_bytes_i,
         .memory_i                  (memory_i[h]),
         .up_i                      (up_i[h]),
+        .fail_o                    (fail_o[h]),
         .settled_o                 (settled_o[h]),
         .memory_o                  (memory_o[h]),
         .memory_ready_i            (memory_ready_i[h]),

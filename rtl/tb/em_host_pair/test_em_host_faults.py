@@ -34,6 +34,8 @@ from flow import simulate
 REMOTE_INCOMPLETE, BAD_OPCODE, MISALIGNED = 6, 1, 5
 TIMEOUT_CYCLES = 600
 DOWN_PEER = 2
+# Of the switch, and of em_host_pair.
+CIRCUITS, NODES = 64, 4
 
 
 def test_em_host_faults():
@@ -438,3 +440,53 @@ async def no_link_starts_before_all_peers_are_forgotten(dut):
     # Two cycles for each of four nodes.
     assert settled[:6] == [0] * 6
     assert settled[10:] == [3] * 10
+
+
+def flood(world, count):
+    """So many grants that no message of host 0 is for."""
+    for _ in range(count):
+        world.grant(0, 0x80, 64, 0)
+
+
+@cocotb.test()
+async def all_that_a_switch_can_leave_open_waits_for_a_transmitter(dut):
+    world = await world_of(dut)
+    world.ready_share = 0
+    flood(world, CIRCUITS)
+    # Of each peer that it is joined and that it is gone: the next one waits for the answer.
+    peers = [peer for peer in range(NODES) if peer != world.node(0)]
+    for code in (OK, LINK_DISABLED):
+        for peer in peers:
+            world.forward(0, [block(SINGLE, code << 21 | peer << 4)])
+    await wait(dut, 200)
+    assert not world.down[0]
+    world.ready_share = 1
+    await wait(dut, 600)
+    assert world.unused[0] == CIRCUITS and world.heard[0] == peers
+    assert world.lost == [0, 0] and int(dut.fail_o.value) == 0
+    world.forward(0, [block(SINGLE, OK << 21 | DOWN_PEER << 4)])
+    await wait(dut, 60)
+    await works(world)
+
+
+@cocotb.test()
+async def more_than_can_be_kept_fails_the_link(dut):
+    world = await world_of(dut, timeout_cycles=100_000)
+    world.ready_share = 0
+    late = world.submit(0, Op(READ, 0, 8))
+    flood(world, CIRCUITS + 2 * NODES + 16)
+    await wait(dut, 200)
+    assert world.lost == [0b1000, 0]
+    # Until its edge has failed it; it is not up again by itself.
+    assert int(dut.fail_o.value) == 1
+    assert await ended(world, [late]) == [(0, LINK_DOWN)]
+    assert await ended(world, [world.submit(0, Op(READ, 0, 8))]) == [(0, LINK_DOWN)]
+    assert int(dut.fail_o.value) == 1
+    world.ready_share = world.share
+    await restart(world)
+    assert int(dut.fail_o.value) == 0
+    world.lost = [0, 0]
+    world.forward(0, [block(SINGLE, OK << 21 | DOWN_PEER << 4)])
+    world.forward(1, [block(SINGLE, OK << 21 | 1 << 4)])
+    await wait(dut, 60)
+    await works(world)

@@ -40,7 +40,8 @@ class Line:
 
 
 async def begin(dut):
-    for name in ["line_rx_data_i", "memory_i", "encoded_tx_valid_i", "encoded_tx_data_i", "bus_i"]:
+    quiet = "line_rx_data_i memory_i encoded_tx_valid_i encoded_tx_data_i bus_i fail_i"
+    for name in quiet.split():
         getattr(dut, name).value = 0
     dut.line_rx_valid_i.value, dut.line_rx_hdr_i.value = 0, 1
     dut.encoded_tx_hdr_i.value = 1
@@ -194,3 +195,17 @@ async def it_waits_for_what_is_not_settled(dut):
     dut.settled_i.value = 1
     await wait(dut, 250)
     assert await status(dut) == LOCK | UP and await read(dut, STARTED) == 1
+
+
+@cocotb.test()
+async def it_fails_when_what_is_behind_it_wants_it(dut):
+    await begin(dut)
+    await write(dut, CONTROL, START)
+    await wait(dut, 300)
+    dut.fail_i.value = 1
+    await wait(dut, 1)
+    assert int(dut.up_o.value) == 0
+    dut.fail_i.value = 0
+    await wait(dut, 250)
+    assert await status(dut) == LOCK | UP and await read(dut, STARTED) == 2
+    assert await read(dut, CORRUPT) == 0
