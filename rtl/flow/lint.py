@@ -11,6 +11,8 @@ YOSYS += " check -assert"
 # What each port of a switch has, in the widest switch that the wire's numbers of nodes allow.
 WIDEST = ["-GPorts=512"]
 OF_A_PORT = ["em_switch_uplink", "em_switch_downlink", "em_l2_table"]
+# A host at either end of what its parameters may be.
+LIMITS = {"-most": ["-GNodes=512"], "-least": ["-GNodes=2"]}
 
 
 def verilator(top, parameters=(), place=""):
@@ -26,6 +28,16 @@ def widest(top):
     verilator(top, WIDEST, "-widest")
 
 
+def most(top):
+    """What Verilator has to say about a host with the most nodes, or nothing."""
+    verilator(top, LIMITS["-most"], "-most")
+
+
+def least(top):
+    """What Verilator has to say about a host with the fewest, or nothing."""
+    verilator(top, LIMITS["-least"], "-least")
+
+
 def slang(top):
     """What slang, and yosys after it, have to say about a module, or nothing."""
     files = " ".join(str(path) for path in sources.closure(top))
@@ -38,7 +50,7 @@ def main():
     """Lints everything; gives the exit code."""
     jobs = [(check, top) for top in sorted(sources.files()) for check in (verilator, slang)]
     modules = len(jobs) // 2
-    jobs += [(widest, top) for top in OF_A_PORT]
+    jobs += [(widest, top) for top in OF_A_PORT] + [(most, "em_host"), (least, "em_host")]
     failed = 0
     with ThreadPoolExecutor(max_workers=2) as pool:
         for (check, top), future in [(job, pool.submit(job[0], job[1])) for job in jobs]:

@@ -22,7 +22,8 @@ module em_host_check
   assign is_read  = request_i.opcode == OpRead;
   assign is_rmw   = request_i.opcode inside {
       OpCompareAndSwap, OpFetchAndAdd, OpSwap, OpAnd, OpOr, OpXor};
-  assign known    = request_i.peer < node_t'(Nodes) && request_i.peer != node_i;
+  assign known    = (NodeBits + 1)'(request_i.peer) < (NodeBits + 1)'(Nodes)
+      && request_i.peer != node_i;
   assign past_end = request_i.address + 65'(request_i.bytes);
 
   assign bad_o = !known || !(write_o || is_read || is_rmw)

@@ -32,7 +32,7 @@ module em_host_destinations
 
   /// A node that does not exist is answered with another's word, which nobody uses.
   function automatic index_t index(node_t node);
-    return (node < node_t'(Nodes)) ? index_t'(node) : '0;
+    return ((NodeBits + 1)'(node) < (NodeBits + 1)'(Nodes)) ? index_t'(node) : '0;
   endfunction
 
   assign walking_o   = walking_q;

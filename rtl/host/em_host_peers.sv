@@ -75,7 +75,7 @@ module em_host_peers
   offset_t offset;
 
   function automatic index_t index(node_t node);
-    return (node < node_t'(Nodes)) ? index_t'(node) : '0;
+    return ((NodeBits + 1)'(node) < (NodeBits + 1)'(Nodes)) ? index_t'(node) : '0;
   endfunction
 
   /// Generations are compared as serial numbers: up to eight ahead is new.
@@ -99,7 +99,8 @@ module em_host_peers
   );
 
   assign id              = arrival_i.id;
-  assign in_range        = arrival_i.peer < node_t'(Nodes) && arrival_i.peer != node_i;
+  assign in_range        = (NodeBits + 1)'(arrival_i.peer) < (NodeBits + 1)'(Nodes)
+      && arrival_i.peer != node_i;
   assign known_o         = in_range && !word.down;
   assign is_posted       = arrival_i.opcode == OpPostedWrite;
   assign is_acknowledged = arrived_i && arrival_i.kind == ArriveWrite && !is_posted && known_o

@@ -1,5 +1,6 @@
 """The world around two hosts: a scripted switch, callers, and memories behind AXI."""
 
+import os
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -11,7 +12,8 @@ from flow import bench
 
 CHUNK_BYTES = 256
 MESSAGE_BYTES = 1024
-NODES = (1, 2)
+# Of the two hosts.
+NODES = tuple(int(node) for node in os.environ.get("HOST_NODES", "1 2").split())
 READ, RESPONSE, POSTED, ACKNOWLEDGED = 1, 2, 3, 4
 COMPARE_AND_SWAP, FETCH_AND_ADD, SWAP, AND, OR, XOR = 8, 9, 10, 11, 12, 13
 NOTIFICATION, GRANT, SINGLE, START, END = 0x55, 0xAA, 0x66, 0x33, 0xCC
@@ -193,7 +195,8 @@ class World:
             await FallingEdge(dut.tx_clk_i)
             await FallingEdge(dut.rx_clk_i)
         dut.tx_rst_ni.value = dut.rx_rst_ni.value = 1
-        for _ in range(40):
+        # A host walks through its peers first, and takes nothing meanwhile.
+        for _ in range(40 + 3 * int(dut.Nodes.value)):
             await FallingEdge(dut.tx_clk_i)
         cocotb.start_soon(self.transmit_clock())
         cocotb.start_soon(self.receive_clock())

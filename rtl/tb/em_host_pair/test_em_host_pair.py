@@ -17,6 +17,11 @@ def test_em_host_pair(x):
     simulate.cocotb("em_host_pair", __name__, {"X": x})
 
 
+def test_the_most_nodes():
+    last = {"HOST_NODES": "510 511"}
+    simulate.cocotb("em_host_pair", __name__, {"Nodes": 512}, environment=last)
+
+
 async def traffic(world, count, size):
     """Random requests of both hosts end well and read what the order of the pair says."""
     mirrors = [bytearray(memory.data) for memory in world.memories]
