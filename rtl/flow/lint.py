@@ -12,7 +12,7 @@ YOSYS += " check -assert"
 WIDEST = ["-GPorts=512"]
 OF_A_PORT = ["em_switch_uplink", "em_switch_downlink", "em_l2_table"]
 # A host at either end of what its parameters may be.
-LIMITS = {"-most": ["-GNodes=512"], "-least": ["-GNodes=2"]}
+LIMITS = {"-most": ["-GNodes=512", "-GX=8"], "-least": ["-GNodes=2", "-GX=1"]}
 
 
 def verilator(top, parameters=(), place=""):
@@ -29,7 +29,7 @@ def widest(top):
 
 
 def most(top):
-    """What Verilator has to say about a host with the most nodes, or nothing."""
+    """What Verilator has to say about a host with the most nodes and messages, or nothing."""
     verilator(top, LIMITS["-most"], "-most")
 
 

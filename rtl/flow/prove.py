@@ -14,7 +14,7 @@ multiclock {multiclock}
 {engine}
 
 [script]
-read_slang --top {top} {files}
+read_slang --top {top} {parameters} {files}
 prep -top {top}
 """
 
@@ -27,10 +27,11 @@ def program(name):
     return found
 
 
-def sby(top, mode, depth, engine, multiclock=False, files=None):
+def sby(top, mode, depth, engine, multiclock=False, files=None, parameters=None):
     """Runs a proof; gives what sby printed, raises unless it passed."""
     files = files or sources.closure(top)
-    name = tools.fingerprint(files, top, mode, depth, engine)
+    given = " ".join(f"-G {key}={value}" for key, value in sorted((parameters or {}).items()))
+    name = tools.fingerprint(files, top, mode, depth, engine, given)
     place = tools.OUT / "proof" / f"{top}-{name}"
     if (place / "done").exists():
         return
@@ -38,7 +39,13 @@ def sby(top, mode, depth, engine, multiclock=False, files=None):
     words = " ".join(str(path) for path in files)
     switch = "on" if multiclock else "off"
     config = CONFIG.format(
-        mode=mode, depth=depth, engine=engine, top=top, files=words, multiclock=switch
+        mode=mode,
+        depth=depth,
+        engine=engine,
+        top=top,
+        parameters=given,
+        files=words,
+        multiclock=switch,
     )
     (place / "proof.sby").write_text(config, encoding="utf-8")
     yosys = f"{sys.executable} {tools.RTL / 'flow' / 'yosys.py'}"

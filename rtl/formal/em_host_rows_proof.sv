@@ -78,7 +78,7 @@ module em_host_rows_proof
     if (opens) begin
       assert (id.write == write_i);
       assert (id.generation != destination_q.generations[id.write][id.row]);
-      if (!write_i) assert (active_q == '0 && id.row < row_t'(X));
+      if (!write_i) assert (active_q == '0 && (RowBits+1)'(id.row) < (RowBits+1)'(X));
     end
     assert (active_q <= (RowBits+1)'(X));
     assert (destination_q.writes_active == active_q);

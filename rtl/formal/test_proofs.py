@@ -28,6 +28,12 @@ PROOFS = {
 }
 
 
-@pytest.mark.parametrize("top", PROOFS)
-def test_proof(top):
-    prove.sby(top, *PROOFS[top], multiclock=top in TWO_CLOCKS)
+# What is proved at other parameters, too.
+LIMITS = {f"em_host_rows_proof X={x}": ("em_host_rows_proof", {"X": x}) for x in (1, 8)}
+CASES = {top: (top, None) for top in PROOFS} | LIMITS
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_proof(case):
+    top, parameters = CASES[case]
+    prove.sby(top, *PROOFS[top], multiclock=top in TWO_CLOCKS, parameters=parameters)

@@ -92,8 +92,11 @@ module em_host
 
   localparam int unsigned CrossDepth = 8;
 
-  if (GrantDepth + CrossDepth < Circuits + 2 * (Nodes - 1)) begin : gen_check
+  if (GrantDepth + CrossDepth < Circuits + 2 * (Nodes - 1)) begin : gen_check_grants
     $error("GrantDepth must be Circuits + 2 * Nodes - 10 at least");
+  end
+  if (X < 1 || X > RowsMax) begin : gen_check_rows
+    $error("X must be 1 to 8");
   end
 
   logic down_rx, down_tx, flushed_rx, flushed_tx;

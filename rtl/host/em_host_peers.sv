@@ -71,7 +71,7 @@ module em_host_peers
   message_id_t id;
   index_t walk_q;
   logic walking_q, walk_writes_q, resetting_q, writes, is_new, in_range;
-  logic is_posted, is_acknowledged, is_request, takes_request, stores, is_last_walk;
+  logic is_posted, is_acknowledged, is_request, takes_request, stores, is_last_walk, row_served;
   offset_t offset;
 
   function automatic index_t index(node_t node);
@@ -108,9 +108,10 @@ module em_host_peers
 
   // ---- requests ----
 
-  assign served        = (id.row < row_t'(X)) ? word.served[id.row] : '0;
+  assign row_served    = (RowBits + 1)'(id.row) < (RowBits + 1)'(X);
+  assign served        = row_served ? word.served[id.row] : '0;
   assign is_request    = arrived_i && arrival_i.kind == ArriveRequest && known_o
-      && !id.write && id.row < row_t'(X) && arrival_i.bytes != '0;
+      && !id.write && row_served && arrival_i.bytes != '0;
   assign is_new        = !served.seen || is_after(id.generation, served.generation);
   assign takes_request = is_request && is_new && command_ready_i && !arrival_i.too_long
       && arrival_i.bytes <= bytes_t'(MessageBytes);

@@ -12,7 +12,7 @@ from flow import simulate
 MESSAGES = int(os.environ.get("RTL_CYCLES", "5000")) // 50
 
 
-@pytest.mark.parametrize("x", [3, 1])
+@pytest.mark.parametrize("x", [3, 1, 8])
 def test_em_host_pair(x):
     simulate.cocotb("em_host_pair", __name__, {"X": x})
 
