@@ -43,7 +43,7 @@ module em_axi_read #(
   typedef logic [CountBits-1:0] count_t;
 
   logic [60:0] first_q;
-  count_t ar_left_q, beats, room, burst, job_beats, job_words;
+  count_t ar_left_q, beats, words, room, burst, job_beats, job_words;
   logic ar_valid_q, take, pending_ready, pending_valid, refused;
   logic [2:0] lane;
   count_t beat_q, word_q;
@@ -52,7 +52,10 @@ module em_axi_read #(
   logic error_q, beats_done, swallow, emits, beat_taken, word_taken, r_error;
   logic [$clog2(Jobs+1)-1:0] pending_count;
 
-  assign beats = count_t'((job_bytes_i + BytesBits'(job_address_i[2:0]) + BytesBits'(7)) >> 3);
+  // Of the longest job, too: its bytes and both ends do not fit into the bits of its length.
+  assign beats = count_t'(({1'b0, job_bytes_i} + (BytesBits + 1)'(job_address_i[2:0])
+                           + (BytesBits + 1)'(7)) >> 3);
+  assign words = count_t'(({1'b0, job_bytes_i} + (BytesBits + 1)'(7)) >> 3);
 
   assign job_ready_o = !ar_valid_q && pending_ready;
   assign take        = job_valid_i && job_ready_o;
@@ -72,8 +75,7 @@ module em_axi_read #(
       .rst_ni,
       .valid_i(take),
       .ready_o(pending_ready),
-      .data_i ({job_tag_i, beats, count_t'((job_bytes_i + BytesBits'(7)) >> 3),
-                job_address_i[2:0], job_refused_i}),
+      .data_i ({job_tag_i, beats, words, job_address_i[2:0], job_refused_i}),
       .valid_o(pending_valid),
       .ready_i(word_taken && word_last_o),
       .data_o ({word_tag_o, job_beats, job_words, lane, refused}),

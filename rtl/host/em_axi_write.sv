@@ -53,15 +53,16 @@ module em_axi_write #(
   logic [7:0] first_strobe_q, last_strobe_q;
   logic [63:0] before_q;
   logic active_q, refused_q, start_q, aw_valid_q, take, advance, ends, w_done;
-  logic [BytesBits-1:0] span;
+  // The longest job's bytes and both ends do not fit into the bits of its length.
+  logic [BytesBits:0] span;
   logic [127:0] pair;
   count_t bursts, seen_q, awaited;
   logic pending_ready, pending_valid, pending_refused, pending_error_q, b_taken, is_last_b;
   logic [$clog2(Jobs+1)-1:0] pending_count;
 
   assign lane  = job_address_i[2:0];
-  assign words = count_t'((job_bytes_i + BytesBits'(7)) >> 3);
-  assign span  = job_bytes_i + BytesBits'(lane) + BytesBits'(7);
+  assign words = count_t'(({1'b0, job_bytes_i} + (BytesBits + 1)'(7)) >> 3);
+  assign span  = {1'b0, job_bytes_i} + (BytesBits + 1)'(lane) + (BytesBits + 1)'(7);
   assign beats = count_t'(span >> 3);
   // Bursts that the job touches.
   assign bursts = count_t'((count_t'(job_address_i[3+:BeatBits]) + beats

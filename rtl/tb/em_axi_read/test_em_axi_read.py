@@ -11,6 +11,8 @@ from flow import bench, simulate
 
 SIZE = 1 << 14
 JOBS = 150
+# What a message may have at most.
+BYTES_MOST = 65528
 
 
 @pytest.mark.parametrize("burst", [2048, 64])
@@ -34,11 +36,28 @@ async def the_bytes_of_each_job_come_in_order(dut, share):
         failed = any(memory.response(at // 8 * 8) for at in range(address, address + length))
         content = bytes(memory.data[address : address + length])
         expected.append((i & 0xFF, int(bool(refused or failed)), b"" if refused else content))
+    await reads(dut, memory, jobs, expected, draws, share)
+
+
+@cocotb.test()
+async def the_longest_jobs_come_from_any_address(dut):
+    draws = bench.rng()
+    memory = Memory(2 * (BYTES_MOST + 8), bench.rng(1), share=1.0)
+    jobs, expected = deque(), []
+    for lane in range(8):
+        address, length = 4096 * draws.randrange(8) + lane, BYTES_MOST - draws.randrange(2) * lane
+        jobs.append((address, length, lane, 0))
+        expected.append((lane, 0, bytes(memory.data[address : address + length])))
+    await reads(dut, memory, jobs, expected, draws, 1.0)
+
+
+async def reads(dut, memory, jobs, expected, draws, share):
+    """Runs jobs until all have ended, and compares what they gave."""
     for name in ("job_valid_i", "job_refused_i", "word_ready_i", "m_axi_rvalid_i"):
         getattr(dut, name).value = 0
     await bench.start(dut.clk_i, [dut.rst_ni])
     found, words = [], []
-    while len(found) < JOBS:
+    while len(found) < len(expected):
         ready = memory.drive()
         beat = memory.offers[1]
         offer = int(bool(jobs) and draws.random() < share)

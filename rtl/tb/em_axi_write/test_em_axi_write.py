@@ -11,6 +11,8 @@ from flow import bench, simulate
 
 SIZE = 1 << 14
 JOBS = 150
+# What a message may have at most.
+BYTES_MOST = 65528
 
 
 @pytest.mark.parametrize("burst", [2048, 64])
@@ -43,12 +45,37 @@ def random_jobs(draws, memory, mirror, burst_bytes):
 async def the_bytes_of_each_job_are_in_memory(dut, share):
     draws = bench.rng()
     memory = Memory(SIZE, bench.rng(1), share=share, delay_max=10, bad=range(4096, 5120))
-    mirror, done = bytearray(memory.data), []
+    mirror = bytearray(memory.data)
     jobs, words, expected = random_jobs(draws, memory, mirror, int(dut.BurstBytes.value))
+    await writes(dut, memory, jobs, words, expected, draws, share)
+    assert memory.data == mirror
+
+
+@cocotb.test()
+async def the_longest_jobs_are_written_to_any_address(dut):
+    draws = bench.rng()
+    memory = Memory(2 * (BYTES_MOST + 8), bench.rng(1), share=1.0)
+    mirror = bytearray(memory.data)
+    jobs, words, expected = deque(), deque(), []
+    for lane in range(8):
+        address, length = 4096 * draws.randrange(8) + lane, BYTES_MOST - draws.randrange(2) * lane
+        content = draws.randbytes(length)
+        jobs.append((address, length, lane, 0))
+        padded = content + bytes(-length % 8)
+        words.extend(int.from_bytes(padded[j : j + 8], "little") for j in range(0, length, 8))
+        expected.append((lane, 0))
+        mirror[address : address + length] = content
+    await writes(dut, memory, jobs, words, expected, draws, 1.0)
+    assert memory.data == mirror
+
+
+async def writes(dut, memory, jobs, words, expected, draws, share):
+    """Runs jobs until all have ended, and compares how they did."""
+    done = []
     for name in ("job_valid_i", "job_refused_i", "done_ready_i", "m_axi_bvalid_i"):
         getattr(dut, name).value = 0
     await bench.start(dut.clk_i, [dut.rst_ni])
-    while len(done) < JOBS:
+    while len(done) < len(expected):
         ready = memory.drive()
         answer = memory.offers[0]
         offer, take = int(bool(jobs) and draws.random() < share), int(draws.random() < share)
@@ -75,7 +102,6 @@ async def the_bytes_of_each_job_are_in_memory(dut, share):
         await FallingEdge(dut.clk_i)
     assert int(dut.quiet_o.value) == 1
     assert not words
-    assert memory.data == mirror
 
 
 def accesses(dut, memory, ready, answer):
