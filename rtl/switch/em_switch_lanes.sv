@@ -10,7 +10,7 @@ module em_switch_lanes
     parameter int unsigned Sources = 8,
     /// Units that may be coming in at the same time; Sources is always enough.
     parameter int unsigned Lanes = 7,
-    /// Blocks of each.
+    /// Blocks of each: those of the longest unit at least.
     parameter int unsigned LaneBlocks = 128,
     /// Blocks of the longest unit: a lane with less room takes none.
     parameter int unsigned UnitBlocks = 35,
@@ -51,6 +51,10 @@ module em_switch_lanes
   } word_t;
 
   localparam int unsigned CountWidth = $clog2(LaneBlocks + 1);
+
+  if (LaneBlocks < UnitBlocks) begin : gen_bad_lane
+    $error("LaneBlocks must be UnitBlocks at least");
+  end
 
   logic [Lanes-1:0] writing_q, writing_d, has_room, opened, ends, lane_valid, lane_write;
   logic [Sources-1:0] writer_q[Lanes], picked[Lanes], remaining[Lanes+1];

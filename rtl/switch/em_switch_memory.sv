@@ -11,14 +11,16 @@ module em_switch_memory
 #(
     parameter int unsigned Ports = 8,
     parameter int unsigned NotificationsMax = 3,
+    /// A multiple of 8, to the longest chunk of the wire.
     parameter int unsigned ChunkBytes = 256,
     parameter int unsigned TimeWidth = 48,
     /// Grants that a source can leave open.
     parameter int unsigned CircuitDepth = 64,
     parameter int unsigned EmitDepth = 32,
-    /// Chunks that can come in for one port at the same time, and blocks stored of each.
+    /// Chunks that can come in for one port at the same time, and blocks stored in the place of
+    /// each: four of the longest, nearly.
     parameter int unsigned Lanes = (Ports <= 16) ? Ports - 1 : 16,
-    parameter int unsigned LaneBlocks = 128,
+    parameter int unsigned LaneBlocks = (ChunkBytes > 256) ? ChunkBytes / 2 : 128,
     parameter int unsigned StatusLaneBlocks = 32,
     /// One where the clocks of links differ: chunks then take five cycles.
     parameter int unsigned ElasticCycles = 0
@@ -53,6 +55,10 @@ module em_switch_memory
   localparam int unsigned ChunkOverheadBlocks = 3;
   localparam int unsigned ChunkBlocks = ChunkBytes / 8 + ChunkOverheadBlocks;
   typedef logic [PortWidth-1:0] port_t;
+
+  if (ChunkBytes % 8 != 0 || ChunkBytes == 0 || ChunkBytes > ChunkBytesMax) begin : gen_bad_chunk
+    $error("ChunkBytes must be a multiple of 8, 8 to 4096");
+  end
 
   // By port.
   logic [Ports-1:0] port_up, item_valid, circuit_room, emit_room;

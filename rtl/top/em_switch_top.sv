@@ -5,7 +5,7 @@
 module em_switch_top
   import em_link_pkg::*;
 #(
-    // As those of em_switch.
+    // As those of em_switch: ChunkBytes is a multiple of 8, to 4096.
     parameter int unsigned Ports            = 8,
     parameter int unsigned NotificationsMax = 3,
     parameter int unsigned ChunkBytes       = 256,

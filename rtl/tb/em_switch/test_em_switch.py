@@ -11,19 +11,21 @@ from flow.frames import IDLE, Frames, blocks
 from flow.switching import control, framed, single
 
 PORTS = 4
-CHUNK_BYTES = 128
 DEMANDS_MAX = 3
 CYCLES = int(os.environ.get("RTL_CYCLES", "100000")) // 20
 BLOCK_BITS = 66
 ALL = (1 << PORTS) - 1
 
 
-# One part in a thousand, ten times what a link may have.
-@pytest.mark.parametrize("half_period_ps", [1001, 999])
-def test_em_switch(half_period_ps):
-    parameters = {"Ports": PORTS, "ChunkBytes": CHUNK_BYTES, "ElasticCycles": 1}
+# One part in a thousand, ten times what a link may have; with long chunks, between which a line
+# rests less often, as much as a link may have. The longest chunk of the wire is 4,096 B.
+@pytest.mark.parametrize(
+    ("chunk_bytes", "half_period_ps"), [(128, 10010), (128, 9990), (4096, 9999)]
+)
+def test_em_switch(chunk_bytes, half_period_ps):
+    parameters = {"Ports": PORTS, "ChunkBytes": chunk_bytes, "ElasticCycles": 1}
     parameters |= {"FrameBlocks": 512, "Entries": 64}
-    environment = {"HALF_PERIOD_PS": half_period_ps}
+    environment = {"CHUNK_BYTES": chunk_bytes, "HALF_PERIOD_PS": half_period_ps}
     seed = int(os.environ.get("RTL_SEED", "1"))
     simulate.cocotb("em_switch", __name__, parameters, seed, environment)
 
@@ -35,8 +37,8 @@ def field(content, low, bits):
 class Nodes:
     """All nodes: they ask, answer what is granted, and send each other frames."""
 
-    def __init__(self, draws):
-        self.draws = draws
+    def __init__(self, draws, chunk_bytes):
+        self.draws, self.chunk_bytes = draws, chunk_bytes
         self.lines = [[] for _ in range(PORTS)]
         self.frame_lines = [[] for _ in range(PORTS)]
         self.frames = [Frames() for _ in range(PORTS)]
@@ -56,7 +58,7 @@ class Nodes:
     def ask(self, port):
         draws = self.draws
         peer = (port + draws.randrange(1, PORTS)) % PORTS
-        size = draws.choice([1, 8, 64, 100, 300])
+        size = draws.choice([1, 8, 64, 100, 2 * self.chunk_bytes + 44])
         content = peer << 4 | draws.randrange(128) << 13 | size << 21
         if draws.random() < 0.5:
             if self.demand((port, peer, 0), size):
@@ -91,7 +93,7 @@ class Nodes:
         if sub_type == 0xAA:
             self.grant(port, peer, content & 1, field(content, 21, 16))
         elif opcode == 1:
-            self.grant(port, peer, 1, min(field(content, 21, 16), CHUNK_BYTES))
+            self.grant(port, peer, 1, min(field(content, 21, 16), self.chunk_bytes))
         else:
             chunk = tuple(unit)
             self.got.setdefault((self.source_of[chunk], port), []).append(chunk)
@@ -135,7 +137,7 @@ class Transmitters:
         dut, nodes = self.dut, self.nodes
         ready = self.open | nodes.draws.getrandbits(PORTS)
         dut.memory_ready_i.value, dut.encoder_ready_i.value = ready, ALL & ~ready
-        await Timer(1000, unit="ps")
+        await Timer(10000, unit="ps")
         memory, frames = int(dut.memory_o.value), int(dut.encoded_tx_o.value)
         for port in range(PORTS):
             shown = switching.tx_memory(memory, port)
@@ -148,13 +150,14 @@ class Transmitters:
                 nodes.frames[port].put(frames >> BLOCK_BITS * port & (1 << BLOCK_BITS) - 1)
         self.asked = ALL & ~ready
         dut.clk_i.value = 1
-        await Timer(1000, unit="ps")
+        await Timer(10000, unit="ps")
         dut.clk_i.value = 0
 
 
 @cocotb.test()
 async def memory_and_frames_pass_together(dut):
-    nodes = Nodes(bench.rng())
+    chunk_bytes = int(os.environ["CHUNK_BYTES"])
+    nodes = Nodes(bench.rng(), chunk_bytes)
     out = Transmitters(dut, nodes)
     dut.rank_config_i.value = 2 << 23 | 1 << 22 | 64 << 10
     dut.control_config_i.value = 1 << 8 | 32
@@ -165,23 +168,26 @@ async def memory_and_frames_pass_together(dut):
     cocotb.start_soon(receivers(dut, nodes, int(os.environ["HALF_PERIOD_PS"])))
     for level in (0, 1, 0, 1, 0):
         dut.clk_i.value = level
-        await Timer(1900, unit="ps")
+        await Timer(19000, unit="ps")
     dut.rst_ni.value, dut.rx_rst_ni.value = 1, ALL
     for _ in range(80):
         await out.cycle()
     for port in range(PORTS):
         nodes.send_frame(port)
-    for cycle in range(CYCLES + 3000):
+    # No unit is interrupted: the longer they are, the fewer slots are left to frames.
+    period = 100 * chunk_bytes // 128
+    for cycle in range(CYCLES + 3000 * chunk_bytes // 128):
         if cycle < CYCLES:
             for port in range(PORTS):
                 if nodes.draws.random() < 0.03:
                     nodes.ask(port)
-            if cycle > 1000 and cycle % 100 < PORTS:
-                nodes.send_frame(cycle % 100, (cycle + 1 + cycle // 100 % 3) % PORTS)
+            turn, port = divmod(cycle, period)
+            if cycle > 1000 and port < PORTS:
+                nodes.send_frame(port, (port + 1 + turn % 3) % PORTS)
         await out.cycle()
     assert all(not waiting for waiting in nodes.open.values()), "something was never granted"
     assert nodes.got == nodes.chunks and len(nodes.source_of) > CYCLES // 50
-    assert sum(map(len, nodes.sent.values())) > CYCLES // 50
+    assert sum(map(len, nodes.sent.values())) > 2 * CYCLES // period
     for (source, port), frames in nodes.sent.items():
         mine = [frame for frame in nodes.frames[port].whole if frame[11] == source]
         assert mine == frames, f"from {source} to {port}"
