@@ -19,13 +19,22 @@ ALL = (1 << PORTS) - 1
 
 # One part in a thousand, ten times what a link may have; with long chunks, between which a line
 # rests less often, as much as a link may have. The longest chunk of the wire is 4,096 B.
+# Besides the horizon of a reset, the least and the most that its register can hold.
 @pytest.mark.parametrize(
-    ("chunk_bytes", "half_period_ps"), [(128, 10010), (128, 9990), (4096, 9999)]
+    ("chunk_bytes", "half_period_ps", "horizon"),
+    [
+        (128, 10010, "6 16"),
+        (128, 9990, "6 16"),
+        (128, 9990, "0 0"),
+        (128, 9990, "31 63"),
+        (4096, 9999, "6 16"),
+    ],
 )
-def test_em_switch(chunk_bytes, half_period_ps):
+def test_em_switch(chunk_bytes, half_period_ps, horizon):
     parameters = {"Ports": PORTS, "ChunkBytes": chunk_bytes, "ElasticCycles": 1}
     parameters |= {"FrameBlocks": 512, "Entries": 64}
     environment = {"CHUNK_BYTES": chunk_bytes, "HALF_PERIOD_PS": half_period_ps}
+    environment["HORIZON"] = horizon
     seed = int(os.environ.get("RTL_SEED", "1"))
     simulate.cocotb("em_switch", __name__, parameters, seed, environment)
 
@@ -161,7 +170,7 @@ async def memory_and_frames_pass_together(dut):
     out = Transmitters(dut, nodes)
     dut.rank_config_i.value = 2 << 23 | 1 << 22 | 64 << 10
     dut.control_config_i.value = 1 << 8 | 32
-    dut.window_cycles_i.value, dut.ahead_cycles_i.value = 6, 16
+    dut.window_cycles_i.value, dut.ahead_cycles_i.value = map(int, os.environ["HORIZON"].split())
     dut.link_up_i.value = ALL
     dut.clk_i.value = dut.rx_clk_i.value = dut.rst_ni.value = dut.rx_rst_ni.value = 0
     dut.memory_ready_i.value = dut.encoder_ready_i.value = 0

@@ -17,7 +17,7 @@ POLICY_FIELDS = {
     "counts_control": (32, 1, 1),
     "control_blocks_free": (40, 8, 32),
 }
-HORIZON_FIELDS = {"window_cycles": (0, 15, 6), "ahead_cycles": (32, 15, 16)}
+HORIZON_FIELDS = {"window_cycles": (0, 5, 6), "ahead_cycles": (32, 6, 16)}
 FIELDS = POLICY_FIELDS | HORIZON_FIELDS
 
 
