@@ -13,7 +13,8 @@ module em_switch_memory
     parameter int unsigned NotificationsMax = 3,
     /// A multiple of 8, to the longest chunk of the wire.
     parameter int unsigned ChunkBytes = 256,
-    parameter int unsigned TimeWidth = 48,
+    /// Cycles that are counted without a wrap: 93 years of 2.56 ns.
+    parameter int unsigned TimeWidth = 60,
     /// Grants that a source can leave open.
     parameter int unsigned CircuitDepth = 64,
     parameter int unsigned EmitDepth = 32,

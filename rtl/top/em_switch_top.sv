@@ -24,7 +24,9 @@ module em_switch_top
     input logic [Ports-1:0] rx_clk_i,
     input logic [Ports-1:0] rx_rst_ni,
 
-    // Lines, each in its receiver's clock.
+    // Lines, each in its receiver's clock. Clocks are those of blocks: while a link is up, a block
+    // comes in each cycle and has a slot in each. Chunks go out as they come in, and one that
+    // pauses runs dry: it is aborted, the link fails, and `memory_dry` counts it.
     input  logic [Ports-1:0]       line_rx_valid_i,
     input  logic [Ports-1:0][ 1:0] line_rx_hdr_i,
     input  logic [Ports-1:0][63:0] line_rx_data_i,
