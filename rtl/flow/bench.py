@@ -34,6 +34,20 @@ async def _expire(clock):
     raise AssertionError(f"the test did not end within {CYCLES_MAX} cycles")
 
 
+class Stable:
+    """What a stream offers stays as it is until it is taken: the rule of AXI and AXI4-Stream."""
+
+    def __init__(self, name):
+        self.name, self.offered = name, None
+
+    def pass_edge(self, valid, ready, word):
+        """What is there in an edge of the clock."""
+        if self.offered is not None:
+            assert valid, f"{self.name} is taken back"
+            assert word == self.offered, f"{self.name} changes before it is taken"
+        self.offered = word if valid and not ready else None
+
+
 async def send(clock, valid, ready, data, words, gaps, share):
     """Offers each word until it is taken; idles in a random share of the cycles."""
     for word in words:

@@ -94,6 +94,7 @@ module em_host_memory
       .rewind_i(arrived_i && !(command_valid_i && is_write_i)),
       .fits_o,
       .pop_i   (pop),
+      .skip_i  (1'b0),
       .data_o  (ring_data)
   );
 

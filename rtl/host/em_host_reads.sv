@@ -14,8 +14,10 @@ module em_host_reads
 ) (
     input logic clk_i,
     input logic rst_ni,
-    /// Drops the data that waits. The link is down.
-    input logic flush_i,
+    /// Drops the data that waits, but for a word that is on offer. The link is down.
+    input  logic flush_i,
+    /// Nothing waits to be dropped.
+    output logic quiet_o,
 
     input  logic          command_valid_i,
     output logic          command_ready_o,
@@ -73,7 +75,7 @@ module em_host_reads
   rows_t asked, row_q, reset_row_q;
   descriptor_t descriptor, out;
   logic resetting_q, is_command_q, takes_command, is_chunk, is_status, is_match, writes;
-  logic commit, describes, fits, pop, out_valid, out_taken, step, is_end_word;
+  logic commit, describes, fits, out_valid, out_taken, step, is_end_word;
   bytes_t offset, sum, left_q, left;
   logic is_due, is_data, streaming_q, drained_q, valid_q, last_q;
   token_t token_q;
@@ -164,7 +166,8 @@ module em_host_reads
       .commit_i(commit),
       .rewind_i(arrived_i && !commit),
       .fits_o  (fits),
-      .pop_i   (pop),
+      .pop_i   (step && !flush_i),
+      .skip_i  (step && flush_i),
       .data_o  (ring_data)
   );
 
@@ -189,7 +192,7 @@ module em_host_reads
   assign left        = streaming_q ? left_q : out.bytes;
   assign is_end_word = left <= bytes_t'(8);
   assign step        = out_valid && is_data && (flush_i || !valid_q || read_tready_i);
-  assign pop         = step;
+  assign quiet_o     = !out_valid;
 
   assign event_valid_o = out_valid && !is_data && out.is_event && !flush_i
       && (!valid_q || read_tready_i);

@@ -18,6 +18,8 @@ module em_host_ring #(
 
     /// The next word is at `data_o` from the next edge on. There must be one.
     input  logic             pop_i,
+    /// In place of `pop_i`: the next word is dropped, and `data_o` stays.
+    input  logic             skip_i,
     output logic [Width-1:0] data_o
 );
 
@@ -55,7 +57,7 @@ module em_host_ring #(
       read_q  <= '0;
       over_q  <= 1'b0;
     end else begin
-      read_q <= read_q + pointer_t'(pop_i);
+      read_q <= read_q + pointer_t'(pop_i || skip_i);
       if (commit_i) kept_q <= write_q;
       // A message has two blocks at least between its last word and the first of the next.
       if (rewind_i) begin

@@ -76,7 +76,7 @@ module em_host_rx
 
   localparam int unsigned ReplyDepth = 16;
 
-  logic enable, tell, forget, forgetting, quiet, memory_quiet;
+  logic enable, tell, forget, forgetting, quiet, memory_quiet, reads_quiet;
   logic response_word, write_word, ends, arrived, known, fits;
   logic [63:0] word;
   node_t peer;
@@ -162,6 +162,7 @@ module em_host_rx
       .clk_i,
       .rst_ni,
       .flush_i        (!enable),
+      .quiet_o        (reads_quiet),
       .command_valid_i(read_valid_i),
       .command_ready_o(read_ready_o),
       .command_i      (read_i),
@@ -240,7 +241,7 @@ module em_host_rx
 
   assign reply_lost_o = (peer_reply_valid && !reply_ready) || (status_valid && !status_ready)
       || end_lost;
-  assign quiet        = memory_quiet && reply_count == '0;
+  assign quiet        = memory_quiet && reads_quiet && reply_count == '0;
 
   // ---- statuses that came: as many as writes can be open ----
 

@@ -230,6 +230,12 @@ MUTANTS = [
         [HOST_FAULTS],
     ),
     (
+        "host/em_host_reads.sv",
+        ".pop_i   (step && !flush_i),",
+        ".pop_i   (step),",
+        [HOST_FAULTS],
+    ),
+    (
         "host/em_host_link.sv",
         "if (up_i && !fail_q) state_d = StUp;",
         "if (up_i) state_d = StUp;",

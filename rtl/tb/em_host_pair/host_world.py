@@ -21,6 +21,8 @@ OK, BAD_ADDRESS, LINK_DISABLED, NULL = 0, 2, 3, 4
 DONE, TIMEOUT, INCOMPLETE, PEER_DOWN, LINK_DOWN, BAD_REQUEST = range(6)
 SOUND, REFUSED, ABORTED = 0, 1, 2
 MASK64 = (1 << 64) - 1
+# Of a host, towards its caller and its memory.
+STREAMS = ["completion", "read", "aw", "w", "ar"]
 BURST_BOUNDARY = 4096
 SLAVE_ERROR = 2
 
@@ -175,6 +177,8 @@ class World:
         self.drop = lambda h, kind, unit: False
         self.log = ([], [])
         self.hold_grants = False
+        self.take_reads, self.late = True, [0, 0]
+        self.stable = [{name: bench.Stable(f"{name} of {h}") for name in STREAMS} for h in (0, 1)]
 
     async def start(self, tx_ps=2560, rx_ps=2560, timeout_cycles=100_000, rx_phase_ps=700):
         """Clocks, reset, and everything around the hosts."""
@@ -257,7 +261,10 @@ class World:
                 int(dut.write_ready_o.value),
             )
             blocks, valid = int(dut.memory_o.value), int(dut.completion_valid_o.value)
+            ends = int(dut.completion_o.value)
             for h in both:
+                end = valid >> h & 1, accept[h], bits(ends, 21 * h, 21)
+                self.stable[h]["completion"].pass_edge(*end)
                 if offered[h] is not None and request_ready >> h & 1:
                     offered[h] = None
                     self.submitted[h] += 1
@@ -266,7 +273,7 @@ class World:
                     writing[h] = 0
                 self.take_block(h, blocks >> 69 * h, ready[h])
                 if valid >> h & 1 and accept[h]:
-                    self.complete(h, int(dut.completion_o.value) >> 21 * h)
+                    self.complete(h, ends >> 21 * h)
             await FallingEdge(dut.tx_clk_i)
 
     def complete(self, h, word):
@@ -380,7 +387,7 @@ class World:
         while True:
             self.schedule()
             blocks = [self.down[h].popleft() if self.down[h] and self.chance() else 0 for h in both]
-            accept = [self.chance() for _ in both]
+            accept = [int(self.take_reads and self.chance()) for _ in both]
             drives = [memory.drive() for memory in self.memories]
             answers = [memory.offers[0] for memory in self.memories]
             reads = [memory.offers[1] for memory in self.memories]
@@ -414,6 +421,14 @@ class World:
                 "rready_o",
             )
         }
+        aw, w, ar = ([drive[i] for drive in drives] for i in range(3))
+        for name, valid, ready, parts in (
+            ("read", "read_valid_o", accept, {"read_o": 89}),
+            ("aw", "awvalid_o", aw, {"awaddr_o": 64, "awlen_o": 8}),
+            ("w", "wvalid_o", w, {"wdata_o": 64, "wstrb_o": 8, "wlast_o": 1}),
+            ("ar", "arvalid_o", ar, {"araddr_o": 64, "arlen_o": 8}),
+        ):
+            self.offers(name, flags[valid], ready, parts)
         for h, memory in enumerate(self.memories):
             if flags["read_valid_o"] >> h & 1 and accept[h]:
                 self.deliver(h, int(dut.read_o.value) >> 89 * h)
@@ -438,9 +453,19 @@ class World:
         for h in (0, 1):
             self.lost[h] |= bits(dropped, 5 * h, 5)
 
+    def offers(self, name, valid, ready, parts):
+        """What hosts offer in their receive clock stays until it is taken."""
+        values = [(int(getattr(self.dut, part).value), width) for part, width in parts.items()]
+        for h in (0, 1):
+            word = [bits(value, width * h, width) for value, width in values]
+            self.stable[h][name].pass_edge(valid >> h & 1, ready[h], word)
+
     def deliver(self, h, word):
         """A word of a read came to its caller."""
         op = self.ops[h][bits(word, 73, 16)]
+        if op.done == (0, LINK_DOWN):
+            self.late[h] += 1
+            return
         assert op.done is None, "data before its completion"
         keep, data = bits(word, 64, 8), bits(word, 0, 64)
         count = keep.bit_count()

@@ -490,3 +490,26 @@ async def more_than_can_be_kept_fails_the_link(dut):
     world.forward(1, [block(SINGLE, OK << 21 | 1 << 4)])
     await wait(dut, 60)
     await works(world)
+
+
+@cocotb.test()
+async def data_on_offer_when_the_link_fails_is_held_and_the_rest_is_dropped(dut):
+    world = await world_of(dut, timeout_cycles=100_000)
+    world.take_reads = False
+    data = bytes(world.memories[1].data)
+    reads = [world.submit(0, Op(READ, 1024 * i, 1024)) for i in range(3)]
+    await wait(dut, 600)
+    await restart(world)
+    assert await ended(world, reads) == [(0, LINK_DOWN)] * 3
+    # The one word that was on offer; what waited behind it is of before.
+    offered = int(dut.read_o.value)
+    assert bits(offered, 0, 64) == int.from_bytes(data[:8], "little")
+    await wait(dut, 300)
+    assert int(dut.read_valid_o.value) & 1 and int(dut.read_o.value) == offered
+    world.take_reads = True
+    await wait(dut, 100)
+    assert world.late == [1, 0] and [op.got for op in reads] == [b""] * 3
+    world.forward(0, [block(SINGLE, OK << 21 | DOWN_PEER << 4)])
+    world.forward(1, [block(SINGLE, OK << 21 | 1 << 4)])
+    await wait(dut, 60)
+    await works(world)
