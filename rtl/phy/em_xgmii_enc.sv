@@ -1,5 +1,6 @@
-/// From XGMII, 64 bits wide, to blocks: clause 49's encoder, each word by itself. A word that no
-/// block can carry becomes eight errors, which end a frame.
+/// From XGMII, 64 bits wide, to blocks: clause 49's encoder. A word that no block can carry becomes
+/// eight errors, as does any word that has no place within a frame; that ends the frame. What is
+/// left of it becomes idles: without its start the other end would take it for corruption.
 ///
 /// A word is taken for each block that em_phy_tx asks for, and is there in the next slot.
 module em_xgmii_enc
@@ -65,7 +66,8 @@ module em_xgmii_enc
 
   logic [55:0] low, high;
   logic [7:0] block_type;
-  block_t block;
+  block_t word, block;
+  logic in_frame_q, continues, starts;
 
   always_comb begin
     low  = low_coded ? 56'(codes[3:0]) : 56'(xgmii_data_i[31:8]);
@@ -81,13 +83,27 @@ module em_xgmii_enc
       5'b01_001: block_type = BlockOrderedStart;
       default:   block_type = BlockEdm;
     endcase
-    block = '{header: SyncControl, payload: {high | low, block_type}};
-    if (block_type == BlockEdm) block = Abort;
+    word = '{header: SyncControl, payload: {high | low, block_type}};
+    if (block_type == BlockEdm) word = Abort;
     if (xgmii_control_i[0] && xgmii_data_i[7:0] == XgmiiStart && &data[7:1]) begin
-      block.payload = {xgmii_data_i[63:8], BlockStart};
+      word.payload = {xgmii_data_i[63:8], BlockStart};
     end
-    for (int unsigned i = 0; i < 8; i++) if (terminates[i]) block.payload = terminated[i];
-    if (&data) block = '{header: SyncData, payload: xgmii_data_i};
+    for (int unsigned i = 0; i < 8; i++) if (terminates[i]) word.payload = terminated[i];
+    if (&data) word = '{header: SyncData, payload: xgmii_data_i};
+  end
+
+  assign continues = word.header == SyncData || terminates != '0;
+  assign starts    = word.header == SyncControl && has_start(word.payload[7:0]);
+
+  always_comb begin
+    block = word;
+    if (in_frame_q && !continues) block = Abort;
+    if (!in_frame_q && continues) block = Idle;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) in_frame_q <= 1'b0;
+    else if (xgmii_ready_o) in_frame_q <= in_frame_q ? word.header == SyncData : starts;
   end
 
   assign xgmii_ready_o = slot_i && encoder_ready_i;

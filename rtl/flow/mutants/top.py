@@ -91,6 +91,12 @@ MUTANTS = [
         [SYSTEM],
     ),
     (
+        "phy/em_xgmii_enc.sv",
+        "if (!in_frame_q && continues) block = Idle;",
+        "",
+        [bench("em_xgmii_pair"), bench("em_host_top")],
+    ),
+    (
         "top/em_host_top.sv",
         ".fail_i            (fail),",
         ".fail_i            (1'b0),",

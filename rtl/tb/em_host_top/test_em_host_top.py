@@ -1,5 +1,7 @@
 """em_host_top, its line looped back: what its parts tell each other beside messages."""
 
+import zlib
+
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge
 
@@ -122,3 +124,38 @@ async def a_full_grant_queue_fails_the_link_for_both_ends(dut):
     await wait(dut, 400)
     assert await read(dut, STATUS) & UP
     assert await read(dut, STARTED) == 2
+
+
+async def offer(dut, words):
+    """Words of the MAC, each until it is taken."""
+    for data, characters in words:
+        dut.xgmii_tx_data_i.value, dut.xgmii_tx_control_i.value = data, characters
+        await until(dut, dut.xgmii_tx_ready_o)
+    dut.xgmii_tx_data_i.value, dut.xgmii_tx_control_i.value = IDLES, CONTROLS
+
+
+async def heard(dut, words):
+    """What comes up to the MAC, but for idles."""
+    while True:
+        await RisingEdge(dut.rx_clk_i)
+        word = int(dut.xgmii_rx_data_o.value), int(dut.xgmii_rx_control_o.value)
+        if int(dut.xgmii_rx_valid_o.value) and word != (IDLES, CONTROLS):
+            words.append(word)
+
+
+@cocotb.test()
+async def a_frame_that_its_mac_gives_up_does_not_fail_the_link(dut):
+    await begin(dut)
+    came = []
+    cocotb.start_soon(heard(dut, came))
+    body = bytes(range(60))
+    body += zlib.crc32(body).to_bytes(4, "little")
+    middle = [(int.from_bytes(body[i : i + 8], "little"), 0) for i in range(0, 64, 8)]
+    frame = [(0xD5555555555555FB, 1), *middle, (0x07070707070707FD, 0xFF)]
+    gap = [(IDLES, CONTROLS)] * 2
+    error = (0xFEFEFEFEFEFEFEFE, 0xFF)
+    await offer(dut, [*frame, *gap, *frame[:4], error, *frame[5:], *gap, *frame, *gap])
+    await wait(dut, 200)
+    assert await read(dut, STATUS) & UP and await read(dut, STARTED) == 1
+    # The other MAC hears of the sound ones alone.
+    assert came == frame * 2

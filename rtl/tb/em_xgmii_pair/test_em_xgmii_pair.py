@@ -53,8 +53,19 @@ def legal(draws):
         yield [*half(kinds[0], draws), *half(kinds[1], draws)], 1, block_type
 
 
-async def through(dut, data, control):
-    """The block of a word, and the word of that block."""
+IDLES = (int.from_bytes([IDLE] * LANES, "little"), 0xFF)
+FIRST = (0xD5555555555555FB, 0x01)
+
+
+async def through(dut, data, control, within=None):
+    """The block of a word, and the word of that block; `within` a frame or behind one."""
+    if within is None:
+        within = control == 0 or TERMINATE in [
+            data >> 8 * lane & 0xFF for lane in range(LANES) if control >> lane & 1
+        ]
+    for before in [IDLES, FIRST][: 1 + within]:
+        dut.data_i.value, dut.control_i.value = before
+        await FallingEdge(dut.clk_i)
     dut.data_i.value, dut.control_i.value = data, control
     await FallingEdge(dut.clk_i)
     block = int(dut.hdr_o.value), int(dut.block_o.value)
@@ -109,7 +120,7 @@ async def what_has_no_block_becomes_errors(dut):
             odd = draws.choice([(START, 1), (TERMINATE, 1), (SEQUENCE, 1), (0x00, 1), (0x12, 0)])
             changed = [*lanes[:lane], odd, *lanes[lane + 1 :]]
             _, back = await through(dut, *word(changed))
-            assert back in (word(changed), ERRORS), changed
+            assert back in (word(changed), ERRORS, IDLES), changed
             refused += back == ERRORS
     assert refused > 1000
 
@@ -127,3 +138,22 @@ async def blocks_that_are_not_of_ethernet_become_errors(dut):
         dut.other_hdr_i.value, dut.other_block_i.value = block & 3, block >> 2
         await FallingEdge(dut.clk_i)
         assert (int(dut.data_o.value), int(dut.control_o.value)) == ERRORS
+
+
+@cocotb.test()
+async def what_is_left_of_a_frame_that_was_given_up_is_idles(dut):
+    await start(dut)
+    draws = bench.rng()
+    datum_word = (0x1122334455667788, 0)
+    end = word([(TERMINATE, 1), *[(IDLE, 1)] * 7])
+    bad = [ERRORS, IDLES, word([(0, 0)] * 3 + [(ERROR, 1)] + [(0, 0)] * 4), FIRST]
+    for given_up in bad:
+        count = draws.randrange(1, 4)
+        words = [FIRST, datum_word, given_up, *[datum_word] * count, end, FIRST, datum_word, end]
+        wanted = [FIRST, datum_word, ERRORS, *[IDLES] * count, IDLES, FIRST, datum_word, end]
+        found = []
+        for data, control in [*words, IDLES]:
+            dut.data_i.value, dut.control_i.value = data, control
+            await FallingEdge(dut.clk_i)
+            found.append((int(dut.data_o.value), int(dut.control_o.value)))
+        assert found[1:] == wanted, given_up
