@@ -52,21 +52,24 @@ impl Pager<'_> {
         if is_early && self.processes.get(&origin.parent).is_some_and(Process::is_changing) {
             return false;
         }
-        let Ok((registered, writable)) = registered(hello.process, hello) else { return true };
+        let Ok(registered) = registered(hello.process, hello) else { return true };
         let moved = self.processes.get_mut(&id).and_then(|process| process.origin.take());
         for (from, to, bytes) in moved.into_iter().flat_map(|origin| origin.moved) {
-            if registered.contains(&(to..to + bytes)) {
-                self.remap(id, from, to, bytes);
+            if registered.all.contains(&(to..to + bytes)) {
+                self.remap(id, from, to, bytes, false);
             }
         }
         let mut end = 0;
-        for range in registered.iter() {
+        for range in registered.all.iter() {
             self.forget(id, end, range.start);
             end = range.end;
         }
         self.forget(id, end, !(PAGE_BYTES as u64 - 1));
+        for range in registered.wiped.iter() {
+            self.forget(id, range.start, range.end);
+        }
         if let Some(process) = self.processes.get_mut(&id) {
-            process.served = writable;
+            process.served = registered.writable;
         }
         true
     }
@@ -79,8 +82,8 @@ impl Pager<'_> {
         process.number.is_none_or(|process| self.settle(id, &Hello { process, ..hello }))
     }
 
-    /// Pages have other addresses now.
-    pub(crate) fn remap(&mut self, id: usize, from: u64, to: u64, bytes: u64) {
+    /// Pages have other addresses now. `kept` is whether their old ones are still mapped.
+    pub(crate) fn remap(&mut self, id: usize, from: u64, to: u64, bytes: u64, kept: bool) {
         for child in self.processes.values_mut() {
             if let Some(origin) = child.origin.as_mut().filter(|origin| origin.parent == id) {
                 origin.moved.push((from, to, bytes));
@@ -100,7 +103,9 @@ impl Pager<'_> {
             }
             *process.table.entry(page) = entry;
         }
-        process.served.remove(from..from + bytes);
+        if !kept {
+            process.served.remove(from..from + bytes);
+        }
         process.served.insert(to..to + bytes);
     }
 

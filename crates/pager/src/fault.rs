@@ -17,8 +17,9 @@ pub(crate) enum Event {
     Fault { page: u64, thread: u32, write: bool },
     /// A fork; the child's memory is served through this file.
     Fork { file: RawFd },
-    /// A mapping moved.
-    Remap { from: u64, to: u64, bytes: u64 },
+    /// A mapping moved. `kept` is whether its old addresses are still mapped, to nothing yet: so it
+    /// is told, and unless the program asked for it, that they are gone is told next.
+    Remap { from: u64, to: u64, bytes: u64, kept: bool },
     /// The program gave back the content of `start..end`; the kernel drops it after this was read.
     Remove { start: u64, end: u64 },
     /// `start..end` is no longer mapped.
@@ -155,7 +156,7 @@ impl Message {
                 write: first & WRITE != 0,
             },
             0x13 => Event::Fork { file: first as RawFd },
-            0x14 => Event::Remap { from: first, to: second, bytes: third },
+            0x14 => Event::Remap { from: first, to: second, bytes: third, kept: true },
             0x15 => Event::Remove { start: first, end: second },
             0x16 => Event::Unmap { start: first, end: second },
             _ => return None,

@@ -65,22 +65,33 @@ fn is_writable(line: &str) -> bool {
     line.split_ascii_whitespace().nth(1).is_some_and(|permissions| permissions.starts_with("rw"))
 }
 
-/// What of the private, anonymous memory of `process` has its absent pages told of (`um` in
-/// `smaps`), and whether it can be written now.
-pub(crate) fn registered(process: u32) -> io::Result<Vec<(Range<u64>, bool)>> {
+/// A part of a process's private, anonymous memory whose absent pages are told of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Registered {
+    pub(crate) range: Range<u64>,
+    /// It can be written now.
+    pub(crate) is_writable: bool,
+    /// A fork's child has zeroes there (`MADV_WIPEONFORK`).
+    pub(crate) is_wiped: bool,
+}
+
+/// What of the private, anonymous memory of `process` is registered: `um` in `smaps`.
+pub(crate) fn registered(process: u32) -> io::Result<Vec<Registered>> {
     Ok(registered_of(&std::fs::read_to_string(format!("/proc/{process}/smaps"))?))
 }
 
-fn registered_of(smaps: &str) -> Vec<(Range<u64>, bool)> {
+fn registered_of(smaps: &str) -> Vec<Registered> {
     let mut found = Vec::new();
-    let mut range = None;
+    let mut last = None;
     for line in smaps.lines() {
         if let Some(flags) = line.strip_prefix("VmFlags:") {
-            let is_told = flags.split_ascii_whitespace().any(|flag| flag == "um");
-            found.extend(range.take().filter(|_| is_told));
+            let has = |name| flags.split_ascii_whitespace().any(|flag| flag == name);
+            found.extend(last.take().filter(|_| has("um")).map(|(range, is_writable)| {
+                Registered { range, is_writable, is_wiped: has("wf") }
+            }));
         } else if line.split(':').next().is_some_and(|first| first.contains('-')) {
             let anonymous = range_of(line).filter(|_| is_anonymous(line));
-            range = anonymous.map(|range| (range, is_writable(line)));
+            last = anonymous.map(|range| (range, is_writable(line)));
         }
     }
     found
@@ -133,7 +144,7 @@ pub(crate) fn process_of(thread: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Run, occupied, registered, registered_of, runs};
+    use super::{Registered, Run, occupied, registered, registered_of, runs};
 
     const MAPS: &str = "\
 55d0a0000000-55d0a0021000 rw-p 00000000 00:00 0          [heap]
@@ -187,13 +198,17 @@ VmFlags: rd wr mr mw me ac um
 Size:                 60 kB
 VmFlags: rd wr mr mw me ac
 7f1000000000-7f1000001000 r--p 00000000 00:00 0
-VmFlags: rd mr mw me ac um
+VmFlags: rd mr mw me ac wf um
 7f2000000000-7f2000001000 rw-p 00000000 fe:00 99          /usr/lib/libc.so.6
 VmFlags: rd wr mr mw me ac um
 ";
         let (writable, protected) =
             (0x7f00_0000_0000..0x7f00_0002_1000, 0x7f10_0000_0000..0x7f10_0000_1000);
-        assert_eq!(registered_of(smaps), [(writable, true), (protected, false)]);
+        let expected = [
+            Registered { range: writable, is_writable: true, is_wiped: false },
+            Registered { range: protected, is_writable: false, is_wiped: true },
+        ];
+        assert_eq!(registered_of(smaps), expected);
         let this = std::process::id();
         assert_eq!(registered(this).expect("this process has a map"), [], "nobody pages this test");
     }

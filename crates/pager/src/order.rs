@@ -5,6 +5,22 @@ use std::ops::Range;
 
 use crate::fault::Event;
 
+/// Makes one change of what the kernel tells of a mapping that moved: that it did, and then, by the
+/// same thread, that its old addresses are gone. What another thread put there in between is told
+/// between the two, and is not gone.
+pub(crate) fn join(events: &mut Vec<Event>) {
+    for at in 0..events.len() {
+        let Some(&Event::Remap { from, bytes, kept: true, .. }) = events.get(at) else { continue };
+        let gone = Event::Unmap { start: from, end: from + bytes };
+        if let Some(later) = events[at + 1..].iter().position(|event| *event == gone) {
+            events.remove(at + 1 + later);
+            if let Event::Remap { kept, .. } = &mut events[at] {
+                *kept = false;
+            }
+        }
+    }
+}
+
 /// Pages to which a mapping moved and which are freed by what is told later: either it moved on, or
 /// that came first.
 pub(crate) fn contested(events: &[Event]) -> Vec<u64> {
@@ -57,9 +73,12 @@ fn gained(events: &[Event], page: u64) -> i64 {
 /// Whether `event` leaves addresses of `range` to whoever maps something next.
 fn frees(event: &Event, range: &Range<u64>) -> bool {
     let (start, end) = match *event {
-        Event::Remap { from, bytes, .. } => (from, from + bytes),
+        Event::Remap { from, bytes, kept: false, .. } => (from, from + bytes),
         Event::Unmap { start, end } => (start, end),
-        Event::Fault { .. } | Event::Fork { .. } | Event::Remove { .. } => return false,
+        Event::Remap { kept: true, .. }
+        | Event::Fault { .. }
+        | Event::Fork { .. }
+        | Event::Remove { .. } => return false,
     };
     start < range.end && range.start < end
 }
@@ -72,20 +91,53 @@ fn freed_later(events: &[Event], range: &Range<u64>) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{arrange, contested};
+    use super::{arrange, contested, join};
     use crate::fault::Event;
 
     fn remap(from: u64, to: u64) -> Event {
-        Event::Remap { from, to, bytes: 0x1000 }
+        Event::Remap { from, to, bytes: 0x1000, kept: false }
+    }
+
+    /// What the kernel tells of it.
+    fn told(from: u64, to: u64) -> [Event; 2] {
+        let gone = Event::Unmap { start: from, end: from + 0x1000 };
+        [Event::Remap { from, to, bytes: 0x1000, kept: true }, gone]
     }
 
     /// `registered` is what is at the end.
     fn arranged(events: &[Event], registered: &[u64]) -> Vec<Event> {
-        let known = |page: &u64| (*page, registered.contains(page));
-        let known: Vec<_> = contested(events).iter().map(known).collect();
         let mut events = events.to_vec();
+        join(&mut events);
+        let known = |page: &u64| (*page, registered.contains(page));
+        let known: Vec<_> = contested(&events).iter().map(known).collect();
         arrange(&mut events, &known);
         events
+    }
+
+    #[test]
+    fn what_moved_and_that_it_is_gone_are_one_change() {
+        // One thread moves a mapping twice.
+        let twice = [told(0x5000, 0x1000), told(0x1000, 0x9000)].concat();
+        let moves = [remap(0x5000, 0x1000), remap(0x1000, 0x9000)];
+        assert_eq!(arranged(&twice, &[0x9000]), moves);
+        // Two change places through a third.
+        let exchange = [told(0x1000, 0x9000), told(0x5000, 0x1000), told(0x9000, 0x5000)].concat();
+        let moves = [remap(0x1000, 0x9000), remap(0x5000, 0x1000), remap(0x9000, 0x5000)];
+        assert_eq!(arranged(&exchange, &[0x1000, 0x5000]), moves);
+        // Another thread fills the old addresses before they are told to be gone.
+        let [away, gone] = told(0x1000, 0x9000);
+        let [there, left] = told(0x5000, 0x1000);
+        let moves = [remap(0x1000, 0x9000), remap(0x5000, 0x1000)];
+        assert_eq!(arranged(&[away, there, gone, left], &[0x1000, 0x9000]), moves);
+        assert_eq!(arranged(&[there, away, left, gone], &[0x1000, 0x9000]), moves);
+    }
+
+    #[test]
+    fn addresses_that_a_move_keeps_are_not_free() {
+        let kept = Event::Remap { from: 0x1000, to: 0x9000, bytes: 0x1000, kept: true };
+        let all = [told(0x5000, 0x1000).as_slice(), &[kept]].concat();
+        let moves = [remap(0x5000, 0x1000), kept];
+        assert_eq!(arranged(&all, &[0x1000, 0x9000]), moves);
     }
 
     #[test]

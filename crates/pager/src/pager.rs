@@ -197,7 +197,7 @@ impl<'r> Pager<'r> {
             match *event {
                 Event::Fault { .. } => {}
                 Event::Fork { file } => new.extend(self.fork(id, file)?),
-                Event::Remap { from, to, bytes } => self.remap(id, from, to, bytes),
+                Event::Remap { from, to, bytes, kept } => self.remap(id, from, to, bytes, kept),
                 Event::Remove { start, end } => self.remove(id, start, end),
                 Event::Unmap { start, end } => self.unmap(id, start, end),
             }

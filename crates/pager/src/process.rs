@@ -135,6 +135,7 @@ impl Process {
                 self.faults.read(to)?;
                 continue;
             }
+            order::join(to);
             let pages = order::contested(to);
             let known = |page| Some((page, self.faults.is_registered(page)?));
             let registered: Option<Vec<_>> = pages.into_iter().map(known).collect();
@@ -206,7 +207,7 @@ impl Process {
         }
         if is_new {
             // Not what was asked for: part of it may have been unmapped before, and not be told of.
-            (_, self.served) = registered(self.agent_thread, &agent.hello)?;
+            self.served = registered(self.agent_thread, &agent.hello)?.writable;
         }
         let mut found = Vec::new();
         for range in self.served.iter() {
@@ -227,19 +228,32 @@ impl Process {
     }
 }
 
-/// What the kernel has registered of the process of `thread`, whose agent said `hello`, and what of
-/// that can be written now. Whatever changes from then on is told.
-pub(crate) fn registered(thread: u32, hello: &Hello) -> io::Result<(Ranges, Ranges)> {
-    let (mut all, mut writable) = (Ranges::default(), Ranges::default());
-    for (range, is_writable) in memory_map::registered(thread)? {
-        for range in without(range, hello) {
-            all.insert(range.clone());
-            if is_writable {
-                writable.insert(range);
+/// What the kernel has registered of an address space.
+#[derive(Default)]
+pub(crate) struct Registration {
+    pub(crate) all: Ranges,
+    /// What of it can be written now.
+    pub(crate) writable: Ranges,
+    /// What of it is zeroes in a fork's child.
+    pub(crate) wiped: Ranges,
+}
+
+/// What is registered of the process of `thread`, whose agent said `hello`. Whatever changes from
+/// then on is told.
+pub(crate) fn registered(thread: u32, hello: &Hello) -> io::Result<Registration> {
+    let mut found = Registration::default();
+    for part in memory_map::registered(thread)? {
+        for range in without(part.range, hello) {
+            found.all.insert(range.clone());
+            if part.is_writable {
+                found.writable.insert(range.clone());
+            }
+            if part.is_wiped {
+                found.wiped.insert(range);
             }
         }
     }
-    Ok((all, writable))
+    Ok(found)
 }
 
 /// `range` without the agent's memory.

@@ -179,3 +179,22 @@ fn a_program_dies_with_its_pager() {
     });
     assert!(dead, "process {} lives on", number.trim());
 }
+
+#[test]
+fn what_moves_again_at_once_and_what_a_fork_wipes_is_as_without_the_pager() {
+    if !can_page() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let moves = folder.path().join("moves");
+    for linked in [&["cc", "-O1"][..], &["cc", "-O1", "-static"]] {
+        if !built(linked, "moves.c", &moves) {
+            return;
+        }
+        for local in ["1", "3"] {
+            let output = under(local, &[moves.to_str().expect("a path of text")]);
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && said == "clean\n", "{linked:?} {local}: {said}");
+        }
+    }
+}
