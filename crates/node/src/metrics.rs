@@ -173,7 +173,7 @@ fn encode_serving(encoder: &mut Encoder<'_>, serving: &Latencies) -> fmt::Result
     let seconds = Some(&Unit::Seconds);
     let mut metric = encoder.encode_descriptor("serving", help, seconds, MetricType::Histogram)?;
     let bucket = |(at, &count): (usize, &u64)| {
-        (Latencies::bound(at).map_or(f64::MAX, |bound| bound.0 as f64 / 1e9), count)
+        (Latencies::bound(at).map_or(f64::INFINITY, |bound| bound.0 as f64 / 1e9), count)
     };
     let buckets: Vec<(f64, u64)> = serving.counts.iter().enumerate().map(bucket).collect();
     let count = serving.counts.iter().sum();

@@ -96,6 +96,7 @@ fn assert_metrics(metrics: &str) {
         "ethermem_node_tenant_memory_bytes{tenant=\"everybody\"} 65536.0\n",
         "ethermem_node_page_faults_total 1\n",
         "# TYPE ethermem_node_serving_seconds histogram\n",
+        "ethermem_node_serving_seconds_bucket{le=\"+Inf\"} ",
         "# EOF\n",
     ] {
         assert!(metrics.contains(line), "{line}in\n{metrics}");
