@@ -16,6 +16,8 @@ module em_host_data
     input logic  rst_ni,
     input node_t node_i,
     input logic  down_i,
+    /// Since the reset: nothing may come yet.
+    output logic resetting_o,
 
     input  logic        write_tvalid_i,
     output logic        write_tready_o,
@@ -138,6 +140,7 @@ module em_host_data
   ) u_responses (
       .clk_i,
       .rst_ni,
+      .resetting_o,
       .valid_i    (response_valid_i),
       .word_i     (response_i),
       .ask_row_i  (ask_row),

@@ -40,12 +40,15 @@ module em_host_link (
   } state_e;
 
   state_e state_q, state_d;
-  logic down_q, fail_q;
+  logic down_q, fail_q, starts;
+
+  // The transmit clock has as much to forget after a reset.
+  assign starts = !forgetting_i && !flushed_i;
 
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      StStart:  if (up_i && !forgetting_i) state_d = StUp;
+      StStart:  if (up_i && starts) state_d = StUp;
       StUp:     if (!up_i || lost_i) state_d = StTell;
       StTell:   if (down_q && told_i) state_d = StForget;
       StForget: if (!forgetting_i && quiet_i && flushed_i) state_d = StDown;
@@ -58,7 +61,7 @@ module em_host_link (
   assign fail_o    = fail_q;
   assign tell_o    = state_q == StTell && down_q;
   assign forget_o  = tell_o && told_i;
-  assign settled_o = state_q == StDown || (state_q == StStart && !forgetting_i);
+  assign settled_o = state_q == StDown || (state_q == StStart && starts);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

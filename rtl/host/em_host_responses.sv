@@ -14,6 +14,9 @@ module em_host_responses
     input logic clk_i,
     input logic rst_ni,
 
+    /// Since the reset: nothing may come yet.
+    output logic resetting_o,
+
     /// Taken in every cycle.
     input logic           valid_i,
     input response_word_t word_i,
@@ -33,6 +36,8 @@ module em_host_responses
   logic [RowsBits-1:0] row, reset_row_q;
   logic resetting_q;
   arrived_t arrived;
+
+  assign resetting_o = resetting_q;
 
   assign row     = RowsBits'(word_i.peer) * RowsBits'(X) + RowsBits'(word_i.row);
   assign arrived = '{

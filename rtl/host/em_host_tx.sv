@@ -32,7 +32,7 @@ module em_host_tx
     input  logic       memory_ready_i,
 
     /// The link is down: nothing goes out. All of before has ended once `flushed_o` is high, which
-    /// it is until the link is up again.
+    /// it is until the link is up again; and from the reset on until anything may come.
     input  logic down_i,
     output logic flushed_o,
 
@@ -73,7 +73,7 @@ module em_host_tx
   entry_t start_entry;
   logic [EntryBits-1:0] expired_entry;
   logic [Entries-1:0] is_open, is_ended, timed;
-  logic flushed_q;
+  logic flushed_q, resetting;
   tx_memory_t control_unit, chunk_unit;
   logic control_unit_ready, chunk_unit_ready;
   logic [$clog2(CompletionDepth+1)-1:0] unused_count;
@@ -207,6 +207,7 @@ module em_host_tx
       .rst_ni,
       .node_i,
       .down_i,
+      .resetting_o (resetting),
       .write_tvalid_i,
       .write_tready_o,
       .write_tdata_i,
@@ -252,8 +253,8 @@ module em_host_tx
 
   assign flushed_o = flushed_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) flushed_q <= 1'b0;
-    else flushed_q <= down_i && (flushed_q || (word_ready && word.kind == ItemLinkDown));
+    if (!rst_ni) flushed_q <= 1'b1;
+    else flushed_q <= resetting || down_i && (flushed_q || (word_ready && word.kind == ItemLinkDown));
   end
 
 endmodule

@@ -191,7 +191,7 @@ class World:
         dut.node_i.value = pack(NODES, 9)
         dut.timeout_cycles_i.value = timeout_cycles
         dut.memory_bytes_i.value = self.memories[0].size
-        dut.up_i.value = 3
+        dut.up_i.value = 0
         dut.tx_rst_ni.value = dut.rx_rst_ni.value = 0
         cocotb.start_soon(clock_of(dut.tx_clk_i, tx_ps, 0))
         cocotb.start_soon(clock_of(dut.rx_clk_i, rx_ps, rx_phase_ps))
@@ -199,8 +199,10 @@ class World:
             await FallingEdge(dut.tx_clk_i)
             await FallingEdge(dut.rx_clk_i)
         dut.tx_rst_ni.value = dut.rx_rst_ni.value = 1
-        # A host walks through its peers first, and takes nothing meanwhile.
-        for _ in range(40 + 3 * int(dut.Nodes.value)):
+        while int(dut.settled_o.value) != 3:
+            await FallingEdge(dut.rx_clk_i)
+        dut.up_i.value = 3
+        for _ in range(40):
             await FallingEdge(dut.tx_clk_i)
         cocotb.start_soon(self.transmit_clock())
         cocotb.start_soon(self.receive_clock())

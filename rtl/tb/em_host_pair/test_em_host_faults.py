@@ -434,12 +434,12 @@ async def no_link_starts_before_all_peers_are_forgotten(dut):
     await wait(dut, 4)
     dut.tx_rst_ni.value = dut.rx_rst_ni.value = 1
     settled = []
-    for _ in range(20):
+    for _ in range(30):
         await FallingEdge(dut.rx_clk_i)
         settled.append(int(dut.settled_o.value))
-    # Two cycles for each of four nodes.
-    assert settled[:6] == [0] * 6
-    assert settled[10:] == [3] * 10
+    # A cycle for each of three messages of each of four nodes.
+    assert settled[:12] == [0] * 12
+    assert settled[20:] == [3] * 10
 
 
 def flood(world, count):
