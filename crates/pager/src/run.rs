@@ -171,8 +171,11 @@ fn run_blocked(
     };
     let ended = running.note(news).and_then(|()| running.serve());
     if let Err(lost) = ended {
-        running.kill_all();
-        return Err(lost);
+        // A program that has ended meanwhile misses nothing, and its end is its own.
+        if !running.reap().unwrap_or(false) {
+            running.kill_all();
+            return Err(lost);
+        }
     }
     let elapsed = running.pager.elapsed();
     let status = running.status.ok_or(Error::Lost("its end was not seen".to_owned()))?;

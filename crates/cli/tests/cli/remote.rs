@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 use ethermem_trace::{AccessKind, Completion, CompletionTimes, CompletionWriter, Trace};
 use ethermem_units::{Bytes, Ps};
@@ -9,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::node::Running;
-use crate::support::{Called, call};
+use crate::support::{Called, call, called, command};
 
 /// Fills 24 MiB, sorts out what differs, and says a digest of it; ends with 5.
 const PROGRAM: &str = "
@@ -67,6 +69,30 @@ fn output_and_end_are_the_programs_wherever_its_memory_is() {
         assert!(pages["read_pages"].as_u64() > Some(1000), "{pool:?}: {pages}");
         assert!(pages["written_pages"].as_u64() > Some(1000), "{pool:?}: {pages}");
     }
+}
+
+/// It needs nothing of what the node had any more.
+#[test]
+fn a_program_that_ends_when_its_node_is_dead_ends_as_it_ends() {
+    let Some(folder) = paged() else { return };
+    let listen = ["--listen", "127.0.0.1:0", "--insecure", "--memory", "64MiB"];
+    let mut node = Running::start_with(&listen);
+    let script = "head -c 20000000 /dev/zero | tail -c 20000000 | wc -c; : > filled
+        until [ -e go ]; do :; done; echo all of it; exit 4";
+    let pool = format!("udp://{}", node.address());
+    let arguments = ["run", "--pool", &pool, "--local", "1MiB", "--", "sh", "-c", script];
+    let mut started = command(folder.path(), &arguments);
+    started.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut started = started.spawn().unwrap();
+    while !folder.path().join("filled").exists() {
+        assert_eq!(started.try_wait().unwrap(), None, "the program waits");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    node.kill();
+    std::fs::write(folder.path().join("go"), "").unwrap();
+    let ended = called(&started.wait_with_output().unwrap());
+    let said = (ended.code, ended.out.as_str(), ended.err.as_str());
+    assert_eq!(said, (4, "20000000\nall of it\n", ""));
 }
 
 #[test]
