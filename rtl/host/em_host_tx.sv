@@ -254,7 +254,8 @@ module em_host_tx
   assign flushed_o = flushed_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) flushed_q <= 1'b1;
-    else flushed_q <= resetting || down_i && (flushed_q || (word_ready && word.kind == ItemLinkDown));
+    else if (resetting) flushed_q <= 1'b1;
+    else flushed_q <= down_i && (flushed_q || (word_ready && word.kind == ItemLinkDown));
   end
 
 endmodule
