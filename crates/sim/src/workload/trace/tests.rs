@@ -143,12 +143,20 @@ fn bad_csv_is_refused_with_its_line() {
         let text = format!("{header}4,read,1,2,64\n{row}\n");
         assert_eq!(read_text(text.as_bytes(), TraceFormat::Csv), Err(expected.to_owned()));
     }
-    let allowed = "allowed is one with arrival_ps or arrival_ns, kind, compute, memory, bytes";
+    let allowed =
+        "allowed is one with arrival_ps or arrival_ns, kind, compute, memory, bytes, each once";
+    let twice = |text: &str| format!("t.csv:1: header {text}: {allowed}");
+    let [two_sizes, two_arrivals] = [
+        "arrival_ps,kind,compute,memory,bytes,bytes",
+        "arrival_ns,arrival_ps,kind,compute,memory,bytes",
+    ];
     let cases = [
         ("", format!("t.csv: empty: {allowed}")),
         ("# only a comment\n", format!("t.csv: empty: {allowed}")),
         (header, "t.csv: no message: allowed are one or more rows".to_owned()),
         ("arrival,kind\n", format!("t.csv:1: header arrival,kind: {allowed}")),
+        (two_sizes, twice(two_sizes)),
+        (two_arrivals, twice(two_arrivals)),
     ];
     for (text, expected) in cases {
         assert_eq!(read_file("t.csv", text.as_bytes(), TraceFormat::Csv), Err(expected));

@@ -121,14 +121,18 @@ impl<R: BufRead + Send> MessageSource for TextTrace<R> {
     }
 }
 
+const NEEDED: [&str; 6] = ["arrival_ps", "arrival_ns", "kind", "compute", "memory", "bytes"];
 const HEADER_ALLOWED: &str =
-    "allowed is one with arrival_ps or arrival_ns, kind, compute, memory, bytes";
+    "allowed is one with arrival_ps or arrival_ns, kind, compute, memory, bytes, each once";
 
 impl Columns {
     fn of_header(header: &str) -> Result<Columns, String> {
         let names: Vec<&str> = fields(header).collect();
         let column = |name: &str| names.iter().position(|column| *column == name);
         let (arrival_ps, arrival_ns) = (column("arrival_ps"), column("arrival_ns"));
+        // What two columns say cannot both be meant.
+        let is_twice = |name: &&str| names.iter().filter(|column| *column == name).count() > 1;
+        let is_ambiguous = NEEDED.iter().any(is_twice) || arrival_ps.and(arrival_ns).is_some();
         let columns = || {
             Some(Columns {
                 count: names.len(),
@@ -140,7 +144,8 @@ impl Columns {
                 bytes: column("bytes")?,
             })
         };
-        columns().ok_or_else(|| format!("header {}: {HEADER_ALLOWED}", found(header)))
+        let columns = columns().filter(|_| !is_ambiguous);
+        columns.ok_or_else(|| format!("header {}: {HEADER_ALLOWED}", found(header)))
     }
 
     fn parse(&self, text: &str) -> Result<Row, String> {
