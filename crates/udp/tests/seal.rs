@@ -423,3 +423,13 @@ fn opening_and_sealing_allocates_nothing() {
     assert_eq!(counted.count_total, 0, "{counted:?}");
     assert_eq!(side.counters().dropped_corrupt, 8);
 }
+
+/// A sender's number is in clear, and a tenant may call its clients as it likes.
+#[test]
+fn no_client_gets_the_answer_to_another_tenants_request() {
+    let mut side = side();
+    let (one, _) = Person::settled(&mut side, 1, 100);
+    let (other, _) = Person::settled(&mut side, 2, 100);
+    assert_ne!(one.process, other.process);
+    assert_eq!(side.counters().repeated, 0);
+}

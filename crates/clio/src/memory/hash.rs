@@ -27,10 +27,11 @@ impl HashKey {
         run(self.hasher(), page.bits(), mask)
     }
 
-    /// The same for any two numbers, of which the second counts something.
-    pub(crate) fn place(self, what: u64, number: u64, mask: u64) -> usize {
+    /// The same for numbers of which the last counts something.
+    pub(crate) fn place(self, what: (u16, u64), number: u64, mask: u64) -> usize {
         let mut hasher = self.hasher();
-        hasher.write_u64(what);
+        hasher.write_u16(what.0);
+        hasher.write_u64(what.1);
         run(hasher, number, mask)
     }
 

@@ -42,7 +42,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let Some(space) = self.processes.heard(arrived.now, packet.process, arrived.tenant) else {
             return answers.put(&answer(no_such_process(packet.process).into()));
         };
-        let known = Name { sender: arrived.sender, request, opcode: ClioOpcode::Offload };
+        let known = arrived.name(request, ClioOpcode::Offload);
         if let Some(ended) = self.known_run(known) {
             return put(answers, (attempt, request), &ended);
         }
@@ -55,7 +55,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             match self.known(arrived.now, known) {
                 Ok(free) => place = Some(free),
                 Err(Outcome::Kept) => {
-                    let kept = self.recent.kept(arrived.sender, request);
+                    let kept = self.recent.kept(known);
                     return answers.put(&answer(Reply::Bytes(kept)));
                 }
                 Err(outcome) => return answers.put(&answer(outcome.into())),

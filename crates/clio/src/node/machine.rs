@@ -105,11 +105,23 @@ pub struct Node<B> {
 /// One request, and where it came from.
 pub(super) struct Arrived {
     pub(super) now: Ns,
-    pub(super) sender: SenderId,
+    sender: SenderId,
     pub(super) tenant: Tenant,
     epoch: Epoch,
     /// The end of its datagram's life.
     until: Ns,
+}
+
+impl Arrived {
+    /// Who sent it: a sender's number counts within its tenant.
+    fn who(&self) -> (Tenant, SenderId) {
+        (self.tenant, self.sender)
+    }
+
+    /// What a request of it is called.
+    pub(super) fn name(&self, request: RequestId, opcode: ClioOpcode) -> Name {
+        Name { tenant: self.tenant, sender: self.sender, request, opcode }
+    }
 }
 
 /// Where the answers of a datagram are put.
@@ -318,7 +330,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             return answers.put(&answer(refused.into()));
         }
         if packet.acknowledged != RequestId::NONE {
-            self.recent.acknowledge(arrived.sender, packet.acknowledged, arrived.until);
+            self.recent.acknowledge(arrived.who(), packet.acknowledged, arrived.until);
         }
         match packet.body {
             Request::Acknowledge(ids) => self.acknowledge(arrived, ids),
@@ -364,7 +376,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 
     fn acknowledge(&mut self, arrived: &Arrived, ids: AcknowledgedIds<'_>) {
-        ids.iter().for_each(|id| self.recent.acknowledge(arrived.sender, id, arrived.until));
+        ids.iter().for_each(|id| self.recent.acknowledge(arrived.who(), id, arrived.until));
     }
 
     /// Reads straight into the answer.
@@ -418,7 +430,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         if opcode.is_repeatable() {
             return self.execute(arrived.now, arrived.tenant, packet);
         }
-        let name = Name { sender: arrived.sender, request: packet.request, opcode };
+        let name = arrived.name(packet.request, opcode);
         let place = match self.recent.find(arrived.now, name) {
             Known::Executed(outcome) => {
                 self.counters.repeated += 1;

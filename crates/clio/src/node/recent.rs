@@ -9,6 +9,7 @@ use ethermem_units::Ns;
 use ethermem_wire::clio::{ClioOpcode, ClioStatus, ProcessId, Reply, RequestId, SenderId};
 
 use super::config::RECENT_WAYS;
+use super::tenants::Tenant;
 use crate::memory::HashKey;
 
 /// Most bytes of results that are kept beside the entries: no further request of the kind is taken
@@ -42,9 +43,11 @@ impl From<Outcome> for Reply<'static> {
     }
 }
 
-/// What a client calls a request. Its copies have the same opcode.
+/// What a client calls a request. Its copies have the same opcode. A sender's number is no secret,
+/// and another tenant may call itself so: it means nothing without the tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
+    pub(super) tenant: Tenant,
     pub(super) sender: SenderId,
     pub(super) request: RequestId,
     pub(super) opcode: ClioOpcode,
@@ -52,12 +55,20 @@ pub(super) struct Name {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    tenant: Tenant,
     sender: SenderId,
     request: RequestId,
     opcode: ClioOpcode,
     /// Until then, included, a copy of the request may come.
     until: Ns,
     outcome: Outcome,
+}
+
+impl Entry {
+    /// Whether it is of the request of that number.
+    fn is_of(&self, tenant: Tenant, sender: SenderId, request: RequestId) -> bool {
+        self.request == request && self.sender == sender && self.tenant == tenant
+    }
 }
 
 /// See the module: sets, each with [`RECENT_WAYS`] places.
@@ -92,6 +103,7 @@ pub(super) enum Known {
 impl Recent {
     pub(super) fn new(requests: u32, key: HashKey) -> Recent {
         let none = Entry {
+            tenant: Tenant::FIRST,
             sender: SenderId(0),
             request: RequestId::NONE,
             opcode: ClioOpcode::Hello,
@@ -110,12 +122,12 @@ impl Recent {
 
     /// What is known of a request.
     pub(super) fn find(&self, now: Ns, name: Name) -> Known {
-        let Name { sender, request, opcode } = name;
-        let set = self.set(sender, request);
+        let Name { tenant, sender, request, opcode } = name;
+        let set = self.set(tenant, sender, request);
         let mut free = None;
         for (way, entry) in self.sets[set].iter().enumerate() {
             let kept = entry.request != RequestId::NONE && now <= entry.until;
-            if kept && entry.request == request && entry.sender == sender {
+            if kept && entry.is_of(tenant, sender, request) {
                 let is_copy = entry.opcode == opcode;
                 return if is_copy { Known::Executed(entry.outcome) } else { Known::Reused };
             }
@@ -128,10 +140,10 @@ impl Recent {
 
     /// Keeps the result of a request that was just found to be new.
     pub(super) fn keep(&mut self, place: Place, name: Name, until: Ns, outcome: Outcome) {
-        let Name { sender, request, opcode } = name;
+        let Name { tenant, sender, request, opcode } = name;
         let entry = &mut self.sets[place.set][place.way];
         let had_result = entry.outcome == Outcome::Kept;
-        *entry = Entry { sender, request, opcode, until, outcome };
+        *entry = Entry { tenant, sender, request, opcode, until, outcome };
         if had_result {
             self.drop_result((place.set, place.way));
         }
@@ -145,10 +157,10 @@ impl Recent {
     }
 
     /// The result of a request that was found to have one.
-    pub(super) fn kept(&self, sender: SenderId, request: RequestId) -> &[u8] {
-        let set = self.set(sender, request);
-        let is_it = |entry: &Entry| entry.request == request && entry.sender == sender;
-        let way = self.sets[set].iter().position(is_it);
+    pub(super) fn kept(&self, name: Name) -> &[u8] {
+        let Name { tenant, sender, request, .. } = name;
+        let set = self.set(tenant, sender, request);
+        let way = self.sets[set].iter().position(|e| e.is_of(tenant, sender, request));
         let result = way.and_then(|way| self.results.get(&(set, way)));
         result.expect("it was just found")
     }
@@ -171,10 +183,15 @@ impl Recent {
     }
 
     /// No copy of the request comes after `until`, and nobody wants its result.
-    pub(super) fn acknowledge(&mut self, sender: SenderId, request: RequestId, until: Ns) {
-        let set = self.set(sender, request);
+    pub(super) fn acknowledge(
+        &mut self,
+        (tenant, sender): (Tenant, SenderId),
+        request: RequestId,
+        until: Ns,
+    ) {
+        let set = self.set(tenant, sender, request);
         let mut entries = self.sets[set].iter_mut();
-        if let Some(entry) = entries.find(|e| e.request == request && e.sender == sender) {
+        if let Some(entry) = entries.find(|e| e.is_of(tenant, sender, request)) {
             entry.until = until.min(entry.until);
         }
     }
@@ -185,8 +202,9 @@ impl Recent {
 
     /// Requests that follow each other are in sets that follow each other, and where a run of them
     /// begins no sender knows: none can fill a set to keep others out.
-    fn set(&self, sender: SenderId, request: RequestId) -> usize {
-        self.key.place(sender.0, request.0, self.sets.len() as u64 - 1)
+    fn set(&self, tenant: Tenant, sender: SenderId, request: RequestId) -> usize {
+        let who = (tenant.index(), sender.0);
+        self.key.place(who, request.0, self.sets.len() as u64 - 1)
     }
 }
 
@@ -194,10 +212,12 @@ impl Recent {
 mod tests {
     use super::*;
 
+    const TENANT: Tenant = Tenant::FIRST;
     const SENDER: SenderId = SenderId(7);
 
     fn name(request: u64) -> Name {
-        Name { sender: SENDER, request: RequestId(request), opcode: ClioOpcode::Write }
+        let (tenant, opcode) = (TENANT, ClioOpcode::Write);
+        Name { tenant, sender: SENDER, request: RequestId(request), opcode }
     }
 
     fn new(recent: &Recent, now: u64, request: u64) -> Option<Place> {
@@ -233,8 +253,8 @@ mod tests {
             recent.keep(place, name(request), Ns(1000), Outcome::Done);
         }
         assert!(matches!(recent.find(Ns(0), name(9)), Known::Full));
-        recent.acknowledge(SENDER, RequestId(4), Ns(50));
-        recent.acknowledge(SenderId(8), RequestId(5), Ns(50));
+        recent.acknowledge((TENANT, SENDER), RequestId(4), Ns(50));
+        recent.acknowledge((TENANT, SenderId(8)), RequestId(5), Ns(50));
         assert!(matches!(recent.find(Ns(50), name(9)), Known::Full));
         assert!(matches!(recent.find(Ns(50), name(4)), Known::Executed(_)));
         assert!(new(&recent, 51, 9).is_some());

@@ -13,6 +13,10 @@ pub(super) struct Tenant(u16);
 impl Tenant {
     /// Of a table that is not empty.
     pub(super) const FIRST: Tenant = Tenant(0);
+
+    pub(super) fn index(self) -> u16 {
+        self.0
+    }
 }
 
 /// What a tenant has, and did since the start.

@@ -1,0 +1,105 @@
+//! What one tenant of a node can do to another: nothing, whatever it sends.
+
+#[path = "support/client.rs"]
+mod client;
+
+use std::sync::Arc;
+
+use client::{Answer, Client, PAGE, VecNode, config, deliver, node_of, seal};
+use ethermem_clio::Address;
+use ethermem_clio::node::NodeConfig;
+use ethermem_clio::offload::{NodeMemory, Offload, OffloadError};
+use ethermem_units::Ns;
+use ethermem_wire::RmwOperation;
+use ethermem_wire::clio::{Permissions, Reply, Request, RequestId, RequestPacket};
+
+const DONE: Answer = Answer::Other(Reply::Done);
+
+fn word(word: u64) -> Answer {
+    Answer::Other(Reply::Word(word))
+}
+
+fn add(address: u64) -> Request<'static> {
+    Request::Modify { address, operation: RmwOperation::FetchAndAdd(1) }
+}
+
+fn allocate(node: &mut VecNode, now: u64, client: &mut Client, pages: u64) -> u64 {
+    let permissions = Permissions::READ_WRITE;
+    let body = Request::Allocate { bytes: pages * PAGE, at: 0, permissions };
+    match client.ask(node, now, body) {
+        Answer::Other(Reply::Address(address)) => address,
+        other => panic!("no memory: {other:?}"),
+    }
+}
+
+/// Adds one to the word at the address that is asked for, and gives what it was.
+struct Count;
+
+impl Offload for Count {
+    fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
+        let at = u64::from_le_bytes(arguments.try_into().expect("it is an address"));
+        let before = memory.modify(Address(at), RmwOperation::FetchAndAdd(1))?;
+        Ok(vec![before as u8; 10])
+    }
+}
+
+/// A client, and one of another tenant that calls itself by the same number, which stands in clear
+/// in each datagram.
+fn two_tenants_with_one_sender() -> (VecNode, [(Client, u64); 2]) {
+    let mut node = node_of(NodeConfig { recent_requests: 1024, ..config(16) });
+    node.register("count", Arc::new(Count));
+    let mut one = Client::with_process(&mut node, 0, 100, 1);
+    let at = allocate(&mut node, 0, &mut one, 1);
+    let mut other = Client::with_process(&mut node, 0, 666, 2);
+    let own = allocate(&mut node, 0, &mut other, 1);
+    other.envelope.sender = one.envelope.sender;
+    other.last = one.last;
+    (node, [(one, at), (other, own)])
+}
+
+#[test]
+fn a_write_is_done_whatever_numbers_another_tenant_used() {
+    let (mut node, [(mut one, at), (mut other, own)]) = two_tenants_with_one_sender();
+    for _ in 0..100 {
+        let write = Request::Write { address: own, data: b"other" };
+        assert_eq!(other.ask(&mut node, 1, write), DONE);
+    }
+    assert_eq!(one.ask(&mut node, 2, Request::Write { address: at, data: b"precious" }), DONE);
+    let read = one.ask(&mut node, 3, Request::Read { address: at, bytes: 8 });
+    assert_eq!(read, Answer::Bytes(b"precious".to_vec()));
+}
+
+#[test]
+fn a_result_is_answered_to_its_own_tenant_alone() {
+    let (mut node, [(mut one, at), (mut other, own)]) = two_tenants_with_one_sender();
+    let secret = 0x5ec2_e75e_c2e7_5ec2_u64;
+    one.ask(&mut node, 1, Request::Write { address: at, data: &secret.to_le_bytes() });
+    assert_eq!(one.ask(&mut node, 1, add(at)), word(secret));
+    other.last += 1;
+    assert_eq!(other.ask(&mut node, 2, add(own)), word(0));
+    // The same of a result that is kept beside the table.
+    let count = |at: &'static [u8]| Request::Offload { name: "count", arguments: at };
+    let [at, own] = [at, own].map(|at| &*at.to_le_bytes().to_vec().leak());
+    let first = one.ask(&mut node, 3, count(at));
+    assert!(matches!(&first, Answer::Bytes(bytes) if bytes[1] == (secret + 1) as u8), "{first:?}");
+    let second = other.ask(&mut node, 3, count(own));
+    assert!(matches!(&second, Answer::Bytes(bytes) if bytes[1] == 1), "{second:?}");
+}
+
+#[test]
+fn a_request_acts_once_whatever_another_tenant_acknowledges() {
+    let (mut node, [(mut one, at), (mut other, _)]) = two_tenants_with_one_sender();
+    let datagram = one.datagram(10, add(at), 0);
+    assert_eq!(deliver(&mut node, 10, &datagram), Some(word(0)));
+    // Of a life that ends at once.
+    other.envelope.clock = Ns(10);
+    let packet = RequestPacket {
+        attempt: 0,
+        process: other.process,
+        request: RequestId(2000),
+        acknowledged: RequestId(one.last),
+        body: Request::KeepAlive,
+    };
+    assert_eq!(deliver(&mut node, 10, &seal(&other.envelope, &packet)), Some(DONE));
+    assert_eq!(deliver(&mut node, 12, &datagram), Some(word(0)));
+}
