@@ -54,11 +54,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         if offload.changes(arguments) {
             match self.known(arrived.now, known) {
                 Ok(free) => place = Some(free),
-                Err(Outcome::Kept) => {
-                    let kept = self.recent.kept(known);
+                Err((Outcome::Kept, Some(place))) => {
+                    let kept = self.recent.kept(place);
                     return answers.put(&answer(Reply::Bytes(kept)));
                 }
-                Err(outcome) => return answers.put(&answer(outcome.into())),
+                Err((outcome, _)) => return answers.put(&answer(outcome.into())),
             }
         }
         let caller = (space, packet.process, arrived.tenant);
@@ -101,16 +101,17 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         if offload.has_own_space() { self.own_space(now, caller.2, name) } else { Ok(caller) }
     }
 
-    /// The place for the result of a request that is new, or what became of it before.
-    fn known(&mut self, now: Ns, name: Name) -> Result<Place, Outcome> {
+    /// The place for the result of a request that is new, or what became of it before and where
+    /// that is.
+    fn known(&mut self, now: Ns, name: Name) -> Result<Place, (Outcome, Option<Place>)> {
         match self.recent.find(now, name) {
-            Known::Executed(outcome) => {
+            Known::Executed(outcome, place) => {
                 self.counters.repeated += 1;
-                Err(outcome)
+                Err((outcome, Some(place)))
             }
-            Known::Reused => Err(Outcome::Refused(ClioStatus::Malformed, 0)),
+            Known::Reused => Err((Outcome::Refused(ClioStatus::Malformed, 0), None)),
             Known::New(place) if self.recent.has_room_for_results(now) => Ok(place),
-            Known::New(_) | Known::Full => Err(self.busy(Busy::Recent)),
+            Known::New(_) | Known::Full => Err((self.busy(Busy::Recent), None)),
         }
     }
 

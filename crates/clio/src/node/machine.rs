@@ -432,7 +432,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
         let name = arrived.name(packet.request, opcode);
         let place = match self.recent.find(arrived.now, name) {
-            Known::Executed(outcome) => {
+            Known::Executed(outcome, _) => {
                 self.counters.repeated += 1;
                 return outcome;
             }

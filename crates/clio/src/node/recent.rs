@@ -90,8 +90,8 @@ pub(super) struct Place {
 /// What is known of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Known {
-    /// It was executed.
-    Executed(Outcome),
+    /// It was executed, and its result is there.
+    Executed(Outcome, Place),
     /// The number was another request's a moment ago, whose result would be no answer to this one.
     Reused,
     /// It was not, and its result can go there.
@@ -129,7 +129,8 @@ impl Recent {
             let kept = entry.request != RequestId::NONE && now <= entry.until;
             if kept && entry.is_of(tenant, sender, request) {
                 let is_copy = entry.opcode == opcode;
-                return if is_copy { Known::Executed(entry.outcome) } else { Known::Reused };
+                let place = Place { set, way };
+                return if is_copy { Known::Executed(entry.outcome, place) } else { Known::Reused };
             }
             if !kept {
                 free = Some(Place { set, way });
@@ -156,13 +157,9 @@ impl Recent {
         self.results.insert((place.set, place.way), result);
     }
 
-    /// The result of a request that was found to have one.
-    pub(super) fn kept(&self, name: Name) -> &[u8] {
-        let Name { tenant, sender, request, .. } = name;
-        let set = self.set(tenant, sender, request);
-        let way = self.sets[set].iter().position(|e| e.is_of(tenant, sender, request));
-        let result = way.and_then(|way| self.results.get(&(set, way)));
-        result.expect("it was just found")
+    /// The result of a request that was just found to have one there.
+    pub(super) fn kept(&self, place: Place) -> &[u8] {
+        self.results.get(&(place.set, place.way)).map_or(&[], Vec::as_slice)
     }
 
     /// Whether another result may be kept. Those whose time is over go, where it is tight.
@@ -190,10 +187,12 @@ impl Recent {
         until: Ns,
     ) {
         let set = self.set(tenant, sender, request);
-        let mut entries = self.sets[set].iter_mut();
-        if let Some(entry) = entries.find(|e| e.is_of(tenant, sender, request)) {
+        // Another with the number, whose time is over, may stand before it. That is over for good:
+        // its copies are dead.
+        let entries = self.sets[set].iter_mut();
+        entries.filter(|e| e.is_of(tenant, sender, request)).for_each(|entry| {
             entry.until = until.min(entry.until);
-        }
+        });
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -223,7 +222,7 @@ mod tests {
     fn new(recent: &Recent, now: u64, request: u64) -> Option<Place> {
         match recent.find(Ns(now), name(request)) {
             Known::New(place) => Some(place),
-            Known::Executed(_) | Known::Reused | Known::Full => None,
+            Known::Executed(..) | Known::Reused | Known::Full => None,
         }
     }
 
@@ -234,7 +233,7 @@ mod tests {
         recent.keep(place, name(5), Ns(100), Outcome::Word(3));
         for now in [0, 100] {
             let known = recent.find(Ns(now), name(5));
-            assert!(matches!(known, Known::Executed(Outcome::Word(3))));
+            assert!(matches!(known, Known::Executed(Outcome::Word(3), _)));
         }
         let other = Name { opcode: ClioOpcode::Offload, ..name(5) };
         assert!(matches!(recent.find(Ns(100), other), Known::Reused));
@@ -256,8 +255,8 @@ mod tests {
         recent.acknowledge((TENANT, SENDER), RequestId(4), Ns(50));
         recent.acknowledge((TENANT, SenderId(8)), RequestId(5), Ns(50));
         assert!(matches!(recent.find(Ns(50), name(9)), Known::Full));
-        assert!(matches!(recent.find(Ns(50), name(4)), Known::Executed(_)));
+        assert!(matches!(recent.find(Ns(50), name(4)), Known::Executed(..)));
         assert!(new(&recent, 51, 9).is_some());
-        assert!(matches!(recent.find(Ns(51), name(5)), Known::Executed(_)));
+        assert!(matches!(recent.find(Ns(51), name(5)), Known::Executed(..)));
     }
 }

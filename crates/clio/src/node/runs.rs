@@ -169,7 +169,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
                 self.runs.left.push(Left { name, space, until, ended });
             }
             // The client used the number a second time, for something else: that one counts.
-            Known::Executed(_) | Known::Reused => {}
+            Known::Executed(..) | Known::Reused => {}
         }
     }
 
