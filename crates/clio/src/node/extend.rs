@@ -262,6 +262,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> View for Extended<'_, B> {
         self.acts.1
     }
 
+    fn result_bytes_max(&self) -> usize {
+        self.node.config.data_bytes_max as usize
+    }
+
     fn install(
         &mut self,
         name: &str,

@@ -84,7 +84,7 @@ impl Offload for Filterer {
     fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
         let allowed = "allowed are records of 8 B and more with a word in them, and 0, 1 or 2";
         let filter = Filter::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
-        let mut found = Vec::new();
+        let (mut found, most) = (Vec::new(), memory.result_bytes_max());
         for index in 0..u64::from(filter.records) {
             let address = filter.start.add(index * u64::from(filter.record_bytes));
             let record = memory.read(address, filter.record_bytes.into())?;
@@ -96,6 +96,10 @@ impl Offload for Filterer {
                 Comparison::Greater => field > filter.operand,
             };
             if kept {
+                if found.len() + record.len() > most {
+                    let problem = format!("a result of more than {most} B");
+                    return Err(OffloadError::failed(problem));
+                }
                 found.extend_from_slice(record);
             }
         }

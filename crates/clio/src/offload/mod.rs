@@ -156,6 +156,11 @@ pub trait View {
     /// Whose memory it is.
     fn process(&self) -> ProcessId;
 
+    /// Longest result that the caller can be given.
+    fn result_bytes_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// Makes an operation known to the node for the tenant that is acted for, over its own of the
     /// same name; or takes it away.
     ///
@@ -247,6 +252,12 @@ impl<'n> NodeMemory<'n> {
     #[must_use]
     pub fn process(&self) -> ProcessId {
         self.view.process()
+    }
+
+    /// Longest result that the caller can be given: an operation need not collect more.
+    #[must_use]
+    pub fn result_bytes_max(&self) -> usize {
+        self.view.result_bytes_max()
     }
 
     /// See [`View::install`].
