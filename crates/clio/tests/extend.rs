@@ -3,10 +3,15 @@
 #[path = "support/client.rs"]
 mod client;
 
-use client::{Answer, Client, PAGE, VecNode, config, deliver, node_of};
+use client::{Answer, Client, LIFETIME, PAGE, VecNode, config, deliver, node_of};
 use ethermem_clio::Address;
-use ethermem_clio::offload::{Comparison, ENDED_FAILED, Filter};
-use ethermem_wire::clio::{Permissions, Reply, Request};
+use ethermem_clio::node::{Busy, NodeConfig};
+use ethermem_clio::offload::{Chase, Comparison, ENDED_FAILED, ENDED_RESULT, Filter};
+use ethermem_units::Ns;
+use ethermem_wire::clio::{
+    ClioStatus, ENVELOPE_BYTES, Permissions, Reply, Request, RequestId, RequestPacket,
+    ResponsePacket,
+};
 
 fn allocate(node: &mut VecNode, now: u64, client: &mut Client, pages: u64) -> u64 {
     let permissions = Permissions::READ_WRITE;
@@ -15,6 +20,35 @@ fn allocate(node: &mut VecNode, now: u64, client: &mut Client, pages: u64) -> u6
         Answer::Other(Reply::Address(address)) => address,
         other => panic!("no memory: {other:?}"),
     }
+}
+
+fn chase(at: u64, elements_max: u32) -> Chase {
+    Chase {
+        start: Address(at),
+        next_offset: 0,
+        key_offset: 8,
+        value_offset: 0,
+        value_bytes: 0,
+        elements_max,
+        key: vec![1],
+    }
+}
+
+/// A datagram with so many requests.
+fn many(client: &mut Client, body: Request<'_>, requests: u64) -> Vec<u8> {
+    let mut octets = vec![0; 65_507];
+    client.envelope.clock = Ns(LIFETIME);
+    let mut end = client.envelope.emit(&mut octets).expect("there is room");
+    for _ in 0..requests {
+        client.last += 1;
+        let (process, request) = (client.process, RequestId(client.last));
+        let acknowledged = RequestId::NONE;
+        let packet = RequestPacket { attempt: 0, process, request, acknowledged, body };
+        end += packet.emit(&mut octets[end..]).expect("there is room");
+    }
+    let length = client.envelope.seal(&mut octets, end).expect("there is room");
+    octets.truncate(length);
+    octets
 }
 
 /// All that a filter finds would be as much as the region has.
@@ -40,4 +74,76 @@ fn a_filter_takes_no_more_memory_than_an_answer_has() {
     let Some(Answer::Bytes(line)) = answer else { panic!("it says why: {answer:?}") };
     assert_eq!(line, [&[ENDED_FAILED], &b"a result of more than 1400 B"[..]].concat());
     assert!(measured.bytes_max < 1 << 14, "{} B", measured.bytes_max);
+}
+
+/// An element that is its own next, and a datagram full of chases along it.
+#[test]
+fn all_operations_of_a_datagram_take_no_longer_than_one() {
+    const CHASES: u64 = 40;
+    let mut node = node_of(config(16));
+    let mut client = Client::with_process(&mut node, 0, 100, 1);
+    let at = allocate(&mut node, 0, &mut client, 1);
+    client.ask(&mut node, 0, Request::Write { address: at, data: &at.to_le_bytes() });
+    let arguments = chase(at, u32::MAX).encode();
+    let ask = Request::Offload { name: "chase", arguments: &arguments };
+    let datagram = many(&mut client, ask, CHASES);
+    let slices = node.counters().offload_slices;
+    let mut answer = vec![0; 65_507];
+    let length = node.on_datagram(Ns(1), &datagram, &mut answer);
+    assert_eq!(node.counters().offload_slices, slices + 1, "the others wait");
+    let answers: Vec<_> = ResponsePacket::packets(&answer[ENVELOPE_BYTES..length - 4])
+        .map(|packet| packet.expect("it can be read").reply)
+        .collect();
+    let waits = |busy| Reply::Refused(ClioStatus::Busy, busy as u64);
+    let running = answers.iter().filter(|&&answer| answer == waits(Busy::Running));
+    let refused = answers.iter().filter(|&&answer| answer == waits(Busy::Runs));
+    assert_eq!((running.count(), refused.count()), (16, 24));
+    // Each ends, in slices between which others are served.
+    while node.runs_wait() {
+        node.tend(Ns(2), 0);
+        let read = client.ask(&mut node, 3, Request::Read { address: at, bytes: 8 });
+        assert_eq!(read, Answer::Bytes(at.to_le_bytes().to_vec()));
+    }
+    assert!((64 * 16..80 * 16).contains(&(node.counters().offload_slices - slices)));
+    client.last = 3;
+    let Answer::Bytes(line) = client.ask(&mut node, 4, ask) else { panic!("it says why") };
+    assert!(line[1..].starts_with(b"more than 1048576 accesses"), "{}", line.escape_ascii());
+}
+
+/// A chain that is longer than a slice, and many short ones in one datagram.
+#[test]
+fn a_long_chase_ends_in_slices_and_short_ones_at_once() {
+    const ELEMENTS: u64 = 20_000;
+    let mut node = node_of(NodeConfig { recent_requests: 1 << 12, ..config(256) });
+    let mut client = Client::with_process(&mut node, 0, 100, 1);
+    let at = allocate(&mut node, 0, &mut client, 100);
+    let elements = (1..=ELEMENTS).flat_map(|next| [at + next % ELEMENTS * 16, next]);
+    let octets: Vec<u8> = elements.flat_map(u64::to_le_bytes).collect();
+    for (index, data) in octets.chunks(1024).enumerate() {
+        let write = Request::Write { address: at + 1024 * index as u64, data };
+        assert_eq!(client.ask(&mut node, 1, write), Answer::Other(Reply::Done));
+        node.tend(Ns(1), PAGE);
+    }
+    let found = |element: u64| [&[ENDED_RESULT][..], &(at + element * 16).to_le_bytes()].concat();
+    let arguments = Chase { key: ELEMENTS.to_le_bytes().to_vec(), ..chase(at, u32::MAX) }.encode();
+    let ask = Request::Offload { name: "chase", arguments: &arguments };
+    let datagram = client.datagram(2, ask, 0);
+    let running = Answer::Other(Reply::Refused(ClioStatus::Busy, Busy::Running as u64));
+    assert_eq!(deliver(&mut node, 2, &datagram), Some(running));
+    while node.runs_wait() {
+        node.tend(Ns(3), 0);
+    }
+    let answer = Some(Answer::Bytes(found(ELEMENTS - 1)));
+    let executed = node.counters().executed;
+    assert_eq!(deliver(&mut node, 4, &datagram), answer);
+    assert_eq!(deliver(&mut node, 5, &datagram), answer, "its result is kept");
+    assert_eq!(node.counters().executed, executed);
+    let arguments = Chase { key: 10_u64.to_le_bytes().to_vec(), ..chase(at, 10) }.encode();
+    let short = Request::Offload { name: "chase", arguments: &arguments };
+    let datagram = many(&mut client, short, 500);
+    let mut answer = vec![0; 65_507];
+    let length = node.on_datagram(Ns(6), &datagram, &mut answer);
+    let done = Reply::Bytes(&found(9));
+    let packets = ResponsePacket::packets(&answer[ENVELOPE_BYTES..length - 4]);
+    assert_eq!(packets.filter(|p| p.is_ok_and(|packet| packet.reply == done)).count(), 500);
 }

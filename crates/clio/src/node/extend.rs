@@ -11,18 +11,17 @@ use ethermem_wire::clio::{
 
 use super::execute::Asker;
 use super::machine::{Answers, Arrived, Busy, Node, no_such_process};
-use super::recent::{Known, Name, Outcome, Place};
+use super::recent::{Known, Outcome};
 use super::runs::Run;
 use crate::address::Address;
 use crate::memory::{ACCESS_BYTES_MAX, AccessError, SpaceId, VirtualMemory};
 use crate::offload::{
-    ENDED_FAILED, ENDED_RESULT, ENDED_STOPPED, NodeMemory, Offload, OffloadError, View,
+    ENDED_FAILED, ENDED_RESULT, ENDED_STOPPED, NodeMemory, Offload, OffloadError, View, WORK_MAX,
+    too_much_work, work,
 };
 
 /// Longest read of an operation: what an answer can hold many times over.
 const READ_BYTES_MAX: u64 = 1 << 20;
-/// Accesses of one operation: some tens of milliseconds in which nobody else is served.
-const ACCESSES_MAX: u64 = 1 << 20;
 /// Bytes of pages that are made ready at a time when an operation finds none; one page, if that is
 /// more.
 const REFILL_BYTES: u64 = 64 << 10;
@@ -50,42 +49,54 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let Some(offload) = self.offloads.get_for(tenant, name).cloned() else {
             return answers.put(&answer(Reply::Refused(ClioStatus::NoSuchOffload, 0)));
         };
-        let mut place = None;
-        if offload.changes(arguments) {
-            match self.known(arrived.now, known) {
-                Ok(free) => place = Some(free),
-                Err((Outcome::Kept, Some(place))) => {
-                    let kept = self.recent.kept(place);
-                    return answers.put(&answer(Reply::Bytes(kept)));
-                }
-                Err((outcome, _)) => return answers.put(&answer(outcome.into())),
+        let changes = offload.changes(arguments);
+        let has_place = match self.recent.find(arrived.now, known) {
+            Known::Executed(outcome, place) => {
+                self.counters.repeated += 1;
+                let reply = match outcome {
+                    Outcome::Kept => Reply::Bytes(self.recent.kept(place)),
+                    outcome => outcome.into(),
+                };
+                return answers.put(&answer(reply));
             }
+            Known::Reused => return answers.put(&answer(Reply::Refused(ClioStatus::Malformed, 0))),
+            Known::New(_) if self.recent.has_room_for_results(arrived.now) => true,
+            Known::New(_) | Known::Full => false,
+        };
+        if changes && !has_place {
+            return answers.put(&answer(self.busy(Busy::Recent).into()));
         }
         let caller = (space, packet.process, arrived.tenant);
         let limits = self.tenants.offload_limits(arrived.tenant);
         let ended = match offload.begin(&limits, arguments) {
             Some(Ok(job)) => {
-                let acts = match self.acts(arrived.now, caller, (name, &*offload)) {
+                let acts = match self.acts(arrived.now, caller, (name, &*offload, changes)) {
                     Ok(acts) => acts,
                     Err(refused) => return answers.put(&answer(refused.into())),
                 };
-                match self.begin_run(Run { name: known, caller, acts, job }) {
-                    Some(ended) => ended,
-                    None => return answers.put(&answer(Busy::Running.refused().into())),
-                }
+                self.begin_run(Run { name: known, caller, acts, job })
             }
-            Some(Err(error)) => body(Err(error), self.config.data_bytes_max as usize),
+            Some(Err(error)) => Ok(body(Err(error), self.config.data_bytes_max as usize)),
+            None if self.runs.datagram_is_over() => Err(self.busy(Busy::Runs)),
             None => {
                 let mut view = Extended::new(self, caller);
-                let ended = offload.run(&mut NodeMemory::new(&mut view), arguments);
+                let mut memory = NodeMemory::new(&mut view);
+                let ended = offload.run(&mut memory, arguments);
+                let work = memory.work();
+                self.runs.worked(work);
                 self.counters.executed += 1;
-                body(ended, answers.room().saturating_sub(RESPONSE_BYTES + 1))
+                Ok(body(ended, answers.room().saturating_sub(RESPONSE_BYTES + 1)))
             }
         };
-        if place.is_some() {
-            self.keep_end(arrived.now, known, space, ended.clone());
+        match ended {
+            Ok(ended) => {
+                if changes {
+                    self.keep_end(arrived.now, known, space, ended.clone());
+                }
+                put(answers, (attempt, request), &ended);
+            }
+            Err(busy) => answers.put(&answer(busy.into())),
         }
-        put(answers, (attempt, request), &ended);
     }
 
     /// For whom an operation acts that is about to begin.
@@ -93,26 +104,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         &mut self,
         now: Ns,
         caller: Asker,
-        (name, offload): (&str, &dyn Offload),
+        (name, offload, changes): (&str, &dyn Offload, bool),
     ) -> Result<Asker, Outcome> {
-        if !self.runs.has_room(caller.2) {
+        // What changes nothing may be dropped after its first slice, and begun again.
+        if (changes || self.runs.datagram_is_over()) && !self.runs.has_room(caller.2) {
             return Err(self.busy(Busy::Runs));
         }
         if offload.has_own_space() { self.own_space(now, caller.2, name) } else { Ok(caller) }
-    }
-
-    /// The place for the result of a request that is new, or what became of it before and where
-    /// that is.
-    fn known(&mut self, now: Ns, name: Name) -> Result<Place, (Outcome, Option<Place>)> {
-        match self.recent.find(now, name) {
-            Known::Executed(outcome, place) => {
-                self.counters.repeated += 1;
-                Err((outcome, Some(place)))
-            }
-            Known::Reused => Err((Outcome::Refused(ClioStatus::Malformed, 0), None)),
-            Known::New(place) if self.recent.has_room_for_results(now) => Ok(place),
-            Known::New(_) | Known::Full => Err((self.busy(Busy::Recent), None)),
-        }
     }
 
     pub(super) fn kept_until(&self, now: Ns) -> Ns {
@@ -156,13 +154,13 @@ pub(super) type Ended = Result<Vec<u8>, Outcome>;
 pub(super) struct Extended<'n, B> {
     node: &'n mut Node<B>,
     acts: Asker,
-    /// Accesses that it may still make.
+    /// Work that it may still do.
     left: u64,
 }
 
 impl<'n, B: AsRef<[u8]> + AsMut<[u8]>> Extended<'n, B> {
     pub(super) fn new(node: &'n mut Node<B>, acts: Asker) -> Extended<'n, B> {
-        Extended { node, acts, left: ACCESSES_MAX }
+        Extended { node, acts, left: WORK_MAX }
     }
 
     /// Does an access. An operation that finds no page ready has done half of its work, and has
@@ -176,8 +174,7 @@ impl<'n, B: AsRef<[u8]> + AsMut<[u8]>> Extended<'n, B> {
         if address.memory() != 0 {
             return Err(OffloadError::Unmapped { address, bytes });
         }
-        let line = || OffloadError::Failed(format!("more than {ACCESSES_MAX} accesses"));
-        self.left = self.left.checked_sub(1).ok_or_else(line)?;
+        self.left = self.left.checked_sub(work(bytes)).ok_or_else(too_much_work)?;
         loop {
             let error = match access(&mut self.node.memory, self.acts.0) {
                 Ok(done) => return Ok(done),
@@ -193,13 +190,14 @@ impl<'n, B: AsRef<[u8]> + AsMut<[u8]>> Extended<'n, B> {
                     return Err(OffloadError::Permission { address, needed });
                 }
                 AccessError::Misaligned => return Err(OffloadError::Misaligned { address }),
-                AccessError::Length => {
-                    let line = format!("{bytes} B at once: allowed are 1 to {READ_BYTES_MAX}");
-                    return Err(OffloadError::Failed(line));
-                }
+                AccessError::Length => return Err(too_long(bytes)),
             }
         }
     }
+}
+
+fn too_long(bytes: u64) -> OffloadError {
+    OffloadError::Failed(format!("{bytes} B at once: allowed are 1 to {READ_BYTES_MAX}"))
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> View for Extended<'_, B> {
@@ -210,8 +208,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> View for Extended<'_, B> {
         room: &'v mut Vec<u8>,
     ) -> Result<&'v [u8], OffloadError> {
         if bytes > READ_BYTES_MAX {
-            let refused = |_: &mut VirtualMemory<B>, _| Err::<(), _>(AccessError::Length);
-            self.access((address, bytes), Permissions::READ, refused)?;
+            return Err(too_long(bytes));
         }
         room.resize(bytes as usize, 0);
         let mut at = address;

@@ -1,8 +1,9 @@
 //! Operations that are done a slice at a time: those that have begun, and whose turn it is.
 //!
-//! One slice is done as an operation comes, of one operation in each datagram; the others are done
-//! by `tend`, one each time. So nobody waits for more than a slice of his own datagram, one of each
-//! datagram before it, and one of `tend`.
+//! Operations are begun as they come as long as all of their datagram have done less than a slice
+//! together; then, and of one that is not done after a slice, the others are done by `tend`, one
+//! each time. So nobody waits for more than two slices of his own datagram, two of each datagram
+//! before it, and one of `tend`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Poll;
@@ -16,7 +17,7 @@ use super::machine::{Busy, Node};
 use super::recent::{Known, Name, Outcome};
 use super::tenants::Tenant;
 use crate::memory::SpaceId;
-use crate::offload::{NodeMemory, OffloadError, Sliced};
+use crate::offload::{NodeMemory, OffloadError, SLICE_WORK, Sliced};
 
 /// Operations of all tenants that have begun and not ended.
 const RUNS_MAX: usize = 64;
@@ -50,14 +51,24 @@ pub(super) struct Runs {
     left: Vec<Left>,
     /// Processes in which operations act that have a space of their own.
     own: BTreeMap<(Tenant, String), (ProcessId, SpaceId)>,
-    /// An operation of this datagram has had its slice.
-    sliced: bool,
+    /// Work that operations of this datagram may still begin with.
+    budget: u64,
 }
 
 impl Runs {
     /// A datagram begins.
     pub(super) fn datagram(&mut self) {
-        self.sliced = false;
+        self.budget = SLICE_WORK;
+    }
+
+    /// Whether operations of this datagram have had what all of a datagram may have.
+    pub(super) fn datagram_is_over(&self) -> bool {
+        self.budget == 0
+    }
+
+    /// An operation of this datagram did work.
+    pub(super) fn worked(&mut self, work: u64) {
+        self.budget = self.budget.saturating_sub(work);
     }
 
     pub(super) fn wait_for_work(&self) -> bool {
@@ -119,42 +130,52 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         Ok((space, process, tenant))
     }
 
-    /// Begins an operation: does its first slice, if none was done of this datagram. Its end, if
-    /// that was all of it.
-    pub(super) fn begin_run(&mut self, mut run: Run) -> Option<Ended> {
-        if !self.runs.sliced {
-            self.runs.sliced = true;
-            let ended = self.step(&mut run);
-            if ended.is_some() {
-                return ended;
+    /// Begins an operation: does its first slice, if its datagram has one left. Its end, if that
+    /// was all of it; else what is answered meanwhile.
+    pub(super) fn begin_run(&mut self, mut run: Run) -> Result<Ended, Outcome> {
+        if !self.runs.datagram_is_over() {
+            let (ended, work) = self.step(&mut run);
+            self.runs.worked(work);
+            if let Some(ended) = ended {
+                return Ok(ended);
             }
+            self.runs.budget = 0;
+        }
+        if !self.runs.has_room(run.caller.2) {
+            return Err(self.busy(Busy::Runs));
         }
         self.runs.waiting.push_back(run);
-        None
+        Err(Busy::Running.refused())
     }
 
     /// Does a slice of the operation whose turn it is.
     pub(super) fn run_slice(&mut self, now: Ns) {
         self.place_left(now);
         let Some(mut run) = self.runs.waiting.pop_front() else { return };
-        match self.step(&mut run) {
+        match self.step(&mut run).0 {
             Some(ended) => self.keep_end(now, run.name, run.caller.0, ended),
             None => self.runs.waiting.push_back(run),
         }
     }
 
-    fn step(&mut self, run: &mut Run) -> Option<Ended> {
+    /// Does a slice of an operation: its end, if that was the last, and how much work it was.
+    fn step(&mut self, run: &mut Run) -> (Option<Ended>, u64) {
         let before = run.job.fuel_used();
         let mut view = Extended::new(self, run.acts);
-        let stepped = run.job.step(&mut NodeMemory::new(&mut view));
+        let mut memory = NodeMemory::new(&mut view);
+        let stepped = run.job.step(&mut memory);
+        let work = memory.work();
         self.counters.offload_slices += 1;
-        self.tenants.burned(run.caller.2, run.job.fuel_used().saturating_sub(before));
-        let Poll::Ready(ended) = stepped else { return None };
+        let fuel = run.job.fuel_used().saturating_sub(before);
+        self.tenants.burned(run.caller.2, fuel);
+        // How long it takes until it has fuel to count, nobody knows.
+        let work = if fuel > 0 { SLICE_WORK } else { work };
+        let Poll::Ready(ended) = stepped else { return (None, work) };
         self.counters.executed += 1;
         if let Err(OffloadError::Stopped { why, .. }) = &ended {
             self.counters.offload_stopped[*why as usize] += 1;
         }
-        Some(body(ended, self.config.data_bytes_max as usize))
+        (Some(body(ended, self.config.data_bytes_max as usize)), work)
     }
 
     /// Keeps how an operation ended, until its caller has heard or the time for it is over.

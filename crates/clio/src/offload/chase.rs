@@ -1,5 +1,8 @@
 //! Pointers followed at the node.
 
+use std::task::Poll;
+
+use super::sliced::{Allowance, OffloadLimits, Sliced};
 use super::words::{decode, encode};
 use super::{NodeMemory, Offload, OffloadError};
 use crate::address::Address;
@@ -80,31 +83,72 @@ impl Chase {
 
 pub(super) struct Chaser;
 
+/// A chase under way.
+struct Run {
+    chase: Chase,
+    at: Address,
+    /// Elements that may still be looked at.
+    elements: u32,
+    allowance: Allowance,
+}
+
+fn begin(arguments: &[u8], allowance: Allowance) -> Result<Run, OffloadError> {
+    let allowed = "allowed are six words below 2^32 after the start, and a key";
+    let chase = Chase::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
+    Ok(Run { at: chase.start, elements: chase.elements_max, chase, allowance })
+}
+
+impl Run {
+    /// Looks at one element.
+    fn element(&mut self, memory: &mut NodeMemory<'_>) -> Poll<Result<Vec<u8>, OffloadError>> {
+        let (chase, at) = (&self.chase, self.at);
+        if self.elements == 0 {
+            let problem = format!("no end within {} elements", chase.elements_max);
+            return Poll::Ready(Err(OffloadError::failed(problem)));
+        }
+        if at == Address::NULL {
+            return Poll::Ready(Ok(Vec::new()));
+        }
+        self.elements -= 1;
+        let key_at = at.add(chase.key_offset.into());
+        let empty = chase.key.is_empty();
+        if empty || memory.read(key_at, chase.key.len() as u64)? == chase.key {
+            let value: &[u8] = match chase.value_bytes {
+                0 => &[],
+                bytes => memory.read(at.add(chase.value_offset.into()), bytes.into())?,
+            };
+            return Poll::Ready(Ok(encode(&[at.0], value)));
+        }
+        self.at = Address(memory.read_u64(at.add(chase.next_offset.into()))?);
+        Poll::Pending
+    }
+}
+
+impl Sliced for Run {
+    fn step(&mut self, memory: &mut NodeMemory<'_>) -> Poll<Result<Vec<u8>, OffloadError>> {
+        while !self.allowance.slice_is_over(memory)? {
+            if let Poll::Ready(ended) = self.element(memory) {
+                return Poll::Ready(ended);
+            }
+        }
+        Poll::Pending
+    }
+}
+
 impl Offload for Chaser {
     fn changes(&self, _: &[u8]) -> bool {
         false
     }
 
     fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
-        let allowed = "allowed are six words below 2^32 after the start, and a key";
-        let chase = Chase::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
-        let mut at = chase.start;
-        for _ in 0..chase.elements_max {
-            if at == Address::NULL {
-                return Ok(Vec::new());
-            }
-            let key_at = at.add(chase.key_offset.into());
-            let empty = chase.key.is_empty();
-            if empty || memory.read(key_at, chase.key.len() as u64)? == chase.key {
-                let value: &[u8] = match chase.value_bytes {
-                    0 => &[],
-                    bytes => memory.read(at.add(chase.value_offset.into()), bytes.into())?,
-                };
-                return Ok(encode(&[at.0], value));
-            }
-            at = Address(memory.read_u64(at.add(chase.next_offset.into()))?);
-        }
-        let problem = format!("no end within {} elements", chase.elements_max);
-        Err(OffloadError::failed(problem))
+        begin(arguments, Allowance::UNLIMITED)?.run_to_end(memory)
+    }
+
+    fn begin(
+        &self,
+        _: &OffloadLimits,
+        arguments: &[u8],
+    ) -> Option<Result<Box<dyn Sliced>, OffloadError>> {
+        Some(begin(arguments, Allowance::OF_NODE).map(|run| Box::new(run) as Box<dyn Sliced>))
     }
 }

@@ -1,5 +1,8 @@
 //! Records chosen at the node.
 
+use std::task::Poll;
+
+use super::sliced::{Allowance, OffloadLimits, Sliced};
 use super::words::{decode, encode};
 use super::{NodeMemory, Offload, OffloadError};
 use crate::address::Address;
@@ -76,33 +79,72 @@ impl Filter {
 
 pub(super) struct Filterer;
 
+/// A filter under way.
+struct Run {
+    filter: Filter,
+    /// The record that is looked at next.
+    next: u32,
+    found: Vec<u8>,
+    allowance: Allowance,
+}
+
+fn begin(arguments: &[u8], allowance: Allowance) -> Result<Run, OffloadError> {
+    let allowed = "allowed are records of 8 B and more with a word in them, and 0, 1 or 2";
+    let filter = Filter::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
+    Ok(Run { filter, next: 0, found: Vec::new(), allowance })
+}
+
+impl Run {
+    /// Looks at one record.
+    fn record(&mut self, memory: &mut NodeMemory<'_>) -> Result<(), OffloadError> {
+        let (filter, most) = (&self.filter, memory.result_bytes_max());
+        let offset = u64::from(self.next) * u64::from(filter.record_bytes);
+        let record = memory.read(filter.start.add(offset), filter.record_bytes.into())?;
+        let field = &record[filter.field_offset as usize..][..8];
+        let field = u64::from_le_bytes(field.try_into().expect("8 B were taken"));
+        let kept = match filter.comparison {
+            Comparison::Less => field < filter.operand,
+            Comparison::Equal => field == filter.operand,
+            Comparison::Greater => field > filter.operand,
+        };
+        if kept {
+            if self.found.len() + record.len() > most {
+                let problem = format!("a result of more than {most} B");
+                return Err(OffloadError::failed(problem));
+            }
+            self.found.extend_from_slice(record);
+        }
+        self.next += 1;
+        Ok(())
+    }
+}
+
+impl Sliced for Run {
+    fn step(&mut self, memory: &mut NodeMemory<'_>) -> Poll<Result<Vec<u8>, OffloadError>> {
+        while self.next < self.filter.records {
+            if self.allowance.slice_is_over(memory)? {
+                return Poll::Pending;
+            }
+            self.record(memory)?;
+        }
+        Poll::Ready(Ok(std::mem::take(&mut self.found)))
+    }
+}
+
 impl Offload for Filterer {
     fn changes(&self, _: &[u8]) -> bool {
         false
     }
 
     fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
-        let allowed = "allowed are records of 8 B and more with a word in them, and 0, 1 or 2";
-        let filter = Filter::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
-        let (mut found, most) = (Vec::new(), memory.result_bytes_max());
-        for index in 0..u64::from(filter.records) {
-            let address = filter.start.add(index * u64::from(filter.record_bytes));
-            let record = memory.read(address, filter.record_bytes.into())?;
-            let field = &record[filter.field_offset as usize..][..8];
-            let field = u64::from_le_bytes(field.try_into().expect("8 B were taken"));
-            let kept = match filter.comparison {
-                Comparison::Less => field < filter.operand,
-                Comparison::Equal => field == filter.operand,
-                Comparison::Greater => field > filter.operand,
-            };
-            if kept {
-                if found.len() + record.len() > most {
-                    let problem = format!("a result of more than {most} B");
-                    return Err(OffloadError::failed(problem));
-                }
-                found.extend_from_slice(record);
-            }
-        }
-        Ok(found)
+        begin(arguments, Allowance::UNLIMITED)?.run_to_end(memory)
+    }
+
+    fn begin(
+        &self,
+        _: &OffloadLimits,
+        arguments: &[u8],
+    ) -> Option<Result<Box<dyn Sliced>, OffloadError>> {
+        Some(begin(arguments, Allowance::OF_NODE).map(|run| Box::new(run) as Box<dyn Sliced>))
     }
 }

@@ -18,6 +18,7 @@ use thiserror::Error;
 pub use chase::{Chase, Chased};
 pub use filter::{Comparison, Filter};
 pub use sliced::{OffloadLimits, Sliced, Stop};
+pub(crate) use sliced::{SLICE_WORK, WORK_MAX, too_much_work, work};
 
 use crate::address::Address;
 
@@ -46,8 +47,7 @@ pub trait Offload: Send + Sync {
         true
     }
 
-    /// Begins it, where it is done a slice at a time: it must then be one that [changes
-    /// something](Offload::changes). `None` is one that is [run](Offload::run) to its end.
+    /// Begins it, where it is done a slice at a time. `None` is one that is [run](Offload::run) to its end.
     fn begin(
         &self,
         _limits: &OffloadLimits,
@@ -178,12 +178,23 @@ pub struct NodeMemory<'n> {
     view: &'n mut dyn View,
     room: Vec<u8>,
     accesses: u64,
+    work: u64,
 }
 
 impl<'n> NodeMemory<'n> {
     /// By a view.
     pub fn new(view: &'n mut dyn View) -> NodeMemory<'n> {
-        NodeMemory { view, room: Vec::new(), accesses: 0 }
+        NodeMemory { view, room: Vec::new(), accesses: 0, work: 0 }
+    }
+
+    fn count(&mut self, bytes: u64) {
+        self.accesses += 1;
+        self.work = self.work.saturating_add(sliced::work(bytes));
+    }
+
+    /// How much time it took, about, in short accesses.
+    pub(crate) fn work(&self) -> u64 {
+        self.work
     }
 
     /// The bytes from `address` on.
@@ -191,7 +202,7 @@ impl<'n> NodeMemory<'n> {
     /// # Errors
     /// [`OffloadError::Unmapped`], [`OffloadError::Permission`].
     pub fn read(&mut self, address: Address, bytes: u64) -> Result<&[u8], OffloadError> {
-        self.accesses += 1;
+        self.count(bytes);
         self.view.read(address, bytes, &mut self.room)
     }
 
@@ -209,7 +220,7 @@ impl<'n> NodeMemory<'n> {
     /// # Errors
     /// As [`NodeMemory::read`].
     pub fn write(&mut self, address: Address, data: &[u8]) -> Result<(), OffloadError> {
-        self.accesses += 1;
+        self.count(data.len() as u64);
         self.view.write(address, data)
     }
 
@@ -222,7 +233,7 @@ impl<'n> NodeMemory<'n> {
         address: Address,
         operation: RmwOperation,
     ) -> Result<u64, OffloadError> {
-        self.accesses += 1;
+        self.count(8);
         self.view.modify(address, operation)
     }
 
@@ -235,7 +246,7 @@ impl<'n> NodeMemory<'n> {
         bytes: u64,
         permissions: Permissions,
     ) -> Result<Address, OffloadError> {
-        self.accesses += 1;
+        self.count(bytes);
         self.view.allocate(bytes, permissions)
     }
 
@@ -244,7 +255,7 @@ impl<'n> NodeMemory<'n> {
     /// # Errors
     /// [`OffloadError::Unmapped`].
     pub fn free(&mut self, address: Address) -> Result<(), OffloadError> {
-        self.accesses += 1;
+        self.count(0);
         self.view.free(address)
     }
 

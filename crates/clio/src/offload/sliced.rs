@@ -1,11 +1,56 @@
-//! Operations that are done a slice at a time: those that users bring, of which nobody knows how
-//! long they take.
+//! Operations that are done a slice at a time: those of which nobody knows how long they take.
 
 use std::task::Poll;
 
 use thiserror::Error;
 
 use super::{NodeMemory, OffloadError};
+
+/// Work of an operation that a node has by itself: accesses to memory, and as many more as take
+/// what the bytes take that they move.
+pub(crate) const WORK_MAX: u64 = 1 << 20;
+/// The same of one slice, and of all of a datagram: about a millisecond.
+pub(crate) const SLICE_WORK: u64 = 1 << 14;
+/// Bytes of an access that take as long as an access does.
+const BYTES_PER_WORK: u64 = 512;
+
+/// How much work an access is.
+pub(crate) fn work(bytes: u64) -> u64 {
+    1 + bytes / BYTES_PER_WORK
+}
+
+/// What an operation may still do.
+pub(super) struct Allowance {
+    left: u64,
+    slice: u64,
+    /// Work of this slice that is paid for.
+    paid: u64,
+}
+
+impl Allowance {
+    /// Where nobody waits for the memory.
+    pub(super) const UNLIMITED: Allowance = Allowance { left: u64::MAX, slice: u64::MAX, paid: 0 };
+    /// At a node.
+    pub(super) const OF_NODE: Allowance = Allowance { left: WORK_MAX, slice: SLICE_WORK, paid: 0 };
+
+    /// Whether the slice ends before the next access. Each slice has a memory of its own.
+    ///
+    /// # Errors
+    /// [`OffloadError::Failed`] if the operation may do no more.
+    pub(super) fn slice_is_over(&mut self, memory: &NodeMemory<'_>) -> Result<bool, OffloadError> {
+        let work = memory.work();
+        let left = self.left.checked_sub(work - self.paid).filter(|&left| left > 0);
+        self.left = left.ok_or_else(too_much_work)?;
+        let is_over = work >= self.slice;
+        self.paid = if is_over { 0 } else { work };
+        Ok(is_over)
+    }
+}
+
+pub(crate) fn too_much_work() -> OffloadError {
+    let line = format!("more than {WORK_MAX} accesses, or of {BYTES_PER_WORK} B each as many");
+    OffloadError::Failed(line)
+}
 
 /// What a tenant's operations may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
