@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use client::{Answer, Client, KEEP, PAGE, VecNode, config, deliver, node_of};
 use ethermem_clio::Address;
-use ethermem_clio::node::NodeConfig;
+use ethermem_clio::node::{NodeConfig, Quota};
 use ethermem_clio::offload::{NodeMemory, Offload, OffloadError};
 use ethermem_wire::RmwOperation;
-use ethermem_wire::clio::{Permissions, Reply, Request};
+use ethermem_wire::clio::{ClioStatus, Permissions, Reply, Request, TenantId};
 
 fn allocate(node: &mut VecNode, now: u64, client: &mut Client, pages: u64) -> u64 {
     let permissions = Permissions::READ_WRITE;
@@ -52,4 +52,25 @@ fn a_number_that_was_forgotten_may_be_used_again() {
     let acknowledging = client.datagram(later + 2, Request::KeepAlive, number);
     deliver(&mut node, later + 2, &acknowledging);
     assert_eq!(deliver(&mut node, later + 3, &datagram), first, "its copies are not dead yet");
+}
+
+#[test]
+fn a_copy_of_what_was_done_is_answered_whatever_the_rate_is() {
+    let quota = Quota { requests_per_s: 4, ..Quota::UNLIMITED };
+    let mut node = node_of(NodeConfig { tenants: vec![(TenantId(1), quota)], ..config(8) });
+    node.register("count", Arc::new(Count));
+    let mut client = Client::with_process(&mut node, 0, 100, 1);
+    let at = allocate(&mut node, 0, &mut client, 1);
+    let add = Request::Modify { address: at, operation: RmwOperation::FetchAndAdd(1) };
+    let arguments = at.to_le_bytes();
+    let count = Request::Offload { name: "count", arguments: &arguments };
+    let datagrams = [add, count].map(|body| client.datagram(0, body, 0));
+    let first = datagrams.each_ref().map(|datagram| deliver(&mut node, 0, datagram));
+    assert_eq!(first[0], Some(Answer::Other(Reply::Word(0))));
+    // The answers were lost, and the client tries again.
+    let second = datagrams.each_ref().map(|datagram| deliver(&mut node, 1, datagram));
+    assert_eq!((first, node.counters().over_rate), (second, 0));
+    let over = Answer::Other(Reply::Refused(ClioStatus::Quota, 0));
+    assert_eq!(client.ask(&mut node, 1, add), over);
+    assert_eq!(node.counters().over_rate, 1);
 }

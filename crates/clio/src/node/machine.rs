@@ -326,7 +326,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         if packet.body.opcode() == ClioOpcode::Hello {
             return answers.put(&answer(Reply::Facts(self.facts())));
         }
-        if let Some(refused) = self.refuse(arrived) {
+        if let Some(refused) = self.refuse(arrived, packet) {
             return answers.put(&answer(refused.into()));
         }
         if packet.acknowledged != RequestId::NONE {
@@ -357,7 +357,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 
     /// What holds for all requests of a datagram alike, but is counted for each.
-    fn refuse(&mut self, arrived: &Arrived) -> Option<Outcome> {
+    fn refuse(&mut self, arrived: &Arrived, packet: &RequestPacket<'_>) -> Option<Outcome> {
         let Arrived { now, until, .. } = *arrived;
         if arrived.epoch != self.config.epoch {
             self.counters.wrong_epoch += 1;
@@ -368,11 +368,20 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             self.counters.expired += 1;
             return Some(Outcome::Refused(ClioStatus::Expired, now.0));
         }
-        if !self.tenants.request(now, arrived.tenant) {
+        // To say that what was done is refused would be wrong, whatever the rate is.
+        if !self.tenants.request(now, arrived.tenant) && !self.was_begun(arrived, packet) {
+            self.tenants.over_rate(arrived.tenant);
             self.counters.over_rate += 1;
             return Some(Outcome::Refused(ClioStatus::Quota, 0));
         }
         None
+    }
+
+    /// Whether it is a copy of a request that was executed, or is being executed.
+    fn was_begun(&self, arrived: &Arrived, packet: &RequestPacket<'_>) -> bool {
+        let name = arrived.name(packet.request, packet.body.opcode());
+        let executed = matches!(self.recent.find(arrived.now, name), Known::Executed(..));
+        executed || self.known_run(name).is_some()
     }
 
     fn acknowledge(&mut self, arrived: &Arrived, ids: AcknowledgedIds<'_>) {

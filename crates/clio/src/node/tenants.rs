@@ -87,7 +87,7 @@ impl Tenants {
         found.ok().map(|at| Tenant(at as u16))
     }
 
-    /// Whether the tenant may make one request more, and counts it.
+    /// Whether the tenant may make one request more, which is then one of them.
     pub(super) fn request(&mut self, now: Ns, tenant: Tenant) -> bool {
         let account = &mut self.0[usize::from(tenant.0)];
         let rate = account.quota.requests_per_s;
@@ -101,11 +101,13 @@ impl Tenants {
         let spent = u128::from(earned) * NS_PER_S / u128::from(rate.max(1));
         account.since = account.since.saturating_add(Ns(spent as u64));
         let left = account.requests.checked_sub(1);
-        match left {
-            Some(left) => account.requests = left,
-            None => account.used.over_rate += 1,
-        }
+        account.requests = left.unwrap_or(0);
         left.is_some()
+    }
+
+    /// Counts a request that was refused because of its tenant's rate.
+    pub(super) fn over_rate(&mut self, tenant: Tenant) {
+        self.used(tenant).over_rate += 1;
     }
 
     fn used(&mut self, tenant: Tenant) -> &mut TenantUse {
