@@ -3,11 +3,18 @@
 #[path = "support/client.rs"]
 mod client;
 
-use client::{Answer, Client, LIFETIME, PAGE, VecNode, config, deliver, node_of};
+use std::sync::Arc;
+use std::task::Poll;
+
+use client::{Answer, Client, LEASE, LIFETIME, PAGE, VecNode, config, deliver, node_of};
 use ethermem_clio::Address;
 use ethermem_clio::node::{Busy, NodeConfig};
-use ethermem_clio::offload::{Chase, Comparison, ENDED_FAILED, ENDED_RESULT, Filter};
+use ethermem_clio::offload::{
+    Chase, Comparison, ENDED_FAILED, ENDED_RESULT, Filter, NodeMemory, Offload, OffloadError,
+    OffloadLimits, Sliced,
+};
 use ethermem_units::Ns;
+use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{
     ClioStatus, ENVELOPE_BYTES, Permissions, Reply, Request, RequestId, RequestPacket,
     ResponsePacket,
@@ -146,4 +153,65 @@ fn a_long_chase_ends_in_slices_and_short_ones_at_once() {
     let done = Reply::Bytes(&found(9));
     let packets = ResponsePacket::packets(&answer[ENVELOPE_BYTES..length - 4]);
     assert_eq!(packets.filter(|p| p.is_ok_and(|packet| packet.reply == done)).count(), 500);
+}
+
+/// Adds one to a word in each slice, without an end.
+struct Adding(Address);
+
+impl Sliced for Adding {
+    fn step(&mut self, memory: &mut NodeMemory<'_>) -> Poll<Result<Vec<u8>, OffloadError>> {
+        memory.modify(self.0, RmwOperation::FetchAndAdd(1))?;
+        Poll::Pending
+    }
+}
+
+struct Add;
+
+impl Offload for Add {
+    fn run(&self, _: &mut NodeMemory<'_>, _: &[u8]) -> Result<Vec<u8>, OffloadError> {
+        unreachable!("it is begun")
+    }
+
+    fn begin(
+        &self,
+        _: &OffloadLimits,
+        arguments: &[u8],
+    ) -> Option<Result<Box<dyn Sliced>, OffloadError>> {
+        let at = u64::from_le_bytes(arguments.try_into().expect("it is an address"));
+        Some(Ok(Box::new(Adding(Address(at)))))
+    }
+}
+
+/// So many have a place in the table that the dead one is not taken out at once.
+#[test]
+fn nothing_acts_for_a_process_whose_lease_is_over() {
+    let mut node = node_of(NodeConfig { processes_max: 1000, recent_requests: 4096, ..config(16) });
+    node.register("add", Arc::new(Add));
+    let mut heir = Client::with_process(&mut node, 0, 200, 1);
+    let sender = |number: u64| 1000 + number;
+    let mut others: Vec<Client> =
+        (0..400).map(|number| Client::with_process(&mut node, 0, sender(number), 1)).collect();
+    let mut dead = Client::with_process(&mut node, 0, 100, 1);
+    let at = allocate(&mut node, 0, &mut heir, 1);
+    let (with, permissions) = (dead.process, Permissions::READ_WRITE);
+    heir.ask(&mut node, 0, Request::Share { address: at, at: 0, with, permissions });
+    let (lock, data) = (Request::Lock { address: at, holder: 1 }, at + 64);
+    assert_eq!(dead.ask(&mut node, 0, lock), Answer::Other(Reply::Done));
+    let arguments = data.to_le_bytes();
+    let asked = Request::Offload { name: "add", arguments: &arguments };
+    let running = Answer::Other(Reply::Refused(ClioStatus::Busy, Busy::Running as u64));
+    assert_eq!(dead.ask(&mut node, 0, asked), running);
+    node.tend(Ns(1), 0);
+    for client in others.iter_mut().chain([&mut heir]) {
+        client.ask(&mut node, LEASE / 2, Request::KeepAlive);
+    }
+    let over = LEASE + 1;
+    assert_eq!(heir.ask(&mut node, over, lock), Answer::Other(Reply::OwnerDied));
+    for _ in 0..50 {
+        node.tend(Ns(over), 0);
+    }
+    let read = Request::Read { address: data, bytes: 8 };
+    let twice = Answer::Bytes(2_u64.to_le_bytes().to_vec());
+    assert_eq!(heir.ask(&mut node, over, read), twice, "who holds the lock alone changes it");
+    assert!(!node.runs_wait());
 }

@@ -151,6 +151,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// Does a slice of the operation whose turn it is.
     pub(super) fn run_slice(&mut self, now: Ns) {
         self.place_left(now);
+        // Of one whose lease is over the memory may be another's by now, and so may its locks.
+        let lives = |who: Asker| self.processes.alive(now, who.1) == Some(who.0);
+        self.runs.waiting.retain(|run| lives(run.caller) && lives(run.acts));
         let Some(mut run) = self.runs.waiting.pop_front() else { return };
         match self.step(&mut run).0 {
             Some(ended) => self.keep_end(now, run.name, run.caller.0, ended),
