@@ -170,8 +170,8 @@ impl Pair {
             assert_eq!(done, Ok(address));
             return;
         }
-        model.shares.remove(&with);
         if permissions == Permissions::NONE {
+            model.shares.remove(&with);
             assert_eq!(done, Ok(address));
             return;
         }
@@ -180,6 +180,7 @@ impl Pair {
                 assert_eq!(there, at.unwrap_or(address));
                 model.shares.insert(with, (there, permissions));
             }
+            // It is shared as it was before.
             Err(ShareError::Address(_)) => {}
             Err(error) => panic!("{error}"),
         }

@@ -11,7 +11,7 @@ use ethermem_clio::node::NodeConfig;
 use ethermem_clio::offload::{NodeMemory, Offload, OffloadError};
 use ethermem_units::Ns;
 use ethermem_wire::RmwOperation;
-use ethermem_wire::clio::{Permissions, Reply, Request, RequestId, RequestPacket};
+use ethermem_wire::clio::{ClioStatus, Permissions, Reply, Request, RequestId, RequestPacket};
 
 const DONE: Answer = Answer::Other(Reply::Done);
 
@@ -102,4 +102,29 @@ fn a_request_acts_once_whatever_another_tenant_acknowledges() {
     };
     assert_eq!(deliver(&mut node, 10, &seal(&other.envelope, &packet)), Some(DONE));
     assert_eq!(deliver(&mut node, 12, &datagram), Some(word(0)));
+}
+
+#[test]
+fn a_share_that_is_refused_leaves_the_one_before() {
+    let mut node = node_of(config(16));
+    let mut owner = Client::with_process(&mut node, 0, 100, 1);
+    let mut user = Client::with_process(&mut node, 0, 200, 1);
+    let at = allocate(&mut node, 0, &mut owner, 2);
+    let own = allocate(&mut node, 0, &mut user, 1);
+    let with = user.process;
+    let share = |to, permissions| Request::Share { address: at, at: to, with, permissions };
+    let shared = Answer::Other(Reply::Address(at));
+    assert_eq!(owner.ask(&mut node, 0, share(0, Permissions::READ)), shared);
+    let entries = node.memory().map().table_entries();
+    let taken = Answer::Other(Reply::Refused(ClioStatus::AddressTaken, 0));
+    assert_eq!(owner.ask(&mut node, 0, share(own, Permissions::READ_WRITE)), taken);
+    let read = Request::Read { address: at + PAGE, bytes: 1 };
+    assert_eq!(user.ask(&mut node, 0, read), Answer::Bytes(vec![0]));
+    let write = Request::Write { address: at, data: &[1] };
+    let refused = Answer::Other(Reply::Refused(ClioStatus::Permission, 0));
+    assert_eq!(user.ask(&mut node, 0, write), refused, "it is shared as it was");
+    assert_eq!(node.memory().map().table_entries(), entries);
+    // And it ends with the allocation.
+    assert_eq!(owner.ask(&mut node, 0, Request::Free { address: at }), DONE);
+    assert_eq!(node.memory().map().table_entries(), 1);
 }

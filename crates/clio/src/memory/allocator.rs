@@ -159,7 +159,7 @@ impl AddressMap {
     /// part of it that must be zeroed.
     ///
     /// # Errors
-    /// [`ShareError`].
+    /// [`ShareError`]; what was shared is shared as it was then.
     pub fn share(
         &mut self,
         (owner, address): (SpaceId, u64),
@@ -182,11 +182,12 @@ impl AddressMap {
         if with == owner {
             return Ok(address);
         }
-        if let Some(first) = before {
-            self.ranges_of(with).remove(first);
+        let before = before.and_then(|first| {
+            let range = self.ranges_of(with).remove(first)?;
             self.unmap(with, first, pages, |_| {});
             self.forget_share(owner, owned, with);
-        }
+            Some((first, range.permissions))
+        });
         if permissions == Permissions::NONE {
             return Ok(address);
         }
@@ -197,16 +198,23 @@ impl AddressMap {
                 found.and_then(|(_, entry)| entry.physical()).expect("it was populated")
             })
             .collect();
-        let untouched = Entry::untouched(permissions);
-        let entry = |index: u64| untouched.mapped(physical[index as usize]);
-        let first = self.fixed(with, at.unwrap_or(address), pages, entry)?;
-        let kind = Kind::Shared { owner, first: owned };
-        self.ranges_of(with).insert(first, Range { pages, permissions, kind });
-        if let Some(Range { kind: Kind::Own { shares }, .. }) = self.ranges_of(owner).get_mut(owned)
-        {
-            shares.push((with, first));
+        let page_bits = self.page.bits();
+        let mut enter = |at: u64, permissions: Permissions| {
+            let untouched = Entry::untouched(permissions);
+            let entry = |index: u64| untouched.mapped(physical[index as usize]);
+            let first = self.fixed(with, at, pages, entry)?;
+            let kind = Kind::Shared { owner, first: owned };
+            self.ranges_of(with).insert(first, Range { pages, permissions, kind });
+            self.keep_share((owner, owned), (with, first));
+            Ok::<u64, AllocateError>(first)
+        };
+        let entered = enter(at.unwrap_or(address), permissions);
+        if let (Err(_), Some((first, permissions))) = (&entered, before) {
+            // What is refused has done nothing. The places that it had are free again.
+            let again = enter(first << page_bits, permissions);
+            debug_assert_eq!(again, Ok(first), "nothing came between");
         }
-        Ok(first << self.page.bits())
+        Ok(entered? << page_bits)
     }
 
     /// Whether a process has anything.
@@ -342,6 +350,13 @@ impl AddressMap {
                 let physical = ready.expect("no more pages are promised than there are");
                 self.table.set(place, entry.mapped(physical));
             }
+        }
+    }
+
+    fn keep_share(&mut self, (owner, owned): (SpaceId, u64), share: (SpaceId, u64)) {
+        if let Some(Range { kind: Kind::Own { shares }, .. }) = self.ranges_of(owner).get_mut(owned)
+        {
+            shares.push(share);
         }
     }
 
