@@ -16,7 +16,7 @@ use ethermem_clio::offload::{
 use ethermem_units::Ns;
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{
-    ClioStatus, ENVELOPE_BYTES, Permissions, Reply, Request, RequestId, RequestPacket,
+    ClioStatus, ENVELOPE_BYTES, OPCODES, Permissions, Reply, Request, RequestId, RequestPacket,
     ResponsePacket,
 };
 
@@ -214,4 +214,21 @@ fn nothing_acts_for_a_process_whose_lease_is_over() {
     let twice = Answer::Bytes(2_u64.to_le_bytes().to_vec());
     assert_eq!(heir.ask(&mut node, over, read), twice, "who holds the lock alone changes it");
     assert!(!node.runs_wait());
+}
+
+#[test]
+fn what_was_done_is_counted_and_what_found_no_room_is_not() {
+    let mut node = node_of(config(8));
+    let mut client = Client::with_process(&mut node, 0, 100, 1);
+    let at = allocate(&mut node, 0, &mut client, 1);
+    let arguments = chase(at, 1).encode();
+    client.ask(&mut node, 0, Request::Offload { name: "chase", arguments: &arguments });
+    let place = OPCODES.iter().position(|row| row.name == "offload").expect("there is one");
+    let (_, used) = node.tenant_uses().next().expect("there is a tenant");
+    assert_eq!(used.operations[place], 1);
+    let before = node.counters();
+    let full = Answer::Other(Reply::Refused(ClioStatus::Busy, Busy::Processes as u64));
+    while client.ask(&mut node, 0, Request::CreateProcess) != full {}
+    let made = node.processes() as u64 - 1;
+    assert_eq!((node.counters().executed - before.executed, node.counters().busy), (made, 1));
 }

@@ -13,6 +13,7 @@ use super::execute::Asker;
 use super::machine::{Answers, Arrived, Busy, Node, no_such_process};
 use super::recent::{Known, Outcome};
 use super::runs::Run;
+use super::tenants::Tenant;
 use crate::address::Address;
 use crate::memory::{ACCESS_BYTES_MAX, AccessError, SpaceId, VirtualMemory};
 use crate::offload::{
@@ -84,8 +85,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
                 let ended = offload.run(&mut memory, arguments);
                 let work = memory.work();
                 self.runs.worked(work);
-                self.counters.executed += 1;
-                Ok(body(ended, answers.room().saturating_sub(RESPONSE_BYTES + 1)))
+                let ended = body(ended, answers.room().saturating_sub(RESPONSE_BYTES + 1));
+                self.ran(caller.2, &ended);
+                Ok(ended)
             }
         };
         match ended {
@@ -96,6 +98,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
                 put(answers, (attempt, request), &ended);
             }
             Err(busy) => answers.put(&answer(busy.into())),
+        }
+    }
+
+    /// Counts an operation that has ended.
+    pub(super) fn ran(&mut self, tenant: Tenant, ended: &Ended) {
+        self.counters.executed += 1;
+        if ended.is_ok() {
+            self.tenants.executed(tenant, ClioOpcode::Offload);
         }
     }
 

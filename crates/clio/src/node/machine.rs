@@ -467,7 +467,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             };
             self.dispatch(now, (space, packet.process, tenant), &packet.body)
         };
-        self.counters.executed += 1;
+        // What found no room did nothing.
+        let is_busy = matches!(outcome, Outcome::Refused(ClioStatus::Busy, _));
+        self.counters.executed += u64::from(!is_busy);
         match outcome {
             Outcome::Refused(ClioStatus::Quota, _) => self.tenants.over_quota(tenant),
             Outcome::Refused(..) => {}

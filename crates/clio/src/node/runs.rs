@@ -174,11 +174,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         // How long it takes until it has fuel to count, nobody knows.
         let work = if fuel > 0 { SLICE_WORK } else { work };
         let Poll::Ready(ended) = stepped else { return (None, work) };
-        self.counters.executed += 1;
         if let Err(OffloadError::Stopped { why, .. }) = &ended {
             self.counters.offload_stopped[*why as usize] += 1;
         }
-        (Some(body(ended, self.config.data_bytes_max as usize)), work)
+        let ended = body(ended, self.config.data_bytes_max as usize);
+        self.ran(run.caller.2, &ended);
+        (Some(ended), work)
     }
 
     /// Keeps how an operation ended, until its caller has heard or the time for it is over.
