@@ -121,7 +121,7 @@ fn all_operations_of_a_datagram_take_no_longer_than_one() {
 #[test]
 fn a_long_chase_ends_in_slices_and_short_ones_at_once() {
     const ELEMENTS: u64 = 20_000;
-    let mut node = node_of(NodeConfig { recent_requests: 1 << 12, ..config(256) });
+    let mut node = node_of(NodeConfig { recent_requests: 1 << 14, ..config(256) });
     let mut client = Client::with_process(&mut node, 0, 100, 1);
     let at = allocate(&mut node, 0, &mut client, 100);
     let elements = (1..=ELEMENTS).flat_map(|next| [at + next % ELEMENTS * 16, next]);
@@ -185,7 +185,8 @@ impl Offload for Add {
 /// So many have a place in the table that the dead one is not taken out at once.
 #[test]
 fn nothing_acts_for_a_process_whose_lease_is_over() {
-    let mut node = node_of(NodeConfig { processes_max: 1000, recent_requests: 4096, ..config(16) });
+    let mut node =
+        node_of(NodeConfig { processes_max: 1000, recent_requests: 1 << 14, ..config(16) });
     node.register("add", Arc::new(Add));
     let mut heir = Client::with_process(&mut node, 0, 200, 1);
     let sender = |number: u64| 1000 + number;

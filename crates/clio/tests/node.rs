@@ -39,7 +39,11 @@ fn allocate(node: &mut VecNode, now: u64, client: &mut Client, pages: u64) -> u6
 
 /// A node, a client of tenant 1 and memory of its own.
 fn start(pages: u64) -> (VecNode, Client, u64) {
-    let mut node = node_of(config(pages));
+    start_with(config(pages))
+}
+
+fn start_with(config: NodeConfig) -> (VecNode, Client, u64) {
+    let mut node = node_of(config);
     let mut client = Client::with_process(&mut node, 0, 100, 1);
     let at = allocate(&mut node, 0, &mut client, 2);
     (node, client, at)
@@ -133,34 +137,6 @@ fn a_write_that_was_overtaken_does_not_come_back() {
         assert_eq!(read, Answer::Bytes(b"new".to_vec()), "at {now}");
         now += LIFETIME / 16;
     }
-}
-
-#[test]
-fn there_is_no_room_to_forget() {
-    let (mut node, mut client, at) = start(8);
-    let mut made = Vec::new();
-    let busy = refused(ClioStatus::Busy, Busy::Recent as u64);
-    // 64 places, two of which are taken: some set is full before all are.
-    let full = (0..64_u64).find(|turn| {
-        let body = Request::Write { address: at + turn * 8, data: &[1; 8] };
-        let answer = client.ask(&mut node, 10, body);
-        made.push(client.last);
-        answer == busy
-    });
-    assert!(full.is_some_and(|count| count > 32), "{full:?}");
-    // Reads go on, and change nothing.
-    let read = client.ask(&mut node, 10, Request::Read { address: at, bytes: 8 });
-    assert_eq!(read, Answer::Bytes(vec![1; 8]));
-    let octets: Vec<u8> = made.iter().flat_map(|number| number.to_le_bytes()).collect();
-    let ids = ethermem_wire::clio::AcknowledgedIds::new(&octets).expect("whole numbers");
-    let acknowledge = client.datagram(10, Request::Acknowledge(ids), 0);
-    assert_eq!(deliver(&mut node, 10, &acknowledge), None, "nobody waits for an answer");
-    let write = Request::Write { address: at, data: &[2; 8] };
-    let after = 11 + LIFETIME;
-    assert!((0..40).all(|_| client.ask(&mut node, after, write) == DONE));
-    // Without any acknowledgement places are free when no client tries any more.
-    let after = after + KEEP + 1;
-    assert!((0..40).all(|_| client.ask(&mut node, after, write) == DONE));
 }
 
 #[test]
@@ -270,7 +246,7 @@ fn a_dead_clients_locks_and_memory_are_reclaimed_after_its_lease() {
 #[test]
 fn a_sweep_finds_every_dead_process_wherever_its_place_is() {
     let mut node =
-        node_of(NodeConfig { processes_max: 1000, recent_requests: 1 << 13, ..config(8) });
+        node_of(NodeConfig { processes_max: 1000, recent_requests: 1 << 15, ..config(8) });
     for sender in 0..1000 {
         Client::with_process(&mut node, 0, 100 + sender, 1);
     }
@@ -546,7 +522,8 @@ fn count(at: u64, octets: u64) -> Vec<u8> {
 
 #[test]
 fn an_operation_at_the_node_runs_once_whatever_copies_of_it_come() {
-    let (mut node, mut client, at) = start(8);
+    let tenants = vec![(TenantId(1), Quota::UNLIMITED)];
+    let (mut node, mut client, at) = start_with(NodeConfig { tenants, ..config(8) });
     node.register("count", Arc::new(Count));
     let asked = count(at, 100);
     let ask = Request::Offload { name: "count", arguments: &asked };

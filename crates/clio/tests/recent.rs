@@ -5,12 +5,12 @@ mod client;
 
 use std::sync::Arc;
 
-use client::{Answer, Client, KEEP, PAGE, VecNode, config, deliver, node_of};
+use client::{Answer, Client, KEEP, LIFETIME, PAGE, VecNode, config, deliver, node_of};
 use ethermem_clio::Address;
-use ethermem_clio::node::{NodeConfig, Quota};
+use ethermem_clio::node::{Busy, NodeConfig, Quota};
 use ethermem_clio::offload::{NodeMemory, Offload, OffloadError};
 use ethermem_wire::RmwOperation;
-use ethermem_wire::clio::{ClioStatus, Permissions, Reply, Request, TenantId};
+use ethermem_wire::clio::{AcknowledgedIds, ClioStatus, Permissions, Reply, Request, TenantId};
 
 fn allocate(node: &mut VecNode, now: u64, client: &mut Client, pages: u64) -> u64 {
     let permissions = Permissions::READ_WRITE;
@@ -73,4 +73,35 @@ fn a_copy_of_what_was_done_is_answered_whatever_the_rate_is() {
     let over = Answer::Other(Reply::Refused(ClioStatus::Quota, 0));
     assert_eq!(client.ask(&mut node, 1, add), over);
     assert_eq!(node.counters().over_rate, 1);
+}
+
+#[test]
+fn there_is_no_room_to_forget() {
+    let tenants = vec![(TenantId(1), Quota::UNLIMITED)];
+    let mut node = node_of(NodeConfig { tenants, ..config(8) });
+    let mut client = Client::with_process(&mut node, 0, 100, 1);
+    let at = allocate(&mut node, 0, &mut client, 2);
+    let mut made = Vec::new();
+    let busy = Answer::Other(Reply::Refused(ClioStatus::Busy, Busy::Recent as u64));
+    // 64 places, two of which are taken: some set is full before all are.
+    let full = (0..64_u64).find(|turn| {
+        let body = Request::Write { address: at + turn * 8, data: &[1; 8] };
+        let answer = client.ask(&mut node, 10, body);
+        made.push(client.last);
+        answer == busy
+    });
+    assert!(full.is_some_and(|count| count > 32), "{full:?}");
+    // Reads go on, and change nothing.
+    let read = client.ask(&mut node, 10, Request::Read { address: at, bytes: 8 });
+    assert_eq!(read, Answer::Bytes(vec![1; 8]));
+    let octets: Vec<u8> = made.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let ids = AcknowledgedIds::new(&octets).expect("whole numbers");
+    let acknowledge = client.datagram(10, Request::Acknowledge(ids), 0);
+    assert_eq!(deliver(&mut node, 10, &acknowledge), None, "nobody waits for an answer");
+    let write = Request::Write { address: at, data: &[2; 8] };
+    let after = 11 + LIFETIME;
+    assert!((0..40).all(|_| client.ask(&mut node, after, write) == Answer::Other(Reply::Done)));
+    // Without any acknowledgement places are free when no client tries any more.
+    let after = after + KEEP + 1;
+    assert!((0..40).all(|_| client.ask(&mut node, after, write) == Answer::Other(Reply::Done)));
 }

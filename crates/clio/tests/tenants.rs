@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use client::{Answer, Client, PAGE, VecNode, config, deliver, node_of, seal};
 use ethermem_clio::Address;
-use ethermem_clio::node::NodeConfig;
+use ethermem_clio::node::{Busy, NodeConfig, Quota};
 use ethermem_clio::offload::{NodeMemory, Offload, OffloadError};
 use ethermem_units::Ns;
 use ethermem_wire::RmwOperation;
-use ethermem_wire::clio::{ClioStatus, Permissions, Reply, Request, RequestId, RequestPacket};
+use ethermem_wire::clio::{
+    ClioStatus, Permissions, Reply, Request, RequestId, RequestPacket, TenantId,
+};
 
 const DONE: Answer = Answer::Other(Reply::Done);
 
@@ -127,4 +129,34 @@ fn a_share_that_is_refused_leaves_the_one_before() {
     // And it ends with the allocation.
     assert_eq!(owner.ask(&mut node, 0, Request::Free { address: at }), DONE);
     assert_eq!(node.memory().map().table_entries(), 1);
+}
+
+/// Ten seconds; each writes once in 200 us, one of them four times and without acknowledgements.
+#[test]
+fn a_tenant_that_acknowledges_nothing_keeps_nobody_from_writing() {
+    const MS: u64 = 1_000_000;
+    let quota = Quota { requests_per_s: 20_000, ..Quota::UNLIMITED };
+    let mut node = node_of(NodeConfig {
+        tenants: vec![(TenantId(1), quota), (TenantId(2), Quota::UNLIMITED)],
+        recent_requests: 1 << 14,
+        keep: Ns(5000 * MS),
+        lifetime_max: Ns(100 * MS),
+        lease: Ns(u64::MAX),
+        ..config(8)
+    });
+    let mut silent = Client::with_process(&mut node, 0, 100, 1);
+    let mut other = Client::with_process(&mut node, 0, 200, 2);
+    let [at, own] = [&mut silent, &mut other].map(|client| allocate(&mut node, 0, client, 1));
+    let busy = Answer::Other(Reply::Refused(ClioStatus::Busy, Busy::Recent as u64));
+    for turn in 0..50_000_u64 {
+        let now = 1 + turn * MS / 5;
+        for _ in 0..4 {
+            let answer = silent.ask(&mut node, now, Request::Write { address: at, data: &[1; 8] });
+            assert!(answer == DONE || answer == busy, "{answer:?}");
+        }
+        let before = other.last;
+        let datagram = other.datagram(now, Request::Write { address: own, data: &[1; 8] }, before);
+        assert_eq!(deliver(&mut node, now, &datagram), Some(DONE), "turn {turn}");
+    }
+    assert!(node.counters().busy > 0);
 }

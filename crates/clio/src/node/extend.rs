@@ -61,7 +61,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
                 return answers.put(&answer(reply));
             }
             Known::Reused => return answers.put(&answer(Reply::Refused(ClioStatus::Malformed, 0))),
-            Known::New(_) if self.recent.has_room_for_results(arrived.now) => true,
+            Known::New(_) if self.recent.has_room_for_results(arrived.now, arrived.tenant) => true,
             Known::New(_) | Known::Full => false,
         };
         if changes && !has_place {

@@ -156,13 +156,16 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// If `bytes` are not as many as the configuration says.
     pub fn new(config: NodeConfig, bytes: B) -> Result<Node<B>, NodeConfigError> {
         config.check()?;
+        let tenants = Tenants::new(&config.tenants);
+        let (requests, lifetime) = (config.recent_requests, config.lifetime_max);
+        let recent = Recent::new(requests, config.key, tenants.count(), lifetime);
         Ok(Node {
             memory: VirtualMemory::new(&config.memory, config.key, bytes)?,
             processes: Processes::new(config.processes_max, config.lease),
-            tenants: Tenants::new(&config.tenants),
+            tenants,
             offloads: Offloads::built_in(),
             runs: Runs::default(),
-            recent: Recent::new(config.recent_requests, config.key),
+            recent,
             counters: NodeCounters::default(),
             sequence: 0,
             ending: false,

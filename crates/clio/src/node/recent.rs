@@ -15,6 +15,9 @@ use crate::memory::HashKey;
 /// Most bytes of results that are kept beside the entries: no further request of the kind is taken
 /// then.
 const RESULTS_BYTES_MAX: usize = 16 << 20;
+/// Places of a set that a tenant may have with requests that nobody has acknowledged, where there
+/// are other tenants.
+const UNACKNOWLEDGED_MAX: usize = RECENT_WAYS / 2;
 
 /// A result in a few bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +80,11 @@ pub(super) struct Recent {
     /// Results that are longer than an entry, by its place.
     results: BTreeMap<(usize, usize), Vec<u8>>,
     results_bytes: usize,
+    /// The same of each tenant.
+    results_bytes_of: Box<[usize]>,
     key: HashKey,
+    /// How far ahead the end of an acknowledged request's copies may be.
+    lifetime_max: Ns,
 }
 
 /// A place for the result of a request.
@@ -101,7 +108,7 @@ pub(super) enum Known {
 }
 
 impl Recent {
-    pub(super) fn new(requests: u32, key: HashKey) -> Recent {
+    pub(super) fn new(requests: u32, key: HashKey, tenants: usize, lifetime_max: Ns) -> Recent {
         let none = Entry {
             tenant: Tenant::FIRST,
             sender: SenderId(0),
@@ -117,14 +124,21 @@ impl Recent {
             results_bytes,
             sets: vec![[none; RECENT_WAYS]; sets].into_boxed_slice(),
             key,
+            lifetime_max,
+            results_bytes_of: vec![0; tenants].into_boxed_slice(),
         }
     }
 
     /// What is known of a request.
+    ///
+    /// What a tenant does not acknowledge takes places for long: where there are others it has no
+    /// more than some of each set, and the last place of a set is of a tenant that has none there.
     pub(super) fn find(&self, now: Ns, name: Name) -> Known {
         let Name { tenant, sender, request, opcode } = name;
         let set = self.set(tenant, sender, request);
-        let mut free = None;
+        let (mut free, mut places) = (None, 0);
+        let (mut own, mut unacknowledged) = (0, 0);
+        let acknowledged = now.saturating_add(self.lifetime_max);
         for (way, entry) in self.sets[set].iter().enumerate() {
             let kept = entry.request != RequestId::NONE && now <= entry.until;
             if kept && entry.is_of(tenant, sender, request) {
@@ -134,7 +148,16 @@ impl Recent {
             }
             if !kept {
                 free = Some(Place { set, way });
+                places += 1;
+            } else if entry.tenant == tenant {
+                own += 1;
+                unacknowledged += usize::from(entry.until > acknowledged);
             }
+        }
+        if self.results_bytes_of.len() > 1
+            && (unacknowledged >= UNACKNOWLEDGED_MAX || (own > 0 && places == 1))
+        {
+            return Known::Full;
         }
         free.map_or(Known::Full, Known::New)
     }
@@ -143,10 +166,10 @@ impl Recent {
     pub(super) fn keep(&mut self, place: Place, name: Name, until: Ns, outcome: Outcome) {
         let Name { tenant, sender, request, opcode } = name;
         let entry = &mut self.sets[place.set][place.way];
-        let had_result = entry.outcome == Outcome::Kept;
+        let (had_result, before) = (entry.outcome == Outcome::Kept, entry.tenant);
         *entry = Entry { tenant, sender, request, opcode, until, outcome };
         if had_result {
-            self.drop_result((place.set, place.way));
+            self.drop_result((place.set, place.way), before);
         }
     }
 
@@ -154,6 +177,7 @@ impl Recent {
     pub(super) fn keep_result(&mut self, place: Place, name: Name, until: Ns, result: Vec<u8>) {
         self.keep(place, name, until, Outcome::Kept);
         self.results_bytes += result.len();
+        self.results_bytes_of[usize::from(name.tenant.index())] += result.len();
         self.results.insert((place.set, place.way), result);
     }
 
@@ -162,21 +186,34 @@ impl Recent {
         self.results.get(&(place.set, place.way)).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether another result may be kept. Those whose time is over go, where it is tight.
-    pub(super) fn has_room_for_results(&mut self, now: Ns) -> bool {
-        if self.results_bytes >= RESULTS_BYTES_MAX {
+    /// Whether another result of a tenant may be kept: among others, if it has less than is left. Those
+    /// whose time is over go, where it is tight.
+    pub(super) fn has_room_for_results(&mut self, now: Ns, tenant: Tenant) -> bool {
+        if !self.has_room(tenant) {
             let over = |&(set, way): &(usize, usize)| self.sets[set][way].until < now;
             let over: Vec<_> = self.results.keys().copied().filter(over).collect();
             over.into_iter().for_each(|place| {
-                self.sets[place.0][place.1].outcome = Outcome::Done;
-                self.drop_result(place);
+                let entry = &mut self.sets[place.0][place.1];
+                entry.outcome = Outcome::Done;
+                let tenant = entry.tenant;
+                self.drop_result(place, tenant);
             });
         }
-        self.results_bytes < RESULTS_BYTES_MAX
+        self.has_room(tenant)
     }
 
-    fn drop_result(&mut self, place: (usize, usize)) {
-        self.results_bytes -= self.results.remove(&place).map_or(0, |result| result.len());
+    fn has_room(&self, tenant: Tenant) -> bool {
+        let left = RESULTS_BYTES_MAX.saturating_sub(self.results_bytes);
+        if self.results_bytes_of.len() == 1 {
+            return left > 0;
+        }
+        self.results_bytes_of[usize::from(tenant.index())] < left
+    }
+
+    fn drop_result(&mut self, place: (usize, usize), tenant: Tenant) {
+        let bytes = self.results.remove(&place).map_or(0, |result| result.len());
+        self.results_bytes -= bytes;
+        self.results_bytes_of[usize::from(tenant.index())] -= bytes;
     }
 
     /// No copy of the request comes after `until`, and nobody wants its result.
@@ -209,7 +246,11 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
+    use ethermem_wire::clio::TenantId;
+
     use super::*;
+    use crate::node::config::Quota;
+    use crate::node::tenants::Tenants;
 
     const TENANT: Tenant = Tenant::FIRST;
     const SENDER: SenderId = SenderId(7);
@@ -228,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_result_is_kept_to_the_last_moment_of_its_time() {
-        let mut recent = Recent::new(8, HashKey([1, 2]));
+        let mut recent = Recent::new(8, HashKey([1, 2]), 1, Ns(100));
         let place = new(&recent, 0, 5).expect("it is empty");
         recent.keep(place, name(5), Ns(100), Outcome::Word(3));
         for now in [0, 100] {
@@ -246,7 +287,7 @@ mod tests {
 
     #[test]
     fn what_is_full_forgets_nothing_until_an_acknowledgement_has_run_out() {
-        let mut recent = Recent::new(8, HashKey([1, 2]));
+        let mut recent = Recent::new(8, HashKey([1, 2]), 1, Ns(100));
         for request in 1..=8 {
             let place = new(&recent, 0, request).expect("eight places");
             recent.keep(place, name(request), Ns(1000), Outcome::Done);
@@ -258,5 +299,44 @@ mod tests {
         assert!(matches!(recent.find(Ns(50), name(4)), Known::Executed(..)));
         assert!(new(&recent, 51, 9).is_some());
         assert!(matches!(recent.find(Ns(51), name(5)), Known::Executed(..)));
+    }
+
+    #[test]
+    fn a_tenant_among_others_leaves_places_whatever_it_acknowledges() {
+        let mut recent = Recent::new(8, HashKey([1, 2]), 3, Ns(100));
+        let tenants = Tenants::new(&[1, 2, 3].map(|id| (TenantId(id), Quota::UNLIMITED)));
+        let [one, two, three] = [1, 2, 3].map(|id| tenants.find(TenantId(id)).expect("it is"));
+        let mut number = 0;
+        let mut made = |tenant, until| {
+            let most = (0..8).take_while(|_| {
+                number += 1;
+                let name = Name { tenant, ..name(number) };
+                let Known::New(place) = recent.find(Ns(0), name) else { return false };
+                recent.keep(place, name, Ns(until), Outcome::Done);
+                true
+            });
+            most.count()
+        };
+        assert_eq!(made(one, 1000), 4, "half of a set without an acknowledgement");
+        assert_eq!(made(two, 100), 3, "and all of it but one with them");
+        assert_eq!((made(two, 100), made(three, 1000)), (0, 1), "the last is of one who has none");
+    }
+
+    #[test]
+    fn results_of_one_tenant_leave_room_for_those_of_others() {
+        let mut recent = Recent::new(1024, HashKey([1, 2]), 2, Ns(100));
+        let tenants = Tenants::new(&[1, 2].map(|id| (TenantId(id), Quota::UNLIMITED)));
+        let [one, two] = [1, 2].map(|id| tenants.find(TenantId(id)).expect("it is"));
+        let mut number = 0;
+        while recent.has_room_for_results(Ns(0), one) {
+            number += 1;
+            let name = Name { tenant: one, ..name(number) };
+            let Known::New(place) = recent.find(Ns(0), name) else { panic!("places are left") };
+            recent.keep_result(place, name, Ns(1000), vec![0; 1 << 16]);
+        }
+        assert_eq!(number << 16, (RESULTS_BYTES_MAX / 2) as u64);
+        assert!(recent.has_room_for_results(Ns(0), two));
+        assert!(recent.has_room_for_results(Ns(1001), one), "their time is over");
+        assert_eq!((recent.results_bytes, recent.results.len()), (0, 0));
     }
 }

@@ -86,7 +86,9 @@ impl Runs {
     }
 
     pub(super) fn has_room(&self, tenant: Tenant) -> bool {
-        let own = self.waiting.iter().filter(|run| run.caller.2 == tenant).count();
+        let waiting = self.waiting.iter().map(|run| run.name.tenant);
+        let left = self.left.iter().map(|left| left.name.tenant);
+        let own = waiting.chain(left).filter(|&other| other == tenant).count();
         self.waiting.len() + self.left.len() < RUNS_MAX && own < RUNS_OF_TENANT_MAX
     }
 
@@ -186,10 +188,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     pub(super) fn keep_end(&mut self, now: Ns, name: Name, space: SpaceId, ended: Ended) {
         let until = self.kept_until(now);
         match self.recent.find(now, name) {
-            Known::New(place) if self.recent.has_room_for_results(now) => match ended {
-                Ok(result) => self.recent.keep_result(place, name, until, result),
-                Err(refused) => self.recent.keep(place, name, until, refused),
-            },
+            Known::New(place) if self.recent.has_room_for_results(now, name.tenant) => {
+                match ended {
+                    Ok(result) => self.recent.keep_result(place, name, until, result),
+                    Err(refused) => self.recent.keep(place, name, until, refused),
+                }
+            }
             Known::New(_) | Known::Full => {
                 self.runs.left.push(Left { name, space, until, ended });
             }

@@ -174,6 +174,10 @@ impl Tenants {
         self.used(tenant).processes -= 1;
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.0)
     }
