@@ -461,3 +461,28 @@ fn a_memory_that_cannot_be_is_refused() {
     assert_eq!(built(|c| c.fault_buffer_pages = 0), Err(MemoryConfigError::FaultBuffer));
     assert_eq!(built(|_| {}), Ok(()));
 }
+
+/// Whoever shares what he has with all his processes takes no addresses from others.
+#[test]
+fn all_of_memory_can_be_allocated_whatever_is_shared() {
+    for (memory_pages, own, pages) in [(64, 8, 1), (1 << 9, 64, 10), (1 << 16, 8192, 100)] {
+        let mut map = AddressMap::new(&config(memory_pages), KEY).expect("whole pages");
+        let permissions = Permissions::READ_WRITE;
+        let (owner, mut refused) = (SpaceId(0), 0);
+        for _ in 0..own / 8 {
+            let all = map.allocate(owner, 8 * PAGE, None, permissions).expect("there is room");
+            for with in 1..32 {
+                let owned = (owner, all.address);
+                let shared = map.share(owned, SpaceId(with), None, permissions, |_, _, _| {});
+                refused += u64::from(shared.is_err());
+            }
+        }
+        assert!(refused > 0 && refused < own / 8 * 31, "{refused}");
+        let mut most = 0;
+        while map.free_bytes() >= pages * PAGE {
+            let other = map.allocate(SpaceId(100), pages * PAGE, None, permissions);
+            most = most.max(other.expect("its pages are free").retries);
+        }
+        assert!(most <= 200, "{most} ranges were tried in vain for one of {pages} pages");
+    }
+}

@@ -160,3 +160,35 @@ fn a_tenant_that_acknowledges_nothing_keeps_nobody_from_writing() {
     }
     assert!(node.counters().busy > 0);
 }
+
+/// Shares are charged to nobody, but take places of the page table of all.
+#[test]
+fn what_a_tenant_shares_takes_no_memory_from_others() {
+    const OWN: u64 = 8;
+    let small = Quota { memory_bytes: OWN * PAGE, ..Quota::UNLIMITED };
+    let tenants = vec![(TenantId(1), small), (TenantId(2), Quota::UNLIMITED)];
+    let recent_requests = 1 << 14;
+    let changed = NodeConfig { tenants, processes_max: 64, recent_requests, ..config(64) };
+    let mut node = node_of(changed);
+    let mut owner = Client::with_process(&mut node, 0, 100, 1);
+    let mut other = Client::with_process(&mut node, 0, 200, 2);
+    let address = allocate(&mut node, 0, &mut owner, OWN);
+    let permissions = Permissions::READ_WRITE;
+    let mut shared = 0;
+    for number in 0..31 {
+        let with = Client::with_process(&mut node, 0, 300 + number, 1).process;
+        for place in 0..4_u64 {
+            let at = address + place * 100 * PAGE;
+            let share = Request::Share { address, at, with, permissions };
+            if let Answer::Other(Reply::Address(_)) = owner.ask(&mut node, 0, share) {
+                shared += 1;
+                break;
+            }
+        }
+    }
+    assert!((4..31).contains(&shared), "{shared}");
+    for _ in OWN..64 {
+        allocate(&mut node, 0, &mut other, 1);
+    }
+    assert_eq!(node.memory().map().free_bytes(), 0);
+}

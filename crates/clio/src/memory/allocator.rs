@@ -182,6 +182,12 @@ impl AddressMap {
         if with == owner {
             return Ok(address);
         }
+        // All pages that nobody has can still be allocated, whatever is shared.
+        let entries = self.table.used() + self.physical_pages - self.reserved_pages + pages;
+        let is_new = before.is_none() && permissions != Permissions::NONE;
+        if is_new && entries > self.table.shares_until() {
+            return Err(AllocateError::Overflows { page: address }.into());
+        }
         let before = before.and_then(|first| {
             let range = self.ranges_of(with).remove(first)?;
             self.unmap(with, first, pages, |_| {});

@@ -10,6 +10,9 @@ pub const BUCKET_SLOTS: usize = 16;
 /// Size of a bucket, and what its place is a multiple of: one fetch.
 pub const BUCKET_BYTES: usize = size_of::<Bucket>();
 
+/// As many are a small table's.
+const SMALL_BUCKETS: usize = 64;
+
 /// Each tag beside its entry, and each page with a slot of its own to begin at: a search is mostly
 /// within one cache line, of which a bucket has four.
 #[derive(Clone)]
@@ -129,6 +132,18 @@ impl PageTable {
         self.buckets[place.bucket].slots[place.slot] = FREE;
         self.used -= 1;
         Some(entry)
+    }
+
+    /// Entries that there may be with shares: near the end there are buckets without a free slot,
+    /// and no long range of addresses fits. In a small memory no range is long.
+    pub(crate) fn shares_until(&self) -> u64 {
+        let slots = self.buckets.len() * BUCKET_SLOTS;
+        let spare = match self.buckets.len() {
+            1 => 0,
+            2..=SMALL_BUCKETS => slots / 8,
+            _ => slots / 4,
+        };
+        (slots - spare) as u64
     }
 
     pub(crate) fn used(&self) -> u64 {
