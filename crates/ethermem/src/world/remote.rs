@@ -86,6 +86,8 @@ pub(crate) struct Remote {
     choice: Option<String>,
     poll_for: Duration,
     epoch: Epoch,
+    /// Lives of the node that ended while the pool was there.
+    life: u64,
     lease: Option<Duration>,
     opened: Instant,
     /// How often somebody asked how long to rest.
@@ -143,7 +145,6 @@ impl Remote {
             while let Some(event) = self.driver.client().poll_event() {
                 if event.operation == asked {
                     self.asked.remove(asked);
-                    self.note(event.outcome.as_ref().err());
                     outcome = Some(event.outcome);
                 } else {
                     self.hear(event);
@@ -202,6 +203,7 @@ impl Remote {
         if let Err(error) = self.driver.turn() {
             self.broken = Some(error.to_string());
         }
+        self.notice();
     }
 
     fn submit(&mut self, id: OpId, process: ProcessId, ask: Ask, touched: Segment) {
@@ -221,7 +223,6 @@ impl Remote {
     /// A request has its outcome.
     fn hear(&mut self, event: Event) {
         let Event { operation, outcome } = event;
-        self.note(outcome.as_ref().err());
         let Some(asked) = self.asked.remove(operation) else { return };
         let (id, touched) = match asked {
             Asked::Part(id, touched) => (id, touched),
@@ -281,13 +282,21 @@ impl Remote {
                 self.ended.push((id, Ok(Reply::Done)));
                 continue;
             }
-            let running = self.running[id].as_mut().expect("a lock that waits is open");
+            let running = self.running[id].as_ref().expect("a lock that waits is open");
             // Else its try is under way.
-            if running.open == 0 {
-                let (process, (ask, part)) = (running.process, running.again());
-                self.submit(id, process, ask, part);
-                tried = true;
+            if running.open > 0 {
+                continue;
             }
+            let process = running.process;
+            // In another life of the node, its word is somebody else's memory.
+            if let Some(gone) = self.gone(process) {
+                self.running[id].as_mut().expect("as above").fail(gone);
+                self.end(id);
+                continue;
+            }
+            let (ask, part) = self.running[id].as_mut().expect("as above").again();
+            self.submit(id, process, ask, part);
+            tried = true;
         }
         if tried {
             self.send();

@@ -12,6 +12,7 @@ mod network;
 mod offload;
 mod path;
 mod quicker;
+mod restarts;
 mod ring;
 mod ring_faults;
 mod ring_interfaces;

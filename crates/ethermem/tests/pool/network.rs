@@ -29,7 +29,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    fn start(listen: SocketAddr, lease: Option<Duration>) -> Served {
+    pub(crate) fn start(listen: SocketAddr, lease: Option<Duration>) -> Served {
         let listen = Listen { udp: Some(listen), ring: None };
         let in_clear = NodeOptions::in_clear(Bytes(1 << 20));
         Served::serve(&NodeOptions { page: PageSize::Kib4, listen, lease, ..in_clear })
@@ -49,7 +49,7 @@ impl Served {
         Served::start("127.0.0.1:0".parse().unwrap(), lease)
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("udp://{}", self.address)
     }
 }

@@ -73,6 +73,7 @@ impl Remote {
             choice: None,
             poll_for: config.poll_for,
             epoch: Epoch::UNKNOWN,
+            life: 0,
             lease: None,
             opened: now,
             looks: 0,
@@ -101,7 +102,7 @@ impl Remote {
             }
             Err(error) => return Err(unreachable(error.to_string())),
         };
-        (udp.epoch, udp.lease) = (facts.epoch, lease(&facts));
+        udp.lease = lease(&facts);
         Ok(udp)
     }
 }

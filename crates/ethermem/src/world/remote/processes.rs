@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ethermem_clio::transport::{Completed, OperationError};
-use ethermem_wire::clio::{ClioStatus, Request};
+use ethermem_wire::clio::{ClioStatus, Epoch, Request};
 
 use super::asked::Asked;
 use super::{REST_MAX, Remote};
@@ -27,14 +27,22 @@ impl Remote {
     /// again: the thread would have the new process's memory.
     pub(super) fn create_process(&mut self) -> Result<ProcessId, Error> {
         let mut taken = Vec::new();
+        let mut life = self.life;
         let made = loop {
-            match self.ask(ProcessId(0), Request::CreateProcess) {
+            let asked = self.ask(ProcessId(0), Request::CreateProcess);
+            if self.life != life {
+                // What was made before is gone, and its number may be another pool's.
+                life = self.life;
+                taken.clear();
+                if matches!(asked, Ok(_) | Err(Error::Restarted { .. })) {
+                    continue;
+                }
+            }
+            match asked {
                 Ok(Completed::Created(process)) if self.processes.contains_key(&process) => {
                     taken.push(process);
                 }
                 Ok(Completed::Created(process)) => break Ok(process),
-                // What was there before is gone, and nothing of it is asked for.
-                Err(Error::Restarted { .. }) => {}
                 Ok(_) => unreachable!("a process is made or refused"),
                 Err(error) => break Err(error),
             }
@@ -59,13 +67,20 @@ impl Remote {
         }
     }
 
-    /// What an error says of the node and of processes.
-    pub(super) fn note(&mut self, error: Option<&OperationError>) {
-        if let Some(OperationError::Restarted(_)) = error {
+    /// What the transport has come to know of the node's life. At once, and not when somebody asks
+    /// how an operation ended: what is begun meanwhile would go to a process of the new life.
+    pub(super) fn notice(&mut self) {
+        let epoch = self.driver.client().epoch();
+        if epoch == self.epoch {
+            return;
+        }
+        if self.epoch != Epoch::UNKNOWN {
+            self.life += 1;
             for life in self.processes.values_mut().filter(|life| **life == Life::Alive) {
                 *life = Life::Restarted;
             }
         }
+        self.epoch = epoch;
     }
 
     pub(super) fn heard_of(

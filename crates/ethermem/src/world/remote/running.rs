@@ -154,6 +154,11 @@ impl Running {
         false
     }
 
+    /// It is not tried any more.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.error.get_or_insert(error);
+    }
+
     pub(super) fn outcome(self) -> Outcome {
         match (self.error, self.work) {
             (Some(error), _) => Err(error),

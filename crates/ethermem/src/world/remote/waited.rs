@@ -44,7 +44,6 @@ impl Remote {
         while let Some(event) = self.driver.client().poll_event() {
             if event.operation == id.operation {
                 self.asked.remove(id.operation);
-                self.note(event.outcome.as_ref().err());
                 self.heard_of(id.process, &event.outcome);
                 return Ok(self.finish(id, event.outcome, to));
             }

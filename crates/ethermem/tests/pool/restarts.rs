@@ -1,0 +1,74 @@
+//! Nodes that are started anew: what was for one life does nothing in the next.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ethermem::{Error, Permissions, Pool, Region, Thread};
+
+use crate::network::Served;
+
+const RW: Permissions = Permissions::READ_WRITE;
+const LEASE: Option<Duration> = Some(Duration::from_secs(1));
+/// Within it, a pool has kept its processes alive, and so heard of a new life.
+const BEAT: Duration = Duration::from_millis(800);
+
+fn any() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+fn page(thread: &Thread) -> Region {
+    thread.alloc(4096, RW).wait().unwrap()
+}
+
+/// The node's next life, with another pool whose process and page have the numbers that `thread`
+/// and `region` had in the life before.
+fn next_life(address: SocketAddr, thread: &Thread, region: &Region) -> (Served, Pool, Region) {
+    let node = Served::start(address, LEASE);
+    let pool = Pool::open(&node.url()).unwrap();
+    loop {
+        let other = pool.thread().unwrap();
+        if other.process() == thread.process() {
+            let data = page(&other);
+            assert_eq!(data.address(), region.address());
+            return (node, pool, data);
+        }
+    }
+}
+
+#[test]
+fn a_lock_that_waits_is_not_tried_in_another_life_of_the_node() {
+    let node = Served::start(any(), LEASE);
+    let address = node.address;
+    let pool = Pool::open(&node.url()).unwrap();
+    let (one, two) = (pool.thread().unwrap(), pool.thread().unwrap());
+    let region = page(&one);
+    region.share(two.process(), RW).wait().unwrap();
+    one.lock(region.address()).wait().unwrap();
+    let waits = two.lock(region.address());
+    // It was found taken at least once; then the program does something else for a while.
+    for _ in 0..50 {
+        pool.step();
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    drop(node);
+    let (_node, _other, data) = next_life(address, &two, &region);
+    std::thread::sleep(BEAT);
+    let taken = waits.wait();
+    assert_eq!(data.read(0, 8).wait().unwrap(), [0; 8], "another's memory");
+    assert_eq!(taken, Err(Error::Restarted { node: address.to_string() }));
+}
+
+#[test]
+fn what_is_begun_before_anybody_asks_how_the_last_life_ended_goes_to_no_other() {
+    let node = Served::start(any(), LEASE);
+    let address = node.address;
+    let pool = Pool::open(&node.url()).unwrap();
+    let thread = pool.thread().unwrap();
+    let region = page(&thread);
+    drop(node);
+    let (_node, _other, data) = next_life(address, &thread, &region);
+    std::thread::sleep(BEAT);
+    let written = region.write_from(0, b"nobody's");
+    assert_eq!(data.read(0, 8).wait().unwrap(), [0; 8], "another's memory");
+    assert_eq!(written, Err(Error::Restarted { node: address.to_string() }));
+}
