@@ -137,6 +137,8 @@ impl Remote {
         let sleeper = self.driver.sleeper();
         let began = Instant::now();
         loop {
+            // It may take seconds, and nobody else looks after the processes meanwhile.
+            self.keep_alive();
             self.turn();
             if let Some(problem) = &self.broken {
                 return Err(Error::Refused { node: self.node.clone(), problem: problem.clone() });

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use ethermem::{Error, Permissions, Pool, Region, Thread};
 
+use ethermem_node::NodeOptions;
+use ethermem_units::Bytes;
+
 use crate::network::Served;
 
 const RW: Permissions = Permissions::READ_WRITE;
@@ -71,4 +74,36 @@ fn what_is_begun_before_anybody_asks_how_the_last_life_ended_goes_to_no_other() 
     let written = region.write_from(0, b"nobody's");
     assert_eq!(data.read(0, 8).wait().unwrap(), [0; 8], "another's memory");
     assert_eq!(written, Err(Error::Restarted { node: address.to_string() }));
+}
+
+#[test]
+fn a_pool_keeps_its_processes_alive_by_the_lease_of_the_new_life() {
+    let node = Served::start(any(), None);
+    let address = node.address;
+    let pool = Pool::open(&node.url()).unwrap();
+    let _old = pool.thread().unwrap();
+    drop(node);
+    let _again = Served::start(address, LEASE);
+    let thread = pool.thread().unwrap();
+    let region = page(&thread);
+    region.write(0, b"still here").wait().unwrap();
+    std::thread::sleep(Duration::from_millis(2200));
+    assert_eq!(region.read(0, 10).wait().unwrap(), b"still here");
+}
+
+/// While it waits for a place for a process.
+#[test]
+fn a_pool_keeps_its_processes_alive_while_it_asks_for_another() {
+    let lease = Some(Duration::from_secs(2));
+    let node = Served::serve(&NodeOptions { lease, ..NodeOptions::in_clear(Bytes(1 << 20)) });
+    let pool = Pool::open(&format!("{}?timeout_ms=4500", node.url())).unwrap();
+    let thread = pool.thread().unwrap();
+    let region = page(&thread);
+    region.write(0, b"still here").wait().unwrap();
+    // Another one has all places.
+    let full = Pool::open(&format!("{}?timeout_ms=50", node.url())).unwrap();
+    while full.thread().is_ok() {}
+    // Those may be over before its time is.
+    drop(pool.thread());
+    assert_eq!(region.read(0, 10).wait().unwrap(), b"still here");
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ethermem_clio::transport::Completed;
 use ethermem_udp::{ClientOptions, ConnectError, Driver, NodePlace, RingError};
-use ethermem_wire::clio::{Epoch, NodeFacts, Request};
+use ethermem_wire::clio::{Epoch, Request};
 
 use super::asked::AskedFor;
 use super::{Remote, RemoteConfig, Way};
@@ -88,8 +88,9 @@ impl Remote {
             ended: Vec::new(),
             broken: None,
         };
-        let facts = match udp.ask(ProcessId(0), Request::Hello) {
-            Ok(Completed::Facts(facts)) => facts,
+        // What it says of itself is noticed there.
+        match udp.ask(ProcessId(0), Request::Hello) {
+            Ok(Completed::Facts(_)) => {}
             Ok(other) => return Err(unreachable(format!("it answered {other:?}"))),
             Err(Error::Lost) => {
                 let ms = config.give_up_after.as_millis();
@@ -101,16 +102,9 @@ impl Remote {
                 return Err(unreachable(format!("no answer within {ms} ms{key}")));
             }
             Err(error) => return Err(unreachable(error.to_string())),
-        };
-        udp.lease = lease(&facts);
+        }
         Ok(udp)
     }
-}
-
-fn lease(facts: &NodeFacts) -> Option<Duration> {
-    // What is longer than a pool could live is no lease.
-    (facts.lease_ms > 0 && facts.lease_ms < u64::MAX / 1_000_000)
-        .then(|| Duration::from_millis(facts.lease_ms))
 }
 
 /// The addresses that a `host:port` has, each once.

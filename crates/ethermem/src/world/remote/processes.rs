@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ethermem_clio::transport::{Completed, OperationError};
-use ethermem_wire::clio::{ClioStatus, Epoch, Request};
+use ethermem_wire::clio::{ClioStatus, Epoch, NodeFacts, Request};
 
 use super::asked::Asked;
 use super::{REST_MAX, Remote};
@@ -81,6 +81,9 @@ impl Remote {
             }
         }
         self.epoch = epoch;
+        if let Some(facts) = self.driver.client().facts() {
+            self.lease = lease(&facts);
+        }
     }
 
     pub(super) fn heard_of(
@@ -134,4 +137,10 @@ impl Remote {
         }
         !self.asked.iter().any(ends)
     }
+}
+
+fn lease(facts: &NodeFacts) -> Option<Duration> {
+    // What is longer than a pool could live is no lease.
+    (facts.lease_ms > 0 && facts.lease_ms < u64::MAX / 1_000_000)
+        .then(|| Duration::from_millis(facts.lease_ms))
 }
