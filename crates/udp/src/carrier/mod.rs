@@ -74,21 +74,57 @@ impl Sent {
     }
 }
 
-/// Whether a call found nothing to do, or met an error of a datagram sent before.
-pub(crate) fn is_nothing(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
-    matches!(error.kind(), ConnectionRefused | Interrupted | WouldBlock)
+/// Whether a later call may succeed: there is nothing to do, a datagram sent before met an error, or
+/// the way is closed or full for the moment. Whatever a network can say is so, since anybody can say it in its name: only what is
+/// wrong with the socket itself, or with the call, stays.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    let Some(number) = error.raw_os_error() else { return false };
+    let stays = matches!(
+        Errno::from_raw(number),
+        Errno::EBADF
+            | Errno::EFAULT
+            | Errno::EINVAL
+            | Errno::ENODEV
+            | Errno::ENOTCONN
+            | Errno::ENOTSOCK
+            | Errno::ENXIO
+            | Errno::EDESTADDRREQ
+            | Errno::EAFNOSUPPORT
+            | Errno::EOPNOTSUPP
+    );
+    !stays
 }
 
-/// Whether a datagram was not taken, and a later one may be: the way there is closed or full for
-/// the moment.
-pub(crate) fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind::{HostUnreachable, NetworkDown, NetworkUnreachable, PermissionDenied};
-    let full = error.raw_os_error() == Some(Errno::ENOBUFS as i32);
-    let too_long = error.raw_os_error() == Some(Errno::EMSGSIZE as i32);
-    let kind = error.kind();
-    is_nothing(error)
-        || full
-        || too_long
-        || matches!(kind, HostUnreachable | NetworkDown | NetworkUnreachable | PermissionDenied)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel makes of each code of ICMP's and ICMPv6's errors (`icmp_err_convert`,
+    /// `icmpv6_err_convert`), and what it says of the machine's own ways.
+    #[test]
+    fn whatever_a_network_says_passes() {
+        for of_the_network in [
+            Errno::ENETUNREACH,
+            Errno::EHOSTUNREACH,
+            Errno::ENOPROTOOPT,
+            Errno::ECONNREFUSED,
+            Errno::EMSGSIZE,
+            Errno::EHOSTDOWN,
+            Errno::ENONET,
+            Errno::EPROTO,
+            Errno::EACCES,
+            Errno::EPERM,
+            Errno::ENETDOWN,
+            Errno::ENOBUFS,
+            Errno::ENOMEM,
+            Errno::EAGAIN,
+            Errno::EINTR,
+            Errno::EADDRNOTAVAIL,
+        ] {
+            assert!(is_passing(&of_the_network.into()), "{of_the_network}");
+        }
+        for of_the_socket in [Errno::EBADF, Errno::ENOTSOCK, Errno::ENXIO, Errno::EINVAL] {
+            assert!(!is_passing(&of_the_socket.into()), "{of_the_socket}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::socket;
 use super::train::{Inbox, Outbox, Trains};
-use super::{Carrier, Sent, is_nothing};
+use super::{Carrier, Sent, is_passing};
 
 /// See the module.
 pub(crate) struct UdpCarrier {
@@ -58,7 +58,7 @@ impl Carrier for UdpCarrier {
         };
         match received {
             Ok(()) => Ok(Some(self.inbox.bytes())),
-            Err(error) if is_nothing(&error) => Ok(None),
+            Err(error) if is_passing(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
