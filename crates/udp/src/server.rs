@@ -205,16 +205,19 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         poll_for: Duration,
         mut done: impl FnMut(&State) -> bool,
     ) -> io::Result<()> {
-        let (mut quiet_since, mut turns) = (Instant::now(), 0_u32);
+        let (mut quiet_since, mut turns, mut heard) = (Instant::now(), 0_u32, false);
         let mut state = State { processes: self.answerer.node.processes(), quiet: Duration::ZERO };
         while !done(&state) {
             let came = self.serve()?;
             turns += 1;
+            heard |= came;
             // Operations of several slices have the time nobody wants, and a share of the rest.
             if turns < TEND_EVERY && (came || !self.answerer.node.runs_wait()) {
                 continue;
             }
             turns = 0;
+            // In any of the turns, or who asks now and then would not count.
+            let came = std::mem::take(&mut heard);
             let now = self.answerer.now();
             let more = self.answerer.node.tend(now, TEND_BYTES);
             if now >= self.publish_at {

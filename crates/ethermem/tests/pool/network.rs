@@ -4,7 +4,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ethermem::{Error, OpenError, Permissions, Pool, ProcessId, Ps};
 use ethermem_clio::memory::PageSize;
@@ -370,4 +370,35 @@ fn what_is_waited_for_fails_as_what_is_submitted() {
     let restarted = Error::Restarted { node: address.to_string() };
     assert_eq!(region.write_from(0, &place), Err(restarted.clone()));
     assert_eq!(region.read_into(0, &mut place), Err(restarted));
+}
+
+/// Where what comes is not so much that the node never sleeps.
+#[test]
+fn a_node_drains_as_long_as_something_comes() {
+    let mut server = ethermem_node::start(&NodeOptions::in_clear(Bytes(1 << 20))).unwrap().server;
+    let mut client = Mortal::new(server.address().unwrap());
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = stop.clone();
+    let thread = std::thread::spawn(move || {
+        server.run(Duration::from_millis(1), &told).unwrap();
+        let began = Instant::now();
+        server.drain(Duration::from_secs(4), Duration::from_millis(250)).unwrap();
+        began.elapsed()
+    });
+    let Completed::Created(process) = client.ask(ProcessId(0), Request::CreateProcess) else {
+        panic!("it is a process");
+    };
+    stop.store(true, Ordering::Relaxed);
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(1500) && !thread.is_finished() {
+        client.0.client().submit(process, Request::KeepAlive);
+        client.0.send().unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        client.0.turn().unwrap();
+        while client.0.client().poll_event().is_some() {}
+    }
+    client.0.client().submit(process, Request::EndProcess);
+    client.0.send().unwrap();
+    let took = thread.join().unwrap();
+    assert!(took >= Duration::from_millis(1400), "{took:?}");
 }
