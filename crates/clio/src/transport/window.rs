@@ -8,6 +8,9 @@ const ONE: u64 = 1 << 20;
 const LEAST: u64 = ONE / 64;
 /// The window loses at most half, and nothing more within a round trip.
 const LEAST_KEPT: u64 = 2;
+/// For so long no round trip with less than one request under way was short: the path has become
+/// longer, and that is no queue of ours.
+const LONGER_AFTER: Ns = Ns(2_000_000_000);
 
 /// The congestion window, by delay: more by one request in a round trip while round trips are
 /// short, less in proportion to how much too long they are.
@@ -18,6 +21,9 @@ pub struct CongestionWindow {
     /// How much longer than the shortest a round trip may be.
     target: Ns,
     shortest: Ns,
+    /// Since when all round trips with less than one request under way were too long, and the
+    /// shortest of those.
+    longer: Option<(Ns, Ns)>,
     cut: Option<Ns>,
     under_way: u64,
     /// Below one request: no other before that.
@@ -34,6 +40,7 @@ impl CongestionWindow {
             requests_max: u64::from(requests_max) * ONE,
             target,
             shortest: Ns(u64::MAX),
+            longer: None,
             cut: None,
             under_way: 0,
             next: Ns::ZERO,
@@ -74,6 +81,11 @@ impl CongestionWindow {
     pub fn took(&mut self, now: Ns, time: Ns) {
         self.shortest = self.shortest.min(time);
         let target = self.shortest.saturating_add(self.target);
+        if self.requests >= ONE || time <= target {
+            self.longer = None;
+        } else if self.is_longer(now, time) {
+            return;
+        }
         if time <= target {
             if self.requests == self.requests_max {
                 return;
@@ -85,6 +97,19 @@ impl CongestionWindow {
             let less = u128::from(self.requests) * over / u128::from(time.0) * 4 / 5;
             self.keep(now, self.requests - less as u64);
         }
+    }
+
+    /// A round trip was too long with less than one request under way. Whether the path is: then
+    /// the shortest of such is what round trips are compared with from now on.
+    fn is_longer(&mut self, now: Ns, time: Ns) -> bool {
+        let (since, shortest) = self.longer.unwrap_or((now, time));
+        let shortest = shortest.min(time);
+        self.longer = Some((since, shortest));
+        if now.saturating_sub(since) < LONGER_AFTER {
+            return false;
+        }
+        (self.shortest, self.longer) = (shortest, None);
+        true
     }
 
     /// A request was lost, as far as is known.
@@ -180,6 +205,29 @@ mod tests {
         assert!(!window.has_room(Ns(next.0 - 1)) && window.has_room(next));
         (5..100).for_each(|turn| window.lost(Ns(turn * 100_000), Ns(20_000)));
         assert!(window.requests >= LEAST);
+    }
+
+    /// Another route, or a node that was moved: nobody else is there, and every round trip takes the
+    /// path's own time.
+    #[test]
+    fn a_path_that_became_longer_is_used_in_full_again() {
+        let mut window = CongestionWindow::new(10, 256, Ns(200_000));
+        let mut now = 0;
+        let mut took = |window: &mut CongestionWindow, count, time| {
+            (0..count).for_each(|_| {
+                now += time;
+                window.took(Ns(now), Ns(time));
+            });
+        };
+        took(&mut window, 10_000, 50_000);
+        took(&mut window, 1_000, 400_000);
+        assert!(window.milli_requests() < 1_000, "it may be a queue: {window:?}");
+        took(&mut window, 40_000, 400_000);
+        assert_eq!(window.milli_requests(), 256_000);
+        // What is short again counts at once.
+        took(&mut window, 1, 50_000);
+        took(&mut window, 1_000, 400_000);
+        assert!(window.milli_requests() < 1_000, "{window:?}");
     }
 
     #[test]
