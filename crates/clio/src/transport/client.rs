@@ -255,8 +255,10 @@ impl Client {
     /// A request is not under way any more; its operation is not told.
     fn land(&mut self, request: u64) -> Option<Flight> {
         let flight = self.flights.remove(request)?;
-        self.congestion.ended();
-        self.incast.ended(flight.answer);
+        if flight.counts {
+            self.congestion.ended();
+            self.incast.ended(flight.answer);
+        }
         Some(flight)
     }
 

@@ -1,6 +1,6 @@
 //! Requests under way, by their numbers.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{ClioOpcode, RequestId};
@@ -23,13 +23,20 @@ pub(super) struct Flight {
     pub(super) unheard: u32,
     pub(super) working: Option<Ns>,
     pub(super) began: Ns,
-    /// Of the last try: when, in which datagram, and when it is dead, on the node's clock.
+    /// The same on the node's clock, or before.
+    pub(super) began_there: Ns,
+    /// Of the last try: when, on our clock and, or before, on the node's; in which datagram; and when
+    /// it is dead, on the node's clock.
     pub(super) sent: Ns,
+    pub(super) sent_there: Ns,
     pub(super) sequence: u64,
     pub(super) dead: Ns,
     /// When it is looked at again.
     pub(super) due: Ns,
     pub(super) answer: Bytes,
+    /// Whether it counts in the windows: not from the node's word that it works on it until it is
+    /// asked for again.
+    pub(super) counts: bool,
     /// What it acknowledges in each of its tries, since any may be lost.
     pub(super) acknowledged: RequestId,
 }
@@ -37,6 +44,8 @@ pub(super) struct Flight {
 /// See the module. Numbers follow each other, so a number is a place in a ring.
 pub(super) struct Flights {
     ring: VecDeque<Option<Flight>>,
+    /// Those that may take however long, so that they have no place in the ring.
+    aside: BTreeMap<u64, Flight>,
     /// The number of the ring's first place, whose request is under way if there is one.
     first: u64,
     count: usize,
@@ -49,7 +58,14 @@ impl Flights {
     /// For a window of so many.
     pub(super) fn new(window_max: u32) -> Flights {
         let span_max = window_max as usize * SPAN_WINDOWS + SPAN_MIN;
-        Flights { ring: VecDeque::new(), first: 0, count: 0, span_max, due: Ns(u64::MAX) }
+        Flights {
+            ring: VecDeque::new(),
+            aside: BTreeMap::new(),
+            first: 0,
+            count: 0,
+            span_max,
+            due: Ns(u64::MAX),
+        }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -78,10 +94,14 @@ impl Flights {
     }
 
     pub(super) fn get(&self, request: u64) -> Option<&Flight> {
-        self.ring.get(self.place(request)?)?.as_ref()
+        let found = self.place(request).and_then(|place| self.ring.get(place)?.as_ref());
+        if found.is_some() || self.aside.is_empty() { found } else { self.aside.get(&request) }
     }
 
     pub(super) fn get_mut(&mut self, request: u64) -> Option<&mut Flight> {
+        if !self.aside.is_empty() && self.aside.contains_key(&request) {
+            return self.aside.get_mut(&request);
+        }
         let place = self.place(request)?;
         self.ring.get_mut(place)?.as_mut()
     }
@@ -92,9 +112,21 @@ impl Flights {
 
     /// It is not under way any more.
     pub(super) fn remove(&mut self, request: u64) -> Option<Flight> {
+        let flight = self.take(request).or_else(|| self.aside.remove(&request))?;
+        self.count -= 1;
+        Some(flight)
+    }
+
+    /// It may take however long: it holds up no other by its place.
+    pub(super) fn set_aside(&mut self, request: u64) {
+        if let Some(flight) = self.take(request) {
+            self.aside.insert(request, flight);
+        }
+    }
+
+    fn take(&mut self, request: u64) -> Option<Flight> {
         let place = self.place(request)?;
         let flight = self.ring.get_mut(place)?.take()?;
-        self.count -= 1;
         while let Some(None) = self.ring.front() {
             self.ring.pop_front();
             self.first += 1;
@@ -103,8 +135,9 @@ impl Flights {
     }
 
     /// The numbers of all, in their order, and some that are not under way.
-    pub(super) fn numbers(&self) -> core::ops::Range<u64> {
-        self.first..self.first + self.ring.len() as u64
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> + use<> {
+        let aside: Vec<u64> = self.aside.keys().copied().collect();
+        aside.into_iter().chain(self.first..self.first + self.ring.len() as u64)
     }
 
     /// It is looked at again then.
@@ -137,11 +170,14 @@ mod tests {
             unheard: 0,
             working: None,
             began: Ns(0),
+            began_there: Ns(0),
             sent: Ns(0),
+            sent_there: Ns(0),
             sequence: 0,
             dead: Ns(0),
             due: Ns(due),
             answer: Bytes(24),
+            counts: true,
             acknowledged: RequestId::NONE,
         }
     }
@@ -153,20 +189,43 @@ mod tests {
         for (request, due) in [(5, 50), (6, 40), (9, 60)] {
             flights.insert(request, flight(due));
         }
-        assert_eq!((flights.count(), flights.numbers(), flights.due()), (3, 5..10, Some(Ns(40))));
+        let numbers = |flights: &Flights| flights.numbers().collect::<Vec<_>>();
+        assert_eq!(
+            (flights.count(), numbers(&flights), flights.due()),
+            (3, vec![5, 6, 7, 8, 9], Some(Ns(40)))
+        );
         for nobody in [0, 4, 7, 8, 10, u64::MAX] {
             assert!(flights.get(nobody).is_none() && flights.remove(nobody).is_none(), "{nobody}");
         }
         assert_eq!(flights.remove(6).map(|flight| flight.due), Some(Ns(40)));
-        assert_eq!((flights.numbers(), flights.get(9).map(|f| f.due)), (5..10, Some(Ns(60))));
+        assert_eq!((numbers(&flights).len(), flights.get(9).map(|f| f.due)), (5, Some(Ns(60))));
         assert!(flights.remove(5).is_some() && flights.remove(5).is_none());
-        assert_eq!((flights.numbers(), flights.count()), (9..10, 1));
+        assert_eq!((numbers(&flights), flights.count()), (vec![9], 1));
         flights.look_at(9, Ns(30));
         assert_eq!(flights.due(), Some(Ns(30)));
         assert!(flights.remove(9).is_some());
         assert_eq!((flights.due(), flights.count()), (None, 0));
         flights.insert(20, flight(7));
-        assert_eq!(flights.numbers(), 20..21);
+        assert_eq!(numbers(&flights), [20]);
+    }
+
+    #[test]
+    fn one_that_is_set_aside_is_found_and_holds_up_no_other() {
+        let mut flights = Flights::new(1);
+        (1..=2).for_each(|request| flights.insert(request, flight(request)));
+        flights.set_aside(1);
+        for request in 3..3 * SPAN_MIN as u64 {
+            assert!(flights.has_room());
+            flights.insert(request, flight(0));
+            flights.remove(request - 1);
+            assert_eq!(flights.count(), 2);
+        }
+        assert_eq!(flights.numbers().next(), Some(1));
+        flights.look_at(1, Ns(0));
+        assert_eq!(flights.get(1).map(|flight| flight.due), Some(Ns(0)));
+        flights.set_aside(1);
+        assert!(flights.remove(1).is_some() && flights.remove(1).is_none());
+        assert_eq!(flights.count(), 1);
     }
 
     #[test]

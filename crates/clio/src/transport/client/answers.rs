@@ -1,5 +1,7 @@
 //! What comes from the node: answers, refusals of a datagram, and another life of the node.
 
+use core::mem::replace;
+
 use ethermem_units::Ns;
 use ethermem_wire::clio::{
     ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch, RESPONSE_BYTES, Reply,
@@ -56,7 +58,7 @@ impl Client {
         if let Reply::Refused(ClioStatus::WrongEpoch, _) = packet.reply {
             return self.restart(envelope.epoch);
         }
-        let (id, part) = (flight.operation, flight.part);
+        let (id, part, retries) = (flight.operation, flight.part, flight.retries);
         let hello = self.hello == Some(id);
         if !hello && envelope.epoch != self.epoch() {
             self.counters.ignored += 1;
@@ -70,12 +72,19 @@ impl Client {
         if let Reply::Refused(status @ (ClioStatus::Busy | ClioStatus::Expired), why) = packet.reply
             && (status, why) != (ClioStatus::Busy, Busy::Ending as u64)
         {
+            let heard = flight.sent_there;
+            if status == ClioStatus::Expired
+                && packet.attempt == flight.retries as u8
+                && envelope.clock < heard
+            {
+                self.clock_fell_back(now, envelope.clock);
+                if self.flights.get(request).is_none() {
+                    return;
+                }
+            }
             let working = (status, why) == (ClioStatus::Busy, Busy::Running as u64);
-            let again = if working {
-                self.works(now, request)
-            } else {
-                self.trips.retry_after(flight.retries)
-            };
+            let again =
+                if working { self.works(now, request) } else { self.trips.retry_after(retries) };
             return self.flights.look_at(request, now.saturating_add(again));
         }
         let right = packet.opcode == flight.opcode as u8;
@@ -122,10 +131,39 @@ impl Client {
     /// how long it has worked already.
     fn works(&mut self, now: Ns, request: u64) -> Ns {
         let trip = self.trips.smoothed();
+        let there = self.clock.at(now).unwrap_or(Ns::ZERO);
         let flight = self.flights.get_mut(request).expect("it is under way");
-        (flight.began, flight.unheard) = (now, 0);
+        (flight.began, flight.began_there, flight.unheard) = (now, there, 0);
+        // It is not under way there or back, and holds up no other.
+        let (counted, answer) = (replace(&mut flight.counts, false), flight.answer);
+        if counted {
+            self.congestion.ended();
+            self.incast.ended(answer);
+        }
+        self.flights.set_aside(request);
+        let flight = self.flights.get_mut(request).expect("it is under way");
         let since = *flight.working.get_or_insert(now);
         Ns((now.saturating_sub(since).0 / WORK_SHARE).clamp(trip.0, ASK_AGAIN_MAX.0.max(trip.0)))
+    }
+
+    /// The node's clock says less than it must: it stood still, as that of a machine that slept or
+    /// was stopped does, or was slow. What was sent says that it lives until times that are far
+    /// ahead there, and is refused for that. Those come: nothing that is sent lives less long
+    /// meanwhile, so that none of it is forgotten while a copy may act. Where they are further away
+    /// than any operation is tried, nothing of it is tried again, and the client goes by the clock
+    /// as it is.
+    fn clock_fell_back(&mut self, now: Ns, clock: Ns) {
+        self.clock = NodeClock::default();
+        self.clock.hear(now, clock);
+        if self.life_end <= clock.saturating_add(self.config.give_up_after) {
+            return;
+        }
+        self.life_end = Ns::ZERO;
+        for request in self.flights.numbers() {
+            if self.flights.get(request).is_some_and(|flight| !flight.opcode.is_repeatable()) {
+                self.lose(request);
+            }
+        }
     }
 
     /// A datagram of ours was changed on its way: what was in it goes at once.

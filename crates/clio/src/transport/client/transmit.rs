@@ -130,7 +130,8 @@ impl Client {
             if flight.due <= now {
                 let operation = self.operations.get(flight.operation);
                 let failed = operation.expect("a flight is of an operation").error.is_some();
-                if failed || now.saturating_sub(flight.began) >= self.config.give_up_after {
+                let late = now.saturating_sub(flight.began) >= self.config.give_up_after;
+                if failed || late || self.may_be_forgotten(now, flight) {
                     self.give_up(now, request);
                 } else if !self.try_again(now, request, draft) {
                     // The rest is due still, in the next datagram.
@@ -140,6 +141,14 @@ impl Client {
             next = next.min(self.flights.get(request).map_or(next, |flight| flight.due));
         }
         self.flights.looked(next);
+    }
+
+    /// Whether the node may have executed a request and forgotten it since. Our clock does not say
+    /// so where it stood still: while the machine slept, or was a virtual one that was stopped.
+    fn may_be_forgotten(&self, now: Ns, flight: &Flight) -> bool {
+        let there = self.clock.at(now).unwrap_or(Ns::ZERO);
+        let passed = there.saturating_sub(flight.began_there);
+        !flight.opcode.is_repeatable() && passed >= self.config.give_up_after
     }
 
     /// False where it does not fit the datagram.
@@ -160,7 +169,13 @@ impl Client {
         }
         let due = now.saturating_add(self.trips.retry_after(flight.unheard));
         (flight.sent, flight.sequence) = (now, draft.envelope.sequence);
+        flight.sent_there = self.clock.at(now).unwrap_or(Ns::ZERO);
         (flight.dead, flight.retries) = (draft.envelope.clock, retries);
+        if !flight.counts {
+            flight.counts = true;
+            self.congestion.sent(now, self.trips.smoothed());
+            self.incast.sent(flight.answer);
+        }
         self.flights.look_at(request, due);
         self.counters.retries += 1;
         if !was_heard {
@@ -199,6 +214,7 @@ impl Client {
     /// else how many parts are under way.
     fn send_parts(&mut self, now: Ns, id: OperationId, draft: &mut Draft<'_>) -> Option<usize> {
         let (most, trip) = (self.part_bytes_max(), self.trips.smoothed());
+        let began_there = self.clock.at(now).unwrap_or(Ns::ZERO);
         let due = now.saturating_add(self.trips.retry_after(0));
         let operation = self.operations.get_mut(id).expect("what waits has not ended");
         while operation.error.is_none()
@@ -228,11 +244,14 @@ impl Client {
                 unheard: 0,
                 working: None,
                 began: now,
+                began_there,
                 sent: now,
+                sent_there: began_there,
                 sequence: draft.envelope.sequence,
                 dead: draft.envelope.clock,
                 due,
                 answer,
+                counts: true,
                 acknowledged,
             };
             self.flights.insert(request, flight);
