@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ethermem::{Error, OpenError, Permissions, Pool, ProcessId, Ps};
 use ethermem_clio::memory::PageSize;
 use ethermem_clio::node::Quota;
-use ethermem_clio::transport::Completed;
+use ethermem_clio::transport::{Completed, OperationError};
 use ethermem_node::{NodeOptions, TenantOptions};
 use ethermem_udp::seal::KeyFile;
 use ethermem_udp::{ClientOptions, Driver, Listen, NodePlace, Published};
@@ -122,10 +122,15 @@ fn a_process_outlives_its_lease_while_its_pool_is_there() {
 }
 
 /// A client that says what it is told to and nothing by itself: it dies by being dropped.
-struct Mortal(Driver);
+pub(crate) struct Mortal(Driver);
 
 impl Mortal {
     fn new(node: SocketAddr) -> Mortal {
+        Mortal::giving_up(node, Duration::from_secs(2))
+    }
+
+    /// One that tries for so long.
+    pub(crate) fn giving_up(node: SocketAddr, give_up_after: Duration) -> Mortal {
         let options = ClientOptions {
             node: NodePlace::Udp(node),
             tenant: TenantId(0),
@@ -133,18 +138,26 @@ impl Mortal {
             datagram_bytes_max: None,
             window: 4,
             incast_window: Bytes(1 << 20),
-            give_up_after: Duration::from_secs(2),
+            give_up_after,
         };
         Mortal(Driver::connect(&options).unwrap())
     }
 
     fn ask(&mut self, process: ProcessId, request: Request<'static>) -> Completed {
+        self.try_ask(process, request).unwrap()
+    }
+
+    pub(crate) fn try_ask(
+        &mut self,
+        process: ProcessId,
+        request: Request<'static>,
+    ) -> Result<Completed, OperationError> {
         self.0.client().submit(process, request);
         self.0.send().unwrap();
         loop {
             self.0.turn().unwrap();
             if let Some(event) = self.0.client().poll_event() {
-                return event.outcome.unwrap();
+                return event.outcome;
             }
         }
     }

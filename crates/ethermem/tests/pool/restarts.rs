@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ethermem::{Error, Permissions, Pool, Region, Thread};
+use ethermem::{Error, Permissions, Pool, ProcessId, Region, Thread};
 
 use ethermem_node::NodeOptions;
 use ethermem_units::Bytes;
+use ethermem_wire::clio::Request;
 
-use crate::network::Served;
+use crate::network::{Mortal, Served};
 
 const RW: Permissions = Permissions::READ_WRITE;
 const LEASE: Option<Duration> = Some(Duration::from_secs(1));
@@ -91,7 +92,7 @@ fn a_pool_keeps_its_processes_alive_by_the_lease_of_the_new_life() {
     assert_eq!(region.read(0, 10).wait().unwrap(), b"still here");
 }
 
-/// While it waits for a place for a process.
+/// While it waits for a place for one, until processes of somebody who died are over.
 #[test]
 fn a_pool_keeps_its_processes_alive_while_it_asks_for_another() {
     let lease = Some(Duration::from_secs(2));
@@ -100,10 +101,10 @@ fn a_pool_keeps_its_processes_alive_while_it_asks_for_another() {
     let thread = pool.thread().unwrap();
     let region = page(&thread);
     region.write(0, b"still here").wait().unwrap();
-    // Another one has all places.
-    let full = Pool::open(&format!("{}?timeout_ms=50", node.url())).unwrap();
-    while full.thread().is_ok() {}
-    // Those may be over before its time is.
-    drop(pool.thread());
+    // Somebody has all other places, and dies.
+    let mut other = Mortal::giving_up(node.address, Duration::from_millis(100));
+    while other.try_ask(ProcessId(0), Request::CreateProcess).is_ok() {}
+    drop(other);
+    pool.thread().unwrap();
     assert_eq!(region.read(0, 10).wait().unwrap(), b"still here");
 }
