@@ -200,6 +200,10 @@ typedef enum ethermem_status {
      * The memory node is about to end, and takes no new process.
      */
     ETHERMEM_STATUS_ENDING = 26,
+    /**
+     * This process is a fork of the one that opened the pool; it can open one of its own.
+     */
+    ETHERMEM_STATUS_FORKED = 27,
 } ethermem_status;
 
 /**

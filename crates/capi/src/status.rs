@@ -68,10 +68,12 @@ pub enum Status {
     OffloadStopped = 25,
     /// The memory node is about to end, and takes no new process.
     Ending = 26,
+    /// This process is a fork of the one that opened the pool; it can open one of its own.
+    Forked = 27,
 }
 
 /// Every status with its text; its place is its number.
-const STATUSES: [(Status, &CStr); 27] = [
+const STATUSES: [(Status, &CStr); 28] = [
     (Status::Ok, c"done"),
     (Status::NullArgument, c"a pointer is null that must not be"),
     (Status::BadHandle, c"the handle is null, closed, already polled, or of another kind"),
@@ -99,6 +101,7 @@ const STATUSES: [(Status, &CStr); 27] = [
     (Status::Refused, c"the memory node refuses it"),
     (Status::OffloadStopped, c"the operation at the memory node was stopped"),
     (Status::Ending, c"the memory node is about to end, and takes no new process"),
+    (Status::Forked, c"the pool is the parent process's"),
 ];
 
 /// Why a call failed.
@@ -134,6 +137,7 @@ impl From<Error> for Failure {
             Error::Refused { .. } => Status::Refused,
             Error::OffloadStopped { .. } => Status::OffloadStopped,
             Error::Ending { .. } => Status::Ending,
+            Error::Forked => Status::Forked,
             Error::Violated { .. } => Status::Violated,
         };
         Failure::new(status, error.to_string())

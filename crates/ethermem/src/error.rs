@@ -212,6 +212,10 @@ pub enum Error {
         /// Which.
         node: String,
     },
+    /// This process is a fork of the one that opened the pool, whose threads and memory stay the
+    /// parent's. Nothing was sent. It can open a pool of its own.
+    #[error("the pool is the parent process's: after a fork the child opens one of its own")]
+    Forked,
     /// The memory node refuses it, for a reason of its own.
     #[error("{node}: {problem}")]
     Refused {

@@ -86,7 +86,10 @@ impl<T> Pending<T> {
         let outcome = match &mut self.state {
             State::Ended(outcome) => outcome.take().expect("a result is taken once"),
             State::Open(shared, id) => {
-                let outcome = shared.with(|core| core.take(*id, notify))?;
+                let outcome = match shared.check() {
+                    Ok(()) => shared.with(|core| core.take(*id, notify))?,
+                    Err(error) => Err(error),
+                };
                 self.state = State::Ended(None);
                 outcome
             }
@@ -143,7 +146,9 @@ fn by_waker(known: Option<Notify>, waker: &Waker) -> Notify {
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        if let State::Open(shared, id) = &self.state {
+        if let State::Open(shared, id) = &self.state
+            && shared.check().is_ok()
+        {
             shared.with(|core| core.forget(*id));
         }
     }

@@ -5,14 +5,14 @@ use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use ethermem_clio::offload::{Offload, Offloads};
 use ethermem_sim::Kind;
 use ethermem_sim::workload::LinkBlocks;
-use ethermem_udp::Sleeper;
+use ethermem_udp::{Maker, Sleeper};
 use ethermem_units::Ps;
 
 use crate::core::{Core, Stalled};
@@ -42,13 +42,24 @@ pub(crate) struct Shared(Arc<State>);
 /// What ends with its last user, in that user's thread.
 struct State {
     core: Arc<Mutex<Core>>,
+    /// The process that the pool is for, where a fork may not use it.
+    maker: Option<Arc<Maker>>,
     /// What to sleep on, where that is better than to sleep.
     sleeper: Option<Sleeper>,
 }
 
 impl Drop for State {
     fn drop(&mut self) {
-        locked(&self.core).leave();
+        if !self.is_forked() {
+            locked(&self.core).leave();
+        }
+    }
+}
+
+impl State {
+    #[inline]
+    fn is_forked(&self) -> bool {
+        self.maker.as_ref().is_some_and(|maker| !maker.is_here())
     }
 }
 
@@ -58,8 +69,17 @@ fn locked(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
 }
 
 impl Shared {
-    fn new(core: Core, sleeper: Option<Sleeper>) -> Shared {
-        Shared(Arc::new(State { core: Arc::new(Mutex::new(core)), sleeper }))
+    fn new(core: Core, sleeper: Option<Sleeper>, maker: Option<Arc<Maker>>) -> Shared {
+        Shared(Arc::new(State { core: Arc::new(Mutex::new(core)), maker, sleeper }))
+    }
+
+    /// To be asked before anything is begun.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.0.is_forked() { Err(Error::Forked) } else { Ok(()) }
     }
 
     /// Looks after the network now and then, until nobody uses the pool any more.
@@ -93,7 +113,18 @@ impl Shared {
 
     #[inline]
     fn lock(&self) -> MutexGuard<'_, Core> {
-        locked(&self.0.core)
+        if self.0.is_forked() { self.lock_copy() } else { locked(&self.0.core) }
+    }
+
+    /// In a fork: a thread that had the pool at that moment is the parent's, and never gives it
+    /// back here.
+    #[cold]
+    fn lock_copy(&self) -> MutexGuard<'_, Core> {
+        match self.0.core.try_lock() {
+            Ok(core) => core,
+            Err(TryLockError::Poisoned(core)) => core.into_inner(),
+            Err(TryLockError::WouldBlock) => panic!("{}", Error::Forked),
+        }
     }
 
     /// Where the pool's state is, which tells pools apart.
@@ -194,6 +225,9 @@ impl Shared {
 
 /// Remote memory, on the fabric that its URL names. Clones are the same pool.
 ///
+/// A pool over a network is its process's alone: in a fork of that process every operation ends
+/// with [`Error::Forked`], and nothing is sent. A child opens a pool of its own.
+///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use ethermem::{Permissions, Pool};
@@ -223,19 +257,19 @@ impl Pool {
     /// [`OpenError`] with the part of the URL that is wrong, and what is allowed; or that the
     /// memory node is not there.
     pub fn open(url: &str) -> Result<Pool, OpenError> {
-        let (mut sleeper, mut choice) = (None, None);
+        let (mut sleeper, mut choice, mut maker) = (None, None, None);
         let world: Box<dyn World> = match url::parse(url)? {
             Place::Local { memory_bytes } => Box::new(Local::new(memory_bytes)),
             Place::Sim(config) => Box::new(Sim::new(&config)?),
             Place::Remote(config) => {
                 let remote = Remote::open(&config)?;
-                sleeper = Some(remote.sleeper());
+                (sleeper, maker) = (Some(remote.sleeper()), Some(remote.maker()));
                 choice = remote.choice().map(Arc::from);
                 Box::new(remote)
             }
         };
         let core = Core::new(world, Offloads::built_in());
-        let shared = Shared::new(core, sleeper);
+        let shared = Shared::new(core, sleeper, maker);
         if shared.0.sleeper.is_some() {
             shared.tend()?;
         }
@@ -261,6 +295,7 @@ impl Pool {
     /// # Errors
     /// None but over a network, where the node may be away, or have no place for a process.
     pub fn thread(&self) -> Result<Thread, Error> {
+        self.shared.check()?;
         self.thread_on(self.next_compute())
     }
 
@@ -273,8 +308,9 @@ impl Pool {
     /// A new process's first thread, on a compute node.
     ///
     /// # Errors
-    /// [`Error::NoSuchNode`].
+    /// [`Error::NoSuchNode`]; else as [`Pool::thread`].
     pub fn thread_on(&self, compute: u16) -> Result<Thread, Error> {
+        self.shared.check()?;
         let (computes, _) = self.nodes();
         if compute >= computes {
             let allowed = format!("compute nodes 0 to {}", computes - 1);
@@ -325,6 +361,7 @@ impl Pool {
     /// # Errors
     /// [`Error::Violated`]; [`Error::Lost`] when the node did not answer.
     pub fn close(self) -> Result<(), Error> {
+        self.shared.check()?;
         self.shared.with(|core| {
             while core.progress().is_ok() {}
             core.world.close()
@@ -335,7 +372,7 @@ impl Pool {
     /// is under way. For programs that ask now and then ([`crate::Pending::poll_result`]): on a
     /// fabric with a time of its own, it passes here and in waiting, and not between two questions.
     pub fn step(&self) -> bool {
-        self.shared.progress()
+        self.shared.check().is_ok() && self.shared.progress()
     }
 
     /// Makes an operation known to the memory nodes of this program, over one of the same name. A

@@ -269,7 +269,9 @@ impl List {
 
 impl Drop for List {
     fn drop(&mut self) {
-        self.shared.with(|core| core.end_list(self.index));
+        if self.shared.check().is_ok() {
+            self.shared.with(|core| core.end_list(self.index));
+        }
     }
 }
 

@@ -53,6 +53,7 @@ impl Thread {
     /// # Errors
     /// [`Error::NoSuchNode`].
     pub fn fork_on(&self, compute: u16) -> Result<Thread, Error> {
+        self.shared.check()?;
         let asker = Asker { process: self.process, compute };
         let id = self.shared.with(|core| {
             let (computes, _) = core.world.nodes();
@@ -68,7 +69,7 @@ impl Thread {
     /// Another thread of the same process, on the same node.
     #[must_use]
     pub fn fork(&self) -> Thread {
-        self.fork_on(self.compute).expect("its own node is there")
+        self.fork_on(self.compute).expect("its own node is there, in its own process")
     }
 
     /// Time since the pool was opened.
@@ -79,7 +80,7 @@ impl Thread {
 
     /// A region of zeros, on the next of the memory nodes in turn.
     pub fn alloc(&self, bytes: u64, permissions: Permissions) -> Pending<Region> {
-        let memory = self.shared.with(Core::next_memory);
+        let memory = self.shared.check().map_or(0, |()| self.shared.with(Core::next_memory));
         self.alloc_on(memory, bytes, permissions)
     }
 
@@ -90,8 +91,9 @@ impl Thread {
             let Reply::Address(address) = reply else { unreachable!("an allocation") };
             Region::new(thread, address, bytes)
         };
-        let (_, memories) = self.shared.with(|core| core.world.nodes());
         let op = length(bytes).and_then(|()| {
+            self.shared.check()?;
+            let (_, memories) = self.shared.with(|core| core.world.nodes());
             if memory < memories {
                 return Ok(Op::Alloc { memory, bytes, permissions });
             }
@@ -118,6 +120,9 @@ impl Thread {
     /// `local:`, when nothing of this thread is under way. `None` where it must be waited for.
     pub fn read_now(&self, address: Address, to: &mut [u8]) -> Option<Result<(), Error>> {
         if let Err(error) = length(to.len() as u64) {
+            return Some(Err(error));
+        }
+        if let Err(error) = self.shared.check() {
             return Some(Err(error));
         }
         self.shared.with(|core| {
@@ -158,6 +163,9 @@ impl Thread {
     /// Does what this machine thread waits for, where nothing of this thread is under way and the
     /// pool has a way that is shorter than that of other operations.
     fn at_once(&self, waited: Waited<'_>, to: &mut [u8]) -> Option<Result<(), Error>> {
+        if let Err(error) = self.shared.check() {
+            return Some(Err(error));
+        }
         let begun = self.shared.with(|core| {
             let asker = core.idle(self.id)?;
             core.world.begin_waited(asker, waited, to)
@@ -273,7 +281,8 @@ impl Thread {
     /// Over a network the word also says whose the lock is: one whose process has died is given to
     /// the next, with [`Error::OwnerDied`], as a robust mutex is.
     pub fn lock(&self, address: Address) -> Pending<()> {
-        let op = Ok(Op::Lock { word: address, holder: self.lock_word() });
+        let holder = self.shared.check().map(|()| self.lock_word());
+        let op = holder.map(|holder| Op::Lock { word: address, holder });
         self.submit(op, Convert::Plain(drop))
     }
 
@@ -322,17 +331,19 @@ impl Thread {
         arguments: &[u8],
         touches: &[Segment],
     ) -> Pending<Vec<u8>> {
-        let found = self.shared.with(|core| {
-            let (_, memories) = core.world.nodes();
-            if at.memory() >= memories || at == Address::NULL {
-                return Err(Error::Unmapped { address: at, bytes: 1 });
-            }
-            let found = core.offloads.get(name);
-            if found.is_none() && core.world.has_nodes() {
-                let allowed = core.offloads.names();
-                return Err(Error::NoSuchOffload { name: name.to_owned(), allowed });
-            }
-            Ok(found.cloned())
+        let found = self.shared.check().and_then(|()| {
+            self.shared.with(|core| {
+                let (_, memories) = core.world.nodes();
+                if at.memory() >= memories || at == Address::NULL {
+                    return Err(Error::Unmapped { address: at, bytes: 1 });
+                }
+                let found = core.offloads.get(name);
+                if found.is_none() && core.world.has_nodes() {
+                    let allowed = core.offloads.names();
+                    return Err(Error::NoSuchOffload { name: name.to_owned(), allowed });
+                }
+                Ok(found.cloned())
+            })
         });
         let touches: Segments = SmallVec::from_slice(touches);
         let checked = if touches.is_empty() { Ok(0) } else { lengths(&touches) };
@@ -390,6 +401,9 @@ impl Thread {
         submit: impl FnOnce(&mut Core, Option<Notify>) -> Submitted,
         convert: Convert<T>,
     ) -> Pending<T> {
+        if let Err(error) = self.shared.check() {
+            return self.refuse(error, convert);
+        }
         let task = Current::of(&self.shared);
         let notify = task.map(|task| Notify::Task(task.key));
         let submitted = self.shared.with(|core| submit(core, notify));

@@ -4,6 +4,7 @@ use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd};
 
+use memmap2::MmapMut;
 use nix::libc::{self, c_int, c_ulong, ifreq, sock_filter, sock_fprog, sockaddr_ll, socklen_t};
 
 fn result(returned: c_int) -> io::Result<()> {
@@ -82,4 +83,18 @@ pub(crate) fn ask(socket: &impl AsFd, name: &str, question: c_ulong) -> io::Resu
     // SAFETY: all questions of this crate read and write a request, which lives through the call.
     result(unsafe { libc::ioctl(fd, question as _, &raw mut request) })?;
     Ok(request)
+}
+
+/// Has the kernel fill a page with zeros in every fork of this process.
+pub(crate) fn wipe_on_fork(page: &mut MmapMut) -> io::Result<()> {
+    let (place, bytes) = (page.as_mut_ptr().cast(), page.len());
+    // SAFETY: the page is this mapping's own, and nothing of it changes in this process.
+    result(unsafe { libc::madvise(place, bytes, libc::MADV_WIPEONFORK) })
+}
+
+/// The first octet of a page that the kernel may have filled with zeros.
+#[inline]
+pub(crate) fn first(page: &MmapMut) -> u8 {
+    // SAFETY: it is one of the page's, and nobody writes it meanwhile.
+    unsafe { page.as_ptr().read_volatile() }
 }

@@ -1,12 +1,14 @@
 //! Frames of Ethernet from and to one interface, received through a ring that is shared with the
 //! kernel (AF_PACKET). It knows nothing of what is in them. All unsafe code towards the kernel is
-//! here, behind [`Ring`].
+//! here, behind [`Ring`] and [`Maker`].
 
 mod filter;
 mod interface;
 mod kernel;
+mod maker;
 mod ring;
 
 pub use filter::{Field, Filter};
 pub use interface::Interface;
+pub use maker::Maker;
 pub use ring::{Ring, RingError, Waiter};

@@ -21,10 +21,10 @@ mod _native {
     use crate::error::{EthermemError, FileError, InputError, InvariantError};
     #[pymodule_export]
     use crate::pool::{
-        AccessError, Client, EndingError, FullError, LengthError, LostError, MisalignedError,
-        NodeError, NotHeldError, OffloadError, OffloadStoppedError, OwnerDiedError, Pending, Pool,
-        PoolError, ProcessEndedError, RefusedError, Region, RestartedError, Store, Tasks, Thread,
-        UnmappedError, UnreachableError,
+        AccessError, Client, EndingError, ForkedError, FullError, LengthError, LostError,
+        MisalignedError, NodeError, NotHeldError, OffloadError, OffloadStoppedError,
+        OwnerDiedError, Pending, Pool, PoolError, ProcessEndedError, RefusedError, Region,
+        RestartedError, Store, Tasks, Thread, UnmappedError, UnreachableError,
     };
     #[pymodule_export]
     use crate::simulate::simulate;

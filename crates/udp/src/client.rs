@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ethermem_clio::transport::{Client, ClientConfig, ClientConfigError};
+use ethermem_packet::Maker;
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Protection, SenderId, TenantId};
 use thiserror::Error;
@@ -73,6 +74,13 @@ pub enum ConnectError {
     Config(#[from] ClientConfigError),
 }
 
+/// This process is a fork of the one that made the client. It has a copy of its key and of the next
+/// number of a datagram, with which another datagram would be sealed than the parent's: nothing is
+/// sent or received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("it is the parent process's, and nothing goes by it after a fork")]
+pub struct Forked;
+
 /// The transport to one node, and the socket that carries it.
 ///
 /// Operations are given to [`Driver::client`]; then [`Driver::turn`] is called until they have
@@ -80,6 +88,7 @@ pub enum ConnectError {
 pub struct Driver {
     speaker: Speaker,
     carrier: AnyCarrier,
+    maker: Arc<Maker>,
 }
 
 /// What carries the datagrams of one driver.
@@ -106,6 +115,7 @@ impl Driver {
     /// # Errors
     /// [`ConnectError`].
     pub fn connect(options: &ClientOptions) -> Result<Driver, ConnectError> {
+        let maker = Arc::new(Maker::new());
         let (carrier, path_bytes) = AnyCarrier::connect(options)?;
         let datagram_bytes_max = options.datagram_bytes_max.unwrap_or(path_bytes);
         let sender = SenderId(getrandom::u64().map_err(ConnectError::Random)?);
@@ -134,7 +144,7 @@ impl Driver {
             active: Ns::ZERO,
             looks: 0,
         };
-        Ok(Driver { speaker, carrier })
+        Ok(Driver { speaker, carrier, maker })
     }
 
     /// The transport: for operations, their ends, and to look at.
@@ -146,6 +156,16 @@ impl Driver {
     #[must_use]
     pub fn now(&self) -> Ns {
         self.speaker.now()
+    }
+
+    /// The process that it is for.
+    #[must_use]
+    pub fn maker(&self) -> &Arc<Maker> {
+        &self.maker
+    }
+
+    fn check_maker(&self) -> io::Result<()> {
+        if self.maker.is_here() { Ok(()) } else { Err(io::Error::other(Forked)) }
     }
 
     /// What to sleep on while nothing is to be done: it is readable when an answer came.
@@ -179,8 +199,9 @@ impl Driver {
     /// Sends what may go.
     ///
     /// # Errors
-    /// Those of the socket that are not a datagram's.
+    /// Those of the socket that are not a datagram's; [`Forked`].
     pub fn send(&mut self) -> io::Result<()> {
+        self.check_maker()?;
         match &mut self.carrier {
             AnyCarrier::Udp(udp) => self.speaker.send(udp),
             AnyCarrier::Ring(ring) => self.speaker.send(&mut **ring),
@@ -190,8 +211,9 @@ impl Driver {
     /// Takes the answers that are there, and sends what may go. Whether there was an answer.
     ///
     /// # Errors
-    /// Those of the socket that are not a datagram's.
+    /// Those of the socket that are not a datagram's; [`Forked`].
     pub fn turn(&mut self) -> io::Result<bool> {
+        self.check_maker()?;
         match &mut self.carrier {
             AnyCarrier::Udp(udp) => self.speaker.turn(udp),
             AnyCarrier::Ring(ring) => self.speaker.turn(&mut **ring),

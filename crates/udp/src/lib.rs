@@ -12,6 +12,7 @@ pub use carrier::place::{NoRingPlace, RING_PORT, RingError, RingPlace, interface
 pub use carrier::ring::nodes_at;
 pub use carrier::socket::{DATAGRAM_BYTES_MAX, SOCKET_BUFFER_BYTES};
 pub use carrier::train::Trains;
-pub use client::{ClientOptions, ConnectError, Driver, NodePlace, Sleeper};
+pub use client::{ClientOptions, ConnectError, Driver, Forked, NodePlace, Sleeper};
+pub use ethermem_packet::Maker;
 pub use server::{BindError, Listen, Protect, Server};
 pub use snapshot::{Latencies, Published, ServerCounters, Snapshot};

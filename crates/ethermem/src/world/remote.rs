@@ -10,12 +10,13 @@ mod waited;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ethermem_clio::node::Busy;
 use ethermem_clio::transport::{Completed, Event, OperationError};
 use ethermem_udp::seal::TenantKey;
-use ethermem_udp::{Driver, RingPlace, Sleeper};
+use ethermem_udp::{Driver, Maker, RingPlace, Sleeper};
 use ethermem_units::{Bytes, Ps};
 use ethermem_wire::clio::{ClioStatus, Epoch, Request, TenantId};
 
@@ -122,6 +123,11 @@ impl Remote {
     /// What to sleep on while nothing is to be done.
     pub(crate) fn sleeper(&self) -> Sleeper {
         self.driver.sleeper()
+    }
+
+    /// The process that the pool is for.
+    pub(crate) fn maker(&self) -> Arc<Maker> {
+        Arc::clone(self.driver.maker())
     }
 
     /// How one of several ways to the node was chosen.

@@ -64,6 +64,12 @@ create_exception!(
 );
 create_exception!(
     ethermem._native,
+    ForkedError,
+    PoolError,
+    "The pool is the parent process's: after a fork the child opens one of its own."
+);
+create_exception!(
+    ethermem._native,
     LostError,
     PoolError,
     "The fabric lost a message: a read was not done, of a write or an atomic it is not known."
@@ -126,6 +132,7 @@ fn raised_by_pool(error: &Error, line: String) -> PyErr {
         Error::NoSuchOffload { .. } | Error::Offload { .. } => OffloadError::new_err(line),
         Error::OffloadStopped { .. } => OffloadStoppedError::new_err(line),
         Error::Ending { .. } => EndingError::new_err(line),
+        Error::Forked => ForkedError::new_err(line),
         Error::Lost => LostError::new_err(line),
         Error::OwnerDied { .. } => OwnerDiedError::new_err(line),
         Error::Restarted { .. } => RestartedError::new_err(line),

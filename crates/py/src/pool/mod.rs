@@ -14,9 +14,10 @@ use ethermem::OpenError;
 use pyo3::prelude::*;
 
 pub(crate) use error::{
-    AccessError, EndingError, FullError, LengthError, LostError, MisalignedError, NodeError,
-    NotHeldError, OffloadError, OffloadStoppedError, OwnerDiedError, PoolError, ProcessEndedError,
-    RefusedError, RestartedError, UnmappedError, UnreachableError, mark_retryable,
+    AccessError, EndingError, ForkedError, FullError, LengthError, LostError, MisalignedError,
+    NodeError, NotHeldError, OffloadError, OffloadStoppedError, OwnerDiedError, PoolError,
+    ProcessEndedError, RefusedError, RestartedError, UnmappedError, UnreachableError,
+    mark_retryable,
 };
 pub(crate) use pending::Pending;
 pub(crate) use region::Region;
