@@ -8,7 +8,7 @@ mod quicker;
 mod running;
 mod waited;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use self::asked::{Asked, AskedFor};
 use self::processes::Life;
 use self::running::{Ask, Running, problem};
 use super::{Asker, Begun, Op, OpId, Outcome, Progress, Reply, Segment, Waited, WaitedId, World};
-use crate::address::ProcessId;
+use crate::address::{Address, ProcessId};
 use crate::error::Error;
 
 /// Times between two tries of a lock: they double.
@@ -104,6 +104,8 @@ pub(crate) struct Remote {
     /// Requests under way, by what they are for.
     asked: AskedFor,
     waiting: Vec<Waiting>,
+    /// Locks that were lost, and may have been taken: their words, and who would hold them.
+    lost_locks: BTreeSet<(Address, u64)>,
     /// Ended, and not yet looked for by the machine thread that waits for it.
     alone: Vec<Event>,
     /// Ended while something else was waited for.
@@ -242,8 +244,12 @@ impl Remote {
             }
         };
         let running = self.running[id].as_ref().expect("its request was under way");
-        let process = running.process;
+        let (process, lock) = (running.process, running.lock());
         self.heard_of(process, &outcome);
+        let outcome = match lock {
+            Some(lock) => self.own_lock(lock, outcome),
+            None => outcome,
+        };
         let running = self.running[id].as_mut().expect("its request was under way");
         let held = running.take(&self.node, touched, outcome);
         let open = running.open;
@@ -261,6 +267,31 @@ impl Remote {
         } else if open == 0 {
             self.end(id);
         }
+    }
+
+    /// What the outcome of a lock's try means to who lost an earlier one: it finds itself to hold the
+    /// lock, and would wait for itself. Whether the answer that was lost said that a dead one had
+    /// held it, nobody knows, so that is what it is told.
+    fn own_lock(
+        &mut self,
+        lock: (Address, u64),
+        outcome: Result<Completed, OperationError>,
+    ) -> Result<Completed, OperationError> {
+        match outcome {
+            Err(OperationError::Lost) => {
+                self.lost_locks.insert(lock);
+            }
+            Ok(_) => {
+                self.lost_locks.remove(&lock);
+            }
+            Err(OperationError::Refused { status: ClioStatus::Held, detail, .. })
+                if detail == lock.1 && self.lost_locks.remove(&lock) =>
+            {
+                return Ok(Completed::OwnerDied);
+            }
+            Err(_) => {}
+        }
+        outcome
     }
 
     fn end(&mut self, id: OpId) {

@@ -7,6 +7,7 @@ mod bad_input;
 mod errors;
 mod litmus;
 mod lost;
+mod lost_answers;
 mod namespace;
 mod network;
 mod offload;

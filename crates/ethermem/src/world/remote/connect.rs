@@ -1,8 +1,8 @@
 //! How a pool finds its node, and learns what it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ethermem_clio::transport::Completed;
 use ethermem_udp::{ClientOptions, ConnectError, Driver, NodePlace, RingError};
@@ -84,6 +84,7 @@ impl Remote {
             gathered: 0,
             asked: AskedFor::default(),
             waiting: Vec::new(),
+            lost_locks: BTreeSet::new(),
             alone: Vec::new(),
             ended: Vec::new(),
             broken: None,
@@ -122,6 +123,7 @@ fn resolve(node: &str) -> Result<Vec<SocketAddr>, String> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
 
     use ethermem_node::NodeOptions;
     use ethermem_units::Bytes;

@@ -154,6 +154,14 @@ impl Running {
         false
     }
 
+    /// Of a lock: its word, and who is to hold it.
+    pub(super) fn lock(&self) -> Option<(Address, u64)> {
+        match self.work {
+            Work::Lock { word, holder } => Some((word, holder)),
+            _ => None,
+        }
+    }
+
     /// It is not tried any more.
     pub(super) fn fail(&mut self, error: Error) {
         self.error.get_or_insert(error);
