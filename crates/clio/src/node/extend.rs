@@ -80,14 +80,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             Some(Err(error)) => Ok(body(Err(error), self.config.data_bytes_max as usize)),
             None if self.runs.datagram_is_over() => Err(self.busy(Busy::Runs)),
             None => {
-                let mut view = Extended::new(self, caller);
-                let mut memory = NodeMemory::new(&mut view);
-                let ended = offload.run(&mut memory, arguments);
-                let work = memory.work();
-                self.runs.worked(work);
-                let ended = body(ended, answers.room().saturating_sub(RESPONSE_BYTES + 1));
-                self.ran(caller.2, &ended);
-                Ok(ended)
+                let room = answers.room().saturating_sub(RESPONSE_BYTES + 1);
+                Ok(self.run_whole(caller, &*offload, arguments, room))
             }
         };
         match ended {
@@ -99,6 +93,24 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             }
             Err(busy) => answers.put(&answer(busy.into())),
         }
+    }
+
+    /// Runs an operation to its end that is not done in slices.
+    fn run_whole(
+        &mut self,
+        caller: Asker,
+        offload: &dyn Offload,
+        arguments: &[u8],
+        room: usize,
+    ) -> Ended {
+        let mut view = Extended::new(self, caller);
+        let mut memory = NodeMemory::new(&mut view);
+        let ended = offload.run(&mut memory, arguments);
+        let work = memory.work();
+        self.runs.worked(work);
+        let ended = body(ended, room);
+        self.ran(caller.2, &ended);
+        ended
     }
 
     /// Counts an operation that has ended.

@@ -186,8 +186,8 @@ impl Recent {
         self.results.get(&(place.set, place.way)).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether another result of a tenant may be kept: among others, if it has less than is left. Those
-    /// whose time is over go, where it is tight.
+    /// Whether another result of a tenant may be kept: among others, if it has less than is left.
+    /// Those whose time is over go, where it is tight.
     pub(super) fn has_room_for_results(&mut self, now: Ns, tenant: Tenant) -> bool {
         if !self.has_room(tenant) {
             let over = |&(set, way): &(usize, usize)| self.sets[set][way].until < now;

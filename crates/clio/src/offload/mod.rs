@@ -47,7 +47,8 @@ pub trait Offload: Send + Sync {
         true
     }
 
-    /// Begins it, where it is done a slice at a time. `None` is one that is [run](Offload::run) to its end.
+    /// Begins it, where it is done a slice at a time. `None` is one that is [run](Offload::run) to
+    /// its end.
     fn begin(
         &self,
         _limits: &OffloadLimits,

@@ -314,8 +314,8 @@ fn a_result_that_finds_no_place_waits_for_one() {
     let ask = Request::Offload { name: "long", arguments: &[] };
     let datagram = bench.client.datagram(5, ask, 0);
     assert_eq!(deliver(&mut bench.node, 5, &datagram), Some(RUNNING));
-    // Others' changes take all places there are.
-    let mut other = Client::with_process(&mut bench.node, 5, 300, 2);
+    // Others' changes take all places that the tenant may have.
+    let mut other = Client::with_process(&mut bench.node, 5, 300, 1);
     let full = refused(ClioStatus::Busy, Busy::Recent as u64);
     let mut refusals = 0;
     while refusals < 64 {
