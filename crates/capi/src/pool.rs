@@ -149,7 +149,7 @@ pub unsafe extern "C" fn rthread_on(
 pub unsafe extern "C" fn rfork(thread: ThreadHandle, forked: *mut ThreadHandle) -> Status {
     call(|| {
         let (to, (thread, owner)) = (Target::new(forked, "forked")?, handles::thread(thread)?);
-        let handle = handles::add_thread(thread.fork(), owner)?;
+        let handle = handles::add_thread(thread.fork_on(thread.compute())?, owner)?;
         // SAFETY: the header asks for a place for a handle.
         unsafe { to.put(handle) };
         Ok(())

@@ -1,29 +1,27 @@
 //! The transport against a node: clocks that stand still, and requests that take long.
 
-#[path = "support/client.rs"]
-#[expect(dead_code, reason = "other tests write datagrams themselves")]
-mod client;
-
 use std::sync::Arc;
 use std::task::Poll;
 
-use client::{PAGE, VecNode, config, node_of};
 use ethermem_clio::Address;
-use ethermem_clio::node::NodeConfig;
+use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
+use ethermem_clio::node::{Node, NodeConfig, Quota};
 use ethermem_clio::offload::{NodeMemory, Offload, OffloadError, OffloadLimits, Sliced};
 use ethermem_clio::transport::{Client, ClientConfig, Completed, OperationError};
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::RmwOperation;
-use ethermem_wire::clio::{Permissions, ProcessId, Protection, Request, SenderId, TenantId};
+use ethermem_wire::clio::{Epoch, Permissions, ProcessId, Protection, Request, SenderId, TenantId};
 
 const MS: u64 = 1_000_000;
+const PAGE: u64 = 4096;
+const MEMORY: u64 = 16 * PAGE;
 /// A way, of a datagram or an answer.
 const WAY: u64 = 5_000;
 
 /// A client and a node with clocks of their own.
 struct Pair {
     client: Client,
-    node: VecNode,
+    node: Node<Vec<u8>>,
     now: u64,
     /// What the node's clock is ahead of the client's.
     ahead: u64,
@@ -48,13 +46,27 @@ impl Pair {
             retry_after_max: Ns(100 * MS),
             give_up_after: Ns(2_000 * MS),
         });
-        let times = NodeConfig {
+        let config = NodeConfig {
+            memory: MemoryConfig {
+                memory: Bytes(MEMORY),
+                page: PageSize::Kib4,
+                tlb_entries: 16,
+                fault_buffer_pages: 8,
+            },
+            key: HashKey([11, 12]),
+            epoch: Epoch(41),
+            sender: SenderId(u64::MAX),
+            protection: Protection::Crc,
+            data_bytes_max: 1400,
+            processes_max: 4,
+            recent_requests: 64,
             lifetime_max: Ns(100 * MS),
             keep: Ns(5_000 * MS),
             lease: Ns(u64::MAX),
-            ..config(16)
+            tenants: vec![(TenantId(1), Quota::UNLIMITED)],
         };
-        let (node, process) = (node_of(times), ProcessId(0));
+        let node = Node::new(config, vec![0; MEMORY as usize]).expect("a node can be so");
+        let process = ProcessId(0);
         let client = client.expect("a client can be so");
         let (now, ahead, loses_answers) = (1, 7_200_000 * MS, false);
         let mut pair = Pair { client, node, now, ahead, loses_answers, process, at: 0 };

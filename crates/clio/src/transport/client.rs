@@ -218,8 +218,8 @@ impl Client {
         [self.flights.due(), paced, acknowledge, self.probe_due()].into_iter().flatten().min()
     }
 
-    /// The life of the node that is spoken to: [`Epoch::UNKNOWN`] until it has said which, and again
-    /// once another one was heard of.
+    /// The life of the node that is spoken to: [`Epoch::UNKNOWN`] until it has said which, and
+    /// again once another one was heard of.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.facts.map_or(Epoch::UNKNOWN, |facts| facts.epoch)

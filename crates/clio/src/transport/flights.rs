@@ -25,8 +25,8 @@ pub(super) struct Flight {
     pub(super) began: Ns,
     /// The same on the node's clock, or before.
     pub(super) began_there: Ns,
-    /// Of the last try: when, on our clock and, or before, on the node's; in which datagram; and when
-    /// it is dead, on the node's clock.
+    /// Of the last try: when, on our clock and, or before, on the node's; in which datagram; and
+    /// when it is dead, on the node's clock.
     pub(super) sent: Ns,
     pub(super) sent_there: Ns,
     pub(super) sequence: u64,

@@ -207,8 +207,8 @@ mod tests {
         assert!(window.requests >= LEAST);
     }
 
-    /// Another route, or a node that was moved: nobody else is there, and every round trip takes the
-    /// path's own time.
+    /// Another route, or a node that was moved: nobody else is there, and every round trip takes
+    /// the path's own time.
     #[test]
     fn a_path_that_became_longer_is_used_in_full_again() {
         let mut window = CongestionWindow::new(10, 256, Ns(200_000));

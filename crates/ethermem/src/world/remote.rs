@@ -269,9 +269,9 @@ impl Remote {
         }
     }
 
-    /// What the outcome of a lock's try means to who lost an earlier one: it finds itself to hold the
-    /// lock, and would wait for itself. Whether the answer that was lost said that a dead one had
-    /// held it, nobody knows, so that is what it is told.
+    /// What the outcome of a lock's try means to who lost an earlier one: it finds itself to hold
+    /// the lock, and would wait for itself. Whether the answer that was lost said that a dead one
+    /// had held it, nobody knows, so that is what it is told.
     fn own_lock(
         &mut self,
         lock: (Address, u64),

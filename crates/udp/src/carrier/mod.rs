@@ -74,9 +74,9 @@ impl Sent {
     }
 }
 
-/// Whether a later call may succeed: there is nothing to do, a datagram sent before met an error, or
-/// the way is closed or full for the moment. Whatever a network can say is so, since anybody can say it in its name: only what is
-/// wrong with the socket itself, or with the call, stays.
+/// Whether a later call may succeed: there is nothing to do, a datagram sent before met an error,
+/// or the way is closed or full for the moment. Whatever a network can say is so, since anybody can
+/// say it in its name: only what is wrong with the socket itself, or with the call, stays.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
     let Some(number) = error.raw_os_error() else { return false };
     let stays = matches!(
