@@ -395,7 +395,7 @@ fn a_node_drains_as_long_as_something_comes() {
     let thread = std::thread::spawn(move || {
         server.run(Duration::from_millis(1), &told).unwrap();
         let began = Instant::now();
-        server.drain(Duration::from_secs(4), Duration::from_millis(250)).unwrap();
+        server.drain(Duration::from_secs(8), Duration::from_secs(1)).unwrap();
         began.elapsed()
     });
     let Completed::Created(process) = client.ask(ProcessId(0), Request::CreateProcess) else {
@@ -403,7 +403,7 @@ fn a_node_drains_as_long_as_something_comes() {
     };
     stop.store(true, Ordering::Relaxed);
     let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(1500) && !thread.is_finished() {
+    while began.elapsed() < Duration::from_secs(3) && !thread.is_finished() {
         client.0.client().submit(process, Request::KeepAlive);
         client.0.send().unwrap();
         std::thread::sleep(Duration::from_millis(2));
@@ -413,5 +413,5 @@ fn a_node_drains_as_long_as_something_comes() {
     client.0.client().submit(process, Request::EndProcess);
     client.0.send().unwrap();
     let took = thread.join().unwrap();
-    assert!(took >= Duration::from_millis(1400), "{took:?}");
+    assert!(took >= Duration::from_millis(2500), "{took:?}");
 }
