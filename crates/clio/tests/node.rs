@@ -281,7 +281,8 @@ fn quotas_bound_memory_processes_and_rate() {
     let done = (0..2000).filter(|_| again.ask(&mut node, 0, Request::KeepAlive) == DONE).count();
     assert_eq!((done as u64) + node.counters().requests - 2000, 1000, "a second's worth");
     assert_eq!(again.ask(&mut node, 1_000_000, Request::KeepAlive), DONE, "a millisecond later");
-    assert_eq!(again.ask(&mut node, 1_000_000, Request::KeepAlive), refused(ClioStatus::Quota, 0));
+    let over = refused(ClioStatus::Busy, Busy::Rate as u64);
+    assert_eq!(again.ask(&mut node, 1_000_000, Request::KeepAlive), over);
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn a_copy_of_what_was_done_is_answered_whatever_the_rate_is() {
     // The answers were lost, and the client tries again.
     let second = datagrams.each_ref().map(|datagram| deliver(&mut node, 1, datagram));
     assert_eq!((first, node.counters().over_rate), (second, 0));
-    let over = Answer::Other(Reply::Refused(ClioStatus::Quota, 0));
+    let over = Answer::Other(Reply::Refused(ClioStatus::Busy, Busy::Rate as u64));
     assert_eq!(client.ask(&mut node, 1, add), over);
     assert_eq!(node.counters().over_rate, 1);
 }

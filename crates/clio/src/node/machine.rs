@@ -40,6 +40,8 @@ pub enum Busy {
     Running = 6,
     /// Too many operations have begun.
     Runs = 7,
+    /// More requests of its tenant than its rate allows.
+    Rate = 8,
 }
 
 impl Busy {
@@ -375,7 +377,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         if !self.tenants.request(now, arrived.tenant) && !self.was_begun(arrived, packet) {
             self.tenants.over_rate(arrived.tenant);
             self.counters.over_rate += 1;
-            return Some(Outcome::Refused(ClioStatus::Quota, 0));
+            return Some(Busy::Rate.refused());
         }
         None
     }
