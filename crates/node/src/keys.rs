@@ -123,7 +123,8 @@ pub const TENANT_KEYS: [Key; 9] = [
         "operations_per_s_max",
         "requests a second",
         "any",
-        "most requests a second, and as many at once after a second's rest",
+        "most requests a second, and as many at once after a second's rest; one more waits at its \
+         client until its turn, or until that gives it up",
     ),
     key(
         "offload_fuel_max",

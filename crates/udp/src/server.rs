@@ -206,6 +206,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         mut done: impl FnMut(&State) -> bool,
     ) -> io::Result<()> {
         let (mut quiet_since, mut turns, mut heard) = (Instant::now(), 0_u32, false);
+        let mut heard_at = quiet_since;
         let mut state = State { processes: self.answerer.node.processes(), quiet: Duration::ZERO };
         while !done(&state) {
             let came = self.serve()?;
@@ -216,8 +217,6 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
                 continue;
             }
             turns = 0;
-            // In any of the turns, or who asks now and then would not count.
-            let came = std::mem::take(&mut heard);
             let now = self.answerer.now();
             let more = self.answerer.node.tend(now, TEND_BYTES);
             if now >= self.publish_at {
@@ -227,11 +226,15 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
                 self.mend(now);
             }
             state.processes = self.answerer.node.processes();
+            // Who asks now and then is heard in one of many turns. He does not keep the node polling.
+            if std::mem::take(&mut heard) || more {
+                heard_at = Instant::now();
+            }
             if came || more {
                 quiet_since = Instant::now();
             }
-            state.quiet = quiet_since.elapsed();
-            if state.quiet >= poll_for && !self.answerer.node.sweep(now) {
+            state.quiet = heard_at.elapsed();
+            if quiet_since.elapsed() >= poll_for && !self.answerer.node.sweep(now) {
                 self.answerer.counters.sleeps += 1;
                 self.sleep();
             }
