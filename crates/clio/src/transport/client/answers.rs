@@ -83,6 +83,7 @@ impl Client {
                 }
             }
             let working = (status, why) == (ClioStatus::Busy, Busy::Running as u64);
+            self.is_not_under_way(request);
             let again =
                 if working { self.works(now, request) } else { self.trips.retry_after(retries) };
             return self.flights.look_at(request, now.saturating_add(again));
@@ -134,16 +135,21 @@ impl Client {
         let there = self.clock.at(now).unwrap_or(Ns::ZERO);
         let flight = self.flights.get_mut(request).expect("it is under way");
         (flight.began, flight.began_there, flight.unheard) = (now, there, 0);
-        // It is not under way there or back, and holds up no other.
+        self.flights.set_aside(request);
+        let flight = self.flights.get_mut(request).expect("it is under way");
+        let since = *flight.working.get_or_insert(now);
+        Ns((now.saturating_sub(since).0 / WORK_SHARE).clamp(trip.0, ASK_AGAIN_MAX.0.max(trip.0)))
+    }
+
+    /// A request that will be sent again later is under way neither there nor back until then, and
+    /// holds up no other.
+    fn is_not_under_way(&mut self, request: u64) {
+        let flight = self.flights.get_mut(request).expect("it is tried again");
         let (counted, answer) = (replace(&mut flight.counts, false), flight.answer);
         if counted {
             self.congestion.ended();
             self.incast.ended(answer);
         }
-        self.flights.set_aside(request);
-        let flight = self.flights.get_mut(request).expect("it is under way");
-        let since = *flight.working.get_or_insert(now);
-        Ns((now.saturating_sub(since).0 / WORK_SHARE).clamp(trip.0, ASK_AGAIN_MAX.0.max(trip.0)))
     }
 
     /// The node's clock says less than it must: it stood still, as that of a machine that slept or
