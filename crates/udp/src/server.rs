@@ -226,7 +226,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
                 self.mend(now);
             }
             state.processes = self.answerer.node.processes();
-            // Who asks now and then is heard in one of many turns. He does not keep the node polling.
+            // Who asks now and then is heard in one of many turns. He does not keep the node
+            // polling, which takes a processor from whoever is on the same machine.
             if std::mem::take(&mut heard) || more {
                 heard_at = Instant::now();
             }
