@@ -2,9 +2,9 @@
 
 use std::task::Poll;
 
-use super::sliced::{Allowance, OffloadLimits, Sliced};
+use super::sliced::{Allowance, Look, Sliced};
 use super::words::{decode, encode};
-use super::{NodeMemory, Offload, OffloadError};
+use super::{NodeMemory, OffloadError};
 use crate::address::Address;
 
 /// Follows pointers from element to element until a key is found: what a linked list, a bucket of
@@ -81,21 +81,13 @@ impl Chase {
     }
 }
 
-pub(super) struct Chaser;
-
 /// A chase under way.
-struct Run {
+pub(super) struct Run {
     chase: Chase,
     at: Address,
     /// Elements that may still be looked at.
     elements: u32,
     allowance: Allowance,
-}
-
-fn begin(arguments: &[u8], allowance: Allowance) -> Result<Run, OffloadError> {
-    let allowed = "allowed are six words below 2^32 after the start, and a key";
-    let chase = Chase::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
-    Ok(Run { at: chase.start, elements: chase.elements_max, chase, allowance })
 }
 
 impl Run {
@@ -135,20 +127,10 @@ impl Sliced for Run {
     }
 }
 
-impl Offload for Chaser {
-    fn changes(&self, _: &[u8]) -> bool {
-        false
-    }
-
-    fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
-        begin(arguments, Allowance::UNLIMITED)?.run_to_end(memory)
-    }
-
-    fn begin(
-        &self,
-        _: &OffloadLimits,
-        arguments: &[u8],
-    ) -> Option<Result<Box<dyn Sliced>, OffloadError>> {
-        Some(begin(arguments, Allowance::OF_NODE).map(|run| Box::new(run) as Box<dyn Sliced>))
+impl Look for Run {
+    fn begin(arguments: &[u8], allowance: Allowance) -> Result<Self, OffloadError> {
+        let allowed = "allowed are six words below 2^32 after the start, and a key";
+        let chase = Chase::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
+        Ok(Run { at: chase.start, elements: chase.elements_max, chase, allowance })
     }
 }

@@ -2,9 +2,9 @@
 
 use std::task::Poll;
 
-use super::sliced::{Allowance, OffloadLimits, Sliced};
+use super::sliced::{Allowance, Look, Sliced};
 use super::words::{decode, encode};
-use super::{NodeMemory, Offload, OffloadError};
+use super::{NodeMemory, OffloadError};
 use crate::address::Address;
 
 /// How a field compares to what is asked for, both as unsigned little-endian words.
@@ -77,21 +77,13 @@ impl Filter {
     }
 }
 
-pub(super) struct Filterer;
-
 /// A filter under way.
-struct Run {
+pub(super) struct Run {
     filter: Filter,
     /// The record that is looked at next.
     next: u32,
     found: Vec<u8>,
     allowance: Allowance,
-}
-
-fn begin(arguments: &[u8], allowance: Allowance) -> Result<Run, OffloadError> {
-    let allowed = "allowed are records of 8 B and more with a word in them, and 0, 1 or 2";
-    let filter = Filter::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
-    Ok(Run { filter, next: 0, found: Vec::new(), allowance })
 }
 
 impl Run {
@@ -131,20 +123,10 @@ impl Sliced for Run {
     }
 }
 
-impl Offload for Filterer {
-    fn changes(&self, _: &[u8]) -> bool {
-        false
-    }
-
-    fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
-        begin(arguments, Allowance::UNLIMITED)?.run_to_end(memory)
-    }
-
-    fn begin(
-        &self,
-        _: &OffloadLimits,
-        arguments: &[u8],
-    ) -> Option<Result<Box<dyn Sliced>, OffloadError>> {
-        Some(begin(arguments, Allowance::OF_NODE).map(|run| Box::new(run) as Box<dyn Sliced>))
+impl Look for Run {
+    fn begin(arguments: &[u8], allowance: Allowance) -> Result<Self, OffloadError> {
+        let allowed = "allowed are records of 8 B and more with a word in them, and 0, 1 or 2";
+        let filter = Filter::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
+        Ok(Run { filter, next: 0, found: Vec::new(), allowance })
     }
 }

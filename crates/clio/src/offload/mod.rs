@@ -17,6 +17,7 @@ use thiserror::Error;
 
 pub use chase::{Chase, Chased};
 pub use filter::{Comparison, Filter};
+use sliced::Looking;
 pub use sliced::{OffloadLimits, Sliced, Stop};
 pub(crate) use sliced::{SLICE_WORK, WORK_MAX, too_much_work, work};
 
@@ -315,8 +316,8 @@ impl Offloads {
     #[must_use]
     pub fn built_in() -> Offloads {
         let mut offloads = Offloads { by_name: BTreeMap::new(), of_tenants: BTreeMap::new() };
-        offloads.add(Chase::NAME, Arc::new(chase::Chaser));
-        offloads.add(Filter::NAME, Arc::new(filter::Filterer));
+        offloads.add(Chase::NAME, Arc::new(Looking::<chase::Run>::NEW));
+        offloads.add(Filter::NAME, Arc::new(Looking::<filter::Run>::NEW));
         offloads
     }
 

@@ -1,10 +1,11 @@
 //! Operations that are done a slice at a time: those of which nobody knows how long they take.
 
+use std::marker::PhantomData;
 use std::task::Poll;
 
 use thiserror::Error;
 
-use super::{NodeMemory, OffloadError};
+use super::{NodeMemory, Offload, OffloadError};
 
 /// Work of an operation that a node has by itself: accesses to memory, and as many more as take
 /// what the bytes take that they move.
@@ -89,6 +90,41 @@ pub trait Sliced: Send {
                 return ended;
             }
         }
+    }
+}
+
+/// Work of a node's own operation that changes nothing, begun with its arguments.
+pub(super) trait Look: Sliced + Sized + 'static {
+    /// Begins it.
+    ///
+    /// # Errors
+    /// [`OffloadError::Failed`] for arguments that say nothing.
+    fn begin(arguments: &[u8], allowance: Allowance) -> Result<Self, OffloadError>;
+}
+
+/// The operation of such work.
+pub(super) struct Looking<L>(PhantomData<fn() -> L>);
+
+impl<L> Looking<L> {
+    pub(super) const NEW: Looking<L> = Looking(PhantomData);
+}
+
+impl<L: Look> Offload for Looking<L> {
+    fn changes(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
+        L::begin(arguments, Allowance::UNLIMITED)?.run_to_end(memory)
+    }
+
+    fn begin(
+        &self,
+        _: &OffloadLimits,
+        arguments: &[u8],
+    ) -> Option<Result<Box<dyn Sliced>, OffloadError>> {
+        let begun = L::begin(arguments, Allowance::OF_NODE);
+        Some(begun.map(|look| Box::new(look) as Box<dyn Sliced>))
     }
 }
 
