@@ -204,6 +204,40 @@ impl Offload for Endless {
     }
 }
 
+/// Answers wait a millisecond and more for a client that has other things to do, over a way of some
+/// microseconds that nobody else uses.
+#[test]
+fn a_client_that_looks_now_and_then_keeps_its_window() {
+    for says_so in [false, true] {
+        let mut pair = Pair::new();
+        let before = pair.client.window_milli_requests();
+        let mut datagram = vec![0; 65_507];
+        for _ in 0..1_000 {
+            pair.client.submit(pair.process, Request::Read { address: pair.at, bytes: 8 });
+            let mut answers = Vec::new();
+            loop {
+                let bytes = pair.client.poll_transmit(Ns(pair.now), &mut datagram);
+                if bytes == 0 {
+                    break;
+                }
+                let mut answer = vec![0; 65_507];
+                let there = Ns(pair.now + WAY + pair.ahead);
+                let length = pair.node.on_datagram(there, &datagram[..bytes], &mut answer);
+                answer.truncate(length);
+                answers.push(answer);
+            }
+            pair.now += MS;
+            answers.iter().for_each(|answer| pair.client.on_datagram(Ns(pair.now), answer));
+            if says_so {
+                pair.client.looked(Ns(pair.now));
+            }
+            while pair.client.poll_event().is_some() {}
+        }
+        let window = pair.client.window_milli_requests();
+        assert_eq!(window >= before, says_so, "{before} before, {window} after");
+    }
+}
+
 #[test]
 fn an_operation_that_runs_long_does_not_hold_up_the_others() {
     let mut pair = Pair::new();

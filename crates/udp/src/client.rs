@@ -295,27 +295,36 @@ impl Speaker {
     }
 
     fn turn(&mut self, carrier: &mut impl Carrier) -> io::Result<bool> {
-        let mut came = false;
+        let (mut came, mut all) = (false, false);
         for _ in 0..TURN_RECEIVES {
             match carrier.receive() {
                 Ok(Some(_)) => {
                     self.hear(carrier);
                     came = true;
                     // Looking for more than there can be costs as much as sending.
-                    if self.client.under_way() == 0 {
-                        break;
-                    }
+                    all = self.client.under_way() == 0;
                 }
-                Ok(None) => break,
-                Err(error) if is_passing(&error) => break,
+                Ok(None) => all = true,
+                Err(error) if is_passing(&error) => all = true,
                 Err(error) => return Err(error),
+            }
+            if all {
+                break;
             }
         }
         self.looks = if came { 0 } else { self.looks.wrapping_add(1) };
         if came {
+            if all {
+                self.client.looked(self.active);
+            }
             self.send_at(self.active, carrier)?;
-        } else if self.looks.is_multiple_of(LOOKS_EACH_CLOCK) && self.is_due() {
-            self.send(carrier)?;
+        } else if self.looks.is_multiple_of(LOOKS_EACH_CLOCK) {
+            let now = self.now();
+            self.client.looked(now);
+            if self.client.next_wake().is_some_and(|wake| wake <= now) {
+                self.active = now;
+                self.send_at(now, carrier)?;
+            }
         }
         Ok(came)
     }
@@ -334,10 +343,6 @@ impl Speaker {
                 }
             }
         }
-    }
-
-    fn is_due(&self) -> bool {
-        self.client.next_wake().is_some_and(|wake| wake <= self.now())
     }
 }
 

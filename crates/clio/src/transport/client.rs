@@ -69,6 +69,9 @@ pub struct Client {
     /// Operations with parts that were not sent, in their order.
     waiting: VecDeque<OperationId>,
     flights: Flights,
+    /// When answers were looked for last, and none was there; `None`: the client is told of each at
+    /// once.
+    looked: Option<Ns>,
     /// Requests whose answers came, and since when the first waits to say so.
     acknowledge: VecDeque<RequestId>,
     acknowledge_since: Ns,
@@ -102,6 +105,7 @@ impl Client {
             operations: Operations::default(),
             waiting: VecDeque::new(),
             flights: Flights::new(config.window_max),
+            looked: None,
             acknowledge: VecDeque::new(),
             acknowledge_since: Ns::ZERO,
             events: VecDeque::new(),
@@ -200,6 +204,12 @@ impl Client {
             self.fail(id, OperationError::Length(bytes as u64));
         }
         id
+    }
+
+    /// No answer is there that the client was not told of. What looks for answers now and then says
+    /// so each time, or the time that one waits for it is taken for the way's.
+    pub fn looked(&mut self, now: Ns) {
+        self.looked = Some(now);
     }
 
     /// An operation that has ended.

@@ -79,11 +79,18 @@ impl CongestionWindow {
 
     /// A round trip took so long.
     pub fn took(&mut self, now: Ns, time: Ns) {
-        self.shortest = self.shortest.min(time);
+        self.took_between(now, time, time);
+    }
+
+    /// A round trip took so long, at least and at most: an answer may have waited for who looks for
+    /// it. What is not known to be the way's does not count as too long.
+    pub fn took_between(&mut self, now: Ns, least: Ns, most: Ns) {
+        self.shortest = self.shortest.min(most);
         let target = self.shortest.saturating_add(self.target);
+        let time = least;
         if self.requests >= ONE || time <= target {
             self.longer = None;
-        } else if self.is_longer(now, time) {
+        } else if self.is_longer(now, most) {
             return;
         }
         if time <= target {
@@ -228,6 +235,20 @@ mod tests {
         took(&mut window, 1, 50_000);
         took(&mut window, 1_000, 400_000);
         assert!(window.milli_requests() < 1_000, "{window:?}");
+    }
+
+    /// An answer that waited for its client says nothing of the way, and as much as is known to be
+    /// the way's counts.
+    #[test]
+    fn the_time_that_nobody_looked_is_not_the_ways() {
+        let mut window = window();
+        window.took(Ns(0), Ns(5_000));
+        (1..3_000).for_each(|n| window.took_between(Ns(n << 20), Ns(0), Ns(1 << 20)));
+        assert_eq!((window.milli_requests(), window.shortest), (64_000, Ns(5_000)));
+        window.took_between(Ns(1 << 40), Ns(20_000), Ns(1 << 20));
+        assert_eq!(window.milli_requests(), 51_200, "a quarter of it is too long");
+        window.took_between(Ns(2 << 40), Ns(0), Ns(4_000));
+        assert_eq!(window.shortest, Ns(4_000));
     }
 
     #[test]

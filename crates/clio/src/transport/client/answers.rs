@@ -67,7 +67,8 @@ impl Client {
         if packet.attempt == flight.retries as u8 {
             let time = now.saturating_sub(flight.sent);
             self.trips.took(time);
-            self.congestion.took(now, time);
+            let least = self.looked.map_or(time, |looked| looked.saturating_sub(flight.sent));
+            self.congestion.took_between(now, least.min(time), time);
         }
         if let Reply::Refused(status @ (ClioStatus::Busy | ClioStatus::Expired), why) = packet.reply
             && (status, why) != (ClioStatus::Busy, Busy::Ending as u64)
