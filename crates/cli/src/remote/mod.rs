@@ -13,7 +13,7 @@ pub(crate) mod study;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use bytesize::ByteSize;
@@ -97,18 +97,7 @@ pub(crate) struct Ran {
 impl Common {
     /// Whether the report can be written, before anything runs.
     fn check(&self) -> Result<(), Failure> {
-        let Some(path) = &self.report else { return Ok(()) };
-        if path.is_dir() {
-            return Err(Failure::input(format!("cannot write {}: is a directory", path.display())));
-        }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        match folder {
-            Some(folder) if !folder.is_dir() => {
-                let (path, folder) = (path.display(), folder.display());
-                Err(Failure::input(format!("cannot write {path}: there is no folder {folder}")))
-            }
-            _ => Ok(()),
-        }
+        self.report.as_deref().map_or(Ok(()), can_be_written)
     }
 
     /// Writes the report, and shows a terminal its table.
@@ -121,6 +110,21 @@ impl Common {
         }
         show(table);
         Ok(())
+    }
+}
+
+/// Whether there may be such a file.
+fn can_be_written(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::input(format!("cannot write {}: is a directory", path.display())));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        Some(folder) if !folder.is_dir() => {
+            let (path, folder) = (path.display(), folder.display());
+            Err(Failure::input(format!("cannot write {path}: there is no folder {folder}")))
+        }
+        _ => Ok(()),
     }
 }
 

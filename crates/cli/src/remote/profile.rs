@@ -8,7 +8,7 @@ use clap::Args;
 use ethermem_pager::{Profile, ProfileError, measure_peak, profile};
 use ethermem_sim::output::TextTable;
 
-use super::{Common, Share, end, end_after, failed, held, left_out, size};
+use super::{Common, Share, can_be_written, end, end_after, failed, held, left_out, size};
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:\n  \
@@ -37,6 +37,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let common = &arguments.common;
     common.check()?;
+    can_be_written(&arguments.out)?;
     let local_bytes = match (arguments.local, arguments.peak) {
         (Share::Bytes(bytes), _) => bytes,
         (Share::Of(share), Some(ByteSize(peak))) => (peak as f64 * share) as u64,

@@ -407,10 +407,13 @@ fn what_cannot_be_is_refused_in_one_line() {
             &["profile", "--out", "none/t.parquet", "--local", "9MiB", "--", "true"],
             "none/t.parquet",
         ),
+        // Not even to find out how much it holds.
+        (&["profile", "--out", "none/t.parquet", "--", "touch", "ran"], "none/t.parquet"),
     ] {
         let refused = call(folder.path(), arguments);
         assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.err);
         assert!(refused.err.contains(expected), "{arguments:?}: {}", refused.err);
         assert!(refused.err.lines().count() == 1 && refused.out.is_empty(), "{}", refused.err);
     }
+    assert!(!folder.path().join("ran").exists());
 }
