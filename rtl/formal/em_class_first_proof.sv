@@ -14,7 +14,7 @@ module em_class_first_proof
 );
 
   logic [Inputs-1:0] first, least;
-  class_set_t of_class[Inputs], lesser[Inputs], least_class;
+  class_set_t of_class[Inputs], lesser[Inputs], ahead;
   logic any_least;
 
   for (genvar i = 0; i < Inputs; i++) begin : gen_sets
@@ -31,7 +31,7 @@ module em_class_first_proof
       .lesser_i(lesser),
       .turn_i,
       .first_o (first),
-      .class_o (least_class)
+      .before_o(ahead)
   );
 
   always_comb begin
@@ -41,12 +41,13 @@ module em_class_first_proof
       for (int unsigned o = 0; o < Inputs; o++) begin
         if (valid_i[o] && class_i[o] < class_i[i]) least[i] = 1'b0;
       end
-      if (least[i] && least_class == of_class[i]) any_least = 1'b1;
+      if (least[i] && ahead == lesser[i] && class_after(ahead) == of_class[i]) any_least = 1'b1;
     end
   end
 
   always_ff @(posedge clk_i) begin
     assert (any_least == (valid_i != '0));
+    assert (valid_i != '0 || ahead == '1 && class_after(ahead) == '0);
     assert ((first != '0) == ((least & allowed_i) != '0));
     assert ((first & ~allowed_i) == '0);
     assert ((first & (first - 1'b1)) == '0);

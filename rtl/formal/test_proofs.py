@@ -23,6 +23,7 @@ PROOFS = {
     "em_switch_lanes_proof": ("bmc", 10, "abc bmc3"),
     "em_class_first_proof": ("prove", 20, "abc pdr"),
     "em_class_matcher_proof": ("bmc", 8, "smtbmc yices"),
+    "em_sched_log_proof": ("prove", 2, "smtbmc yices"),
     "em_sched_sum_proof": ("prove", 2, "smtbmc yices"),
     "em_link_registers_proof": ("bmc", 6, "smtbmc yices"),
 }

@@ -18,8 +18,8 @@ module em_class_first
     input  logic [IndexWidth-1:0] turn_i,
     /// One bit, or none without a valid input.
     output logic [Inputs-1:0]     first_o,
-    /// The least class, or none.
-    output class_set_t            class_o
+    /// What goes before the least class; all classes, without a valid input.
+    output class_set_t            before_o
 );
 
   localparam int unsigned Leaves = 1 << IndexWidth;
@@ -38,7 +38,7 @@ module em_class_first
       .has_i  (has),
       .lesser_i,
       .least_o(of_least),
-      .class_o
+      .before_o
   );
 
   assign least = of_least & allowed_i;

@@ -14,8 +14,8 @@ module em_class_least
     /// What goes before its own class.
     input  class_set_t        lesser_i[Inputs],
     output logic [Inputs-1:0] least_o,
-    /// The least class, or none.
-    output class_set_t        class_o
+    /// What goes before the least class; all classes, without a valid input.
+    output class_set_t        before_o
 );
 
   class_set_t present;
@@ -25,12 +25,8 @@ module em_class_least
     for (genvar i = 0; i < Inputs; i++) begin : gen_inputs
       assign of_class[i] = has_i[i][c];
     end
-    assign present[c] = of_class != '0;
-    if (c == 0) begin : gen_first
-      assign class_o[c] = present[c];
-    end else begin : gen_others
-      assign class_o[c] = present[c] && present[c-1:0] == '0;
-    end
+    assign present[c]  = of_class != '0;
+    assign before_o[c] = present[c:0] == '0;
   end
 
   for (genvar i = 0; i < Inputs; i++) begin : gen_inputs

@@ -43,11 +43,12 @@ module em_class_matcher
   // By destination: the source asked, and the request.
   logic [Ports-1:0] asked[Ports], asked_q[Ports], eligible[Ports], asks;
   logic [Ports-1:0] asked_response, asked_response_q, response_q[Ports];
-  class_set_t asked_class[Ports], asked_class_q[Ports], asked_lesser[Ports], asked_lesser_q[Ports];
+  // What goes before what it asked for.
+  class_set_t asked_before[Ports], asked_before_q[Ports], asked_class[Ports];
   logic [PortWidth-1:0] turn_q;
   // By source: the destination taken.
   logic [Ports-1:0] granted[Ports], match_q[Ports];
-  class_set_t unused_class[Ports];
+  class_set_t unused_before[Ports];
   logic [Ports-1:0] source_holds, destination_holds;
   logic [Ports-1:0] source_open, destination_open;
 
@@ -87,18 +88,13 @@ module em_class_matcher
         .lesser_i (column_lesser),
         .turn_i   (turn_i ^ PortWidth'(d)),
         .first_o  (asked[d]),
-        .class_o  (asked_class[d])
+        .before_o (asked_before[d])
     );
+
+    assign asked_class[d] = class_after(asked_before_q[d]);
 
     assign asks[d]            = eligible[d] != '0;
     assign asked_response[d]  = (asked_q[d] & column_response) != '0;
-    for (genvar c = 0; c < SizeClasses; c++) begin : gen_lesser
-      if (c + 1 == SizeClasses) begin : gen_last
-        assign asked_lesser[d][c] = 1'b0;
-      end else begin : gen_others
-        assign asked_lesser[d][c] = asked_class[d][SizeClasses-1:c+1] != '0;
-      end
-    end
   end
 
   for (genvar s = 0; s < Ports; s++) begin : gen_grants
@@ -112,11 +108,11 @@ module em_class_matcher
     ) u_first (
         .valid_i  (row),
         .allowed_i('1),
-        .class_i  (asked_class_q),
-        .lesser_i (asked_lesser_q),
+        .class_i  (asked_class),
+        .lesser_i (asked_before_q),
         .turn_i   (turn_q ^ PortWidth'(s)),
         .first_o  (granted[s]),
-        .class_o  (unused_class[s])
+        .before_o (unused_before[s])
     );
   end
 
@@ -144,8 +140,7 @@ module em_class_matcher
 
   always_ff @(posedge clk_i) begin
     if (phase_q == PhaseRequest) begin
-      asked_class_q  <= asked_class;
-      asked_lesser_q <= asked_lesser;
+      asked_before_q <= asked_before;
       turn_q         <= turn_i;
       response_q     <= response_i;
     end

@@ -44,7 +44,7 @@ module em_class_mutual
         .has_i   (has_i[p]),
         .lesser_i(lesser[p]),
         .least_o (source_least[p]),
-        .class_o (unused_source[p])
+        .before_o(unused_source[p])
     );
 
     em_class_least #(
@@ -54,7 +54,7 @@ module em_class_mutual
         .has_i   (to_has),
         .lesser_i(to_lesser),
         .least_o (to_least),
-        .class_o (unused_destination[p])
+        .before_o(unused_destination[p])
     );
   end
 

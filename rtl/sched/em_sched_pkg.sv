@@ -7,6 +7,8 @@ package em_sched_pkg;
   localparam int unsigned LogFractionBits = 3;
   /// Of a logarithm: 5 bits of octave and the fraction.
   localparam int unsigned LogBits = 5 + LogFractionBits;
+  /// It is found in fours of bits.
+  localparam int unsigned LogGroups = (BytesBits + 3) / 4;
   /// What being late takes off a weighted rank: one size class.
   localparam int unsigned LateBonus = 2 << LogFractionBits;
   /// Size classes are whole octaves of the mean of both logarithms.
@@ -69,16 +71,27 @@ package em_sched_pkg;
     debt_t blocks_free;
   } control_config_t;
 
-  /// log2 in eighths, its fraction linear: exact at powers of two. Zero gives zero.
+  /// log2 in eighths, its fraction linear: exact at powers of two. Zero gives zero. The first four
+  /// bits that are not all zero are found beside what each four would give, with the three below.
   function automatic log_t log2_eighths(bytes_t value);
-    logic [LogFractionBits-1:0] mantissa;
+    logic [LogGroups-1:0] found;
+    logic [4*LogGroups+LogFractionBits-1:0] bits;
+    bits         = (4 * LogGroups + LogFractionBits)'({value, 3'b000});
     log2_eighths = '0;
-    for (int unsigned octave = 0; octave < BytesBits; octave++) begin
-      if (value[octave]) begin
-        mantissa     = LogFractionBits'(({value, 3'b000} >> octave));
-        log2_eighths = {5'(octave), mantissa};
+    for (int unsigned g = 0; g < LogGroups; g++) found[g] = bits[4*g+3+:4] != '0;
+    for (int unsigned g = 0; g < LogGroups; g++) begin
+      if (found[g] && found >> (g + 1) == '0) begin
+        log2_eighths |= {3'(g), log2_of_four(bits[4*g+:7])};
       end
     end
+  endfunction
+
+  /// The same of four bits and the three below: its position among them, and its fraction.
+  function automatic logic [LogFractionBits+1:0] log2_of_four(logic [6:0] bits);
+    if (bits[6]) return {2'd3, bits[5:3]};
+    if (bits[5]) return {2'd2, bits[4:2]};
+    if (bits[4]) return {2'd1, bits[3:1]};
+    return {2'd0, bits[2:0]};
   endfunction
 
   /// Octave of the mean of both, from the least class on.
@@ -99,6 +112,11 @@ package em_sched_pkg;
   /// The set of what goes before a class.
   function automatic class_set_t lesser_classes(size_class_t of);
     for (int unsigned c = 0; c < SizeClasses; c++) lesser_classes[c] = of > size_class_t'(c);
+  endfunction
+
+  /// The first class that is not of such a set; none, where all are.
+  function automatic class_set_t class_after(class_set_t lesser);
+    return ~lesser & {lesser[SizeClasses-2:0], 1'b1};
   endfunction
 
   /// Data blocks of so many bytes.
