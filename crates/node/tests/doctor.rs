@@ -30,6 +30,8 @@ const GOOD: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/cpu0/cpuidle/state1/latency", "2\n"),
     ("sys/devices/system/cpu/cpu0/cpuidle/state2/latency", "133\n"),
     ("sys/devices/system/cpu/cpu0/cpuidle/state2/disable", "1\n"),
+    ("sys/devices/system/cpu/cpuidle/current_governor", "haltpoll\n"),
+    ("sys/module/haltpoll/parameters/guest_halt_poll_ns", "200000\n"),
     ("sys/devices/system/cpu/isolated", "1\n"),
     ("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"),
     ("sys/devices/system/node/node0/cpulist", "0-1\n"),
@@ -53,7 +55,7 @@ const GOOD: &[(&str, &str)] = &[
 fn a_machine_made_for_it_costs_nothing() {
     let root = machine(GOOD);
     let findings = examine(root.path());
-    assert_eq!(findings.len(), 15);
+    assert_eq!(findings.len(), 16);
     for finding in &findings {
         assert_eq!(finding.verdict, Verdict::Fine, "{finding:?}");
         assert!(finding.cost.is_empty() && finding.remedy.is_empty(), "{finding:?}");
@@ -72,6 +74,7 @@ fn each_thing_that_costs_is_found_by_itself() {
             "frequency governor",
         ),
         ("sys/devices/system/cpu/cpu0/cpuidle/state2/disable", "0\n", "idle states"),
+        ("sys/module/haltpoll/parameters/guest_halt_poll_ns", "0\n", "halt polling"),
         ("sys/devices/system/cpu/isolated", "\n", "isolated cores"),
         ("proc/cpuinfo", "flags : fpu hypervisor\n", "virtualisation"),
         ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n", "clock"),

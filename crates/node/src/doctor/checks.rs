@@ -8,12 +8,16 @@ use super::Finding;
 use super::files::Files;
 
 const CPU: &str = "sys/devices/system/cpu";
+/// How long an idle core of a virtual machine polls at most before it gives itself back to the host.
+const HALT_POLL: &str = "sys/module/haltpoll/parameters/guest_halt_poll_ns";
 const CLOCK: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
 const HUGE: &str = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 const NET: &str = "sys/class/net";
 /// Waking from a state that takes longer is seen in a round trip of a few microseconds.
 const WAKE_US_MAX: u64 = 10;
+/// Longer than what a thread waits for a page, or for an answer.
+const HALT_POLL_NS_MIN: u64 = 50_000;
 /// An interface that carries a page and its headers in one datagram.
 const MTU_OF_A_PAGE: u64 = 4_200;
 
@@ -86,6 +90,28 @@ pub(super) fn idle_states(files: &Files) -> Finding {
             format!("the deepest wakes up in {us} us"),
             "so much more for a request that finds its node, or its client, asleep",
             "cpupower idle-set -D 10",
+        ),
+    }
+}
+
+/// A core that has halted is woken up by the host, and a thread that waits on it with it.
+pub(super) fn halt_polling(files: &Files) -> Finding {
+    let name = "halt polling";
+    match (files.text(&format!("{CPU}/cpuidle/current_governor")), files.number(HALT_POLL)) {
+        (None, _) => Finding::unknown(name, "no cpuidle: a virtual machine, or firmware decides"),
+        (Some(governor), _) if governor != "haltpoll" => {
+            Finding::fine(name, format!("not needed: the governor is {governor}"))
+        }
+        (_, None) => Finding::unknown(name, "the kernel does not say"),
+        (_, Some(ns)) if ns >= HALT_POLL_NS_MIN => {
+            Finding::fine(name, format!("{} us before an idle core halts", ns / 1000))
+        }
+        (_, Some(ns)) => Finding::costs(
+            name,
+            format!("an idle core halts after {} us", ns / 1000),
+            "what wakes a thread on another core waits for the host, tens of microseconds: programs on \
+             remote pages wait three times as long",
+            "echo 200000 > /sys/module/haltpoll/parameters/guest_halt_poll_ns",
         ),
     }
 }

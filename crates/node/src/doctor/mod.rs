@@ -81,11 +81,12 @@ impl Finding {
 #[must_use]
 pub fn examine(root: &Path) -> Vec<Finding> {
     let files = Files::new(root);
-    let checks: [fn(&Files) -> Finding; 13] = [
+    let checks: [fn(&Files) -> Finding; 14] = [
         checks::cores,
         checks::load,
         checks::governor,
         checks::idle_states,
+        checks::halt_polling,
         checks::isolation,
         checks::virtualisation,
         checks::clock,
