@@ -28,16 +28,17 @@ use crate::store::Store;
 use crate::stream::MOST_PAGES;
 use crate::table::{Page, State};
 
-/// Pages that are on their way.
+/// Pages that are on their way, in the order in which they are put: of what is due at once, the page
+/// that a thread waits for before the run that it comes with, which takes long to put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Awaited {
     due: Instant,
+    /// Nobody waits for the first of them.
+    is_along: bool,
     asked: Instant,
     process: usize,
     page: u64,
     pages: usize,
-    /// Whether a thread waits for the first of them.
-    is_urgent: bool,
 }
 
 /// How much of a program's private memory may be local, over all of its processes.
@@ -228,23 +229,23 @@ impl<'r> Pager<'r> {
             return self.put(id, page, pages, write);
         }
         let now = Instant::now();
-        let on_its_way = |due, page, pages, is_urgent| {
-            Reverse(Awaited { due, asked: now, process: id, page, pages, is_urgent })
+        let on_its_way = |due, page, pages, is_along| {
+            Reverse(Awaited { due, is_along, asked: now, process: id, page, pages })
         };
         if let Some(due) = self.when_it_comes(id, page) {
-            self.awaited.push(on_its_way(due, page, 1, true));
+            self.awaited.push(on_its_way(due, page, 1, false));
             return Ok(());
         }
         let pages = self.window(id, page);
         self.record(now, id, thread, page, pages);
         match self.setup.link.due(now, pages - 1) {
             Some(due) if due.page == due.run => {
-                self.awaited.push(on_its_way(due.page, page, pages, true));
+                self.awaited.push(on_its_way(due.page, page, pages, false));
             }
             Some(due) => {
-                self.awaited.push(on_its_way(due.page, page, 1, true));
+                self.awaited.push(on_its_way(due.page, page, 1, false));
                 let next = page + PAGE_BYTES as u64;
-                self.awaited.push(on_its_way(due.run, next, pages - 1, false));
+                self.awaited.push(on_its_way(due.run, next, pages - 1, true));
             }
             None => return self.put(id, page, pages, write),
         }
@@ -454,8 +455,8 @@ impl<'r> Pager<'r> {
     /// Puts what is due first, now that its time has come.
     pub(crate) fn deliver(&mut self, now: Instant) -> Result<(), String> {
         let Some(Reverse(awaited)) = self.awaited.pop() else { return Ok(()) };
-        let Awaited { due, asked, process: id, page, pages, is_urgent } = awaited;
-        if is_urgent {
+        let Awaited { due, is_along, asked, process: id, page, pages } = awaited;
+        if !is_along {
             self.setup.recorder.delayed(due - asked, now - asked);
         }
         let addresses = (page..).step_by(PAGE_BYTES).take(pages);
@@ -488,5 +489,23 @@ impl<'r> Pager<'r> {
     /// Time of the run so far.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_is_due_at_once_the_page_that_a_thread_waits_for_is_put_first() {
+        let due = Instant::now();
+        let later = due + Duration::from_micros(1);
+        let run = Awaited { due, is_along: true, asked: due, process: 0, page: 4096, pages: 31 };
+        let next = Awaited { due: later, is_along: false, page: 0, pages: 1, ..run };
+        // A thread came to a page of the run after it was asked for.
+        let within = Awaited { due, is_along: false, asked: later, page: 8192, pages: 1, ..run };
+        let mut awaited = BinaryHeap::from([run, next, within].map(Reverse));
+        let put = std::iter::from_fn(|| awaited.pop().map(|Reverse(awaited)| awaited));
+        assert_eq!(put.collect::<Vec<_>>(), [within, run, next]);
     }
 }
