@@ -28,8 +28,8 @@ use crate::store::Store;
 use crate::stream::MOST_PAGES;
 use crate::table::{Page, State};
 
-/// Pages that are on their way, in the order in which they are put: of what is due at once, the page
-/// that a thread waits for before the run that it comes with, which takes long to put.
+/// Pages that are on their way, in the order in which they are put: of what is due at once, the
+/// page that a thread waits for before the run that it comes with, which takes long to put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Awaited {
     due: Instant,

@@ -8,7 +8,7 @@ use super::Finding;
 use super::files::Files;
 
 const CPU: &str = "sys/devices/system/cpu";
-/// How long an idle core of a virtual machine polls at most before it gives itself back to the host.
+/// How long an idle core of a virtual machine polls before it gives itself back to the host.
 const HALT_POLL: &str = "sys/module/haltpoll/parameters/guest_halt_poll_ns";
 const CLOCK: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
 const HUGE: &str = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
@@ -109,8 +109,8 @@ pub(super) fn halt_polling(files: &Files) -> Finding {
         (_, Some(ns)) => Finding::costs(
             name,
             format!("an idle core halts after {} us", ns / 1000),
-            "what wakes a thread on another core waits for the host, tens of microseconds: programs on \
-             remote pages wait three times as long",
+            "what wakes a thread on another core waits for the host, tens of microseconds: programs \
+             on remote pages wait three times as long",
             "echo 200000 > /sys/module/haltpoll/parameters/guest_halt_poll_ns",
         ),
     }
