@@ -109,8 +109,8 @@ pub(super) fn halt_polling(files: &Files) -> Finding {
         (_, Some(ns)) => Finding::costs(
             name,
             format!("an idle core halts after {} us", ns / 1000),
-            "what wakes a thread on another core waits for the host, tens of microseconds: programs \
-             on remote pages wait three times as long",
+            "what wakes a thread on another core waits for the host, tens of microseconds: \
+             programs on remote pages wait three times as long",
             "echo 200000 > /sys/module/haltpoll/parameters/guest_halt_poll_ns",
         ),
     }
