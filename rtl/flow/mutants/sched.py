@@ -16,6 +16,24 @@ MUTANTS = [
         [proof("em_sched_sum")],
     ),
     (
+        "sched/em_sched_pkg.sv",
+        "if (bits[5]) return {2'd2, bits[4:2]};",
+        "if (bits[5]) return {2'd2, bits[3:1]};",
+        [proof("em_sched_log")],
+    ),
+    (
+        "sched/em_sched_pkg.sv",
+        "if (found[g] && found >> (g + 1) == '0) begin",
+        "if (found[g]) begin",
+        [proof("em_sched_log")],
+    ),
+    (
+        "sched/em_sched_pkg.sv",
+        "return ~lesser & {lesser[SizeClasses-2:0], 1'b1};",
+        "return ~lesser;",
+        [proof("em_class_first")],
+    ),
+    (
         "sched/em_sched_matcher.sv",
         "assign asks[d] = request_q[d] && asked_q[d] == PortWidth'(s);",
         "assign asks[d] = request_q[d];",
