@@ -28,8 +28,8 @@ const SLEEP_MIN: Duration = Duration::from_micros(20);
 /// How often a network is looked after while no thread of the machine waits for it.
 const TEND_EVERY: Duration = Duration::from_millis(10);
 
-/// How often a machine thread goes on without rest before it lets others have the processor.
-const PASSES_EACH_YIELD: u32 = 8;
+/// How often a machine thread goes on without rest before it lets others to the pool.
+const PASSES_EACH_YIELD: u32 = 64;
 
 thread_local! {
     static PASSES: Cell<u32> = const { Cell::new(0) };

@@ -32,9 +32,8 @@ const LOCK_WAIT_MIN: Duration = Duration::from_micros(2);
 const LOCK_WAIT_MAX: Duration = Duration::from_micros(200);
 /// Longest rest while something is under way: another thread may have taken the answer.
 const REST_MAX: Duration = Duration::from_millis(2);
-/// Who polls looks so often for an answer before the clock is read again, and before others have
-/// the pool: each look costs as much as both.
-const LOOKS: u32 = 8;
+/// Who polls looks so often for an answer before the clock is read again.
+const LOOKS_EACH_CLOCK: u32 = 8;
 /// So many operations are gathered at most, while others are under way, before they go together.
 const GATHER_MAX: u32 = 32;
 /// How long a pool that is dropped goes on trying to end its processes.
@@ -92,6 +91,8 @@ pub(crate) struct Remote {
     life: u64,
     lease: Option<Duration>,
     opened: Instant,
+    /// How often somebody asked how long to rest.
+    looks: u32,
     beat: Instant,
     /// Of this pool. A number stays here when its process has ended: threads may have it still.
     processes: BTreeMap<ProcessId, Life>,
@@ -208,23 +209,11 @@ impl Remote {
         }
     }
 
-    /// Whether there is something new.
-    fn turn(&mut self) -> bool {
-        let came = self.driver.turn().unwrap_or_else(|error| {
+    fn turn(&mut self) {
+        if let Err(error) = self.driver.turn() {
             self.broken = Some(error.to_string());
-            true
-        });
-        self.notice();
-        came
-    }
-
-    /// Looks for answers until there are some, for a microsecond or two.
-    fn turn_a_while(&mut self) {
-        for _ in 0..LOOKS {
-            if self.turn() || self.asked.is_empty() {
-                return;
-            }
         }
+        self.notice();
     }
 
     fn submit(&mut self, id: OpId, process: ProcessId, ask: Ask, touched: Segment) {
@@ -370,6 +359,10 @@ impl Remote {
     fn rest(&mut self) -> Duration {
         let waits = self.waiting.iter().map(|waiting| waiting.until);
         let due = waits.min().map(|until| until.saturating_duration_since(Instant::now()));
+        self.looks = self.looks.wrapping_add(1);
+        if self.waiting.is_empty() && !self.looks.is_multiple_of(LOOKS_EACH_CLOCK) {
+            return Duration::ZERO;
+        }
         if self.asked.is_empty() {
             return due.unwrap_or(REST_MAX).min(REST_MAX);
         }
@@ -436,7 +429,7 @@ impl World for Remote {
 
     fn progress(&mut self, ended: &mut Vec<(OpId, Outcome)>) -> Progress {
         self.send_gathered();
-        self.turn_a_while();
+        self.turn();
         while let Some(event) = self.driver.client().poll_event() {
             self.hear(event);
         }

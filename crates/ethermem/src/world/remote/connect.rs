@@ -76,6 +76,7 @@ impl Remote {
             life: 0,
             lease: None,
             opened: now,
+            looks: 0,
             beat: now,
             processes: BTreeMap::new(),
             running: Vec::new(),

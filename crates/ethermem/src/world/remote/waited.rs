@@ -40,7 +40,7 @@ impl Remote {
         to: &mut [u8],
     ) -> Result<Result<(), Error>, Duration> {
         self.send_gathered();
-        self.turn_a_while();
+        self.turn();
         while let Some(event) = self.driver.client().poll_event() {
             if event.operation == id.operation {
                 self.asked.remove(id.operation);
