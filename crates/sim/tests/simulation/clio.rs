@@ -137,3 +137,16 @@ fn answers_to_a_client_are_bounded_by_its_window() {
     assert_eq!(dropped(""), 0);
     assert!(dropped("[fabric.clio]\nincast_bytes = 1000000000") > 0);
 }
+
+#[test]
+fn a_response_that_comes_again_is_not_for_the_next_message() {
+    // Reads that are tried again are answered twice, the second time after all has ended and the
+    // place of the request is another message's.
+    let text = "[fabric]\nnodes = 16\nlink_gbps = 10\npropagation_ns = 16\nmemory_access_ns = 7\n\
+                [fabric.edm]\nbatching = false\nchunk_bytes = 128\n[background]\nload = 0.21\n\
+                [workload]\npattern = \"all-to-all\"\nload = 0.64\nmessage_bytes = 7139\n\
+                read_fraction = 0.91\nrmw_fraction = 0.01\nmessages = 300\n[run]\nseed = 852905\n\
+                warmup_fraction = 0\ncooldown_fraction = 0";
+    let result = run_scenario(&scenario(text), "clio", None);
+    assert_eq!(result.messages_finished, 300);
+}

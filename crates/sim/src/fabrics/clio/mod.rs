@@ -46,7 +46,7 @@ pub struct Ends {
     answered: Received,
     /// When it is looked at.
     look: Ns,
-    /// All has been answered.
+    /// All has been answered; of a response, all of it has come.
     done: bool,
     /// Which parts the memory node has executed.
     executed: Received,
@@ -146,14 +146,13 @@ impl Hosts {
 
     /// An answer is whole at the client.
     fn on_answer(&mut self, net: &mut Net<'_, Hosts>, packet: &Packet<Header>) {
-        let response = net
-            .flow(packet.flow)
-            .state
-            .other
-            .filter(|_| net.flow(packet.flow).purpose == Purpose::Data);
-        let request = response.unwrap_or(packet.flow);
-        if self.clients.on_answer(net, request, packet.header) {
-            if response.is_some() {
+        let flow = net.flow(packet.flow);
+        let asked = flow.state.other.filter(|_| flow.purpose == Purpose::Data);
+        let request = asked.unwrap_or(packet.flow);
+        // What a response repeats comes after the request's place may be another message's.
+        if !flow.state.done && self.clients.on_answer(net, request, packet.header) {
+            if asked.is_some() {
+                net.flow_mut(packet.flow).state.done = true;
                 net.deliver(packet.flow);
                 net.settle(packet.flow);
             }
@@ -216,7 +215,9 @@ impl Transport for Hosts {
         let asked = &mut net.flow_mut(request).state;
         asked.other = Some(id);
         let read = std::mem::take(&mut asked.read);
-        net.flow_mut(id).state.other = Some(request);
+        let own = &mut net.flow_mut(id).state;
+        own.other = Some(request);
+        own.done = false;
         for &header in &read {
             Self::answer(net, id, header);
         }
