@@ -13,11 +13,12 @@ CHUNK_BYTES = 128
 SLOT_CYCLES = {2: 1, 4: 2, 8: 1, 16: 2}
 
 
-def program(ports, top="em_scheduler"):
+def program(ports, top="em_scheduler", **others):
     """The program that replays a trace on a scheduler, built unless it is there."""
     slot = SLOT_CYCLES[ports]
     grant, refusal = ANSWERS[top]
-    parameters = {"Ports": ports, "SlotCycles": slot, "ChunkBytes": CHUNK_BYTES, **OTHERS[top]}
+    parameters = {"Ports": ports, "SlotCycles": slot, "ChunkBytes": CHUNK_BYTES}
+    parameters |= OTHERS[top] | others
     defines = {"PORTS": ports, "SLOT_CYCLES": slot, "CHUNK_BYTES": CHUNK_BYTES}
     defines |= {"GRANT_CYCLES": grant, "REFUSAL_CYCLES": refusal, "MODEL": f"V{top}"}
     hierarchy = sorted((tools.RTL / "flow" / "build").glob("*.vlt"))

@@ -3,17 +3,19 @@
 ///
 /// Candidates, classes, readiness and turn are free in every cycle, and so is what is of the least
 /// class of a source: of the queues it is presumed only that what is said to be of the least class
-/// of a destination is. Two of the 16 classes are there, the first
-/// and the last: the choice among all is that of em_class_first, which has a proof of its own.
+/// of a destination is. Two of the 16 classes are there, the first and the last: the choice among
+/// all is that of em_class_first, which has a proof of its own, or by em_class_order, which is
+/// proved to choose the same by em_order_choice_proof.
 module em_class_matcher_proof
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 3,
+    parameter bit ByOrder = 1'b1,
     localparam int unsigned PortWidth = $clog2(Ports)
 ) (
     input logic                 clk_i,
     input logic [Ports-1:0]     valid_i[Ports],
-    input logic [Ports-1:0]     class_i[Ports],
+    input logic [Ports-1:0]     class_next_i[Ports],
     input logic [Ports-1:0]     response_i[Ports],
     input logic [Ports-1:0]     source_least_i[Ports],
     input logic [Ports-1:0]     destination_least_i[Ports],
@@ -21,22 +23,25 @@ module em_class_matcher_proof
     input logic [Ports-1:0]     destination_ready_i,
     input logic [Ports-1:0]     source_room_i,
     input logic [Ports-1:0]     destination_room_i,
-    input logic [PortWidth-1:0] turn_i
+    input logic [PortWidth-1:0] turn_next_i
 );
 
   logic rst_n = 1'b0;
-  phase_e phase, phase_next;
+  phase_e phase;
+  logic [PortWidth-1:0] turn_q;
   logic [Ports-1:0] asked[Ports], granted[Ports], match[Ports], response;
 
-  size_class_t classes[Ports][Ports];
+  size_class_t classes_next[Ports][Ports], classes[Ports][Ports];
 
   em_class_matcher #(
-      .Ports(Ports)
+      .Ports  (Ports),
+      .ByOrder(ByOrder)
   ) u_dut (
       .clk_i,
       .rst_ni          (rst_n),
       .valid_i,
       .class_i         (classes),
+      .class_next_i    (classes_next),
       .response_i,
       .source_least_i,
       .destination_least_i,
@@ -44,9 +49,9 @@ module em_class_matcher_proof
       .destination_ready_i,
       .source_room_i,
       .destination_room_i,
-      .turn_i,
+      .turn_i          (turn_q),
+      .turn_next_i,
       .phase_o         (phase),
-      .phase_next_o    (phase_next),
       .asked_o         (asked),
       .granted_o       (granted),
       .match_o         (match),
@@ -56,11 +61,12 @@ module em_class_matcher_proof
   // What could be matched, in this cycle and in the one in which the iteration began.
   logic [Ports-1:0] eligible[Ports], eligible_q[Ports], response_q[Ports];
   size_class_t class_q[Ports][Ports];
+  phase_e phase_due_q;
   logic any, any_best, matched;
 
   for (genvar s = 0; s < Ports; s++) begin : gen_classes
     for (genvar d = 0; d < Ports; d++) begin : gen_destinations
-      assign classes[s][d] = {SizeClassBits{class_i[s][d]}};
+      assign classes_next[s][d] = {SizeClassBits{class_next_i[s][d]}};
     end
   end
 
@@ -102,19 +108,23 @@ module em_class_matcher_proof
                 classes[s/Ports][d] <= classes[s%Ports][d]);
       end
     end
-    rst_n <= 1'b1;
+    rst_n   <= 1'b1;
+    turn_q  <= turn_next_i;
+    classes <= classes_next;
+    unique case (phase)
+      PhaseRequest: phase_due_q <= (rst_n && any) ? PhaseGrant : PhaseRequest;
+      PhaseGrant: phase_due_q <= PhaseMark;
+      default: phase_due_q <= PhaseRequest;
+    endcase
     if (rst_n) begin
       if (phase == PhaseRequest) begin
         eligible_q <= eligible;
         class_q    <= classes;
         response_q <= response_i;
-        assert (phase_next == (any ? PhaseGrant : PhaseRequest));
       end
+      assert (phase == phase_due_q);
       assert (matched == (phase == PhaseMark));
-      if (phase == PhaseMark) begin
-        assert (any_best);
-        assert (phase_next == PhaseRequest);
-      end
+      if (phase == PhaseMark) assert (any_best);
       for (int unsigned s = 0; s < Ports; s++) begin
         assert ((match[s] & (match[s] - 1'b1)) == '0);
         for (int unsigned d = 0; d < Ports; d++) begin

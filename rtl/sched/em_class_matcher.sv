@@ -8,6 +8,9 @@ module em_class_matcher
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,
+    /// The choices are made by who goes before whom of each two, and not by classes: quicker, and
+    /// less of few ports.
+    parameter bit ByOrder = (Ports <= 16),
     localparam int unsigned PortWidth = $clog2(Ports)
 ) (
     input logic clk_i,
@@ -16,6 +19,8 @@ module em_class_matcher
     /// By source and destination: the candidates, and which are of the least class of each end.
     input logic [Ports-1:0]     valid_i[Ports],
     input size_class_t          class_i[Ports][Ports],
+    /// What that is in the next cycle.
+    input size_class_t          class_next_i[Ports][Ports],
     input logic [Ports-1:0]     response_i[Ports],
     input logic [Ports-1:0]     source_least_i[Ports],
     input logic [Ports-1:0]     destination_least_i[Ports],
@@ -25,9 +30,9 @@ module em_class_matcher
     input logic [Ports-1:0]     source_room_i,
     input logic [Ports-1:0]     destination_room_i,
     input logic [PortWidth-1:0] turn_i,
+    input logic [PortWidth-1:0] turn_next_i,
 
     output phase_e phase_o,
-    output phase_e phase_next_o,
 
     /// In the grant cycle: by destination whom it asked; by source whom it takes.
     output logic [Ports-1:0] asked_o[Ports],
@@ -38,17 +43,11 @@ module em_class_matcher
     output logic [Ports-1:0] response_o
 );
 
-  phase_e phase_q, phase_d;
-  logic any;
-  // By destination: the source asked, and the request.
-  logic [Ports-1:0] asked[Ports], asked_q[Ports], eligible[Ports], asks;
-  logic [Ports-1:0] asked_response, asked_response_q, response_q[Ports];
-  // What goes before what it asked for.
-  class_set_t asked_before[Ports], asked_before_q[Ports], asked_class[Ports];
-  logic [PortWidth-1:0] turn_q;
+  // By destination and source.
+  logic [Ports-1:0] valid[Ports], willing[Ports], asks[Ports], asked_q[Ports];
+  logic [Ports-1:0] any, any_q, asked_response, asked_response_q, response_q[Ports];
   // By source: the destination taken.
   logic [Ports-1:0] granted[Ports], match_q[Ports];
-  class_set_t unused_before[Ports];
   logic [Ports-1:0] source_holds, destination_holds;
   logic [Ports-1:0] source_open, destination_open;
 
@@ -61,94 +60,88 @@ module em_class_matcher
   end
 
   for (genvar d = 0; d < Ports; d++) begin : gen_requests
-    // What is valid but for the hold of the destination; and what that declines not.
-    logic [Ports-1:0] valid, waits, allowed, column_response;
-    class_set_t column_class[Ports], column_lesser[Ports];
+    logic [Ports-1:0] waits, column_response;
     for (genvar s = 0; s < Ports; s++) begin : gen_column
       assign waits[s] = source_least_i[s][d] && destination_least_i[s][d] && !source_ready_i[s];
-      assign valid[s] = valid_i[s][d] && source_open[s] &&
-                        (source_least_i[s][d] || !source_holds[s]);
-      // If anything of its least class is valid, that is the least; if not, it has nothing else to
-      // ask for while it holds. So that it holds need not be known before the least class is.
-      assign allowed[s] = destination_open[d] &&
-                          (destination_least_i[s][d] || !destination_holds[d]);
-      assign column_class[s] = only_class(class_i[s][d]);
-      assign column_lesser[s] = lesser_classes(class_i[s][d]);
+      assign valid[d][s] = valid_i[s][d] && source_open[s] &&
+                           (source_least_i[s][d] || !source_holds[s]);
+      assign willing[d][s] = destination_open[d] &&
+                             (destination_least_i[s][d] || !destination_holds[d]);
       assign column_response[s] = response_q[s][d];
     end
     assign destination_holds[d] = waits != '0;
-    assign eligible[d]          = valid & allowed;
+    assign any[d]               = (valid[d] & willing[d]) != '0;
+    assign asked_response[d]    = (asked_q[d] & column_response) != '0;
+  end
 
-    em_class_first #(
-        .Inputs(Ports)
-    ) u_first (
+  if (ByOrder) begin : gen_by_order
+    em_order_choice #(
+        .Ports(Ports)
+    ) u_choice (
+        .clk_i,
+        .class_i,
+        .class_next_i,
+        .turn_i,
+        .turn_next_i,
         .valid_i  (valid),
-        .allowed_i(allowed),
-        .class_i  (column_class),
-        .lesser_i (column_lesser),
-        .turn_i   (turn_i ^ PortWidth'(d)),
-        .first_o  (asked[d]),
-        .before_o (asked_before[d])
+        .willing_i(willing),
+        .asks_o   (asks),
+        .asked_i  (asked_q),
+        .granted_o(granted)
+    );
+  end else begin : gen_by_class
+    em_class_choice #(
+        .Ports(Ports)
+    ) u_choice (
+        .clk_i,
+        .class_i,
+        .turn_i,
+        .valid_i  (valid),
+        .willing_i(willing),
+        .asks_o   (asks),
+        .asked_i  (asked_q),
+        .granted_o(granted)
     );
 
-    assign asked_class[d] = class_after(asked_before_q[d]);
-
-    assign asks[d]            = eligible[d] != '0;
-    assign asked_response[d]  = (asked_q[d] & column_response) != '0;
-  end
-
-  for (genvar s = 0; s < Ports; s++) begin : gen_grants
-    logic [Ports-1:0] row;
-    for (genvar d = 0; d < Ports; d++) begin : gen_row
-      assign row[d] = asked_q[d][s];
+    logic unused;
+    always_comb begin
+      unused = ^turn_next_i;
+      for (int unsigned s = 0; s < Ports; s++) begin
+        for (int unsigned d = 0; d < Ports; d++) unused ^= ^class_next_i[s][d];
+      end
     end
-
-    em_class_first #(
-        .Inputs(Ports)
-    ) u_first (
-        .valid_i  (row),
-        .allowed_i('1),
-        .class_i  (asked_class),
-        .lesser_i (asked_before_q),
-        .turn_i   (turn_q ^ PortWidth'(s)),
-        .first_o  (granted[s]),
-        .before_o (unused_before[s])
-    );
   end
 
-  assign any = phase_q == PhaseRequest && asks != '0;
-
-  always_comb begin
-    unique case (phase_q)
-      PhaseRequest: phase_d = any ? PhaseGrant : PhaseRequest;
-      PhaseGrant: phase_d = PhaseMark;
-      default: phase_d = PhaseRequest;
-    endcase
-  end
+  // Whether anybody asks is known in the cycle after the request: that grants if so, and is a
+  // request cycle again if not. What a request found is of use in that cycle alone.
+  phase_e phase, phase_q;
+  assign phase = (phase_q == PhaseGrant && any_q == '0) ? PhaseRequest : phase_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       phase_q <= PhaseRequest;
+      any_q   <= '0;
       asked_q <= '{default: '0};
       match_q <= '{default: '0};
     end else begin
-      phase_q <= phase_d;
-      if (phase_q == PhaseRequest) asked_q <= asked;
+      unique case (phase)
+        PhaseRequest: phase_q <= PhaseGrant;
+        PhaseGrant: phase_q <= PhaseMark;
+        default: phase_q <= PhaseRequest;
+      endcase
+      any_q   <= any;
+      asked_q <= asks;
+      // Nothing is granted where nobody asked.
       match_q <= (phase_q == PhaseGrant) ? granted : '{default: '0};
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (phase_q == PhaseRequest) begin
-      asked_before_q <= asked_before;
-      turn_q         <= turn_i;
-      response_q     <= response_i;
-    end
+    response_q       <= response_i;
     asked_response_q <= asked_response;
   end
 
-  assign phase_o          = phase_q;
-  assign phase_next_o     = phase_d;
+  assign phase_o          = phase;
   assign asked_o          = asked_q;
   assign granted_o        = granted;
   assign match_o          = match_q;

@@ -18,6 +18,8 @@ module em_class_scheduler
     parameter int unsigned ChunkOverheadBlocks = 2,
     /// Grants leave in the cycle of the mark itself if not: for who registers them.
     parameter bit RegisterGrants = 1'b1,
+    /// How the matcher chooses.
+    parameter bit ByOrder = (Ports <= 16),
     localparam int unsigned PortWidth = $clog2(Ports)
 ) (
     input logic clk_i,
@@ -73,13 +75,14 @@ module em_class_scheduler
   logic unused_config;
   assign unused_config = ^rank_config_i;
 
-  phase_e phase, unused_phase_next;
+  phase_e phase;
   // The model decides about what came two cycles ago.
-  port_t turn_q;
+  port_t turn_q, turn_d;
 
+  assign turn_d = turn_q + 1'b1;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) turn_q <= port_t'(-2);
-    else turn_q <= turn_q + 1'b1;
+    else turn_q <= turn_d;
   end
 
   // By port that asks: what it asked for in the last cycle, by flow and peer.
@@ -158,12 +161,14 @@ module em_class_scheduler
   );
 
   em_class_matcher #(
-      .Ports(Ports)
+      .Ports  (Ports),
+      .ByOrder(ByOrder)
   ) u_matcher (
       .clk_i,
       .rst_ni,
       .valid_i            (valid),
       .class_i            (pair_class),
+      .class_next_i       (class_next),
       .response_i         (response),
       .source_least_i     (source_least),
       .destination_least_i(destination_least),
@@ -172,8 +177,8 @@ module em_class_scheduler
       .source_room_i,
       .destination_room_i,
       .turn_i             (turn_q),
+      .turn_next_i        (turn_d),
       .phase_o            (phase),
-      .phase_next_o       (unused_phase_next),
       .asked_o            (asked),
       .granted_o          (granted),
       .match_o            (matched),

@@ -64,6 +64,24 @@ MUTANTS = [
         [CLASSES, "formal -k em_class_matcher_proof"],
     ),
     (
+        "sched/em_class_order.sv",
+        "goes_first(class_i[j], class_i[i], !turn_i[Bit]);",
+        "goes_first(class_i[j], class_i[i], turn_i[Bit]);",
+        [CLASSES, "formal -k em_order_choice_proof"],
+    ),
+    (
+        "sched/em_order_choice.sv",
+        ".turn_i  (turn_next_i ^ PortWidth'(p)),",
+        ".turn_i  (turn_i ^ PortWidth'(p)),",
+        [CLASSES, "formal -k em_order_choice_proof"],
+    ),
+    (
+        "sched/em_class_choice.sv",
+        ".turn_i   (turn_q ^ PortWidth'(s)),",
+        ".turn_i   (turn_i ^ PortWidth'(s)),",
+        [CLASSES, "formal -k em_order_choice_proof"],
+    ),
+    (
         "sched/em_class_scheduler.sv",
         "if (!rst_ni) turn_q <= port_t'(-2);",
         "if (!rst_ni) turn_q <= port_t'(-1);",

@@ -1,0 +1,38 @@
+/// Who of some candidates goes before whom: the lesser class, and of equal ones that whose index is
+/// the least after an exclusive OR with `turn_i`.
+///
+/// Where the indices of two differ in their highest bit that does, the one goes first in which it
+/// is as in `turn_i`.
+module em_class_order
+  import em_sched_pkg::*;
+#(
+    parameter int unsigned Inputs = 8,
+    localparam int unsigned IndexWidth = (Inputs > 1) ? $clog2(Inputs) : 1
+) (
+    input  size_class_t           class_i[Inputs],
+    input  logic [IndexWidth-1:0] turn_i,
+    /// By candidate: a bit for each other that goes before it.
+    output logic [Inputs-1:0]     before_o[Inputs]
+);
+
+  /// Of two classes, the lesser or, if so wanted, an equal one.
+  function automatic logic goes_first(size_class_t one, size_class_t other, logic or_equal);
+    goes_first = or_equal;
+    for (int unsigned b = 0; b < SizeClassBits; b++) begin
+      goes_first = !one[b] && other[b] || one[b] == other[b] && goes_first;
+    end
+  endfunction
+
+  for (genvar i = 0; i < Inputs; i++) begin : gen_inputs
+    assign before_o[i][i] = 1'b0;
+    for (genvar j = 0; j < i; j++) begin : gen_earlier
+      localparam int unsigned Bit = $clog2((i ^ j) + 1) - 1;
+      logic earlier;
+      // That bit is zero in the lesser index.
+      assign earlier        = goes_first(class_i[j], class_i[i], !turn_i[Bit]);
+      assign before_o[i][j] = earlier;
+      assign before_o[j][i] = !earlier;
+    end
+  end
+
+endmodule
