@@ -16,17 +16,19 @@ from pathlib import Path
 
 from flow import sources, synth_cases, synth_fit, tools
 
-FLOW = [Path(__file__), Path(__file__).with_name("synth_job.py")]
+FLOW = [Path(__file__).with_name(f"{name}.py") for name in ("synth_job", "synth_cut")]
 RESULTS = tools.OUT / "synth.json"
 # By the clock: one of what grows with N, one of the rest, and all. What is left then waits for the
 # next run.
 LIMIT_S = 900
 LIMIT_SINGLE_S = 300
 BUDGET_S = 3480
-# Gates mapped for few of them, gates mapped for a short longest path, and two FPGAs.
+# Gates mapped for few of them, gates mapped for a short longest path, the latter for one port and
+# one pair of many, and two FPGAs.
 COLUMNS = {
     "small": ["cells", "transistors", "flip_flops", "memory_bits", "levels"],
     "quick": ["cells", "transistors", "flip_flops", "memory_bits", "levels"],
+    "cut": ["cells", "levels"],
     "xcup": ["lut", "flip_flops", "carry4", "lut_ram", "block_ram"],
     "ecp5": ["lut4", "flip_flops", "block_ram", "fmax_mhz"],
 }
@@ -37,7 +39,7 @@ def synthesised(job, ends_at=math.inf):
 
     What took too long then is tried anew only where there is more time now.
     """
-    name = tools.fingerprint([*sources.closure(job["top"]), *FLOW[1:]], sorted(job.items()))
+    name = tools.fingerprint([*sources.closure(job["top"]), *FLOW], sorted(job.items()))
     place = tools.OUT / "synth" / f"{job['top']}-{job['target']}-{name}"
     with tools.locked(place):
         limit_s = min(LIMIT_S if job["ports"] else LIMIT_SINGLE_S, ends_at - time.monotonic())

@@ -54,6 +54,8 @@ LONG_FROM = {
 # chains ("Boxes are not in a topological order", pyosys 0.70): its sums are LUTs.
 FLAGS = {("em_l2_egress", "xcup"): " -nocarry"}
 SCHEDULERS = ["em_scheduler", "em_class_scheduler"]
+# Of these, how long the longest path is with more ports than can be mapped.
+CUT = {"em_scheduler": [4, 8, 16], "em_class_scheduler": [4, 8, 16, 32, 64]}
 
 
 def parameters(top, ports):
@@ -76,6 +78,8 @@ def job(top, target, ports=None):
 
 def takes_long(case):
     """Whether a synthesis may take more time than there is for one."""
+    if case["target"] == "cut":
+        return case["ports"] > 16
     return case["ports"] is not None and case["ports"] >= LONG_FROM.get(case["top"], math.inf)
 
 
@@ -102,6 +106,7 @@ def all_jobs():
     ]
     jobs = [
         *(job(top, "quick", ports) for top, ports in grown),
+        *(job(top, "cut", ports) for top, counts in CUT.items() for ports in counts),
         *(job(top, target) for target in ("quick", "xcup") for top in rest),
         *wholes,
         *(job(top, "ecp5", 8) for top in PARTS),

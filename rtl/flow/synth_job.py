@@ -12,15 +12,16 @@ from pathlib import Path
 
 from pyosys import libyosys
 
-from flow import prove, sources
+from flow import prove, sources, synth_cut
 
 # A memory whose read is registered stays one; what is read at once becomes flip-flops.
 READ_AT_ONCE = "t:$mem_v2 r:RD_CLK_ENABLE=1'1 %d"
 # All at once: with the registers, it is mapped apart for each clock, reset and enable, and no path
 # between these is short.
 LOGIC = "t:* t:$_*DFF* t:$mem_v2 %u %d"
+WORDS = ["proc", "flatten", "opt_expr", "opt_clean"]
 GATES = [
-    *("proc", "flatten", "opt_expr", "opt_clean", "opt -nodffe -nosdff", "fsm", "opt"),
+    *("opt -nodffe -nosdff", "fsm", "opt"),
     *("wreduce", "peepopt", "opt_clean", "alumacc", "opt", "memory -nomap -nosat", "opt_clean"),
     *("opt -fast -full", f"memory_map {READ_AT_ONCE}", "opt -undriven -fine", "techmap"),
     *("opt -fast", f"abc -g cmos4 {{script}} {LOGIC}", "opt_clean"),
@@ -31,8 +32,10 @@ GATES = [
 # The script of yosys makes few gates of it; without rewriting for area, the prefix adders and the
 # balanced trees of the source stay as they are, and the longest path is short.
 SCRIPTS = {"small": "", "quick": "-script +strash;dch,-f;map"}
+# The same, of the one port and pair of many.
+SCRIPTS["cut"] = SCRIPTS["quick"]
 # What the sources have for gates alone: an FPGA has carry chains, and few gates make a slow sum.
-DEFINES = {"quick": "-D EM_PREFIX_SUMS"}
+DEFINES = dict.fromkeys(("quick", "cut"), "-D EM_PREFIX_SUMS")
 XCUP = ["synth_xilinx -family xcup -flatten -noiopad{flags}", "tee -q -o stat.json stat -json"]
 ECP5 = ["synth_ecp5 -top harness -json netlist.json", "tee -q -o stat.json stat -json"]
 # The largest of the family in the slowest of its speed grades.
@@ -118,6 +121,10 @@ def memory_bits(dump):
 def gates(job):
     """Generic gates: NAND, NOR, AOI, OAI and NOT of up to four inputs, and flip-flops."""
     design = elaborated(job)
+    run(design, WORDS)
+    if job["target"] == "cut":
+        synth_cut.Cut(libyosys, design.top_module(), job["ports"]).all()
+        run(design, ["opt_clean"])
     run(design, [command.format(script=SCRIPTS[job["target"]]) for command in GATES])
     cells, found = cells_of("stat.json")
     # A memory is one cell with bits; yosys counts the bits apart.
@@ -177,7 +184,7 @@ def unplaced():
     return next(line for line in said.splitlines() if line.startswith("ERROR"))
 
 
-TARGETS = {"small": gates, "quick": gates, "xcup": xcup, "ecp5": ecp5}
+TARGETS = {"small": gates, "quick": gates, "cut": gates, "xcup": xcup, "ecp5": ecp5}
 
 
 def main(text):

@@ -103,11 +103,12 @@ module em_class_matcher
         .granted_o(granted)
     );
 
-    logic unused;
-    always_comb begin
-      unused = ^turn_next_i;
-      for (int unsigned s = 0; s < Ports; s++) begin
-        for (int unsigned d = 0; d < Ports; d++) unused ^= ^class_next_i[s][d];
+    logic unused_turn;
+    assign unused_turn = ^turn_next_i;
+    for (genvar s = 0; s < Ports; s++) begin : gen_unused
+      logic [Ports-1:0] unused;
+      for (genvar d = 0; d < Ports; d++) begin : gen_unused_too
+        assign unused[d] = ^class_next_i[s][d];
       end
     end
   end

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from flow import synth, synth_cases, synth_fit, synth_job
+from flow import synth, synth_cases, synth_cut, synth_fit, synth_job
 
 
 def test_a_small_module_has_the_registers_it_declares():
@@ -25,6 +25,30 @@ def test_no_path_is_long_where_registers_of_many_kinds_meet():
 def test_a_memory_counts_by_its_bits_and_not_as_flip_flops():
     row = synth.synthesised(synth_cases.job("em_ram", "small"))
     assert (row["memory_bits"], row["flip_flops"]) == (64 * 66, 0), row
+
+
+def test_the_longest_path_of_one_port_and_pair_is_that_of_the_whole():
+    of_whole, of_one = (
+        synth.synthesised(synth_cases.job("em_class_scheduler", target, 2))["levels"]
+        for target in ("quick", "cut")
+    )
+    # ABC maps what is the same in other surroundings by a level more or less.
+    assert abs(of_whole - of_one) <= 1, (of_whole, of_one)
+
+
+def test_a_cut_keeps_one_port_and_one_pair_and_doubts_what_it_does_not_know():
+    kept = {
+        "\\gen_ports[0].u_ask.tag_o": 16,
+        "\\gen_ports[10].u_ask.tag_o": 0,
+        "\\gen_sources[1].gen_pairs[0].gen_pair.u_pair.class_q": 16,
+        "\\gen_sources[1].gen_pairs[2].gen_pair.u_pair.class_q": 0,
+        "\\u_matcher.phase_q": 16,
+        "\\u_matcher.any_q": 4,
+        "\\u_matcher.response_q": 2,
+    }
+    assert {name: synth_cut.kept_bits(name, 16, 4) for name in kept} == kept
+    with pytest.raises(ValueError, match="u_matcher.odd_q: 5 bits"):
+        synth_cut.kept_bits("u_matcher.odd_q", 5, 4)
 
 
 def test_a_result_is_kept_until_the_parameters_change():
