@@ -15,6 +15,9 @@ GROWS = {
     "em_sched_matcher": ("Ports", {}),
     "em_class_least": ("Inputs", {}),
     "em_class_first": ("Inputs", {}),
+    "em_class_choice": ("Ports", {}),
+    "em_order_choice": ("Ports", {}),
+    "em_class_mutual": ("Ports", {}),
     "em_class_matcher": ("Ports", {}),
     "em_class_bank": ("Ports", {}),
     "em_class_ends": ("Ports", {}),
@@ -24,6 +27,9 @@ GROWS = {
     "em_switch": ("Ports", {}),
     "em_switch_top": ("Ports", {}),
 }
+# On gates these are of many ports, which few are only fitted for: as they are with many.
+AS_MANY = {"em_class_matcher": {"ByOrder": 0}, "em_class_scheduler": {"ByOrder": 0}}
+GATES = ["quick", "cut", "small"]
 PORTS = [2, 4, 8]
 # What has a whole switch in it, and so an exact scheduler: more ports do not end.
 FEWER = {"em_switch_memory": [2], "em_switch": [2], "em_switch_top": [2]}
@@ -36,12 +42,15 @@ FURTHER = {
     "em_sched_hold": [16],
     "em_class_least": [16, 32, 64],
     "em_class_first": [16, 32, 64],
+    "em_class_choice": [16, 32],
+    "em_order_choice": [16],
+    "em_class_mutual": [16, 32],
     "em_class_matcher": [16, 32],
     "em_class_bank": [16, 32, 64],
     "em_sched_matcher": [16, 32],
 }
 # Of these, what of a scheduler is between registers of it, with eight ports on an FPGA.
-PARTS = ["em_ordered_list", "em_class_bank", "em_class_first", "em_class_least", "em_class_matcher"]
+PARTS = ["em_ordered_list", "em_class_bank", "em_class_mutual", "em_class_matcher", "em_class_ends"]
 # From so many ports on, a synthesis takes minutes, or more than there are.
 LONG_FROM = {
     "em_class_scheduler": 8,
@@ -58,10 +67,12 @@ SCHEDULERS = ["em_scheduler", "em_class_scheduler"]
 CUT = {"em_scheduler": [4, 8, 16], "em_class_scheduler": [4, 8, 16, 32, 64]}
 
 
-def parameters(top, ports):
+def parameters(top, target, ports):
     """The parameters of a module for so many ports."""
     name, others = GROWS[top]
     chosen = {name: ports, **others}
+    if target in GATES:
+        chosen |= AS_MANY.get(top, {})
     if top == "em_ordered_list":
         # X places for each source.
         chosen["Depth"] = 3 * ports
@@ -70,7 +81,7 @@ def parameters(top, ports):
 
 def job(top, target, ports=None):
     """One synthesis."""
-    chosen = parameters(top, ports) if ports else {}
+    chosen = parameters(top, target, ports) if ports else {}
     asked = {"top": top, "target": target, "ports": ports, "parameters": chosen}
     flags = FLAGS.get((top, target))
     return asked | ({"flags": flags} if flags else {})

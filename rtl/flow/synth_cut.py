@@ -13,7 +13,7 @@ KEPT = re.compile(r"\bgen_(ports\[0\]|sources\[0\]\.gen_pairs\[1\]|sources\[1\]\
 ARRAYS = re.compile(r"\bgen_(ports|sources|pairs)\[")
 # Registers for all pairs in one, and those that there are once.
 OF_PAIRS = re.compile(r"\b(source_least_o|destination_least_o|response_q)$")
-ONCE = re.compile(r"\b(phase|turn|now|destination_limit)_q$")
+ONCE = re.compile(r"\b(phase|turn|now|destination_limit|to_ahead(_two|_waits)?)_q$")
 # What goes into a memory.
 ENDS = {"$memrd": ["ADDR"], "$memwr": ["ADDR", "DATA", "EN"]}
 

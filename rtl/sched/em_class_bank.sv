@@ -17,8 +17,10 @@ module em_class_bank
 ) (
     input logic clk_i,
 
-    /// A bit for the peer, and for each peer where its next message goes.
+    /// A bit for the peer, and for each peer where its next message goes. What is refused is not
+    /// written: a cycle later, which is before it can be read.
     input logic [Ports-1:0]      insert_i,
+    input logic                  refused_i,
     input logic [CountWidth-1:0] insert_slot_i[Ports],
     input demand_t               insert_demand_i,
     input logic [TagWidth-1:0]   insert_tag_i,
@@ -107,15 +109,27 @@ module em_class_bank
   assign inserted.outcome    = outcome_of(insert_demand_i.bytes, insert_demand_i.beyond,
                                           insert_demand_i.size_log);
 
+  logic [Depth-1:0] write_q;
+  logic [PortWidth-1:0] write_peer_q;
+  message_t write_data_q;
+
+  always_ff @(posedge clk_i) begin
+    for (int unsigned slot = 0; slot < Depth; slot++) begin
+      write_q[slot] <= insert_i != '0 && !refused_i && insert_slot == count_t'(slot);
+    end
+    write_peer_q <= insert_peer;
+    write_data_q <= inserted;
+  end
+
   for (genvar slot = 0; slot < Depth; slot++) begin : gen_slots
     em_ram #(
         .Depth(Ports),
         .Width($bits(message_t))
     ) u_messages (
         .clk_i,
-        .write_i        (insert_i != '0 && insert_slot == count_t'(slot)),
-        .write_address_i(insert_peer),
-        .write_data_i   (inserted),
+        .write_i        (write_q[slot]),
+        .write_address_i(write_peer_q),
+        .write_data_i   (write_data_q),
         .read_i,
         .read_address_i (read_peer),
         .read_data_o    (messages[slot])
@@ -123,24 +137,29 @@ module em_class_bank
   end
 
   // A bit a place: of the first message and of the one behind it.
-  logic [Depth-1:0] head_is_q, second_is_q;
+  logic [Depth-1:0] head_is_q, second_is, second_is_q;
   logic started_q;
   logic [PortWidth-1:0] peer_q;
-  // What came behind the first while the peer was read.
-  logic passed_q;
+  // What came behind the first while the peer was read, or is written while it is.
+  logic passes, passed_q;
   size_class_t passed_class_q;
+
+  for (genvar slot = 0; slot < Depth; slot++) begin : gen_second
+    assign second_is[slot] = read_slot == count_t'((slot == 0) ? Depth - 1 : slot - 1);
+  end
+  assign passes = (write_q & second_is) != '0 && write_peer_q == read_peer;
 
   always_ff @(posedge clk_i) begin
     if (read_i) begin
       for (int unsigned slot = 0; slot < Depth; slot++) begin
-        head_is_q[slot]   <= read_slot == count_t'(slot);
-        second_is_q[slot] <= read_slot == count_t'((slot == 0) ? Depth - 1 : slot - 1);
+        head_is_q[slot] <= read_slot == count_t'(slot);
       end
+      second_is_q    <= second_is;
       started_q      <= (read_started_i & read_peer_i) != '0;
       peer_q         <= read_peer;
-      passed_q       <= (insert_i & read_peer_i) != '0 &&
+      passed_q       <= passes || (insert_i & read_peer_i) != '0 &&
                         insert_slot == ((read_slot == count_t'(Depth - 1)) ? '0 : read_slot + 1'b1);
-      passed_class_q <= inserted.size_class;
+      passed_class_q <= passes ? write_data_q.size_class : inserted.size_class;
     end
   end
 

@@ -40,9 +40,16 @@ module em_class_ends
   left_t source_left[Ports], destination_left[Ports], start_q[Ports], from_q[Ports];
   debt_t source_idle_q[Ports], destination_idle_q[Ports];
   charge_t uplink_q[Ports], downlink_q[Ports];
-  left_t destination_limit_q;
+  // What is set once: the limit of a destination, and what makes of its distance when it is nearly
+  // free, that and two, and whether that is to come.
+  left_t destination_limit_q, to_ahead_q, to_ahead_two_q, to_ahead_waits_q;
 
-  always_ff @(posedge clk_i) destination_limit_q <= window_cycles_i + ahead_cycles_i;
+  always_ff @(posedge clk_i) begin
+    destination_limit_q <= window_cycles_i + ahead_cycles_i;
+    to_ahead_q          <= ~ahead_cycles_i;
+    to_ahead_two_q      <= left_t'(1) - ahead_cycles_i;
+    to_ahead_waits_q    <= -left_t'(2) - ahead_cycles_i;
+  end
 
   for (genvar p = 0; p < Ports; p++) begin : gen_ports
     left_t from_source, of_source, of_destination, ahead;
@@ -70,7 +77,7 @@ module em_class_ends
     end
     assign of_source      = plus(from_source, -left_t'(1));
     assign of_destination = plus(destination_left[p], -left_t'(1));
-    assign ahead          = plus(destination_left[p], ~ahead_cycles_i);
+    assign ahead          = plus(destination_left[p], to_ahead_q);
 
     // From the cycle after the mark on, when the source is free and the destination nearly so. What
     // either end idles until then is found beside it, whichever of them it waits for. What does not
@@ -78,11 +85,12 @@ module em_class_ends
     left_t behind_source, behind_destination, ahead_of_one;
     logic source_waits, ahead_waits, destination_last;
     assign source_waits       = plus(from_source, -left_t'(2)) >= 0;
-    assign ahead_waits        = ahead > 0;
-    assign behind_source      = plus(plus(ahead, left_t'(2)), ~from_source);
+    assign ahead_waits        = plus(destination_left[p], to_ahead_waits_q) >= 0;
+    assign behind_source      = plus(plus(destination_left[p], to_ahead_two_q), ~from_source);
     assign ahead_of_one       = plus(left_t'(3), ~from_source);
     assign behind_destination = plus(plus(~destination_left[p], left_t'(1)), from_source);
-    assign destination_last   = plus(destination_left[p], ~from_source) >= 0 && of_destination > 0;
+    assign destination_last   = plus(destination_left[p], ~from_source) >= 0 &&
+                                plus(destination_left[p], -left_t'(2)) >= 0;
     always_ff @(posedge clk_i) begin
       start_q[p] <= left_t'(1);
       if (source_waits) start_q[p] <= of_source;

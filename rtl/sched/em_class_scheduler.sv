@@ -91,9 +91,10 @@ module em_class_scheduler
   logic [TagWidth-1:0] ask_tag[Ports];
 
   // By source and destination.
-  logic [Ports-1:0] valid[Ports], valid_next[Ports], response[Ports];
+  logic [Ports-1:0] valid[Ports], response[Ports];
   size_class_t pair_class[Ports][Ports], class_next[Ports][Ports];
-  class_set_t has_next[Ports][Ports];
+  logic [1:0] flow_valid_next[Ports][Ports];
+  size_class_t flow_class_next[Ports][Ports][2];
   logic [Ports-1:0] source_least[Ports], destination_least[Ports];
   logic [1:0] refused[Ports][Ports], started[Ports][Ports];
   count_t insert_slot[Ports][Ports][2], head_slot[Ports][Ports][2], unreleased[Ports][Ports];
@@ -112,9 +113,10 @@ module em_class_scheduler
   for (genvar s = 0; s < Ports; s++) begin : gen_sources
     for (genvar d = 0; d < Ports; d++) begin : gen_pairs
       if (s == d) begin : gen_none
-        assign {valid[s][d], valid_next[s][d], response[s][d], release_now[s][d]} = '0;
+        assign {valid[s][d], response[s][d], release_now[s][d]} = '0;
         assign {refused[s][d], started[s][d], unreleased[s][d]} = '0;
-        assign {pair_class[s][d], class_next[s][d], has_next[s][d]} = '0;
+        assign {pair_class[s][d], class_next[s][d], flow_valid_next[s][d]} = '0;
+        assign flow_class_next[s][d] = '{default: '0};
         assign insert_slot[s][d] = '{default: '0};
         assign head_slot[s][d]   = insert_slot[s][d];
       end else begin : gen_pair
@@ -138,9 +140,9 @@ module em_class_scheduler
             .release_o           (release_now[s][d]),
             .reverse_unreleased_i(unreleased[d][s]),
             .reverse_release_i   (release_now[d][s]),
-            .valid_next_o        (valid_next[s][d]),
             .class_next_o        (class_next[s][d]),
-            .has_next_o          (has_next[s][d]),
+            .flow_valid_next_o   (flow_valid_next[s][d]),
+            .flow_class_next_o   (flow_class_next[s][d]),
             .valid_o             (valid[s][d]),
             .class_o             (pair_class[s][d]),
             .response_o          (response[s][d])
@@ -153,9 +155,8 @@ module em_class_scheduler
       .Ports(Ports)
   ) u_mutual (
       .clk_i,
-      .valid_i            (valid_next),
-      .class_i            (class_next),
-      .has_i              (has_next),
+      .valid_i            (flow_valid_next),
+      .class_i            (flow_class_next),
       .source_least_o     (source_least),
       .destination_least_o(destination_least)
   );
@@ -260,7 +261,8 @@ module em_class_scheduler
           .SlotCycles         (SlotCycles)
       ) u_bank (
           .clk_i,
-          .insert_i      (notify_refused_o[p] ? '0 : asks[f][p]),
+          .insert_i      (asks[f][p]),
+          .refused_i     (notify_refused_o[p]),
           .insert_slot_i (slots),
           .insert_demand_i(ask_demand[p]),
           .insert_tag_i  (ask_tag[p]),

@@ -11,8 +11,8 @@ MUTANTS = [
     ),
     (
         "sched/em_class_mutual.sv",
-        "assign to_has[o]               = has_i[o][p];",
-        "assign to_has[o]               = has_i[p][o];",
+        "assign to_valid[i]    = valid_i[Other][p][Flow];",
+        "assign to_valid[i]    = valid_i[p][Other][Flow];",
         [CLASSES],
     ),
     (

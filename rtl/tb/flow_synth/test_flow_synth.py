@@ -47,7 +47,7 @@ def test_a_cut_keeps_one_port_and_one_pair_and_doubts_what_it_does_not_know():
         "\\u_matcher.response_q": 2,
     }
     assert {name: synth_cut.kept_bits(name, 16, 4) for name in kept} == kept
-    with pytest.raises(ValueError, match="u_matcher.odd_q: 5 bits"):
+    with pytest.raises(ValueError, match=r"u_matcher\.odd_q: 5 bits"):
         synth_cut.kept_bits("u_matcher.odd_q", 5, 4)
 
 
