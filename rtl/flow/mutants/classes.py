@@ -1,6 +1,8 @@
 """Mutants of the scheduler by size classes."""
 
 CLASSES = "tb/em_class_scheduler -k golden and 4"
+# What those short traces do not meet.
+RANDOM = "tb/em_class_scheduler -k random and 4"
 
 MUTANTS = [
     (
@@ -38,6 +40,18 @@ MUTANTS = [
         "assign bytes         = started_q ? remaining.bytes : head.size;",
         "assign bytes         = head.size;",
         [CLASSES],
+    ),
+    (
+        "sched/em_class_bank.sv",
+        "insert_i != '0 && !refused_i &&",
+        "insert_i != '0 &&",
+        [RANDOM],
+    ),
+    (
+        "sched/em_class_bank.sv",
+        "passed_q       <= passes ||",
+        "passed_q       <=",
+        [RANDOM],
     ),
     (
         "sched/em_class_grant.sv",
