@@ -10,7 +10,7 @@ module em_class_matcher
     parameter int unsigned Ports = 8,
     /// The choices are made by who goes before whom of each two, and not by classes: quicker, and
     /// less of few ports.
-    parameter bit ByOrder = (Ports <= 16),
+    parameter bit ByOrder = (Ports <= 8),
     localparam int unsigned PortWidth = $clog2(Ports)
 ) (
     input logic clk_i,

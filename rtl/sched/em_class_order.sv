@@ -11,7 +11,8 @@ module em_class_order
 ) (
     input  size_class_t           class_i[Inputs],
     input  logic [IndexWidth-1:0] turn_i,
-    /// By candidate: a bit for each other that goes before it.
+    /// By candidate: a bit for each of a lesser index that goes before it. Of a greater one, it goes
+    /// before that or that before it.
     output logic [Inputs-1:0]     before_o[Inputs]
 );
 
@@ -24,14 +25,11 @@ module em_class_order
   endfunction
 
   for (genvar i = 0; i < Inputs; i++) begin : gen_inputs
-    assign before_o[i][i] = 1'b0;
+    assign before_o[i][Inputs-1:i] = '0;
     for (genvar j = 0; j < i; j++) begin : gen_earlier
       localparam int unsigned Bit = $clog2((i ^ j) + 1) - 1;
-      logic earlier;
       // That bit is zero in the lesser index.
-      assign earlier        = goes_first(class_i[j], class_i[i], !turn_i[Bit]);
-      assign before_o[i][j] = earlier;
-      assign before_o[j][i] = !earlier;
+      assign before_o[i][j] = goes_first(class_i[j], class_i[i], !turn_i[Bit]);
     end
   end
 

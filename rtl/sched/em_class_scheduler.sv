@@ -19,7 +19,7 @@ module em_class_scheduler
     /// Grants leave in the cycle of the mark itself if not: for who registers them.
     parameter bit RegisterGrants = 1'b1,
     /// How the matcher chooses.
-    parameter bit ByOrder = (Ports <= 16),
+    parameter bit ByOrder = (Ports <= 8),
     localparam int unsigned PortWidth = $clog2(Ports)
 ) (
     input logic clk_i,

@@ -36,10 +36,16 @@ module em_order_choice
     size_class_t column_next[Ports];
 
     for (genvar o = 0; o < Ports; o++) begin : gen_others
+      // Who goes before it: by its own bits of the lesser indices, and by theirs of the greater.
+      logic [Ports-1:0] requests_before, grants_before;
+      for (genvar i = 0; i < Ports; i++) begin : gen_before
+        assign requests_before[i] = (i > o) ? !request_order_q[i][o] : request_order_q[o][i];
+        assign grants_before[i]   = (i > o) ? !grant_order_q[i][o] : grant_order_q[o][i];
+      end
       assign column_next[o]  = class_next_i[o][p];
       assign asking[o]       = asked_i[o][p];
-      assign asks_o[p][o]    = eligible[o] && (eligible & request_order_q[o]) == '0;
-      assign granted_o[p][o] = asking[o] && (asking & grant_order_q[o]) == '0;
+      assign asks_o[p][o]    = eligible[o] && (eligible & requests_before) == '0;
+      assign granted_o[p][o] = asking[o] && (asking & grants_before) == '0;
     end
     assign eligible = valid_i[p] & willing_i[p];
 
