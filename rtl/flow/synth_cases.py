@@ -28,7 +28,7 @@ GROWS = {
     "em_switch_top": ("Ports", {}),
 }
 # On gates these are of many ports, which few are only fitted for: as they are with many.
-AS_MANY = {"em_class_matcher": {"ByOrder": 0}, "em_class_scheduler": {"ByOrder": 0}}
+MANY = ["em_class_mutual", "em_class_matcher", "em_class_scheduler"]
 GATES = ["quick", "cut", "small"]
 PORTS = [2, 4, 8]
 # What has a whole switch in it, and so an exact scheduler: more ports do not end.
@@ -71,8 +71,8 @@ def parameters(top, target, ports):
     """The parameters of a module for so many ports."""
     name, others = GROWS[top]
     chosen = {name: ports, **others}
-    if target in GATES:
-        chosen |= AS_MANY.get(top, {})
+    if top in MANY and target in GATES:
+        chosen["ByOrder"] = 0
     if top == "em_ordered_list":
         # X places for each source.
         chosen["Depth"] = 3 * ports

@@ -1,6 +1,6 @@
-/// em_order_choice asks and grants as em_class_choice does, whatever the candidates, the classes and
-/// the turn are in every cycle; where a destination that is willing for a candidate is so for all of
-/// its class and of lesser ones.
+/// em_order_choice asks and grants as em_class_choice does, whatever candidates, classes and turn
+/// are in every cycle; where a destination that is willing for a candidate is so for all of its
+/// class and of lesser ones.
 module em_order_choice_proof
   import em_sched_pkg::*;
 #(

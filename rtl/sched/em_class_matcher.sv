@@ -105,11 +105,9 @@ module em_class_matcher
 
     logic unused_turn;
     assign unused_turn = ^turn_next_i;
-    for (genvar s = 0; s < Ports; s++) begin : gen_unused
-      logic [Ports-1:0] unused;
-      for (genvar d = 0; d < Ports; d++) begin : gen_unused_too
-        assign unused[d] = ^class_next_i[s][d];
-      end
+    for (genvar i = 0; i < Ports * Ports; i++) begin : gen_unused
+      logic unused;
+      assign unused = ^class_next_i[i/Ports][i%Ports];
     end
   end
 

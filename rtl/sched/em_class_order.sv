@@ -11,18 +11,10 @@ module em_class_order
 ) (
     input  size_class_t           class_i[Inputs],
     input  logic [IndexWidth-1:0] turn_i,
-    /// By candidate: a bit for each of a lesser index that goes before it. Of a greater one, it goes
-    /// before that or that before it.
+    /// By candidate: a bit for each of a lesser index that goes before it. All others go before it
+    /// unless it goes before them.
     output logic [Inputs-1:0]     before_o[Inputs]
 );
-
-  /// Of two classes, the lesser or, if so wanted, an equal one.
-  function automatic logic goes_first(size_class_t one, size_class_t other, logic or_equal);
-    goes_first = or_equal;
-    for (int unsigned b = 0; b < SizeClassBits; b++) begin
-      goes_first = !one[b] && other[b] || one[b] == other[b] && goes_first;
-    end
-  endfunction
 
   for (genvar i = 0; i < Inputs; i++) begin : gen_inputs
     assign before_o[i][Inputs-1:i] = '0;

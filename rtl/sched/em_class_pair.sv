@@ -31,6 +31,7 @@ module em_class_pair
     input  logic                  reverse_release_i,
 
     /// The candidate from the next cycle on, and now.
+    output logic        valid_next_o,
     output size_class_t class_next_o,
     /// What each flow would have for it.
     output logic [1:0]  flow_valid_next_o,
@@ -133,6 +134,7 @@ module em_class_pair
     if (!write_valid) response_next = 1'b1;
     if (!response_valid) response_next = 1'b0;
   end
+  assign valid_next_o = response_valid || write_valid;
   assign class_next_o = response_next ? response_class : write_class;
   assign flow_valid_next_o = {write_valid, response_valid};
   assign flow_class_next_o = '{response_class, write_class};
@@ -143,7 +145,7 @@ module em_class_pair
       valid_q      <= 1'b0;
     end else begin
       write_next_q <= write_next_d;
-      valid_q      <= response_valid || write_valid;
+      valid_q      <= valid_next_o;
     end
   end
 

@@ -18,7 +18,7 @@ module em_class_scheduler
     parameter int unsigned ChunkOverheadBlocks = 2,
     /// Grants leave in the cycle of the mark itself if not: for who registers them.
     parameter bit RegisterGrants = 1'b1,
-    /// How the matcher chooses.
+    /// How candidates are compared, and the matcher chooses.
     parameter bit ByOrder = (Ports <= 8),
     localparam int unsigned PortWidth = $clog2(Ports)
 ) (
@@ -88,17 +88,15 @@ module em_class_scheduler
   // By port that asks: what it asked for in the last cycle, by flow and peer.
   logic [Ports-1:0] asks[2][Ports], refused_by_port;
   demand_t ask_demand[Ports];
+  size_class_t ask_class[Ports];
   logic [TagWidth-1:0] ask_tag[Ports];
 
   // By source and destination.
-  logic [Ports-1:0] valid[Ports], response[Ports];
+  logic [Ports-1:0] valid[Ports], response[Ports], source_least[Ports], destination_least[Ports];
   size_class_t pair_class[Ports][Ports], class_next[Ports][Ports];
-  logic [1:0] flow_valid_next[Ports][Ports];
-  size_class_t flow_class_next[Ports][Ports][2];
-  logic [Ports-1:0] source_least[Ports], destination_least[Ports];
   logic [1:0] refused[Ports][Ports], started[Ports][Ports];
-  count_t insert_slot[Ports][Ports][2], head_slot[Ports][Ports][2], unreleased[Ports][Ports];
-  logic [Ports-1:0] release_now[Ports], asked[Ports], granted[Ports], matched[Ports], match[Ports];
+  count_t insert_slot[Ports][Ports][2], head_slot[Ports][Ports][2];
+  logic [Ports-1:0] asked[Ports], granted[Ports], matched[Ports], match[Ports];
 
   // By flow and port that asked.
   logic [OfferWidth-1:0] offer[2][Ports];
@@ -110,53 +108,29 @@ module em_class_scheduler
   logic [Ports-1:0] source_ready, destination_ready, match_response;
   left_t grant_start[Ports], busy_less[2][Ports];  // the latter by flow too
 
-  for (genvar s = 0; s < Ports; s++) begin : gen_sources
-    for (genvar d = 0; d < Ports; d++) begin : gen_pairs
-      if (s == d) begin : gen_none
-        assign {valid[s][d], response[s][d], release_now[s][d]} = '0;
-        assign {refused[s][d], started[s][d], unreleased[s][d]} = '0;
-        assign {pair_class[s][d], class_next[s][d], flow_valid_next[s][d]} = '0;
-        assign flow_class_next[s][d] = '{default: '0};
-        assign insert_slot[s][d] = '{default: '0};
-        assign head_slot[s][d]   = insert_slot[s][d];
-      end else begin : gen_pair
-        em_class_pair #(
-            .Depth(NotificationsMax)
-        ) u_pair (
-            .clk_i,
-            .rst_ni,
-            .clear_i             (!port_up_i[s] || !port_up_i[d]),
-            .insert_i            ({asks[Write][s][d], asks[Response][d][s]}),
-            .insert_class_i      ('{ask_demand[d].size_class, ask_demand[s].size_class}),
-            .refused_o           (refused[s][d]),
-            .insert_slot_o       (insert_slot[s][d]),
-            .head_slot_o         (head_slot[s][d]),
-            .started_o           (started[s][d]),
-            .take_i              ({2{match[s][d]}} & {!match_response[d], match_response[d]}),
-            .last_i              ({last[Write][s], last[Response][d]}),
-            .after_class_i       ('{after_class[Response][d], after_class[Write][s]}),
-            .second_class_i      ('{second_class[Response][d], second_class[Write][s]}),
-            .unreleased_o        (unreleased[s][d]),
-            .release_o           (release_now[s][d]),
-            .reverse_unreleased_i(unreleased[d][s]),
-            .reverse_release_i   (release_now[d][s]),
-            .class_next_o        (class_next[s][d]),
-            .flow_valid_next_o   (flow_valid_next[s][d]),
-            .flow_class_next_o   (flow_class_next[s][d]),
-            .valid_o             (valid[s][d]),
-            .class_o             (pair_class[s][d]),
-            .response_o          (response[s][d])
-        );
-      end
-    end
-  end
-
-  em_class_mutual #(
-      .Ports(Ports)
-  ) u_mutual (
+  em_class_pairs #(
+      .Ports  (Ports),
+      .Depth  (NotificationsMax),
+      .ByOrder(ByOrder)
+  ) u_pairs (
       .clk_i,
-      .valid_i            (flow_valid_next),
-      .class_i            (flow_class_next),
+      .rst_ni,
+      .port_up_i,
+      .asks_i             (asks),
+      .ask_class_i        (ask_class),
+      .match_i            (match),
+      .match_response_i   (match_response),
+      .last_i             (last),
+      .after_class_i      (after_class),
+      .second_class_i     (second_class),
+      .refused_o          (refused),
+      .insert_slot_o      (insert_slot),
+      .head_slot_o        (head_slot),
+      .started_o          (started),
+      .valid_o            (valid),
+      .class_o            (pair_class),
+      .class_next_o       (class_next),
+      .response_o         (response),
       .source_least_o     (source_least),
       .destination_least_o(destination_least)
   );
@@ -236,6 +210,7 @@ module em_class_scheduler
         .tag_o      (ask_tag[p]),
         .invalid_o  (refused_by_port[p])
     );
+    assign ask_class[p]        = ask_demand[p].size_class;
     assign notify_refused_o[p] = refused_by_port[p] || refused_here != '0;
 
     // The memories of what this port asked for.

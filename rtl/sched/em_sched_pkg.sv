@@ -119,6 +119,15 @@ package em_sched_pkg;
     return ~lesser & {lesser[SizeClasses-2:0], 1'b1};
   endfunction
 
+  /// Whether one class goes before another, or is equal where that is enough: bit by bit, as no
+  /// carry chain is quicker for so few.
+  function automatic logic goes_first(size_class_t one, size_class_t other, logic or_equal);
+    goes_first = or_equal;
+    for (int unsigned b = 0; b < SizeClassBits; b++) begin
+      goes_first = !one[b] && other[b] || one[b] == other[b] && goes_first;
+    end
+  endfunction
+
   /// Data blocks of so many bytes.
   function automatic bytes_t blocks_of(bytes_t bytes);
     return (bytes + bytes_t'(7)) >> 3;

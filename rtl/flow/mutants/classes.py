@@ -13,8 +13,8 @@ MUTANTS = [
     ),
     (
         "sched/em_class_mutual.sv",
-        "assign to_valid[i]    = valid_i[Other][p][Flow];",
-        "assign to_valid[i]    = valid_i[p][Other][Flow];",
+        "assign to_valid[i]    = flow_valid_i[Other][p][Flow];",
+        "assign to_valid[i]    = flow_valid_i[p][Other][Flow];",
         [CLASSES],
     ),
     (
@@ -22,6 +22,12 @@ MUTANTS = [
         "&& turn_i[k] != Bit;",
         "&& turn_i[k] == Bit;",
         [CLASSES, "formal -k em_class_first_proof"],
+    ),
+    (
+        "sched/em_class_pairs.sv",
+        "({last_i[Write][s], last_i[Response][d]}),",
+        "({last_i[Write][d], last_i[Response][d]}),",
+        [CLASSES],
     ),
     (
         "sched/em_class_flow.sv",
@@ -88,6 +94,12 @@ MUTANTS = [
         ".turn_i  (turn_next_i ^ PortWidth'(p)),",
         ".turn_i  (turn_i ^ PortWidth'(p)),",
         [CLASSES, "formal -k em_order_choice_proof"],
+    ),
+    (
+        "sched/em_class_mutual.sv",
+        "assign before_to[i]   = valid_i[i][p] &&",
+        "assign before_to[i]   =",
+        [CLASSES],
     ),
     (
         "sched/em_class_choice.sv",
