@@ -59,12 +59,14 @@ LONG_FROM = {
     "em_sched_matcher": 32,
     "em_scheduler": 4,
 }
+# But on these targets the largest ends.
+LARGEST = {"em_class_scheduler": ["quick", "xcup"]}
 # ABC ends with an assertion of its own over this one's sums of two bits where they are carry
 # chains ("Boxes are not in a topological order", pyosys 0.70): its sums are LUTs.
 FLAGS = {("em_l2_egress", "xcup"): " -nocarry"}
 SCHEDULERS = ["em_scheduler", "em_class_scheduler"]
 # Of these, how long the longest path is with more ports than can be mapped.
-CUT = {"em_scheduler": [4, 8, 16], "em_class_scheduler": [4, 8, 16, 32, 64]}
+CUT = {"em_scheduler": [4, 8], "em_class_scheduler": [4, 8, 16, 32, 64]}
 
 
 def parameters(top, target, ports):
@@ -89,9 +91,9 @@ def job(top, target, ports=None):
 
 def takes_long(case):
     """Whether a synthesis may take more time than there is for one."""
-    if case["target"] == "cut":
-        return case["ports"] > 16
-    return case["ports"] is not None and case["ports"] >= LONG_FROM.get(case["top"], math.inf)
+    ends = case["target"] == "cut" or case["target"] in LARGEST.get(case["top"], [])
+    long_from = math.inf if ends else LONG_FROM.get(case["top"], math.inf)
+    return case["ports"] is not None and case["ports"] >= long_from
 
 
 def all_jobs():

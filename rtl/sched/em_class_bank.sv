@@ -110,6 +110,7 @@ module em_class_bank
                                           insert_demand_i.size_log);
 
   logic [Depth-1:0] write_q;
+  logic [Ports-1:0] written_q;
   logic [PortWidth-1:0] write_peer_q;
   message_t write_data_q;
 
@@ -117,6 +118,7 @@ module em_class_bank
     for (int unsigned slot = 0; slot < Depth; slot++) begin
       write_q[slot] <= insert_i != '0 && !refused_i && insert_slot == count_t'(slot);
     end
+    written_q    <= insert_i;
     write_peer_q <= insert_peer;
     write_data_q <= inserted;
   end
@@ -147,7 +149,7 @@ module em_class_bank
   for (genvar slot = 0; slot < Depth; slot++) begin : gen_second
     assign second_is[slot] = read_slot == count_t'((slot == 0) ? Depth - 1 : slot - 1);
   end
-  assign passes = (write_q & second_is) != '0 && write_peer_q == read_peer;
+  assign passes = (write_q & second_is) != '0 && (written_q & read_peer_i) != '0;
 
   always_ff @(posedge clk_i) begin
     if (read_i) begin

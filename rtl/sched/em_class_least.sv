@@ -9,7 +9,7 @@ module em_class_least
     parameter int unsigned Inputs = 8
 ) (
     input  logic [Inputs-1:0] valid_i,
-    /// The class of each; none, if it is not valid.
+    /// The classes that an input has, its own and maybe greater ones; none, if it is not valid.
     input  class_set_t        has_i[Inputs],
     /// What goes before its own class.
     input  class_set_t        lesser_i[Inputs],

@@ -2,8 +2,7 @@
 /// so that it is found beside the update of the candidates and not before the choice among them.
 ///
 /// For few ports each two candidates of a port are compared. For many there is a bit for each class
-/// that is there; the candidate of a pair is the better one of its two flows, so it is of the least
-/// class if either of them is, and which of them is the candidate need not be known.
+/// that either flow of a pair has: so the least class does not wait for which of them goes first.
 module em_class_mutual
   import em_sched_pkg::*;
 #(
@@ -24,6 +23,11 @@ module em_class_mutual
 
   logic [Ports-1:0] source_least[Ports], destination_least[Ports];
 
+  function automatic class_set_t classes_of(logic [1:0] valid, size_class_t of[2]);
+    return only_class(of[0]) & {SizeClasses{valid[0]}} |
+           only_class(of[1]) & {SizeClasses{valid[1]}};
+  endfunction
+
   for (genvar p = 0; p < Ports; p++) begin : gen_ports
     logic unused;
     if (ByOrder) begin : gen_by_order
@@ -41,37 +45,32 @@ module em_class_mutual
       end
       assign unused = ^unused_flow;
     end else begin : gen_by_class
-      // By flow and port at the other end.
-      logic [2*Ports-1:0] from_valid, from_least, to_valid, to_least;
-      class_set_t from_has[2*Ports], from_lesser[2*Ports], to_has[2*Ports], to_lesser[2*Ports];
+      // By port at the other end.
+      logic [Ports-1:0] to_valid, to_least;
+      class_set_t from_has[Ports], from_lesser[Ports], to_has[Ports], to_lesser[Ports];
       class_set_t unused_from, unused_to;
-      logic [Ports-1:0] unused_class;
 
-      for (genvar i = 0; i < 2 * Ports; i++) begin : gen_flows
-        localparam int unsigned Flow = i / Ports, Other = i % Ports;
-        size_class_t from_class, to_class;
-        assign from_class     = flow_class_i[p][Other][Flow];
-        assign to_class       = flow_class_i[Other][p][Flow];
-        assign from_valid[i]  = flow_valid_i[p][Other][Flow];
-        assign to_valid[i]    = flow_valid_i[Other][p][Flow];
-        assign from_has[i]    = only_class(from_class) & {SizeClasses{from_valid[i]}};
-        assign to_has[i]      = only_class(to_class) & {SizeClasses{to_valid[i]}};
-        assign from_lesser[i] = lesser_classes(from_class);
-        assign to_lesser[i]   = lesser_classes(to_class);
+      for (genvar o = 0; o < Ports; o++) begin : gen_others
+        assign to_valid[o]             = valid_i[o][p];
+        assign from_has[o]             = classes_of(flow_valid_i[p][o], flow_class_i[p][o]);
+        assign to_has[o]               = classes_of(flow_valid_i[o][p], flow_class_i[o][p]);
+        assign from_lesser[o]          = lesser_classes(class_i[p][o]);
+        assign to_lesser[o]            = lesser_classes(class_i[o][p]);
+        assign destination_least[o][p] = to_least[o];
       end
 
       em_class_least #(
-          .Inputs(2 * Ports)
+          .Inputs(Ports)
       ) u_source (
-          .valid_i (from_valid),
+          .valid_i (valid_i[p]),
           .has_i   (from_has),
           .lesser_i(from_lesser),
-          .least_o (from_least),
+          .least_o (source_least[p]),
           .before_o(unused_from)
       );
 
       em_class_least #(
-          .Inputs(2 * Ports)
+          .Inputs(Ports)
       ) u_destination (
           .valid_i (to_valid),
           .has_i   (to_has),
@@ -80,12 +79,7 @@ module em_class_mutual
           .before_o(unused_to)
       );
 
-      assign source_least[p] = from_least[Ports+:Ports] | from_least[0+:Ports];
-      for (genvar o = 0; o < Ports; o++) begin : gen_others
-        assign destination_least[o][p] = to_least[o] || to_least[Ports+o];
-        assign unused_class[o]         = ^class_i[p][o];
-      end
-      assign unused = ^{valid_i[p], unused_class};
+      assign unused = 1'b0;
     end
   end
 

@@ -13,8 +13,8 @@ MUTANTS = [
     ),
     (
         "sched/em_class_mutual.sv",
-        "assign to_valid[i]    = flow_valid_i[Other][p][Flow];",
-        "assign to_valid[i]    = flow_valid_i[p][Other][Flow];",
+        "assign to_valid[o]             = valid_i[o][p];",
+        "assign to_valid[o]             = valid_i[p][o];",
         [CLASSES],
     ),
     (
