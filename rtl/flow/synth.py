@@ -114,6 +114,9 @@ def main(*words):
     jobs = [
         job for job in synth_cases.all_jobs() if not words or any(w in job["top"] for w in words)
     ]
+    if not jobs:
+        print(f"error: no module has {' or '.join(words)} in its name", file=sys.stderr)
+        return 2
     rows, failed = [], 0
     ends_at = time.monotonic() + BUDGET_S
     with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
