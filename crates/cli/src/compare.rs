@@ -74,7 +74,7 @@ pub(crate) struct Arguments {
 /// How the points of a scenario are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Method {
-    /// A steady state, every message run to its end, over its time alone
+    /// Every message run to its end, over its time alone
     Steady,
     /// As the published values were made, by the scenario's table compare.published
     Published,

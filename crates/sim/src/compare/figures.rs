@@ -66,9 +66,10 @@ pub(super) fn figures_of(experiment: &str, rows: &[&Compared], repeat: Repeat<'_
             ..figure(
                 "published",
                 "mean slowdown beside the published values",
-                "A steady state, run to its end, over the time alone: not how the published \
-                 values were made, which --method published repeats. The table says by how much \
-                 each number differs, and why where that is over 10 %."
+                "Every message run to its end, over the time alone: not how the published values \
+                 were made, which --method published repeats. The table says by how much each \
+                 number differs, and why where that is over 10 %. A fabric that cannot carry the \
+                 load is in no steady state: its slowdown grows with the length of the run."
                     .to_owned(),
                 beside_published(&means, slowdown()),
             )

@@ -12,7 +12,7 @@ use crate::report::{ReportInput, ReportedRun, TableSection};
 /// What repeats a figure: of the experiment, if it is of one, into a folder of this name.
 pub type Repeat<'a> = &'a dyn Fn(Option<&str>, &str) -> String;
 
-/// The points of a comparison in a steady state. Title, lead and origin are the caller's.
+/// The points of a comparison, each run to its end. Title, lead and origin are the caller's.
 #[must_use]
 pub fn points_page(rows: &[Compared], baseline: &str, repeat: Repeat<'_>) -> ReportInput {
     let mut figures = Vec::new();

@@ -36,7 +36,7 @@ impl Place {
     }
 }
 
-/// What a fabric came to at a point, in a steady state.
+/// What a fabric came to at a point, every message run to its end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
     /// Where.
@@ -119,7 +119,7 @@ fn differs(row: &Compared) -> String {
     }
     let why = match row.load_asked {
         Some(asked) if asked > 1.0 => format!("overloaded, asked for {asked:.2} of its links"),
-        _ => "a steady state, run to its end, over the time alone".to_owned(),
+        _ => "run to its end, over the time alone".to_owned(),
     };
     let own = if row.place.why.is_empty() { "" } else { "; " };
     format!("{percent:+.0} %: {why}{own}{}", row.place.why)
@@ -272,15 +272,9 @@ pub(super) mod tests {
     fn the_difference_to_a_published_value_has_its_reason() {
         let (head, cells) = points_rows(&rows());
         assert!(cells.iter().all(|row| row.len() == head.len()));
-        assert_eq!(
-            cells[0].last().unwrap(),
-            "+67 %: a steady state, run to its end, over the time alone"
-        );
+        assert_eq!(cells[0].last().unwrap(), "+67 %: run to its end, over the time alone");
         assert_eq!(cells[2].last().unwrap(), "+33 %: overloaded, asked for 1.50 of its links");
-        assert_eq!(
-            cells[1].last().unwrap(),
-            "+50 %: a steady state, run to its end, over the time alone; flits"
-        );
+        assert_eq!(cells[1].last().unwrap(), "+50 %: run to its end, over the time alone; flits");
         let near = [row("edm", 2.1, run(400, 200), None)];
         assert_eq!(points_rows(&near).1[0].last().unwrap(), "-5 %");
     }

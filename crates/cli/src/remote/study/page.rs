@@ -97,7 +97,8 @@ fn at_a_glance(study: &Study) -> TableSection {
         caption: "Mean of the repeats, and its 95 % interval: 1.05 is 5 % longer. With all memory \
             local no network is asked, so that column is the same runs for all: how far it is from \
             1 is the noise of this machine. The last column is the least share below 100 % that \
-            was tried from which on every mean is at most 1.05."
+            was tried from which on every mean is at most 1.05. It goes by means alone: where an \
+            interval reaches over 1.05, the share is not known to be enough."
             .to_owned(),
         table: numbers(&names, 1, rows),
         notes: reasons(study),
