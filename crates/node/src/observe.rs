@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ethermem_http::{Asked, Endpoint, Limits, Reply};
 use ethermem_udp::Published;
-use tiny_http::{Header, Method, Response, Server};
-use tracing::{info, warn};
+use prometheus_client::registry::Registry;
+use tracing::warn;
 
 use crate::metrics::{self, Metrics};
 use crate::status::{Status, dropped};
@@ -36,14 +37,15 @@ impl Observer {
         listen: Option<SocketAddr>,
     ) -> Result<Observer, String> {
         let bind = |address: SocketAddr| {
-            Server::http(address).map_err(|error| format!("metrics on {address}: {error}"))
+            let bound = Endpoint::bind(address, Limits::default());
+            let bound = bound.and_then(|endpoint| Ok((endpoint.address()?, endpoint)));
+            bound.map_err(|error| format!("metrics on {address}: {error}"))
         };
-        let server = listen.map(bind).transpose()?;
-        let address = server.as_ref().and_then(|server| server.server_addr().to_ip());
+        let (address, endpoint) = listen.map(bind).transpose()?.unzip();
         let stop = Arc::new(AtomicBool::new(false));
         let metrics = Metrics { published, names };
         let stopped = Arc::clone(&stop);
-        let run = move || run(metrics, server.as_ref(), &stopped);
+        let run = move || run(metrics, endpoint, &stopped);
         let thread = std::thread::Builder::new().name("observer".to_owned()).spawn(run);
         let thread = thread.map_err(|error| format!("no thread for metrics: {error}"))?;
         Ok(Observer { stop, thread: Some(thread), address })
@@ -66,20 +68,23 @@ impl Drop for Observer {
     }
 }
 
-fn run(metrics: Metrics, server: Option<&Server>, stop: &AtomicBool) {
+fn run(metrics: Metrics, mut endpoint: Option<Endpoint>, stop: &AtomicBool) {
     let names = metrics.names.clone();
     let own = Metrics { published: Arc::clone(&metrics.published), names };
     let registry = metrics::registry(metrics);
     let mut before = dropped(&own.snapshot());
     let mut logged = Instant::now();
     while !stop.load(Ordering::Relaxed) {
-        match server {
-            Some(server) => {
-                if let Ok(Some(request)) = server.recv_timeout(LOOK_EVERY) {
-                    answer(request, &own, &registry);
-                }
+        let served = match &mut endpoint {
+            Some(endpoint) => endpoint.serve(LOOK_EVERY, |asked| answer(asked, &own, &registry)),
+            None => {
+                std::thread::sleep(LOOK_EVERY);
+                Ok(())
             }
-            None => std::thread::sleep(LOOK_EVERY),
+        };
+        if let Err(error) = served {
+            warn!(%error, "no more metrics: their socket failed");
+            endpoint = None;
         }
         if logged.elapsed() >= LOG_EVERY {
             logged = Instant::now();
@@ -94,23 +99,14 @@ fn run(metrics: Metrics, server: Option<&Server>, stop: &AtomicBool) {
     }
 }
 
-fn answer(
-    request: tiny_http::Request,
-    own: &Metrics,
-    registry: &prometheus_client::registry::Registry,
-) {
-    let (status, kind, body) = match (request.method(), request.url()) {
-        (Method::Get, "/metrics") => (200, OPEN_METRICS, metrics::text(registry)),
-        (Method::Get, "/status") => {
+fn answer(asked: Asked<'_>, own: &Metrics, registry: &Registry) -> Reply {
+    match asked.path {
+        "/metrics" => Reply::page(OPEN_METRICS, metrics::text(registry)),
+        "/status" => {
             let status = Status::of(&own.snapshot(), &own.names);
             let json = serde_json::to_string(&status).expect("it has only names and numbers");
-            (200, "application/json", json)
+            Reply::page("application/json", json)
         }
-        _ => (404, "text/plain", "GET /metrics or GET /status\n".to_owned()),
-    };
-    let kind = Header::from_bytes("Content-Type", kind).expect("it is ASCII");
-    let response = Response::from_string(body).with_status_code(status).with_header(kind);
-    if let Err(error) = request.respond(response) {
-        info!(%error, "who asked for metrics went away");
+        _ => Reply::refused(404, "the path must be /metrics or /status"),
     }
 }

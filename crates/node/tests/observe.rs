@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -175,4 +176,26 @@ fn an_address_that_is_taken_is_refused_by_name() {
     let refused = Observer::start(started.server.published(), Vec::new(), Some(address)).err();
     let refused = refused.unwrap();
     assert!(refused.starts_with(&format!("metrics on {address}: ")), "{refused}");
+}
+
+/// A client that asks and never reads, and one that never asks, delay nobody.
+#[test]
+fn a_slow_reader_of_metrics_keeps_no_other_from_its_answer() {
+    let started = ethermem_node::start(&NodeOptions::in_clear(Bytes(1 << 20))).unwrap();
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let names = Vec::new();
+    let observer = Observer::start(started.server.published(), names, Some(listen)).unwrap();
+    let address = observer.address().unwrap();
+    let mut hostile = Vec::new();
+    for at in 0..100 {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        match at % 3 {
+            0 => {}
+            1 => stream.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap(),
+            // Many requests, of which no answer is read.
+            _ => stream.write_all(&b"GET /metrics HTTP/1.1\r\n\r\n".repeat(100)).unwrap(),
+        }
+        hostile.push(stream);
+        assert!(get(&observer, "/metrics").ends_with("# EOF\n"));
+    }
 }

@@ -8,9 +8,9 @@ use crate::modules::packages;
 use crate::{Findings, Tree};
 
 /// From the foundation up; a crate uses only the crates before it.
-pub const LEVELS: [&str; 20] = [
-    "units", "wire", "edm", "clio", "wasm", "files", "trace", "packet", "udp", "node", "sim",
-    "study", "ethermem", "pager", "kv", "resp", "bench", "capi", "py", "cli",
+pub const LEVELS: [&str; 21] = [
+    "units", "wire", "edm", "clio", "wasm", "files", "http", "trace", "packet", "udp", "node",
+    "sim", "study", "ethermem", "pager", "kv", "resp", "bench", "capi", "py", "cli",
 ];
 /// Levels that no other crate uses: what people call.
 pub const TOPS: [&str; 3] = ["capi", "py", "cli"];
