@@ -20,8 +20,8 @@ use core::ptr::{addr_of, addr_of_mut, null, null_mut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use protocol::{
-    BATCH_PAGES, Done, FORKED, Hello, INJECTED, Order, PAGE_BYTES, SOCKET_VARIABLE, STARTED, TAKE,
-    VERSION, Welcome, feature, request,
+    BATCH_PAGES, Done, FORKED, Hello, INJECTED, Order, PAGE_BYTES, PROOF, SOCKET_VARIABLE, STARTED,
+    TAKE, VERSION, Welcome, feature, request,
 };
 
 fn call(number: usize, a: [usize; 6]) -> isize {
@@ -92,6 +92,8 @@ struct Own {
     socket: usize,
     fault: usize,
     staging: usize,
+    /// What the pager sees of this process: pages are copied here once they were moved.
+    shown: usize,
     started: AtomicU32,
 }
 
@@ -205,8 +207,14 @@ unsafe fn begin(environment: *const *const u8, kind: u32) -> bool {
     }
 }
 
+/// A fork's child has memory that only its pager can bring: it does not run without.
 extern "C" fn forked() {
-    attach(FORKED);
+    if !attach(FORKED) {
+        const STDERR: usize = 2;
+        let line = b"ethermem: a child of a fork is ended, as it cannot reach its pager\n";
+        call3(sys::WRITE, STDERR, line.as_ptr() as usize, line.len());
+        die();
+    }
 }
 
 /// The value of the variable that names the socket, copied to `to`; its length.
@@ -295,15 +303,6 @@ fn ioctl<T>(file: usize, code: u64, argument: &T) -> isize {
 
 /// Tells the pager of this process and starts the agent's thread.
 fn attach(kind: u32) -> bool {
-    // SAFETY: written once before any other thread runs, and read only from then on.
-    let kept = unsafe { &*addr_of!(KEPT) };
-    let Some(socket) = connect(&kept.name[..kept.name_bytes]) else { return false };
-    let attached = introduce(kind, socket);
-    call3(sys::CLOSE, socket, 0, 0);
-    attached
-}
-
-fn introduce(kind: u32, socket: usize) -> bool {
     let (Some(own), Some(staging)) = (map(STACK_BYTES), map(STAGING_BYTES)) else { return false };
     call3(sys::MADVISE, own, STACK_BYTES, sys::DONTFORK);
     call3(sys::MADVISE, staging, STAGING_BYTES, sys::DONTFORK);
@@ -322,36 +321,72 @@ fn introduce(kind: u32, socket: usize) -> bool {
     let hello = Hello {
         version: VERSION,
         kind,
-        process: call3(sys::GETPID, 0, 0, 0) as u32,
         error,
-        thread: 0,
         staging: staging as u64,
         probe: kept.probe as u64,
+        // A fork's child waits here until the pager has put its secret there.
+        secret: if kind == FORKED { secret_at(kept.probe) } else { [0; 2] },
         own_start: own as u64,
         own_end: (own + STACK_BYTES) as u64,
         image_start: kept.image_start as u64,
         image_end: kept.image_end as u64,
+        ..Hello::default()
     };
-    send_hello(socket, &hello, fault);
-    if kind == FORKED {
-        // The fault names this thread to the pager. Dropped again, so that a child of this one's
-        // can do the same.
-        // SAFETY: the page was mapped at start, and forks inherit it.
-        unsafe { (kept.probe as *const u8).read_volatile() };
-        call3(sys::MADVISE, kept.probe, PAGE_BYTES, sys::DONTNEED);
+    // Connected last, so that nothing lies between that and what is said.
+    let socket = connect(&kept.name[..kept.name_bytes]);
+    let shown = socket.and_then(|socket| introduce(socket, &hello, &mut fault));
+    if let (Some(socket), Some(file), Some(shown)) = (socket, fault, shown) {
+        let started = AtomicU32::new(0);
+        run_beside(own, Own { socket, fault: file, staging, shown, started });
     }
-    let accepted = receive_welcome(socket, &mut fault);
-    if let (true, Some(file)) = (accepted, fault) {
-        run_beside(own, Own { socket, fault: file, staging, started: AtomicU32::new(0) });
-    }
-    if let Some(file) = fault {
+    let is_attached = shown.is_some() && fault.is_some();
+    for file in [socket, fault].into_iter().flatten() {
         call3(sys::CLOSE, file, 0, 0);
     }
-    if !accepted {
+    if is_attached {
+        // So that a child of this one's can do the same.
+        call3(sys::MADVISE, kept.probe, PAGE_BYTES, sys::DONTNEED);
+    } else {
         call3(sys::MUNMAP, own, STACK_BYTES, 0);
         call3(sys::MUNMAP, staging, STAGING_BYTES, 0);
     }
-    accepted
+    is_attached
+}
+
+/// What the pager put at the probe page.
+fn secret_at(probe: usize) -> [u64; 2] {
+    // SAFETY: the page was mapped at start, and forks inherit it.
+    unsafe { (probe as *const [u64; 2]).read_volatile() }
+}
+
+/// Says what this process is, and that it is: where the memory that the pager sees is mapped. With
+/// a fork's child its userfaultfd comes, too.
+fn introduce(socket: usize, hello: &Hello, fault: &mut Option<usize>) -> Option<usize> {
+    send_hello(socket, hello, *fault);
+    let (mut welcome, mut files) = receive_welcome(socket)?;
+    if welcome == Welcome::PROVE {
+        let secret = secret_at(hello.probe as usize);
+        let proof = Hello { version: VERSION, kind: PROOF, secret, ..Hello::default() };
+        send_hello(socket, &proof, None);
+        (welcome, files) = receive_welcome(socket)?;
+    }
+    let [memory, of_child] = files;
+    if hello.kind == FORKED {
+        *fault = of_child;
+    }
+    let mut shown = None;
+    if let (Welcome::ACCEPTED, Some(memory)) = (welcome, memory) {
+        let how = [0, STAGING_BYTES, sys::PROT_READ_WRITE, sys::MAP_SHARED, memory, 0];
+        let at = call(sys::MMAP, how);
+        shown = (at > 0).then_some(at as usize);
+    }
+    if let Some(memory) = memory {
+        call3(sys::CLOSE, memory, 0, 0);
+    }
+    if let Some(at) = shown {
+        call3(sys::MADVISE, at, STAGING_BYTES, sys::DONTFORK);
+    }
+    shown
 }
 
 /// A header of `sendmsg` and `recvmsg`.
@@ -376,6 +411,15 @@ struct Rights {
     gap: i32,
 }
 
+/// Up to two of them.
+#[repr(C, align(8))]
+struct Received {
+    bytes: usize,
+    level: i32,
+    kind: i32,
+    files: [i32; 2],
+}
+
 fn send_hello(socket: usize, hello: &Hello, fault: Option<usize>) {
     let mut rights =
         Rights { bytes: 20, level: 1, kind: 1, file: fault.unwrap_or(0) as i32, gap: 0 };
@@ -393,9 +437,10 @@ fn send_hello(socket: usize, hello: &Hello, fault: Option<usize>) {
     call3(sys::SENDMSG, socket, addr_of!(message) as usize, sys::NOSIGNAL);
 }
 
-fn receive_welcome(socket: usize, fault: &mut Option<usize>) -> bool {
+/// The pager's answer, and the files that it brings.
+fn receive_welcome(socket: usize) -> Option<(u32, [Option<usize>; 2])> {
     let mut welcome = Welcome::default();
-    let mut rights = Rights { bytes: 0, level: 0, kind: 0, file: -1, gap: 0 };
+    let mut rights = Received { bytes: 0, level: 0, kind: 0, files: [-1; 2] };
     let part = [addr_of_mut!(welcome) as usize, size_of::<Welcome>()];
     let mut message = Message {
         name: null_mut(),
@@ -403,7 +448,7 @@ fn receive_welcome(socket: usize, fault: &mut Option<usize>) -> bool {
         parts: &part,
         part_count: 1,
         control: addr_of_mut!(rights).cast(),
-        control_bytes: size_of::<Rights>(),
+        control_bytes: size_of::<Received>(),
         flags: 0,
     };
     loop {
@@ -412,13 +457,17 @@ fn receive_welcome(socket: usize, fault: &mut Option<usize>) -> bool {
             continue;
         }
         if got != size_of::<Welcome>() as isize {
-            return false;
+            return None;
         }
-        if rights.file >= 0 && rights.level == 1 && rights.kind == 1 {
-            *fault = Some(rights.file as usize);
-        }
-        // SAFETY: the kernel wrote it through the pointer above.
-        return unsafe { addr_of!(welcome).read_volatile() }.accepted == 1;
+        // SAFETY: the kernel wrote them through the pointers above.
+        let (welcome, rights) =
+            unsafe { (addr_of!(welcome).read_volatile(), addr_of!(rights).read_volatile()) };
+        let is_rights = rights.level == 1 && rights.kind == 1;
+        let file = |place: usize| match rights.files[place] {
+            file if is_rights && file >= 0 => Some(file as usize),
+            _ => None,
+        };
+        return Some((welcome.answer, [file(0), file(1)]));
     }
 }
 
@@ -529,12 +578,28 @@ fn take(own: &Own, order: &Order, done: &mut Done) {
             moved = move_pages(own, order, place, 1);
         }
         match moved {
-            Ok(pages) => place += pages,
+            Ok(pages) => {
+                show(own, place, pages);
+                place += pages;
+            }
             Err(error) => {
                 done.errors[place] = -error as i32;
                 place += 1;
             }
         }
+    }
+}
+
+/// Copies pages that were moved to where the pager reads them.
+fn show(own: &Own, place: usize, pages: usize) {
+    let (at, bytes) = (place * PAGE_BYTES, pages * PAGE_BYTES);
+    // SAFETY: both areas have room for a batch, and only this thread uses them.
+    unsafe {
+        core::ptr::copy_nonoverlapping(
+            (own.staging + at) as *const u8,
+            (own.shown + at) as *mut u8,
+            bytes,
+        );
     }
 }
 

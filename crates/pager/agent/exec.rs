@@ -8,7 +8,7 @@ use core::arch::{asm, naked_asm};
 use core::ptr::null;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use super::protocol::{EXECUTES, Hello, OVER, SPAWNS, VERSION};
+use super::protocol::{EXECUTES, Hello, OVER, SPAWNS, VERSION, Welcome};
 use super::{
     NAME_BYTES, call, call3, connect, named, receive_welcome, send_hello, sys, value_of,
 };
@@ -296,14 +296,13 @@ impl Told {
         let hello = Hello {
             version: VERSION,
             kind,
-            process: call3(sys::GETPID, 0, 0, 0) as u32,
             thread: call3(sys::GETTID, 0, 0, 0) as u64,
             ..Hello::default()
         };
         send_hello(socket, &hello, None);
-        let accepted = receive_welcome(socket, &mut None);
+        let welcome = receive_welcome(socket);
         call3(sys::CLOSE, socket, 0, 0);
-        accepted
+        matches!(welcome, Some((Welcome::ACCEPTED, _)))
     }
 
     /// Whether this thread may open sockets: not where a seccomp filter was put upon it that the

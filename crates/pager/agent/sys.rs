@@ -1,6 +1,7 @@
 //! Numbers of system calls and their constants on x86-64.
 
 pub const READ: usize = 0;
+pub const WRITE: usize = 1;
 pub const CLOSE: usize = 3;
 pub const MMAP: usize = 9;
 pub const PREAD: usize = 17;
@@ -23,6 +24,7 @@ pub const USERFAULTFD: usize = 323;
 pub const CLOSE_RANGE: usize = 436;
 pub const PROT_READ_WRITE: usize = 3;
 pub const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
+pub const MAP_SHARED: usize = 1;
 pub const DONTNEED: usize = 4;
 pub const DONTFORK: usize = 10;
 pub const NOHUGEPAGE: usize = 15;

@@ -1,76 +1,33 @@
-//! The agents inside of programs: their image, and the pager's side of what is said.
+//! The agents inside of programs: their image, and the pager's side of what is said once an agent
+//! is believed (`door.rs`).
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{
-    AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType,
-    UnixAddr, accept4, bind, getsockopt, listen, recvmsg, send, sendmsg, socket,
-    sockopt::PeerCredentials,
-};
-use nix::unistd::Pid;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::socket::{MsgFlags, send};
+use nix::unistd::ftruncate;
 
-use crate::protocol::{BATCH_PAGES, Done, Hello, Order, TAKE, UNSHARE, VERSION, Welcome};
+use crate::door;
+use crate::peer::Peer;
+use crate::protocol::{BATCH_PAGES, Done, Hello, Order, PAGE_BYTES, TAKE, UNSHARE, Welcome};
 
 /// The shared library that is preloaded into programs.
 pub(crate) const IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.so"));
 
-/// How long the pager waits for an agent whose program may be stopped.
-const PATIENCE_MS: u16 = 100;
-
-/// Where agents announce themselves.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    socket: OwnedFd,
-    name: String,
-}
-
-impl Listener {
-    pub(crate) fn open() -> io::Result<Listener> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(io::Error::other)?;
-        let (random, filters) = (u128::from_ne_bytes(random), seccomp_filters());
-        let name = format!("ethermem-pager-{random:032x}-{filters}");
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let file = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
-        bind(file.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
-        listen(&file, Backlog::new(128)?)?;
-        Ok(Listener { socket: file, name })
-    }
-
-    /// What programs find in their environment.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The next agent that announces itself, if one waits.
-    pub(crate) fn accept(&self) -> io::Result<Option<OwnedFd>> {
-        match accept4(self.socket.as_raw_fd(), SockFlag::SOCK_CLOEXEC) {
-            // SAFETY: the kernel just made it, for us alone.
-            Ok(file) => Ok(Some(unsafe { OwnedFd::from_raw_fd(file) })),
-            Err(Errno::EAGAIN | Errno::ECONNABORTED | Errno::EINTR) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
-/// How many seccomp filters this process has: programs that have more are not asked for anything.
-fn seccomp_filters() -> u32 {
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    let filters = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
-    filters.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
-}
+/// How long the pager waits for an agent whose program may be stopped, or does not want to answer:
+/// other programs wait for their pages meanwhile.
+const PATIENCE_MS: u16 = 4;
+const SHOWN_BYTES: usize = BATCH_PAGES * PAGE_BYTES;
 
 /// Bytes of a message as they lie in memory.
-fn bytes_of<T: Copy>(value: &T) -> &[u8] {
+pub(crate) fn bytes_of<T: Copy>(value: &T) -> &[u8] {
     // SAFETY: every message is made of integers without gaps.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
@@ -80,11 +37,56 @@ fn bytes_of_mut<T: Copy>(value: &mut T) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(value).cast(), size_of::<T>()) }
 }
 
-/// An agent that announced itself.
+/// Memory that a process copies its pages to, for the pager. It sees nothing else of a process: to
+/// read one from outside is to wait for whatever it has mapped there.
+#[derive(Debug)]
+struct Shown {
+    at: NonNull<libc::c_void>,
+}
+
+impl Shown {
+    /// The memory, and the file that it is of. It cannot be made shorter.
+    fn new() -> nix::Result<(Shown, OwnedFd)> {
+        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+        let file = memfd_create(c"ethermem-pages", flags)?;
+        ftruncate(&file, SHOWN_BYTES as libc::off_t)?;
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
+        let bytes = std::num::NonZero::new(SHOWN_BYTES).ok_or(Errno::EINVAL)?;
+        // SAFETY: new memory, at a place of the kernel's choice.
+        let at =
+            unsafe { mmap(None, bytes, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, &file, 0)? };
+        Ok((Shown { at }, file))
+    }
+
+    /// Copies what it has at `place` (in pages). The process may change it meanwhile: its own loss.
+    fn read(&self, place: usize, to: &mut [u8]) {
+        let from = place * PAGE_BYTES;
+        assert!(from + to.len() <= SHOWN_BYTES, "{place} and {} bytes", to.len());
+        // SAFETY: within the mapping, which lasts as long as this. No reference to it is made, as
+        // another process writes to it.
+        unsafe {
+            let from = self.at.as_ptr().cast::<u8>().add(from);
+            std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len());
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `new`, to which there are no references.
+        let _ = unsafe { munmap(self.at, SHOWN_BYTES) };
+    }
+}
+
+/// An agent that announced itself, and was believed.
 #[derive(Debug)]
 pub(crate) struct Agent {
     socket: OwnedFd,
     pub(crate) hello: Hello,
+    pub(crate) peer: Peer,
+    /// Once the process is served.
+    shown: Option<Shown>,
 }
 
 impl AsFd for Agent {
@@ -105,48 +107,35 @@ pub(crate) enum Answer {
 }
 
 impl Agent {
-    /// Reads the announcement, and the userfaultfd that may come with it.
-    pub(crate) fn meet(socket: OwnedFd) -> io::Result<(Agent, Option<OwnedFd>)> {
-        let mut hello = Hello::default();
-        let mut fault = None;
-        let mut space = nix::cmsg_space!(RawFd);
-        {
-            let mut parts = [IoSliceMut::new(bytes_of_mut(&mut hello))];
-            let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-            let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
-            for control in message.cmsgs()? {
-                if let ControlMessageOwned::ScmRights(files) = control {
-                    for file in files {
-                        // SAFETY: the kernel made it for us alone.
-                        fault = Some(unsafe { OwnedFd::from_raw_fd(file) });
-                    }
-                }
-            }
-            if message.bytes != size_of::<Hello>() {
-                return Err(io::Error::other("an agent sent something else than its greeting"));
-            }
-        }
-        if hello.version != VERSION {
-            return Err(io::Error::other("an agent of another version"));
-        }
-        Ok((Agent { socket, hello }, fault))
+    /// `peer` said `hello` over `socket`, which does not block.
+    pub(crate) fn new(socket: OwnedFd, peer: Peer, hello: Hello) -> Agent {
+        // What it says from now on is about its own pages alone.
+        let _ = door::pass_pidfds(&socket, false);
+        Agent { socket, hello, peer, shown: None }
     }
 
-    /// The process at the other end, as this one sees it.
-    pub(crate) fn peer(&self) -> nix::Result<Pid> {
-        Ok(Pid::from_raw(getsockopt(&self.socket, PeerCredentials)?.pid()))
+    /// Refuses what was announced, or lets it go on.
+    pub(crate) fn answer_with(&self, may: bool) -> io::Result<()> {
+        let answer = if may { Welcome::ACCEPTED } else { Welcome::REFUSED };
+        door::welcome(self.socket.as_fd(), answer, &[])
     }
 
-    /// Answers the announcement.
-    pub(crate) fn welcome(&self, accepted: bool, fault: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        let welcome = Welcome { accepted: u32::from(accepted) };
-        let parts = [IoSlice::new(bytes_of(&welcome))];
-        let files: Vec<RawFd> = fault.iter().map(AsRawFd::as_raw_fd).collect();
-        let rights = [ControlMessage::ScmRights(&files)];
-        let controls = if files.is_empty() { &[][..] } else { &rights[..] };
-        let to = self.socket.as_raw_fd();
-        sendmsg::<()>(to, &parts, controls, MsgFlags::MSG_NOSIGNAL, None)?;
+    /// The process is served from now on. A fork's child gets its userfaultfd.
+    pub(crate) fn serve(&mut self, fault: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let (shown, file) = Shown::new()?;
+        let files: Vec<_> =
+            [Some(file.as_fd()), fault].iter().flatten().map(AsRawFd::as_raw_fd).collect();
+        door::welcome(self.socket.as_fd(), Welcome::ACCEPTED, &files)?;
+        self.shown = Some(shown);
         Ok(())
+    }
+
+    /// What the process shows from `place` on, in pages of the last order.
+    pub(crate) fn shown(&self, place: usize, to: &mut [u8]) {
+        match &self.shown {
+            Some(shown) => shown.read(place, to),
+            None => to.fill(0),
+        }
     }
 
     /// Orders pages to be moved to the staging area, and waits a while for the answer.
@@ -162,7 +151,8 @@ impl Agent {
     fn order(&self, kind: u32, pages: &[u64]) -> bool {
         let mut order = Order { kind, count: pages.len() as u32, pages: [0; BATCH_PAGES] };
         order.pages[..pages.len()].copy_from_slice(pages);
-        send(self.socket.as_raw_fd(), bytes_of(&order), MsgFlags::MSG_NOSIGNAL).is_ok()
+        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+        send(self.socket.as_raw_fd(), bytes_of(&order), flags).is_ok()
     }
 
     /// The answer to the last order.
@@ -174,9 +164,9 @@ impl Agent {
         }
         let mut done = Box::new(Done { errors: [0; BATCH_PAGES] });
         let to = bytes_of_mut(&mut *done);
-        match nix::sys::socket::recv(self.socket.as_raw_fd(), to, MsgFlags::empty()) {
+        match nix::sys::socket::recv(self.socket.as_raw_fd(), to, MsgFlags::MSG_DONTWAIT) {
             Ok(bytes) if bytes == size_of::<Done>() => Answer::Done(done),
-            Err(Errno::EINTR) => Answer::Later,
+            Err(Errno::EINTR | Errno::EAGAIN) => Answer::Later,
             Ok(_) | Err(_) => Answer::Gone,
         }
     }

@@ -29,6 +29,7 @@ impl Pager<'_> {
         let Some(parent) = self.processes.get(&id) else { return Ok(None) };
         let mut child = Process::new(faults);
         child.injected = parent.injected;
+        child.probe = parent.probe;
         child.origin = Some(Origin { parent: id, moved: Vec::new(), since: Instant::now() });
         for (page, entry) in parent.table.pages() {
             if entry.state != State::Unknown || entry.slot != NO_SLOT {
@@ -45,14 +46,14 @@ impl Pager<'_> {
     /// what it really has. A registration, and a mapping that moved or went, may have come between
     /// the fork and its being told, or before the fork and been told after it. Whether that could
     /// be done now.
-    pub(crate) fn settle(&mut self, id: usize, hello: &Hello) -> bool {
+    pub(crate) fn settle(&mut self, id: usize, hello: &Hello, smaps: &str) -> bool {
         let Some(process) = self.processes.get(&id) else { return true };
         let Some(origin) = &process.origin else { return true };
         let is_early = origin.since.elapsed() < SETTLE_PATIENCE;
         if is_early && self.processes.get(&origin.parent).is_some_and(Process::is_changing) {
             return false;
         }
-        let Ok(registered) = registered(hello.process, hello) else { return true };
+        let Ok(registered) = registered(smaps, hello) else { return true };
         let moved = self.processes.get_mut(&id).and_then(|process| process.origin.take());
         for (from, to, bytes) in moved.into_iter().flat_map(|origin| origin.moved) {
             if registered.all.contains(&(to..to + bytes)) {
@@ -79,7 +80,8 @@ impl Pager<'_> {
     pub(crate) fn is_settled(&mut self, id: usize) -> bool {
         let Some(process) = self.processes.get(&id) else { return true };
         let (Some(hello), Some(_)) = (process.injected, &process.origin) else { return true };
-        process.number.is_none_or(|process| self.settle(id, &Hello { process, ..hello }))
+        let smaps = process.peer.as_ref().map(|peer| peer.path("smaps"));
+        smaps.is_none_or(|smaps| self.settle(id, &hello, &smaps))
     }
 
     /// Pages have other addresses now. `kept` is whether their old ones are still mapped.
@@ -147,6 +149,7 @@ impl Pager<'_> {
             // Its faults are served on; nothing can be taken out any more.
             process.agent = None;
             process.ordered = None;
+            process.files = None;
             return;
         }
         self.forget(id, 0, !(PAGE_BYTES as u64 - 1));

@@ -1,13 +1,10 @@
 //! Taking pages out of programs, and what becomes of them.
 
-use std::io::IoSliceMut;
 use std::time::Instant;
 
 use ethermem_trace::{Access, AccessKind};
 use ethermem_units::Bytes;
 use nix::errno::Errno;
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
-use nix::unistd::Pid;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::agent::Answer;
@@ -131,8 +128,9 @@ impl Pager<'_> {
             }
             Answer::Done(done) if process.is_busy => {
                 process.is_busy = false;
-                if process.agent_thread == 0 {
-                    process.ready(done.errors[0].unsigned_abs());
+                let said = u64::from(done.errors[0].unsigned_abs());
+                if process.agent_thread == 0 && !process.ready(said) {
+                    self.ended(id);
                 }
                 Ok(Round::Took)
             }
@@ -147,18 +145,10 @@ impl Pager<'_> {
     fn sort(&mut self, id: usize, pages: &[u64], done: &Done) -> Result<Round, String> {
         let Some(process) = self.processes.get_mut(&id) else { return Ok(Round::Nothing) };
         let mut moved = Vec::with_capacity(pages.len());
-        let mut places: Vec<RemoteIoVec> = Vec::new();
         let mut shared = Vec::new();
-        let staging = process.agent.as_ref().map_or(0, |agent| agent.hello.staging);
         for (place, page) in pages.iter().enumerate() {
             if done.errors[place] == 0 {
-                let base = staging as usize + place * PAGE_BYTES;
-                // The kernel looks up each place by itself: those side by side are one.
-                match places.last_mut() {
-                    Some(last) if last.base + last.len == base => last.len += PAGE_BYTES,
-                    _ => places.push(RemoteIoVec { base, len: PAGE_BYTES }),
-                }
-                moved.push(*page);
+                moved.push((place, *page));
                 continue;
             }
             match Errno::from_raw(done.errors[place]) {
@@ -181,29 +171,18 @@ impl Pager<'_> {
             // Perhaps an event must be read first: not now, then.
             return Ok(Round::Nothing);
         }
-        let number = Pid::from_raw(process.agent_thread.cast_signed());
         process.occupied = process.occupied.saturating_sub(moved.len() as u64);
         let mut taken = std::mem::take(&mut self.taken);
-        let content = &mut taken[..moved.len() * PAGE_BYTES];
-        let bytes = process_vm_readv(number, &mut [IoSliceMut::new(content)], &places);
-        if bytes != Ok(content.len()) {
-            self.taken = taken;
-            return self.unread(id, bytes.err().unwrap_or(Errno::EIO));
+        let mut kept = Ok(());
+        if let Some(agent) = &process.agent {
+            for ((place, _), content) in moved.iter().zip(taken.chunks_exact_mut(PAGE_BYTES)) {
+                agent.shown(*place, content);
+            }
+            let mut each = moved.into_iter().zip(taken.chunks_exact(PAGE_BYTES));
+            kept = each.try_for_each(|((_, page), content)| self.keep(id, page, content));
         }
-        let mut each = moved.into_iter().zip(content.chunks_exact(PAGE_BYTES));
-        let kept = each.try_for_each(|(page, content)| self.keep(id, page, content));
         self.taken = taken;
         kept.map(|()| Round::Took)
-    }
-
-    /// The staging area cannot be read: its process has ended, or the run must.
-    fn unread(&mut self, id: usize, error: Errno) -> Result<Round, String> {
-        if error == Errno::ESRCH {
-            self.ended(id);
-            return Ok(Round::Took);
-        }
-        let number = self.processes.get(&id).and_then(|process| process.number).unwrap_or(0);
-        Err(format!("the memory of process {number} cannot be read: {error}"))
     }
 
     /// A page was taken out: it goes on standby.

@@ -59,9 +59,9 @@ pub(crate) fn is_execution(agent: &Agent) -> bool {
 impl Executed {
     /// An agent announces an execution, or that it is over.
     pub(crate) fn hear(&mut self, agent: Agent) -> News {
-        let Some(thread) = thread_of(&agent) else {
-            let _ = agent.welcome(false, None);
-            return News::ByItself("in another namespace of processes, with threads".to_owned());
+        let Some(thread) = agent.peer.thread(agent.hello.thread) else {
+            let _ = agent.answer_with(false);
+            return News::ByItself(format!("{}: it named a thread of another", agent.peer.file()));
         };
         if agent.hello.kind == OVER {
             self.leave(thread, agent);
@@ -77,6 +77,12 @@ impl Executed {
             (Traced::Spawning, Options::PTRACE_O_TRACEEXEC | children)
         };
         let seized = ptrace::seize(thread, options);
+        if seized.is_ok() && !Path::new(&agent.peer.path(&format!("task/{thread}"))).exists() {
+            // It ended, and another one has its number: that is let go when it stops.
+            self.threads.insert(thread.as_raw(), Traced::Told);
+            let _ = ptrace::interrupt(thread);
+            return News::Nothing;
+        }
         if seized.is_ok() {
             self.threads.insert(thread.as_raw(), traced);
         }
@@ -88,7 +94,7 @@ impl Executed {
             },
             |()| News::Nothing,
         );
-        let _ = agent.welcome(seized.is_ok(), None);
+        let _ = agent.answer_with(seized.is_ok());
         news
     }
 
@@ -119,7 +125,7 @@ impl Executed {
             self.threads.insert(thread.as_raw(), Traced::Leaving(agent));
         } else {
             self.threads.remove(&thread.as_raw());
-            let _ = agent.welcome(true, None);
+            let _ = agent.answer_with(true);
         }
     }
 
@@ -168,23 +174,9 @@ impl Executed {
     fn let_go(&mut self, thread: Pid, signal: c_int) {
         let _ = control(libc::PTRACE_DETACH, thread, signal);
         if let Some(Traced::Leaving(agent)) = self.threads.remove(&thread.as_raw()) {
-            let _ = agent.welcome(true, None);
+            let _ = agent.answer_with(true);
         }
     }
-}
-
-/// The thread that `agent` speaks of, as this process sees it.
-fn thread_of(agent: &Agent) -> Option<Pid> {
-    let process = agent.peer().ok().filter(|process| process.as_raw() > 0)?;
-    let thread = i32::try_from(agent.hello.thread).ok()?;
-    let is_first = agent.hello.thread == u64::from(agent.hello.process);
-    if is_first {
-        return Some(process);
-    }
-    // The numbers are ours where that of the process is.
-    let is_ours = process.as_raw().cast_unsigned() == agent.hello.process;
-    let there = || Path::new(&format!("/proc/{process}/task/{thread}")).exists();
-    (is_ours && there()).then(|| Pid::from_raw(thread))
 }
 
 /// Whether `thread` is traced by this process already.

@@ -8,8 +8,11 @@
 
 mod agent;
 mod changes;
+#[doc(hidden)]
+pub mod claim;
 mod counts;
 mod delay;
+mod door;
 mod emulate;
 mod error;
 mod evict;
@@ -21,6 +24,7 @@ mod launch;
 mod memory_map;
 mod order;
 mod pager;
+mod peer;
 mod pool_store;
 mod process;
 mod profile;

@@ -44,6 +44,12 @@ pub(crate) fn runs(maps: &str, borders: &[Range<u64>], keeps_variables: bool) ->
     found
 }
 
+/// The private, anonymous memory of `maps` that can be written, in order.
+pub(crate) fn writable(maps: &str) -> Vec<Range<u64>> {
+    let lines = maps.lines().filter(|line| is_anonymous(line) && is_writable(line));
+    lines.filter_map(range_of).collect()
+}
+
 fn range_of(line: &str) -> Option<Range<u64>> {
     let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
     Some(u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?)
@@ -75,9 +81,9 @@ pub(crate) struct Registered {
     pub(crate) is_wiped: bool,
 }
 
-/// What of the private, anonymous memory of `process` is registered: `um` in `smaps`.
-pub(crate) fn registered(process: u32) -> io::Result<Vec<Registered>> {
-    Ok(registered_of(&std::fs::read_to_string(format!("/proc/{process}/smaps"))?))
+/// What of a process's private, anonymous memory is registered: `um` in its `smaps`, at this path.
+pub(crate) fn registered(smaps: &str) -> io::Result<Vec<Registered>> {
+    Ok(registered_of(&std::fs::read_to_string(smaps)?))
 }
 
 fn registered_of(smaps: &str) -> Vec<Registered> {
@@ -114,11 +120,12 @@ pub(crate) struct ProcessFiles {
 }
 
 impl ProcessFiles {
-    pub(crate) fn open(process: u32) -> io::Result<ProcessFiles> {
+    /// Of the process whose folder in `/proc` this is.
+    pub(crate) fn open(folder: &str) -> io::Result<ProcessFiles> {
         Ok(ProcessFiles {
-            maps: format!("/proc/{process}/maps"),
-            statm: File::open(format!("/proc/{process}/statm"))?,
-            pagemap: File::open(format!("/proc/{process}/pagemap"))?,
+            maps: format!("{folder}/maps"),
+            statm: File::open(format!("{folder}/statm"))?,
+            pagemap: File::open(format!("{folder}/pagemap"))?,
         })
     }
 
@@ -209,8 +216,8 @@ VmFlags: rd wr mr mw me ac um
             Registered { range: protected, is_writable: false, is_wiped: true },
         ];
         assert_eq!(registered_of(smaps), expected);
-        let this = std::process::id();
-        assert_eq!(registered(this).expect("this process has a map"), [], "nobody pages this test");
+        let this = registered("/proc/self/smaps").expect("this process has a map");
+        assert_eq!(this, [], "nobody pages this test");
     }
 
     #[test]

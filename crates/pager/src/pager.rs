@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 use ethermem_trace::{Access, AccessKind};
 use ethermem_units::{Bytes, Ns};
 use nix::errno::Errno;
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpid};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::agent::Agent;
 use crate::counts::Counts;
 use crate::delay::Link;
-use crate::executed::file_of;
+use crate::door;
 use crate::fault::{Event, Faults};
 use crate::memory_map;
+use crate::peer::Peer;
 use crate::process::Process;
 use crate::protocol::{BATCH_PAGES, FORKED, INJECTED, PAGE_BYTES, STARTED};
 use crate::record::Recorder;
@@ -39,6 +40,17 @@ struct Awaited {
     process: usize,
     page: u64,
     pages: usize,
+}
+
+/// How often a fault of an address space is asked for its process.
+const NAMINGS_MAX: u8 = 3;
+
+/// The process of a thread that a fault names, if it can be known: the kernel says the thread's
+/// number in its own namespace, where it may be that of someone else here.
+fn peer_of(thread: u32) -> Option<Peer> {
+    let number = memory_map::process_of(thread)?;
+    let peer = Peer::of_number(Pid::from_raw(number.cast_signed())).ok()?;
+    (peer.is_of_this_namespace() && peer.descends_from(getpid())).then_some(peer)
 }
 
 /// How much of a program's private memory may be local, over all of its processes.
@@ -110,14 +122,14 @@ impl<'r> Pager<'r> {
     }
 
     /// A program or a fork's child announced itself; the address space that became known.
-    pub(crate) fn meet(&mut self, agent: Agent, faults: Option<Faults>) -> Option<usize> {
+    pub(crate) fn meet(&mut self, mut agent: Agent, faults: Option<Faults>) -> Option<usize> {
         match (agent.hello.kind, faults) {
             (STARTED | INJECTED, Some(faults)) => {
-                agent.welcome(true, None).ok()?;
-                let number = agent.hello.process;
+                agent.serve(None).ok()?;
                 let id = self.add(Process::new(faults));
                 let process = self.processes.get_mut(&id)?;
-                process.number = Some(number);
+                process.number = Some(agent.peer.number().as_raw().unsigned_abs());
+                process.probe = agent.hello.probe;
                 process.injected = (agent.hello.kind == INJECTED).then_some(agent.hello);
                 (process.agent, process.is_busy) = (Some(agent), true);
                 Some(id)
@@ -128,10 +140,9 @@ impl<'r> Pager<'r> {
             }
             _ => {
                 let error = Errno::from_raw(agent.hello.error.cast_signed()).desc();
-                let file = file_of(Pid::from_raw(agent.hello.process.cast_signed()));
-                self.leave_out(format!("{file}: userfaultfd: {error}"));
+                self.leave_out(format!("{}: userfaultfd: {error}", agent.peer.file()));
                 // It runs by itself, as it cannot be served.
-                agent.welcome(false, None).ok()?;
+                agent.answer_with(false).ok()?;
                 None
             }
         }
@@ -157,17 +168,24 @@ impl<'r> Pager<'r> {
     /// and settled; those that can be told from now on.
     pub(crate) fn admit(&mut self) -> Vec<usize> {
         let mut admitted = Vec::new();
-        for agent in std::mem::take(&mut self.waiting) {
-            let number = Some(agent.hello.process);
-            let is_it = |process: &Process| process.number == number && process.agent.is_none();
+        for mut agent in std::mem::take(&mut self.waiting) {
+            let secret = Some(agent.hello.secret);
+            let is_it = |process: &Process| process.secret == secret && process.agent.is_none();
             let id = self.processes.iter().find(|(_, it)| is_it(it)).map(|(id, _)| *id);
-            let Some(id) = id.filter(|id| self.settle(*id, &agent.hello)) else {
-                self.waiting.push(agent);
+            let Some(id) = id else {
+                // It was put there before it could be said.
+                self.leave_out(format!("{}: it does not know its memory", agent.peer.file()));
                 continue;
             };
+            if !self.settle(id, &agent.hello, &agent.peer.path("smaps")) {
+                self.waiting.push(agent);
+                continue;
+            }
             if let Some(process) = self.processes.get_mut(&id)
-                && agent.welcome(true, Some(process.faults.as_fd())).is_ok()
+                && agent.serve(Some(process.faults.as_fd())).is_ok()
             {
+                process.number = Some(agent.peer.number().as_raw().unsigned_abs());
+                process.secret = None;
                 (process.agent, process.is_busy) = (Some(agent), true);
                 admitted.push(id);
             }
@@ -177,7 +195,7 @@ impl<'r> Pager<'r> {
 
     /// Fork's children that ended before they could be admitted are not waited for.
     pub(crate) fn forget_the_gone(&mut self) {
-        self.waiting.retain(|agent| memory_map::process_of(agent.hello.process).is_some());
+        self.waiting.retain(|agent| !agent.peer.has_ended());
     }
 
     /// Reads and serves what one address space tells. Returns those that are new.
@@ -215,10 +233,11 @@ impl<'r> Pager<'r> {
     fn fault(&mut self, id: usize, page: u64, thread: u32, write: bool) -> Result<(), String> {
         self.counts.faults += 1;
         let Some(process) = self.processes.get_mut(&id) else { return Ok(()) };
-        if process.number.is_none()
-            && let Some(number) = memory_map::process_of(thread)
-        {
-            process.number = Some(number);
+        if process.number.is_none() && page != process.probe && process.namings < NAMINGS_MAX {
+            process.namings += 1;
+            process.peer = peer_of(thread);
+            let number = process.peer.as_ref().map(|peer| peer.number().as_raw().unsigned_abs());
+            process.number = number;
         }
         if !self.is_settled(id) {
             self.again.push((id, page, write));
@@ -315,6 +334,9 @@ impl<'r> Pager<'r> {
 
     /// Puts the content of pages where the program expects it, and lets it go on.
     fn put(&mut self, id: usize, page: u64, pages: usize, write: bool) -> Result<(), String> {
+        if self.challenge(id, page, write)? {
+            return Ok(());
+        }
         let there = self.in_place(id, page, pages).map(|(faults, content)| {
             let (bytes, result) = faults.copy(page, content);
             (bytes / PAGE_BYTES, result)
@@ -334,6 +356,23 @@ impl<'r> Pager<'r> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A fork's child that has not announced itself finds a secret at its probe page. Whoever says
+    /// it can read that address space: it is its own.
+    fn challenge(&mut self, id: usize, page: u64, write: bool) -> Result<bool, String> {
+        let Some(process) = self.processes.get_mut(&id) else { return Ok(false) };
+        let is_probe = process.agent.is_none() && process.probe != 0 && page == process.probe;
+        if !is_probe || process.injected.is_some() {
+            return Ok(false);
+        }
+        let (secret, content) = door::secret().map_err(|error| format!("random bytes: {error}"))?;
+        match process.faults.copy(page, &content).1 {
+            Ok(()) => process.secret = Some(secret),
+            Err(Errno::EAGAIN) => self.again.push((id, page, write)),
+            Err(_) => drop(process.faults.wake(page)),
+        }
+        Ok(true)
     }
 
     /// Where the content of pages lies as they want it, so that the kernel copies it from there.
@@ -441,10 +480,7 @@ impl<'r> Pager<'r> {
     /// Whether faults wait that the kernel would not let be served, or children that could not be
     /// settled.
     pub(crate) fn has_retries(&self) -> bool {
-        let is_known = |agent: &Agent| {
-            self.processes.values().any(|it| it.number == Some(agent.hello.process))
-        };
-        !self.again.is_empty() || self.waiting.iter().any(is_known)
+        !self.again.is_empty() || !self.waiting.is_empty()
     }
 
     /// When the next page on its way is due.

@@ -6,9 +6,11 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crate::agent::Agent;
+use crate::door::Secret;
 use crate::fault::{self, Event, Faults};
 use crate::memory_map::{self, ProcessFiles};
 use crate::order;
+use crate::peer::Peer;
 use crate::protocol::{BATCH_PAGES, Hello, PAGE_BYTES};
 use crate::ranges::Ranges;
 use crate::stream::Streams;
@@ -37,8 +39,18 @@ const LOW_PAGE: u64 = 1 << 20;
 /// An address space, and all that is known of it.
 pub(crate) struct Process {
     pub(crate) faults: Faults,
-    /// Its number; unknown in a fork's child until its first fault.
+    /// Its number; unknown in a fork's child until its agent announces itself or, where it has
+    /// none, until its first fault.
     pub(crate) number: Option<u32>,
+    /// Of a fork's child without an agent: the process that its first faults named.
+    pub(crate) peer: Option<Peer>,
+    /// How often it was asked which process a fault names.
+    pub(crate) namings: u8,
+    /// The page where a fork's child finds the secret that proves which address space is its own,
+    /// or 0.
+    pub(crate) probe: u64,
+    /// What was put there.
+    pub(crate) secret: Option<Secret>,
     pub(crate) agent: Option<Agent>,
     /// What the agent said that was written into the program; forks have this, and no agent.
     pub(crate) injected: Option<Hello>,
@@ -80,6 +92,10 @@ impl Process {
         Process {
             faults,
             number: None,
+            peer: None,
+            namings: 0,
+            probe: 0,
+            secret: None,
             agent: None,
             injected: None,
             agent_thread: 0,
@@ -97,12 +113,16 @@ impl Process {
         }
     }
 
-    /// Its agent is ready, and runs as `thread`. The process is looked at through it: the first
-    /// thread of a process may end before the others, and nothing is seen through it any more.
-    pub(crate) fn ready(&mut self, thread: u32) {
-        self.agent_thread = thread;
-        self.files = ProcessFiles::open(thread).ok();
+    /// Its agent is ready, and says that it runs as `said`. The process is looked at through that
+    /// thread: the first one of a process may end before the others, and nothing is seen through it
+    /// any more. Whether it is a thread of the process.
+    pub(crate) fn ready(&mut self, said: u64) -> bool {
+        let Some(agent) = &self.agent else { return false };
+        let Some(thread) = agent.peer.thread(said) else { return false };
+        self.agent_thread = thread.as_raw().unsigned_abs();
+        self.files = ProcessFiles::open(&agent.peer.path(&format!("task/{thread}"))).ok();
         self.measure();
+        true
     }
 
     /// A page that is not registered.
@@ -161,7 +181,9 @@ impl Process {
     /// The next pages to take out, oldest first; a walk through the page table finds more when
     /// the queue has run out.
     pub(crate) fn oldest(&mut self, most: usize) -> io::Result<Vec<u64>> {
-        self.descriptors.look(self.agent_thread, self.queue.len(), most);
+        if let Some(agent) = &self.agent {
+            self.descriptors.look(&agent.peer.path("task"), self.queue.len(), most);
+        }
         let keep = KEEP_PAGES + KEEP_PAGES_OF_THREAD * self.descriptors.threads();
         if self.queue.len() <= keep && Instant::now() >= self.scan_after {
             self.discover()?;
@@ -207,7 +229,8 @@ impl Process {
         }
         if is_new {
             // Not what was asked for: part of it may have been unmapped before, and not be told of.
-            self.served = registered(self.agent_thread, &agent.hello)?.writable;
+            let smaps = agent.peer.path(&format!("task/{}/smaps", self.agent_thread));
+            self.served = registered(&smaps, &agent.hello)?.writable;
         }
         let mut found = Vec::new();
         for range in self.served.iter() {
@@ -238,11 +261,11 @@ pub(crate) struct Registration {
     pub(crate) wiped: Ranges,
 }
 
-/// What is registered of the process of `thread`, whose agent said `hello`. Whatever changes from
-/// then on is told.
-pub(crate) fn registered(thread: u32, hello: &Hello) -> io::Result<Registration> {
+/// What is registered of the process with these `smaps`, whose agent said `hello`. Whatever changes
+/// from then on is told.
+pub(crate) fn registered(smaps: &str, hello: &Hello) -> io::Result<Registration> {
     let mut found = Registration::default();
-    for part in memory_map::registered(thread)? {
+    for part in memory_map::registered(smaps)? {
         for range in without(part.range, hello) {
             found.all.insert(range.clone());
             if part.is_writable {

@@ -9,7 +9,7 @@ pub const BATCH_PAGES: usize = 64;
 /// The environment variable that names the pager's socket (in the abstract namespace).
 pub const SOCKET_VARIABLE: &str = "ETHERMEM_PAGER";
 /// Changes with this file, so that an agent of another version is refused.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// `Hello::kind`: a program began (it was executed); the message brings its userfaultfd.
 pub const STARTED: u32 = 0;
@@ -26,26 +26,31 @@ pub const EXECUTES: u32 = 3;
 pub const SPAWNS: u32 = 4;
 /// `Hello::kind`: what [`EXECUTES`] or [`SPAWNS`] announced is over, whether it was done or not.
 pub const OVER: u32 = 5;
+/// `Hello::kind`: the answer to a challenge ([`Welcome::PROVE`]); it says `secret` alone.
+pub const PROOF: u32 = 6;
 
-/// The agent's first message.
+/// What the agent says. Which process says it is not in here: the kernel tells that of each
+/// message. Everything else is believed once the pager has proved it (`claim.rs`).
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
     /// [`VERSION`].
     pub version: u32,
     /// [`STARTED`], [`FORKED`] or [`INJECTED`]; or [`EXECUTES`], [`SPAWNS`] or [`OVER`], which
-    /// say `process` and `thread` alone.
+    /// say `thread` alone; or [`PROOF`].
     pub kind: u32,
-    /// The process, as itself sees it.
-    pub process: u32,
     /// Why no userfaultfd could be opened, as the number of the system's error; or 0.
     pub error: u32,
+    /// Always 0.
+    pub reserved: u32,
     /// The thread that asks, as itself sees it.
     pub thread: u64,
     /// Where pages that are taken out go: [`BATCH_PAGES`] pages.
     pub staging: u64,
-    /// A page that a fork's child touches, so that the pager learns which process it is.
+    /// A page where the pager puts a secret, which only the process itself can read.
     pub probe: u64,
+    /// What is at the probe page, for [`FORKED`] and [`PROOF`].
+    pub secret: [u64; 2],
     /// The first byte of the agent's own memory, which stays as it is.
     pub own_start: u64,
     /// The end of the agent's own memory.
@@ -56,15 +61,26 @@ pub struct Hello {
     pub image_end: u64,
 }
 
-/// The pager's answer to [`Hello`]; for [`FORKED`] it brings the userfaultfd.
+/// The pager's answer to [`Hello`]. Where a process is served, it brings the memory that the agent
+/// copies pages to and, for [`FORKED`], the userfaultfd.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Welcome {
-    /// 1 when the process is served, 0 when it runs by itself.
-    pub accepted: u32,
+    /// One of the constants below.
+    pub answer: u32,
 }
 
-/// `Order::kind`: move pages into the staging area, page `i` to place `i`.
+impl Welcome {
+    /// The process is not served, or the execution not followed.
+    pub const REFUSED: u32 = 0;
+    /// The process is served, or what was announced may go on.
+    pub const ACCEPTED: u32 = 1;
+    /// A secret is at the probe page: the agent must say it ([`PROOF`]).
+    pub const PROVE: u32 = 2;
+}
+
+/// `Order::kind`: move pages into the staging area, page `i` to place `i`, and copy them from there
+/// to the memory that the pager sees.
 pub const TAKE: u32 = 0;
 /// `Order::kind`: make pages the process's own again that a fork left shared, so that they can be
 /// moved.

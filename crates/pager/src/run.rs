@@ -16,9 +16,10 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
 
-use crate::agent::{Agent, Answer, Listener};
+use crate::agent::Answer;
 use crate::counts::Counts;
 use crate::delay::{Delay, Link};
+use crate::door::{Door, Heard};
 use crate::error::Error;
 use crate::executed::{Executed, News, followed_by, is_execution, next_change};
 use crate::fault::Faults;
@@ -73,6 +74,8 @@ pub const BY_ITSELF_MAX: usize = 100;
 const LISTENER: u64 = 0;
 const SIGNALS: u64 = 1;
 const FIRST: u64 = 2;
+/// From here on, connections that have not said all yet.
+const CONNECTIONS: u64 = 1 << 62;
 /// From here on, what tells of executions.
 const EXECUTIONS: u64 = 1 << 63;
 /// Closer to a deadline than this, the pager only looks at the clock.
@@ -132,8 +135,7 @@ fn run_blocked(
     nix::sys::prctl::set_child_subreaper(true).map_err(system("orphans cannot be kept"))?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let signals = SignalFd::with_flags(&signals, flags).map_err(system("signalfd"))?;
-    let listener =
-        Listener::open().map_err(|error| Error::System { what: "the agents' socket", error })?;
+    let door = Door::open().map_err(|error| Error::System { what: "the agents' socket", error })?;
     let mut seed = [0; 8];
     getrandom::fill(&mut seed)
         .map_err(|error| Error::System { what: "random bytes", error: io::Error::other(error) })?;
@@ -149,17 +151,15 @@ fn run_blocked(
         recorder,
     };
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system("epoll"))?;
-    epoll
-        .add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))
-        .map_err(system("epoll"))?;
+    epoll.add(&door, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).map_err(system("epoll"))?;
     epoll.add(&signals, EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS)).map_err(system("epoll"))?;
     let pager = Pager::new(setup, u64::from_ne_bytes(seed));
-    let (launched, followed) = start(command, listener.name(), before)?;
+    let (launched, followed) = start(command, door.name(), before)?;
     let news = followed_by(Pid::from_raw(launched.child.id().cast_signed()), followed);
     let mut running = Running {
         pager,
         epoll,
-        listener,
+        door,
         signals,
         launched,
         executed: Executed::default(),
@@ -186,7 +186,7 @@ fn run_blocked(
 struct Running<'r> {
     pager: Pager<'r>,
     epoll: Epoll,
-    listener: Listener,
+    door: Door,
     signals: SignalFd,
     launched: Launched,
     executed: Executed,
@@ -226,6 +226,7 @@ impl Running<'_> {
                     token if token >= EXECUTIONS => {
                         self.execution(token, event.events())?;
                     }
+                    token if token >= CONNECTIONS => self.converse(token - CONNECTIONS)?,
                     token if token % 2 == 0 => self.tell(token)?,
                     token => self.hear(((token - FIRST) / 2) as usize)?,
                 }
@@ -283,6 +284,7 @@ impl Running<'_> {
     /// writes could have filled what is left.
     fn tick(&mut self, now: Instant) {
         self.pager.sweep();
+        self.door.expire(now);
         self.pager.measure();
         let local = self.pager.local_pages();
         let left = self.pager.limit().map(|limit| limit.saturating_sub(local));
@@ -312,18 +314,30 @@ impl Running<'_> {
         self.note(news)
     }
 
-    /// An agent announces itself.
+    /// Someone connected.
     fn meet(&mut self) -> Result<(), Error> {
-        let waiting = self.listener.accept();
-        let Ok(Some(socket)) = waiting else { return Ok(()) };
-        let Ok((agent, fault)) = Agent::meet(socket) else { return Ok(()) };
+        let Some(number) = self.door.accept() else { return Ok(()) };
+        if let Some(connection) = self.door.connection(number) {
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, CONNECTIONS + number);
+            self.epoll.add(connection, event).map_err(system("epoll"))?;
+        }
+        self.converse(number)
+    }
+
+    /// A connection says something, perhaps.
+    fn converse(&mut self, number: u64) -> Result<(), Error> {
+        let (agent, faults) = match self.door.hear(number) {
+            Heard::Agent(agent, faults) => (*agent, faults),
+            Heard::Lie(which) => return self.note(News::ByItself(which)),
+            Heard::Nothing => return Ok(()),
+        };
+        // What it says from now on is heard elsewhere.
+        let _ = self.epoll.delete(&agent);
         if is_execution(&agent) {
             self.pager.counts.announced += u64::from(agent.hello.kind != OVER);
             let news = self.executed.hear(agent);
             return self.note(news);
         }
-        let faults = fault.map(Faults::new).transpose();
-        let faults = faults.map_err(|error| Error::System { what: "userfaultfd", error })?;
         let is_new = faults.is_some();
         if let Some(id) = self.pager.meet(agent, faults) {
             if is_new {
@@ -439,8 +453,11 @@ impl Running<'_> {
 
     /// Ends every process whose memory is no longer whole.
     fn kill_all(&mut self) {
-        for process in self.pager.processes.values().filter_map(|process| process.number) {
-            let _ = kill(Pid::from_raw(process.cast_signed()), Signal::SIGKILL);
+        for process in self.pager.processes.values() {
+            let peer = process.agent.as_ref().map(|agent| &agent.peer).or(process.peer.as_ref());
+            if let Some(peer) = peer {
+                peer.kill();
+            }
         }
         drop(self.launched.child.kill());
     }

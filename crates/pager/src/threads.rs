@@ -43,15 +43,15 @@ impl Descriptors {
         self.threads.len()
     }
 
-    /// Looks for threads that are new: now and then, and before a page of a thread that began
-    /// since could have gone through a queue of `queued` pages.
-    pub(crate) fn look(&mut self, process: u32, queued: usize, wanted: usize) {
+    /// Looks for threads in `tasks`, a folder in `/proc`, that are new: now and then, and before a
+    /// page of a thread that began since could have gone through a queue of `queued` pages.
+    pub(crate) fn look(&mut self, tasks: &str, queued: usize, wanted: usize) {
         self.taken += wanted;
         let is_fresh = self.looked.is_some_and(|looked| looked.elapsed() < PAUSE);
         if is_fresh && self.taken < queued / 4 {
             return;
         }
-        let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/task")) else { return };
+        let Ok(entries) = std::fs::read_dir(tasks) else { return };
         let threads: FxHashSet<u32> =
             entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
         let gone = self.threads.extract_if(|thread, _| !threads.contains(thread));
@@ -97,7 +97,7 @@ mod tests {
         let this = nix::unistd::gettid().as_raw().unsigned_abs();
         let list = list_of(this).expect("the C library gives every thread one");
         let mut descriptors = Descriptors::default();
-        descriptors.look(std::process::id(), 0, 0);
+        descriptors.look("/proc/self/task", 0, 0);
         assert!(descriptors.holds(list & !(PAGE_BYTES as u64 - 1)));
         assert!(!descriptors.holds(0));
         // SAFETY: `pthread_self` is where the descriptor begins, in glibc.

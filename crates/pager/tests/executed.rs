@@ -228,7 +228,7 @@ fn what_the_kernel_does_not_tell_of_is_named() {
     paged.args(["--bounding-set", "-sys_admin", text(&limit), "1", text(&told), "0", "0"]);
     let paged = match paged.current_dir(folder.path()).output() {
         Ok(paged) => paged,
-        Err(error) => return println!("SKIPPED: setpriv: {error}"),
+        Err(error) => return support::skipped(&format!("setpriv: {error}")),
     };
     let said = String::from_utf8_lossy(&paged.stderr).into_owned();
     assert_eq!(paged.status.code(), Some(7), "{said}");

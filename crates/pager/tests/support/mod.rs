@@ -1,5 +1,6 @@
 //! What the tests of whole programs share.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -9,12 +10,18 @@ pub(crate) fn example(name: &str) -> PathBuf {
     test.ancestors().nth(2).expect("target/PROFILE/deps").join("examples").join(name)
 }
 
+/// Says aloud that something cannot be tested here: past the capture of the test runner, which
+/// swallows what a test prints.
+pub(crate) fn skipped(why: &str) {
+    let _ = std::io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes());
+}
+
 /// Whether the kernel gives what the pager needs; says why not.
 pub(crate) fn can_page() -> bool {
     let tried = under("all", &["true"]);
     let said = String::from_utf8_lossy(&tried.stderr).into_owned();
     if said.contains("userfaultfd") {
-        println!("SKIPPED: {}", said.trim());
+        skipped(said.trim());
         return false;
     }
     true
@@ -41,6 +48,6 @@ pub(crate) fn built(builder: &[&str], source: &str, to: &Path) -> bool {
         Err(error) => error.to_string(),
     };
     let line = problem.lines().next().unwrap_or_default();
-    println!("SKIPPED: `{}` does not work: {line}", builder.join(" "));
+    skipped(&format!("`{}` does not work: {line}", builder.join(" ")));
     false
 }

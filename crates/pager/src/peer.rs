@@ -1,0 +1,231 @@
+//! A process at the other end of a socket, as the kernel names it.
+//!
+//! Nothing that a process says of itself is in here. A [`Peer`] holds the process by a pidfd and by
+//! its folder of `/proc`, opened while the pidfd said that it lives: whatever is read through it is
+//! of this process, or fails. A number that the kernel gave to another process is never taken for it.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::libc::{self, c_int, c_long};
+use nix::sys::stat::{Mode, fstat};
+use nix::unistd::Pid;
+
+/// So many parents are looked at between a process and the pager.
+const GENERATIONS_MAX: usize = 4096;
+
+/// A live process, held so that its number cannot come to mean another one.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    number: Pid,
+    pidfd: OwnedFd,
+    /// `/proc/PID`.
+    folder: OwnedFd,
+}
+
+/// Opens a pidfd of the process of this number.
+fn pidfd_open(number: Pid) -> nix::Result<OwnedFd> {
+    // SAFETY: the call takes numbers alone.
+    let file = unsafe { libc::syscall(libc::SYS_pidfd_open, c_long::from(number.as_raw()), 0) };
+    let file = Errno::result(file)?;
+    // SAFETY: the kernel just made it, for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(RawFd::try_from(file).unwrap_or(-1)) })
+}
+
+/// Sends `signal` to the process of `pidfd`; 0 asks whether it is there.
+pub(crate) fn signal(pidfd: &OwnedFd, signal: c_int) -> nix::Result<()> {
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: without further information the call takes numbers alone.
+    let result =
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, none, 0) };
+    Errno::result(result).map(drop)
+}
+
+/// The value of a line of `/proc/PID/status` or of a pidfd's `fdinfo`.
+fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+impl Peer {
+    /// The process of a pidfd, if it lives.
+    pub(crate) fn of(pidfd: OwnedFd) -> io::Result<Peer> {
+        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd()))?;
+        let number = field(&info, "Pid").and_then(|number| number.parse::<i32>().ok());
+        // None of this namespace is 0, one that ended -1.
+        let number = number.filter(|number| *number > 0).ok_or(Errno::ESRCH)?;
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let folder = open(Path::new(&format!("/proc/{number}")), flags, Mode::empty())?;
+        // It lives still, so the folder is its own.
+        signal(&pidfd, 0)
+            .or_else(|error| if error == Errno::EPERM { Ok(()) } else { Err(error) })?;
+        Ok(Peer { number: Pid::from_raw(number), pidfd, folder })
+    }
+
+    /// The process of this number, whichever has it now.
+    pub(crate) fn of_number(number: Pid) -> io::Result<Peer> {
+        Peer::of(pidfd_open(number)?)
+    }
+
+    /// Its number, as this process sees it.
+    pub(crate) fn number(&self) -> Pid {
+        self.number
+    }
+
+    /// A path of its folder in `/proc`.
+    pub(crate) fn path(&self, rest: &str) -> String {
+        format!("/proc/self/fd/{}/{rest}", self.folder.as_raw_fd())
+    }
+
+    fn read(&self, rest: &str) -> io::Result<String> {
+        std::fs::read_to_string(self.path(rest))
+    }
+
+    /// Its parent's number.
+    fn parent(&self) -> io::Result<Pid> {
+        let status = self.read("status")?;
+        let parent = field(&status, "PPid").and_then(|number| number.parse().ok());
+        parent.map(Pid::from_raw).ok_or_else(|| Errno::ESRCH.into())
+    }
+
+    /// Whether `ancestor` started it, or started whoever did. A process whose parent ended is its
+    /// subreaper's: where `ancestor` is one, no descendant leaves it.
+    pub(crate) fn descends_from(&self, ancestor: Pid) -> bool {
+        let mut above: Option<Peer> = None;
+        for _ in 0..GENERATIONS_MAX {
+            let child = above.as_ref().unwrap_or(self);
+            let Ok(parent) = child.parent() else { return false };
+            if parent == ancestor {
+                return true;
+            }
+            if parent.as_raw() <= 1 {
+                return false;
+            }
+            let Ok(held) = Peer::of_number(parent) else {
+                // It ended meanwhile, and the child has another parent now, or has ended as well.
+                continue;
+            };
+            // Held by a number that was its parent's before and is still: it is its parent.
+            if child.parent().is_ok_and(|again| again == parent) {
+                above = Some(held);
+            }
+        }
+        false
+    }
+
+    /// Whether `pidfd` is of this process.
+    pub(crate) fn is(&self, pidfd: &OwnedFd) -> bool {
+        // Where pidfds have a file system of their own, a process has one inode there for ever.
+        let one = fstat(&self.pidfd).map(|it| (it.st_dev, it.st_ino));
+        let other = fstat(pidfd).map(|it| (it.st_dev, it.st_ino));
+        let number = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd()));
+        let number = number.ok().and_then(|info| field(&info, "Pid")?.parse::<i32>().ok());
+        one.is_ok() && one == other && number == Some(self.number.as_raw())
+    }
+
+    /// The thread of this process that calls itself `said`, as this process sees it. Threads of
+    /// another namespace of processes have other numbers there.
+    pub(crate) fn thread(&self, said: u64) -> Option<Pid> {
+        let said = i32::try_from(said).ok().filter(|said| *said > 0)?;
+        if self.own_number(&format!("task/{said}/status")) == Some(said) {
+            return Some(Pid::from_raw(said));
+        }
+        let tasks = std::fs::read_dir(self.path("task")).ok()?;
+        tasks
+            .filter_map(|task| task.ok()?.file_name().to_str()?.parse::<i32>().ok())
+            .find(|task| self.own_number(&format!("task/{task}/status")) == Some(said))
+            .map(Pid::from_raw)
+    }
+
+    /// The number that a thread has in its own, innermost namespace of processes.
+    fn own_number(&self, status: &str) -> Option<i32> {
+        let status = self.read(status).ok()?;
+        field(&status, "NSpid")?.split_ascii_whitespace().next_back()?.parse().ok()
+    }
+
+    /// Whether its numbers are those that this process sees.
+    pub(crate) fn is_of_this_namespace(&self) -> bool {
+        self.own_number("status") == Some(self.number.as_raw())
+    }
+
+    /// Whether a signal or a tracer stopped it: it cannot say anything until it goes on.
+    pub(crate) fn is_stopped(&self) -> bool {
+        let status = self.read("status").unwrap_or_default();
+        field(&status, "State").is_some_and(|state| state.starts_with(['T', 't']))
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        signal(&self.pidfd, 0) == Err(Errno::ESRCH)
+    }
+
+    /// Ends it.
+    pub(crate) fn kill(&self) {
+        let _ = signal(&self.pidfd, libc::SIGKILL);
+    }
+
+    /// Its file, for people.
+    pub(crate) fn file(&self) -> String {
+        let file = std::fs::read_link(self.path("exe"));
+        file.map_or_else(|_| format!("process {}", self.number), |path| path.display().to_string())
+    }
+}
+
+/// Whether a file is a userfaultfd. Nothing is asked of a file before this is known: a request of
+/// the pager's may mean anything to another kind of file, and a read of it may wait for ever.
+pub(crate) fn is_userfaultfd(file: impl AsFd) -> bool {
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()));
+    link.is_ok_and(|link| link == Path::new("anon_inode:[userfaultfd]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use nix::unistd::{Pid, getpid, getppid, gettid};
+
+    use super::{Peer, is_userfaultfd, pidfd_open};
+
+    #[test]
+    fn descent_is_what_the_kernel_says() {
+        let this = Peer::of_number(getpid()).expect("this process lives");
+        assert!(this.descends_from(getppid()));
+        assert!(!this.descends_from(getpid()), "nobody descends from itself");
+        let mut child = Command::new("sleep").arg("60").spawn().expect("it starts");
+        let number = Pid::from_raw(child.id().cast_signed());
+        let peer = Peer::of_number(number).expect("it lives");
+        assert!(peer.descends_from(getpid()) && peer.descends_from(getppid()));
+        assert!(!this.descends_from(number));
+        assert!(!peer.has_ended());
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        assert!(peer.has_ended() && !peer.descends_from(getpid()));
+        assert!(Peer::of_number(number).is_err());
+        assert!(std::fs::read(peer.path("maps")).is_err(), "the folder is of no other process");
+    }
+
+    #[test]
+    fn a_pidfd_is_of_one_process_and_its_threads_are_its_own() {
+        let this = Peer::of_number(getpid()).expect("this process lives");
+        assert!(this.is(&pidfd_open(getpid()).expect("a pidfd")));
+        assert!(!this.is(&pidfd_open(getppid()).expect("a pidfd")));
+        assert!(this.is_of_this_namespace());
+        let thread = gettid();
+        assert_eq!(this.thread(thread.as_raw() as u64), Some(thread));
+        for lie in [0, 1, getppid().as_raw() as u64, u64::MAX, 1 << 31, (1 << 32) + 1] {
+            assert_eq!(this.thread(lie), None, "{lie}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_userfaultfd_is_refused() {
+        let null = std::fs::File::open("/dev/null").expect("opened");
+        assert!(!is_userfaultfd(&null));
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it starts");
+        assert!(!is_userfaultfd(child.stdin.as_ref().expect("piped")));
+        drop(child.stdin.take());
+        child.wait().expect("ended");
+    }
+}
