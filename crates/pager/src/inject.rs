@@ -81,14 +81,34 @@ pub(crate) enum Injected {
     Ended(c_int),
 }
 
-/// Writes the agent into `program`, which asked this thread to trace it and was just executed, and
+/// Writes the agent into `program`, which this thread seized and which is about to be executed, and
 /// lets it go. One that does not get to its first instruction is let go to its end.
 pub(crate) fn inject(program: Pid) -> io::Result<Followed> {
-    let resume = || control(libc::PTRACE_CONT, program, 0);
-    match write_into(program, resume)? {
+    wait_for_execution(program)?;
+    match inject_executed(program)? {
         Injected::Done(followed) => Ok(followed),
         Injected::Doomed => Ok(Followed::Already),
         Injected::Ended(_) => Err(io::Error::other(KILLED)),
+    }
+}
+
+/// Waits until the kernel says that `program` was executed.
+fn wait_for_execution(program: Pid) -> io::Result<()> {
+    loop {
+        let mut status = 0;
+        // SAFETY: the status has room.
+        let ended = unsafe { libc::waitpid(program.as_raw(), &raw mut status, libc::__WALL) };
+        match Errno::result(ended) {
+            Err(Errno::EINTR) => continue,
+            Err(error) => return Err(error.into()),
+            Ok(_) if !libc::WIFSTOPPED(status) => return Err(io::Error::other(KILLED)),
+            Ok(_) => {}
+        }
+        match (status >> 16, libc::WSTOPSIG(status)) {
+            (libc::PTRACE_EVENT_EXEC, _) => return Ok(()),
+            (0, signal) => control(libc::PTRACE_CONT, program, signal)?,
+            _ => control(libc::PTRACE_CONT, program, 0)?,
+        }
     }
 }
 
@@ -278,7 +298,9 @@ fn wait_for_trap(
     loop {
         let mut status = 0;
         // SAFETY: the status has room.
-        match Errno::result(unsafe { libc::waitpid(program.as_raw(), &raw mut status, 0) }) {
+        match Errno::result(unsafe {
+            libc::waitpid(program.as_raw(), &raw mut status, libc::__WALL)
+        }) {
             Err(Errno::EINTR) => continue,
             Err(error) => return Err(error.into()),
             Ok(_) if !libc::WIFSTOPPED(status) => return Ok(Trap::Ended(status)),

@@ -1,18 +1,16 @@
 //! Starting a program with the agent in it, and ending as it ended.
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::ptrace;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
-use nix::unistd::Pid;
+use nix::sys::signal::{SigSet, Signal};
 use object::elf::{EM_X86_64, ET_DYN, ET_EXEC, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, ReadRef};
@@ -22,6 +20,7 @@ use crate::agent::IMAGE;
 use crate::error::Error;
 use crate::follow::Followed;
 use crate::inject::inject;
+use crate::keeper::{self, Keeper, Plan};
 use crate::protocol::SOCKET_VARIABLE;
 
 const PRELOAD: &str = "LD_PRELOAD";
@@ -29,7 +28,7 @@ const PRELOAD: &str = "LD_PRELOAD";
 /// A program that was started, and what it needs while it runs.
 #[derive(Debug)]
 pub(crate) struct Launched {
-    pub(crate) child: Child,
+    pub(crate) keeper: Keeper,
     /// The agent's image, which programs that the program executes load, too.
     _image: NamedTempFile,
 }
@@ -51,7 +50,7 @@ pub(crate) fn start(
     name: &str,
     mask: SigSet,
 ) -> Result<(Launched, Followed), Error> {
-    let (program, arguments) = command.split_first().ok_or(Error::NoProgram)?;
+    let program = command.first().ok_or(Error::NoProgram)?;
     let path = find(program)?;
     let way = way_into(&path)?;
     let mut image = tempfile::Builder::new()
@@ -67,30 +66,59 @@ pub(crate) fn start(
         preload.push(":");
         preload.push(others);
     }
-    let mut command = Command::new(program);
-    command.args(arguments).env(PRELOAD, preload).env(SOCKET_VARIABLE, name);
-    // SAFETY: both calls may be made between fork and exec.
-    unsafe {
-        command.pre_exec(move || {
-            sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?;
-            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
-            if way == Way::Injected {
-                ptrace::traceme()?;
-            }
-            Ok(())
-        });
-    }
-    let child = command.spawn().map_err(|error| Error::Start { path: path.clone(), error })?;
-    let number = Pid::from_raw(child.id() as i32);
-    let followed = match way {
-        Way::Preloaded => Followed::Already,
-        Way::Injected => inject(number).map_err(|error| {
-            // It may be stopped, and would wait for ever.
-            let _ = kill(number, Signal::SIGKILL);
-            Error::Inject { path, error }
-        })?,
+    let unnamed = |_| Error::NotFound { program: program.clone() };
+    let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(unnamed);
+    let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    variables.insert(PRELOAD.into(), preload);
+    variables.insert(SOCKET_VARIABLE.into(), name.into());
+    let environment = variables.into_iter().map(|(name, value)| {
+        let mut both = name;
+        both.push("=");
+        both.push(value);
+        text(&both)
+    });
+    let plan = Plan {
+        path: text(path.as_os_str())?,
+        arguments: command.iter().map(|word| text(word)).collect::<Result<_, _>>()?,
+        environment: environment.collect::<Result<_, _>>()?,
+        mask,
+        leftover: text(image.path().as_os_str())?,
     };
-    Ok((Launched { child, _image: image }, followed))
+    let (keeper, followed) = begin(&plan, path, way)?;
+    Ok((Launched { keeper, _image: image }, followed))
+}
+
+/// Starts a keeper and, under it, the program; with the agent written into it, where no loader
+/// brings it.
+fn begin(plan: &Plan, path: PathBuf, way: Way) -> Result<(Keeper, Followed), Error> {
+    let ready = keeper::start(plan)?;
+    let number = ready.keeper.first.number();
+    let seized = match way {
+        Way::Preloaded => Ok(()),
+        Way::Injected => ptrace::seize(number, ptrace::Options::PTRACE_O_TRACEEXEC),
+    };
+    if let Err(error) = seized {
+        ready.keeper.end();
+        return Err(Error::Inject { path, error: error.into() });
+    }
+    let keeper = match ready.go() {
+        Ok(keeper) => keeper,
+        Err((error, keeper)) => {
+            keeper.end();
+            return Err(Error::Start { path, error });
+        }
+    };
+    if way == Way::Preloaded {
+        return Ok((keeper, Followed::Already));
+    }
+    match inject(number) {
+        Ok(followed) => Ok((keeper, followed)),
+        Err(error) => {
+            // It may be stopped, and would wait for ever.
+            keeper.end();
+            Err(Error::Inject { path, error })
+        }
+    }
 }
 
 /// The file of `program`, as the shell finds it.

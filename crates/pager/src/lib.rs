@@ -20,6 +20,7 @@ mod executed;
 mod fault;
 mod follow;
 mod inject;
+mod keeper;
 mod launch;
 mod memory_map;
 mod order;

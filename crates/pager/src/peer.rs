@@ -2,10 +2,10 @@
 //!
 //! Nothing that a process says of itself is in here. A [`Peer`] holds the process by a pidfd and by
 //! its folder of `/proc`, opened while the pidfd said that it lives: whatever is read through it is
-//! of this process, or fails. A number that the kernel gave to another process is never taken for it.
+//! of this process, or fails. A number that the kernel gave to another process is never followed.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -36,7 +36,7 @@ fn pidfd_open(number: Pid) -> nix::Result<OwnedFd> {
 }
 
 /// Sends `signal` to the process of `pidfd`; 0 asks whether it is there.
-pub(crate) fn signal(pidfd: &OwnedFd, signal: c_int) -> nix::Result<()> {
+fn signal(pidfd: &OwnedFd, signal: c_int) -> nix::Result<()> {
     let none = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: without further information the call takes numbers alone.
     let result =
@@ -47,6 +47,13 @@ pub(crate) fn signal(pidfd: &OwnedFd, signal: c_int) -> nix::Result<()> {
 /// The value of a line of `/proc/PID/status` or of a pidfd's `fdinfo`.
 fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+/// Readable once it has ended.
+impl AsFd for Peer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
 }
 
 impl Peer {
@@ -161,9 +168,9 @@ impl Peer {
         signal(&self.pidfd, 0) == Err(Errno::ESRCH)
     }
 
-    /// Ends it.
-    pub(crate) fn kill(&self) {
-        let _ = signal(&self.pidfd, libc::SIGKILL);
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, number: c_int) -> nix::Result<()> {
+        signal(&self.pidfd, number)
     }
 
     /// Its file, for people.

@@ -11,9 +11,8 @@ use ethermem::Pool;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::unistd::Pid;
 use rustc_hash::FxHashMap;
 
 use crate::agent::Answer;
@@ -155,7 +154,7 @@ fn run_blocked(
     epoll.add(&signals, EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS)).map_err(system("epoll"))?;
     let pager = Pager::new(setup, u64::from_ne_bytes(seed));
     let (launched, followed) = start(command, door.name(), before)?;
-    let news = followed_by(Pid::from_raw(launched.child.id().cast_signed()), followed);
+    let news = followed_by(launched.keeper.first.number(), followed);
     let mut running = Running {
         pager,
         epoll,
@@ -173,7 +172,7 @@ fn run_blocked(
     if let Err(lost) = ended {
         // A program that has ended meanwhile misses nothing, and its end is its own.
         if !running.reap().unwrap_or(false) {
-            running.kill_all();
+            running.launched.keeper.end();
             return Err(lost);
         }
     }
@@ -405,15 +404,14 @@ impl Running<'_> {
 
     /// Signals: children that ended, and what is passed on. Whether the last process ended.
     fn signal(&mut self) -> Result<bool, Error> {
-        let root = Pid::from_raw(self.launched.child.id().cast_signed());
         while let Ok(Some(signal)) = self.signals.read_signal() {
             let number = Signal::try_from(signal.ssi_signo.cast_signed());
             // The terminal sends its signals to the program, too.
             let from_someone = signal.ssi_code <= 0;
-            if let (Ok(number), true) = (number, from_someone && self.status.is_none())
+            if let (Ok(number), true) = (number, from_someone)
                 && number != Signal::SIGCHLD
             {
-                let _ = kill(root, number);
+                self.launched.keeper.pass_on(number as i32);
             }
         }
         self.reap()
@@ -441,25 +439,16 @@ impl Running<'_> {
         match news {
             News::Nothing => {}
             News::ByItself(which) => self.pager.leave_out(which),
-            News::Ended(process, status) => {
-                if process.as_raw() == self.launched.child.id().cast_signed() {
-                    self.status = Some(status_of(status));
+            News::Ended(process, status) if self.launched.keeper.is(process) => {
+                self.status = self.launched.keeper.status().map(status_of);
+                if !libc::WIFEXITED(status) {
+                    return Err(Error::Lost("the process that keeps it was killed".to_owned()));
                 }
             }
+            News::Ended(..) => {}
             News::Told(executions) => return self.follow(executions),
         }
         Ok(())
-    }
-
-    /// Ends every process whose memory is no longer whole.
-    fn kill_all(&mut self) {
-        for process in self.pager.processes.values() {
-            let peer = process.agent.as_ref().map(|agent| &agent.peer).or(process.peer.as_ref());
-            if let Some(peer) = peer {
-                peer.kill();
-            }
-        }
-        drop(self.launched.child.kill());
     }
 }
 
