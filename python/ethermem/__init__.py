@@ -43,6 +43,7 @@ from ._native import (
     RestartedError,
     Tasks,
     Thread,
+    UncertainError,
     UnmappedError,
     UnreachableError,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "Result",
     "Tasks",
     "Thread",
+    "UncertainError",
     "UnmappedError",
     "UnreachableError",
     "Utilisation",

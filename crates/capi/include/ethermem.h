@@ -204,6 +204,11 @@ typedef enum ethermem_status {
      * This process is a fork of the one that opened the pool; it can open one of its own.
      */
     ETHERMEM_STATUS_FORKED = 27,
+    /**
+     * An operation of a store may have been done, whole or not at all: no answer came to the
+     * message that decides.
+     */
+    ETHERMEM_STATUS_UNCERTAIN = 28,
 } ethermem_status;
 
 /**

@@ -70,10 +70,13 @@ pub enum Status {
     Ending = 26,
     /// This process is a fork of the one that opened the pool; it can open one of its own.
     Forked = 27,
+    /// An operation of a store may have been done, whole or not at all: no answer came to the
+    /// message that decides.
+    Uncertain = 28,
 }
 
 /// Every status with its text; its place is its number.
-const STATUSES: [(Status, &CStr); 28] = [
+const STATUSES: [(Status, &CStr); 29] = [
     (Status::Ok, c"done"),
     (Status::NullArgument, c"a pointer is null that must not be"),
     (Status::BadHandle, c"the handle is null, closed, already polled, or of another kind"),
@@ -102,6 +105,7 @@ const STATUSES: [(Status, &CStr); 28] = [
     (Status::OffloadStopped, c"the operation at the memory node was stopped"),
     (Status::Ending, c"the memory node is about to end, and takes no new process"),
     (Status::Forked, c"the pool is the parent process's"),
+    (Status::Uncertain, c"the operation of the store may have been done"),
 ];
 
 /// Why a call failed.
@@ -146,12 +150,15 @@ impl From<Error> for Failure {
 
 impl From<ethermem_kv::Error> for Failure {
     fn from(error: ethermem_kv::Error) -> Failure {
-        use ethermem_kv::Error::{BadAnswer, BadConfig, KeyTooLong, Pool, ValueTooLong};
+        use ethermem_kv::Error::{
+            BadAnswer, BadConfig, Damaged, KeyTooLong, Pool, Uncertain, ValueTooLong,
+        };
         let status = match error {
             Pool(error) => return error.into(),
             KeyTooLong { .. } | ValueTooLong { .. } => Status::TooLong,
             BadConfig { .. } => Status::BadArgument,
-            BadAnswer { .. } => Status::Offload,
+            BadAnswer { .. } | Damaged { .. } => Status::Offload,
+            Uncertain(_) => Status::Uncertain,
         };
         Failure::new(status, error.to_string())
     }

@@ -19,7 +19,7 @@ pub(crate) enum What {
     Get = 0,
     /// Stores the value under the condition that the operand is.
     Put = 1,
-    /// The same, with a record that lies in the block `tag`, but for its next.
+    /// The same, of a value that lies apart: the value here says where.
     Link = 2,
     /// Drops a key under a condition.
     Delete = 3,
@@ -162,7 +162,7 @@ pub(crate) enum Became {
     Refused = 1,
     /// No block is free: the operand is how many bytes its regions have.
     NeedsRegion = 2,
-    /// As [`Became::Done`], and the value must be read from the block that the operand is.
+    /// As [`Became::Done`], and the bytes say where the value lies apart.
     Elsewhere = 3,
 }
 

@@ -20,7 +20,7 @@ use ethermem::Address;
 use crate::link::{CLASSES, Class};
 
 /// Says that this is a shard of a store, and of which layout.
-pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"emkv\x01\0\0\0");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"emkv\x02\0\0\0");
 
 /// Not moved yet from the table before; in the first table, empty.
 pub(crate) const UNSET: u64 = 0;
@@ -37,6 +37,8 @@ pub(crate) const MOVED_AT: u64 = COUNT_AT + 8;
 pub(crate) const UNCUT_AT: u64 = MOVED_AT + 8;
 pub(crate) const HEAP_BYTES_AT: u64 = UNCUT_AT + 16;
 pub(crate) const GIVEN_BYTES_AT: u64 = HEAP_BYTES_AT + 8;
+/// What is counted, from [`COUNT_AT`] on.
+pub(crate) const STATISTICS_BYTES: u64 = GIVEN_BYTES_AT + 8 - COUNT_AT;
 pub(crate) const FREE_AT: u64 = GIVEN_BYTES_AT + 8;
 pub(crate) const SHARD_BYTES: u64 = FREE_AT + 8 * CLASSES as u64;
 

@@ -45,4 +45,4 @@ pub fn at_node() -> (&'static str, std::sync::Arc<dyn ethermem::Offload>) {
 }
 
 pub use error::{Error, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-pub use store::{Config, Index, Key, Scanned, Statistics, Store};
+pub use store::{Config, Index, Key, Look, Scanned, Statistics, Store};

@@ -7,8 +7,16 @@
 //! | 16 | 8 | hash of the key |
 //! | 24 | 8 | tag: the application's own |
 //! | 32 | 4 | length of the key |
-//! | 36 | 4 | length of the value |
-//! | 40 | | key, value |
+//! | 36 | 4 | length of the value; the highest bit is set if the value lies apart |
+//! | 40 | | key, and then the value, or the link of its block |
+//!
+//! A record is at most [`RECORD_BYTES_MAX`] long. A value that would make it longer lies apart, in a
+//! block of its own: whoever walks or copies a chain never reads it. That block:
+//!
+//! | offset | bytes | what |
+//! |---|---|---|
+//! | 0 | 8 | check of the value, and of the link that the block is reached by |
+//! | 8 | | value |
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -16,11 +24,19 @@ use crate::link::Link;
 
 /// What comes before the key.
 pub(crate) const HEADER_BYTES: usize = 40;
+/// Longest record: what a request or an answer carries at most.
+pub(crate) const RECORD_BYTES_MAX: u64 = 16 << 10;
+/// What comes before a value that lies apart.
+pub(crate) const APART_HEADER_BYTES: usize = 8;
 
 const NEXT: usize = 8;
 const BODY: usize = 16;
 const TAG: usize = 24;
 const LENGTHS: usize = 32;
+/// Of a link.
+const LINK_BYTES: usize = 8;
+/// Of the word of lengths.
+const APART: u64 = 1 << 63;
 
 /// An odd number, so that no two links have the same product (2^64 by the golden ratio).
 const NEXT_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -32,7 +48,34 @@ pub(crate) struct Record<'b> {
     pub(crate) hash: u64,
     pub(crate) tag: u64,
     pub(crate) key: &'b [u8],
-    pub(crate) value: &'b [u8],
+    pub(crate) value: Stored<'b>,
+}
+
+/// Where the value of a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored<'b> {
+    Here(&'b [u8]),
+    Apart(Apart),
+}
+
+/// A value in a block of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Apart {
+    pub(crate) link: Link,
+    /// Of the value.
+    pub(crate) bytes: u64,
+}
+
+/// The words before the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) next: Option<Link>,
+    pub(crate) hash: u64,
+    pub(crate) tag: u64,
+    pub(crate) key_bytes: usize,
+    /// Of the value, wherever it lies.
+    value_bytes: usize,
+    is_apart: bool,
 }
 
 /// The hash of a key.
@@ -40,25 +83,139 @@ pub(crate) fn hash_of(key: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(key, seed)
 }
 
-/// How long a record is.
-pub(crate) fn bytes_of(key: &[u8], value: &[u8]) -> u64 {
-    (HEADER_BYTES + key.len() + value.len()) as u64
+/// Whether a value must lie apart from its key.
+pub(crate) fn is_apart(key: &[u8], value: &[u8]) -> bool {
+    (HEADER_BYTES + key.len() + value.len()) as u64 > RECORD_BYTES_MAX
 }
 
 pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 B were taken"))
 }
 
+impl Stored<'_> {
+    pub(crate) fn apart(&self) -> Option<Apart> {
+        match *self {
+            Stored::Here(_) => None,
+            Stored::Apart(apart) => Some(apart),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Stored::Here(value) => value.len(),
+            Stored::Apart(_) => LINK_BYTES,
+        }
+    }
+
+    fn length_word(&self) -> u64 {
+        match self {
+            Stored::Here(value) => (value.len() as u64) << 32,
+            Stored::Apart(apart) => APART | apart.bytes << 32,
+        }
+    }
+}
+
+impl Apart {
+    /// As requests and answers carry it.
+    pub(crate) fn to_bytes(self) -> [u8; 2 * LINK_BYTES] {
+        let mut bytes = [0; 2 * LINK_BYTES];
+        bytes[..LINK_BYTES].copy_from_slice(&self.link.word().to_le_bytes());
+        bytes[LINK_BYTES..].copy_from_slice(&self.bytes.to_le_bytes());
+        bytes
+    }
+
+    /// `None` for bytes that name no block, or one that is too short.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Apart> {
+        let bytes: &[u8; 2 * LINK_BYTES] = bytes.try_into().ok()?;
+        let apart =
+            Apart { link: Link::from_word(word(bytes, 0))?, bytes: word(bytes, LINK_BYTES) };
+        apart.fits().then_some(apart)
+    }
+
+    fn fits(self) -> bool {
+        self.bytes <= self.link.bytes().saturating_sub(APART_HEADER_BYTES as u64)
+    }
+
+    /// The whole of its block that is used.
+    pub(crate) fn block_bytes(self) -> u64 {
+        APART_HEADER_BYTES as u64 + self.bytes
+    }
+
+    /// Writes the bytes of its block over `to`.
+    pub(crate) fn encode(self, value: &[u8], to: &mut Vec<u8>) {
+        to.clear();
+        to.reserve(APART_HEADER_BYTES + value.len());
+        to.extend_from_slice(&xxh3_64_with_seed(value, self.link.word()).to_le_bytes());
+        to.extend_from_slice(value);
+    }
+
+    /// The value in the bytes of its block. `None` for another use of the block.
+    pub(crate) fn parse(self, bytes: &[u8]) -> Option<&[u8]> {
+        let (check, value) = bytes.split_at_checked(APART_HEADER_BYTES)?;
+        let whole = value.len() as u64 == self.bytes
+            && word(check, 0) == xxh3_64_with_seed(value, self.link.word());
+        whole.then_some(value)
+    }
+}
+
+impl Head {
+    /// As the first bytes of a block say.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Head> {
+        if bytes.len() < HEADER_BYTES {
+            return None;
+        }
+        let lengths = word(bytes, LENGTHS);
+        Some(Head {
+            next: Link::from_word(word(bytes, NEXT)),
+            hash: word(bytes, BODY),
+            tag: word(bytes, TAG),
+            key_bytes: (lengths & 0xffff_ffff) as usize,
+            value_bytes: ((lengths & !APART) >> 32) as usize,
+            is_apart: lengths & APART != 0,
+        })
+    }
+
+    /// The key, if all of it is in the bytes of the block.
+    pub(crate) fn key(self, bytes: &[u8]) -> Option<&[u8]> {
+        bytes.get(HEADER_BYTES..HEADER_BYTES + self.key_bytes)
+    }
+
+    /// The value or where it is, if the bytes of the block say so.
+    pub(crate) fn value(self, bytes: &[u8]) -> Option<Stored<'_>> {
+        let rest = bytes.get(HEADER_BYTES + self.key_bytes..)?;
+        if !self.is_apart {
+            return rest.get(..self.value_bytes).map(Stored::Here);
+        }
+        let link = Link::from_word(word(rest.get(..LINK_BYTES)?, 0))?;
+        let apart = Apart { link, bytes: self.value_bytes as u64 };
+        apart.fits().then_some(Stored::Apart(apart))
+    }
+
+    /// Where the value is, if it lies apart: of the first bytes of a block, as many as
+    /// [`Head::bytes_to_value`].
+    pub(crate) fn apart(self, bytes: &[u8]) -> Option<Option<Apart>> {
+        if !self.is_apart {
+            return Some(None);
+        }
+        self.value(bytes)?.apart().map(Some)
+    }
+
+    /// How much of a block has the key and where the value is, if the key has so many bytes.
+    pub(crate) fn bytes_to_value(key_bytes: usize) -> u64 {
+        (HEADER_BYTES + key_bytes + LINK_BYTES) as u64
+    }
+}
+
 impl Record<'_> {
     /// How long it is.
     pub(crate) fn bytes(&self) -> u64 {
-        bytes_of(self.key, self.value)
+        (HEADER_BYTES + self.key.len() + self.value.bytes()) as u64
     }
 
     /// Writes it over `to`, for the block of `link`.
     pub(crate) fn encode(&self, link: Link, to: &mut Vec<u8>) {
         let next = self.next.map_or(0, Link::word);
-        let lengths = (self.value.len() as u64) << 32 | self.key.len() as u64;
+        let lengths = self.value.length_word() | self.key.len() as u64;
         let mut header = [0; HEADER_BYTES];
         for (place, word) in header.chunks_exact_mut(8).zip([0, next, self.hash, self.tag, lengths])
         {
@@ -68,7 +225,10 @@ impl Record<'_> {
         to.reserve(self.bytes() as usize);
         to.extend_from_slice(&header);
         to.extend_from_slice(self.key);
-        to.extend_from_slice(self.value);
+        match self.value {
+            Stored::Here(value) => to.extend_from_slice(value),
+            Stored::Apart(apart) => to.extend_from_slice(&apart.link.word().to_le_bytes()),
+        }
         let check = check_of(link, next, &to[BODY..]);
         to[..8].copy_from_slice(&check.to_le_bytes());
     }
@@ -77,56 +237,20 @@ impl Record<'_> {
     /// block, or of two at once.
     pub(crate) fn parse(bytes: &[u8], link: Link) -> Option<Record<'_>> {
         let record = Record::view(bytes)?;
-        let body = &bytes[BODY..HEADER_BYTES + record.key.len() + record.value.len()];
+        let body = &bytes[BODY..record.bytes() as usize];
         (word(bytes, 0) == check_of(link, word(bytes, NEXT), body)).then_some(record)
     }
 
     /// The same of bytes that were checked before.
     pub(crate) fn view(bytes: &[u8]) -> Option<Record<'_>> {
-        let (hash, tag, key_bytes, value_bytes) = head(bytes)?;
-        let (key, rest) = bytes[HEADER_BYTES..].split_at_checked(key_bytes)?;
-        let value = rest.get(..value_bytes)?;
-        Some(Record { next: next_of(bytes), hash, tag, key, value })
+        let head = Head::parse(bytes)?;
+        let (key, value) = (head.key(bytes)?, head.value(bytes)?);
+        Some(Record { next: head.next, hash: head.hash, tag: head.tag, key, value })
     }
-}
-
-/// The hash, the tag, the length of key and value, as the first bytes of a block say.
-pub(crate) fn head(bytes: &[u8]) -> Option<(u64, u64, usize, usize)> {
-    let (key_bytes, value_bytes) = lengths(bytes)?;
-    Some((word(bytes, BODY), word(bytes, TAG), key_bytes, value_bytes))
-}
-
-/// The next record, as the first bytes of a block say.
-pub(crate) fn next_of(head: &[u8]) -> Option<Link> {
-    Link::from_word(word(head, NEXT))
-}
-
-/// The first words of a record that is to be followed by `next` instead.
-pub(crate) fn relinked(head: &[u8], next: Option<Link>) -> [u8; BODY] {
-    let next = next.map_or(0, Link::word);
-    let (old_check, old_next) = (word(head, 0), word(head, NEXT));
-    let check = old_check.wrapping_sub(share_of(old_next)).wrapping_add(share_of(next));
-    let mut words = [0; BODY];
-    words[..NEXT].copy_from_slice(&check.to_le_bytes());
-    words[NEXT..].copy_from_slice(&next.to_le_bytes());
-    words
-}
-
-fn lengths(bytes: &[u8]) -> Option<(usize, usize)> {
-    if bytes.len() < HEADER_BYTES {
-        return None;
-    }
-    let lengths = word(bytes, LENGTHS);
-    Some(((lengths & 0xffff_ffff) as usize, (lengths >> 32) as usize))
-}
-
-/// What `next` adds to the check: a memory node relinks a long record without reading all of it.
-fn share_of(next: u64) -> u64 {
-    next.wrapping_mul(NEXT_FACTOR)
 }
 
 fn check_of(link: Link, next: u64, body: &[u8]) -> u64 {
-    xxh3_64_with_seed(body, link.word()).wrapping_add(share_of(next))
+    xxh3_64_with_seed(body, link.word()).wrapping_add(next.wrapping_mul(NEXT_FACTOR))
 }
 
 #[cfg(test)]
@@ -145,13 +269,16 @@ mod tests {
         fn a_record_reads_back_and_no_other_bytes_do(
             key in proptest::collection::vec(any::<u8>(), 0..40),
             value in proptest::collection::vec(any::<u8>(), 0..200),
+            is_apart: bool,
             tag: u64,
             wrong in any::<proptest::sample::Index>(),
             flip in 1_u8..,
         ) {
             let own = link(4096);
             let next = Some(link(8192));
-            let record = Record { next, hash: hash_of(&key, 7), tag, key: &key, value: &value };
+            let apart = Apart { link: link(12_288), bytes: value.len() as u64 };
+            let value = if is_apart { Stored::Apart(apart) } else { Stored::Here(&value) };
+            let record = Record { next, hash: hash_of(&key, 7), tag, key: &key, value };
             let mut bytes = vec![1, 2, 3];
             record.encode(own, &mut bytes);
             prop_assert_eq!(bytes.len() as u64, record.bytes());
@@ -159,15 +286,27 @@ mod tests {
             prop_assert_eq!(Record::parse(&bytes, own.next_use()), None);
             prop_assert_eq!(Record::parse(&bytes[..bytes.len() - 1], own), None);
 
-            let mut relinked_bytes = bytes.clone();
-            let words = relinked(&bytes, None);
-            relinked_bytes[..16].copy_from_slice(&words);
-            let alone = Record { next: None, ..record };
-            prop_assert_eq!(Record::parse(&relinked_bytes, own), Some(alone));
-
             let at = wrong.index(bytes.len());
             bytes[at] ^= flip;
             prop_assert_eq!(Record::parse(&bytes, own), None);
+        }
+
+        #[test]
+        fn a_value_apart_reads_back_and_no_other_bytes_do(
+            value in proptest::collection::vec(any::<u8>(), 0..200),
+            wrong in any::<proptest::sample::Index>(),
+            flip in 1_u8..,
+        ) {
+            let apart = Apart { link: link(4096), bytes: value.len() as u64 };
+            let mut bytes = vec![1, 2, 3];
+            apart.encode(&value, &mut bytes);
+            prop_assert_eq!(bytes.len() as u64, apart.block_bytes());
+            prop_assert_eq!(apart.parse(&bytes), Some(&value[..]));
+            let reused = Apart { link: apart.link.next_use(), ..apart };
+            prop_assert_eq!(reused.parse(&bytes), None);
+            let at = wrong.index(bytes.len());
+            bytes[at] ^= flip;
+            prop_assert_eq!(apart.parse(&bytes), None);
         }
     }
 }

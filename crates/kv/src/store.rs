@@ -3,13 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ethermem::{Address, Permissions, Pool, Thread};
+use ethermem::{Address, Pending, Permissions, Pool, Thread};
 
 use crate::client::{Client, Job};
 use crate::error::Error;
-use crate::layout::{MAGIC, SHARD_BYTES, TABLES_AT};
+use crate::layout::{
+    COUNT_AT, GIVEN_BYTES_AT, HEAP_BYTES_AT, MAGIC, SHARD_BYTES, STATISTICS_BYTES, TABLES_AT,
+};
 use crate::link::Link;
 use crate::node::KeyValue;
+use crate::record::word;
 
 /// Who walks the index. All clients of a store see the same, whatever each of them chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +68,41 @@ pub struct Statistics {
     pub heap_bytes: u64,
     /// Of those, bytes of blocks that hold records or are in a client's hands.
     pub used_bytes: u64,
+}
+
+impl Statistics {
+    /// Adds those of a shard, whose header says so.
+    pub(crate) fn add(&mut self, words: &[u8]) {
+        let at = |at: u64| word(words, (at - COUNT_AT) as usize);
+        self.keys = self.keys.saturating_add_signed(at(COUNT_AT) as i64);
+        self.heap_bytes += at(HEAP_BYTES_AT);
+        self.used_bytes += at(GIVEN_BYTES_AT);
+    }
+}
+
+/// A look at a store that is under way. Nobody need wait for it.
+#[derive(Debug)]
+pub struct Look {
+    open: Vec<Pending<Vec<u8>>>,
+    seen: Statistics,
+}
+
+impl Look {
+    /// What was seen, once all of it was; once.
+    ///
+    /// # Errors
+    /// As the pool's, of any of the memory nodes.
+    pub fn poll_result(&mut self) -> Option<Result<Statistics, ethermem::Error>> {
+        while let Some(read) = self.open.last_mut() {
+            let result = read.poll_result()?;
+            self.open.pop();
+            match result {
+                Ok(words) => self.seen.add(&words),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        Some(Ok(self.seen))
+    }
 }
 
 /// A key-value store on a pool; see the crate. Clones are the same store.
@@ -148,6 +186,15 @@ impl Store {
     pub fn client_on(&self, compute: u16, index: Index) -> Result<Client, Error> {
         let thread = self.shared.thread.fork_on(compute)?;
         Ok(Client::new(self.shared.clone(), thread, index))
+    }
+
+    /// Begins to look at the store, beside its clients. The result is an error once its memory is
+    /// gone, or while a memory node does not answer.
+    #[must_use]
+    pub fn look(&self) -> Look {
+        let Shared { thread, shards, .. } = &*self.shared;
+        let read = |header: &Address| thread.read(header.add(COUNT_AT), STATISTICS_BYTES);
+        Look { open: shards.iter().map(read).collect(), seen: Statistics::default() }
     }
 
     /// The pool that it is on.

@@ -24,7 +24,7 @@ mod _native {
         AccessError, Client, EndingError, ForkedError, FullError, LengthError, LostError,
         MisalignedError, NodeError, NotHeldError, OffloadError, OffloadStoppedError,
         OwnerDiedError, Pending, Pool, PoolError, ProcessEndedError, RefusedError, Region,
-        RestartedError, Store, Tasks, Thread, UnmappedError, UnreachableError,
+        RestartedError, Store, Tasks, Thread, UncertainError, UnmappedError, UnreachableError,
     };
     #[pymodule_export]
     use crate::simulate::simulate;

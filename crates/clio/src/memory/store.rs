@@ -125,6 +125,19 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
         Ok(())
     }
 
+    /// Makes every page of a write ready: that write cannot fail until the region is released.
+    ///
+    /// # Errors
+    /// [`AccessError`], as the write.
+    pub fn prepare_write(
+        &mut self,
+        space: SpaceId,
+        address: u64,
+        bytes: usize,
+    ) -> Result<(), AccessError> {
+        self.spans(space, address, bytes, Permissions::WRITE).map(drop)
+    }
+
     /// Executes an atomic on a little-endian word, and gives the word before.
     ///
     /// # Errors

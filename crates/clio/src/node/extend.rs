@@ -185,9 +185,26 @@ impl<'n, B: AsRef<[u8]> + AsMut<[u8]>> Extended<'n, B> {
         Extended { node, acts, left: WORK_MAX }
     }
 
+    /// Takes the work of an access of so many bytes from what is left.
+    fn pay(&mut self, bytes: u64) -> Result<(), OffloadError> {
+        self.left = self.left.checked_sub(work(bytes)).ok_or_else(too_much_work)?;
+        Ok(())
+    }
+
+    /// Does an access, and takes its work from what is left.
+    fn access<T>(
+        &mut self,
+        whole: (Address, u64),
+        needed: Permissions,
+        access: impl FnMut(&mut VirtualMemory<B>, SpaceId) -> Result<T, AccessError>,
+    ) -> Result<T, OffloadError> {
+        self.pay(whole.1)?;
+        self.access_paid(whole, needed, access)
+    }
+
     /// Does an access. An operation that finds no page ready has done half of its work, and has
     /// pages made ready instead of being tried again: no more are promised than there are.
-    fn access<T>(
+    fn access_paid<T>(
         &mut self,
         (address, bytes): (Address, u64),
         needed: Permissions,
@@ -196,7 +213,6 @@ impl<'n, B: AsRef<[u8]> + AsMut<[u8]>> Extended<'n, B> {
         if address.memory() != 0 {
             return Err(OffloadError::Unmapped { address, bytes });
         }
-        self.left = self.left.checked_sub(work(bytes)).ok_or_else(too_much_work)?;
         loop {
             let error = match access(&mut self.node.memory, self.acts.0) {
                 Ok(done) => return Ok(done),
@@ -216,6 +232,12 @@ impl<'n, B: AsRef<[u8]> + AsMut<[u8]>> Extended<'n, B> {
             }
         }
     }
+}
+
+/// The accesses that a write is, one after the other.
+fn pieces(address: Address, data: &[u8]) -> impl Iterator<Item = (Address, &[u8])> {
+    let chunks = data.chunks(ACCESS_BYTES_MAX).enumerate();
+    chunks.map(move |(at, part)| (address.add((at * ACCESS_BYTES_MAX) as u64), part))
 }
 
 fn too_long(bytes: u64) -> OffloadError {
@@ -243,13 +265,26 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> View for Extended<'_, B> {
     }
 
     fn write(&mut self, address: Address, data: &[u8]) -> Result<(), OffloadError> {
-        let mut at = address;
-        for part in data.chunks(ACCESS_BYTES_MAX) {
+        pieces(address, data).try_for_each(|(at, part)| {
             let whole = (at, part.len() as u64);
-            self.access(whole, Permissions::WRITE, |memory, space| {
+            self.access(whole, Permissions::WRITE, |memory, space| memory.write(space, at.0, part))
+        })
+    }
+
+    fn write_all(&mut self, writes: &[(Address, &[u8])]) -> Result<(), OffloadError> {
+        let parts = || writes.iter().flat_map(|(address, data)| pieces(*address, data));
+        // All that can fail comes first: work, permissions, and a page for each first touch.
+        for (at, part) in parts() {
+            let (length, needed) = (part.len(), Permissions::WRITE);
+            self.access((at, length as u64), needed, |memory, space| {
+                memory.prepare_write(space, at.0, length)
+            })?;
+        }
+        for (at, part) in parts() {
+            let whole = (at, part.len() as u64);
+            self.access_paid(whole, Permissions::WRITE, |memory, space| {
                 memory.write(space, at.0, part)
             })?;
-            at = at.add(part.len() as u64);
         }
         Ok(())
     }

@@ -137,6 +137,21 @@ pub trait View {
     /// As [`View::read`].
     fn write(&mut self, address: Address, data: &[u8]) -> Result<(), OffloadError>;
 
+    /// Does all of these writes, or none: an operation that gathers its changes and writes them
+    /// last leaves nothing half done.
+    ///
+    /// Given here for views whose writes fail only where a read would.
+    ///
+    /// # Errors
+    /// As [`View::read`]; nothing is written then.
+    fn write_all(&mut self, writes: &[(Address, &[u8])]) -> Result<(), OffloadError> {
+        let mut room = Vec::new();
+        for (address, data) in writes {
+            self.read(*address, data.len() as u64, &mut room)?;
+        }
+        writes.iter().try_for_each(|(address, data)| self.write(*address, data))
+    }
+
     /// Executes an atomic, and gives the word before.
     ///
     /// # Errors
@@ -224,6 +239,15 @@ impl<'n> NodeMemory<'n> {
     pub fn write(&mut self, address: Address, data: &[u8]) -> Result<(), OffloadError> {
         self.count(data.len() as u64);
         self.view.write(address, data)
+    }
+
+    /// Does all of these writes, or none.
+    ///
+    /// # Errors
+    /// As [`NodeMemory::read`]; nothing is written then.
+    pub fn write_all(&mut self, writes: &[(Address, &[u8])]) -> Result<(), OffloadError> {
+        writes.iter().for_each(|(_, data)| self.count(data.len() as u64));
+        self.view.write_all(writes)
     }
 
     /// Executes an atomic, and gives the word before.

@@ -4,7 +4,7 @@ use ethermem::Permissions;
 
 use super::{Client, node};
 use crate::call::{Became, Request, What};
-use crate::error::Error;
+use crate::error::{Error, may_have_acted};
 use crate::layout::{TABLES, TABLES_AT, Tables};
 
 /// Buckets that a client has moved when it meets one that has not been.
@@ -68,12 +68,21 @@ impl Client {
             tag: log2.into(),
             ..Request::new(What::Grow, header)
         };
-        let answered = self.call(&request).await?;
-        if node::answer(&answered, header)?.became == Became::Refused {
-            // Another client was faster.
-            table.free().detach();
-        }
+        // Whoever knows of no larger table is told by the buckets that were moved.
         self.shards[shard].tables = None;
-        Ok(())
+        match self.call(&request).await {
+            Ok(answered) if node::answer(&answered, header)?.became != Became::Refused => Ok(()),
+            // Another client was faster.
+            Ok(_) => {
+                table.free().detach();
+                Ok(())
+            }
+            // It may be in use.
+            Err(error) if may_have_acted(&error) => Err(error.into()),
+            Err(error) => {
+                table.free().detach();
+                Err(error.into())
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use super::Client;
 use crate::call::{Answer, Became, links};
+use crate::error::may_have_acted;
 use crate::layout::COUNT_AT;
 use crate::link::Link;
 
@@ -17,6 +18,8 @@ pub(crate) struct Job {
     /// Records that it replaces: free if it is made.
     pub(super) stale: SmallVec<[Link; 2]>,
     pub(super) writes: SmallVec<[Pending<()>; 1]>,
+    /// A write had no answer: it may come to the memory node yet, so its block is never free.
+    has_lost_write: bool,
     pub(super) end: End,
     /// Keys more, or fewer, if it is made.
     pub(super) added: i64,
@@ -41,6 +44,7 @@ impl Job {
             fresh: SmallVec::new(),
             stale: SmallVec::new(),
             writes: SmallVec::new(),
+            has_lost_write: false,
             end: End::Open,
             added: 0,
         }
@@ -49,8 +53,9 @@ impl Job {
     /// Whether the change was made, if that is known by now.
     fn poll(&mut self) -> Option<Result<bool, Error>> {
         while let Some(write) = self.writes.last_mut() {
-            write.poll_result()?.ok();
+            let result = write.poll_result()?;
             self.writes.pop();
+            self.wrote(&result);
         }
         Some(match &mut self.end {
             End::Open => Ok(false),
@@ -64,6 +69,11 @@ impl Job {
                 answer.map(|answer| self.taken(&answer))
             }
         })
+    }
+
+    /// A write has ended.
+    pub(super) fn wrote(&mut self, result: &Result<(), Error>) {
+        self.has_lost_write |= result.as_ref().is_err_and(may_have_acted);
     }
 
     /// Blocks that came are as free as they were.
@@ -90,9 +100,10 @@ impl Client {
     pub(super) async fn try_settle(&mut self) -> Result<bool, Error> {
         let Some(job) = &mut self.job else { return Ok(false) };
         while let Some(write) = job.writes.last_mut() {
-            // A write that failed is no part of a record: the blocks are free.
-            let _ = write.await;
+            // A write that failed is no part of a record.
+            let result = write.await;
             job.writes.pop();
+            job.wrote(&result);
         }
         // Nothing is awaited between a result and what follows from it.
         let made = match &mut job.end {
@@ -114,7 +125,11 @@ impl Client {
     fn finish(&mut self, job: Job, made: Result<bool, Error>) -> Result<bool, Error> {
         let made = made?;
         let counted_here = matches!(job.end, End::Swap(..));
-        let free = if made { job.stale } else { job.fresh };
+        let free = match made {
+            true => job.stale,
+            false if job.has_lost_write => SmallVec::new(),
+            false => job.fresh,
+        };
         free.into_iter().for_each(|link| self.stash(job.shard, link));
         if made && counted_here && job.added != 0 {
             let count = self.header(job.shard).add(COUNT_AT);

@@ -120,7 +120,7 @@ impl Client {
     /// Stores a new key. False where it exists.
     ///
     /// # Errors
-    /// [`Error`]; nothing is stored then, unless it is [`ethermem::Error::Lost`].
+    /// [`Error`]; nothing was changed then, unless it is [`Error::Uncertain`].
     pub async fn create(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         self.write(key, value, 0, When::Absent).await.map(Written::is_done)
     }

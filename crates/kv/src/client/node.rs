@@ -7,8 +7,11 @@ use super::{Client, Entry, Hashed, Written};
 use crate::call::{Answer, Became, Request, Version, What, When};
 use crate::error::Error;
 use crate::link::{Class, Link};
-use crate::node::{INLINE_BYTES_MAX, KeyValue};
-use crate::record::{Record, bytes_of};
+use crate::node::KeyValue;
+use crate::record::{APART_HEADER_BYTES, Apart, RECORD_BYTES_MAX, Record, is_apart};
+
+/// A longer buffer is given back once its bytes are on their way.
+const BUFFER_BYTES_MAX: usize = 1 << 20;
 
 /// The answer of a shard's memory node.
 pub(super) fn answer(bytes: &[u8], shard: Address) -> Result<Answer<'_>, Error> {
@@ -27,22 +30,23 @@ impl Client {
         show: impl FnOnce(Entry<'_>) -> R,
     ) -> Result<Option<R>, Error> {
         let header = self.header(hashed.shard);
+        let mut met = None;
         loop {
             let request = hashed.request(What::Get, header);
             let answered = self.call(&request).await?;
             let answer = answer(&answered, header)?;
             let Some(link) = answer.link() else { return Ok(None) };
+            let (tag, version) = (answer.tag, Version(link));
             if answer.became == Became::Done {
-                let (value, tag) = (answer.bytes, answer.tag);
-                return Ok(Some(show(Entry { value, tag, version: Version(link) })));
+                return Ok(Some(show(Entry { value: answer.bytes, tag, version })));
             }
-            // A long one: read as the client that walks does.
-            self.chain.clear();
-            self.fetch(header.memory(), link).await?;
-            if let Some(Record { value, tag, .. }) = self.chain.last(link) {
-                return Ok(Some(show(Entry { value, tag, version: Version(link) })));
+            let apart = Apart::from_bytes(answer.bytes);
+            let apart = apart.ok_or(Error::BadAnswer { memory: header.memory() })?;
+            let bytes = self.fetch_apart(header.memory(), apart).await?;
+            if let Some(value) = apart.parse(&bytes) {
+                return Ok(Some(show(Entry { value, tag, version })));
             }
-            self.retries += 1;
+            self.retry(hashed.shard, &mut met, link.word())?;
         }
     }
 
@@ -52,35 +56,30 @@ impl Client {
         new: Option<(&[u8], u64)>,
         when: When,
     ) -> Result<Written, Error> {
-        let header = self.header(hashed.shard);
-        let bytes = new.map_or(0, |(value, _)| bytes_of(hashed.key, value));
-        if bytes > INLINE_BYTES_MAX {
-            let (value, tag) = new.expect("what is long is new");
-            return self.link_at_node(hashed, value, tag, when).await;
-        }
+        let Hashed { key, shard, .. } = hashed;
+        let header = self.header(shard);
         let request = match new {
-            None => hashed.request(What::Delete, header),
+            Some((value, tag)) if is_apart(key, value) => {
+                return self.link_at_node(hashed, value, tag, when).await;
+            }
             Some((value, tag)) => Request { value, tag, ..hashed.request(What::Put, header) },
+            None => hashed.request(What::Delete, header),
         };
         let request = request.when(when);
         loop {
-            let answered = self.call(&request).await?;
-            let answer = answer(&answered, header)?;
+            let answered = self.call(&request).await.map_err(Error::of_decision)?;
+            let answer = decision(&answered, header)?;
             if answer.became == Became::NeedsRegion {
-                // For the record, and for copies of those before it.
-                let class = Class::holding(bytes.max(INLINE_BYTES_MAX));
-                self.extend(hashed.shard, class, answer.operand).await?;
+                self.extend_for_records(shard, answer.operand).await?;
                 continue;
             }
             let written = written(&answer);
-            if answer.wants_table {
-                self.grow(hashed.shard).await?;
-            }
+            self.grow_if_wanted(shard, answer.wants_table).await;
             return Ok(written);
         }
     }
 
-    /// A long record is written where it stays, and then linked.
+    /// A value that lies apart is written where it stays, and then linked.
     async fn link_at_node(
         &mut self,
         hashed: Hashed<'_>,
@@ -88,35 +87,42 @@ impl Client {
         tag: u64,
         when: When,
     ) -> Result<Written, Error> {
-        let Hashed { key, hash, shard } = hashed;
+        let shard = hashed.shard;
         let header = self.header(shard);
         self.job = Some(Job::new(shard));
-        let record = Record { next: None, hash, tag, key, value };
-        let placed = self.place(shard, &record).await;
-        let Ok(link) = placed else {
+        let placed = self.place(shard, value).await;
+        let Ok(apart) = placed else {
             self.settle().await;
             return placed.map(|_| unreachable!("it failed"));
         };
+        let place = apart.to_bytes();
         loop {
-            let request = Request { tag: link.word(), ..hashed.request(What::Link, header) };
+            let request = Request { tag, value: &place, ..hashed.request(What::Link, header) };
             let pending = self.call(&request.when(when));
             self.job().end = End::Link(pending);
             let End::Link(pending) = &mut self.job().end else { unreachable!("just set") };
-            let answered = pending.await;
+            let answered = pending.await.map_err(Error::of_decision);
             self.job().end = End::Open;
-            let answered = match answered {
-                Ok(answered) => answered,
-                Err(error) => {
-                    // Nobody knows whether it is linked.
+            let decided = answered.as_ref().map_err(Error::clone);
+            let answer = match decided.and_then(|answered| decision(answered, header)) {
+                Ok(answer) => answer,
+                Err(error @ Error::Uncertain(_)) => {
+                    // The block may be in use from now on.
                     self.job = None;
-                    return Err(error.into());
+                    return Err(error);
+                }
+                Err(error) => {
+                    self.settle().await;
+                    return Err(error);
                 }
             };
-            let answer = answer(&answered, header)?;
             match answer.became {
                 Became::NeedsRegion => {
-                    let class = Class::holding(INLINE_BYTES_MAX);
-                    self.extend(shard, class, answer.operand).await?;
+                    let extended = self.extend_for_records(shard, answer.operand).await;
+                    if extended.is_err() {
+                        self.settle().await;
+                        return extended.map(|()| unreachable!("it failed"));
+                    }
                     continue;
                 }
                 Became::Done => self.job = None,
@@ -125,19 +131,43 @@ impl Client {
                 }
             }
             let written = written(&answer);
-            if answer.wants_table {
-                self.grow(shard).await?;
-            }
+            self.grow_if_wanted(shard, answer.wants_table).await;
             return Ok(written);
         }
     }
 
-    /// Writes a record to a block of its own, for the job, and waits for that.
-    pub(super) async fn place(&mut self, shard: usize, record: &Record<'_>) -> Result<Link, Error> {
-        let link = self.block(shard, Class::holding(record.bytes())).await?;
-        self.begin_write(shard, link, record)?;
+    /// Gives the memory node room for a record, and for copies of those before it.
+    async fn extend_for_records(&mut self, shard: usize, heap_bytes: u64) -> Result<(), Error> {
+        self.extend(shard, Class::holding(RECORD_BYTES_MAX), heap_bytes).await
+    }
+
+    /// The change is done: that the table did not grow is no error of it, and the next new key
+    /// tries again.
+    async fn grow_if_wanted(&mut self, shard: usize, wants_table: bool) {
+        if wants_table {
+            let _ = self.grow(shard).await;
+        }
+    }
+
+    /// Writes a value to a block of its own, for the job, and waits for that.
+    async fn place(&mut self, shard: usize, value: &[u8]) -> Result<Apart, Error> {
+        let apart = self.begin_write_apart(shard, value).await?;
         self.await_writes().await?;
-        Ok(link)
+        Ok(apart)
+    }
+
+    /// Begins to write a value to a block of its own, for the job.
+    pub(super) async fn begin_write_apart(
+        &mut self,
+        shard: usize,
+        value: &[u8],
+    ) -> Result<Apart, Error> {
+        let bytes = value.len() as u64;
+        let link = self.block(shard, Class::holding(APART_HEADER_BYTES as u64 + bytes)).await?;
+        let apart = Apart { link, bytes };
+        apart.encode(value, &mut self.buffer);
+        self.begin_write_buffer(shard, link)?;
+        Ok(apart)
     }
 
     pub(super) fn begin_write(
@@ -147,23 +177,38 @@ impl Client {
         record: &Record<'_>,
     ) -> Result<(), Error> {
         record.encode(link, &mut self.buffer);
+        self.begin_write_buffer(shard, link)
+    }
+
+    fn begin_write_buffer(&mut self, shard: usize, link: Link) -> Result<(), Error> {
         let at = link.at(self.header(shard).memory());
         let mut write = self.thread.write(at, &self.buffer);
-        match write.poll_result() {
-            Some(result) => result?,
-            None => self.job().writes.push(write),
+        if self.buffer.capacity() > BUFFER_BYTES_MAX {
+            self.buffer = Vec::new();
         }
-        Ok(())
+        let Some(result) = write.poll_result() else {
+            self.job().writes.push(write);
+            return Ok(());
+        };
+        self.job().wrote(&result);
+        Ok(result?)
     }
 
     pub(super) async fn await_writes(&mut self) -> Result<(), Error> {
         while let Some(write) = self.job().writes.last_mut() {
             let result = write.await;
-            self.job().writes.pop();
+            let job = self.job();
+            job.writes.pop();
+            job.wrote(&result);
             result?;
         }
         Ok(())
     }
+}
+
+/// The answer to the message that decides.
+fn decision(bytes: &[u8], shard: Address) -> Result<Answer<'_>, Error> {
+    Answer::decode(bytes).ok_or_else(|| Error::uncertain_answer(shard.memory()))
 }
 
 impl<'k> Hashed<'k> {

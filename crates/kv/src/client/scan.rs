@@ -3,11 +3,13 @@
 use super::{Client, node};
 use crate::call::{Request, What};
 use crate::error::Error;
-use crate::layout::{COUNT_AT, GIVEN_BYTES_AT, HEAP_BYTES_AT};
-use crate::node::KEY_HEAD_BYTES;
+use crate::layout::{COUNT_AT, STATISTICS_BYTES};
+use crate::link::Link;
+use crate::node::{KEY_HEAD_BYTES, KEY_IS_APART};
 use crate::record::word;
 use crate::store::{Key, Scanned, Statistics};
 
+const LINK_BYTES: usize = 8;
 /// Buckets that are emptied at once.
 const CLEARED_EACH: u64 = 1024;
 
@@ -19,26 +21,49 @@ impl Client {
     /// # Errors
     /// [`Error`].
     pub async fn scan(&mut self, cursor: u64, buckets: u64) -> Result<Scanned, Error> {
-        let (cursor, bytes) = self.step(What::Scan, cursor, buckets).await?;
-        let mut rest = &bytes[..];
-        let mut keys = Vec::new();
-        while let Some((head, behind)) = rest.split_at_checked(KEY_HEAD_BYTES) {
-            let (tag, key_bytes) = (word(head, 0), word(head, 8) as usize);
-            let Some((key, behind)) = behind.split_at_checked(key_bytes) else { break };
-            keys.push(Key { bytes: key.to_vec(), tag });
-            rest = behind;
+        self.settle().await;
+        let shard = (cursor % self.shards.len() as u64) as usize;
+        let (memory, mut met) = (self.header(shard).memory(), None);
+        'anew: loop {
+            let (next, bytes) = self.step(What::Scan, cursor, buckets).await?;
+            let mut rest = &bytes[..];
+            let mut keys = Vec::new();
+            while let Some((head, behind)) = rest.split_at_checked(KEY_HEAD_BYTES) {
+                let (tag, length) = (word(head, 0), word(head, 8));
+                let is_apart = length & KEY_IS_APART != 0;
+                let length = if is_apart { LINK_BYTES } else { length as usize };
+                let Some((key, behind)) = behind.split_at_checked(length) else { break };
+                rest = behind;
+                if !is_apart {
+                    keys.push(Key { bytes: key.to_vec(), tag });
+                    continue;
+                }
+                let link = Link::from_word(word(key, 0)).ok_or(Error::BadAnswer { memory })?;
+                self.chain.clear();
+                self.fetch(memory, link).await?;
+                let Some(record) = self.chain.last(link) else {
+                    // It was replaced meanwhile: the key may have another record.
+                    self.retry(shard, &mut met, link.word())?;
+                    continue 'anew;
+                };
+                keys.push(Key { bytes: record.key.to_vec(), tag: record.tag });
+            }
+            return Ok(Scanned { cursor: next, keys });
         }
-        Ok(Scanned { cursor, keys })
     }
 
     /// Drops every key that is there when its bucket is met.
     ///
     /// # Errors
-    /// [`Error`].
+    /// [`Error`]; [`Error::Uncertain`] where some keys are gone, or may be.
     pub async fn clear(&mut self) -> Result<(), Error> {
+        self.settle().await;
         let mut cursor = 0;
         loop {
-            (cursor, _) = self.step(What::Clear, cursor, CLEARED_EACH).await?;
+            let step = self.step(What::Clear, cursor, CLEARED_EACH).await;
+            let is_first = cursor == 0;
+            let behind = |error: Error| if is_first { error } else { error.after_a_part() };
+            (cursor, _) = step.map_err(behind)?;
             if cursor == 0 {
                 return Ok(());
             }
@@ -55,23 +80,22 @@ impl Client {
         let mut all = Statistics::default();
         for shard in 0..self.shards.len() {
             let from = self.header(shard).add(COUNT_AT);
-            let words = self.thread.read(from, GIVEN_BYTES_AT + 8 - COUNT_AT).await?;
-            let at = |at: u64| word(&words, (at - COUNT_AT) as usize);
-            all.keys = all.keys.saturating_add_signed(at(COUNT_AT) as i64);
-            all.heap_bytes += at(HEAP_BYTES_AT);
-            all.used_bytes += at(GIVEN_BYTES_AT);
+            all.add(&self.thread.read(from, STATISTICS_BYTES).await?);
         }
         Ok(all)
     }
 
     async fn step(&mut self, what: What, cursor: u64, tag: u64) -> Result<(u64, Vec<u8>), Error> {
-        self.settle().await;
         // The shards one after the other: the cursor counts them in its lowest digit.
         let shards = self.shards.len() as u64;
         let (operand, shard) = (cursor / shards, cursor % shards);
         let header = self.header(shard as usize);
         let request = Request { operand, tag, ..Request::new(what, header) };
-        let answered = self.call(&request).await?;
+        let answered = self.call(&request).await;
+        let answered = match what {
+            What::Clear => answered.map_err(Error::of_decision)?,
+            _ => answered?,
+        };
         let answer = node::answer(&answered, header)?;
         let next = match answer.operand {
             0 if shard + 1 == shards => 0,

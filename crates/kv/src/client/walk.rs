@@ -9,7 +9,7 @@ use crate::call::{Version, When};
 use crate::error::Error;
 use crate::layout::{EMPTY, MOVED, UNSET};
 use crate::link::{Class, Link};
-use crate::record::Record;
+use crate::record::{Apart, Record, Stored, is_apart};
 
 /// The records that a walk has met, in order; buffers are kept for their memory.
 #[derive(Default)]
@@ -61,11 +61,38 @@ impl Client {
         hashed: Hashed<'_>,
         show: impl FnOnce(Entry<'_>) -> R,
     ) -> Result<Option<R>, Error> {
-        let found = self.find(hashed).await?;
-        Ok(found.own.map(|at| {
-            let Record { value, tag, .. } = self.chain.record(at);
-            show(Entry { value, tag, version: Version(self.chain.link(at)) })
-        }))
+        let memory = self.header(hashed.shard).memory();
+        let mut met = None;
+        loop {
+            let found = self.find(hashed).await?;
+            let Some(at) = found.own else { return Ok(None) };
+            let (link, Record { value, tag, .. }) = (self.chain.link(at), self.chain.record(at));
+            let version = Version(link);
+            let apart = match value {
+                Stored::Here(value) => return Ok(Some(show(Entry { value, tag, version }))),
+                Stored::Apart(apart) => apart,
+            };
+            let bytes = self.fetch_apart(memory, apart).await?;
+            if let Some(value) = apart.parse(&bytes) {
+                return Ok(Some(show(Entry { value, tag, version })));
+            }
+            self.retry(hashed.shard, &mut met, link.word())?;
+        }
+    }
+
+    /// Begins anew, because a block had another use by now than the word that led to it says. So
+    /// that word has changed, and comes no second time; if it does, the store is damaged.
+    pub(super) fn retry(
+        &mut self,
+        shard: usize,
+        met: &mut Option<u64>,
+        word: u64,
+    ) -> Result<(), Error> {
+        self.retries += 1;
+        if met.replace(word) == Some(word) {
+            return Err(Error::Damaged { memory: self.header(shard).memory() });
+        }
+        Ok(())
     }
 
     pub(super) async fn change_walking(
@@ -89,9 +116,10 @@ impl Client {
             let desired = first.map_or(EMPTY, Link::word);
             let swap = self.thread.compare_and_swap(found.bucket, found.word, desired);
             self.job().end = End::Swap(swap, found.word);
-            if self.try_settle().await? {
+            if self.try_settle().await.map_err(Error::of_decision)? {
                 if own.is_none() {
-                    self.after_insert(hashed.shard).await?;
+                    // It is done, whatever becomes of the table; the next new key tries again.
+                    let _ = self.after_insert(hashed.shard).await;
                 }
                 let version = placed.or(own).expect("a write has placed, a deletion has found");
                 return Ok(Written::Done(Version(version)));
@@ -115,6 +143,11 @@ impl Client {
         };
         let mut placed = None;
         if let Some((value, tag)) = new {
+            let value = if is_apart(key, value) {
+                Stored::Apart(self.begin_write_apart(shard, value).await?)
+            } else {
+                Stored::Here(value)
+            };
             let record = Record { next: first, hash, tag, key, value };
             let link = self.block(shard, Class::holding(record.bytes())).await?;
             self.begin_write(shard, link, &record)?;
@@ -131,7 +164,9 @@ impl Client {
                 begun?;
                 first = Some(link);
             }
-            let stale = (0..=own).map(|at| self.chain.link(at)).collect();
+            // Values of the others that lie apart are those of their copies now.
+            let apart = self.chain.record(own).value.apart().map(|apart| apart.link);
+            let stale = (0..=own).map(|at| self.chain.link(at)).chain(apart).collect();
             self.job().stale = stale;
         }
         self.job().added = i64::from(new.is_some()) - i64::from(found.own.is_some());
@@ -141,6 +176,7 @@ impl Client {
 
     async fn find(&mut self, hashed: Hashed<'_>) -> Result<Found, Error> {
         let memory = self.header(hashed.shard).memory();
+        let mut met = None;
         'anew: loop {
             let (bucket, word) = self.bucket(hashed).await?;
             self.chain.clear();
@@ -149,7 +185,7 @@ impl Client {
                 self.fetch(memory, link).await?;
                 let Some(record) = self.chain.last(link) else {
                     // Its block has another use by now, so the bucket has changed.
-                    self.retries += 1;
+                    self.retry(hashed.shard, &mut met, word)?;
                     continue 'anew;
                 };
                 if record.hash == hashed.hash && record.key == hashed.key {
@@ -173,6 +209,11 @@ impl Client {
             None => *bytes = self.thread.read(at, link.bytes()).await?,
         }
         Ok(())
+    }
+
+    /// Reads the block of a value that lies apart.
+    pub(super) async fn fetch_apart(&self, memory: u16, apart: Apart) -> Result<Vec<u8>, Error> {
+        Ok(self.thread.read(apart.link.at(memory), apart.block_bytes()).await?)
     }
 
     /// The bucket of a hash, in the table that has it, and its word.

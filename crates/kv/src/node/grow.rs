@@ -6,7 +6,7 @@ use super::{Shard, done, refused};
 use crate::call::{Answer, Became, Request};
 use crate::layout::{MOVED, MOVED_AT, TABLES_AT, UNSET};
 use crate::link::Link;
-use crate::record::{self, HEADER_BYTES};
+use crate::record::{HEADER_BYTES, Head};
 
 impl Shard<'_, '_> {
     /// See [`crate::call::What::Grow`]: refused unless it is the next table, and the last one has
@@ -16,8 +16,8 @@ impl Shard<'_, '_> {
         if request.tag != log2 || !self.tables.may_grow() || self.is_moving()? {
             return Ok(Answer::new(Became::Refused, 0).encode());
         }
-        self.set_word(MOVED_AT, 0)?;
-        self.set_word(TABLES_AT + 8 * log2, request.operand)?;
+        self.set_word(MOVED_AT, 0);
+        self.set_word(TABLES_AT + 8 * log2, request.operand);
         Ok(done())
     }
 
@@ -33,19 +33,24 @@ impl Shard<'_, '_> {
         Ok(before.is_some() && self.word(MOVED_AT)? < self.buckets_before())
     }
 
-    /// Moves buckets to the last table, and says whether there are more. Where blocks are missing,
-    /// a bucket stays where it is and is as good there.
+    /// Moves buckets to the last table, and says whether there are more. Each is a transaction, so
+    /// nothing else may be gathered before. Where blocks are missing, a bucket stays where it is
+    /// and is as good there. Only an error at the first bucket is told: nothing was moved then.
     pub(super) fn move_some(&mut self, most: u64) -> Result<bool, Error> {
         if !self.is_moving()? {
             return Ok(false);
         }
         let first = self.word(MOVED_AT)?;
-        let end = (first + most).min(self.buckets_before());
+        let end = first.saturating_add(most).min(self.buckets_before());
         let mut moved = first;
-        while moved < end && self.move_bucket(moved)? {
-            moved += 1;
+        while moved < end {
+            match self.move_bucket(moved) {
+                Ok(true) => moved += 1,
+                Err(error) if moved == first => return Err(error),
+                Ok(false) | Err(_) => break,
+            }
         }
-        self.set_word(MOVED_AT, moved)?;
+        self.changes.forget();
         Ok(moved < self.buckets_before())
     }
 
@@ -61,45 +66,41 @@ impl Shard<'_, '_> {
         let halves = [index, index + self.buckets_before()];
         let to: [Address; 2] = halves.map(|hash| self.tables.bucket(memory, hash));
         let chain = self.chain(from)?;
-        let (mut firsts, mut fresh, mut stale) = ([None; 2], Vec::new(), Vec::new());
+        let (mut firsts, mut stale) = ([None; 2], Vec::new());
         // From its end: a record whose next stays the same need not be copied.
-        for &(link, hash, next) in chain.iter().rev() {
+        for &(link, Head { hash, next, .. }) in chain.iter().rev() {
             let half = usize::from(hash & self.buckets_before() != 0);
             if next == firsts[half] {
                 firsts[half] = Some(link);
                 continue;
             }
             let Some(copy) = self.block(link.class())? else {
-                fresh.drain(..).try_for_each(|link| self.free(link))?;
                 return Ok(false);
             };
             self.copy(link, copy, firsts[half])?;
             firsts[half] = Some(copy);
-            fresh.push(copy);
             stale.push(link);
         }
         for (bucket, first) in to.into_iter().zip(firsts) {
-            self.set_bucket(bucket, first)?;
+            self.set_bucket(bucket, first);
         }
-        self.memory.write(from, &MOVED.to_le_bytes())?;
+        self.changes.set_word(from, MOVED);
         stale.into_iter().try_for_each(|link| self.free(link))?;
+        self.set_word(MOVED_AT, index + 1);
+        self.commit()?;
         Ok(true)
     }
 
-    /// The records of a bucket: link, hash, next.
-    pub(super) fn chain(
-        &mut self,
-        bucket: Address,
-    ) -> Result<Vec<(Link, u64, Option<Link>)>, Error> {
-        let word = self.memory.read_u64(bucket)?;
+    /// The records of a bucket, and their first words.
+    pub(super) fn chain(&mut self, bucket: Address) -> Result<Vec<(Link, Head)>, Error> {
+        let word = self.word_at(bucket)?;
         debug_assert!(word == UNSET || word != MOVED, "a bucket is moved once");
         let mut chain = Vec::new();
         let mut at = Link::from_word(word);
         while let Some(link) = at {
-            let head = self.memory.read(self.at(link), HEADER_BYTES as u64)?;
-            let (hash, ..) = record::head(head).ok_or_else(|| refused("a damaged record"))?;
-            at = record::next_of(head);
-            chain.push((link, hash, at));
+            let (head, _) = self.head(link, HEADER_BYTES as u64)?;
+            at = head.next;
+            chain.push((link, head));
         }
         Ok(chain)
     }

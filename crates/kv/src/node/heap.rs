@@ -49,7 +49,7 @@ impl Shard<'_, '_> {
             self.push_free(Link::new(at, class))?;
             at += class.bytes();
         }
-        self.set_uncut(from, from + bytes / UNIT_BYTES * UNIT_BYTES)?;
+        self.set_uncut(from, from + bytes / UNIT_BYTES * UNIT_BYTES);
         self.add_to_word(HEAP_BYTES_AT, bytes)?;
         Ok(done())
     }
@@ -63,16 +63,16 @@ impl Shard<'_, '_> {
     pub(super) fn block(&mut self, class: Class) -> Result<Option<Link>, Error> {
         let link = match Link::from_word(self.word(free_at(class))?) {
             Some(free) => {
-                let next = self.memory.read_u64(self.at(free))?;
-                self.set_word(free_at(class), next)?;
+                let next = self.word_at(self.at(free))?;
+                self.set_word(free_at(class), next);
                 free.next_use()
             }
             None => {
                 let (from, to) = self.uncut()?;
-                if to - from < class.bytes() {
+                if to.saturating_sub(from) < class.bytes() {
                     return Ok(None);
                 }
-                self.set_uncut(from + class.bytes(), to)?;
+                self.set_uncut(from + class.bytes(), to);
                 Link::new(from, class)
             }
         };
@@ -88,16 +88,17 @@ impl Shard<'_, '_> {
 
     fn push_free(&mut self, link: Link) -> Result<(), Error> {
         let first = self.word(free_at(link.class()))?;
-        self.memory.write(self.at(link), &first.to_le_bytes())?;
-        self.set_word(free_at(link.class()), link.word())
+        self.changes.set_word(self.at(link), first);
+        self.set_word(free_at(link.class()), link.word());
+        Ok(())
     }
 
     fn uncut(&mut self) -> Result<(u64, u64), Error> {
         Ok((self.word(UNCUT_AT)?, self.word(UNCUT_AT + 8)?))
     }
 
-    fn set_uncut(&mut self, from: u64, to: u64) -> Result<(), Error> {
-        self.set_word(UNCUT_AT, from)?;
-        self.set_word(UNCUT_AT + 8, to)
+    fn set_uncut(&mut self, from: u64, to: u64) {
+        self.set_word(UNCUT_AT, from);
+        self.set_word(UNCUT_AT + 8, to);
     }
 }

@@ -2,15 +2,11 @@
 
 use ethermem::{Address, OffloadError as Error};
 
-use super::{Shard, refused};
+use super::{Shard, damaged, refused};
 use crate::call::{Answer, Became, Request, What};
 use crate::layout::{COUNT_AT, EMPTY, MOVED, UNSET};
-use crate::link::{BLOCK_BYTES_MAX, Class, Link};
-use crate::record::{self, HEADER_BYTES, Record};
-
-/// Longest record that a request or an answer carries. A longer one goes by reads and writes of its
-/// own, which a fabric cuts as it likes.
-pub(crate) const INLINE_BYTES_MAX: u64 = 16 << 10;
+use crate::link::{Class, Link};
+use crate::record::{Apart, Head, RECORD_BYTES_MAX, Record, Stored};
 
 /// Buckets that a write of a new key moves while the table grows: fewer than two, and the next
 /// growth might come before this one has ended.
@@ -22,28 +18,35 @@ struct Found {
     word: u64,
     /// The records before it.
     before: Vec<Link>,
-    /// Its own, if there is one, and the one behind.
-    own: Option<(Link, Option<Link>)>,
+    /// Its own, if there is one.
+    own: Option<Own>,
+}
+
+/// The record of a key.
+struct Own {
+    link: Link,
+    next: Option<Link>,
+    apart: Option<Apart>,
 }
 
 impl Shard<'_, '_> {
-    /// See [`What::Get`]. A short record is read at once, value and all.
+    /// See [`What::Get`]. A record is read at once, with its value unless that lies apart.
     pub(super) fn get(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         let (_, word) = self.bucket_of(request.hash)?;
         let mut at = Link::from_word(word);
         while let Some(link) = at {
-            let bytes = self.memory.read(self.at(link), link.bytes().min(INLINE_BYTES_MAX))?;
-            let head = record::head(bytes).ok_or_else(|| refused("a damaged record"))?;
-            let (hash, tag, key_bytes, value_bytes) = head;
-            let behind = HEADER_BYTES + key_bytes;
-            if hash == request.hash && bytes.get(HEADER_BYTES..behind) == Some(request.key) {
-                let answer = Answer { tag, ..Answer::of_link(Became::Done, Some(link)) };
-                return Ok(match bytes.get(behind..behind + value_bytes) {
-                    Some(bytes) => Answer { bytes, ..answer }.encode(),
-                    None => Answer { became: Became::Elsewhere, ..answer }.encode(),
+            let (head, bytes) = self.head(link, RECORD_BYTES_MAX)?;
+            if head.hash == request.hash && head.key(bytes) == Some(request.key) {
+                let answer = Answer { tag: head.tag, ..Answer::of_link(Became::Done, Some(link)) };
+                return Ok(match head.value(bytes).ok_or_else(damaged)? {
+                    Stored::Here(bytes) => Answer { bytes, ..answer }.encode(),
+                    Stored::Apart(apart) => {
+                        let bytes = &apart.to_bytes()[..];
+                        Answer { became: Became::Elsewhere, bytes, ..answer }.encode()
+                    }
                 });
             }
-            at = record::next_of(bytes);
+            at = head.next;
         }
         Ok(Answer::new(Became::Refused, 0).encode())
     }
@@ -52,99 +55,90 @@ impl Shard<'_, '_> {
     pub(super) fn write(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         let when = request.condition().ok_or_else(|| refused("no condition"))?;
         let found = self.find(request.hash, request.key)?;
-        let own = found.own.map(|(link, _)| link);
+        let own = found.own.as_ref().map(|own| own.link);
         let deletes = request.what == What::Delete;
         if !when.holds(own) || (deletes && own.is_none()) {
             return Ok(Answer::of_link(Became::Refused, own).encode());
         }
         // A chain in front of nothing stays as it is.
-        let (stale, tail) = match found.own {
-            Some((_, next)) => (&found.before[..], next),
+        let (stale, tail) = match &found.own {
+            Some(own) => (&found.before[..], own.next),
             None => (&[][..], Link::from_word(found.word)),
         };
-        // All that is needed first, so that nothing has changed where there is too little.
-        let Some(mut fresh) = self.blocks_like(stale)? else {
-            return self.needs_region();
-        };
+        let Some(fresh) = self.blocks_like(stale)? else { return self.needs_region() };
         let (mut first, mut placed) = (tail, None);
         if !deletes {
-            let Some(link) = self.place(request, tail)? else {
-                fresh.drain(..).try_for_each(|link| self.free(link))?;
-                return self.needs_region();
-            };
+            let Some(link) = self.place(request, tail)? else { return self.needs_region() };
             (first, placed) = (Some(link), Some(link));
         }
         for (&old, &new) in stale.iter().zip(&fresh).rev() {
             self.copy(old, new, first)?;
             first = Some(new);
         }
-        self.set_bucket(found.bucket, first)?;
-        stale.iter().chain(&own).try_for_each(|&link| self.free(link))?;
-        let wants_table = match (own, deletes) {
-            (None, _) => self.added()?,
-            (Some(_), true) => self.add_to_word(COUNT_AT, u64::MAX).map(|_| false)?,
-            (Some(_), false) => false,
+        self.set_bucket(found.bucket, first);
+        let apart = found.own.and_then(|own| own.apart).map(|apart| apart.link);
+        stale.iter().chain(&own).chain(&apart).try_for_each(|&link| self.free(link))?;
+        let keys = match (own, deletes) {
+            (None, _) => Some(self.add_to_word(COUNT_AT, 1)?),
+            (Some(_), true) => self.add_to_word(COUNT_AT, u64::MAX).map(|_| None)?,
+            (Some(_), false) => None,
         };
+        self.commit()?;
+        // It is done: nothing that follows is the caller's error.
+        let wants_table = keys.is_some_and(|keys| self.has_too_many(keys));
         Ok(Answer { wants_table, ..Answer::of_link(Became::Done, placed.or(own)) }.encode())
     }
 
     /// The record of a request, in a block of its own; `None` where none is free.
     fn place(&mut self, request: &Request<'_>, next: Option<Link>) -> Result<Option<Link>, Error> {
         let Request { hash, tag, key, value, .. } = *request;
-        if request.what == What::Link {
-            let link = Link::from_word(tag).ok_or_else(|| refused("no block"))?;
-            let head = self.memory.read(self.at(link), HEADER_BYTES as u64)?;
-            let words = record::relinked(head, next);
-            self.memory.write(self.at(link), &words)?;
-            return Ok(Some(link));
-        }
-        let bytes = record::bytes_of(key, value);
-        if bytes > BLOCK_BYTES_MAX {
+        let value = match request.what {
+            What::Link => {
+                let apart = Apart::from_bytes(value).ok_or_else(|| refused("no block"))?;
+                Stored::Apart(apart)
+            }
+            _ => Stored::Here(value),
+        };
+        let record = Record { next, hash, tag, key, value };
+        if record.bytes() > RECORD_BYTES_MAX {
             return Err(refused("a record too long"));
         }
-        let Some(link) = self.block(Class::holding(bytes))? else { return Ok(None) };
-        self.store(link, &Record { next, hash, tag, key, value })?;
+        let Some(link) = self.block(Class::holding(record.bytes()))? else { return Ok(None) };
+        self.store(link, &record);
         Ok(Some(link))
     }
 
-    pub(super) fn store(&mut self, link: Link, record: &Record<'_>) -> Result<(), Error> {
+    fn store(&mut self, link: Link, record: &Record<'_>) {
         let mut bytes = Vec::with_capacity(record.bytes() as usize);
         record.encode(link, &mut bytes);
-        self.memory.write(self.at(link), &bytes)
+        self.changes.set_record(self.at(link), bytes);
     }
 
-    /// The record of one block in another, before `next`.
+    /// The record of one block in another, before `next`. A value that lies apart stays where it
+    /// is, and is the new record's.
     pub(super) fn copy(&mut self, old: Link, new: Link, next: Option<Link>) -> Result<(), Error> {
-        let bytes = self.memory.read(self.at(old), old.bytes())?.to_vec();
-        let record = Record::parse(&bytes, old).ok_or_else(|| refused("a damaged record"))?;
-        self.store(new, &Record { next, ..record })
+        let (_, bytes) = self.head(old, RECORD_BYTES_MAX)?;
+        let bytes = bytes.to_vec();
+        let record = Record::parse(&bytes, old).ok_or_else(damaged)?;
+        self.store(new, &Record { next, ..record });
+        Ok(())
     }
 
     /// A free block for each of these, of the same class; none where there are too few.
     fn blocks_like(&mut self, links: &[Link]) -> Result<Option<Vec<Link>>, Error> {
-        let mut blocks = Vec::with_capacity(links.len());
-        for link in links {
-            match self.block(link.class())? {
-                Some(block) => blocks.push(block),
-                None => {
-                    blocks.drain(..).try_for_each(|link| self.free(link))?;
-                    return Ok(None);
-                }
-            }
-        }
-        Ok(Some(blocks))
+        links.iter().map(|link| self.block(link.class())).collect()
     }
 
-    pub(super) fn set_bucket(&mut self, at: Address, first: Option<Link>) -> Result<(), Error> {
-        let word = first.map_or(EMPTY, Link::word);
-        self.memory.write(at, &word.to_le_bytes())
+    pub(super) fn set_bucket(&mut self, at: Address, first: Option<Link>) {
+        self.changes.set_word(at, first.map_or(EMPTY, Link::word));
     }
 
-    /// One key more: whether a larger table is wanted.
-    fn added(&mut self) -> Result<bool, Error> {
-        let count = self.add_to_word(COUNT_AT, 1)?;
-        let moving = self.move_some(MOVED_EACH)?;
-        Ok(!moving && count > self.tables.keys_max() && self.tables.may_grow())
+    /// Goes on with a growth that is under way, and says whether the next one is wanted. Where that
+    /// fails, the next new key tries again.
+    fn has_too_many(&mut self, keys: u64) -> bool {
+        let moving = self.move_some(MOVED_EACH);
+        self.changes.forget();
+        matches!(moving, Ok(false)) && keys > self.tables.keys_max() && self.tables.may_grow()
     }
 
     /// Where the bucket of a hash is, and what it holds.
@@ -167,14 +161,11 @@ impl Shard<'_, '_> {
         let mut found = Found { bucket, word, before: Vec::new(), own: None };
         let mut at = Link::from_word(word);
         while let Some(link) = at {
-            let wanted = (HEADER_BYTES + key.len()) as u64;
-            let bytes = self.memory.read(self.at(link), wanted.min(link.bytes()))?;
-            let head = record::head(bytes).ok_or_else(|| refused("a damaged record"))?;
-            let (its_hash, _, key_bytes, _) = head;
-            let next = record::next_of(bytes);
-            let same = its_hash == hash && key_bytes == key.len();
-            if same && bytes.get(HEADER_BYTES..).is_some_and(|its| its == key) {
-                return Ok(Found { own: Some((link, next)), ..found });
+            let (head, bytes) = self.head(link, Head::bytes_to_value(key.len()))?;
+            let next = head.next;
+            if head.hash == hash && head.key(bytes) == Some(key) {
+                let apart = head.apart(bytes).ok_or_else(damaged)?;
+                return Ok(Found { own: Some(Own { link, next, apart }), ..found });
             }
             found.before.push(link);
             at = next;

@@ -1,6 +1,14 @@
 //! The operation `key-value` of a memory node. It runs to its end before the node does anything
 //! else, and leaves nothing that clients who walk the index themselves could not meet.
+//!
+//! Each request is a transaction: it reads, gathers its [`Changes`], and writes all of them last, in
+//! one step that is done or refused as a whole. So a request that ends with an error has changed
+//! nothing. A request that is about many buckets is a transaction for each bucket, and says how far
+//! it came.
 
+mod changes;
+#[cfg(test)]
+mod faults;
 mod grow;
 mod heap;
 mod index;
@@ -11,12 +19,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ethermem::{Address, NodeMemory, Offload, OffloadError as Error};
 
+use self::changes::Changes;
 use crate::call::{Answer, Became, Request, What};
 use crate::layout::{MAGIC, TABLES, TABLES_AT, Tables};
 use crate::link::Link;
+use crate::record::Head;
 
-pub(crate) use index::INLINE_BYTES_MAX;
-pub(crate) use scan::KEY_HEAD_BYTES;
+pub(crate) use scan::{KEY_HEAD_BYTES, KEY_IS_APART};
 
 /// See the module.
 #[derive(Default)]
@@ -56,7 +65,7 @@ impl KeyValue {
                 tables
             }
         };
-        Ok(Shard { memory, base, tables })
+        Ok(Shard { memory, base, tables, changes: Changes::default() })
     }
 }
 
@@ -70,7 +79,7 @@ impl Offload for KeyValue {
         let request = Request::decode(arguments);
         let request = request.ok_or_else(|| refused("the arguments are no request"))?;
         let mut shard = self.open(memory, request.shard)?;
-        match request.what {
+        let answer = match request.what {
             What::Get => shard.get(&request),
             What::Put | What::Link | What::Delete => shard.write(&request),
             What::Take => shard.take(&request),
@@ -83,8 +92,11 @@ impl Offload for KeyValue {
                 shard.grow(&request)
             }
             What::Move => shard.move_buckets(request.operand),
-            What::Scan | What::Clear => shard.scan(&request),
-        }
+            What::Scan => shard.scan(&request),
+            What::Clear => shard.clear(&request),
+        }?;
+        shard.commit()?;
+        Ok(answer)
     }
 }
 
@@ -105,28 +117,58 @@ struct Shard<'m, 'n> {
     memory: &'m mut NodeMemory<'n>,
     base: Address,
     tables: Tables,
+    changes: Changes,
 }
 
 impl Shard<'_, '_> {
     /// A word of the header.
     fn word(&mut self, at: u64) -> Result<u64, Error> {
-        self.memory.read_u64(self.base.add(at))
+        self.word_at(self.base.add(at))
     }
 
-    fn set_word(&mut self, at: u64, word: u64) -> Result<(), Error> {
-        self.memory.write(self.base.add(at), &word.to_le_bytes())
+    fn set_word(&mut self, at: u64, word: u64) {
+        self.changes.set_word(self.base.add(at), word);
+    }
+
+    /// Any word of the shard, as this request has left it.
+    fn word_at(&mut self, at: Address) -> Result<u64, Error> {
+        match self.changes.word(at) {
+            Some(word) => Ok(word),
+            None => self.memory.read_u64(at),
+        }
     }
 
     /// Adds to a word of the header, around the end.
     fn add_to_word(&mut self, at: u64, addend: u64) -> Result<u64, Error> {
         let word = self.word(at)?.wrapping_add(addend);
-        self.set_word(at, word)?;
+        self.set_word(at, word);
         Ok(word)
+    }
+
+    /// Ends a transaction: all of its changes are made, or none.
+    fn commit(&mut self) -> Result<(), Error> {
+        if self.changes.is_empty() {
+            return Ok(());
+        }
+        let written = self.memory.write_all(&self.changes.writes());
+        self.changes.forget();
+        written
     }
 
     fn at(&self, link: Link) -> Address {
         link.at(self.base.memory())
     }
+
+    /// The first words of a record, and as much behind them as is wanted and there.
+    fn head(&mut self, link: Link, wanted: u64) -> Result<(Head, &[u8]), Error> {
+        let bytes = self.memory.read(self.at(link), wanted.min(link.bytes()))?;
+        let head = Head::parse(bytes).ok_or_else(damaged)?;
+        Ok((head, bytes))
+    }
+}
+
+fn damaged() -> Error {
+    refused("a damaged record")
 }
 
 /// A request that has nothing to say.

@@ -6,38 +6,81 @@
 
 use ethermem::{Address, OffloadError as Error};
 
-use super::{INLINE_BYTES_MAX, Shard, refused};
-use crate::call::{Answer, Became, Request, What};
+use super::{Shard, damaged, refused};
+use crate::call::{Answer, Became, Request};
 use crate::layout::{COUNT_AT, MOVED};
-use crate::record::Record;
+use crate::link::Link;
+use crate::record::{Apart, HEADER_BYTES, Head, RECORD_BYTES_MAX};
 
 /// Most buckets that are looked at at once.
 const BUCKETS_MAX: u64 = 4096;
 
 impl Shard<'_, '_> {
-    /// See [`What::Scan`], [`What::Clear`]. The operand of the answer is the cursor to go on
-    /// from, 0 at the end; its bytes are keys, each behind its tag and its length.
+    /// See [`crate::call::What::Scan`]. The operand of the answer is the cursor to go on from, 0 at the end; its
+    /// bytes are keys, each behind its tag and its length. Of a key that the answer has no room for,
+    /// the link of the record follows instead, and the length says so by [`KEY_IS_APART`].
     pub(super) fn scan(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        let mut cursor = request.operand;
         let mut keys = Vec::new();
-        let log2 = if self.is_moving()? { self.tables.log2 - 1 } else { self.tables.log2 };
-        for _ in 0..request.tag.clamp(1, BUCKETS_MAX) {
-            for bucket in self.buckets_at(cursor)? {
-                match request.what {
-                    What::Clear => self.clear(bucket)?,
-                    _ => self.keys(bucket, &mut keys)?,
-                }
-            }
-            cursor = next_cursor(cursor, log2);
-            if cursor == 0 || keys.len() as u64 > INLINE_BYTES_MAX {
-                break;
-            }
-        }
+        let cursor = self.go_through(request, |shard, bucket| {
+            shard.keys(bucket, &mut keys)?;
+            Ok((keys.len() as u64) < RECORD_BYTES_MAX)
+        })?;
         Ok(Answer { bytes: &keys, ..Answer::new(Became::Done, cursor) }.encode())
     }
 
+    /// See [`crate::call::What::Clear`].
+    pub(super) fn clear(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
+        let cursor = self.go_through(request, |shard, bucket| {
+            shard.clear_bucket(bucket)?;
+            Ok(true)
+        })?;
+        Ok(Answer::new(Became::Done, cursor).encode())
+    }
+
+    /// Visits buckets from the request's cursor on until there are as many as it wants or the
+    /// visitor has enough, and gives the cursor to go on from. Each place of the cursor is a
+    /// transaction. Only an error at the first place is told: nothing has changed then. After an
+    /// error at a later one, the caller goes on from there.
+    fn go_through(
+        &mut self,
+        request: &Request<'_>,
+        mut visit: impl FnMut(&mut Self, Address) -> Result<bool, Error>,
+    ) -> Result<u64, Error> {
+        let mut cursor = request.operand;
+        let log2 = if self.is_moving()? { self.tables.log2 - 1 } else { self.tables.log2 };
+        for visited in 0..request.tag.clamp(1, BUCKETS_MAX) {
+            match self.visit_place(cursor, &mut visit) {
+                Err(error) if visited == 0 => return Err(error),
+                Err(_) => {
+                    self.changes.forget();
+                    break;
+                }
+                Ok(goes_on) => {
+                    cursor = next_cursor(cursor, log2);
+                    if cursor == 0 || !goes_on {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(cursor)
+    }
+
+    fn visit_place(
+        &mut self,
+        cursor: u64,
+        visit: &mut impl FnMut(&mut Self, Address) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        let mut goes_on = true;
+        for bucket in self.buckets_at(cursor)? {
+            goes_on &= visit(self, bucket)?;
+        }
+        self.commit()?;
+        Ok(goes_on)
+    }
+
     /// The buckets at a place of the cursor: one, or the two that it was moved to.
-    fn buckets_at(&mut self, cursor: u64) -> Result<Vec<Address>, Error> {
+    pub(super) fn buckets_at(&mut self, cursor: u64) -> Result<Vec<Address>, Error> {
         let memory = self.base.memory();
         if !self.is_moving()? {
             return Ok(vec![self.tables.bucket(memory, cursor)]);
@@ -52,24 +95,45 @@ impl Shard<'_, '_> {
     }
 
     fn keys(&mut self, bucket: Address, keys: &mut Vec<u8>) -> Result<(), Error> {
-        for (link, ..) in self.chain(bucket)? {
-            let bytes = self.memory.read(link.at(self.base.memory()), link.bytes())?;
-            let record = Record::parse(bytes, link).ok_or_else(|| refused("a damaged record"))?;
-            keys.extend_from_slice(&record.tag.to_le_bytes());
-            keys.extend_from_slice(&(record.key.len() as u64).to_le_bytes());
-            keys.extend_from_slice(record.key);
+        for (link, Head { tag, key_bytes, .. }) in self.chain(bucket)? {
+            let is_apart = (keys.len() + KEY_HEAD_BYTES + key_bytes) as u64 > RECORD_BYTES_MAX;
+            let length = key_bytes as u64 | if is_apart { KEY_IS_APART } else { 0 };
+            keys.extend_from_slice(&tag.to_le_bytes());
+            keys.extend_from_slice(&length.to_le_bytes());
+            if is_apart {
+                keys.extend_from_slice(&link.word().to_le_bytes());
+                continue;
+            }
+            let (head, bytes) = self.head(link, (HEADER_BYTES + key_bytes) as u64)?;
+            keys.extend_from_slice(head.key(bytes).ok_or_else(damaged)?);
         }
         Ok(())
     }
 
-    fn clear(&mut self, bucket: Address) -> Result<(), Error> {
+    fn clear_bucket(&mut self, bucket: Address) -> Result<(), Error> {
         let chain = self.chain(bucket)?;
         if chain.is_empty() {
             return Ok(());
         }
-        self.set_bucket(bucket, None)?;
+        self.set_bucket(bucket, None);
         self.add_to_word(COUNT_AT, (chain.len() as u64).wrapping_neg())?;
-        chain.into_iter().try_for_each(|(link, ..)| self.free(link))
+        for (link, head) in chain {
+            if let Some(apart) = self.apart_of(link, head.key_bytes)? {
+                self.free(apart.link)?;
+            }
+            self.free(link)?;
+        }
+        Ok(())
+    }
+
+    /// Where the value of a record lies, if that is apart.
+    pub(super) fn apart_of(
+        &mut self,
+        link: Link,
+        key_bytes: usize,
+    ) -> Result<Option<Apart>, Error> {
+        let (head, bytes) = self.head(link, Head::bytes_to_value(key_bytes))?;
+        head.apart(bytes).ok_or_else(damaged)
     }
 }
 
@@ -81,6 +145,8 @@ fn next_cursor(cursor: u64, log2: u32) -> u64 {
 
 /// The bytes of a key before it, in an answer: its tag and its length.
 pub(crate) const KEY_HEAD_BYTES: usize = 16;
+/// Of the length: a link stands for the key.
+pub(crate) const KEY_IS_APART: u64 = 1 << 63;
 
 #[cfg(test)]
 mod tests {

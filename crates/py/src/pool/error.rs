@@ -101,6 +101,12 @@ create_exception!(
 );
 create_exception!(
     ethermem._native,
+    UncertainError,
+    LostError,
+    "An operation of a store may have been done: no answer came to the message that decides."
+);
+create_exception!(
+    ethermem._native,
     UnreachableError,
     PoolError,
     "The memory node is not there, or does not answer."
@@ -116,7 +122,10 @@ pub(crate) fn raised(error: impl Into<ethermem_kv::Error>) -> PyErr {
             LengthError::new_err(line)
         }
         ethermem_kv::Error::BadConfig { .. } => InputError::new_err(line),
-        ethermem_kv::Error::BadAnswer { .. } => OffloadError::new_err(line),
+        ethermem_kv::Error::BadAnswer { .. } | ethermem_kv::Error::Damaged { .. } => {
+            OffloadError::new_err(line)
+        }
+        ethermem_kv::Error::Uncertain(_) => UncertainError::new_err(line),
     }
 }
 
