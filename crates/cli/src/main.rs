@@ -16,6 +16,7 @@ mod interrupt;
 mod keygen;
 mod kv;
 mod latency;
+mod logs;
 mod node;
 mod output;
 mod progress;

@@ -29,7 +29,7 @@ pub use keys::{KEYS, Key, OFFLOAD_KEYS, TENANT_KEYS};
 pub use observe::Observer;
 pub use settings::{
     LogFormat, LogLevel, NodeFile, OffloadFile, PAGES, Settings, SettingsError, TenantFile,
-    ring_place,
+    parse_toml, ring_place,
 };
 pub use status::{Status, TenantStatus};
 

@@ -14,6 +14,7 @@ use ethermem_udp::seal::{KeyFile, KeyFileError};
 use ethermem_udp::{Listen, RingPlace};
 use ethermem_units::Bytes;
 use ethermem_wasm::{FUEL_MAX, MEMORY_BYTES_MAX, ModuleOptions};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
@@ -238,6 +239,19 @@ pub enum SettingsError {
     },
 }
 
+/// Reads a text in TOML that came from `path`.
+///
+/// # Errors
+/// [`SettingsError::Malformed`], with the line.
+pub fn parse_toml<T: DeserializeOwned>(text: &str, path: &Path) -> Result<T, SettingsError> {
+    toml::from_str(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start.min(text.len()));
+        let line = text.as_bytes()[..start].iter().filter(|&&octet| octet == b'\n').count() + 1;
+        let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+        SettingsError::Malformed(path.to_owned(), line, message)
+    })
+}
+
 impl NodeFile {
     /// Reads a file. What it names is looked up from its own folder.
     ///
@@ -253,12 +267,7 @@ impl NodeFile {
     /// # Errors
     /// [`SettingsError::Malformed`].
     pub fn parse(text: &str, path: &Path) -> Result<NodeFile, SettingsError> {
-        let mut file: NodeFile = toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start.min(text.len()));
-            let line = text.as_bytes()[..start].iter().filter(|&&octet| octet == b'\n').count() + 1;
-            let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-            SettingsError::Malformed(path.to_owned(), line, message)
-        })?;
+        let mut file: NodeFile = parse_toml(text, path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         for tenant in &mut file.tenant {
             tenant.key_file = folder.join(&tenant.key_file);

@@ -1,15 +1,24 @@
 //! Connections: a socket, and the session behind it.
 
 use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use ethermem_kv::Client;
 use mio::net::TcpStream;
 
+use crate::info::State;
 use crate::session::Talk;
+use crate::transport::Transport;
+
+/// A client names the password within this.
+const NAMED_WITHIN: Duration = Duration::from_secs(10);
+/// A client takes some of the replies that wait for it within this.
+const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 
 /// A client that is connected.
 pub(crate) struct Connection {
-    stream: TcpStream,
+    transport: Transport,
     pub(crate) talk: Talk,
     /// There may be something to read.
     pub(crate) is_readable: bool,
@@ -19,22 +28,51 @@ pub(crate) struct Connection {
     pub(crate) is_queued: bool,
     /// It cannot be reached.
     is_lost: bool,
+    pub(crate) accepted: Instant,
+    /// When it took something, or there was nothing to take.
+    took: Instant,
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream, client: Client, id: u64) -> Connection {
+    pub(crate) fn new(
+        (transport, from): (Transport, SocketAddr),
+        client: Client,
+        id: u64,
+    ) -> Connection {
+        let (mut talk, now) = (Talk::new(client, id), Instant::now());
+        talk.peer.address = Some(from.ip());
         Connection {
-            stream,
-            talk: Talk::new(client, id),
+            transport,
+            talk,
             is_readable: true,
             is_at_end: false,
             is_queued: false,
             is_lost: false,
+            accepted: now,
+            took: now,
         }
     }
 
     pub(crate) fn stream(&mut self) -> &mut TcpStream {
-        &mut self.stream
+        self.transport.stream()
+    }
+
+    /// Says that nothing follows.
+    pub(crate) fn say_goodbye(&mut self) {
+        self.transport.say_goodbye();
+    }
+
+    /// Whether it must name the password first.
+    pub(crate) fn is_stranger(&self, state: &State) -> bool {
+        self.talk.peer.is_stranger(state)
+    }
+
+    /// Gives it up, where it takes too long with the password or with replies; whether it does.
+    pub(crate) fn expire(&mut self, state: &State, now: Instant) -> bool {
+        let is_slow = self.is_stranger(state) && now.duration_since(self.accepted) > NAMED_WITHIN;
+        let is_stuck = self.has_unsent() && now.duration_since(self.took) > TAKEN_WITHIN;
+        self.is_lost |= is_slow || is_stuck;
+        is_slow || is_stuck
     }
 
     /// Reads what is there, up to a bound, unless what came before is not done with.
@@ -45,7 +83,7 @@ impl Connection {
         }
         let room = talk.requests.room();
         let length = room.len();
-        match self.stream.read(room) {
+        match self.transport.read(room) {
             // What came before has been executed.
             Ok(0) => talk.is_over = true,
             Ok(bytes) => {
@@ -62,10 +100,26 @@ impl Connection {
     /// Sends what the other side takes.
     pub(crate) fn write(&mut self) {
         let replies = &mut self.talk.replies;
-        while !replies.unsent().is_empty() && !self.is_lost {
-            match self.stream.write(replies.unsent()) {
+        let now = Instant::now();
+        loop {
+            if self.is_lost {
+                return;
+            }
+            let unsent = replies.unsent();
+            let written = match unsent.is_empty() {
+                true => self.transport.flush().map(|()| 0),
+                false => self.transport.write(unsent),
+            };
+            match written {
+                Ok(0) if unsent.is_empty() => {
+                    self.took = now;
+                    return;
+                }
                 Ok(0) => self.is_lost = true,
-                Ok(bytes) => replies.sent(bytes),
+                Ok(bytes) => {
+                    replies.sent(bytes);
+                    self.took = now;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => self.is_lost = true,
@@ -80,7 +134,7 @@ impl Connection {
 
     /// Whether the other side has not read all.
     pub(crate) fn has_unsent(&self) -> bool {
-        !self.is_lost && !self.talk.replies.unsent().is_empty()
+        !self.is_lost && (!self.talk.replies.unsent().is_empty() || self.transport.has_unsent())
     }
 
     /// Whether it goes on without the other side.

@@ -12,6 +12,11 @@ use ethermem_kv::{Client, Index, Statistics};
 use futures_util::future::Either;
 use hdrhistogram::Histogram;
 
+use crate::absence::Absence;
+use crate::access::Gate;
+use crate::command::{COMMANDS, Command};
+use crate::metrics::Snapshot;
+
 /// The version whose commands and errors these are: what clients ask for to know what they may
 /// send.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
@@ -48,13 +53,23 @@ pub(crate) struct State {
     pub(crate) port: u16,
     started: Instant,
     commands: Cell<u64>,
+    /// The same, in the order of the table of commands.
+    by_command: Vec<Cell<u64>>,
+    pub(crate) uncertain: Cell<u64>,
+    /// Of the store, as of the last look.
+    pub(crate) statistics: Cell<Option<Statistics>>,
     pub(crate) clients: Cell<u64>,
     pub(crate) accepted: Cell<u64>,
     pub(crate) refused: Cell<u64>,
     pub(crate) cut_off: Cell<u64>,
     pub(crate) expired: Cell<u64>,
-    /// Commands that the memory node gave no answer to.
-    pub(crate) lost: Cell<u64>,
+    pub(crate) wrong_passwords: Cell<u64>,
+    /// Connections that took too long: to name the password, to speak TLS, to read replies.
+    pub(crate) timed_out: Cell<u64>,
+    pub(crate) gate: Gate,
+    absence: Cell<Option<Absence>>,
+    /// Stores that were lost with their memory node, each followed by an empty one.
+    pub(crate) stores_lost: Cell<u64>,
     /// A key was given an end.
     pub(crate) keys_may_end: Cell<bool>,
     /// Commands of one key run beside each other, those of several alone.
@@ -79,18 +94,44 @@ impl State {
             port,
             started: Instant::now(),
             commands: Cell::new(0),
+            by_command: COMMANDS.iter().map(|_| Cell::new(0)).collect(),
+            uncertain: Cell::new(0),
+            statistics: Cell::new(None),
             clients: Cell::new(0),
             accepted: Cell::new(0),
             refused: Cell::new(0),
             cut_off: Cell::new(0),
             expired: Cell::new(0),
-            lost: Cell::new(0),
+            wrong_passwords: Cell::new(0),
+            timed_out: Cell::new(0),
+            gate: Gate::default(),
+            absence: Cell::new(None),
+            stores_lost: Cell::new(0),
             keys_may_end: Cell::new(false),
             turns: RwLock::new(()),
             writers: (0..writers).map(|_| Mutex::new(())).collect(),
             hasher: RandomState::new(),
             latencies_ps: RefCell::default(),
         }
+    }
+
+    /// Why there is no store at the moment.
+    pub(crate) fn absence(&self) -> Option<Absence> {
+        self.absence.get()
+    }
+
+    pub(crate) fn set_absence(&self, absence: Option<Absence>) {
+        self.absence.set(absence);
+    }
+
+    /// What the pool's error of a command says of the store; true where commands behind it would
+    /// wait for the same. A fabric that is simulated loses messages, and has no node that could go.
+    pub(crate) fn failed(&self, error: &ethermem::Error) -> bool {
+        let absence = Absence::of(error).filter(|_| !self.is_virtual);
+        if absence > self.absence.get() {
+            self.absence.set(absence);
+        }
+        absence.is_some()
     }
 
     /// A command's turn, alone or beside others; held until it has ended. Changes of one key take
@@ -116,15 +157,36 @@ impl State {
         self.is_virtual.then(|| client.thread().now())
     }
 
-    pub(crate) fn end(&self, client: &Client, command: &'static str, began: Option<Ps>) {
+    pub(crate) fn end(&self, client: &Client, command: &'static Command, began: Option<Ps>) {
         add(&self.commands, 1);
+        add(&self.by_command[command.place()], 1);
         let Some(began) = began else { return };
         let took = client.thread().now() - began;
         let mut latencies = self.latencies_ps.borrow_mut();
-        let histogram = latencies.entry(command).or_insert_with(|| {
+        let histogram = latencies.entry(command.name).or_insert_with(|| {
             Histogram::new_with_bounds(1, LATENCY_PS_MAX, 3).expect("bounds that a histogram takes")
         });
         histogram.saturating_record(took.0);
+    }
+
+    /// What is published of it.
+    pub(crate) fn snapshot(&self, to: &mut Snapshot) {
+        let commands = COMMANDS.iter().zip(&self.by_command);
+        *to = Snapshot {
+            uptime: self.started.elapsed(),
+            clients: self.clients.get(),
+            accepted: self.accepted.get(),
+            refused: self.refused.get(),
+            protocol_errors: self.cut_off.get(),
+            timed_out: self.timed_out.get(),
+            wrong_passwords: self.wrong_passwords.get(),
+            expired: self.expired.get(),
+            uncertain: self.uncertain.get(),
+            stores_lost: self.stores_lost.get(),
+            store_ready: self.absence().is_none(),
+            commands: commands.map(|(command, count)| (command.name, count.get())).collect(),
+            statistics: self.statistics.get(),
+        };
     }
 
     /// Begins all counts anew.
@@ -194,10 +256,20 @@ impl State {
                     line("total_commands_processed", &self.commands.get()),
                     line("rejected_connections", &self.refused.get()),
                     line("protocol_errors", &self.cut_off.get()),
+                    line("wrong_passwords", &self.wrong_passwords.get()),
+                    line("timed_out_connections", &self.timed_out.get()),
                     line("expired_keys", &self.expired.get()),
                 ],
             ),
-            ("Ethermem", vec![line("pool", &self.pool.url()), line("index", &index)]),
+            (
+                "Ethermem",
+                vec![
+                    line("pool", &self.pool.url()),
+                    line("index", &index),
+                    line("store", &self.absence().map_or("ready", Absence::name)),
+                    line("stores_lost", &self.stores_lost.get()),
+                ],
+            ),
             ("Virtual", self.virtual_lines()),
             ("Keyspace", keyspace),
         ]

@@ -10,6 +10,13 @@ pub(crate) enum Fault {
     Text(&'static str),
     /// What the store says.
     Store(ethermem_kv::Error),
+    /// Some of the command's keys were changed before.
+    Partly {
+        /// So many.
+        done: usize,
+        /// What became of the next one.
+        then: Box<Fault>,
+    },
 }
 
 pub(crate) const SYNTAX: Fault = Fault::Text("ERR syntax error");
@@ -22,14 +29,30 @@ impl From<ethermem_kv::Error> for Fault {
 }
 
 impl Fault {
-    /// Whether a message of the pool was waited for, and did not come.
-    pub(crate) fn is_a_lost_answer(&self) -> bool {
-        matches!(self, Fault::Store(ethermem_kv::Error::Pool(ethermem::Error::Lost)))
+    /// The same of a command that had changed so many keys before.
+    pub(crate) fn after(self, done: usize) -> Fault {
+        if done == 0 { self } else { Fault::Partly { done, then: Box::new(self) } }
     }
 
+    /// What the pool says, if it is the pool's.
+    pub(crate) fn of_pool(&self) -> Option<&ethermem::Error> {
+        use ethermem_kv::Error::{Pool, Uncertain};
+        match self {
+            Fault::Store(Pool(error) | Uncertain(error)) => Some(error),
+            Fault::Store(_) | Fault::Text(_) => None,
+            Fault::Partly { then, .. } => then.of_pool(),
+        }
+    }
+
+    /// The line that the client is told. `-UNCERTAIN` is all or a part of what was asked for; every
+    /// other error says that nothing was done.
     pub(crate) fn text(&self) -> String {
         match self {
             Fault::Text(text) => (*text).to_owned(),
+            Fault::Partly { done, then } => {
+                format!("UNCERTAIN keys changed before the command failed: {done}; {}", then.text())
+            }
+            Fault::Store(error @ ethermem_kv::Error::Uncertain(_)) => format!("UNCERTAIN {error}"),
             Fault::Store(ethermem_kv::Error::Pool(ethermem::Error::Full { .. })) => {
                 "OOM command not allowed when used memory > 'maxmemory'.".to_owned()
             }

@@ -5,18 +5,28 @@
 //! not persist, replicate, cluster, subscribe or script. Whatever a client sends costs nobody else
 //! more than its share, and memory up to a bound.
 
+mod absence;
+mod access;
 mod clock;
 mod command;
 mod connection;
 mod glob;
+mod handshake;
 mod info;
+mod keeper;
 mod keyspace;
+mod metrics;
 mod number;
 mod reply;
 mod request;
 mod server;
 mod session;
+mod tls;
+mod transport;
 
+pub use access::{PASSWORD_BYTES_MAX, Password};
+pub use metrics::{Observer, Published, Snapshot};
 pub use request::REQUEST_BYTES_MAX;
 pub use server::{Error, Options, Server};
 pub use session::Session;
+pub use tls::{TlsError, tls_config};

@@ -14,6 +14,9 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const WORDS_MAX: i64 = 1 << 20;
 /// Longest request in all.
 pub const REQUEST_BYTES_MAX: usize = 128 << 20;
+/// The same for a client that has not named the password.
+const STRANGER_WORDS_MAX: i64 = 10;
+const STRANGER_WORD_BYTES_MAX: usize = 16 << 10;
 /// Most digits of a number that is read in one pass: those of any length of a word.
 const SHORT_DIGITS_MAX: usize = 9;
 /// What is read at least at once.
@@ -30,6 +33,12 @@ pub(crate) enum ProtocolError {
     /// A number of words without an end.
     #[error("too big mbulk count string")]
     LongCount,
+    /// More words than a client may send before it has named the password.
+    #[error("unauthenticated multibulk length")]
+    StrangerCount,
+    /// A longer word than a client may send before it has named the password.
+    #[error("unauthenticated bulk length")]
+    StrangerLength,
     /// A length without an end.
     #[error("too big bulk count string")]
     LongLength,
@@ -67,6 +76,8 @@ pub(crate) struct Requests {
     words: Vec<Range<usize>>,
     /// They are a request that was given.
     is_ready: bool,
+    /// The client must name the password first, which takes little.
+    pub(crate) is_of_stranger: bool,
 }
 
 impl Requests {
@@ -146,6 +157,9 @@ impl Requests {
         if count > WORDS_MAX {
             return Err(ProtocolError::Count);
         }
+        if self.is_of_stranger && count > STRANGER_WORDS_MAX {
+            return Err(ProtocolError::StrangerCount);
+        }
         self.at = end;
         self.words_left = usize::try_from(count).unwrap_or(0);
         self.is_open = true;
@@ -163,6 +177,9 @@ impl Requests {
         let length = usize::try_from(length).map_err(|_| ProtocolError::Length)?;
         if length > VALUE_BYTES_MAX {
             return Err(ProtocolError::Length);
+        }
+        if self.is_of_stranger && length > STRANGER_WORD_BYTES_MAX {
+            return Err(ProtocolError::StrangerLength);
         }
         let end = begin + length;
         if end - self.start > REQUEST_BYTES_MAX {

@@ -4,21 +4,31 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use ethermem::Pool;
 use ethermem_kv::{Client, Config, Index, Store};
 use futures_util::future::join_all;
 use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Interest, Poll, Token, Waker};
+use rustls::ServerConfig;
 use slab::Slab;
+use tracing::{error, info, warn};
 
+use crate::absence::Absence;
+use crate::access::{Gate, Password};
 use crate::clock::unix_ms;
 use crate::connection::Connection;
+use crate::handshake::{Handshakes, Shaken};
 use crate::info::{State, add};
-use crate::keyspace::Keyspace;
+use crate::keeper::{Found, Keeper, Opened};
+use crate::keyspace::{Fault, Keyspace};
+use crate::metrics::Published;
+use crate::transport::Transport;
 
 const LISTENER: Token = Token(usize::MAX);
+const WAKER: Token = Token(usize::MAX - 1);
 const EVENTS: usize = 1024;
 /// How often what nobody asked for is done: the flag is looked at, keys that have ended go.
 const TICK: Duration = Duration::from_millis(50);
@@ -30,7 +40,7 @@ const REAPED_BUCKETS: u64 = 64;
 const FAREWELL: Duration = Duration::from_millis(200);
 
 /// How a server is to be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Where it listens; port 0 is any that is free.
     pub listen: SocketAddr,
@@ -38,6 +48,10 @@ pub struct Options {
     pub index: Index,
     /// Most clients at once.
     pub clients_max: usize,
+    /// What clients must name first.
+    pub password: Option<Password>,
+    /// All connections are TLS, by this.
+    pub tls: Option<Arc<ServerConfig>>,
 }
 
 /// Why a server does not begin, or ended early.
@@ -54,6 +68,9 @@ pub enum Error {
     /// There is no store on the pool.
     #[error(transparent)]
     Store(#[from] ethermem_kv::Error),
+    /// There is no thread for TLS handshakes.
+    #[error("no thread for TLS handshakes: {0}")]
+    Handshakes(io::Error),
     /// The system does not tell what happens on its sockets.
     #[error("waiting for connections: {0}")]
     Wait(io::Error),
@@ -67,7 +84,12 @@ pub struct Server {
     local: SocketAddr,
     options: Options,
     state: State,
+    /// Of every store that the server makes.
+    config: Config,
     store: Store,
+    keeper: Option<Keeper>,
+    handshakes: Option<Handshakes>,
+    published: Published,
     connections: Slab<Connection>,
     /// Those that have something to do.
     queue: Vec<usize>,
@@ -75,6 +97,8 @@ pub struct Server {
     idle: Vec<Client>,
     janitor: Client,
     reaping: u64,
+    /// What was logged last of the store.
+    told: Option<Absence>,
     ticked: Instant,
 }
 
@@ -91,11 +115,18 @@ impl Server {
         let poll = Poll::new().map_err(Error::Wait)?;
         let registered = poll.registry().register(&mut listener, LISTENER, Interest::READABLE);
         registered.map_err(Error::Wait)?;
-        let state = State::new(pool.clone(), options.index, local.port());
+        let waker = Waker::new(poll.registry(), WAKER).map_err(Error::Wait)?;
+        // The next tick looks anyway.
+        let wakes = move || drop(waker.wake());
+        let start = |tls| Handshakes::start(tls, wakes).map_err(Error::Handshakes);
+        let handshakes = options.tls.clone().map(start).transpose()?;
+        let mut state = State::new(pool.clone(), options.index, local.port());
+        state.gate = Gate::new(options.password.clone());
         // Strangers choose the keys; what a fabric does is the same in every run.
         let hash_seed =
             if state.is_virtual { 0 } else { RandomState::new().build_hasher().finish() };
-        let store = pool.run(Store::create(pool, Config { hash_seed, ..Config::default() }))?;
+        let config = Config { hash_seed, ..Config::default() };
+        let store = pool.run(Store::create(pool, config))?;
         let janitor = store.client(options.index);
         Ok(Server {
             poll,
@@ -104,12 +135,17 @@ impl Server {
             local,
             options,
             state,
+            config,
             store,
+            keeper: Keeper::of(pool),
+            handshakes,
+            published: Published::default(),
             connections: Slab::new(),
             queue: Vec::new(),
             idle: Vec::new(),
             janitor,
             reaping: 0,
+            told: None,
             ticked: Instant::now(),
         })
     }
@@ -135,7 +171,10 @@ impl Server {
             if self.ticked.elapsed() >= TICK {
                 self.ticked = Instant::now();
                 self.accept();
+                self.expire();
+                self.keep();
                 self.reap();
+                self.publish();
             }
         }
         let until = Instant::now() + FAREWELL;
@@ -145,6 +184,79 @@ impl Server {
             std::thread::yield_now();
         }
         Ok(())
+    }
+
+    /// What it publishes of itself.
+    #[must_use]
+    pub fn published(&self) -> Published {
+        Arc::clone(&self.published)
+    }
+
+    fn publish(&self) {
+        // Whoever panicked while it looked has changed nothing.
+        let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        self.state.snapshot(&mut published);
+    }
+
+    /// Looks after the store.
+    fn keep(&mut self) {
+        let Server { keeper: Some(keeper), state, store, config, .. } = self else { return };
+        let before = state.absence();
+        if before == Some(Absence::Gone) {
+            keeper.open(*config);
+        }
+        let found = keeper.look(&state.pool, store, *config);
+        let now = match found {
+            None => before,
+            // A command may have met what no look did.
+            Some(Found::There(_) | Found::Absent(Absence::Away))
+                if before == Some(Absence::Gone) =>
+            {
+                before
+            }
+            Some(Found::There(statistics)) => {
+                state.statistics.set(Some(statistics));
+                None
+            }
+            Some(Found::Absent(absence)) => Some(absence),
+            Some(Found::New(opened)) => {
+                self.renew(opened);
+                return;
+            }
+        };
+        state.set_absence(now);
+        if now == self.told {
+            return;
+        }
+        match now {
+            Some(Absence::Away) => warn!("the memory node does not answer: no commands"),
+            Some(Absence::Gone) => error!("all keys are gone: the memory node ended the store"),
+            None => info!("the memory node answers again: all keys are there"),
+        }
+        self.told = now;
+    }
+
+    /// Goes on with an empty store. What belongs to the old one says goodbye to a node that may not
+    /// answer, so another thread lets it go.
+    fn renew(&mut self, opened: Opened) {
+        let Server { state, store, janitor, connections, idle, options, .. } = self;
+        let index = options.index;
+        let old_store = std::mem::replace(store, opened.store);
+        let old_pool = std::mem::replace(&mut state.pool, opened.pool);
+        let mut old_clients = std::mem::take(idle);
+        old_clients.push(std::mem::replace(janitor, store.client(index)));
+        for (_, connection) in connections {
+            old_clients.push(std::mem::replace(&mut connection.talk.client, store.client(index)));
+        }
+        self.reaping = 0;
+        state.keys_may_end.set(false);
+        state.set_absence(None);
+        add(&state.stores_lost, 1);
+        self.told = None;
+        error!(stores_lost = state.stores_lost.get(), "serving again, from an EMPTY store");
+        let gone = move || drop((old_clients, old_store, old_pool));
+        // Where there is no thread, they went with the closure.
+        let _ = std::thread::Builder::new().name("kv-close".to_owned()).spawn(gone);
     }
 
     /// Learns what happened, and queues whom it concerns.
@@ -162,6 +274,9 @@ impl Server {
                 accepts = true;
                 continue;
             }
+            if event.token() == WAKER {
+                continue;
+            }
             let at = event.token().0;
             let Some(connection) = self.connections.get_mut(at) else { continue };
             connection.is_readable |= event.is_readable();
@@ -173,6 +288,7 @@ impl Server {
         if accepts {
             self.accept();
         }
+        self.take_shaken();
         Ok(())
     }
 
@@ -180,35 +296,86 @@ impl Server {
     fn accept(&mut self) {
         loop {
             match self.listener.accept() {
-                Ok((stream, _)) => self.welcome(stream),
+                Ok((stream, from)) => self.welcome(stream, from),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return,
             }
         }
     }
 
-    fn welcome(&mut self, mut stream: TcpStream) {
-        if self.connections.len() >= self.options.clients_max {
+    fn welcome(&mut self, stream: TcpStream, from: SocketAddr) {
+        match &self.handshakes {
+            None => self.admit(Transport::Plain(stream), from),
+            Some(handshakes) => {
+                if !handshakes.begin(stream, from) {
+                    add(&self.state.refused, 1);
+                }
+            }
+        }
+    }
+
+    /// Takes those whose TLS handshake has ended.
+    fn take_shaken(&mut self) {
+        while let Some(shaken) = self.handshakes.as_ref().and_then(Handshakes::next) {
+            match shaken {
+                Shaken::Done(transport, from) => self.admit(transport, from),
+                Shaken::TimedOut => add(&self.state.timed_out, 1),
+                Shaken::Failed => add(&self.state.refused, 1),
+            }
+        }
+    }
+
+    fn admit(&mut self, mut transport: Transport, from: SocketAddr) {
+        if self.connections.len() >= self.options.clients_max && !self.make_room() {
             add(&self.state.refused, 1);
             // Whether it is heard or not, the connection ends.
-            let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            let _ = transport.write(b"-ERR max number of clients reached\r\n");
+            transport.say_goodbye();
             return;
         }
         // Replies are whole when they are sent: none waits for more.
-        let _ = stream.set_nodelay(true);
+        let _ = transport.stream().set_nodelay(true);
         let entry = self.connections.vacant_entry();
         let (at, both) = (entry.key(), Interest::READABLE | Interest::WRITABLE);
-        if self.poll.registry().register(&mut stream, Token(at), both).is_err() {
+        if self.poll.registry().register(transport.stream(), Token(at), both).is_err() {
             add(&self.state.refused, 1);
             return;
         }
         add(&self.state.accepted, 1);
         add(&self.state.clients, 1);
         let client = self.idle.pop().unwrap_or_else(|| self.store.client(self.options.index));
-        let mut connection = Connection::new(stream, client, self.state.accepted.get());
+        let mut connection = Connection::new((transport, from), client, self.state.accepted.get());
         connection.is_queued = true;
         entry.insert(connection);
         self.queue.push(at);
+    }
+
+    /// Lets go whoever has been here longest without naming the password: strangers keep nobody
+    /// out. False where there is none.
+    fn make_room(&mut self) -> bool {
+        let Server { connections, state, poll, queue, idle, .. } = self;
+        let strangers = connections.iter().filter(|(_, one)| one.is_stranger(state));
+        let Some((at, _)) = strangers.min_by_key(|(_, one)| one.accepted) else { return false };
+        let mut gone = connections.remove(at);
+        let _ = poll.registry().deregister(gone.stream());
+        queue.retain(|&queued| queued != at);
+        state.clients.set(state.clients.get() - 1);
+        idle.push(gone.talk.client);
+        true
+    }
+
+    /// Gives up those that take too long.
+    fn expire(&mut self) {
+        let Server { connections, state, queue, .. } = self;
+        let now = Instant::now();
+        for (at, connection) in connections.iter_mut() {
+            if connection.expire(state, now) {
+                add(&state.timed_out, 1);
+                if !std::mem::replace(&mut connection.is_queued, true) {
+                    queue.push(at);
+                }
+            }
+        }
     }
 
     /// Everyone's turn: one after the other where nothing takes time, all at once elsewhere.
@@ -238,6 +405,7 @@ impl Server {
             let connection = &mut connections[at];
             if connection.is_done() {
                 let mut gone = connections.remove(at);
+                gone.say_goodbye();
                 // It is closed with the connection at the latest.
                 let _ = poll.registry().deregister(gone.stream());
                 state.clients.set(state.clients.get() - 1);
@@ -252,7 +420,7 @@ impl Server {
     /// Drops keys that have ended, a few buckets at a time.
     fn reap(&mut self) {
         let Server { janitor, state, reaping, .. } = self;
-        if !state.keys_may_end.get() {
+        if !state.keys_may_end.get() || state.absence().is_some() {
             return;
         }
         let began = Instant::now();
@@ -277,7 +445,12 @@ impl Server {
                     }
                 }
                 // Nobody sees them; the next tick tries again.
-                Err(_) => return,
+                Err(error) => {
+                    if let Some(error) = Fault::from(error).of_pool() {
+                        state.failed(error);
+                    }
+                    return;
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use ethermem_kv::{Client, Index, Store};
 
+use crate::access::{Gate, Password};
 use crate::clock::unix_ms;
 use crate::command::{Context, Peer};
 use crate::info::{State, add};
@@ -25,6 +26,14 @@ impl Session {
     pub fn new(store: &Store, index: Index, id: u64) -> Session {
         let alone = State::new(store.pool().clone(), index, 0);
         Session { alone, talk: Talk::new(store.client(index), id) }
+    }
+
+    /// The same of a server with a password.
+    #[must_use]
+    pub fn behind(password: Password, store: &Store, index: Index, id: u64) -> Session {
+        let mut session = Session::new(store, index, id);
+        session.alone.gate = Gate::new(Some(password));
+        session
     }
 
     /// Takes bytes, and executes what is whole.
@@ -55,7 +64,7 @@ impl Session {
 pub(crate) struct Talk {
     pub(crate) requests: Requests,
     pub(crate) replies: Replies,
-    peer: Peer,
+    pub(crate) peer: Peer,
     pub(crate) client: Client,
     /// Nothing more is understood or executed.
     pub(crate) is_over: bool,
@@ -68,7 +77,7 @@ impl Talk {
         Talk {
             requests: Requests::default(),
             replies: Replies::default(),
-            peer: Peer { id, ..Peer::default() },
+            peer: Peer::new(id),
             client,
             is_over: false,
             may_execute: false,
@@ -80,6 +89,7 @@ impl Talk {
     pub(crate) async fn serve(&mut self, state: &State, now_ms: u64) {
         let Talk { requests, replies, peer, client, is_over, may_execute } = self;
         *may_execute = true;
+        requests.is_of_stranger = peer.is_stranger(state);
         for _ in 0..BATCH {
             if *is_over || peer.quits || replies.unsent().len() >= UNSENT_BYTES_MAX {
                 break;
@@ -91,7 +101,9 @@ impl Talk {
                 }
                 Ok(Some(words)) => {
                     let mut context = Context { state, client, peer, replies, now_ms };
-                    if context.execute(words).await.is_break() {
+                    let executed = context.execute(words).await;
+                    requests.is_of_stranger = peer.is_stranger(state);
+                    if executed.is_break() {
                         break;
                     }
                 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use ethermem_clio::memory::PageSize;
 use ethermem_node::{
     LogFormat, LogLevel, NodeFile, Observer, OffloadFile, PAGES, Settings, SettingsError,
@@ -17,10 +17,11 @@ use ethermem_node::{
 };
 use ethermem_udp::RingPlace;
 use sd_notify::NotifyState;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::logs::{self, Form, tell_manager};
 use crate::value::size;
 
 /// Nothing is under way when so long nothing came: clients try again sooner.
@@ -91,12 +92,6 @@ struct Serve {
     /// The form of logs, on the standard error; text by default
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<Form>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Form {
-    Text,
-    Json,
 }
 
 fn page() -> impl TypedValueParser<Value = PageSize> {
@@ -199,22 +194,11 @@ fn log_to_stderr(settings: &Settings) {
         LogLevel::Warn => tracing::Level::WARN,
         LogLevel::Info => tracing::Level::INFO,
     };
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_ansi(false)
-        .with_target(false)
-        .with_writer(std::io::stderr);
-    match settings.log_format {
-        LogFormat::Text => subscriber.init(),
-        LogFormat::Json => subscriber.json().flatten_event(true).init(),
-    }
-}
-
-/// systemd, where it started us and asked to be told.
-fn tell_manager(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
-        warn!(%error, "systemd cannot be told");
-    }
+    let form = match settings.log_format {
+        LogFormat::Text => Form::Text,
+        LogFormat::Json => Form::Json,
+    };
+    logs::to_stderr(level, form);
 }
 
 /// Serves until a signal, then drains.

@@ -8,6 +8,7 @@ mod compare;
 mod compare_page;
 mod interrupt;
 mod killed;
+mod kv;
 mod latency;
 mod node;
 mod offload;

@@ -56,9 +56,10 @@ impl Context<'_> {
     pub(super) async fn delete(&mut self, words: Words<'_>) -> Result<(), Fault> {
         let mut deleted = 0;
         for key in words.from(1) {
-            deleted += i64::from(self.keyspace().delete(key).await?);
+            let gone = self.keyspace().delete(key).await;
+            deleted += usize::from(gone.map_err(|fault| fault.after(deleted))?);
         }
-        self.replies.integer(deleted);
+        self.replies.integer(deleted as i64);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ mod strings;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
-use ethermem_kv::Client;
+use ethermem_kv::{Client, KEY_BYTES_MAX};
 
 use crate::info::{State, Touch, add};
 use crate::keyspace::{Fault, Keyspace};
@@ -21,7 +21,7 @@ pub(crate) use session::Peer;
 /// A command, as `COMMAND` tells it.
 pub(crate) struct Command {
     /// In capitals.
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// How many words, the name included; if negative, that many or more.
     arity: i64,
     flag: &'static str,
@@ -33,6 +33,7 @@ pub(crate) struct Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Id {
     Append,
+    Auth,
     Client,
     Command,
     Config,
@@ -80,8 +81,9 @@ const fn command(
 }
 
 /// By name.
-static COMMANDS: [Command; 43] = [
+pub(crate) static COMMANDS: [Command; 44] = [
     command("APPEND", 3, "write", ONE, Id::Append),
+    command("AUTH", -2, "fast", NONE, Id::Auth),
     command("CLIENT", -2, "admin", NONE, Id::Client),
     command("COMMAND", -1, "loading", NONE, Id::Command),
     command("CONFIG", -2, "admin", NONE, Id::Config),
@@ -153,9 +155,37 @@ impl Command {
         (COMMANDS[at].name.len() == name.len()).then_some(&COMMANDS[at])
     }
 
+    /// Where it stands in the table.
+    pub(crate) fn place(&self) -> usize {
+        let found = COMMANDS.binary_search_by_key(&self.name, |command| command.name);
+        found.expect("a command is of the table")
+    }
+
     fn takes(&self, words: usize) -> bool {
         let words = words as i64;
         if self.arity < 0 { words >= -self.arity } else { words == self.arity }
+    }
+
+    /// Whether it is refused while there is no store. `PING` asks for that.
+    fn needs_store(&self) -> bool {
+        match self.id {
+            Id::Auth | Id::Client | Id::Command | Id::Config | Id::Echo => false,
+            Id::Hello | Id::Info | Id::Quit | Id::Reset | Id::Select => false,
+            _ => true,
+        }
+    }
+
+    /// Whether a client may send it that has not named the password.
+    fn is_for_strangers(&self) -> bool {
+        matches!(self.id, Id::Auth | Id::Hello | Id::Quit | Id::Reset)
+    }
+
+    /// The length of its longest key.
+    fn longest_key(&self, words: Words<'_>) -> Option<usize> {
+        let [first, last, step] = self.keys.map(|at| usize::try_from(at).ok());
+        let keys = words.from(first.filter(|&first| first > 0)?);
+        let most = last.map_or(usize::MAX, |last| last - first.unwrap_or(0) + 1);
+        keys.take(most).step_by(step?).map(<[u8]>::len).max()
     }
 
     /// What a request of it touches.
@@ -200,22 +230,35 @@ impl Context<'_> {
             self.replies.error(&text);
             return ControlFlow::Continue(());
         }
-        let lost = self.state.lost.get();
+        if self.peer.is_stranger(self.state) && !command.is_for_strangers() {
+            self.replies.error("NOAUTH Authentication required.");
+            return ControlFlow::Continue(());
+        }
+        if let Some(bytes) = command.longest_key(words).filter(|&bytes| bytes > KEY_BYTES_MAX) {
+            // Before any of several keys is changed.
+            let fault = Fault::Store(ethermem_kv::Error::KeyTooLong { bytes });
+            self.replies.error(&fault.text());
+            return ControlFlow::Continue(());
+        }
         let _turn = self.state.turn(command.touch(words)).await;
-        if self.state.lost.get() != lost && !self.state.is_virtual {
-            self.replies.error("ERR not tried: the memory node did not answer the command before");
-            return ControlFlow::Break(());
+        // It may have gone while this one waited for its turn.
+        if let Some(absence) = self.state.absence().filter(|_| command.needs_store()) {
+            self.replies.error(&absence.text());
+            return ControlFlow::Continue(());
         }
         let began = self.state.begin(self.client);
         let mut answered = ControlFlow::Continue(());
         if let Err(fault) = self.dispatch(command, words).await {
-            self.replies.error(&fault.text());
-            if fault.is_a_lost_answer() {
-                add(&self.state.lost, 1);
+            let text = fault.text();
+            self.replies.error(&text);
+            if text.starts_with("UNCERTAIN") {
+                add(&self.state.uncertain, 1);
+            }
+            if fault.of_pool().is_some_and(|error| self.state.failed(error)) {
                 answered = ControlFlow::Break(());
             }
         }
-        self.state.end(self.client, command.name, began);
+        self.state.end(self.client, command, began);
         if matches!(command.id, Id::Expire { .. } | Id::SetEx { .. })
             || (command.id == Id::Set && words.count() > 3)
         {
@@ -232,6 +275,7 @@ impl Context<'_> {
             Id::MSet => self.mset(words).await,
             Id::IncrBy { sign, by_word } => self.increment(words, sign, by_word).await,
             Id::Append => self.append(words).await,
+            Id::Auth => self.auth(words),
             Id::StrLen => self.strlen(words).await,
             Id::GetDel => self.getdel(words).await,
             Id::GetSet => self.getset(words).await,

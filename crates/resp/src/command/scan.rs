@@ -1,6 +1,7 @@
 //! Commands that go through all keys.
 
 use super::Context;
+use super::strings::{REPLY_BYTES_MAX, REPLY_TOO_LONG};
 use crate::glob;
 use crate::keyspace::{Fault, NOT_INTEGER, SYNTAX};
 use crate::number::integer;
@@ -52,10 +53,17 @@ impl Context<'_> {
     pub(super) async fn keys(&mut self, words: Words<'_>) -> Result<(), Fault> {
         const BUCKETS: u64 = 1024;
         let (mut cursor, mut all) = (0, std::collections::BTreeSet::new());
+        let mut bytes = 0;
         loop {
             let (next, keys) = self.step(cursor, BUCKETS, Some(words.word(1))).await?;
             // While the table grows, a step may meet a key again.
-            all.extend(keys);
+            for key in keys {
+                bytes += key.len();
+                all.insert(key);
+            }
+            if bytes > REPLY_BYTES_MAX {
+                return Err(REPLY_TOO_LONG);
+            }
             if next == 0 {
                 break;
             }

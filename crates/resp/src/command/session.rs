@@ -1,8 +1,14 @@
 //! Commands on the connection and the server.
 
+use std::net::IpAddr;
+use std::time::Instant;
+
+use ethermem_kv::Statistics;
+
 use super::{COMMANDS, Command, Context, unknown_subcommand};
+use crate::access::Checked;
 use crate::glob;
-use crate::info;
+use crate::info::{self, State, add};
 use crate::keyspace::{Fault, SYNTAX};
 use crate::number::integer;
 use crate::request::Words;
@@ -12,8 +18,33 @@ use crate::request::Words;
 pub(crate) struct Peer {
     pub(crate) id: u64,
     pub(crate) name: Vec<u8>,
-    /// It said goodbye.
+    /// It said goodbye, or is sent away.
     pub(crate) quits: bool,
+    pub(crate) address: Option<IpAddr>,
+    has_named_password: bool,
+    wrong_passwords: u32,
+}
+
+/// A connection that has named so many wrong passwords ends.
+const WRONG_PASSWORDS_MAX: u32 = 5;
+const WRONG_PASSWORD: Fault =
+    Fault::Text("WRONGPASS invalid username-password pair or user is disabled.");
+const TOO_MANY: Fault = Fault::Text("ERR too many wrong passwords from this address: wait 10 s");
+const HELLO_FIRST: Fault = Fault::Text(
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+     <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
+     protocol version at the same time",
+);
+
+impl Peer {
+    pub(crate) fn new(id: u64) -> Peer {
+        Peer { id, ..Peer::default() }
+    }
+
+    /// Whether it must name the password first.
+    pub(crate) fn is_stranger(&self, state: &State) -> bool {
+        !self.has_named_password && !state.gate.is_open()
+    }
 }
 
 /// What `CONFIG GET` tells: what clients ask for, and what is so.
@@ -41,6 +72,34 @@ impl Context<'_> {
         Ok(())
     }
 
+    pub(super) fn auth(&mut self, words: Words<'_>) -> Result<(), Fault> {
+        match words.count() {
+            2 if self.state.gate.is_open() => return Err(NO_PASSWORD),
+            2 => self.name_password(b"default", words.word(1))?,
+            3 => self.name_password(words.word(1), words.word(2))?,
+            _ => return Err(SYNTAX),
+        }
+        self.replies.ok();
+        Ok(())
+    }
+
+    /// There is one user, as Redis has it without others.
+    fn name_password(&mut self, user: &[u8], password: &[u8]) -> Result<(), Fault> {
+        let checked = match user {
+            b"default" => self.state.gate.check(password, self.peer.address, Instant::now()),
+            _ => Checked::Wrong,
+        };
+        if checked == Checked::Right {
+            self.peer.has_named_password = true;
+            self.peer.wrong_passwords = 0;
+            return Ok(());
+        }
+        add(&self.state.wrong_passwords, 1);
+        self.peer.wrong_passwords += 1;
+        self.peer.quits |= self.peer.wrong_passwords >= WRONG_PASSWORDS_MAX;
+        Err(if checked == Checked::Wrong { WRONG_PASSWORD } else { TOO_MANY })
+    }
+
     pub(super) fn hello(&mut self, words: Words<'_>) -> Result<(), Fault> {
         let mut third = self.replies.is_third;
         let mut rest = words.from(1);
@@ -55,12 +114,14 @@ impl Context<'_> {
                 }
             };
         }
-        let mut name = None;
+        let (mut name, mut credentials) = (None, None);
         while let Some(option) = rest.next() {
             let option_name = option.to_ascii_uppercase();
             match (option_name.as_slice(), rest.next()) {
                 (b"SETNAME", Some(given)) => name = Some(allowed_name(given)?),
-                (b"AUTH", Some(_user)) if rest.len() > 0 => return Err(NO_PASSWORD),
+                (b"AUTH", Some(user)) if rest.len() > 0 => {
+                    credentials = rest.next().map(|password| (user, password));
+                }
                 _ => {
                     let given = String::from_utf8_lossy(option);
                     let text = format!("ERR Syntax error in HELLO option '{given}'");
@@ -68,6 +129,12 @@ impl Context<'_> {
                     return Ok(());
                 }
             }
+        }
+        if let Some((user, password)) = credentials {
+            self.name_password(user, password)?;
+        }
+        if self.peer.is_stranger(self.state) {
+            return Err(HELLO_FIRST);
         }
         if let Some(name) = name {
             self.peer.name = name;
@@ -207,13 +274,17 @@ impl Context<'_> {
 
     pub(super) fn reset(&mut self) -> Result<(), Fault> {
         self.peer.name.clear();
+        self.peer.has_named_password = false;
         self.replies.is_third = false;
         self.replies.simple("RESET");
         Ok(())
     }
 
     pub(super) async fn info(&mut self, words: Words<'_>) -> Result<(), Fault> {
-        let statistics = self.client.statistics().await?;
+        let statistics = match self.state.absence() {
+            Some(_) => Statistics::default(),
+            None => self.client.statistics().await?,
+        };
         let sections: Vec<Vec<u8>> = words.from(1).map(<[u8]>::to_ascii_lowercase).collect();
         let text = self.state.info(&sections, &statistics);
         self.replies.text(&text);

@@ -10,7 +10,7 @@ use crate::request::Words;
 const OVERFLOW: Fault = Fault::Text("ERR increment or decrement would overflow");
 const DECREMENT: Fault = Fault::Text("ERR decrement would overflow");
 const TOO_LONG: Fault = Fault::Text("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
-const REPLY_TOO_LONG: Fault = Fault::Text("ERR the reply would exceed 256 MiB");
+pub(super) const REPLY_TOO_LONG: Fault = Fault::Text("ERR the reply would exceed 256 MiB");
 
 /// Longest reply.
 pub(crate) const REPLY_BYTES_MAX: usize = 256 << 20;
@@ -60,8 +60,10 @@ impl Context<'_> {
         if words.count().is_multiple_of(2) {
             return Err(Fault::Text("ERR wrong number of arguments for 'mset' command"));
         }
-        for at in (1..words.count()).step_by(2) {
-            self.client.write(words.word(at), words.word(at + 1), 0, When::Always).await?;
+        for (done, at) in (1..words.count()).step_by(2).enumerate() {
+            let (key, value) = (words.word(at), words.word(at + 1));
+            let written = self.client.write(key, value, 0, When::Always).await;
+            written.map_err(|error| Fault::from(error).after(done))?;
         }
         self.replies.ok();
         Ok(())

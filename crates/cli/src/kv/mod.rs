@@ -1,0 +1,54 @@
+//! `ethermem kv`.
+
+mod settings;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ethermem::Pool;
+use ethermem_resp::{Observer, Server};
+use sd_notify::NotifyState;
+
+use self::settings::Settings;
+use crate::failure::Failure;
+use crate::{interrupt, logs};
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    ethermem kv --pool local: --listen 127.0.0.1:6379\n  \
+    ethermem kv --pool 'sim:edm?nodes=16&load=0.4' --index node\n  \
+    ethermem kv --pool udp://127.0.0.1:7400 --index node\n  \
+    ethermem kv --config kv.toml --metrics-listen 127.0.0.1:7402\n  \
+    redis-cli -p 6379 SET key value EX 60")]
+pub(crate) struct Arguments {
+    /// What the server is to be, in TOML: each flag is a key, with _ for -. Flags count over it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    flags: Settings,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let file = arguments.config.as_deref().map_or(Ok(Settings::default()), Settings::read)?;
+    let settings = arguments.flags.clone().over(file);
+    let options = settings.options()?;
+    logs::to_stderr(tracing::Level::INFO, settings.log_format());
+    let url = settings.pool.as_deref().unwrap_or("local:");
+    let pool = Pool::open(url).map_err(|error| Failure::input(format!("--pool {url}: {error}")))?;
+    if let Some(choice) = pool.choice() {
+        eprintln!("{url}: {choice}");
+    }
+    let mut server = Server::bind(&pool, options).map_err(Failure::input)?;
+    // The server has its own, and may leave this pool for a new one.
+    drop(pool);
+    let observe = |listen| Observer::start(server.published(), listen);
+    let observer = settings.metrics_listen.map(observe).transpose().map_err(Failure::input)?;
+    if let Some(observer) = &observer {
+        eprintln!("metrics on {}", observer.address());
+    }
+    eprintln!("{url} on {}, ready for clients", server.address());
+    logs::tell_manager(&[NotifyState::Ready]);
+    let ended = server.run(interrupt::flag()).map_err(Failure::input);
+    logs::tell_manager(&[NotifyState::Stopping]);
+    ended
+}

@@ -1,0 +1,266 @@
+//! `ethermem kv`, as a process: with a real memory node that goes and comes back, with a password,
+//! and with TLS.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::node::Running;
+use crate::support::{call, command};
+
+/// Long: machines are busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that ends with the test.
+struct Server {
+    child: Child,
+    address: String,
+    metrics: Option<String>,
+    /// Its lines so far.
+    log: Arc<Mutex<String>>,
+}
+
+impl Server {
+    fn start(folder: &Path, arguments: &[&str]) -> Server {
+        let mut command = command(folder, &[&["kv"], arguments].concat());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut metrics = None;
+        let address = loop {
+            let line = lines.next().expect("it starts").unwrap();
+            if let Some(at) = line.strip_prefix("metrics on ") {
+                metrics = Some(at.to_owned());
+            }
+            if let Some((_, rest)) = line.split_once(" on ")
+                && let Some(address) = rest.strip_suffix(", ready for clients")
+            {
+                break address.to_owned();
+            }
+        };
+        let log = Arc::<Mutex<String>>::default();
+        let to = log.clone();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                to.lock().unwrap().push_str(&(line + "\n"));
+            }
+        });
+        Server { child, address, metrics, log }
+    }
+
+    fn connect(&self) -> Connection {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Connection(BufReader::new(stream))
+    }
+
+    /// Asks again until the answer is this one.
+    fn until(&self, request: &str, expected: &str) -> Duration {
+        let began = Instant::now();
+        let mut connection = self.connect();
+        loop {
+            let reply = connection.ask(request);
+            if reply.starts_with(expected) {
+                return began.elapsed();
+            }
+            let log = self.log.lock().unwrap();
+            assert!(began.elapsed() < PATIENCE, "{request}: {reply}, {log}");
+            drop(log);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Connection(BufReader<TcpStream>);
+
+impl Connection {
+    /// The first line of the answer; of a string, its bytes.
+    fn ask(&mut self, request: &str) -> String {
+        self.0.get_mut().write_all(format!("{request}\r\n").as_bytes()).unwrap();
+        self.line()
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        let Some(length) = line.strip_prefix('$').and_then(|length| length.trim().parse().ok())
+        else {
+            return line.trim_end().to_owned();
+        };
+        let length: usize = length;
+        let mut bytes = vec![0; length + 2];
+        self.0.read_exact(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap().trim_end().to_owned()
+    }
+}
+
+#[test]
+fn a_server_outlives_its_node_and_says_what_it_lost() {
+    for index in ["client", "node"] {
+        let mut node = Running::start(&["--memory", "64MiB"]);
+        let address = node.address().to_owned();
+        let url = format!("udp://{address}?timeout_ms=500");
+        let arguments = ["--pool", &url, "--listen", "127.0.0.1:0", "--index", index];
+        let server = Server::start(Path::new("."), &arguments);
+        let mut client = server.connect();
+        assert_eq!(client.ask("SET key value"), "+OK");
+        assert_eq!(client.ask("GET key"), "value");
+        node.kill();
+        // Nobody asks for anything, and the server finds out.
+        server.until("PING", "-LOADING");
+        // Nothing is waited for any more, and what needs no store works.
+        for (request, expected) in [("GET key", "-LOADING"), ("SET key v", "-LOADING")] {
+            assert!(client.ask(request).starts_with(expected));
+        }
+        assert_eq!(client.ask("ECHO there"), "there");
+        assert!(client.ask("INFO").contains("store:away"), "{index}");
+        let again = ["--memory", "64MiB", "--insecure", "--listen", &address];
+        let node = Running::start_with(&again);
+        let took = server.until("PING", "+PONG");
+        println!("{index}: serving again {took:?} after the node does");
+        assert_eq!(client.ask("EXISTS key"), ":0", "the store is empty");
+        assert_eq!(client.ask("SET key anew"), "+OK");
+        assert_eq!(client.ask("GET key"), "anew");
+        assert!(client.ask("INFO").contains("stores_lost:1"), "{index}");
+        let log = server.log.lock().unwrap().clone();
+        assert_eq!(log.matches("EMPTY").count(), 1, "it is said once: {log}");
+        drop(node);
+    }
+}
+
+#[test]
+fn a_password_is_asked_for_and_its_file_is_a_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("kv.password"), "correct horse\n").unwrap();
+    let mode = |name: &str, mode| {
+        std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode("kv.password", 0o644);
+    let arguments = ["kv", "--listen", "127.0.0.1:0", "--password-file", "kv.password"];
+    let refused = call(folder.path(), &arguments);
+    assert_eq!((refused.code, refused.err.lines().count()), (2, 1), "{}", refused.err);
+    assert!(refused.err.contains("kv.password: mode 0644"), "{}", refused.err);
+    mode("kv.password", 0o600);
+    let text = "listen = \"127.0.0.1:0\"\npassword_file = \"kv.password\"\nclients_max = 3\n";
+    std::fs::write(path("kv.toml"), text).unwrap();
+    let flags = ["--config", "kv.toml", "--metrics-listen", "127.0.0.1:0"];
+    let server = Server::start(folder.path(), &flags);
+    let mut client = server.connect();
+    assert_eq!(client.ask("GET key"), "-NOAUTH Authentication required.");
+    assert!(client.ask("AUTH \"wrong horse\"").starts_with("-WRONGPASS"));
+    assert_eq!(client.ask("PING"), "-NOAUTH Authentication required.");
+    assert_eq!(client.ask("AUTH default \"correct horse\""), "+OK");
+    assert_eq!(client.ask("SET key value"), "+OK");
+    // Strangers keep nobody out, however many come.
+    let strangers: Vec<Connection> = (0..5).map(|_| server.connect()).collect();
+    let mut other = server.connect();
+    assert!(other.ask("HELLO 2 AUTH default \"correct horse\"").starts_with('*'));
+    assert_eq!(client.ask("GET key"), "value");
+    drop(strangers);
+    // A connection that guesses ends.
+    let mut guesser = server.connect();
+    for _ in 0..5 {
+        assert!(guesser.ask("AUTH guess").starts_with("-WRONGPASS"));
+    }
+    assert_eq!(guesser.line(), "");
+    let metrics = server.metrics.as_ref().expect("it has metrics");
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let url = format!("http://{metrics}/metrics");
+        let text = ureq::get(&url).call().unwrap().body_mut().read_to_string().unwrap();
+        let seen = ["ethermem_kv_wrong_passwords_total 6", "command=\"SET\"} 1"];
+        if seen.iter().all(|line| text.contains(line)) {
+            assert!(text.contains("ethermem_kv_store_ready 1"), "{text}");
+            break;
+        }
+        assert!(Instant::now() < until, "{text}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_file_of_settings_is_refused_in_one_line_with_its_number() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, expected) in [
+        ("listen = \"127.0.0.1:0\"\n\nlisten_on = 3\n", "kv.toml:3: unknown field `listen_on`"),
+        ("index = \"both\"\n", "kv.toml:1: unknown variant `both`"),
+        ("clients_max = 0\n", "clients_max = 0: must be 1 to 1000000"),
+        ("tls_cert = \"none.pem\"\n", "--tls-cert and --tls-key must be given together"),
+        ("password_file = \"none\"\n", "none: No such file"),
+    ] {
+        std::fs::write(folder.path().join("kv.toml"), text).unwrap();
+        let refused = call(folder.path(), &["kv", "--config", "kv.toml"]);
+        assert_eq!((refused.code, refused.err.lines().count()), (2, 1), "{}", refused.err);
+        assert!(refused.err.contains(expected), "{}", refused.err);
+    }
+}
+
+/// A certificate for 127.0.0.1 that signs itself, or is signed by `ca`.
+fn certificate(folder: &Path, name: &str) -> bool {
+    let (key, cert) = (format!("{name}.key"), format!("{name}.pem"));
+    let made = Command::new("openssl")
+        .current_dir(folder)
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
+        .args(["-nodes", "-days", "2", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        .args(["-keyout", &key, "-out", &cert])
+        .output();
+    made.is_ok_and(|made| made.status.success())
+}
+
+fn redis_cli(folder: &Path, server: &Server, arguments: &[&str]) -> Option<(bool, String)> {
+    let (host, port) = server.address.rsplit_once(':').unwrap();
+    let mut command = Command::new("redis-cli");
+    command.current_dir(folder).args(["-h", host, "-p", port, "-t", "20"]).args(arguments);
+    let output = command.output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    Some((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+}
+
+#[test]
+fn redis_cli_speaks_tls_and_who_speaks_none_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    if !certificate(folder, "server") || !certificate(folder, "client") {
+        eprintln!("SKIPPED: no openssl to make certificates with");
+        return;
+    }
+    let listen = ["--listen", "127.0.0.1:0", "--tls-cert", "server.pem", "--tls-key", "server.key"];
+    let server = Server::start(folder, &listen);
+    let tls = ["--tls", "--cacert", "server.pem"];
+    let Some((_, pong)) = redis_cli(folder, &server, &[&tls[..], &["PING"]].concat()) else {
+        eprintln!("SKIPPED: no redis-cli");
+        return;
+    };
+    assert_eq!(pong.trim(), "PONG");
+    let long = "x".repeat(100_000);
+    let set = [&tls[..], &["SET", "key", &long]].concat();
+    assert_eq!(redis_cli(folder, &server, &set).unwrap().1.trim(), "OK");
+    let get = [&tls[..], &["GET", "key"]].concat();
+    assert_eq!(redis_cli(folder, &server, &get).unwrap().1.trim(), long);
+    // A peer without TLS is told; one that says nothing holds nobody up, and is dropped.
+    assert_eq!(server.connect().ask("PING"), "-ERR this port takes TLS alone");
+    let mut silent: Vec<TcpStream> =
+        (0..50).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+    let again = [&tls[..], &["PING"]].concat();
+    assert_eq!(redis_cli(folder, &server, &again).unwrap().1.trim(), "PONG");
+    silent[0].set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(silent[0].read(&mut [0; 8]).unwrap(), 0);
+    drop(server);
+    let server = Server::start(folder, &[&listen[..], &["--tls-client-ca", "client.pem"]].concat());
+    let (_, refused) = redis_cli(folder, &server, &again).unwrap();
+    assert!(!refused.contains("PONG"), "{refused}");
+    let mine = [&tls[..], &["--cert", "client.pem", "--key", "client.key", "PING"]].concat();
+    assert_eq!(redis_cli(folder, &server, &mine).unwrap().1.trim(), "PONG");
+}

@@ -1,0 +1,39 @@
+//! Why there is no store: the memory node does not answer, or what was on it is gone.
+
+/// Why, from bad to worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Absence {
+    /// The memory node does not answer. Keys may be there when it does.
+    Away,
+    /// All keys are gone, and there is no new store yet.
+    Gone,
+}
+
+impl Absence {
+    /// What an error of the pool says. `None` for one that says nothing of the store.
+    pub(crate) fn of(error: &ethermem::Error) -> Option<Absence> {
+        match error {
+            ethermem::Error::Lost => Some(Absence::Away),
+            ethermem::Error::Restarted { .. } | ethermem::Error::ProcessEnded { .. } => {
+                Some(Absence::Gone)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Absence::Away => "away",
+            Absence::Gone => "gone",
+        }
+    }
+
+    /// What clients are told, with the word that they know from a server that is starting.
+    pub(crate) fn text(self) -> String {
+        let why = match self {
+            Absence::Away => "the memory node does not answer",
+            Absence::Gone => "all keys are gone with the memory node's old life",
+        };
+        format!("LOADING there is no store: {why}; nothing was done")
+    }
+}
