@@ -88,8 +88,9 @@ impl Connection {
             Ok(0) => talk.is_over = true,
             Ok(bytes) => {
                 talk.requests.fill(bytes);
-                // A stream that gave less has no more, unless its end is behind.
-                self.is_readable = bytes == length || self.is_at_end;
+                // A socket that gave less has no more, unless its end is behind.
+                let may_have_more = bytes == length || !self.transport.reads_all_at_once();
+                self.is_readable = may_have_more || self.is_at_end;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.is_readable = false,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -29,6 +29,12 @@ impl Transport {
         }
     }
 
+    /// Whether a read that fills no more than a part of its room has left nothing behind. TLS
+    /// gives what was in the records that it has read so far, and more may wait in the socket.
+    pub(crate) fn reads_all_at_once(&self) -> bool {
+        matches!(self, Transport::Plain(_))
+    }
+
     /// Whether bytes that were written wait to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
         matches!(self, Transport::Tls(tls) if tls.session.wants_write())
