@@ -5,6 +5,7 @@
 //! thread of its own, since opening a pool waits for the node.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,8 @@ pub(crate) struct Keeper {
     looks: VecDeque<Look>,
     looked: Instant,
     opening: Option<Receiver<Opened>>,
+    /// Whoever opens pools ends with it.
+    wanted: Arc<()>,
 }
 
 /// A new store on a new pool.
@@ -49,7 +52,8 @@ impl Keeper {
         let url = pool.url().to_owned();
         let stays = url.starts_with("local:") || pool.is_simulated();
         let (looks, looked) = (VecDeque::new(), Instant::now());
-        (!stays).then_some(Keeper { url, looks, looked, opening: None })
+        let wanted = Arc::new(());
+        (!stays).then_some(Keeper { url, looks, looked, opening: None, wanted })
     }
 
     /// Looks, and says what came of earlier looks.
@@ -106,9 +110,10 @@ impl Keeper {
             let store = store.map_err(|error| error.to_string())?;
             Ok(Opened { pool, store })
         };
+        let wanted = Arc::downgrade(&self.wanted);
         let opener = move || {
             let mut told = String::new();
-            loop {
+            while wanted.strong_count() > 0 {
                 match make() {
                     // Nobody takes it from a server that has ended.
                     Ok(opened) => return drop(sender.send(opened)),
