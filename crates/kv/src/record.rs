@@ -10,8 +10,8 @@
 //! | 36 | 4 | length of the value; the highest bit is set if the value lies apart |
 //! | 40 | | key, and then the value, or the link of its block |
 //!
-//! A record is at most [`RECORD_BYTES_MAX`] long. A value that would make it longer lies apart, in a
-//! block of its own: whoever walks or copies a chain never reads it. That block:
+//! A record is at most [`RECORD_BYTES_MAX`] long. A value that would make it longer lies apart, in
+//! a block of its own: whoever walks or copies a chain never reads it. That block:
 //!
 //! | offset | bytes | what |
 //! |---|---|---|

@@ -1,8 +1,8 @@
 //! The operation `key-value` of a memory node. It runs to its end before the node does anything
 //! else, and leaves nothing that clients who walk the index themselves could not meet.
 //!
-//! Each request is a transaction: it reads, gathers its [`Changes`], and writes all of them last, in
-//! one step that is done or refused as a whole. So a request that ends with an error has changed
+//! Each request is a transaction: it reads, gathers its [`Changes`], and writes all of them last,
+//! in one step that is done or refused as a whole. So a request that ends with an error has changed
 //! nothing. A request that is about many buckets is a transaction for each bucket, and says how far
 //! it came.
 

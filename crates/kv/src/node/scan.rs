@@ -16,9 +16,10 @@ use crate::record::{Apart, HEADER_BYTES, Head, RECORD_BYTES_MAX};
 const BUCKETS_MAX: u64 = 4096;
 
 impl Shard<'_, '_> {
-    /// See [`crate::call::What::Scan`]. The operand of the answer is the cursor to go on from, 0 at the end; its
-    /// bytes are keys, each behind its tag and its length. Of a key that the answer has no room for,
-    /// the link of the record follows instead, and the length says so by [`KEY_IS_APART`].
+    /// See [`crate::call::What::Scan`]. The operand of the answer is the cursor to go on from, 0 at
+    /// the end; its bytes are keys, each behind its tag and its length. Of a key that the answer
+    /// has no room for, the link of the record follows instead, and the length says so by
+    /// [`KEY_IS_APART`].
     pub(super) fn scan(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         let mut keys = Vec::new();
         let cursor = self.go_through(request, |shard, bucket| {

@@ -1,5 +1,5 @@
-//! What a reply says is so: each message of each command is lost in turn, the request or the answer,
-//! and the keys are looked at behind it.
+//! What a reply says is so: each message of each command is lost in turn, the request or the
+//! answer, and the keys are looked at behind it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
