@@ -139,6 +139,34 @@ fn a_server_outlives_its_node_and_says_what_it_lost() {
 }
 
 #[test]
+fn a_killed_server_leaves_no_memory_at_the_node() {
+    let listen = ["node", "--memory", "64MiB", "--listen", "127.0.0.1:0", "--insecure"];
+    let lease = ["--lease-s", "1", "--metrics-listen", "127.0.0.1:0"];
+    let node = Running::of(command(Path::new("."), &[&listen[..], &lease].concat()), true);
+    let metrics = node.metrics().expect("it was asked for");
+    let free_bytes = || {
+        let status = ["node", "status", "--metrics-address", metrics, "--format", "json"];
+        let told = call(Path::new("."), &status);
+        let status: serde_json::Value = serde_json::from_str(&told.out).expect(&told.err);
+        status["free_bytes"].as_u64().unwrap()
+    };
+    let all = free_bytes();
+    let url = format!("udp://{}", node.address());
+    let server = Server::start(Path::new("."), &["--pool", &url, "--listen", "127.0.0.1:0"]);
+    assert_eq!(server.connect().ask("SET key value"), "+OK");
+    // The lease is kept, whether or not anybody asks for anything.
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(server.connect().ask("GET key"), "value");
+    assert!(free_bytes() < all);
+    drop(server);
+    let until = Instant::now() + PATIENCE;
+    while free_bytes() < all {
+        assert!(Instant::now() < until, "{} of {all} B are free", free_bytes());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
 fn a_password_is_asked_for_and_its_file_is_a_secret() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
