@@ -168,11 +168,10 @@ impl Command {
 
     /// Whether it is refused while there is no store. `PING` asks for that.
     fn needs_store(&self) -> bool {
-        match self.id {
-            Id::Auth | Id::Client | Id::Command | Id::Config | Id::Echo => false,
-            Id::Hello | Id::Info | Id::Quit | Id::Reset | Id::Select => false,
-            _ => true,
-        }
+        let about_client = matches!(self.id, Id::Auth | Id::Client | Id::Hello | Id::Reset);
+        let about_server = matches!(self.id, Id::Command | Id::Config | Id::Info);
+        let plain = matches!(self.id, Id::Echo | Id::Quit | Id::Select);
+        !(about_client || about_server || plain)
     }
 
     /// Whether a client may send it that has not named the password.
