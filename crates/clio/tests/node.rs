@@ -183,19 +183,22 @@ fn the_answer_to_a_probe_is_as_long_as_the_probe_and_that_of_another_life_is_not
 
 #[test]
 fn nobody_touches_what_is_not_theirs() {
-    let (mut node, mut owner, at) = start(8);
+    let (mut node, mut owner, at) = start_with(NodeConfig { processes_max: 8, ..config(8) });
     let mut same = Client::with_process(&mut node, 0, 101, 1);
     let mut other = Client::with_process(&mut node, 0, 102, 2);
     let read = Request::Read { address: at, bytes: 1 };
     assert_eq!(same.ask(&mut node, 1, read), refused(ClioStatus::Unmapped, 0));
-    // Another tenant that names the process has no process.
-    let own = other.process;
-    other.process = owner.process;
-    let no_process = refused(ClioStatus::NoSuchProcess, owner.process.0.into());
+    // Numbers of processes count within their tenant: this one is the other's own.
+    assert_eq!(other.process, owner.process);
+    assert_eq!(other.ask(&mut node, 1, read), refused(ClioStatus::Unmapped, 0));
+    // Another tenant that names a process of this one has none of that number.
+    other.process = same.process;
+    let no_process = refused(ClioStatus::NoSuchProcess, same.process.0.into());
     for body in [read, Request::EndProcess, Request::Write { address: at, data: &[1] }] {
         assert_eq!(other.ask(&mut node, 1, body), no_process);
     }
     let share = |with, permissions| Request::Share { address: at, at: 0, with, permissions };
+    let own = [103, 104].map(|sender| Client::with_process(&mut node, 1, sender, 2).process)[1];
     let across = owner.ask(&mut node, 1, share(own, Permissions::READ));
     assert_eq!(across, refused(ClioStatus::NoSuchProcess, own.0.into()));
     let shared = owner.ask(&mut node, 1, share(same.process, Permissions::READ));

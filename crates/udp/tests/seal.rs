@@ -331,10 +331,13 @@ fn no_answer_passes_for_a_request_and_none_is_good_for_another_client() {
 #[test]
 fn a_process_is_its_tenants_alone() {
     let mut side = side();
+    // Numbers count within a tenant: this one's second process has a number that the other lacks.
+    Person::settled(&mut side, 1, 99);
     let (mut one, address) = Person::settled(&mut side, 1, 100);
     one.write(&mut side, address, b"private!");
     let (mut other, own) = Person::settled(&mut side, 2, 200);
     let process = one.process;
+    assert_ne!(process, other.process);
     for request in [
         Request::Read { address, bytes: 8 },
         Request::Free { address },
@@ -433,6 +436,7 @@ fn no_client_gets_the_answer_to_another_tenants_request() {
     let mut side = side();
     let (one, _) = Person::settled(&mut side, 1, 100);
     let (other, _) = Person::settled(&mut side, 2, 100);
-    assert_ne!(one.process, other.process);
+    // Each was made, though sender, request and so the number are the same.
+    assert_eq!((one.process, side.node.processes()), (other.process, 2));
     assert_eq!(side.counters().repeated, 0);
 }

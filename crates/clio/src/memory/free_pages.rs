@@ -25,6 +25,8 @@ pub(crate) struct FreePages {
     /// Pages from here on were never owned, and are zeros as they were given.
     fresh: u32,
     physical_pages: u32,
+    /// Bytes that were zeroed since the start.
+    zeroed_bytes: u64,
 }
 
 impl FreePages {
@@ -36,9 +38,11 @@ impl FreePages {
             next: 0,
             ready: 0,
             zeroing: None,
-            dirty: Vec::new(),
+            // All at once: to grow would move what may be many.
+            dirty: Vec::with_capacity(physical_pages as usize),
             fresh: 0,
             physical_pages,
+            zeroed_bytes: 0,
         };
         free.fill_fresh();
         free
@@ -76,6 +80,7 @@ impl FreePages {
             };
             let part = left.min(self.page_bytes - done);
             zero(page, done, part);
+            self.zeroed_bytes += part;
             left -= part;
             if done + part < self.page_bytes {
                 self.zeroing = Some(Zeroing { page, done: done + part });
@@ -90,6 +95,17 @@ impl FreePages {
     pub(crate) fn wants_refill(&self) -> bool {
         let some = self.zeroing.is_some() || !self.dirty.is_empty();
         self.ready < self.buffer.len() && (some || self.fresh < self.physical_pages)
+    }
+
+    /// Whether so many pages are ready that others may be taken by who is in no hurry: half of the
+    /// buffer is for page faults.
+    pub(crate) fn has_spare(&self) -> bool {
+        2 * self.ready > self.buffer.len() || !self.wants_refill()
+    }
+
+    /// Bytes that were zeroed since the start.
+    pub(crate) fn zeroed_bytes(&self) -> u64 {
+        self.zeroed_bytes
     }
 
     /// How many pages nobody has.

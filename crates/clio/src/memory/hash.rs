@@ -16,15 +16,22 @@ impl core::fmt::Debug for HashKey {
     }
 }
 
-/// Pages that follow each other within a run are in buckets that follow each other: a range then
-/// burdens each bucket alike, where single pages would meet by chance. Runs begin anywhere, and are
-/// too short for a client to know two pages of one bucket.
-const RUN_BITS: u32 = 6;
+/// Numbers that follow each other within a run of requests have places that follow each other.
+const REQUEST_RUN_BITS: u32 = 6;
 
 impl HashKey {
     /// The bucket of a page among `mask + 1`, a power of two.
+    ///
+    /// A run is as many pages as there are buckets, and has one page in each: a long range burdens
+    /// all buckets alike, where single pages, or shorter runs, would meet by chance. Runs begin
+    /// anywhere, and none has two pages of one bucket, so a client knows no two that meet.
     pub(crate) fn bucket(self, page: PageKey, mask: u64) -> usize {
-        run(self.hasher(), page.bits(), mask)
+        run(self.hasher(), page.bits(), run_bits(mask), mask)
+    }
+
+    /// Pages from this one on whose buckets follow each other: to the end of its run.
+    pub(crate) fn left_of_run(page: PageKey, mask: u64) -> u64 {
+        mask + 1 - (page.bits() & mask)
     }
 
     /// The same for numbers of which the last counts something.
@@ -32,7 +39,7 @@ impl HashKey {
         let mut hasher = self.hasher();
         hasher.write_u16(what.0);
         hasher.write_u64(what.1);
-        run(hasher, number, mask)
+        run(hasher, number, REQUEST_RUN_BITS, mask)
     }
 
     fn hasher(self) -> SipHasher13 {
@@ -40,9 +47,14 @@ impl HashKey {
     }
 }
 
-fn run(mut hasher: SipHasher13, number: u64, mask: u64) -> usize {
-    hasher.write_u64(number >> RUN_BITS);
-    let within = number & ((1 << RUN_BITS) - 1);
+/// Of a run of pages.
+fn run_bits(mask: u64) -> u32 {
+    mask.count_ones()
+}
+
+fn run(mut hasher: SipHasher13, number: u64, run_bits: u32, mask: u64) -> usize {
+    hasher.write_u64(number >> run_bits);
+    let within = number & ((1 << run_bits) - 1);
     (hasher.finish().wrapping_add(within) & mask) as usize
 }
 
@@ -55,16 +67,19 @@ mod tests {
 
     #[test]
     fn a_run_is_in_buckets_that_follow_each_other() {
-        let bucket = |page| KEY.bucket(PageKey::new(SpaceId(3), page), 1023);
-        for page in 64..127 {
+        let key = |page| PageKey::new(SpaceId(3), page);
+        let bucket = |page| KEY.bucket(key(page), 1023);
+        for page in 1024..2047 {
             assert_eq!((bucket(page) + 1) % 1024, bucket(page + 1));
         }
-        assert_ne!((bucket(127) + 1) % 1024, bucket(128), "runs begin anywhere");
+        assert_ne!((bucket(2047) + 1) % 1024, bucket(2048), "runs begin anywhere");
+        let left = |page| HashKey::left_of_run(key(page), 1023);
+        assert_eq!((left(1024), left(2047), left(2048)), (1024, 1, 1024));
     }
 
     #[test]
     fn spaces_and_keys_part_pages() {
-        let at = |key: HashKey, space| key.bucket(PageKey::new(SpaceId(space), 64), u64::MAX >> 1);
+        let at = |key: HashKey, space| key.bucket(PageKey::new(SpaceId(space), 64), (1 << 30) - 1);
         assert_ne!(at(KEY, 1), at(KEY, 2));
         assert_ne!(at(KEY, 1), at(HashKey([1, 3]), 1));
     }

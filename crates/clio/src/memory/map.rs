@@ -5,8 +5,9 @@ use ethermem_wire::clio::Permissions;
 use super::free_pages::FreePages;
 use super::hash::HashKey;
 use super::page::{MemoryConfig, MemoryConfigError, PageKey, PageSize, SpaceId, VIRTUAL_BITS};
-use super::ranges::Ranges;
+use super::ranges::{Kind, Ranges};
 use super::table::PageTable;
+use super::task::ZEROED_BY_ONE;
 use super::tlb::Tlb;
 
 /// What happened since the start.
@@ -22,6 +23,8 @@ pub struct MapCounters {
     pub dry_faults: u64,
     /// Ranges that were tried and would have overflowed a bucket.
     pub allocation_retries: u64,
+    /// Work of the slow path: accesses to a bucket, or as much.
+    pub slow_steps: u64,
 }
 
 /// Why there is no translation.
@@ -57,9 +60,11 @@ pub struct AddressMap {
     /// Pages that were promised: never more than there are, so that a fault finds one sooner or
     /// later.
     pub(super) reserved_pages: u64,
-    /// Where the next range is looked for. It goes around, so that a range that one process
-    /// gets is free in the others too, and can be shared at its address.
-    pub(super) cursor: u64,
+    /// Entries that tasks under way have still to enter.
+    pub(super) claimed_entries: u64,
+    /// Where the next range of each group of spaces is looked for. It goes around, so that a range
+    /// that one process gets is free in the others too, and can be shared at its address.
+    cursors: Vec<u64>,
 }
 
 impl AddressMap {
@@ -78,14 +83,16 @@ impl AddressMap {
             ranges: Vec::new(),
             physical_pages: pages.into(),
             reserved_pages: 0,
-            cursor: 1,
+            claimed_entries: 0,
+            cursors: Vec::new(),
         })
     }
 
     /// What happened since the start.
     #[must_use]
     pub fn counters(&self) -> MapCounters {
-        self.counters
+        let slow_steps = self.table.work() + self.free.zeroed_bytes() / ZEROED_BY_ONE;
+        MapCounters { slow_steps, ..self.counters }
     }
 
     /// Of every page.
@@ -104,6 +111,61 @@ impl AddressMap {
     #[must_use]
     pub fn used_pages(&self) -> u64 {
         self.physical_pages - self.free.count()
+    }
+
+    /// What must hold between any two steps: a page is free, or somebody's, or promised; a place in
+    /// the table has an entry, or is reserved by a task under way. While none is (`is_quiet`),
+    /// nothing is promised or reserved beyond what is there.
+    ///
+    /// # Errors
+    /// A line for people.
+    pub fn check(&self, is_quiet: bool) -> Result<(), String> {
+        let mut mapped = Vec::new();
+        let (mut own_pages, mut entries, mut held) = (0, 0, 0_u64);
+        for (space, ranges) in self.ranges.iter().enumerate() {
+            for (first, range) in ranges.iter() {
+                held += u64::from(range.is_held);
+                let is_own = matches!(range.kind, Kind::Own { .. });
+                own_pages += if is_own { range.pages } else { 0 };
+                for page in first..first + range.pages {
+                    match self.table.find(PageKey::new(SpaceId(space as u16), page)) {
+                        Some((_, entry)) => {
+                            entries += 1;
+                            mapped.extend(entry.physical().filter(|_| is_own));
+                        }
+                        None if range.is_held => {}
+                        None => return Err(format!("space {space}: page {page} has no entry")),
+                    }
+                }
+            }
+        }
+        let owned = mapped.len() as u64;
+        mapped.sort_unstable();
+        mapped.dedup();
+        let reserved = self.table.count_reserved();
+        for (holds, what) in [
+            (mapped.len() as u64 == owned, "a physical page has two owners"),
+            (owned + self.free.count() == self.physical_pages, "owned and free are not all pages"),
+            (self.reserved_pages <= self.physical_pages, "more is promised than there is"),
+            (owned <= self.reserved_pages, "more is owned than was promised"),
+            (!is_quiet || own_pages == self.reserved_pages, "a promise of nobody"),
+            (entries == self.table.used(), "an entry of no range"),
+            (reserved <= self.claimed_entries, "a place is reserved for no task"),
+            (!is_quiet || self.claimed_entries == 0, "a claim of no task"),
+            (!is_quiet || held == 0, "a range that no task lets go"),
+        ] {
+            if !holds {
+                return Err(format!(
+                    "{what}: {owned} owned, {} free, {} promised, {entries} entries of {}, \
+                     {reserved} reserved of {} claimed, {held} held",
+                    self.free.count(),
+                    self.reserved_pages,
+                    self.table.used(),
+                    self.claimed_entries,
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// How large its parts are.
@@ -172,6 +234,45 @@ impl AddressMap {
     /// zeroed, about so many bytes in all.
     pub fn refill(&mut self, budget_bytes: u64, zero: impl FnMut(u32, u64, u64)) {
         self.free.refill(budget_bytes, zero);
+    }
+
+    pub(super) fn cursor(&mut self, group: u16) -> &mut u64 {
+        let place = usize::from(group);
+        if place >= self.cursors.len() {
+            self.cursors.resize(place + 1, 1);
+        }
+        &mut self.cursors[place]
+    }
+
+    pub(super) fn ranges_of(&mut self, space: SpaceId) -> &mut Ranges {
+        let place = usize::from(space.0);
+        if place >= self.ranges.len() {
+            self.ranges.resize_with(place + 1, Ranges::default);
+        }
+        &mut self.ranges[place]
+    }
+
+    /// The page that begins at an address.
+    pub(super) fn first_page(&self, address: u64) -> Option<u64> {
+        let page = address >> self.page.bits();
+        let begins = address.is_multiple_of(self.page.bytes());
+        (begins && page < self.page.virtual_pages()).then_some(page)
+    }
+
+    /// Removes a page from the table, and gives its memory back if it `owns` that.
+    pub(super) fn remove_page(&mut self, key: PageKey, owns: bool) {
+        self.tlb.forget(key);
+        let entry = self.table.remove(key).expect("a page of a range has an entry");
+        if let Some(physical) = entry.physical().filter(|_| owns) {
+            self.free.give(physical);
+        }
+    }
+
+    /// Changes what may be done with a page.
+    pub(super) fn change_page(&mut self, key: PageKey, permissions: Permissions) {
+        self.tlb.forget(key);
+        let (place, entry) = self.table.look(key).expect("a page of a range has an entry");
+        self.table.set(place, entry.allowing(permissions));
     }
 
     /// Whether the buffer of free pages can be filled.

@@ -4,14 +4,19 @@
 //!
 //! `docs/internals/clio-memory.md` has the invariants.
 
+mod allocation;
 mod allocator;
+mod claim;
 mod free_pages;
 mod hash;
 mod map;
 mod page;
 mod ranges;
+mod release;
+mod sharing;
 mod store;
 mod table;
+mod task;
 mod tlb;
 
 pub use allocator::{AllocateError, Allocated, ReleaseError, ShareError};
@@ -20,3 +25,4 @@ pub use map::{AddressMap, Footprint, MapCounters, Missed};
 pub use page::{MemoryConfig, MemoryConfigError, PageSize, SpaceId, VIRTUAL_BITS};
 pub use store::{ACCESS_BYTES_MAX, AccessError, VirtualMemory};
 pub use table::{BUCKET_BYTES, BUCKET_SLOTS};
+pub use task::{BeginError, Ended, Failed, Steps, Task};

@@ -12,6 +12,26 @@ pub(crate) struct Range {
     pub(crate) pages: u64,
     pub(crate) permissions: Permissions,
     pub(crate) kind: Kind,
+    /// A task works on it: it enters its pages, removes them, or shares them. No other may begin.
+    pub(crate) is_held: bool,
+}
+
+impl Range {
+    /// Of a process's own, by a task that enters its pages.
+    pub(crate) fn of(pages: u64, permissions: Permissions, kind: Kind) -> Range {
+        Range { pages, permissions, kind, is_held: true }
+    }
+}
+
+/// What a search for a gap has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gap {
+    /// The pages fit from this one on.
+    At(u64),
+    /// None before this page; the search has not gone further.
+    Beyond(u64),
+    /// There is none before the end.
+    None,
 }
 
 /// Whose the pages are.
@@ -52,23 +72,64 @@ impl Ranges {
         self.by_first.first_key_value().map(|(&first, _)| first)
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Range)> {
+        self.by_first.iter().map(|(&first, range)| (first, range))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.by_first.is_empty()
     }
 
-    /// Where from `from` on `pages` fit before `end`, with a page of none on both sides.
-    pub(crate) fn gap(&self, mut from: u64, pages: u64, end: u64) -> Option<u64> {
+    /// Holds the range that begins with a page for a task, if no other task does.
+    pub(crate) fn hold(&mut self, first: u64) -> bool {
+        let range = self.by_first.get_mut(&first).expect("a range begins there");
+        !core::mem::replace(&mut range.is_held, true)
+    }
+
+    /// The task that holds it has ended, and it stays.
+    pub(crate) fn let_go(&mut self, first: u64) {
+        let range = self.by_first.get_mut(&first).expect("a range that is held is there");
+        debug_assert!(range.is_held, "the range at page {first} is let go twice");
+        range.is_held = false;
+    }
+
+    pub(crate) fn keep_share(&mut self, owned: u64, share: (SpaceId, u64)) {
+        if let Some(Range { kind: Kind::Own { shares }, .. }) = self.get_mut(owned) {
+            shares.push(share);
+        }
+    }
+
+    pub(crate) fn forget_share(&mut self, owned: u64, share: (SpaceId, u64)) {
+        if let Some(Range { kind: Kind::Own { shares }, .. }) = self.get_mut(owned) {
+            shares.retain(|other| *other != share);
+        }
+    }
+
+    /// Where from `from` on `pages` fit before `end`, with a page of none on both sides; past at
+    /// most `most` ranges.
+    pub(crate) fn gap(&self, mut from: u64, pages: u64, end: u64, most: usize) -> Gap {
         let before = self.by_first.range(..from).next_back();
         if let Some((&first, range)) = before {
             from = from.max(first + range.pages + 1);
         }
-        for (&first, range) in self.by_first.range(from.saturating_sub(1)..) {
-            if from.checked_add(pages)? < first {
-                break;
+        let behind = |from: u64| from.checked_add(pages).filter(|&behind| behind < end);
+        for (at, (&first, range)) in self.by_first.range(from.saturating_sub(1)..).enumerate() {
+            let Some(behind) = behind(from) else { return Gap::None };
+            if behind < first {
+                return Gap::At(from);
+            }
+            if at == most {
+                return Gap::Beyond(from);
             }
             from = from.max(first + range.pages + 1);
         }
-        (from.checked_add(pages)? < end).then_some(from)
+        if behind(from).is_some() { Gap::At(from) } else { Gap::None }
+    }
+
+    /// Whether the pages fit just there.
+    pub(crate) fn fit(&self, first: u64, pages: u64, end: u64) -> bool {
+        // A range that does not fit is the one before, or begins within.
+        self.gap(first, pages, end, 0) == Gap::At(first)
     }
 }
 
@@ -80,7 +141,7 @@ mod tests {
 
     fn own(pages: u64) -> Range {
         let kind = Kind::Own { shares: Vec::new() };
-        Range { pages, permissions: Permissions::READ, kind }
+        Range::of(pages, Permissions::READ, kind)
     }
 
     proptest! {
@@ -94,7 +155,7 @@ mod tests {
             const END: u64 = 64;
             let mut ranges = Ranges::default();
             for (from, pages) in wanted {
-                if let Some(first) = ranges.gap(from, pages, END) {
+                if let Gap::At(first) = ranges.gap(from, pages, END, usize::MAX) {
                     ranges.insert(first, own(pages));
                 }
             }
@@ -105,7 +166,19 @@ mod tests {
             let fits = |at: u64| {
                 at + pages < END && !(at.saturating_sub(1)..=at + pages).any(used)
             };
-            prop_assert_eq!(ranges.gap(from, pages, END), (from..END).find(|&at| fits(at)));
+            let expected = (from..END).find(|&at| fits(at)).map_or(Gap::None, Gap::At);
+            prop_assert_eq!(ranges.gap(from, pages, END, usize::MAX), expected);
+            prop_assert_eq!(ranges.fit(from, pages, END), fits(from));
+            // In pieces it finds the same.
+            let (mut at, mut looks) = (from, 0);
+            let found = loop {
+                match ranges.gap(at, pages, END, 1) {
+                    Gap::Beyond(next) => (at, looks) = (next, looks + 1),
+                    found => break found,
+                }
+                prop_assert!(looks < 64, "each piece passes a range");
+            };
+            prop_assert_eq!(found, expected);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The memory of a node as processes see it: their addresses, and the bytes there.
 
+use core::task::Poll;
+
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::Permissions;
 use thiserror::Error;
@@ -8,6 +10,7 @@ use super::allocator::ShareError;
 use super::hash::HashKey;
 use super::map::{AddressMap, Missed};
 use super::page::{MemoryConfig, MemoryConfigError, SpaceId};
+use super::task::{Ended, Failed, Steps, Task};
 
 /// Longest access: what a datagram could carry.
 pub const ACCESS_BYTES_MAX: usize = 1 << 16;
@@ -172,6 +175,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
         let (bits, bytes) = (self.map.page_size().bits(), self.bytes.as_mut());
         let zero = |page, from, length| fill(bytes, bits, (page, from, length));
         self.map.share(owned, with, at, permissions, zero)
+    }
+
+    /// Goes on with a task: see [`Task::step`].
+    pub fn step(&mut self, task: &mut Task, steps: &mut Steps) -> Poll<Result<Ended, Failed>> {
+        let (bits, bytes) = (self.map.page_size().bits(), self.bytes.as_mut());
+        let mut zero = |page, from, length| fill(bytes, bits, (page, from, length));
+        task.step(&mut self.map, steps, &mut zero)
     }
 
     /// Fills the buffer of free pages, and zeroes about so many bytes for it.

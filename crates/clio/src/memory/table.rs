@@ -56,6 +56,12 @@ impl Entry {
         Entry((permissions.bits() as u64) << PERMISSIONS_AT)
     }
 
+    /// The same with other permissions.
+    pub(crate) const fn allowing(self, permissions: Permissions) -> Entry {
+        let rest = self.0 & ((1 << PERMISSIONS_AT) - 1);
+        Entry(rest | (permissions.bits() as u64) << PERMISSIONS_AT)
+    }
+
     /// The same with a physical page.
     pub(crate) const fn mapped(self, physical: u32) -> Entry {
         Entry(self.0 | MAPPED | physical as u64)
@@ -71,12 +77,23 @@ impl Entry {
     }
 }
 
+/// Pages whose places are reserved by about as much work as an access to a bucket takes.
+pub(crate) const RESERVED_BY_ONE: u64 = 32;
+
 /// See the module.
+///
+/// A place is reserved before its page is entered, so that entering cannot fail, and a range that
+/// does not fit is given up before any of its pages is in the table. What is reserved of each
+/// bucket stands in an octet of its own: a range of many pages is reserved octet by octet.
 pub(crate) struct PageTable {
     buckets: Box<[Bucket]>,
+    /// Slots of each bucket that have an entry, or are reserved for one.
+    taken: Box<[u8]>,
     mask: u64,
     key: HashKey,
     used: u64,
+    /// Work that was done on the slow path: accesses to a bucket, or as much.
+    work: u64,
 }
 
 /// Where an entry is, found once.
@@ -102,7 +119,14 @@ impl PageTable {
         let buckets = PageTable::buckets_for(physical_pages);
         let empty = Bucket { slots: [FREE; BUCKET_SLOTS] };
         let mask = buckets as u64 - 1;
-        PageTable { buckets: vec![empty; buckets].into_boxed_slice(), mask, key, used: 0 }
+        PageTable {
+            buckets: vec![empty; buckets].into_boxed_slice(),
+            taken: vec![0; buckets].into_boxed_slice(),
+            mask,
+            key,
+            used: 0,
+            work: 0,
+        }
     }
 
     /// The entry of a page, by one access to one bucket.
@@ -117,19 +141,58 @@ impl PageTable {
         self.buckets[place.bucket].slots[place.slot].entry = entry;
     }
 
-    /// A new entry. The page must have none.
-    pub(crate) fn insert(&mut self, page: PageKey, entry: Entry) -> Result<(), Overflow> {
-        debug_assert!(self.find(page).is_none(), "{page:?} is there already");
-        let bucket = &mut self.buckets[self.key.bucket(page, self.mask)];
-        let slot = bucket.position(page, FREE.tag).ok_or(Overflow)?;
-        bucket.slots[slot] = Slot { tag: page.bits(), entry };
-        self.used += 1;
-        Ok(())
+    /// The entry of a page as the slow path looks at it.
+    pub(crate) fn look(&mut self, page: PageKey) -> Option<(Place, Entry)> {
+        self.work += 1;
+        self.find(page)
     }
 
+    /// Reserves places for `pages` from `first` on, or as many as are in one run: how many, and
+    /// whether the page behind them has no place.
+    pub(crate) fn reserve(&mut self, first: PageKey, pages: u64) -> (u64, Result<(), Overflow>) {
+        let pages = pages.min(HashKey::left_of_run(first, self.mask));
+        let start = self.key.bucket(first, self.mask) as u64;
+        self.work += 1;
+        for index in 0..pages {
+            if index % RESERVED_BY_ONE == RESERVED_BY_ONE - 1 {
+                self.work += 1;
+            }
+            let taken = &mut self.taken[((start + index) & self.mask) as usize];
+            if usize::from(*taken) == BUCKET_SLOTS {
+                return (index, Err(Overflow));
+            }
+            *taken += 1;
+        }
+        (pages, Ok(()))
+    }
+
+    /// Gives back what is reserved for `pages` from `first` on, or as many as are in one run: how
+    /// many.
+    pub(crate) fn give_back(&mut self, first: PageKey, pages: u64) -> u64 {
+        let pages = pages.min(HashKey::left_of_run(first, self.mask));
+        let start = self.key.bucket(first, self.mask) as u64;
+        self.work += 1 + pages / RESERVED_BY_ONE;
+        for index in 0..pages {
+            self.taken[((start + index) & self.mask) as usize] -= 1;
+        }
+        pages
+    }
+
+    /// A new entry, for whose page a place is reserved. The page must have none.
+    pub(crate) fn enter(&mut self, page: PageKey, entry: Entry) {
+        debug_assert!(self.find(page).is_none(), "{page:?} is there already");
+        self.work += 1;
+        let bucket = &mut self.buckets[self.key.bucket(page, self.mask)];
+        let slot = bucket.position(page, FREE.tag).expect("a place is reserved");
+        bucket.slots[slot] = Slot { tag: page.bits(), entry };
+        self.used += 1;
+    }
+
+    /// Removes an entry, and gives its place back.
     pub(crate) fn remove(&mut self, page: PageKey) -> Option<Entry> {
-        let (place, entry) = self.find(page)?;
+        let (place, entry) = self.look(page)?;
         self.buckets[place.bucket].slots[place.slot] = FREE;
+        self.taken[place.bucket] -= 1;
         self.used -= 1;
         Some(entry)
     }
@@ -150,8 +213,23 @@ impl PageTable {
         self.used
     }
 
+    /// Accesses to a bucket on the slow path, or as much work.
+    pub(crate) fn work(&self) -> u64 {
+        self.work
+    }
+
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.buckets)
+        size_of_val(&*self.buckets) + size_of_val(&*self.taken)
+    }
+
+    /// Places that are reserved and have no entry; counted, and that no bucket has less taken than
+    /// entries.
+    pub(crate) fn count_reserved(&self) -> u64 {
+        let entries = |bucket: &Bucket| {
+            bucket.slots.iter().filter(|slot| slot.tag != FREE.tag).count() as u64
+        };
+        let both = self.buckets.iter().zip(&self.taken);
+        both.map(|(bucket, &taken)| u64::from(taken) - entries(bucket)).sum()
     }
 
     /// Whether each bucket begins where a cache line does.
@@ -175,7 +253,7 @@ mod tests {
         let table = PageTable::new(1000, HashKey([0, 0]));
         assert!(table.is_aligned());
         assert_eq!(BUCKET_BYTES, 256);
-        assert_eq!(table.bytes(), 128 * BUCKET_BYTES, "2,000 slots in whole powers of two");
+        assert_eq!(table.bytes(), 128 * (BUCKET_BYTES + 1), "2,000 slots in whole powers of two");
     }
 
     #[test]
@@ -194,12 +272,33 @@ mod tests {
         let mut table = PageTable::new(8, HashKey([0, 0]));
         let entry = Entry::untouched(Permissions::READ);
         for page in 0..16 {
-            assert_eq!(table.insert(key(page), entry.mapped(page as u32)), Ok(()));
+            assert_eq!(table.reserve(key(page), 1), (1, Ok(())));
+            table.enter(key(page), entry.mapped(page as u32));
         }
-        assert_eq!(table.insert(key(16), entry), Err(Overflow));
+        assert_eq!(table.reserve(key(16), 1), (0, Err(Overflow)));
         assert_eq!(table.find(key(7)).map(|(_, entry)| entry), Some(entry.mapped(7)));
         assert_eq!(table.remove(key(7)), Some(entry.mapped(7)));
         assert_eq!((table.remove(key(7)), table.used()), (None, 15));
-        assert_eq!(table.insert(key(16), entry), Ok(()));
+        assert_eq!(table.reserve(key(16), 1), (1, Ok(())));
+        assert_eq!(table.reserve(key(17), 1), (0, Err(Overflow)), "what is reserved is taken");
+        assert_eq!(table.count_reserved(), 1);
+        assert_eq!(table.give_back(key(16), 1), 1);
+        assert_eq!(table.count_reserved(), 0);
+    }
+
+    #[test]
+    fn a_run_is_reserved_up_to_the_page_that_has_no_place() {
+        let mut table = PageTable::new(1 << 10, HashKey([1, 2]));
+        // A run of 128 pages has one page in each bucket, so 16 of them fill the table.
+        for space in 0..16 {
+            let first = PageKey::new(SpaceId(space), 128);
+            let pages = if space == 15 { 100 } else { 1000 };
+            let most = pages.min(128);
+            assert_eq!(table.reserve(first, pages), (most, Ok(())));
+        }
+        let (done, rest) = table.reserve(PageKey::new(SpaceId(16), 128), 128);
+        assert!(done < 128 && rest == Err(Overflow), "28 buckets have room for one more");
+        assert_eq!(table.give_back(PageKey::new(SpaceId(16), 128), done), done);
+        assert_eq!(table.count_reserved(), 15 * 128 + 100);
     }
 }

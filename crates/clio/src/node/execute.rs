@@ -1,13 +1,14 @@
-//! What each request does, but reads: the fast path's writes, atomics and locks, and the slow path.
+//! What each request does, but reads: the fast path's writes, atomics and locks; and who does those
+//! of the slow path.
 
 use ethermem_units::Ns;
 use ethermem_wire::RmwOperation;
-use ethermem_wire::clio::{ClioStatus, Permissions, ProcessId, Request};
+use ethermem_wire::clio::{ClioStatus, ProcessId, Request};
 
 use super::machine::{Busy, Node};
-use super::recent::Outcome;
+use super::recent::{Name, Outcome};
 use super::tenants::Tenant;
-use crate::memory::{AccessError, AllocateError, ShareError, SpaceId};
+use crate::memory::{AccessError, SpaceId};
 
 /// Who asks: its space, itself, and its tenant.
 pub(super) type Asker = (SpaceId, ProcessId, Tenant);
@@ -17,7 +18,7 @@ fn lock_word(process: ProcessId, holder: u32) -> u64 {
     u64::from(process.0) << 32 | u64::from(holder)
 }
 
-fn refused(status: ClioStatus, detail: u64) -> Outcome {
+pub(super) fn refused(status: ClioStatus, detail: u64) -> Outcome {
     Outcome::Refused(status, detail)
 }
 
@@ -27,14 +28,20 @@ fn wanted(at: u64) -> Option<u64> {
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
-    pub(super) fn dispatch(&mut self, now: Ns, asker: Asker, body: &Request<'_>) -> Outcome {
-        let (space, process, _) = asker;
+    pub(super) fn dispatch(
+        &mut self,
+        now: Ns,
+        (name, asker): (Name, Asker),
+        body: &Request<'_>,
+    ) -> Outcome {
+        let (space, process, tenant) = asker;
+        let name = Some(name);
         match *body {
             Request::Write { address, data } => self.write(space, address, data),
             Request::Modify { address, operation } => self.modify(space, address, operation),
             Request::TestAndSet { address } => self.modify(space, address, RmwOperation::Swap(1)),
             Request::Lock { address, holder } => {
-                self.lock(now, space, address, lock_word(process, holder))
+                self.lock(now, (space, tenant), address, lock_word(process, holder))
             }
             Request::Unlock { address, holder } => {
                 self.unlock(space, address, lock_word(process, holder))
@@ -42,16 +49,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             // A request is done before the next is looked at.
             Request::Fence | Request::KeepAlive => Outcome::Done,
             Request::Allocate { bytes, at, permissions } => {
-                self.allocate(asker, bytes, wanted(at), permissions)
+                self.allocate(name, asker, bytes, wanted(at), permissions)
             }
-            Request::Free { address } => self.release(asker, address),
+            Request::Free { address } => self.release(name, asker, address),
             Request::Share { address, at, with, permissions } => {
-                self.share(now, asker, address, (with, wanted(at), permissions))
+                self.share(now, (name, asker), address, (with, wanted(at), permissions))
             }
-            Request::EndProcess => {
-                self.end_process(space);
-                Outcome::Done
-            }
+            Request::EndProcess => self.end_process(name, asker),
             Request::CreateProcess
             | Request::Offload { .. }
             | Request::Read { .. }
@@ -88,7 +92,16 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
 
     /// Takes a lock that is free, or that a process holds which is no more. Its word names its
     /// holder, so nothing need be kept of who holds what.
-    fn lock(&mut self, now: Ns, space: SpaceId, address: u64, own: u64) -> Outcome {
+    ///
+    /// A process of another tenant holds no lock of this one's, whatever the word says: an answer
+    /// would tell which numbers live.
+    fn lock(
+        &mut self,
+        now: Ns,
+        (space, tenant): (SpaceId, Tenant),
+        address: u64,
+        own: u64,
+    ) -> Outcome {
         let take = |expected| RmwOperation::CompareAndSwap { expected, desired: own };
         let found = match self.memory.modify(space, address, take(0)) {
             Ok(0) => return Outcome::Done,
@@ -96,7 +109,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             Err(error) => return self.access_refused(error),
         };
         let holder = ProcessId((found >> 32) as u32);
-        if self.processes.alive(now, holder).is_some() {
+        if self.processes.alive(now, holder, tenant).is_some() {
             return refused(ClioStatus::Held, found);
         }
         let taken = self.memory.modify(space, address, take(found));
@@ -113,61 +126,6 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    pub(super) fn allocate(
-        &mut self,
-        (space, _, tenant): Asker,
-        bytes: u64,
-        at: Option<u64>,
-        permissions: Permissions,
-    ) -> Outcome {
-        let left = self.tenants.memory_left(tenant);
-        let page_bytes = self.config.memory.page.bytes();
-        let Some(whole) = bytes.checked_next_multiple_of(page_bytes) else {
-            return refused(ClioStatus::Full, self.memory.map().free_bytes());
-        };
-        if whole > left {
-            return refused(ClioStatus::Quota, left);
-        }
-        match self.memory.map_mut().allocate(space, bytes, at, permissions) {
-            Ok(allocated) => {
-                self.tenants.take_memory(tenant, whole);
-                Outcome::Address(allocated.address)
-            }
-            Err(error) => allocate_refused(error),
-        }
-    }
-
-    pub(super) fn release(&mut self, (space, _, tenant): Asker, address: u64) -> Outcome {
-        let owned = self.memory.map().owned_pages(space, address).unwrap_or(0);
-        match self.memory.map_mut().release(space, address) {
-            Ok(()) => {
-                self.tenants.give_memory(tenant, owned * self.config.memory.page.bytes());
-                Outcome::Done
-            }
-            Err(_) => refused(ClioStatus::Unmapped, 0),
-        }
-    }
-
-    fn share(
-        &mut self,
-        now: Ns,
-        (space, _, tenant): Asker,
-        address: u64,
-        (with, at, permissions): (ProcessId, Option<u64>, Permissions),
-    ) -> Outcome {
-        let other = self.processes.alive(now, with);
-        // Addresses of another tenant's processes are theirs to give out.
-        let Some(other) = other.filter(|&other| self.processes.tenant(other) == tenant) else {
-            return refused(ClioStatus::NoSuchProcess, with.0.into());
-        };
-        match self.memory.share((space, address), other, at, permissions) {
-            Ok(address) => Outcome::Address(address),
-            Err(ShareError::NotOwned(_)) => refused(ClioStatus::Unmapped, 0),
-            Err(ShareError::Permission { .. }) => refused(ClioStatus::Permission, 0),
-            Err(ShareError::Address(error)) => allocate_refused(error),
-        }
-    }
-
     pub(super) fn create_process(&mut self, now: Ns, tenant: Tenant) -> Outcome {
         if self.ending {
             return self.busy(Busy::Ending);
@@ -176,34 +134,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             return refused(ClioStatus::Quota, 0);
         }
         match self.processes.create(now, tenant) {
-            Some(process) => Outcome::Created(process),
+            Some((process, _)) => Outcome::Created(process),
             None => {
                 self.tenants.give_process(tenant);
                 self.busy(Busy::Processes)
             }
         }
-    }
-
-    /// Takes back all that a process has. Its locks are free once it is gone.
-    pub(super) fn end_process(&mut self, space: SpaceId) {
-        let tenant = self.processes.tenant(space);
-        self.runs.forget(space);
-        let before = self.memory.map().free_bytes();
-        self.memory.map_mut().release_all(space);
-        self.tenants.give_memory(tenant, self.memory.map().free_bytes() - before);
-        self.tenants.give_process(tenant);
-        self.processes.remove(space);
-    }
-}
-
-fn allocate_refused(error: AllocateError) -> Outcome {
-    match error {
-        AllocateError::Empty => refused(ClioStatus::BadLength, 0),
-        AllocateError::Full { free } => refused(ClioStatus::Full, free),
-        AllocateError::BadAddress { .. } | AllocateError::Taken { .. } => {
-            refused(ClioStatus::AddressTaken, 0)
-        }
-        AllocateError::Overflows { page } => refused(ClioStatus::AddressOverflows, page),
-        AllocateError::NoRange { tried } => refused(ClioStatus::AddressOverflows, tried.into()),
     }
 }

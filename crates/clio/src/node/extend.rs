@@ -12,7 +12,7 @@ use ethermem_wire::clio::{
 use super::execute::Asker;
 use super::machine::{Answers, Arrived, Busy, Node, no_such_process};
 use super::recent::{Known, Outcome};
-use super::runs::Run;
+use super::runs::{Job, Run};
 use super::tenants::Tenant;
 use crate::address::Address;
 use crate::memory::{ACCESS_BYTES_MAX, AccessError, SpaceId, VirtualMemory};
@@ -75,7 +75,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
                     Ok(acts) => acts,
                     Err(refused) => return answers.put(&answer(refused.into())),
                 };
-                self.begin_run(Run { name: known, caller, acts, job })
+                let name = Some(known);
+                self.begin_run(Run { name, caller, acts, job: Job::Offload(job) })
             }
             Some(Err(error)) => Ok(body(Err(error), self.config.data_bytes_max as usize)),
             None if self.runs.datagram_is_over() => Err(self.busy(Busy::Runs)),
@@ -296,7 +297,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> View for Extended<'_, B> {
     }
 
     fn allocate(&mut self, bytes: u64, permissions: Permissions) -> Result<Address, OffloadError> {
-        match self.node.allocate(self.acts, bytes, None, permissions) {
+        let allocated = self.node.allocate_now(self.acts, bytes, permissions);
+        match allocated.map_err(OffloadError::Failed)? {
             Outcome::Address(address) => Ok(Address(address)),
             Outcome::Refused(ClioStatus::Full | ClioStatus::Quota, free) => {
                 Err(OffloadError::Full { bytes, free })
@@ -306,8 +308,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> View for Extended<'_, B> {
     }
 
     fn free(&mut self, address: Address) -> Result<(), OffloadError> {
-        match self.node.release(self.acts, address.0) {
+        match self.node.release(None, self.acts, address.0) {
             Outcome::Done => Ok(()),
+            // It goes slice by slice, and cannot be used for anything else meanwhile.
+            Outcome::Refused(ClioStatus::Busy, why) if why == Busy::Running as u64 => Ok(()),
+            Outcome::Refused(ClioStatus::Busy, _) => {
+                Err(OffloadError::failed("too many requests are under way"))
+            }
             _ => Err(OffloadError::Unmapped { address, bytes: 1 }),
         }
     }
@@ -330,7 +337,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> View for Extended<'_, B> {
         let gone = offload.is_none();
         self.node.offloads.install(id, name, offload, limits.loaded_max)?;
         if let Some(space) = self.node.runs.own_space(tenant, name).filter(|_| gone) {
-            self.node.end_process(space);
+            // Its memory is taken back between datagrams.
+            self.node.runs.forget(space);
+            self.node.processes.kill(space);
         }
         Ok(())
     }

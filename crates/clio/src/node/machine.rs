@@ -42,6 +42,8 @@ pub enum Busy {
     Runs = 7,
     /// More requests of its tenant than its rate allows.
     Rate = 8,
+    /// Another request is under way on what it is about.
+    Held = 9,
 }
 
 impl Busy {
@@ -85,6 +87,8 @@ pub struct NodeCounters {
     pub lapsed: u64,
     /// Slices of operations that are not done in one go.
     pub offload_slices: u64,
+    /// Slices of requests of the slow path.
+    pub slow_slices: u64,
     /// Operations that were stopped, by the number of the [`Stop`].
     pub offload_stopped: [u64; Stop::ALL.len()],
 }
@@ -99,7 +103,9 @@ pub struct Node<B> {
     pub(super) offloads: Offloads,
     pub(super) runs: Runs,
     pub(super) counters: NodeCounters,
-    sequence: u64,
+    /// By tenant, as how many answers others get is not this one's to know; the last is of tenants
+    /// that the node does not know.
+    sequences: Box<[u64]>,
     /// No process is taken any more.
     pub(super) ending: bool,
 }
@@ -163,13 +169,18 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let recent = Recent::new(requests, config.key, tenants.count(), lifetime);
         Ok(Node {
             memory: VirtualMemory::new(&config.memory, config.key, bytes)?,
-            processes: Processes::new(config.processes_max, config.lease),
+            processes: Processes::new(
+                config.processes_max,
+                config.lease,
+                tenants.count(),
+                config.key,
+            ),
+            sequences: vec![0; tenants.count() + 1].into_boxed_slice(),
             tenants,
             offloads: Offloads::built_in(),
             runs: Runs::default(),
             recent,
             counters: NodeCounters::default(),
-            sequence: 0,
             ending: false,
             config,
         })
@@ -270,15 +281,17 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         sealed.expect("room was left for envelope and trailer")
     }
 
-    /// The envelope of the answer to a datagram. Each has a sequence number of its own.
+    /// The envelope of the answer to a datagram. Each of a tenant has a sequence number of its own.
     pub fn answer_envelope(&mut self, now: Ns, asked: &Envelope) -> Envelope {
-        self.sequence += 1;
+        let tenant = self.tenants.find(asked.tenant).map(|tenant| usize::from(tenant.index()));
+        let sequence = &mut self.sequences[tenant.unwrap_or(self.tenants.count())];
+        *sequence += 1;
         Envelope {
             protection: self.config.protection,
             tenant: asked.tenant,
             epoch: self.config.epoch,
             sender: self.config.sender,
-            sequence: self.sequence,
+            sequence: *sequence,
             clock: now,
         }
     }
@@ -442,9 +455,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     fn once(&mut self, arrived: &Arrived, packet: &RequestPacket<'_>) -> Outcome {
         let opcode = packet.body.opcode();
         if opcode.is_repeatable() {
-            return self.execute(arrived.now, arrived.tenant, packet);
+            return self.execute(arrived, packet);
         }
         let name = arrived.name(packet.request, opcode);
+        if let Some(Err(outcome)) = self.known_run(name) {
+            // Its client lives, however long it takes.
+            self.processes.heard(arrived.now, packet.process, arrived.tenant);
+            return outcome;
+        }
         let place = match self.recent.find(arrived.now, name) {
             Known::Executed(outcome, _) => {
                 self.counters.repeated += 1;
@@ -454,7 +472,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             Known::Full => return self.busy(Busy::Recent),
             Known::New(place) => place,
         };
-        let outcome = self.execute(arrived.now, arrived.tenant, packet);
+        let outcome = self.execute(arrived, packet);
         // What found no room did nothing, and may be tried again.
         if !matches!(outcome, Outcome::Refused(ClioStatus::Busy, _)) {
             let until = arrived.now.saturating_add(self.config.keep);
@@ -463,14 +481,16 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         outcome
     }
 
-    fn execute(&mut self, now: Ns, tenant: Tenant, packet: &RequestPacket<'_>) -> Outcome {
+    fn execute(&mut self, arrived: &Arrived, packet: &RequestPacket<'_>) -> Outcome {
+        let (now, tenant, opcode) = (arrived.now, arrived.tenant, packet.body.opcode());
         let outcome = if packet.body == Request::CreateProcess {
             self.create_process(now, tenant)
         } else {
             let Some(space) = self.processes.heard(now, packet.process, tenant) else {
                 return no_such_process(packet.process);
             };
-            self.dispatch(now, (space, packet.process, tenant), &packet.body)
+            let name = arrived.name(packet.request, opcode);
+            self.dispatch(now, (name, (space, packet.process, tenant)), &packet.body)
         };
         // What found no room did nothing.
         let is_busy = matches!(outcome, Outcome::Refused(ClioStatus::Busy, _));
@@ -478,7 +498,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         match outcome {
             Outcome::Refused(ClioStatus::Quota, _) => self.tenants.over_quota(tenant),
             Outcome::Refused(..) => {}
-            _ => self.tenants.executed(tenant, packet.body.opcode()),
+            _ => self.tenants.executed(tenant, opcode),
         }
         if let (Request::Write { data, .. }, Outcome::Done) = (&packet.body, &outcome) {
             self.tenants.written(tenant, data.len() as u64);
@@ -502,35 +522,32 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    /// What need not be done at once: pages are made ready, about so many bytes of them, and the
-    /// memory of a process whose lease is over is taken back, and a slice is done of an operation
-    /// that takes several. To be called between datagrams; whether there is more to do at once.
+    /// What need not be done at once, a bounded part of it: about so many bytes of pages are made
+    /// ready, and one slice is done of what takes several, which is an operation, a request of the
+    /// slow path, or the end of a process whose lease is over. To be called between datagrams;
+    /// whether there is more to do.
     pub fn tend(&mut self, now: Ns, budget_bytes: u64) -> bool {
         self.memory.refill(budget_bytes);
-        let lapsed = self.end_lapsed(now, SWEEP_PLACES);
+        let ends = self.end_dead(now, SWEEP_PLACES);
         self.run_slice(now);
-        lapsed || self.runs.wait_for_work() || self.memory.map().wants_refill()
+        ends || self.runs.wait_for_work() || self.memory.map().wants_refill()
     }
 
-    /// Whether an operation has begun, and waits for its next slice: [`Node::tend`] does it.
+    /// Whether something has begun, and waits for its next slice: [`Node::tend`] does it.
     #[must_use]
     pub fn runs_wait(&self) -> bool {
         self.runs.wait_for_work()
     }
 
-    /// Looks at all processes, and ends one whose lease is over; whether there was one. To be
-    /// called before a sleep: who sleeps calls [`Node::tend`], which looks at a few, too seldom.
+    /// Looks at all processes, and begins to take back what a dead one has; whether there was one.
+    /// To be called before a sleep: who sleeps calls [`Node::tend`], which looks at a few, too
+    /// seldom.
     pub fn sweep(&mut self, now: Ns) -> bool {
-        self.end_lapsed(now, usize::MAX)
-    }
-
-    fn end_lapsed(&mut self, now: Ns, places: usize) -> bool {
-        let lapsed = self.processes.lapsed(now, places);
-        if let Some(space) = lapsed {
-            self.counters.lapsed += 1;
-            self.end_process(space);
+        let ends = self.end_dead(now, usize::MAX);
+        if ends {
+            self.run_slice(now);
         }
-        lapsed.is_some()
+        ends
     }
 }
 

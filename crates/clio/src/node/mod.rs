@@ -8,10 +8,12 @@ mod config;
 mod execute;
 mod extend;
 mod machine;
+mod process_index;
 mod processes;
 mod recent;
 mod runs;
 mod sealed;
+mod slow;
 mod tenants;
 
 pub use config::{NodeConfig, NodeConfigError, Quota, RECENT_WAYS};

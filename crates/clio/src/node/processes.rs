@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use ethermem_units::Ns;
 use ethermem_wire::clio::ProcessId;
 
+use super::process_index::ProcessIndex;
 use super::tenants::Tenant;
-use crate::memory::SpaceId;
+use crate::memory::{HashKey, SpaceId};
 
 /// A place in the table.
 #[derive(Clone, Copy, Debug)]
@@ -15,34 +16,48 @@ struct Place {
     process: u32,
     tenant: Tenant,
     seen: Ns,
+    life: Life,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    /// Until its lease is over.
+    Lives,
+    /// It is dead, and has what it had.
+    Dead,
+    /// What it has is being taken back.
+    Ending,
 }
 
 /// See the module.
 ///
-/// A process's number is its place below and, above, how many have had the place before: a place
-/// that is used again has another number.
+/// A tenant's processes have the numbers 1, 2, 3 and so on: what a number is tells nothing of other
+/// tenants. None is given twice before all 2^32 were.
 pub(super) struct Processes {
     places: Box<[Place]>,
-    generations: Box<[u16]>,
+    index: ProcessIndex,
+    /// By tenant: the number that was given last.
+    last: Box<[u32]>,
     /// The place that was left longest ago first.
     free: VecDeque<u16>,
     lease: Ns,
-    /// Where [`Processes::lapsed`] looks next.
+    /// Where [`Processes::dead`] looks next.
     swept: usize,
 }
 
-const PLACE_BITS: u32 = 16;
-
-fn place_of(process: ProcessId) -> usize {
-    (process.0 & 0xffff) as usize
+impl Place {
+    fn lives(&self, now: Ns, lease: Ns) -> bool {
+        self.life == Life::Lives && now <= self.seen.saturating_add(lease)
+    }
 }
 
 impl Processes {
-    pub(super) fn new(most: u16, lease: Ns) -> Processes {
-        let empty = Place { process: 0, tenant: Tenant::FIRST, seen: Ns::ZERO };
+    pub(super) fn new(most: u16, lease: Ns, tenants: usize, key: HashKey) -> Processes {
+        let empty = Place { process: 0, tenant: Tenant::FIRST, seen: Ns::ZERO, life: Life::Lives };
         Processes {
             places: vec![empty; most.into()].into_boxed_slice(),
-            generations: vec![0; most.into()].into_boxed_slice(),
+            index: ProcessIndex::new(most, key),
+            last: vec![0; tenants].into_boxed_slice(),
             free: (0..most).collect(),
             lease,
             swept: 0,
@@ -50,54 +65,70 @@ impl Processes {
     }
 
     /// A new process, if there is a place.
-    pub(super) fn create(&mut self, now: Ns, tenant: Tenant) -> Option<ProcessId> {
+    pub(super) fn create(&mut self, now: Ns, tenant: Tenant) -> Option<(ProcessId, SpaceId)> {
         let at = self.free.pop_front()?;
-        let generation = &mut self.generations[usize::from(at)];
-        *generation = generation.checked_add(1).unwrap_or(1);
-        let process = u32::from(*generation) << PLACE_BITS | u32::from(at);
-        self.places[usize::from(at)] = Place { process, tenant, seen: now };
-        Some(ProcessId(process))
+        let last = &mut self.last[usize::from(tenant.index())];
+        let process = loop {
+            *last = last.checked_add(1).unwrap_or(1);
+            if self.index.find(tenant, ProcessId(*last)).is_none() {
+                break ProcessId(*last);
+            }
+        };
+        let space = SpaceId(at);
+        self.places[usize::from(at)] =
+            Place { process: process.0, tenant, seen: now, life: Life::Lives };
+        self.index.insert(tenant, process, space);
+        Some((process, space))
     }
 
     /// A process of the node's own has no client, and no lease.
-    pub(super) fn keep(&mut self, process: ProcessId) {
-        self.places[place_of(process)].seen = Ns(u64::MAX);
+    pub(super) fn keep(&mut self, space: SpaceId) {
+        self.places[usize::from(space.0)].seen = Ns(u64::MAX);
     }
 
     /// The address space of a process that is alive and the tenant's; its client has been heard.
     pub(super) fn heard(&mut self, now: Ns, process: ProcessId, tenant: Tenant) -> Option<SpaceId> {
-        let space = self.alive(now, process).filter(|space| self.tenant(*space) == tenant)?;
+        let space = self.alive(now, process, tenant)?;
         let seen = &mut self.places[usize::from(space.0)].seen;
         *seen = now.max(*seen);
         Some(space)
     }
 
-    /// The address space of a process that is alive.
-    pub(super) fn alive(&self, now: Ns, process: ProcessId) -> Option<SpaceId> {
-        let at = place_of(process);
-        let place = self.places.get(at).filter(|place| place.process == process.0)?;
-        let lives = process.0 != 0 && now <= place.seen.saturating_add(self.lease);
-        lives.then_some(SpaceId(at as u16))
+    /// The address space of a process that is alive and the tenant's.
+    pub(super) fn alive(&self, now: Ns, process: ProcessId, tenant: Tenant) -> Option<SpaceId> {
+        let space = self.index.find(tenant, process)?;
+        self.places[usize::from(space.0)].lives(now, self.lease).then_some(space)
     }
 
-    pub(super) fn tenant(&self, space: SpaceId) -> Tenant {
-        self.places[usize::from(space.0)].tenant
+    /// The process is dead from now on, whatever its lease says.
+    pub(super) fn kill(&mut self, space: SpaceId) {
+        let place = &mut self.places[usize::from(space.0)];
+        if place.life == Life::Lives {
+            place.life = Life::Dead;
+        }
+    }
+
+    /// The process is dead, and what it has is being taken back.
+    pub(super) fn begin_end(&mut self, space: SpaceId) {
+        self.places[usize::from(space.0)].life = Life::Ending;
     }
 
     /// The process in a place is no more. Its memory must be gone.
     pub(super) fn remove(&mut self, space: SpaceId) {
-        self.places[usize::from(space.0)].process = 0;
+        let place = &mut self.places[usize::from(space.0)];
+        self.index.remove(place.tenant, ProcessId(place.process));
+        place.process = 0;
         self.free.push_back(space.0);
     }
 
-    /// The next process whose lease is over, among so many places.
-    pub(super) fn lapsed(&mut self, now: Ns, places: usize) -> Option<SpaceId> {
+    /// The next process that is dead and has what it had, among so many places.
+    pub(super) fn dead(&mut self, now: Ns, places: usize) -> Option<(SpaceId, ProcessId, Tenant)> {
         for _ in 0..places.min(self.places.len()) {
             let at = self.swept;
             self.swept = (at + 1) % self.places.len();
-            let Place { process, seen, .. } = self.places[at];
-            if process != 0 && now > seen.saturating_add(self.lease) {
-                return Some(SpaceId(at as u16));
+            let place = self.places[at];
+            if place.process != 0 && place.life != Life::Ending && !place.lives(now, self.lease) {
+                return Some((SpaceId(at as u16), ProcessId(place.process), place.tenant));
             }
         }
         None
@@ -109,7 +140,7 @@ impl Processes {
 
     /// What a request on the fast path uses.
     pub(super) fn fast_path_bytes(&self) -> usize {
-        size_of_val(&*self.places)
+        size_of_val(&*self.places) + self.index.bytes() + size_of_val(&*self.last)
     }
 }
 
@@ -119,30 +150,47 @@ mod tests {
 
     const T: Tenant = Tenant::FIRST;
 
+    fn processes(most: u16) -> Processes {
+        Processes::new(most, Ns(100), 2, HashKey([3, 4]))
+    }
+
     #[test]
     fn a_place_is_used_again_under_another_number() {
-        let mut processes = Processes::new(2, Ns(100));
+        let mut processes = processes(2);
         let now = Ns(5);
-        let one = processes.create(now, T).expect("two places");
-        let two = processes.create(now, T).expect("two places");
+        let (one, space) = processes.create(now, T).expect("two places");
+        let (two, _) = processes.create(now, T).expect("two places");
         assert_eq!(processes.create(now, T), None);
-        let space = processes.alive(now, one).expect("it was made");
+        assert_eq!(processes.alive(now, one, T), Some(space));
         processes.remove(space);
-        let three = processes.create(now, T).expect("a place is free");
-        assert_eq!(processes.alive(now, three), Some(space));
-        assert_eq!((processes.alive(now, one), processes.count()), (None, 2));
-        assert!(one != three && two != three);
-        assert_eq!(processes.alive(now, ProcessId(0)), None);
-        assert_eq!(processes.alive(now, ProcessId(u32::MAX)), None);
+        let (three, again) = processes.create(now, T).expect("a place is free");
+        assert_eq!((processes.alive(now, three, T), again), (Some(space), space));
+        assert_eq!((processes.alive(now, one, T), processes.count()), (None, 2));
+        assert_eq!([one, two, three], [1, 2, 3].map(ProcessId));
+        assert_eq!(processes.alive(now, ProcessId(0), T), None);
+        assert_eq!(processes.alive(now, ProcessId(u32::MAX), T), None);
+    }
+
+    #[test]
+    fn numbers_go_around_and_past_those_that_live() {
+        let mut processes = processes(3);
+        let first = processes.create(Ns(0), T).expect("three places");
+        processes.last[0] = u32::MAX - 1;
+        let last = processes.create(Ns(0), T).expect("three places");
+        let next = processes.create(Ns(0), T).expect("three places");
+        assert_eq!([first.0, last.0, next.0], [1, u32::MAX, 2].map(ProcessId));
     }
 
     #[test]
     fn a_lease_is_kept_alive_by_being_heard_and_never_comes_back() {
-        let mut processes = Processes::new(3, Ns(100));
-        let process = processes.create(Ns(0), T).expect("three places");
-        let space = processes.heard(Ns(100), process, T);
-        assert!(space.is_some());
-        assert_eq!((processes.lapsed(Ns(200), 3), processes.lapsed(Ns(201), 3)), (None, space));
+        let mut processes = processes(3);
+        let (process, space) = processes.create(Ns(0), T).expect("three places");
+        assert_eq!(processes.heard(Ns(100), process, T), Some(space));
+        let mut dead = |now| processes.dead(Ns(now), 3).map(|dead| dead.0);
+        assert_eq!((dead(200), dead(201)), (None, Some(space)));
+        processes.begin_end(space);
+        assert_eq!(processes.dead(Ns(201), 3).map(|dead| dead.0), None, "it is ending already");
         assert_eq!(processes.heard(Ns(201), process, T), None);
+        assert_eq!(processes.heard(Ns(50), process, T), None, "whatever the clock says");
     }
 }

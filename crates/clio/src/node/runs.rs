@@ -1,9 +1,10 @@
-//! Operations that are done a slice at a time: those that have begun, and whose turn it is.
+//! Operations and requests of the slow path that are done a slice at a time: those that have begun,
+//! and whose turn it is.
 //!
-//! Operations are begun as they come as long as all of their datagram have done less than a slice
+//! They are begun as they come as long as all of their datagram have done less than a slice
 //! together; then, and of one that is not done after a slice, the others are done by `tend`, one
-//! each time. So nobody waits for more than two slices of his own datagram, two of each datagram
-//! before it, and one of `tend`.
+//! slice each time, and one tenant's after another's. So nobody waits for more than two slices of
+//! his own datagram, two of each datagram before it, and one of `tend`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Poll;
@@ -15,6 +16,7 @@ use super::execute::Asker;
 use super::extend::{Ended, Extended, body};
 use super::machine::{Busy, Node};
 use super::recent::{Known, Name, Outcome};
+use super::slow::{SLOW_STEPS, Slow};
 use super::tenants::Tenant;
 use crate::memory::SpaceId;
 use crate::offload::{NodeMemory, OffloadError, SLICE_WORK, Sliced};
@@ -24,15 +26,28 @@ const RUNS_MAX: usize = 64;
 /// The same of one tenant.
 const RUNS_OF_TENANT_MAX: usize = 16;
 
-/// An operation that has begun.
+/// Processes without a client whose memory is taken back at the same time. Others wait for that as
+/// they are: dead, with what they had.
+const ENDS_MAX: usize = 4;
+
+/// An operation that has begun, or a request of the slow path.
 pub(super) struct Run {
-    /// The request that asked for it.
-    pub(super) name: Name,
+    /// The request that asked for it; `None` if no request waits for its end.
+    pub(super) name: Option<Name>,
     /// Who asked.
     pub(super) caller: Asker,
-    /// For whom it acts: the caller, or a process of its own.
+    /// For whom it acts: the caller, a process of its own, or the one that something is shared
+    /// with.
     pub(super) acts: Asker,
-    pub(super) job: Box<dyn Sliced>,
+    pub(super) job: Job,
+}
+
+/// What is done a slice at a time.
+pub(super) enum Job {
+    /// Dropped, it ends where it is.
+    Offload(Box<dyn Sliced>),
+    /// Told to give up, it gives back what it has taken.
+    Memory(Slow),
 }
 
 /// The end of an operation for whose result there was no place.
@@ -53,6 +68,8 @@ pub(super) struct Runs {
     own: BTreeMap<(Tenant, String), (ProcessId, SpaceId)>,
     /// Work that operations of this datagram may still begin with.
     budget: u64,
+    /// Whose slice was the last.
+    last: Option<Tenant>,
 }
 
 impl Runs {
@@ -77,7 +94,36 @@ impl Runs {
 
     /// Whether a request's operation has begun and not ended.
     pub(super) fn has(&self, name: Name) -> bool {
-        self.waiting.iter().any(|run| run.name == name)
+        self.waiting.iter().any(|run| run.name == Some(name))
+    }
+
+    /// What operations of this datagram may still begin with.
+    pub(super) fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    pub(super) fn wait(&mut self, run: Run) {
+        self.waiting.push_back(run);
+    }
+
+    /// Whether the memory of another dead process may be taken back.
+    pub(super) fn may_end_another(&self) -> bool {
+        let ends = |run: &&Run| run.name.is_none() && run.ends();
+        self.waiting.iter().filter(ends).count() < ENDS_MAX
+    }
+
+    /// The run whose turn it is: the first of the tenant that comes next.
+    fn next(&mut self) -> Option<Run> {
+        let last = self.last.map_or(0, |tenant| u32::from(tenant.index()) + 1);
+        // Tenants in their order, from the one behind the last on and around.
+        let turn = |run: &Run| u32::from(run.caller.2.index()).wrapping_sub(last);
+        let places = self.waiting.iter().enumerate();
+        let (at, tenant) = places
+            .map(|(at, run)| (at, turn(run)))
+            .min_by_key(|run| run.1)
+            .map(|(at, _)| (at, self.waiting[at].caller.2))?;
+        self.last = Some(tenant);
+        self.waiting.remove(at)
     }
 
     /// The end of a request's operation, if it is here.
@@ -86,7 +132,7 @@ impl Runs {
     }
 
     pub(super) fn has_room(&self, tenant: Tenant) -> bool {
-        let waiting = self.waiting.iter().map(|run| run.name.tenant);
+        let waiting = self.waiting.iter().filter(|run| !run.ends()).map(|run| run.caller.2);
         let left = self.left.iter().map(|left| left.name.tenant);
         let own = waiting.chain(left).filter(|&other| other == tenant).count();
         self.waiting.len() + self.left.len() < RUNS_MAX && own < RUNS_OF_TENANT_MAX
@@ -94,9 +140,26 @@ impl Runs {
 
     /// A process is no more, and nothing acts for it.
     pub(super) fn forget(&mut self, space: SpaceId) {
-        self.waiting.retain(|run| run.caller.0 != space && run.acts.0 != space);
+        self.give_up(|who| who.0 == space);
         self.left.retain(|left| left.space != space);
         self.own.retain(|_, (_, own)| *own != space);
+    }
+
+    /// Operations of the dead end where they are; requests of the slow path give back what they
+    /// have taken.
+    fn give_up(&mut self, is_dead: impl Fn(Asker) -> bool) {
+        self.waiting.retain_mut(|run| {
+            if !is_dead(run.caller) && !is_dead(run.acts) {
+                return true;
+            }
+            match &mut run.job {
+                Job::Offload(_) => false,
+                Job::Memory(slow) => {
+                    slow.give_up();
+                    true
+                }
+            }
+        });
     }
 
     /// How many processes are of operations, and not of clients.
@@ -107,6 +170,13 @@ impl Runs {
     /// The space of an operation of this name, which is gone.
     pub(super) fn own_space(&self, tenant: Tenant, name: &str) -> Option<SpaceId> {
         self.own.get(&(tenant, name.to_owned())).map(|(_, space)| *space)
+    }
+}
+
+impl Run {
+    /// Whether it takes back all that a process has.
+    fn ends(&self) -> bool {
+        matches!(&self.job, Job::Memory(slow) if slow.ends())
     }
 }
 
@@ -126,8 +196,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             Outcome::Created(process) => process,
             refused => return Err(refused),
         };
-        self.processes.keep(process);
-        let space = self.processes.alive(now, process).expect("it was just made");
+        let space = self.processes.alive(now, process, tenant).expect("it was just made");
+        self.processes.keep(space);
         self.runs.own.insert(key, (process, space));
         Ok((space, process, tenant))
     }
@@ -136,7 +206,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// was all of it; else what is answered meanwhile.
     pub(super) fn begin_run(&mut self, mut run: Run) -> Result<Ended, Outcome> {
         if !self.runs.datagram_is_over() {
-            let (ended, work) = self.step(&mut run);
+            let (ended, work) = self.step(&mut run, SLOW_STEPS);
             self.runs.worked(work);
             if let Some(ended) = ended {
                 return Ok(ended);
@@ -154,25 +224,52 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     pub(super) fn run_slice(&mut self, now: Ns) {
         self.place_left(now);
         // Of one whose lease is over the memory may be another's by now, and so may its locks.
-        let lives = |who: Asker| self.processes.alive(now, who.1) == Some(who.0);
-        self.runs.waiting.retain(|run| lives(run.caller) && lives(run.acts));
-        let Some(mut run) = self.runs.waiting.pop_front() else { return };
-        match self.step(&mut run).0 {
-            Some(ended) => self.keep_end(now, run.name, run.caller.0, ended),
-            None => self.runs.waiting.push_back(run),
+        let processes = &self.processes;
+        self.runs.give_up(|who| processes.alive(now, who.1, who.2) != Some(who.0));
+        let Some(mut run) = self.runs.next() else { return };
+        match (self.step(&mut run, SLOW_STEPS).0, run.name) {
+            (Some(ended), Some(name)) => {
+                if let (Job::Memory(_), Err(outcome)) = (&run.job, &ended) {
+                    self.counters.executed += 1;
+                    if !matches!(outcome, Outcome::Refused(..)) {
+                        self.tenants.executed(run.caller.2, name.opcode);
+                    }
+                }
+                self.keep_end(now, name, run.caller.0, ended);
+            }
+            (Some(_), None) => {}
+            (None, _) => self.runs.waiting.push_back(run),
         }
     }
 
-    /// Does a slice of an operation: its end, if that was the last, and how much work it was.
-    fn step(&mut self, run: &mut Run) -> (Option<Ended>, u64) {
-        let before = run.job.fuel_used();
-        let mut view = Extended::new(self, run.acts);
+    /// Does a slice of a run: its end, if that was the last, and how much work it was. A run that
+    /// gave up has ended with nothing to answer, which nobody hears.
+    pub(super) fn step(&mut self, run: &mut Run, steps: u64) -> (Option<Ended>, u64) {
+        match &mut run.job {
+            Job::Offload(job) => {
+                let (caller, acts) = (run.caller, run.acts);
+                self.step_offload((caller, acts), &mut **job)
+            }
+            Job::Memory(slow) => {
+                let (ended, work) = self.step_slow(run.caller, slow, steps);
+                (ended.map(Err), work)
+            }
+        }
+    }
+
+    fn step_offload(
+        &mut self,
+        (caller, acts): (Asker, Asker),
+        job: &mut dyn Sliced,
+    ) -> (Option<Ended>, u64) {
+        let before = job.fuel_used();
+        let mut view = Extended::new(self, acts);
         let mut memory = NodeMemory::new(&mut view);
-        let stepped = run.job.step(&mut memory);
+        let stepped = job.step(&mut memory);
         let work = memory.work();
         self.counters.offload_slices += 1;
-        let fuel = run.job.fuel_used().saturating_sub(before);
-        self.tenants.burned(run.caller.2, fuel);
+        let fuel = job.fuel_used().saturating_sub(before);
+        self.tenants.burned(caller.2, fuel);
         // How long it takes until it has fuel to count, nobody knows.
         let work = if fuel > 0 { SLICE_WORK } else { work };
         let Poll::Ready(ended) = stepped else { return (None, work) };
@@ -180,7 +277,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             self.counters.offload_stopped[*why as usize] += 1;
         }
         let ended = body(ended, self.config.data_bytes_max as usize);
-        self.ran(run.caller.2, &ended);
+        self.ran(caller.2, &ended);
         (Some(ended), work)
     }
 

@@ -1,0 +1,263 @@
+//! Requests of the slow path: allocation, release, sharing, and the end of a process. Each is a
+//! task of the memory, done a slice at a time.
+
+use std::task::Poll;
+
+use ethermem_units::Ns;
+use ethermem_wire::clio::{ClioStatus, Permissions, ProcessId};
+
+use super::execute::{Asker, refused};
+use super::machine::{Busy, Node};
+use super::recent::{Name, Outcome};
+use super::runs::{Job, Run};
+use crate::memory::{AllocateError, BeginError, Ended, Failed, ShareError, SpaceId, Steps, Task};
+
+/// Work of a slice, in accesses to a bucket of the page table: some hundred microseconds where
+/// none of them is in a cache.
+pub(super) const SLOW_STEPS: u64 = 1 << 10;
+/// Pages that an operation at the node may allocate at once, which does so within its slice.
+const OFFLOAD_PAGES_MAX: u64 = 1 << 13;
+
+/// A request of the slow path that has begun.
+pub(super) struct Slow {
+    task: Task,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// So many bytes are charged to the tenant since it began.
+    Allocate(u64),
+    Release,
+    Share,
+    End,
+}
+
+impl Slow {
+    pub(super) fn give_up(&mut self) {
+        self.task.cancel();
+    }
+
+    pub(super) fn ends(&self) -> bool {
+        self.what == What::End
+    }
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
+    /// Begins a request: its outcome, if its first slice was all of it; else *running*.
+    fn begin_slow(
+        &mut self,
+        name: Option<Name>,
+        (caller, acts): (Asker, Asker),
+        (task, what): (Task, What),
+    ) -> Outcome {
+        let job = Job::Memory(Slow { task, what });
+        let mut run = Run { name, caller, acts, job };
+        let budget = self.runs.budget().min(SLOW_STEPS);
+        if budget > 0 {
+            let (ended, work) = self.step(&mut run, budget);
+            self.runs.worked(work);
+            if let Some(Err(outcome)) = ended {
+                return outcome;
+            }
+        }
+        self.runs.wait(run);
+        Busy::Running.refused()
+    }
+
+    /// Does a slice of a request: its outcome, if that was the last, and how much work it was.
+    pub(super) fn step_slow(
+        &mut self,
+        caller: Asker,
+        slow: &mut Slow,
+        steps: u64,
+    ) -> (Option<Outcome>, u64) {
+        self.counters.slow_slices += 1;
+        let mut steps = Steps::new(steps);
+        let stepped = self.memory.step(&mut slow.task, &mut steps);
+        let Poll::Ready(ended) = stepped else { return (None, steps.taken()) };
+        (Some(self.slow_ended(caller, slow.what, ended)), steps.taken())
+    }
+
+    fn slow_ended(
+        &mut self,
+        (space, process, tenant): Asker,
+        what: What,
+        ended: Result<Ended, Failed>,
+    ) -> Outcome {
+        let page_bytes = self.config.memory.page.bytes();
+        match (what, ended) {
+            (What::Allocate(_) | What::Share, Ok(ended)) => Outcome::Address(ended.address),
+            (What::Release, Ok(ended)) => {
+                self.tenants.give_memory(tenant, ended.pages_released * page_bytes);
+                Outcome::Done
+            }
+            (What::End, Ok(ended)) => {
+                self.tenants.give_memory(tenant, ended.pages_released * page_bytes);
+                self.tenants.give_process(tenant);
+                self.processes.remove(space);
+                Outcome::Done
+            }
+            (what, Err(failed)) => {
+                if let What::Allocate(bytes) = what {
+                    self.tenants.give_memory(tenant, bytes);
+                }
+                match failed {
+                    Failed::Refused(error) => self.allocate_refused(error),
+                    // Who asked, or was to have it, is no more.
+                    Failed::Cancelled => refused(ClioStatus::NoSuchProcess, process.0.into()),
+                }
+            }
+        }
+    }
+
+    pub(super) fn allocate(
+        &mut self,
+        name: Option<Name>,
+        caller: Asker,
+        bytes: u64,
+        at: Option<u64>,
+        permissions: Permissions,
+    ) -> Outcome {
+        if !self.runs.has_room(caller.2) {
+            return self.busy(Busy::Runs);
+        }
+        match self.begin_allocation(caller, bytes, at, permissions) {
+            Ok((task, whole)) => {
+                self.begin_slow(name, (caller, caller), (task, What::Allocate(whole)))
+            }
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// An allocation that has begun, and how much of its tenant's quota it takes.
+    fn begin_allocation(
+        &mut self,
+        (space, _, tenant): Asker,
+        bytes: u64,
+        at: Option<u64>,
+        permissions: Permissions,
+    ) -> Result<(Task, u64), Outcome> {
+        let left = self.tenants.memory_left(tenant);
+        let page_bytes = self.config.memory.page.bytes();
+        let Some(whole) = bytes.checked_next_multiple_of(page_bytes) else {
+            return Err(refused(ClioStatus::Full, self.free_to_say()));
+        };
+        if whole > left {
+            return Err(refused(ClioStatus::Quota, left));
+        }
+        let whose = (tenant.index(), space);
+        let begun = Task::allocate(self.memory.map_mut(), whose, bytes, at, permissions);
+        let task = begun.map_err(|error| self.allocate_refused(error))?;
+        self.tenants.take_memory(tenant, whole);
+        Ok((task, whole))
+    }
+
+    /// The same for an operation at the node, all at once: not more than a slice does.
+    pub(super) fn allocate_now(
+        &mut self,
+        caller: Asker,
+        bytes: u64,
+        permissions: Permissions,
+    ) -> Result<Outcome, String> {
+        let most = OFFLOAD_PAGES_MAX * self.config.memory.page.bytes();
+        if bytes > most && bytes <= self.tenants.memory_left(caller.2) {
+            return Err(format!("{bytes} B: an operation must ask for at most {most} B at once"));
+        }
+        let (task, whole) = match self.begin_allocation(caller, bytes, None, permissions) {
+            Ok(begun) => begun,
+            Err(outcome) => return Ok(outcome),
+        };
+        let mut slow = Slow { task, what: What::Allocate(whole) };
+        let (outcome, _) = self.step_slow(caller, &mut slow, u64::MAX);
+        Ok(outcome.expect("an allocation waits for no other task"))
+    }
+
+    pub(super) fn release(&mut self, name: Option<Name>, caller: Asker, address: u64) -> Outcome {
+        if !self.runs.has_room(caller.2) {
+            return self.busy(Busy::Runs);
+        }
+        match Task::release(self.memory.map_mut(), caller.0, address) {
+            Ok(task) => self.begin_slow(name, (caller, caller), (task, What::Release)),
+            Err(BeginError::Held) => self.busy(Busy::Held),
+            Err(BeginError::Refused(_)) => refused(ClioStatus::Unmapped, 0),
+        }
+    }
+
+    pub(super) fn share(
+        &mut self,
+        now: Ns,
+        (name, caller): (Option<Name>, Asker),
+        address: u64,
+        (with, at, permissions): (ProcessId, Option<u64>, Permissions),
+    ) -> Outcome {
+        // Addresses of another tenant's processes are theirs to give out.
+        let Some(other) = self.processes.alive(now, with, caller.2) else {
+            return refused(ClioStatus::NoSuchProcess, with.0.into());
+        };
+        if !self.runs.has_room(caller.2) {
+            return self.busy(Busy::Runs);
+        }
+        let owned = (caller.0, address);
+        match Task::share(self.memory.map_mut(), owned, other, at, permissions) {
+            Ok(task) => {
+                let acts = (other, with, caller.2);
+                self.begin_slow(name, (caller, acts), (task, What::Share))
+            }
+            Err(BeginError::Held) => self.busy(Busy::Held),
+            Err(BeginError::Refused(error)) => match error {
+                ShareError::NotOwned(_) => refused(ClioStatus::Unmapped, 0),
+                ShareError::Permission { .. } => refused(ClioStatus::Permission, 0),
+                ShareError::Address(error) => self.allocate_refused(error),
+            },
+        }
+    }
+
+    /// A process ends at its own request: it is dead at once, and the answer comes when all that it
+    /// had is taken back.
+    pub(super) fn end_process(&mut self, name: Option<Name>, caller: Asker) -> Outcome {
+        if !self.runs.has_room(caller.2) {
+            return self.busy(Busy::Runs);
+        }
+        self.begin_end(caller.0);
+        self.begin_slow(name, (caller, caller), (Task::end(caller.0), What::End))
+    }
+
+    fn begin_end(&mut self, space: SpaceId) {
+        self.processes.begin_end(space);
+        self.runs.forget(space);
+    }
+
+    /// Begins to take back what a dead process has, if there is one among so many places and not
+    /// too many of them are under way. Whether there was one.
+    pub(super) fn end_dead(&mut self, now: Ns, places: usize) -> bool {
+        if !self.runs.may_end_another() {
+            return false;
+        }
+        let Some((space, process, tenant)) = self.processes.dead(now, places) else { return false };
+        self.counters.lapsed += 1;
+        self.begin_end(space);
+        let caller = (space, process, tenant);
+        let job = Job::Memory(Slow { task: Task::end(space), what: What::End });
+        self.runs.wait(Run { name: None, caller, acts: caller, job });
+        true
+    }
+
+    /// What of the memory is free, where that tells a tenant of nobody else; 0 where it would.
+    fn free_to_say(&self) -> u64 {
+        if self.tenants.count() == 1 { self.memory.map().free_bytes() } else { 0 }
+    }
+
+    fn allocate_refused(&self, error: AllocateError) -> Outcome {
+        match error {
+            AllocateError::Empty => refused(ClioStatus::BadLength, 0),
+            AllocateError::Full { .. } => refused(ClioStatus::Full, self.free_to_say()),
+            AllocateError::BadAddress { .. } | AllocateError::Taken { .. } => {
+                refused(ClioStatus::AddressTaken, 0)
+            }
+            AllocateError::Overflows { page } => refused(ClioStatus::AddressOverflows, page),
+            // How many were tried tells how much others have.
+            AllocateError::NoRange { .. } => refused(ClioStatus::AddressOverflows, 0),
+        }
+    }
+}

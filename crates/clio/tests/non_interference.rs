@@ -1,0 +1,117 @@
+//! What a tenant is told depends on itself alone: two nodes that differ only in what others do give
+//! it the same datagrams, octet for octet.
+
+#[path = "support/client.rs"]
+#[expect(dead_code, reason = "here datagrams are made by numbers, and kept as they are")]
+mod client;
+
+use client::{PAGE, VecNode, config, node_of, seal};
+use ethermem_clio::node::{NodeConfig, Quota};
+use ethermem_units::Ns;
+use ethermem_wire::RmwOperation;
+use ethermem_wire::clio::{
+    Envelope, Permissions, ProcessId, Protection, Request, RequestId, RequestPacket, SenderId,
+    TenantId,
+};
+use proptest::prelude::*;
+
+const PAGES: u64 = 512;
+/// Half of everything for each of two, so that what one has is never what the other lacks.
+const QUOTA: Quota = Quota { memory_bytes: PAGES / 4 * PAGE, processes: 8, ..Quota::UNLIMITED };
+
+fn node() -> VecNode {
+    node_of(NodeConfig {
+        tenants: vec![(TenantId(1), QUOTA), (TenantId(2), QUOTA)],
+        processes_max: 16,
+        recent_requests: 1 << 12,
+        ..config(PAGES)
+    })
+}
+
+/// A request by numbers: whatever they mean at the moment, if anything.
+#[derive(Clone, Debug)]
+struct Ask {
+    tenant: u16,
+    process: u32,
+    what: u8,
+    address: u64,
+    number: u64,
+}
+
+fn ask() -> impl Strategy<Value = Ask> {
+    // Numbers of processes as they are given, and as others might have them.
+    let process =
+        prop_oneof![5 => 0..6_u32, 1 => (0..3_u32, 0..4_u32).prop_map(|(g, at)| g << 16 | at)];
+    let address = (1..40_u64, 0..3_u64).prop_map(|(page, word)| page * PAGE + word * 8);
+    (1..3_u16, process, 0..12_u8, address, 0..200_u64).prop_map(
+        |(tenant, process, what, address, number)| Ask { tenant, process, what, address, number },
+    )
+}
+
+fn datagram(ask: &Ask, count: u64) -> Vec<u8> {
+    let Ask { address, number, .. } = *ask;
+    let page = address & !(PAGE - 1);
+    let permissions = Permissions::READ_WRITE;
+    // The word of a lock that a process with any number would hold.
+    let word = ((number % 6) << 32 | 7).to_le_bytes();
+    let body = match ask.what {
+        0 | 1 => Request::CreateProcess,
+        2 | 3 => Request::Allocate { bytes: number * PAGE, at: 0, permissions },
+        4 => Request::Allocate { bytes: PAGE, at: page, permissions },
+        5 => Request::Free { address: page },
+        6 => {
+            Request::Share { address: page, at: 0, with: ProcessId(number as u32 % 6), permissions }
+        }
+        7 => Request::Write { address, data: &word },
+        8 => Request::Lock { address, holder: 1 },
+        9 => Request::Read { address, bytes: 16 },
+        10 => Request::Modify { address, operation: RmwOperation::FetchAndAdd(number) },
+        _ => Request::EndProcess,
+    };
+    let envelope = Envelope {
+        protection: Protection::Crc,
+        tenant: TenantId(ask.tenant),
+        epoch: client::EPOCH,
+        sender: SenderId(5),
+        sequence: count,
+        clock: Ns(count + client::LIFETIME),
+    };
+    let process = ProcessId(if ask.what < 2 { 0 } else { ask.process });
+    let packet = RequestPacket {
+        attempt: 0,
+        process,
+        request: RequestId(count),
+        acknowledged: RequestId(count.saturating_sub(1)),
+        body,
+    };
+    seal(&envelope, &packet)
+}
+
+/// What tenant 1 is answered, where the requests of tenant 2 come too, or not.
+fn told(asks: &[Ask], with_other: bool) -> Vec<Vec<u8>> {
+    let (mut node, mut answers) = (node(), Vec::new());
+    for (count, ask) in (1..).zip(asks) {
+        // As much as is to be done: how long it takes is not what is compared.
+        for _ in 0..8 {
+            node.tend(Ns(count), 1 << 20);
+        }
+        if ask.tenant == 2 && !with_other {
+            continue;
+        }
+        let mut answer = [0; 1500];
+        let bytes = node.on_datagram(Ns(count), &datagram(ask, count), &mut answer);
+        if ask.tenant == 1 {
+            answers.push(answer[..bytes].to_vec());
+        }
+    }
+    answers
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn a_tenant_is_told_nothing_of_others(asks in proptest::collection::vec(ask(), 1..80)) {
+        prop_assert_eq!(told(&asks, false), told(&asks, true));
+    }
+}

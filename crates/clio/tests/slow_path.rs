@@ -1,0 +1,286 @@
+//! Requests of the slow path at a node: bounded work between two datagrams, once whatever copies
+//! come, and nothing left behind whenever a process ends.
+
+#[path = "support/client.rs"]
+mod client;
+
+use client::{Answer, Client, LIFETIME, PAGE, VecNode, config, deliver, node_of};
+use ethermem_clio::node::{Busy, NodeConfig, Quota};
+use ethermem_units::Ns;
+use ethermem_wire::clio::{ClioStatus, Permissions, Reply, Request, TenantId};
+use proptest::prelude::*;
+
+const DONE: Answer = Answer::Other(Reply::Done);
+const RW: Permissions = Permissions::READ_WRITE;
+/// Work of a slice, and what its last piece may take beyond; pages that `tend` makes ready.
+const SLICE: u64 = 1024 + 300 + 64;
+
+fn running() -> Answer {
+    Answer::Other(Reply::Refused(ClioStatus::Busy, Busy::Running as u64))
+}
+
+fn node(pages: u64) -> VecNode {
+    node_of(NodeConfig { processes_max: 64, recent_requests: 1 << 16, ..config(pages) })
+}
+
+fn allocation(pages: u64) -> Request<'static> {
+    Request::Allocate { bytes: pages * PAGE, at: 0, permissions: RW }
+}
+
+/// The answer to a request that may take several slices, and how many: its copies are told that it
+/// is running, with `between` each two slices. No step does more work than a slice.
+fn ask(
+    node: &mut VecNode,
+    client: &mut Client,
+    body: Request<'_>,
+    between: &mut dyn FnMut(&mut VecNode),
+) -> (Answer, u64) {
+    let datagram = client.datagram(1, body, 0);
+    for slices in 0..100_000 {
+        let before = work(node);
+        let answer = deliver(node, 1, &datagram).expect("every request is answered");
+        let (began, did) = (work(node), work(node) - before);
+        assert!(did <= SLICE, "{did} steps at once for {body:?}");
+        if answer != running() {
+            return (answer, slices);
+        }
+        node.tend(Ns(1), 64 << 10);
+        let did = work(node) - began;
+        assert!(did <= SLICE, "{did} steps between two datagrams for {body:?}");
+        between(node);
+    }
+    panic!("{body:?} never ends");
+}
+
+fn work(node: &VecNode) -> u64 {
+    node.memory().map().counters().slow_steps
+}
+
+fn address(answer: &Answer) -> u64 {
+    let Answer::Other(Reply::Address(address)) = answer else { panic!("{answer:?}") };
+    *address
+}
+
+fn whole(node: &mut VecNode, client: &mut Client, body: Request<'_>) -> Answer {
+    ask(node, client, body, &mut |_| {}).0
+}
+
+/// Another tenant's requests are answered at once after each slice, and find what they left.
+#[test]
+fn each_request_of_full_size_is_done_in_slices_beside_another_tenant() {
+    const PAGES: u64 = 1 << 16;
+    let mut node = node(4 * PAGES);
+    let mut one = Client::with_process(&mut node, 0, 100, 1);
+    let friend = Client::with_process(&mut node, 0, 101, 1);
+    let mut other = Client::with_process(&mut node, 0, 200, 2);
+    let at = address(&whole(&mut node, &mut other, allocation(1)));
+    let mut turns = 0_u64;
+    let mut between = |node: &mut VecNode| {
+        turns += 1;
+        let data = turns.to_le_bytes();
+        assert_eq!(other.ask(node, 1, Request::Write { address: at, data: &data }), DONE);
+        let read = other.ask(node, 1, Request::Read { address: at, bytes: 8 });
+        assert_eq!(read, Answer::Bytes(data.to_vec()));
+        let small = address(&other.ask(node, 1, allocation(3)));
+        assert_eq!(other.ask(node, 1, Request::Free { address: small }), DONE);
+    };
+    let (answer, slices) = ask(&mut node, &mut one, allocation(PAGES), &mut between);
+    let address = address(&answer);
+    assert!(slices >= PAGES / 1024 - 1, "{slices} slices of an allocation");
+    // Pages that were used must be zeroed before they are given to somebody else.
+    for page in 0..64 {
+        node.tend(Ns(1), 1 << 20);
+        let write = Request::Write { address: address + page * PAGE, data: &[0xee] };
+        assert_eq!(one.ask(&mut node, 1, write), DONE);
+    }
+    let with = friend.process;
+    let share = Request::Share { address, at: 0, with, permissions: RW };
+    let (answer, slices) = ask(&mut node, &mut one, share, &mut between);
+    assert_eq!(answer, Answer::Other(Reply::Address(address)));
+    assert!(slices >= 2 * PAGES / 1024 - 1, "{slices} slices of a share");
+    let (answer, slices) = ask(&mut node, &mut one, Request::Free { address }, &mut between);
+    assert_eq!(answer, DONE);
+    assert!(slices >= 2 * PAGES / 1024 - 1, "{slices} slices of a release");
+    whole(&mut node, &mut one, allocation(PAGES));
+    let (answer, slices) = ask(&mut node, &mut one, Request::EndProcess, &mut between);
+    assert_eq!(answer, DONE);
+    assert!(slices >= PAGES / 1024 - 1, "{slices} slices of an end");
+    node.memory().map().check(true).unwrap();
+    assert_eq!(node.memory().map().table_entries(), 1, "the other tenant's page");
+}
+
+/// It is dead at its lease's end; its memory comes back in bounded steps.
+#[test]
+fn a_process_of_many_pages_whose_lease_is_over_is_taken_back_in_slices() {
+    let mut node = node(1 << 16);
+    let mut client = Client::with_process(&mut node, 1, 100, 1);
+    whole(&mut node, &mut client, allocation(1 << 16));
+    let late = client::LEASE + 2;
+    let mut slices = 0;
+    while node.processes() > 0 {
+        let before = work(&node);
+        if !node.tend(Ns(late), 64 << 10) {
+            node.sweep(Ns(late));
+        }
+        assert!(work(&node) - before <= SLICE, "{} steps at once", work(&node) - before);
+        slices += 1;
+        assert!(slices < 1000, "it never ends");
+    }
+    assert!(slices >= 64, "{slices} slices");
+    assert_eq!(node.memory().map().free_bytes(), (1 << 16) * PAGE);
+    let (_, used) = node.tenant_uses().next().unwrap();
+    assert_eq!((used.memory_bytes, used.processes), (0, 0));
+}
+
+#[test]
+fn a_process_that_ends_takes_its_half_done_requests_with_it() {
+    const PAGES: u64 = 1 << 14;
+    let quota = Quota { memory_bytes: 2 * PAGES * PAGE, ..Quota::UNLIMITED };
+    let mut node = node_of(NodeConfig {
+        tenants: vec![(TenantId(1), quota), (TenantId(2), quota)],
+        processes_max: 64,
+        recent_requests: 1024,
+        ..config(4 * PAGES)
+    });
+    let mut one = Client::with_process(&mut node, 0, 100, 1);
+    let half_done = one.datagram(1, allocation(PAGES), 0);
+    assert_eq!(deliver(&mut node, 1, &half_done), Some(running()));
+    node.tend(Ns(1), 0);
+    let end = one.datagram(1, Request::EndProcess, 0);
+    assert_eq!(deliver(&mut node, 1, &end), Some(running()));
+    // It is dead at once, for all but what it waits for.
+    let refused = Answer::Other(Reply::Refused(ClioStatus::NoSuchProcess, one.process.0.into()));
+    assert_eq!(one.ask(&mut node, 1, Request::KeepAlive), refused);
+    for _ in 0..1000 {
+        node.tend(Ns(1), 0);
+    }
+    assert_eq!(deliver(&mut node, 1, &end), Some(DONE), "its copy is told how it ended");
+    let copy = deliver(&mut node, 1, &half_done);
+    assert_eq!(copy, Some(refused), "a copy does not begin anew");
+    node.memory().map().check(true).unwrap();
+    assert_eq!(node.memory().map().free_bytes(), 4 * PAGES * PAGE);
+    let (_, used) = node.tenant_uses().next().unwrap();
+    assert_eq!((used.memory_bytes, used.processes), (0, 0));
+}
+
+/// One tenant has as many long requests under way as it may; another's first goes as fast as if
+/// there were but one.
+#[test]
+fn slices_are_given_to_tenants_in_turn() {
+    const PAGES: u64 = 1 << 13;
+    let mut node = node(64 * PAGES);
+    let mut greedy: Vec<Client> =
+        (0..16).map(|at| Client::with_process(&mut node, 0, 100 + at, 1)).collect();
+    for client in &mut greedy {
+        assert_eq!(client.ask(&mut node, 1, allocation(PAGES)), running());
+    }
+    let more = greedy[0].ask(&mut node, 1, allocation(PAGES));
+    assert_eq!(more, Answer::Other(Reply::Refused(ClioStatus::Busy, Busy::Runs as u64)));
+    let mut other = Client::with_process(&mut node, 0, 200, 2);
+    let (_, slices) = ask(&mut node, &mut other, allocation(PAGES), &mut |_| {});
+    // Its own, and as many of the others.
+    assert!(slices <= 2 * (PAGES / 1024 + 2), "{slices} slices");
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Begin { who: usize, what: u8, pages: u64, which: usize },
+    Again { which: usize },
+    Tend,
+    End { who: usize },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..4_usize, 0..3_u8, 1..3000_u64, any::<usize>())
+            .prop_map(|(who, what, pages, which)| Step::Begin { who, what, pages, which }),
+        3 => any::<usize>().prop_map(|which| Step::Again { which }),
+        4 => Just(Step::Tend),
+        1 => (0..4_usize).prop_map(|who| Step::End { who }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// A copy of a request gets the same end, whatever else is under way or ends meanwhile; and
+    /// in the end all memory is there again.
+    #[test]
+    fn requests_are_done_once_and_leave_nothing(
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        let mut node = node(1 << 13);
+        let mut clients: Vec<Client> = (0..4)
+            .map(|at| Client::with_process(&mut node, 0, 100 + at, 1 + at as u16 % 2))
+            .collect();
+        // Each datagram, and its end once it was told.
+        let mut asked: Vec<(Vec<u8>, Option<Answer>)> = Vec::new();
+        let mut addresses: Vec<(usize, u64)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Begin { who, what, pages, which } => {
+                    let own: Vec<u64> =
+                        addresses.iter().filter(|(of, _)| *of == who).map(|of| of.1).collect();
+                    let address = own.get(which % own.len().max(1)).copied().unwrap_or(PAGE);
+                    let with = clients[(who + 2) % 4].process;
+                    let body = match what {
+                        0 => allocation(pages),
+                        1 => Request::Free { address },
+                        _ => Request::Share { address, at: 0, with, permissions: RW },
+                    };
+                    asked.push((clients[who].datagram(1, body, 0), None));
+                    let at = asked.len() - 1;
+                    let answer = hear(&mut node, &mut asked[at]);
+                    if let (0, Answer::Other(Reply::Address(address))) = (what, answer) {
+                        addresses.push((who, address));
+                    }
+                }
+                Step::Again { which } if !asked.is_empty() => {
+                    let at = which % asked.len();
+                    hear(&mut node, &mut asked[at]);
+                }
+                Step::Again { .. } => {}
+                Step::Tend => {
+                    node.tend(Ns(1), 1 << 16);
+                }
+                Step::End { who } => {
+                    asked.push((clients[who].datagram(1, Request::EndProcess, 0), None));
+                    let at = asked.len() - 1;
+                    hear(&mut node, &mut asked[at]);
+                }
+            }
+            node.memory().map().check(!node.runs_wait()).unwrap();
+        }
+        // Leases end within a life of the datagrams' copies for none.
+        let late = client::LEASE + LIFETIME;
+        for _ in 0..10_000 {
+            if node.processes() == 0 {
+                break;
+            }
+            node.tend(Ns(late), 1 << 16);
+        }
+        prop_assert_eq!(node.processes(), 0);
+        while node.runs_wait() {
+            node.tend(Ns(late), 1 << 16);
+        }
+        node.memory().map().check(true).unwrap();
+        prop_assert_eq!(node.memory().map().free_bytes(), (1 << 13) * PAGE);
+        for (_, used) in node.tenant_uses() {
+            prop_assert_eq!((used.memory_bytes, used.processes), (0, 0));
+        }
+    }
+}
+
+/// A copy of a request: once it has an end, each copy has that.
+fn hear(node: &mut VecNode, asked: &mut (Vec<u8>, Option<Answer>)) -> Answer {
+    let answer = deliver(node, 1, &asked.0).expect("every request is answered");
+    let is_busy = matches!(answer, Answer::Other(Reply::Refused(ClioStatus::Busy, _)));
+    // What a process that is no more asked for is not done, and not kept.
+    let is_gone = matches!(answer, Answer::Other(Reply::Refused(ClioStatus::NoSuchProcess, _)));
+    match &asked.1 {
+        Some(known) => assert_eq!(&answer, known, "a copy has another end"),
+        None if !is_busy && !is_gone => asked.1 = Some(answer.clone()),
+        None => {}
+    }
+    answer
+}
