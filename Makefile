@@ -19,6 +19,9 @@ PROPTEST_CASES_SOAK ?= 100000
 RTL_CYCLES_SOAK ?= 10000000
 # How often each end of a pool is killed.
 KILLS_SOAK ?= 50
+# How often a pager is killed, and seconds for which others lie to one.
+PAGER_KILLS_SOAK ?= 1000
+ATTACK_S_SOAK ?= 3600
 FUZZ_MANIFEST := $(wildcard fuzz/Cargo.toml)
 PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm -p ethermem-clio
 
@@ -202,7 +205,8 @@ lint-deny:
 .PHONY: soak
 soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
 	ETHERMEM_TORTURE=$(TORTURE_ROUNDS) PROPTEST_CASES=$(PROPTEST_CASES_SOAK) \
-	    ETHERMEM_KILLS=$(KILLS_SOAK) \
+	    ETHERMEM_KILLS=$(KILLS_SOAK) ETHERMEM_PAGER_KILLS=$(PAGER_KILLS_SOAK) \
+	    ETHERMEM_ATTACK_S=$(ATTACK_S_SOAK) \
 	    $(CARGO) test --workspace --locked
 	@$(MAKE) test-apps
 	RTL_CYCLES=$(RTL_CYCLES_SOAK) $(PYTHON) scripts/python_env.py rtl python -m pytest rtl

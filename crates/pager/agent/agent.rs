@@ -233,6 +233,14 @@ unsafe fn named(environment: *const *const u8, to: &mut [u8]) -> usize {
     bytes
 }
 
+/// The name of the socket of this process's own pager, copied to `to`; its length.
+unsafe fn kept_name(to: &mut [u8; NAME_BYTES]) -> usize {
+    // SAFETY: written once before any other thread runs, and read only from then on.
+    let kept = unsafe { &*addr_of!(KEPT) };
+    *to = kept.name;
+    kept.name_bytes
+}
+
 /// The value of the variable `name`.
 unsafe fn value_of(mut environment: *const *const u8, name: &[u8]) -> Option<*const u8> {
     // SAFETY: `environment` and the texts in it end with zeroes.

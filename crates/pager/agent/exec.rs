@@ -8,9 +8,9 @@ use core::arch::{asm, naked_asm};
 use core::ptr::null;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use super::protocol::{EXECUTES, Hello, OVER, SPAWNS, VERSION, Welcome};
+use super::protocol::{EXECUTES, Hello, OVER, SOCKET_VARIABLE, SPAWNS, VERSION, Welcome};
 use super::{
-    NAME_BYTES, call, call3, connect, named, receive_welcome, send_hello, sys, value_of,
+    NAME_BYTES, call, call3, connect, kept_name, named, receive_welcome, send_hello, sys, value_of,
 };
 
 type Text = *const u8;
@@ -275,15 +275,26 @@ struct Told {
 
 impl Told {
     /// Tells the pager that `environment` names of what comes, unless the loader will; waits until
-    /// the pager is ready for it.
+    /// the pager is ready for it. Where the environment lacks what brings the agent (`env -i`), the
+    /// pager of this process is told, so that it can say so.
     ///
     /// # Safety
     /// As of [`named`], but `environment` may be null.
     unsafe fn of(seen: Seen, environment: Texts, kind: u32) -> Told {
         let mut told = Told { name: [0; NAME_BYTES], name_bytes: 0 };
-        if seen == Seen::Other && !environment.is_null() {
+        let lacks = |name: &[u8]| {
             // SAFETY: the caller's.
-            told.name_bytes = unsafe { named(environment, &mut told.name) };
+            environment.is_null() || unsafe { value_of(environment, name) }.is_none()
+        };
+        let is_bare = lacks(SOCKET_VARIABLE.as_bytes()) || lacks(b"LD_PRELOAD");
+        if seen == Seen::Other || (is_bare && seen != Seen::Absent) {
+            // SAFETY: the caller's; what is kept was written before any of this can be called.
+            unsafe {
+                told.name_bytes = match is_bare {
+                    true => kept_name(&mut told.name),
+                    false => named(environment, &mut told.name),
+                };
+            }
             if !told.may_call() || !told.tell(kind) {
                 told.name_bytes = 0;
             }

@@ -16,8 +16,8 @@ use rustc_hash::FxHashMap;
 use crate::agent::Agent;
 use crate::follow::{Executions, Followed};
 use crate::inject::{Injected, control, inject_executed};
-use crate::launch::{Way, way_into};
-use crate::protocol::{EXECUTES, OVER, SPAWNS};
+use crate::launch::{PRELOAD, Way, way_into};
+use crate::protocol::{EXECUTES, OVER, SOCKET_VARIABLE, SPAWNS};
 
 /// What is waited for in a thread that is traced.
 #[derive(Debug)]
@@ -191,6 +191,9 @@ fn arrive(program: Pid) -> News {
     let by_itself = |why: &str| News::ByItself(format!("{}: {why}", file_of(program)));
     let way = way_into(Path::new(&format!("/proc/{program}/exe")));
     let refused = match way {
+        Ok(_) if !names_pager(program) => {
+            Some(by_itself("its environment lacks LD_PRELOAD or ETHERMEM_PAGER"))
+        }
         Ok(Way::Preloaded) => None,
         Ok(Way::Injected) if is_secure(program) => Some(by_itself("it is set-user-id")),
         Ok(Way::Injected) => match inject_executed(program) {
@@ -219,6 +222,17 @@ pub(crate) fn followed_by(program: Pid, followed: Followed) -> News {
             file_of(program)
         )),
     }
+}
+
+/// Whether the environment of a program that was just executed has what brings the agent.
+fn names_pager(program: Pid) -> bool {
+    let environment = std::fs::read(format!("/proc/{program}/environ")).unwrap_or_default();
+    let has = |name: &str| {
+        environment
+            .split(|byte| *byte == 0)
+            .any(|text| text.strip_prefix(name.as_bytes()).is_some_and(|it| it.starts_with(b"=")))
+    };
+    has(SOCKET_VARIABLE) && has(PRELOAD)
 }
 
 /// Whether the kernel gave it other rights than whoever executed it has.

@@ -1,8 +1,8 @@
 //! The keeper: a small process between the pager and the program, so that the program dies with its
 //! pager, and with it every process that it started, however.
 //!
-//! It shares the pager's table of files and nothing else (`CLONE_FILES`): every userfaultfd that the
-//! pager holds, from the instant at which the kernel gives it, it holds, too. When the pager is
+//! It shares the pager's table of files and nothing else (`CLONE_FILES`): every userfaultfd that
+//! the pager holds, from the instant at which the kernel gives it, it holds, too. When the pager is
 //! killed none of them is closed, so that who touches an absent page waits and never sees a zero.
 //! The keeper is the program's parent, and the subreaper of all that comes from it: it kills its
 //! children until it has none, and ends. When the keeper is killed its children become the pager's,

@@ -23,7 +23,7 @@ use crate::inject::inject;
 use crate::keeper::{self, Keeper, Plan};
 use crate::protocol::SOCKET_VARIABLE;
 
-const PRELOAD: &str = "LD_PRELOAD";
+pub(crate) const PRELOAD: &str = "LD_PRELOAD";
 
 /// A program that was started, and what it needs while it runs.
 #[derive(Debug)]

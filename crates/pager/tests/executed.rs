@@ -254,6 +254,33 @@ fn programs_with_a_loader_are_executed_without_the_pager() {
     assert_eq!((paged.status.code(), count(&paged, "announced")), (Some(7), 2));
 }
 
+/// Without an environment there is nothing that brings the agent: such a program runs by itself, as
+/// it does alone, and the report says so.
+#[test]
+fn a_program_without_an_environment_runs_by_itself_and_is_named() {
+    let Some((folder, told, executes)) = programs() else { return };
+    let executes_static = folder.path().join("static-executes");
+    let mut commands = vec![
+        vec!["env", "-i", "/bin/echo", "said"],
+        vec!["env", "-i", text(&told), "0", "9"],
+        vec!["env", "-u", "LD_PRELOAD", "/bin/echo", "said"],
+        vec!["sh", "-c", "env -i /bin/echo said; echo $?"],
+        vec![text(&executes), "posix_spawn", "/usr/bin/env", "-i", "/bin/echo"],
+    ];
+    if built(&["cc", "-O1", "-pthread", "-static"], "executes.c", &executes_static) {
+        commands.push(vec![text(&executes_static), "execv", "/usr/bin/env", "-i", "/bin/echo"]);
+    }
+    for command in commands {
+        let (alone, paged) =
+            (run(folder.path(), false, &command), run(folder.path(), true, &command));
+        let what = command.join(" ");
+        let said = String::from_utf8_lossy(&paged.stderr).into_owned();
+        assert_eq!((&paged.stdout, paged.status), (&alone.stdout, alone.status), "{what}: {said}");
+        assert_eq!(count(&paged, "unserved"), 1, "{what}: {said}");
+        assert!(said.contains(": its environment lacks LD_PRELOAD"), "{what}: {said}");
+    }
+}
+
 /// Where asking would be its end, a program is not made to ask.
 #[test]
 fn a_program_that_may_open_no_socket_runs_by_itself() {

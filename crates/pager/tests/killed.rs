@@ -1,5 +1,5 @@
-//! A program dies with its pager: every process that it started, however it is linked and however it
-//! forks, and none of them sees a word that is not its own before it does.
+//! A program dies with its pager: every process that it started, however it is linked and however
+//! it forks, and none of them sees a word that is not its own before it does.
 //!
 //! The pager, or its keeper, is killed at any time from the first instruction on. A process that is
 //! left is found by a token in its environment; a word that was wrong is in a file.

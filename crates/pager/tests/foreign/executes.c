@@ -11,8 +11,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#ifndef __GLIBC__
+/* musl has it from 1.2.5 on. */
+static int execveat_by_number(int folder, const char *path, char **arguments, char **names,
+                              int flags) {
+    return (int)syscall(SYS_execveat, folder, path, arguments, names, flags);
+}
+#define execveat execveat_by_number
+#endif
 
 extern char **environ;
 static char **command;

@@ -1,7 +1,7 @@
 /* Holds words and looks at them for ever, in several processes that no pager is told of in the same
- * way: `keeps WRONG READY raw|libc [again]`. A word that is wrong is told in the file WRONG at once;
- * READY is made once all processes run. Whoever starts this ends it by killing its pager: a process
- * that is still there then, or a line in WRONG, is a failure. */
+ * way: `keeps WRONG READY raw|libc [again]`. A word that is wrong is told in the file WRONG at
+ * once; READY is made once all processes run. Whoever starts this ends it by killing its pager: a
+ * process that is still there then, or a line in WRONG, is a failure. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>

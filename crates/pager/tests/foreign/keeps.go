@@ -1,5 +1,6 @@
-// Holds bytes and looks at them for ever, here and in a process that it starts: `keeps WRONG READY`.
-// What is wrong is told in the file WRONG at once; READY is made once both run.
+// Holds bytes and looks at them for ever, here and in a process that it starts:
+// `keeps WRONG READY`. What is wrong is told in the file WRONG at once; READY is made once both
+// run.
 package main
 
 import (
