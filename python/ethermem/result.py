@@ -111,9 +111,9 @@ class Matching:
     iterations_max: int
     """Iterations of the longest matching."""
     size_mean: float
-    """Pairs joined by a matching, mean."""
+    """Pairs joined at once, by one iteration, mean."""
     size_max: int
-    """Pairs joined by the largest matching."""
+    """Pairs joined by the largest iteration: at most the ports."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,17 +53,17 @@ pub struct Queue {
 /// What the grant scheduler did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Matching {
-    /// Matchings that granted something.
+    /// Matchings that granted something: runs of iterations until none had a loser.
     pub rounds: u64,
     /// Grants given.
     pub grants: u64,
     /// Mean of the iterations that a matching took to become maximal.
     pub iterations_mean: f64,
-    /// The longest matching.
+    /// Iterations of the longest matching.
     pub iterations_max: u64,
-    /// Mean of the pairs that a matching joined.
+    /// Mean of the pairs that an iteration joined.
     pub size_mean: f64,
-    /// The largest matching.
+    /// Most pairs that an iteration joined: at most the ports.
     pub size_max: u64,
 }
 

@@ -247,10 +247,12 @@ fn a_read_that_timed_out_still_uses_its_grants() {
     );
     let result = run_scenario(&scenario, "edm", None);
     assert!(result.messages_lost > 100, "{} timed out", result.messages_lost);
-    // Of a matching, the most is over the mean.
+    // The most is over the mean.
     let matching = result.matching.expect("EDM has a matching");
     assert!(matching.iterations_mean >= 1.0 && matching.size_mean >= 1.0, "{matching:?}");
     assert!(matching.iterations_max as f64 > matching.iterations_mean, "{matching:?}");
     assert!(matching.size_max as f64 > matching.size_mean, "{matching:?}");
-    assert!(matching.rounds as f64 * matching.size_mean - matching.grants as f64 <= 0.5);
+    assert!(matching.size_max <= 16, "a port is joined with one other: {matching:?}");
+    let iterations = matching.rounds as f64 * matching.iterations_mean;
+    assert!((iterations * matching.size_mean - matching.grants as f64).abs() <= 0.5);
 }

@@ -39,6 +39,9 @@ fn results_are_those_of_the_snapshots() {
              size_cdf = \"memcached\"\nread_fraction = 0.4\nrmw_fraction = 0.2\nmessages = 300"
         ));
         let result = run_scenario(&scenario, fabric, None);
+        if let Some(matching) = result.matching {
+            assert!(matching.size_max <= 8, "{name}: {matching:?}");
+        }
         let mut json = serde_json::to_value(&result).expect("a result is JSON");
         let object = json.as_object_mut().expect("an object");
         // What the engine went through, not what came of it.

@@ -565,13 +565,17 @@ impl Fabric for Edm {
         }
         let mut stats = self.links.stats(ended);
         let scheduler = self.switch.scheduler().stats();
-        let per_matching = |count: u64| count as f64 / scheduler.matchings.max(1) as f64;
+        let mean = |count: u64, of: u64| count as f64 / of.max(1) as f64;
+        let (joined, ports) = (scheduler.size_max, self.nodes.len() as u64);
+        if joined > ports {
+            return fail(format!("an iteration joined {joined} pairs of {ports} ports"));
+        }
         stats.matching = Some(Matching {
             rounds: scheduler.matchings,
             grants: scheduler.grants,
-            iterations_mean: per_matching(scheduler.iterations),
+            iterations_mean: mean(scheduler.iterations, scheduler.matchings),
             iterations_max: scheduler.iterations_max,
-            size_mean: per_matching(scheduler.grants),
+            size_mean: mean(scheduler.grants, scheduler.iterations),
             size_max: scheduler.size_max,
         });
         if let Some(queue) = &mut stats.queue {
