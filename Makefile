@@ -22,6 +22,8 @@ KILLS_SOAK ?= 50
 # How often a pager is killed, and seconds for which others lie to one.
 PAGER_KILLS_SOAK ?= 1000
 ATTACK_S_SOAK ?= 3600
+# Operations of each pool with each count of machine threads, in Rust and in C: 10^8 in all.
+THREAD_OPERATIONS_SOAK ?= 3600000
 FUZZ_MANIFEST := $(wildcard fuzz/Cargo.toml)
 PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm -p ethermem-clio
 
@@ -69,8 +71,12 @@ figure8: build ## Run figure 8 of EDM's paper, as we measure and as published, i
 	done
 
 .PHONY: test
-test: ## Run all tests; the last line counts them
+test: model ## Run all tests; the last line counts them
 	@$(PYTHON) scripts/run_tests.py
+
+.PHONY: model
+model: ## Check the rules of waiting in every order of threads
+	$(CARGO) test --quiet --locked --manifest-path model/Cargo.toml
 
 .PHONY: test-apps
 test-apps: ## Run every application of workloads/apps that is installed, and check its answer
@@ -207,6 +213,7 @@ soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
 	ETHERMEM_TORTURE=$(TORTURE_ROUNDS) PROPTEST_CASES=$(PROPTEST_CASES_SOAK) \
 	    ETHERMEM_KILLS=$(KILLS_SOAK) ETHERMEM_PAGER_KILLS=$(PAGER_KILLS_SOAK) \
 	    ETHERMEM_ATTACK_S=$(ATTACK_S_SOAK) \
+	    ETHERMEM_THREAD_OPERATIONS=$(THREAD_OPERATIONS_SOAK) \
 	    $(CARGO) test --workspace --locked
 	@$(MAKE) test-apps
 	RTL_CYCLES=$(RTL_CYCLES_SOAK) $(PYTHON) scripts/python_env.py rtl python -m pytest rtl

@@ -160,7 +160,8 @@ typedef enum ethermem_status {
      */
     ETHERMEM_STATUS_OFFLOAD = 16,
     /**
-     * The fabric lost a message: a read was not done, of a write or an atomic it is not known.
+     * The simulated fabric lost a message: a read was not done, of a write or an atomic it is not
+     * known.
      */
     ETHERMEM_STATUS_LOST = 17,
     /**
@@ -209,6 +210,15 @@ typedef enum ethermem_status {
      * message that decides.
      */
     ETHERMEM_STATUS_UNCERTAIN = 28,
+    /**
+     * The operation waits for another one of this program that nobody goes on with.
+     */
+    ETHERMEM_STATUS_STALLED = 29,
+    /**
+     * The memory node did not answer in time: a read was not done, of a write or an atomic it is
+     * not known.
+     */
+    ETHERMEM_STATUS_NO_ANSWER = 30,
 } ethermem_status;
 
 /**

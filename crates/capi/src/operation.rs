@@ -79,7 +79,10 @@ where
 
     fn wait(self: Box<Self>) -> Result<(), Failure> {
         let Composed { pool, future, ended, deliver } = *self;
-        let result = ended.unwrap_or_else(|| pool.run(future));
+        let result = match ended {
+            Some(result) => result,
+            None => pool.try_run(future)?,
+        };
         deliver.map_or(Ok(()), |deliver| delivered(result, deliver))
     }
 }

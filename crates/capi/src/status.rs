@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ethermem::{Error, OpenError};
+use ethermem::{Error, OpenError, Unfinished};
 
 /// How a call, or an operation, ended. `rerror` has the line that says what, where, and what is
 /// allowed.
@@ -47,7 +47,8 @@ pub enum Status {
     NoSuchOffload = 15,
     /// The operation at the memory node refuses its arguments, or ends without a result.
     Offload = 16,
-    /// The fabric lost a message: a read was not done, of a write or an atomic it is not known.
+    /// The simulated fabric lost a message: a read was not done, of a write or an atomic it is not
+    /// known.
     Lost = 17,
     /// An invariant of the simulated fabric does not hold: what it did cannot be trusted.
     Violated = 18,
@@ -73,10 +74,15 @@ pub enum Status {
     /// An operation of a store may have been done, whole or not at all: no answer came to the
     /// message that decides.
     Uncertain = 28,
+    /// The operation waits for another one of this program that nobody goes on with.
+    Stalled = 29,
+    /// The memory node did not answer in time: a read was not done, of a write or an atomic it is
+    /// not known.
+    NoAnswer = 30,
 }
 
 /// Every status with its text; its place is its number.
-const STATUSES: [(Status, &CStr); 29] = [
+const STATUSES: [(Status, &CStr); 31] = [
     (Status::Ok, c"done"),
     (Status::NullArgument, c"a pointer is null that must not be"),
     (Status::BadHandle, c"the handle is null, closed, already polled, or of another kind"),
@@ -94,7 +100,7 @@ const STATUSES: [(Status, &CStr); 29] = [
     (Status::NoSuchNode, c"the pool has no such node"),
     (Status::NoSuchOffload, c"the memory nodes know no such operation"),
     (Status::Offload, c"the operation at the memory node failed"),
-    (Status::Lost, c"lost by the fabric"),
+    (Status::Lost, c"lost by the simulated fabric"),
     (Status::Violated, c"an invariant of the simulated fabric does not hold"),
     (Status::Internal, c"a defect of ethermem"),
     (Status::Unreachable, c"the memory node is not there, or does not answer"),
@@ -106,6 +112,8 @@ const STATUSES: [(Status, &CStr); 29] = [
     (Status::Ending, c"the memory node is about to end, and takes no new process"),
     (Status::Forked, c"the pool is the parent process's"),
     (Status::Uncertain, c"the operation of the store may have been done"),
+    (Status::Stalled, c"the operation waits for another that nobody goes on with"),
+    (Status::NoAnswer, c"the memory node did not answer in time"),
 ];
 
 /// Why a call failed.
@@ -135,6 +143,7 @@ impl From<Error> for Failure {
             Error::NoSuchOffload { .. } => Status::NoSuchOffload,
             Error::Offload { .. } => Status::Offload,
             Error::Lost => Status::Lost,
+            Error::NoAnswer { .. } => Status::NoAnswer,
             Error::OwnerDied { .. } => Status::OwnerDied,
             Error::Restarted { .. } => Status::Restarted,
             Error::ProcessEnded { .. } => Status::ProcessEnded,
@@ -161,6 +170,12 @@ impl From<ethermem_kv::Error> for Failure {
             Uncertain(_) => Status::Uncertain,
         };
         Failure::new(status, error.to_string())
+    }
+}
+
+impl From<Unfinished> for Failure {
+    fn from(unfinished: Unfinished) -> Failure {
+        Failure::new(Status::Stalled, unfinished.to_string())
     }
 }
 
@@ -218,7 +233,7 @@ pub extern "C" fn rstatus_text(status: u32) -> *const c_char {
 /// Whether the same operation may be done if it is tried again.
 #[unsafe(no_mangle)]
 pub extern "C" fn rretryable(status: u32) -> bool {
-    [Status::Full, Status::Lost, Status::Unreachable]
+    [Status::Full, Status::Lost, Status::NoAnswer, Status::Unreachable]
         .iter()
         .any(|&retryable| retryable as u32 == status)
 }
@@ -266,7 +281,9 @@ mod tests {
 
     #[test]
     fn what_may_be_tried_again_is_what_the_library_says() {
-        let errors = [Error::Lost, Error::Full { bytes: 2, free: 1 }, Error::Empty { most: 1 }];
+        let silent = Error::NoAnswer { node: String::new(), waited_ms: 1 };
+        let full = Error::Full { bytes: 2, free: 1 };
+        let errors = [Error::Lost, silent, full, Error::Empty { most: 1 }];
         for error in errors {
             let retryable = error.is_retryable();
             assert_eq!(rretryable(Failure::from(error).status as u32), retryable);

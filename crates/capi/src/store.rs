@@ -42,7 +42,7 @@ pub unsafe extern "C" fn rstore(
         let (to, (pool, owner)) = (Target::new(store, "store")?, handles::pool(pool)?);
         let memory_nodes = (memory_nodes > 0).then_some(memory_nodes);
         let config = Config { memory_nodes, buckets, hash_seed };
-        let handle = handles::add_store(pool.run(Store::create(&pool, config))?, owner)?;
+        let handle = handles::add_store(pool.try_run(Store::create(&pool, config))??, owner)?;
         // SAFETY: the header asks for a place for a handle.
         unsafe { to.put(handle) };
         Ok(())

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::RowFormat;
+use crate::value::bytes_in;
 
 /// A rate that the study has, where none is given.
 const LINK_GBPS: u64 = 40;
@@ -44,7 +45,7 @@ pub(crate) struct DdcArguments {
 
     /// Bytes of a page
     #[arg(long, value_name = "BYTES", default_value = "4096", requires = "ddc",
-          value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+          value_parser = bytes_in(1..=1 << 30))]
     page_bytes: u64,
 }
 

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::fmt::Display;
+use std::io::IsTerminal;
 use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
@@ -14,6 +15,7 @@ use ethermem_sim::sweep::{JournalError, SessionError};
 use ethermem_sim::workload::{InputError, WriteTraceError};
 
 use crate::interrupt;
+use crate::output::{print, say};
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -55,15 +57,16 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Failure::Input(what) => {
-                eprintln!("error: {what}");
+                say(format_args!("error: {what}"));
                 ExitCode::from(2)
             }
             Failure::Broken { what, command } => {
-                eprintln!("error: {what}\nthis is a defect of ethermem; repeat it with: {command}");
+                let repeat = "this is a defect of ethermem; repeat it with";
+                say(format_args!("error: {what}\n{repeat}: {command}"));
                 ExitCode::from(1)
             }
             Failure::Interrupted(what) => {
-                eprintln!("interrupted {what}; {}", interrupt::left());
+                say(format_args!("interrupted {what}; {}", interrupt::left()));
                 ExitCode::from(130)
             }
             Failure::Unread => ExitCode::SUCCESS,
@@ -110,12 +113,15 @@ impl From<WriteTraceError> for Failure {
 /// Help and version on the standard output; a wrong argument in one line, as any bad input.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // Written to a pipe that was closed, as by `head`: nothing is left to say.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        let printed = if std::io::stdout().is_terminal() {
+            error.print().map_err(Failure::input)
+        } else {
+            print(&error.to_string())
+        };
+        return printed.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS);
     }
     if matches!(error.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
-        eprint!("{error}");
+        say(error.to_string().trim_end());
         return ExitCode::from(2);
     }
     let text = error.to_string();
@@ -127,7 +133,7 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     if let Some(why) = error.source().and_then(|why| why.downcast_ref::<ParseIntError>()) {
         line = line.replace(&why.to_string(), allowed(why));
     }
-    eprintln!("{line}");
+    say(line);
     ExitCode::from(2)
 }
 

@@ -4,6 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::output::say;
+
 /// What a run gets to end by itself and clear away what it began to write.
 static PATIENCE_MS: AtomicU64 = AtomicU64::new(500);
 /// As shells say "ended by SIGINT".
@@ -41,12 +43,12 @@ pub(crate) fn listen() {
         }
         std::thread::spawn(|| {
             std::thread::sleep(Duration::from_millis(PATIENCE_MS.load(Ordering::Relaxed)));
-            eprintln!("interrupted; {}", left());
+            say(format_args!("interrupted; {}", left()));
             std::process::exit(EXIT_CODE);
         });
     });
     if let Err(error) = listening {
-        eprintln!("note: Ctrl-C ends this without clearing away unfinished files: {error}");
+        say(format_args!("note: Ctrl-C ends this without clearing away unfinished files: {error}"));
     }
 }
 

@@ -1,6 +1,5 @@
 //! `ethermem keygen`.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,6 +7,7 @@ use ethermem_udp::seal::KeyFile;
 use ethermem_wire::clio::TenantId;
 
 use crate::failure::Failure;
+use crate::output::print;
 
 const EXAMPLES: &str = "Example:\n  \
     ethermem keygen --tenant 7 --out analytics.key\n  \
@@ -29,7 +29,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let key = KeyFile::generate(TenantId(arguments.tenant)).map_err(Failure::input)?;
     match &arguments.out {
         Some(path) => key.write(path).map_err(Failure::input),
-        // Whoever closed the pipe does not want it.
-        None => std::io::stdout().write_all(key.text().as_bytes()).map_err(|_| Failure::Unread),
+        None => print(&key.text()),
     }
 }

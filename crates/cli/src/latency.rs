@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::output::{Format, RowFormat};
 use crate::rtl::stages;
 use crate::selection::link_gbps;
+use crate::value::bytes_in;
 
 /// Of the published table.
 const LINK_GBPS_DEFAULT: u64 = 25;
@@ -52,7 +53,7 @@ pub(crate) struct Arguments {
 
     /// Simulate one message of so many bytes and show what comes on top of the stages
     #[arg(long, value_name = "BYTES",
-          value_parser = clap::value_parser!(u64).range(1..=Edm::MESSAGE_BYTES_MAX))]
+          value_parser = bytes_in(1..=Edm::MESSAGE_BYTES_MAX))]
     bytes: Option<u64>,
 
     /// Set a key of the scenario that says what the network is: fabric.propagation_ns=50

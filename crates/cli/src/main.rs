@@ -29,6 +29,7 @@ mod runner;
 mod selection;
 mod sim;
 mod sweep;
+mod tree;
 mod value;
 mod workload;
 
@@ -96,6 +97,9 @@ enum Command {
     Report(report::Arguments),
     /// Serve a key-value store in remote memory to clients of Redis
     Kv(kv::Arguments),
+    /// Print every command and its arguments as JSON, for programs that check or document them
+    #[command(name = "command-tree", hide = true)]
+    Tree,
 }
 
 /// A number below 0 is a value that its option refuses, and no option of its own.
@@ -147,6 +151,7 @@ fn main() -> ExitCode {
         Command::Bench(command) => bench::run(&command),
         Command::Report(arguments) => report::run(&arguments),
         Command::Kv(arguments) => kv::run(&arguments),
+        Command::Tree => tree::run(&Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

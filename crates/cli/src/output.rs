@@ -1,5 +1,6 @@
 //! The standard output: tables for people, JSON for programs.
 
+use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use clap::ValueEnum;
@@ -67,6 +68,12 @@ pub(crate) fn table_style() -> TableStyle {
     }
     let width = terminal_size().map_or(80, |(Width(columns), _)| columns);
     TableStyle::Ruled { width_max: width.into() }
+}
+
+/// Says something on the standard error. Where that is full or closed nothing can be done, and what
+/// the command is for goes on; `eprintln!` would panic.
+pub(crate) fn say(what: impl Display) {
+    let _ = std::io::stderr().write_all(format!("{what}\n").as_bytes());
 }
 
 /// Prints results. A reader that went away, as `head` does, is no failure of theirs or ours.

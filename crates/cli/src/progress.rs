@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::output::say;
+
 /// What has been done, over all runs of a command.
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -38,7 +40,7 @@ impl Progress {
         self.bar.set_message(format!("{ended}/{runs} runs"));
         let tenth = |ended: usize| ended * 10 / runs;
         if self.bar.is_hidden() && tenth(ended) > tenth(ended - 1) {
-            eprintln!("{ended} of {runs} runs, {:.0} s left", self.left_s());
+            say(format_args!("{ended} of {runs} runs, {:.0} s left", self.left_s()));
         }
     }
 

@@ -136,7 +136,9 @@ pub(crate) fn threads_default() -> usize {
 
 /// The command as it was typed, for a shell, with the seed it used.
 pub(crate) fn typed_command(seed: u64) -> String {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    // Where a word is not UTF-8, what is said of it is as near as a line of text can be.
+    let typed = std::env::args_os().skip(1);
+    let mut words: Vec<String> = typed.map(|word| word.to_string_lossy().into_owned()).collect();
     if !words.iter().any(|word| word == "--seed" || word.starts_with("--seed=")) {
         words.extend(["--seed".to_owned(), seed.to_string()]);
     }

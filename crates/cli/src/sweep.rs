@@ -8,7 +8,7 @@ use ethermem_sim::sweep::{Point, Record, Session, Sweep, summaries_table};
 
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output::Format;
+use crate::output::{Format, say};
 use crate::progress::Progress;
 use crate::runner::{Job, run_each, threads_default};
 
@@ -60,7 +60,7 @@ fn run_missing(session: &Session, threads: Option<u16>) -> Result<(), Failure> {
     let (sweep, missing) = (session.sweep(), session.missing());
     let total = sweep.points.len();
     if missing.len() < total {
-        eprintln!("{} of {total} points are there already", total - missing.len());
+        say(format_args!("{} of {total} points are there already", total - missing.len()));
     }
     let name = sweep.scenario.display().to_string();
     let points: Vec<&Point> = missing.iter().map(|&at| &sweep.points[at]).collect();

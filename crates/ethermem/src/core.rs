@@ -31,6 +31,8 @@ pub(crate) struct Core {
     /// Of each list of tasks.
     inboxes: Slab<Arc<Inbox>>,
     turns: (u16, u16),
+    /// Operations that have ended.
+    ends: u64,
 }
 
 struct Thread {
@@ -77,6 +79,7 @@ impl Core {
             told: Vec::new(),
             inboxes: Slab::new(),
             turns: (0, 0),
+            ends: 0,
         }
     }
 
@@ -106,7 +109,18 @@ impl Core {
             // Of others, who are told.
             let _ = self.progress();
         }
+        self.world.tell(&mut self.told);
         looked
+    }
+
+    /// Who waits for it is told when somebody else has its end.
+    pub(crate) fn await_end(&mut self, id: &WaitedId, notify: Notify) {
+        self.world.await_end(id, notify);
+    }
+
+    /// How many operations have ended.
+    pub(crate) fn ends(&self) -> u64 {
+        self.ends
     }
 
     /// Nobody uses the pool any more.
@@ -282,6 +296,7 @@ impl Core {
             self.settle(id, outcome);
         }
         self.ended = ended;
+        self.world.tell(&mut self.told);
         match progress {
             Progress::Ended => Ok(None),
             Progress::Wait(rest) => Ok(Some(rest)),
@@ -324,6 +339,7 @@ impl Core {
         let slot = &mut self.operations[id];
         let Slot::Open(open) = slot else { unreachable!("it was open") };
         let thread = open.thread;
+        self.ends += 1;
         self.threads[thread].tracker.end(open.sequence, &open.touched, &mut self.ready);
         self.told.extend(open.notify.take());
         if open.forgotten {

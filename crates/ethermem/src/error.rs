@@ -182,9 +182,18 @@ pub enum Error {
         /// Where, and what is allowed.
         problem: String,
     },
-    /// The fabric lost a message of the operation. A read was not done; whether a write or an
-    /// atomic was is not known.
-    #[error("lost by the fabric")]
+    /// The memory node did not answer in time: it may be away, or busy, or the way to it may be. A
+    /// read was not done; whether a write or an atomic was is not known.
+    #[error("{node} did not answer within {waited_ms} ms: whether this was done is not known")]
+    NoAnswer {
+        /// Which.
+        node: String,
+        /// How long the operation was tried.
+        waited_ms: u64,
+    },
+    /// The simulated fabric lost a message of the operation. A read was not done; whether a write
+    /// or an atomic was is not known.
+    #[error("lost by the simulated fabric")]
     Lost,
     /// The lock is this thread's, but whoever had it died: what it guards may be half changed. Put
     /// that right, or unlock.
@@ -251,6 +260,12 @@ impl Error {
     /// Whether the same operation may be done if it is tried again.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Error::Full { .. } | Error::Lost)
+        matches!(self, Error::Full { .. }) || self.is_uncertain()
+    }
+
+    /// Whether it is not known if a write or an atomic that ended so was done.
+    #[must_use]
+    pub const fn is_uncertain(&self) -> bool {
+        matches!(self, Error::Lost | Error::NoAnswer { .. })
     }
 }

@@ -6,6 +6,7 @@
 //! is an operation under way: await it, wait for it, or poll it.
 
 mod address;
+mod attempts;
 mod core;
 mod error;
 mod node;
@@ -13,9 +14,11 @@ mod order;
 mod pending;
 mod pool;
 mod region;
+mod sync;
 mod tasks;
 mod thread;
 mod url;
+mod wait;
 mod world;
 
 pub use address::{Address, Permissions, ProcessId};
@@ -33,6 +36,7 @@ pub use pool::Pool;
 pub use region::Region;
 pub use tasks::{Spawner, Tasks};
 pub use thread::Thread;
+pub use wait::Unfinished;
 pub use world::Segment;
 
 /// The guide, whose code runs as a test.

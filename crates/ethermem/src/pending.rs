@@ -3,12 +3,15 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use crate::core::Submitted;
 use crate::error::Error;
 use crate::pool::Shared;
 use crate::tasks::{Current, Notify, PollId};
+use crate::wait::{Attempt, Step, Waiter, Why};
 use crate::world::{OpId, Outcome, Reply};
 
 /// An operation that was submitted when this was made, and its result.
@@ -64,16 +67,13 @@ impl<T> Pending<T> {
     /// # Errors
     /// What the operation failed with.
     pub fn wait(mut self) -> Result<T, Error> {
-        loop {
-            if let Some(result) = self.take(keep) {
-                return result;
-            }
-            let State::Open(shared, _) = &self.state else { unreachable!("it is not there") };
-            if !shared.progress() {
-                // Another machine thread may have ended it since it was asked for.
-                return self.take(keep).unwrap_or(Err(Error::Lost));
-            }
+        if let Some(result) = self.take(keep) {
+            return result;
         }
+        let State::Open(shared, _) = &self.state else { unreachable!("it is not there") };
+        let shared = shared.clone();
+        let waited = shared.wait(&mut OperationAttempt(&mut self));
+        waited.expect("an operation that is open is under way")
     }
 
     /// Forgets the result, on purpose.
@@ -110,7 +110,10 @@ impl<T> Future for Pending<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
         let waker = context.waker();
         let task = match &self.state {
-            State::Open(shared, _) => Current::of(shared),
+            State::Open(shared, _) => {
+                shared.know();
+                Current::of(shared)
+            }
             State::Ended(_) => None,
         };
         let result = match task.filter(|current| current.is_woken_by(waker)) {
@@ -126,6 +129,37 @@ impl<T> Future for Pending<T> {
             }
         };
         result.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+struct OperationAttempt<'a, T>(&'a mut Pending<T>);
+
+impl<T> OperationAttempt<'_, T> {
+    fn shared(&self) -> &Shared {
+        let State::Open(shared, _) = &self.0.state else { unreachable!("it is waited for") };
+        shared
+    }
+}
+
+impl<T> Attempt for OperationAttempt<'_, T> {
+    type Output = Result<T, Error>;
+
+    const RUNS_CODE: bool = false;
+
+    fn poll(&mut self, _: &Arc<Waiter>, _: Why) -> Option<Result<T, Error>> {
+        self.0.take(keep)
+    }
+
+    fn poll_to_park(&mut self, waiter: &Arc<Waiter>) -> Option<Result<T, Error>> {
+        self.0.take(|_| Some(Notify::Waker(Waker::from(Arc::clone(waiter)))))
+    }
+
+    fn step(&mut self) -> Step {
+        self.shared().step()
+    }
+
+    fn rest(&mut self, most: Duration) {
+        self.shared().rest(most);
     }
 }
 

@@ -4,9 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
-use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use ethermem_clio::offload::{Offload, Offloads};
@@ -15,11 +13,13 @@ use ethermem_sim::workload::LinkBlocks;
 use ethermem_udp::{Maker, Sleeper};
 use ethermem_units::Ps;
 
+use crate::attempts::{AccessAttempt, Attention, CodeAttempt, machine_thread, with_waiter};
 use crate::core::{Core, Stalled};
 use crate::error::{Error, OpenError};
 use crate::tasks::{Current, Notify, TaskKey, Tasks};
 use crate::thread::Thread;
 use crate::url::{self, Place};
+use crate::wait::{Attempt, Seat, Step, Unfinished, Why};
 use crate::world::{Asker, Local, Remote, Sim, WaitedId, World};
 
 /// Shortest rest for which the machine's thread is put to sleep: below it others are let go first.
@@ -42,6 +42,8 @@ pub(crate) struct Shared(Arc<State>);
 /// What ends with its last user, in that user's thread.
 struct State {
     core: Arc<Mutex<Core>>,
+    /// Who of the machine threads that wait drives the pool.
+    seat: Seat,
     /// The process that the pool is for, where a fork may not use it.
     maker: Option<Arc<Maker>>,
     /// What to sleep on, where that is better than to sleep.
@@ -70,7 +72,12 @@ fn locked(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
 
 impl Shared {
     fn new(core: Core, sleeper: Option<Sleeper>, maker: Option<Arc<Maker>>) -> Shared {
-        Shared(Arc::new(State { core: Arc::new(Mutex::new(core)), maker, sleeper }))
+        Shared(Arc::new(State {
+            core: Arc::new(Mutex::new(core)),
+            seat: Seat::default(),
+            maker,
+            sleeper,
+        }))
     }
 
     /// To be asked before anything is begun.
@@ -153,58 +160,57 @@ impl Shared {
 
     /// See [`Pool::run`].
     pub(crate) fn run<F: Future>(&self, code: F) -> F::Output {
-        let mut code = pin!(code);
-        let woken = Arc::new(Woken(AtomicBool::new(true)));
-        let waker = Waker::from(woken.clone());
-        loop {
-            while woken.0.swap(false, Ordering::Acquire) {
-                if let Poll::Ready(done) = code.as_mut().poll(&mut Context::from_waker(&waker)) {
-                    return done;
-                }
-            }
-            if !self.progress() {
-                // Another machine thread may have ended the last operation, and not yet said so.
-                let last = code.as_mut().poll(&mut Context::from_waker(&waker));
-                let Poll::Ready(done) = last else { panic!("{STALLED}") };
-                return done;
-            }
-        }
+        self.try_run(code, None).unwrap_or_else(|unfinished| panic!("{unfinished}"))
     }
 
-    /// Goes on until an operation ends, or the machine may rest for a while; false when nothing is
-    /// under way.
-    pub(crate) fn progress(&self) -> bool {
-        self.rest(self.with(Core::progress))
-    }
-
-    /// The same, and gives who is to be told. `told` is empty.
-    pub(crate) fn progress_telling(&self, told: &mut Vec<Notify>) -> bool {
-        let mut core = self.lock();
-        let progress = core.progress();
-        core.swap_told(told);
-        drop(core);
-        self.rest(progress)
+    /// See [`Pool::run_attended`].
+    pub(crate) fn try_run<F: Future>(
+        &self,
+        code: F,
+        attention: Option<Attention<'_>>,
+    ) -> Result<F::Output, Unfinished> {
+        let code = pin!(code);
+        self.wait(&mut CodeAttempt { shared: self, code, waker: None, attention })
     }
 
     /// Waits for what the machine's thread has begun.
-    pub(crate) fn wait_for(&self, id: &WaitedId, to: &mut [u8]) -> Result<(), Error> {
-        loop {
-            match self.with(|core| core.look(id, to)) {
-                Ok(result) => return result,
-                Err(rest) => self.rest_for(rest),
+    pub(crate) fn wait_for(&self, id: WaitedId, to: &mut [u8]) -> Result<(), Error> {
+        let mut access = AccessAttempt { shared: self, id, to, ended: None, was_parked: false };
+        self.wait(&mut access).expect("an access ends, or its world says why not")
+    }
+
+    /// Waits for anything; the rules are those of [`Seat`].
+    pub(crate) fn wait<A: Attempt>(&self, attempt: &mut A) -> Result<A::Output, Unfinished> {
+        with_waiter(|waiter| {
+            if self.0.is_forked() {
+                // A thread that had the seat is the parent's.
+                return attempt.poll(waiter, Why::Idle).ok_or(Unfinished::Stalled);
             }
-        }
+            self.know();
+            self.0.seat.wait(waiter, attempt)
+        })
+    }
+
+    /// This machine thread may wake others.
+    pub(crate) fn know(&self) {
+        self.0.seat.know(machine_thread());
+    }
+
+    /// Goes on until an operation ends, or the machine may rest for a while, and tells who waits.
+    pub(crate) fn step(&self) -> Step {
+        self.with(step_of)
+    }
+
+    /// The same, and gives who is to be told. `told` is empty.
+    pub(crate) fn step_telling(&self, told: &mut Vec<Notify>) -> Step {
+        let mut core = self.lock();
+        let step = step_of(&mut core);
+        core.swap_told(told);
+        step
     }
 
     /// Lets the machine's thread rest as long as it may.
-    fn rest(&self, progress: Result<Option<Duration>, Stalled>) -> bool {
-        if let Ok(Some(rest)) = progress {
-            self.rest_for(rest);
-        }
-        progress.is_ok()
-    }
-
-    fn rest_for(&self, rest: Duration) {
+    pub(crate) fn rest(&self, rest: Duration) {
         if rest.is_zero() {
             // Rarely: on a busy machine the others keep what they are offered for long.
             let passes = PASSES.get().wrapping_add(1);
@@ -372,7 +378,15 @@ impl Pool {
     /// is under way. For programs that ask now and then ([`crate::Pending::poll_result`]): on a
     /// fabric with a time of its own, it passes here and in waiting, and not between two questions.
     pub fn step(&self) -> bool {
-        self.shared.check().is_ok() && self.shared.progress()
+        if self.shared.check().is_err() {
+            return false;
+        }
+        self.shared.know();
+        let step = self.shared.step();
+        if let Step::Rest(rest) = step {
+            self.shared.rest(rest);
+        }
+        !matches!(step, Step::Idle { .. })
     }
 
     /// Makes an operation known to the memory nodes of this program, over one of the same name. A
@@ -391,12 +405,35 @@ impl Pool {
         });
     }
 
-    /// Runs the application's code until it is done, with what it awaits of this pool.
+    /// Runs the application's code until it is done, with what it awaits of this pool. Other
+    /// machine threads may wait for the same pool: one of them drives it for all.
     ///
     /// # Panics
-    /// When the code awaits something that is not of this pool and nothing of it is under way.
+    /// When the code awaits something that is not of this pool, nothing of it is under way, and no
+    /// other machine thread can go on; see [`Pool::try_run`].
     pub fn run<F: Future>(&self, code: F) -> F::Output {
         self.shared.run(code)
+    }
+
+    /// As [`Pool::run`], without the panic.
+    ///
+    /// # Errors
+    /// [`Unfinished::Stalled`]: at once where no other machine thread has waited for the pool, and
+    /// else after 10 s in which none of them could go on.
+    pub fn try_run<F: Future>(&self, code: F) -> Result<F::Output, Unfinished> {
+        self.shared.try_run(code, None)
+    }
+
+    /// As [`Pool::try_run`], and asks about every 20 ms whether to give up.
+    ///
+    /// # Errors
+    /// As [`Pool::try_run`]; [`Unfinished::Interrupted`] once `is_interrupted` says so.
+    pub fn run_attended<F: Future>(
+        &self,
+        code: F,
+        mut is_interrupted: impl FnMut() -> bool,
+    ) -> Result<F::Output, Unfinished> {
+        self.shared.try_run(code, Some(Attention::new(&mut is_interrupted)))
     }
 
     /// A list of tasks that run together.
@@ -412,12 +449,10 @@ impl fmt::Debug for Pool {
     }
 }
 
-pub(crate) const STALLED: &str = "the code waits for something that is not of this pool";
-
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Woken>) {
-        self.0.store(true, Ordering::Release);
+fn step_of(core: &mut Core) -> Step {
+    match core.progress() {
+        Ok(None) => Step::Ended,
+        Ok(Some(rest)) => Step::Rest(rest),
+        Err(Stalled) => Step::Idle { ended: core.ends() },
     }
 }

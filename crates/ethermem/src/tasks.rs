@@ -11,10 +11,13 @@ use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
 use slab::Slab;
 
-use crate::pool::{STALLED, Shared};
+use crate::attempts::Attention;
+use crate::pool::Shared;
+use crate::wait::{Attempt, Step, Unfinished, Waiter, Why};
 
 /// A task's name in its pool. That of a task that has ended is used again, so one may be woken for
 /// what another awaited, which does no harm.
@@ -95,23 +98,38 @@ impl Drop for Polling {
 /// Where other machine threads, and wakers, leave the tasks that they wake.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    woken: Mutex<Vec<u32>>,
+    woken: Mutex<Woken>,
     /// Whether it may hold any: looked at far more often than it does.
     any: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Woken {
+    tasks: Vec<u32>,
+    /// Of the machine thread that runs the list.
+    waiter: Option<Arc<Waiter>>,
 }
 
 impl Inbox {
     pub(crate) fn wake(&self, key: TaskKey) {
         let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
-        woken.push(key.task);
+        woken.tasks.push(key.task);
         self.any.store(true, Ordering::Release);
+        if let Some(waiter) = &woken.waiter {
+            waiter.ring();
+        }
+    }
+
+    /// What is in the inbox already is found by the first look into it.
+    fn set_waiter(&self, waiter: Option<Arc<Waiter>>) {
+        self.woken.lock().unwrap_or_else(PoisonError::into_inner).waiter = waiter;
     }
 
     fn drain(&self, mut each: impl FnMut(u32)) {
         if self.any.load(Ordering::Acquire) {
             let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
             self.any.store(false, Ordering::Release);
-            woken.drain(..).for_each(&mut each);
+            woken.tasks.drain(..).for_each(&mut each);
         }
     }
 }
@@ -237,33 +255,74 @@ impl List {
     }
 
     /// Runs all until they are done.
-    fn run(&self) {
-        let (mut told, mut is_stalled) = (Vec::new(), false);
-        loop {
-            self.run_ready();
-            if self.tasks.borrow().is_empty() {
-                return;
-            }
-            if self.shared.progress_telling(&mut told) {
-                is_stalled = false;
-            } else if !is_stalled {
-                // Another machine thread may have ended the last operation, and not yet said so.
-                is_stalled = true;
-                self.wake_all();
-            } else {
-                panic!("{STALLED}");
-            }
-            for notify in told.drain(..) {
-                match notify {
-                    Notify::Task(key) if key.list == self.index => self.wake(key.task),
-                    Notify::Task(key) => self.shared.wake(key),
-                    Notify::Waker(waker) => {
-                        waker.wake();
-                        self.take_in();
+    fn run(&self, attention: Option<Attention<'_>>) -> Result<(), Unfinished> {
+        let told = Vec::new();
+        let done = self.shared.wait(&mut ListAttempt { list: self, told, waiter: None, attention });
+        self.inbox.set_waiter(None);
+        done
+    }
+}
+
+/// All tasks of a list.
+struct ListAttempt<'a, 'i> {
+    list: &'a List,
+    /// Reused to avoid reallocation.
+    told: Vec<Notify>,
+    waiter: Option<Arc<Waiter>>,
+    attention: Option<Attention<'i>>,
+}
+
+impl Attempt for ListAttempt<'_, '_> {
+    type Output = ();
+
+    const RUNS_CODE: bool = true;
+
+    fn poll(&mut self, waiter: &Arc<Waiter>, why: Why) -> Option<()> {
+        if self.waiter.is_none() {
+            self.waiter = Some(Arc::clone(waiter));
+            self.list.inbox.set_waiter(Some(Arc::clone(waiter)));
+        }
+        if why == Why::Idle {
+            // Another machine thread may have ended an operation, and not yet said so.
+            self.list.wake_all();
+        }
+        self.list.run_ready();
+        self.list.tasks.borrow().is_empty().then_some(())
+    }
+
+    fn poll_to_park(&mut self, _: &Arc<Waiter>) -> Option<()> {
+        // What the tasks await wakes them through the inbox, which rings.
+        None
+    }
+
+    fn step(&mut self) -> Step {
+        let list = self.list;
+        let step = list.shared.step_telling(&mut self.told);
+        for notify in self.told.drain(..) {
+            match notify {
+                Notify::Task(key) if key.list == list.index => {
+                    list.wake(key.task);
+                    if let Some(waiter) = &self.waiter {
+                        waiter.mark();
                     }
                 }
+                Notify::Task(key) => list.shared.wake(key),
+                Notify::Waker(waker) => waker.wake(),
             }
         }
+        step
+    }
+
+    fn rest(&mut self, most: Duration) {
+        self.list.shared.rest(most);
+    }
+
+    fn attends(&self) -> bool {
+        self.attention.is_some()
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        self.attention.as_mut().is_some_and(Attention::is_interrupted)
     }
 }
 
@@ -300,7 +359,23 @@ impl Tasks {
     /// # Panics
     /// As [`crate::Pool::run`].
     pub fn run(self) {
-        self.0.run();
+        self.0.run(None).unwrap_or_else(|unfinished| panic!("{unfinished}"));
+    }
+
+    /// As [`Tasks::run`], without the panic.
+    ///
+    /// # Errors
+    /// As [`crate::Pool::try_run`].
+    pub fn try_run(self) -> Result<(), Unfinished> {
+        self.0.run(None)
+    }
+
+    /// As [`Tasks::try_run`], and asks about every 20 ms whether to give up.
+    ///
+    /// # Errors
+    /// As [`crate::Pool::run_attended`].
+    pub fn run_attended(self, mut is_interrupted: impl FnMut() -> bool) -> Result<(), Unfinished> {
+        self.0.run(Some(Attention::new(&mut is_interrupted)))
     }
 }
 

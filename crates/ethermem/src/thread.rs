@@ -172,7 +172,7 @@ impl Thread {
         })?;
         Some(match begun {
             Begun::Ended(result) => result,
-            Begun::Open(id) => self.shared.wait_for(&id, to),
+            Begun::Open(id) => self.shared.wait_for(id, to),
         })
     }
 

@@ -63,13 +63,15 @@ impl AtomicFile {
             }
             _ => {}
         }
-        let Some(name) = target.file_name() else {
+        if target.file_name().is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file name"));
+        }
+        let folder = match target.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
         };
-        let name = format!(".{}.{}.part", name.to_string_lossy(), std::process::id());
-        let name = target.with_file_name(name);
-        let file = File::create_new(&name)?;
-        let part = Part { name: TempPath::try_from_path(name)?, target };
+        let (file, name) = part_in(folder)?;
+        let part = Part { name, target };
         Ok(AtomicFile { part: Some(part), ..direct(file) })
     }
 
@@ -83,6 +85,15 @@ impl AtomicFile {
         drop(file);
         part.name.persist(part.target).map_err(|failed| failed.error)
     }
+}
+
+/// A new file of a random name: in a container every process may have the number that a killed one
+/// had, and the name of the target may be as long as a name can be.
+fn part_in(folder: &Path) -> io::Result<(File, TempPath)> {
+    let mut name = tempfile::Builder::new();
+    name.prefix(".ethermem-").suffix(".part");
+    // Not private to its owner, as a temporary file would be.
+    Ok(name.make_in(folder, |path| File::create_new(path))?.into_parts())
 }
 
 impl Write for AtomicFile {
@@ -129,6 +140,38 @@ mod tests {
         file.write_all(b"half").unwrap();
         drop(file);
         assert!(names(folder.path()).is_empty());
+    }
+
+    /// A process that was killed leaves its part. The next one may have its number, may write the
+    /// same file, and may be one of several that do.
+    #[test]
+    fn what_a_killed_process_left_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result.json");
+        let leftovers: Vec<AtomicFile> =
+            (0..3).map(|_| AtomicFile::create(&path).unwrap()).collect();
+        let number = std::process::id();
+        fs::write(folder.path().join(format!(".result.json.{number}.part")), "").unwrap();
+        assert_eq!(names(folder.path()).len(), 4);
+        write_file(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(folder.path()).len(), 5);
+        drop(leftovers);
+        assert_eq!(names(folder.path()).len(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_name_may_be_as_long_as_the_file_system_has_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("n".repeat(255));
+        write_file(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        let plain = folder.path().join("plain");
+        fs::write(&plain, "").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&path), mode(&plain), "others may read it as any other file");
     }
 
     #[test]

@@ -81,9 +81,13 @@ impl Error {
 /// Whether a node may have done what ended with this error. A refusal by the node is among these:
 /// the message may have been sent again after the node acted on it, and been refused then.
 pub(crate) fn may_have_acted(error: &ethermem::Error) -> bool {
-    use ethermem::Error::{Lost, ProcessEnded, Refused, Restarted, Violated};
+    use ethermem::Error::{Lost, NoAnswer, ProcessEnded, Refused, Restarted, Violated};
     matches!(
         error,
-        Lost | ProcessEnded { .. } | Refused { .. } | Restarted { .. } | Violated { .. }
+        Lost | NoAnswer { .. }
+            | ProcessEnded { .. }
+            | Refused { .. }
+            | Restarted { .. }
+            | Violated { .. }
     )
 }

@@ -22,9 +22,10 @@ mod _native {
     #[pymodule_export]
     use crate::pool::{
         AccessError, Client, EndingError, ForkedError, FullError, LengthError, LostError,
-        MisalignedError, NodeError, NotHeldError, OffloadError, OffloadStoppedError,
+        MisalignedError, NoAnswerError, NodeError, NotHeldError, OffloadError, OffloadStoppedError,
         OwnerDiedError, Pending, Pool, PoolError, ProcessEndedError, RefusedError, Region,
-        RestartedError, Store, Tasks, Thread, UncertainError, UnmappedError, UnreachableError,
+        RestartedError, StalledError, Store, Tasks, Thread, UncertainError, UnmappedError,
+        UnreachableError,
     };
     #[pymodule_export]
     use crate::simulate::simulate;

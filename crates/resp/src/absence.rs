@@ -13,7 +13,7 @@ impl Absence {
     /// What an error of the pool says. `None` for one that says nothing of the store.
     pub(crate) fn of(error: &ethermem::Error) -> Option<Absence> {
         match error {
-            ethermem::Error::Lost => Some(Absence::Away),
+            error if error.is_uncertain() => Some(Absence::Away),
             ethermem::Error::Restarted { .. } | ethermem::Error::ProcessEnded { .. } => {
                 Some(Absence::Gone)
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use ethermem::{Error, Pool};
+use ethermem::Pool;
 use ethermem_kv::{Config, Look, Statistics, Store};
 
 use crate::absence::Absence;
@@ -81,7 +81,7 @@ impl Keeper {
             Some(result) => {
                 let result = match result {
                     Ok(statistics) => Found::There(statistics),
-                    Err(Error::Lost) => Found::Absent(Absence::Away),
+                    Err(error) if error.is_uncertain() => Found::Absent(Absence::Away),
                     Err(_) => Found::Absent(Absence::Gone),
                 };
                 // What is gone stays gone; of the others, the later one counts.

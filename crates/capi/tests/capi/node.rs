@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::programs::{C, compile, ran, sanitized, skip};
+use crate::programs::{C, compile, ran, sanitized, skip, storm};
 
 /// `(module (memory (export "memory") 1) (func (export "run") (result i32)
 /// (loop $e (br $e)) (i32.const 0)))`
@@ -84,4 +84,5 @@ fn a_memory_node_is_a_pool_for_c_too() {
     ran(Command::new(litmus).args([&url, "threads"]));
     let store = program("crates/capi/tests/c/store.c");
     ran(Command::new(store).arg(&url));
+    storm(&url);
 }

@@ -116,6 +116,21 @@ fn threads_see_of_each_other_what_they_may() {
     on_every_pool("crates/capi/tests/c/litmus.c", &["threads"]);
 }
 
+/// Operations on each pool with each count of threads; `ETHERMEM_THREAD_OPERATIONS` sets more.
+pub(crate) fn storm(url: &str) {
+    let told = std::env::var("ETHERMEM_THREAD_OPERATIONS");
+    let operations = told.unwrap_or_else(|_| "2000".to_owned());
+    let program = compile(&C, "crates/capi/tests/c/threads.c", &[]);
+    for threads in ["1", "2", "4", "16"] {
+        ran(Command::new(&program).args([url, threads, &operations]));
+    }
+}
+
+#[test]
+fn nothing_is_lost_between_machine_threads() {
+    POOLS.into_iter().for_each(storm);
+}
+
 #[test]
 fn the_header_is_cxx_too() {
     for source in ["crates/capi/tests/c/api.c", "crates/capi/tests/c/litmus.c"] {

@@ -8,6 +8,7 @@ use super::{chosen, failure};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::Format;
+use crate::value::bytes;
 
 /// Of reads and writes, unless somebody says otherwise.
 const BYTES: u64 = 64;
@@ -31,7 +32,7 @@ pub(crate) struct Arguments {
     ops: Vec<MicroOp>,
 
     /// How long reads and writes are [default: 64; the others are of 8 B]
-    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    #[arg(long, value_name = "BYTES,BYTES", value_delimiter = ',', value_parser = bytes)]
     bytes: Vec<u64>,
 
     /// How many are under way at once

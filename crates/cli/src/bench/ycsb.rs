@@ -12,6 +12,7 @@ use super::{chosen, failure, figure};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::Format;
+use crate::value::bytes;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -71,11 +72,11 @@ pub(crate) struct Arguments {
     seed: Option<u64>,
 
     /// Length of a record [default: 1000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
     record_bytes: Option<u64>,
 
     /// Length of each of its fields [default: 100, or the record's where that does not divide it]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
     field_bytes: Option<u64>,
 
     /// What a read moves: record, field [default: record]

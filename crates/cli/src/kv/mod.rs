@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let url = settings.pool.as_deref().unwrap_or("local:");
     let pool = Pool::open(url).map_err(|error| Failure::input(format!("--pool {url}: {error}")))?;
     if let Some(choice) = pool.choice() {
-        eprintln!("{url}: {choice}");
+        crate::output::say(format_args!("{url}: {choice}"));
     }
     let mut server = Server::bind(&pool, options).map_err(Failure::input)?;
     // The server has its own, and may leave this pool for a new one.
@@ -44,9 +44,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let observe = |listen| Observer::start(server.published(), listen);
     let observer = settings.metrics_listen.map(observe).transpose().map_err(Failure::input)?;
     if let Some(observer) = &observer {
-        eprintln!("metrics on {}", observer.address());
+        crate::output::say(format_args!("metrics on {}", observer.address()));
     }
-    eprintln!("{url} on {}, ready for clients", server.address());
+    crate::output::say(format_args!("{url} on {}, ready for clients", server.address()));
     logs::tell_manager(&[NotifyState::Ready]);
     let ended = server.run(interrupt::flag()).map_err(Failure::input);
     logs::tell_manager(&[NotifyState::Stopping]);

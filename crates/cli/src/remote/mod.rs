@@ -23,6 +23,7 @@ use ethermem_sim::output::{TableStyle, TextTable, to_json};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::output::say;
 
 /// Memory that may be local: bytes, or a share.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,7 +132,7 @@ fn can_be_written(path: &Path) -> Result<(), Failure> {
 /// For people alone: a terminal gets it.
 fn show(table: &TextTable<'_>) {
     if std::io::stderr().is_terminal() {
-        eprint!("\n{}", table.render(TableStyle::Plain));
+        say(format_args!("\n{}", table.render(TableStyle::Plain).trim_end()));
     }
 }
 

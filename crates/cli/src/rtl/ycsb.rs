@@ -19,6 +19,7 @@ use super::stages::ns;
 use crate::failure::Failure;
 use crate::latency::link_setting;
 use crate::output::Format;
+use crate::value::bytes_in;
 
 /// [`LOCAL_LATENCY`] in cycles of 2.56 ns.
 const DRAM_CYCLES: &str = "32";
@@ -59,12 +60,12 @@ pub(crate) struct Arguments {
 
     /// Bytes that a read brings
     #[arg(long, value_name = "BYTES", default_value = "1024",
-          value_parser = clap::value_parser!(u64).range(1..=RECORD_BYTES))]
+          value_parser = bytes_in(1..=RECORD_BYTES))]
     read_bytes: u64,
 
     /// Bytes that a write carries
     #[arg(long, value_name = "BYTES", default_value = "100",
-          value_parser = clap::value_parser!(u64).range(1..=RECORD_BYTES))]
+          value_parser = bytes_in(1..=RECORD_BYTES))]
     write_bytes: u64,
 
     /// Seed of the operations

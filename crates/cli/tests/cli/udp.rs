@@ -49,7 +49,7 @@ fn a_node_that_is_killed_is_an_error_and_never_zeros() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(error, Error::Lost, "round {round}");
+        assert!(error.is_uncertain(), "round {round}: {error}");
         killer.join().unwrap();
         node = Running::start_with(&arguments);
         let restarted = Error::Restarted { node: listen.clone() };

@@ -22,6 +22,7 @@ pub(crate) use sim::{Sim, SimConfig};
 use crate::address::{Address, Permissions, ProcessId};
 use crate::error::Error;
 use crate::order::Touched;
+use crate::tasks::Notify;
 
 /// The name of an operation that is under way: those of operations that ended are used again.
 pub(crate) type OpId = usize;
@@ -231,6 +232,14 @@ pub(crate) trait World: Send {
     fn look(&mut self, _: &WaitedId, _to: &mut [u8]) -> Result<Result<(), Error>, Duration> {
         unreachable!("nothing is begun so")
     }
+
+    /// `notify` is told when somebody else has the end of what [`World::begin_waited`] began.
+    fn await_end(&mut self, _: &WaitedId, _notify: Notify) {
+        unreachable!("nothing is begun so")
+    }
+
+    /// Adds whom [`World::await_end`] named and whose ends are there.
+    fn tell(&mut self, _told: &mut Vec<Notify>) {}
 
     /// Whether something of others has ended in between, which [`World::progress`] gives.
     fn has_ended(&self) -> bool {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ethermem_clio::node::Busy;
-use ethermem_clio::transport::{Completed, Event, OperationError};
+use ethermem_clio::transport::{Completed, Event, OperationError, OperationId};
 use ethermem_udp::seal::TenantKey;
 use ethermem_udp::{Driver, Maker, RingPlace, Sleeper};
 use ethermem_units::{Bytes, Ps};
@@ -26,6 +26,7 @@ use self::running::{Ask, Running, problem};
 use super::{Asker, Begun, Op, OpId, Outcome, Progress, Reply, Segment, Waited, WaitedId, World};
 use crate::address::{Address, ProcessId};
 use crate::error::Error;
+use crate::tasks::Notify;
 
 /// Times between two tries of a lock: they double.
 const LOCK_WAIT_MIN: Duration = Duration::from_micros(2);
@@ -86,6 +87,10 @@ pub(crate) struct Remote {
     /// How one of several ways was chosen.
     choice: Option<String>,
     poll_for: Duration,
+    /// How long an operation is tried.
+    give_up_after: Duration,
+    /// Answers that came, of whatever.
+    answers: u64,
     epoch: Epoch,
     /// Lives of the node that ended while the pool was there.
     life: u64,
@@ -108,6 +113,8 @@ pub(crate) struct Remote {
     lost_locks: BTreeSet<(Address, u64)>,
     /// Ended, and not yet looked for by the machine thread that waits for it.
     alone: Vec<Event>,
+    /// The machine threads that are parked until then.
+    parked: Vec<(OperationId, Notify)>,
     /// Ended while something else was waited for.
     ended: Vec<(OpId, Outcome)>,
     /// Why nothing can be done any more.
@@ -171,7 +178,7 @@ impl Remote {
 
     fn error_of(&self, error: OperationError) -> Error {
         match error {
-            OperationError::Lost => Error::Lost,
+            OperationError::Lost => self.no_answer(1),
             OperationError::Restarted(_) => Error::Restarted { node: self.node.clone() },
             OperationError::Refused { status: ClioStatus::Busy, detail, .. }
                 if detail == Busy::Ending as u64 =>
@@ -185,6 +192,13 @@ impl Remote {
                 Error::Refused { node: self.node.clone(), problem: error.to_string() }
             }
         }
+    }
+
+    /// What an operation that was tried so often ends with where its answer did not come.
+    fn no_answer(&self, tries: u32) -> Error {
+        let waited = self.give_up_after.saturating_mul(tries);
+        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        Error::NoAnswer { node: self.node.clone(), waited_ms }
     }
 
     fn send(&mut self) {
@@ -243,8 +257,14 @@ impl Remote {
                 return self.alone.push(Event { operation, outcome });
             }
         };
-        let running = self.running[id].as_ref().expect("its request was under way");
+        let running = self.running[id].as_mut().expect("its request was under way");
         let (process, lock) = (running.process, running.lock());
+        if matches!(outcome, Err(OperationError::Lost))
+            && let Some(ask) = running.read_again(self.answers, touched)
+        {
+            self.submit(id, process, ask, touched);
+            return self.send();
+        }
         self.heard_of(process, &outcome);
         let outcome = match lock {
             Some(lock) => self.own_lock(lock, outcome),
@@ -298,7 +318,12 @@ impl Remote {
         let running = self.running[id].take().expect("it ends once");
         self.open -= 1;
         self.waiting.retain(|waiting| waiting.id != id);
-        self.ended.push((id, running.outcome()));
+        let tries = running.tries;
+        let outcome = running.outcome().map_err(|error| match error {
+            Error::Lost => self.no_answer(tries),
+            error => error,
+        });
+        self.ended.push((id, outcome));
     }
 
     /// Sleeps that are over end, and locks are tried again.
@@ -413,11 +438,13 @@ impl World for Remote {
             self.running.resize_with(id + 1, || None);
         }
         self.open += 1;
-        if let Some((running, ask, part)) = Running::read(process, &op) {
+        if let Some((mut running, ask, part)) = Running::read(process, &op) {
+            running.answers = self.answers;
             self.running[id] = Some(running);
             self.submit(id, process, ask, part);
         } else {
-            let (running, asks) = Running::new(process, op);
+            let (mut running, asks) = Running::new(process, op);
+            running.answers = self.answers;
             self.running[id] = Some(running);
             for (ask, part) in asks {
                 self.submit(id, process, ask, part);
@@ -463,12 +490,31 @@ impl World for Remote {
         self.look_alone(id, to)
     }
 
+    fn await_end(&mut self, id: &WaitedId, notify: Notify) {
+        self.parked.retain(|(operation, _)| *operation != id.operation);
+        self.parked.push((id.operation, notify));
+    }
+
+    fn tell(&mut self, told: &mut Vec<Notify>) {
+        if self.parked.is_empty() {
+            return;
+        }
+        let is_broken = self.broken.is_some();
+        let ended = |operation| self.alone.iter().any(|event| event.operation == operation);
+        let due = self.parked.extract_if(.., |(operation, _)| is_broken || ended(*operation));
+        told.extend(due.map(|(_, notify)| notify));
+    }
+
     fn has_ended(&self) -> bool {
         !self.ended.is_empty()
     }
 
     fn close(&mut self) -> Result<(), Error> {
-        if self.end_processes(GOODBYE) { Ok(()) } else { Err(Error::Lost) }
+        if self.end_processes(GOODBYE) {
+            return Ok(());
+        }
+        let waited_ms = GOODBYE.as_millis() as u64;
+        Err(Error::NoAnswer { node: self.node.clone(), waited_ms })
     }
 
     fn leave(&mut self) {

@@ -2,8 +2,8 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use ethermem::{Error, Permissions, Pool};
 
@@ -12,7 +12,8 @@ use crate::network::Served;
 /// Stands between one client and a node; it ends when it is dropped.
 struct Relay {
     address: SocketAddr,
-    loses: Arc<AtomicBool>,
+    /// Longest answer that comes through.
+    longest: Arc<AtomicUsize>,
     ends: Arc<AtomicBool>,
 }
 
@@ -26,8 +27,9 @@ impl Relay {
         let (front, back) = (bind(), bind());
         back.connect(node).unwrap();
         let address = front.local_addr().unwrap();
-        let (loses, ends) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let relay = Relay { address, loses: loses.clone(), ends: ends.clone() };
+        let longest = Arc::new(AtomicUsize::new(usize::MAX));
+        let ends = Arc::new(AtomicBool::new(false));
+        let relay = Relay { address, longest: longest.clone(), ends: ends.clone() };
         std::thread::spawn(move || {
             let (mut client, mut octets) = (None, vec![0; 65_536]);
             while !ends.load(Ordering::Relaxed) {
@@ -36,13 +38,17 @@ impl Relay {
                     back.send(&octets[..bytes]).unwrap();
                 }
                 if let (Ok(bytes), Some(client)) = (back.recv(&mut octets), client)
-                    && !loses.load(Ordering::Relaxed)
+                    && bytes <= longest.load(Ordering::Relaxed)
                 {
                     front.send_to(&octets[..bytes], client).unwrap();
                 }
             }
         });
         relay
+    }
+
+    fn lose_longer_than(&self, bytes: usize) {
+        self.longest.store(bytes, Ordering::Relaxed);
     }
 }
 
@@ -61,9 +67,9 @@ fn a_lock_whose_answer_was_lost_can_be_taken_by_who_lost_it() {
     let region = thread.alloc(4096, Permissions::READ_WRITE).wait().unwrap();
     region.share(other.process(), Permissions::READ_WRITE).wait().unwrap();
     let lock = region.address();
-    relay.loses.store(true, Ordering::Relaxed);
-    assert_eq!(thread.lock(lock).wait(), Err(Error::Lost));
-    relay.loses.store(false, Ordering::Relaxed);
+    relay.lose_longer_than(0);
+    assert!(matches!(thread.lock(lock).wait(), Err(Error::NoAnswer { .. })));
+    relay.lose_longer_than(usize::MAX);
     let waits = other.lock(lock);
     assert_eq!(thread.lock(lock).wait(), Err(Error::OwnerDied { address: lock }));
     thread.unlock_wait(lock).unwrap();
@@ -71,4 +77,28 @@ fn a_lock_whose_answer_was_lost_can_be_taken_by_who_lost_it() {
     other.unlock_wait(lock).unwrap();
     assert_eq!(thread.lock(lock).wait(), Ok(()));
     thread.unlock_wait(lock).unwrap();
+}
+
+/// A node that is busy answers one request late, and others in time.
+#[test]
+fn a_read_is_waited_for_while_its_node_answers_others() {
+    let node = Served::new(None);
+    let relay = Relay::to(node.address);
+    let pool = Pool::open(&format!("udp://{}?timeout_ms=2000", relay.address)).unwrap();
+    let (thread, other) = (pool.thread().unwrap(), pool.thread().unwrap());
+    let region = thread.alloc(4096, Permissions::READ_WRITE).wait().unwrap();
+    let count = other.alloc(8, Permissions::READ_WRITE).wait().unwrap();
+    region.write(0, &[7; 1000]).wait().unwrap();
+    relay.lose_longer_than(500);
+    let reading = region.read(0, 1000);
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(2500) {
+        other.fetch_add(count.address(), 1).wait().unwrap();
+    }
+    relay.lose_longer_than(usize::MAX);
+    assert_eq!(reading.wait(), Ok(vec![7; 1000]));
+    // Of a node that answers nothing at all nothing more is expected.
+    relay.lose_longer_than(0);
+    let silent = Error::NoAnswer { node: relay.address.to_string(), waited_ms: 2000 };
+    assert_eq!(region.read(0, 1000).wait(), Err(silent));
 }

@@ -18,6 +18,7 @@ mod ring;
 mod ring_faults;
 mod ring_interfaces;
 mod tasks;
+mod threads;
 mod time;
 mod urls;
 

@@ -77,6 +77,18 @@ create_exception!(
 
 create_exception!(
     ethermem._native,
+    NoAnswerError,
+    LostError,
+    "The memory node did not answer in time. A read was not done, of a write it is not known."
+);
+create_exception!(
+    ethermem._native,
+    StalledError,
+    PoolError,
+    "The operation waits for another one of this program that nobody goes on with."
+);
+create_exception!(
+    ethermem._native,
     OwnerDiedError,
     PoolError,
     "The lock is this thread's, and whoever had it died: what it guards may be half changed."
@@ -143,6 +155,7 @@ fn raised_by_pool(error: &Error, line: String) -> PyErr {
         Error::Ending { .. } => EndingError::new_err(line),
         Error::Forked => ForkedError::new_err(line),
         Error::Lost => LostError::new_err(line),
+        Error::NoAnswer { .. } => NoAnswerError::new_err(line),
         Error::OwnerDied { .. } => OwnerDiedError::new_err(line),
         Error::Restarted { .. } => RestartedError::new_err(line),
         Error::ProcessEnded { .. } => ProcessEndedError::new_err(line),

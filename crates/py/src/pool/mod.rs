@@ -15,9 +15,9 @@ use pyo3::prelude::*;
 
 pub(crate) use error::{
     AccessError, EndingError, ForkedError, FullError, LengthError, LostError, MisalignedError,
-    NodeError, NotHeldError, OffloadError, OffloadStoppedError, OwnerDiedError, PoolError,
-    ProcessEndedError, RefusedError, RestartedError, UncertainError, UnmappedError,
-    UnreachableError, mark_retryable,
+    NoAnswerError, NodeError, NotHeldError, OffloadError, OffloadStoppedError, OwnerDiedError,
+    PoolError, ProcessEndedError, RefusedError, RestartedError, StalledError, UncertainError,
+    UnmappedError, UnreachableError, mark_retryable,
 };
 pub(crate) use pending::Pending;
 pub(crate) use region::Region;

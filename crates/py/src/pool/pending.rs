@@ -5,13 +5,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use ethermem::Error;
+use ethermem::Unfinished;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::Shared;
-use super::error::raised;
+use super::error::{StalledError, raised};
 use super::region::Region;
 use super::store::Store;
 
@@ -103,6 +103,25 @@ impl Pending {
     }
 }
 
+/// Waits without the interpreter, in which a signal's handler may raise: that ends the wait.
+pub(crate) fn attended<R: Send>(
+    py: Python<'_>,
+    wait: impl FnOnce(&mut (dyn FnMut() -> bool + Send)) -> Result<R, Unfinished> + Send,
+) -> PyResult<R> {
+    let mut signal = None;
+    let waited = py.detach(|| {
+        wait(&mut || {
+            signal = Python::attach(|py| py.check_signals().err());
+            signal.is_some()
+        })
+    });
+    match (signal, waited) {
+        (_, Ok(result)) => Ok(result),
+        (Some(raised), Err(_)) => Err(raised),
+        (None, Err(unfinished)) => Err(StalledError::new_err(unfinished.to_string())),
+    }
+}
+
 fn look(operation: &mut Open) -> Option<Outcome> {
     match operation.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => Some(outcome),
@@ -141,15 +160,8 @@ impl Pending {
             State::Ended(outcome) => return outcome.map_err(raised),
             State::Taken => unreachable!("taking it fails then"),
         };
-        loop {
-            let more = py.detach(|| self.pool.step());
-            // What nothing is under way for is lost, unless another thread has just ended it.
-            let outcome = look(&mut operation).or((!more).then_some(Err(Error::Lost.into())));
-            if let Some(outcome) = outcome {
-                return outcome.map_err(raised);
-            }
-            py.check_signals()?;
-        }
+        attended(py, |is_interrupted| self.pool.run_attended(&mut operation, is_interrupted))?
+            .map_err(raised)
     }
 
     fn ended(&self) -> bool {

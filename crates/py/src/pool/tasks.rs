@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use super::Shared;
 use super::error::raised;
-use super::pending::{Pending, State};
+use super::pending::{Pending, State, attended};
 
 /// Coroutines that run together, many clients on as many nodes: in one thread of the machine, in an
 /// order that depends on nothing but the pool.
@@ -47,7 +47,7 @@ pub(crate) fn run(
     pool: &Shared,
     coroutines: Vec<Py<PyAny>>,
 ) -> PyResult<Vec<Py<PyAny>>> {
-    py.detach(|| {
+    attended(py, |is_interrupted| {
         let (tasks, failed) = (pool.tasks(), Rc::new(Cell::new(None)));
         let stop = Rc::new(Cell::new(false));
         let results: Vec<_> = coroutines.iter().map(|_| Rc::new(RefCell::new(None))).collect();
@@ -61,12 +61,12 @@ pub(crate) fn run(
                 }
             });
         }
-        tasks.run();
+        let done = tasks.run_attended(is_interrupted);
         match failed.take() {
-            Some(error) => Err(error),
-            None => Ok(results.iter().filter_map(|result| result.take()).collect()),
+            Some(error) => Ok(Err(error)),
+            None => done.map(|()| Ok(results.iter().filter_map(|result| result.take()).collect())),
         }
-    })
+    })?
 }
 
 /// One step of a coroutine: what it awaits, or its result.

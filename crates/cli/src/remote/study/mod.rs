@@ -22,6 +22,7 @@ use super::network::drawn;
 use super::pictures::{percent, share_name};
 use super::{Ran, Share, end, failed, show};
 use crate::failure::Failure;
+use crate::output::say;
 use crate::replay::Setup;
 use crate::selection::{fabric, link_gbps};
 
@@ -276,6 +277,6 @@ fn trace_name(share: f64) -> String {
 /// How far it is, for people alone: all other output is the program's.
 fn tell(what: &str) {
     if std::io::stderr().is_terminal() {
-        eprintln!("study: {what}");
+        say(format_args!("study: {what}"));
     }
 }

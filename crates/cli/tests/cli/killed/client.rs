@@ -97,7 +97,7 @@ impl Client {
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
             match shared.read(0, 64).wait() {
-                Err(Error::Lost) => {}
+                Err(error) if error.is_uncertain() => {}
                 Err(Error::Restarted { .. }) => {
                     let write = shared.write(0, &[1; 8]).wait();
                     let add = shared.thread().fetch_add(shared.at(0), 1).wait().map(drop);
@@ -284,7 +284,7 @@ fn word(post: &Post, at: u64) -> Result<u64, Error> {
 
 fn label(error: &Error) -> String {
     match error {
-        Error::Lost => "lost".to_owned(),
+        Error::Lost | Error::NoAnswer { .. } => "lost".to_owned(),
         Error::Restarted { .. } => "restarted".to_owned(),
         other => format!("other: {other}"),
     }

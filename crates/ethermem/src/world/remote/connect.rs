@@ -72,6 +72,8 @@ impl Remote {
             node: config.way.to_string(),
             choice: None,
             poll_for: config.poll_for,
+            give_up_after: config.give_up_after,
+            answers: 0,
             epoch: Epoch::UNKNOWN,
             life: 0,
             lease: None,
@@ -86,6 +88,7 @@ impl Remote {
             waiting: Vec::new(),
             lost_locks: BTreeSet::new(),
             alone: Vec::new(),
+            parked: Vec::new(),
             ended: Vec::new(),
             broken: None,
         };
@@ -93,7 +96,7 @@ impl Remote {
         match udp.ask(ProcessId(0), Request::Hello) {
             Ok(Completed::Facts(_)) => {}
             Ok(other) => return Err(unreachable(format!("it answered {other:?}"))),
-            Err(Error::Lost) => {
+            Err(Error::NoAnswer { .. }) => {
                 let ms = config.give_up_after.as_millis();
                 // Who tries keys learns nothing from a node, and nor does who has the wrong one.
                 let key = match config.key {

@@ -91,6 +91,9 @@ impl Remote {
         process: ProcessId,
         outcome: &Result<Completed, OperationError>,
     ) {
+        if matches!(outcome, Ok(_) | Err(OperationError::Refused { .. })) {
+            self.answers += 1;
+        }
         if let Err(OperationError::Refused { status: ClioStatus::NoSuchProcess, detail, .. }) =
             outcome
             && *detail == u64::from(process.0)

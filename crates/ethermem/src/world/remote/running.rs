@@ -13,6 +13,8 @@ use crate::world::{Op, Outcome, Reply, Segment, Segments};
 /// Longest request: what a length on the wire can say, in whole pages.
 pub(super) const REQUEST_BYTES_MAX: u64 = 1 << 30;
 const WORD_BYTES: u64 = 8;
+/// A read of a node that lives is tried so often, each time for `timeout_ms`.
+const READ_TRIES_MAX: u32 = 4;
 /// Arguments of an operation at the node: what one datagram carries whatever protects it.
 const OFFLOAD_BYTES_MAX: u64 = 65_000;
 
@@ -22,6 +24,10 @@ pub(super) struct Running {
     pub(super) work: Work,
     /// Requests without an outcome.
     pub(super) open: usize,
+    /// How often it was tried for as long as an operation may be.
+    pub(super) tries: u32,
+    /// Answers that the pool had had when it was tried last.
+    pub(super) answers: u64,
     reply: Reply,
     /// The first.
     error: Option<Error>,
@@ -60,14 +66,12 @@ impl Running {
         if segment.bytes > REQUEST_BYTES_MAX {
             return None;
         }
-        let Segment { address, bytes } = segment;
-        let read = Ask::Short(Request::Read { address: address.0, bytes: bytes as u32 });
-        Some((Running::of_one(process, Work::Read), read, segment))
+        Some((Running::of_one(process, Work::Read), read(segment), segment))
     }
 
     /// An operation of one request.
     pub(super) fn of_one(process: ProcessId, work: Work) -> Running {
-        Running { process, work, open: 1, reply: Reply::Done, error: None }
+        Running { process, work, open: 1, tries: 1, answers: 0, reply: Reply::Done, error: None }
     }
 
     /// An operation and its requests, each with what it touches.
@@ -110,7 +114,7 @@ impl Running {
             Op::Sleep(_) => unreachable!("it has a way of its own"),
         };
         let open = asks.len();
-        (Running { process, work, open, reply: Reply::Done, error: None }, asks)
+        (Running { open, ..Running::of_one(process, work) }, asks)
     }
 
     /// The request of a lock that is tried again.
@@ -120,6 +124,22 @@ impl Running {
         };
         self.open = 1;
         (lock(word, holder), Segment { address: word, bytes: WORD_BYTES })
+    }
+
+    /// The request of a read that had no answer in time, if the node has answered anything since:
+    /// it lives, and was busy. A read may be asked for as often as one likes; a write may not, as a
+    /// node remembers for a time only what it has done.
+    pub(super) fn read_again(&mut self, answers: u64, touched: Segment) -> Option<Ask> {
+        if self.tries >= READ_TRIES_MAX || answers == self.answers {
+            return None;
+        }
+        let ask = match &self.work {
+            Work::Read => read(touched),
+            Work::Gather(segments) => Ask::Gather(segments.clone()),
+            _ => return None,
+        };
+        (self.tries, self.answers) = (self.tries + 1, answers);
+        Some(ask)
     }
 
     /// The outcome of a request that touches `segment`. Whether it is a lock that another one
@@ -277,6 +297,10 @@ fn place(segments: &Segments, at: u64) -> Segment {
         at < end
     };
     segments.iter().find(has).copied().unwrap_or(Segment::NONE)
+}
+
+fn read(Segment { address, bytes }: Segment) -> Ask {
+    Ask::Short(Request::Read { address: address.0, bytes: bytes as u32 })
 }
 
 fn modify(address: Address, operation: RmwOperation) -> Ask {

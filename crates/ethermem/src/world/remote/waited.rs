@@ -62,18 +62,22 @@ impl Remote {
     }
 
     fn finish(
-        &self,
+        &mut self,
         id: &WaitedId,
         outcome: Result<Completed, OperationError>,
         to: &mut [u8],
     ) -> Result<(), Error> {
+        self.parked.retain(|(operation, _)| *operation != id.operation);
         match outcome {
             Ok(Completed::Bytes(bytes)) => to.copy_from_slice(&bytes),
             Ok(_) => {}
             Err(error) => {
                 let work = if id.is_read { Work::Read } else { Work::Write };
                 let running = Running::of_one(id.process, work);
-                return Err(running.error_of(&self.node, id.segment, error));
+                return Err(match running.error_of(&self.node, id.segment, error) {
+                    Error::Lost => self.no_answer(1),
+                    error => error,
+                });
             }
         }
         Ok(())
