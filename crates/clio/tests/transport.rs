@@ -10,7 +10,9 @@ use ethermem_clio::offload::{NodeMemory, Offload, OffloadError, OffloadLimits, S
 use ethermem_clio::transport::{Client, ClientConfig, Completed, OperationError};
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::RmwOperation;
-use ethermem_wire::clio::{Epoch, Permissions, ProcessId, Protection, Request, SenderId, TenantId};
+use ethermem_wire::clio::{
+    Envelope, Epoch, Permissions, ProcessId, Protection, Request, SenderId, TenantId,
+};
 
 const MS: u64 = 1_000_000;
 const PAGE: u64 = 4096;
@@ -26,6 +28,10 @@ struct Pair {
     /// What the node's clock is ahead of the client's.
     ahead: u64,
     loses_answers: bool,
+    /// A way, of a datagram or an answer.
+    way: u64,
+    /// Until when each datagram lives, by the node's clock.
+    lives: Vec<Ns>,
     process: ProcessId,
     /// A page.
     at: u64,
@@ -69,7 +75,8 @@ impl Pair {
         let process = ProcessId(0);
         let client = client.expect("a client can be so");
         let (now, ahead, loses_answers) = (1, 7_200_000 * MS, false);
-        let mut pair = Pair { client, node, now, ahead, loses_answers, process, at: 0 };
+        let (way, lives) = (WAY, Vec::new());
+        let mut pair = Pair { client, node, now, ahead, loses_answers, way, lives, process, at: 0 };
         let Ok(Completed::Created(process)) = pair.run(Request::CreateProcess) else {
             panic!("a process");
         };
@@ -90,11 +97,13 @@ impl Pair {
             if bytes == 0 {
                 break;
             }
-            self.now += WAY;
+            let sent = Envelope::open(&datagram[..bytes]).expect("it is a datagram");
+            self.lives.push(sent.envelope.clock);
+            self.now += self.way;
             let mut answer = vec![0; 65_507];
             let there = Ns(self.now + self.ahead);
             let length = self.node.on_datagram(there, &datagram[..bytes], &mut answer);
-            self.now += WAY;
+            self.now += self.way;
             if length > 0 && !self.loses_answers {
                 self.client.on_datagram(Ns(self.now), &answer[..length]);
             }
@@ -164,6 +173,21 @@ fn an_atomic_is_executed_once_though_the_client_slept() {
     pair.ahead += 1_000 * MS;
     assert_eq!(pair.outcome(), Ok(Completed::Word(1)));
     assert_eq!(pair.word(), 2);
+}
+
+/// What was executed is forgotten once the last datagram that had it is over. One that was sent
+/// before, when the way was long and lives were, must be over then, too.
+#[test]
+fn no_datagram_lives_less_long_than_one_before_it() {
+    let mut pair = Pair::new();
+    for way in [10 * MS, WAY, 3 * MS, WAY] {
+        pair.way = way;
+        for _ in 0..100 {
+            assert!(pair.read().is_ok());
+        }
+    }
+    let goes_back = pair.lives.windows(2).find(|two| two[0] > two[1]);
+    assert_eq!(goes_back, None);
 }
 
 /// The node's machine stands still, and its clock with it.

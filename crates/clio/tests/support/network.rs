@@ -6,7 +6,9 @@ use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
 use ethermem_clio::node::{Node, NodeConfig, Quota};
 use ethermem_clio::transport::{Client, ClientConfig, Completed, Event, OperationError};
 use ethermem_units::{Bytes, Ns};
-use ethermem_wire::clio::{Epoch, Permissions, ProcessId, Protection, Request, SenderId, TenantId};
+use ethermem_wire::clio::{
+    Envelope, Epoch, Permissions, ProcessId, Protection, Request, SenderId, TenantId,
+};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -67,6 +69,8 @@ pub(crate) struct Network {
     /// The node's clock is ahead of the clients' by so much, and drifts.
     node_ahead: u64,
     clients: Vec<Client>,
+    /// For each client, the node's life and the time until which its latest datagram lives.
+    lives: Vec<(Epoch, Ns)>,
     processes: Vec<ProcessId>,
     ended: VecDeque<(usize, Event)>,
 }
@@ -128,6 +132,7 @@ impl Network {
             epoch: 1,
             node_ahead,
             clients: (0..clients).map(|at| client(at, faults.datagram_bytes_max)).collect(),
+            lives: vec![(Epoch::UNKNOWN, Ns::ZERO); clients],
             processes: vec![ProcessId(0); clients],
             ended: VecDeque::new(),
         };
@@ -169,6 +174,7 @@ impl Network {
     /// A client dies, and another program starts in its place.
     pub(crate) fn replace_client(&mut self, number: usize) {
         self.clients[number] = client(number + 1000, self.faults.datagram_bytes_max);
+        self.lives[number] = (Epoch::UNKNOWN, Ns::ZERO);
         self.new_process(number);
     }
 
@@ -262,6 +268,7 @@ impl Network {
             if length == 0 {
                 break;
             }
+            self.check_life(client, &datagram[..length]);
             let [carries, _] = self.faults.carries;
             self.send(&datagram[..length], carries, |datagram| Arrival::AtNode {
                 from: client,
@@ -271,6 +278,17 @@ impl Network {
         while let Some(event) = self.clients[client].poll_event() {
             self.ended.push_back((client, event));
         }
+    }
+
+    /// In one life of the node no datagram lives less long than one before it: what was executed is
+    /// forgotten once the last one that was sent of it is over, so an earlier one must be over, too.
+    fn check_life(&mut self, client: usize, datagram: &[u8]) {
+        let envelope = Envelope::open(datagram).expect("it is a datagram").envelope;
+        let (epoch, latest) = self.lives[client];
+        if envelope.epoch == epoch {
+            assert!(envelope.clock >= latest, "{:?} after {latest:?}", envelope.clock);
+        }
+        self.lives[client] = (envelope.epoch, envelope.clock);
     }
 
     fn happens(&mut self, of_thousand: u64) -> bool {
