@@ -109,9 +109,15 @@ local malformed = ProtoExpert.new("ethermem.malformed", "no packet of this forma
                                   expert.group.MALFORMED, expert.severity.ERROR)
 ethermem.experts = { malformed }
 
+-- What a node without leases says: as many ms as its clock could ever count, 2^64 ns.
+local NO_LEASE_MS = UInt64(0xf7a0b5ed, 0x10c6)
+
 -- Adds a little-endian number, and gives where the next field begins.
 local function add(tree, name, octets, buffer, at)
-    tree:add_le(fields[name .. octets], buffer(at, octets))
+    local item = tree:add_le(fields[name .. octets], buffer(at, octets))
+    if name == "lease_ms" and buffer(at, octets):le_uint64() >= NO_LEASE_MS then
+        item:set_text("lease_ms: none: processes live until they are ended")
+    end
     return at + octets
 end
 

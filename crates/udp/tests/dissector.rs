@@ -178,6 +178,11 @@ fn statuses_have_their_names() {
 
 /// A node and a client that asks what it is and for a process.
 fn conversation(protection: Protection) -> Vec<(bool, Vec<u8>)> {
+    conversation_with(protection, Ns(u64::MAX))
+}
+
+/// The same with a node whose processes live so long unheard.
+fn conversation_with(protection: Protection, lease: Ns) -> Vec<(bool, Vec<u8>)> {
     let (tenant, key, sender) = (TenantId(1), TenantKey([4; 32]), SenderId(9));
     let config = NodeConfig {
         memory: MemoryConfig {
@@ -195,7 +200,7 @@ fn conversation(protection: Protection) -> Vec<(bool, Vec<u8>)> {
         recent_requests: 64,
         lifetime_max: Ns(1_000_000),
         keep: Ns(10_000_000),
-        lease: Ns(u64::MAX),
+        lease,
         tenants: vec![(tenant, Quota::UNLIMITED)],
     };
     let mut node = Node::new(config, vec![0; 1 << 16]).unwrap();
@@ -261,6 +266,24 @@ fn a_conversation_is_read_as_what_was_said() {
         }
         let Some(whole) = tshark(&path, &["-V"]) else { return };
         assert!(!whole.contains("no packet of this format"), "{whole}");
+    }
+}
+
+#[test]
+fn a_lease_is_shown_in_ms_and_none_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lease.pcap");
+    // The longest that may be said of a lease is shown as one.
+    for (lease, shown) in [
+        (60_000_000_000, "lease_ms: 60000"),
+        (1_000_000_000_000_000_000, "lease_ms: 1000000000000"),
+        (u64::MAX, "lease_ms: none: processes live until they are ended"),
+    ] {
+        capture(&path, &conversation_with(Protection::Crc, Ns(lease)));
+        let Some(seen) = tshark(&path, &["-V"]) else { return };
+        let lines: Vec<&str> =
+            seen.lines().map(str::trim).filter(|line| line.starts_with("lease_ms")).collect();
+        assert_eq!(lines, [shown]);
     }
 }
 

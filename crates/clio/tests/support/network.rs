@@ -281,7 +281,7 @@ impl Network {
     }
 
     /// In one life of the node no datagram lives less long than one before it: what was executed is
-    /// forgotten once the last one that was sent of it is over, so an earlier one must be over, too.
+    /// forgotten once the last one that was sent of it is over, so those before must be over, too.
     fn check_life(&mut self, client: usize, datagram: &[u8]) {
         let envelope = Envelope::open(datagram).expect("it is a datagram").envelope;
         let (epoch, latest) = self.lives[client];
