@@ -44,12 +44,32 @@ pub enum MeterError {
     Instruction(&'static str),
 }
 
+/// Characters of what is wrong with a module, which names things of the module's own.
+const PROBLEM_CHARS_MAX: usize = 300;
+
+/// What a library says, in one line that a terminal and a log can take.
+pub(crate) fn one_line(said: &str) -> String {
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = words.chars().flat_map(|char| {
+        let escaped = char.is_control().then(|| char.escape_default());
+        let plain = (!char.is_control()).then_some(char);
+        escaped.into_iter().flatten().chain(plain)
+    });
+    let mut shown = shown.take(PROBLEM_CHARS_MAX + 1).collect::<String>();
+    if shown.chars().count() > PROBLEM_CHARS_MAX {
+        shown.pop();
+        shown.push_str("...");
+    }
+    shown
+}
+
 /// The same module, metered.
 pub(crate) fn meter(bytes: &[u8]) -> Result<Vec<u8>, MeterError> {
     if bytes.is_empty() || bytes.len() > MODULE_BYTES_MAX {
         return Err(MeterError::Length(bytes.len()));
     }
-    let invalid = |error: wasmparser::BinaryReaderError| MeterError::Invalid(error.to_string());
+    let invalid =
+        |error: wasmparser::BinaryReaderError| MeterError::Invalid(one_line(&error.to_string()));
     Validator::new_with_features(FEATURES).validate_all(bytes).map_err(invalid)?;
     let mut meter = Meter::of(bytes).map_err(invalid)?;
     if meter.code == 0 || meter.memories == 0 {
@@ -59,7 +79,7 @@ pub(crate) fn meter(bytes: &[u8]) -> Result<Vec<u8>, MeterError> {
     match meter.parse_core_module(&mut module, Parser::new(0), bytes) {
         Ok(()) => Ok(module.finish()),
         Err(reencode::Error::UserError(refused)) => Err(refused),
-        Err(error) => Err(MeterError::Invalid(error.to_string())),
+        Err(error) => Err(MeterError::Invalid(one_line(&error.to_string()))),
     }
 }
 

@@ -11,7 +11,7 @@ use wasmtime::{
 
 use crate::call::Call;
 use crate::host::{Host, IMPORTS, link};
-use crate::meter::{MeterError, meter};
+use crate::meter::{MeterError, meter, one_line};
 
 /// Fuel of a call, unless said: some tens of milliseconds.
 pub const FUEL_MAX: u64 = 100_000_000;
@@ -76,7 +76,7 @@ impl Runtime {
     /// # Errors
     /// [`LoadError::Compile`] where the machine has no address space for it.
     pub fn new() -> Result<Runtime, LoadError> {
-        let failed = |error: wasmtime::Error| LoadError::Compile(format!("{error:#}"));
+        let failed = |error: wasmtime::Error| LoadError::Compile(one_line(&format!("{error:#}")));
         let engine = Engine::new(&config()).map_err(failed)?;
         let mut linker = Linker::new(&engine);
         link(&mut linker).map_err(failed)?;
@@ -89,7 +89,7 @@ impl Runtime {
     /// [`LoadError`].
     pub fn module(&self, bytes: &[u8], options: ModuleOptions) -> Result<Module, LoadError> {
         let metered = meter(bytes)?;
-        let failed = |error: wasmtime::Error| LoadError::Compile(format!("{error:#}"));
+        let failed = |error: wasmtime::Error| LoadError::Compile(one_line(&format!("{error:#}")));
         let module = wasmtime::Module::from_binary(&self.engine, &metered).map_err(failed)?;
         let run = match module.get_export("run") {
             Some(ExternType::Func(run)) => run,
@@ -101,7 +101,7 @@ impl Runtime {
             return Err(LoadError::Exports);
         }
         let linked = self.linker.instantiate_pre(&module);
-        let pre = linked.map_err(|error| LoadError::Imports(error.root_cause().to_string()))?;
+        let pre = linked.map_err(|error| LoadError::Imports(one_line(&error.root_cause().to_string())))?;
         Ok(Module { pre, options })
     }
 }

@@ -91,7 +91,48 @@ fn memory_grows_as_before() {
 
 fn refused(bytes: &[u8]) -> LoadError {
     let module = Runtime::new().unwrap().module(bytes, ModuleOptions::default());
-    module.err().expect("it is refused")
+    let error = module.err().expect("it is refused");
+    let said = error.to_string();
+    assert!(!said.chars().any(char::is_control), "not one plain line: {said:?}");
+    assert!(said.len() < 1000, "{} B of {said}", said.len());
+    error
+}
+
+/// Whatever is wrong with a module, and whatever its own names are, it is said in one line.
+#[test]
+fn what_is_wrong_is_one_line() {
+    let memory = "(memory (export \"memory\") 1)";
+    let run = "(func (export \"run\") (result i32) (i32.const 0))";
+    let long = "n".repeat(5_000);
+    for name in ["a\\nb", "a\\1b[31mb", "a\\tb", &long] {
+        for import in [
+            format!("\"ethermem\" \"{name}\" (func)"),
+            format!("\"{name}\" \"read\" (func)"),
+            format!("\"ethermem\" \"{name}\" (memory 1)"),
+        ] {
+            let bytes = wat::parse_str(format!("(module (import {import}) {memory} {run})"));
+            refused(&bytes.unwrap());
+        }
+    }
+    // Wrong types of imports are what takes several lines.
+    for kind in ["(func (param i32))", "(global i32)", "(table 1 funcref)"] {
+        let import = format!("(import \"ethermem\" \"read\" {kind})");
+        refused(&wat::parse_str(format!("(module {import} {memory} {run})")).unwrap());
+    }
+    // A module that ends anywhere, or with any octet changed.
+    let whole = wat::parse_str(text("(i32.const 0)")).unwrap();
+    let runtime = Runtime::new().unwrap();
+    let says = |bytes: &[u8]| match runtime.module(bytes, ModuleOptions::default()) {
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
+    };
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 0x15;
+        for said in [says(&whole[..at]), says(&changed)] {
+            assert!(!said.chars().any(char::is_control), "at {at}: {said:?}");
+        }
+    }
 }
 
 #[test]
