@@ -101,7 +101,8 @@ impl Runtime {
             return Err(LoadError::Exports);
         }
         let linked = self.linker.instantiate_pre(&module);
-        let pre = linked.map_err(|error| LoadError::Imports(one_line(&error.root_cause().to_string())))?;
+        let pre = linked
+            .map_err(|error| LoadError::Imports(one_line(&error.root_cause().to_string())))?;
         Ok(Module { pre, options })
     }
 }
