@@ -58,9 +58,9 @@ pub const KEYS: [Key; 13] = [
     ),
     key(
         "lease_s",
-        "seconds, 1 to 1,000,000,000",
-        "for ever",
-        "a process that is not heard of for so long ends, and its memory is taken back",
+        "seconds, 0 to 1,000,000,000",
+        "`60`",
+        "a process that is not heard of for so long ends, and its memory is taken back; 0 is never",
     ),
     key(
         "poll_ms",

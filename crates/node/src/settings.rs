@@ -28,6 +28,9 @@ pub const PAGES: [(&str, PageSize); 4] = [
     ("2MiB", PageSize::Mib2),
     ("4MiB", PageSize::Mib4),
 ];
+/// How long a process lives unheard, where nothing else is said: clients are heard of several times
+/// in it without a request.
+const LEASE_S: u64 = 60;
 /// Longest that a node may take to end.
 const DRAIN_MS_MAX: u64 = 600_000;
 
@@ -311,7 +314,7 @@ impl NodeFile {
     pub fn settings(&self) -> Result<Settings, SettingsError> {
         let memory = Bytes(self.memory.ok_or(SettingsError::Memory)?.as_u64());
         let page = self.page.unwrap_or(PageSize::Kib64);
-        let lease = self.lease_s.map(|s| in_range("lease_s", s, 1, 1_000_000_000));
+        let lease = in_range("lease_s", self.lease_s.unwrap_or(LEASE_S), 0, 1_000_000_000)?;
         let drain = in_range("drain_ms_max", self.drain_ms_max.unwrap_or(2000), 0, DRAIN_MS_MAX)?;
         let mut tenants: Vec<TenantOptions> = Vec::new();
         for tenant in &self.tenant {
@@ -329,7 +332,7 @@ impl NodeFile {
             insecure: self.insecure.unwrap_or(false),
             tenants,
             offloads,
-            lease: lease.transpose()?.map(Duration::from_secs),
+            lease: (lease > 0).then(|| Duration::from_secs(lease)),
             huge_pages: self.huge_pages.unwrap_or(true),
             numa_node: self.numa_node,
         };

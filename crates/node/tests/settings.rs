@@ -224,3 +224,17 @@ fn the_unit_is_one_that_systemd_takes() {
     let own = said.lines().find(|line| line.contains("ethermem-node.service"));
     assert!(verified.status.success() && own.is_none(), "{said}");
 }
+
+/// The memory of a client that was killed comes back, unless somebody said that it must not.
+#[test]
+fn a_process_has_a_lease_unless_it_is_said_to_have_none() {
+    let lease = |text: &str| {
+        let file = NodeFile::parse(&format!("memory = \"1MiB\"\n{text}"), Path::new("node.toml"));
+        file.unwrap().settings().map(|settings| settings.node.lease)
+    };
+    assert_eq!(lease("").unwrap(), Some(Duration::from_secs(60)));
+    assert_eq!(lease("lease_s = 1").unwrap(), Some(Duration::from_secs(1)));
+    assert_eq!(lease("lease_s = 0").unwrap(), None);
+    let refused = lease("lease_s = 1000000001").unwrap_err().to_string();
+    assert_eq!(refused, "lease_s = 1000000001: allowed are seconds, 0 to 1,000,000,000");
+}

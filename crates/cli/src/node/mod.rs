@@ -78,8 +78,8 @@ struct Serve {
     /// Know an operation that is a WebAssembly module; may be repeated
     #[arg(long, value_name = "NAME=FILE", value_parser = offload)]
     offload: Vec<(String, OffloadFile)>,
-    /// End a process that is not heard of for so many seconds, and take its memory back; without
-    /// it, processes live until their clients end them
+    /// End a process that is not heard of for so many seconds, 60 by default, and take its memory
+    /// back; with 0, processes live until their clients end them
     #[arg(long, value_name = "SECONDS")]
     lease_s: Option<u64>,
     /// Go to sleep after so many milliseconds without a datagram, 1 by default: until then one CPU
