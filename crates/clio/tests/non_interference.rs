@@ -1,31 +1,43 @@
 //! What a tenant is told depends on itself alone: two nodes that differ only in what others do give
 //! it the same datagrams, octet for octet.
 
-#[path = "support/client.rs"]
-#[expect(dead_code, reason = "here datagrams are made by numbers, and kept as they are")]
-mod client;
-
-use client::{PAGE, VecNode, config, node_of, seal};
-use ethermem_clio::node::{NodeConfig, Quota};
-use ethermem_units::Ns;
+use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
+use ethermem_clio::node::{Node, NodeConfig, Quota};
+use ethermem_units::{Bytes, Ns};
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{
-    Envelope, Permissions, ProcessId, Protection, Request, RequestId, RequestPacket, SenderId,
-    TenantId,
+    Envelope, Epoch, Permissions, ProcessId, Protection, Request, RequestId, RequestPacket,
+    SenderId, TenantId,
 };
 use proptest::prelude::*;
 
+const PAGE: u64 = 4096;
 const PAGES: u64 = 512;
+const LIFETIME: u64 = 10_000;
 /// Half of everything for each of two, so that what one has is never what the other lacks.
 const QUOTA: Quota = Quota { memory_bytes: PAGES / 4 * PAGE, processes: 8, ..Quota::UNLIMITED };
 
-fn node() -> VecNode {
-    node_of(NodeConfig {
-        tenants: vec![(TenantId(1), QUOTA), (TenantId(2), QUOTA)],
+fn node() -> Node<Vec<u8>> {
+    let config = NodeConfig {
+        memory: MemoryConfig {
+            memory: Bytes(PAGES * PAGE),
+            page: PageSize::Kib4,
+            tlb_entries: 16,
+            fault_buffer_pages: 8,
+        },
+        key: HashKey([11, 12]),
+        epoch: Epoch(41),
+        sender: SenderId(u64::MAX),
+        protection: Protection::Crc,
+        data_bytes_max: 1400,
         processes_max: 16,
         recent_requests: 1 << 12,
-        ..config(PAGES)
-    })
+        lifetime_max: Ns(LIFETIME),
+        keep: Ns(1_000_000),
+        lease: Ns(5_000_000),
+        tenants: vec![(TenantId(1), QUOTA), (TenantId(2), QUOTA)],
+    };
+    Node::new(config, vec![0; (PAGES * PAGE) as usize]).expect("a node can be so")
 }
 
 /// A request by numbers: whatever they mean at the moment, if anything.
@@ -71,10 +83,10 @@ fn datagram(ask: &Ask, count: u64) -> Vec<u8> {
     let envelope = Envelope {
         protection: Protection::Crc,
         tenant: TenantId(ask.tenant),
-        epoch: client::EPOCH,
+        epoch: Epoch(41),
         sender: SenderId(5),
         sequence: count,
-        clock: Ns(count + client::LIFETIME),
+        clock: Ns(count + LIFETIME),
     };
     let process = ProcessId(if ask.what < 2 { 0 } else { ask.process });
     let packet = RequestPacket {
@@ -84,7 +96,12 @@ fn datagram(ask: &Ask, count: u64) -> Vec<u8> {
         acknowledged: RequestId(count.saturating_sub(1)),
         body,
     };
-    seal(&envelope, &packet)
+    let mut octets = vec![0; 2048];
+    let front = envelope.emit(&mut octets).expect("there is room");
+    let end = front + packet.emit(&mut octets[front..]).expect("there is room");
+    let length = envelope.seal(&mut octets, end).expect("there is room");
+    octets.truncate(length);
+    octets
 }
 
 /// What tenant 1 is answered, where the requests of tenant 2 come too, or not.
