@@ -175,6 +175,9 @@ pub enum StartError {
     /// An operation that users bring cannot be loaded.
     #[error("offload {0:?}: {1}")]
     Offload(String, LoadError),
+    /// An operation that users bring has the name of one that the node has without it.
+    #[error("offload {0:?}: it is the node's own: allowed is another name")]
+    OwnOffload(String),
     /// There is no randomness.
     #[error("no random numbers from the system: {0}")]
     Random(getrandom::Error),
@@ -218,6 +221,9 @@ fn bring(options: &NodeOptions, node: &mut Node<MmapMut>) -> Result<(), StartErr
     };
     let runtime = Runtime::new().map_err(failed(Load::NAME))?;
     for OffloadOptions { name, module, options, tenants } in &options.offloads {
+        if node.knows(name) || name == Load::NAME {
+            return Err(StartError::OwnOffload(name.clone()));
+        }
         let module = Arc::new(runtime.module(module, *options).map_err(failed(name))?);
         match tenants {
             None => node.register(name, module),

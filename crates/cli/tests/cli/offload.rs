@@ -176,6 +176,9 @@ fn modules_that_cannot_be_loaded_are_refused_in_a_line() {
         (["--offload", "x=none.wasm"], "error: offload \"x\": none.wasm: No such file"),
         (["--offload", "x=no.wasm"], "error: offload \"x\": "),
         (["--offload", "a b=good.wasm"], "allowed are 1 to 64 of a-z"),
+        (["--offload", "chase=good.wasm"], "offload \"chase\": it is the node's own: allowed is"),
+        (["--offload", "filter=good.wasm"], "offload \"filter\": it is the node's own"),
+        (["--offload", "load=good.wasm"], "offload \"load\": it is the node's own"),
     ] {
         let refused = node(&arguments);
         assert!(refused.contains(says), "{arguments:?}: {refused}");
@@ -183,6 +186,7 @@ fn modules_that_cannot_be_loaded_are_refused_in_a_line() {
     for (text, says) in [
         ("[offload.x]\nfile = \"none.wasm\"\n", "none.wasm: No such file"),
         ("[offload.x]\nfile = \"good.wasm\"\ntenants = [\"c\"]\n", "tenant \"c\": allowed are"),
+        ("[offload.chase]\nfile = \"good.wasm\"\n", "\"chase\": it is the node's own"),
         ("[offload.x]\nfuel = 3\n", "node.toml:2: unknown field `fuel`"),
     ] {
         let refused = node(&config(text));

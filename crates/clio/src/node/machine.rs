@@ -202,6 +202,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         self.offloads.add_for(tenant, name, offload);
     }
 
+    /// Whether it has an operation of a name for every tenant.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        self.offloads.get(name).is_some()
+    }
+
     /// Which life of the node it is.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
