@@ -111,7 +111,7 @@ impl Network {
 
     /// A pool over it, which soon gives up.
     pub(crate) fn url(&self) -> String {
-        format!("udp://{}?timeout_ms=250", self.address)
+        format!("udp://{}?timeout_ms=500", self.address)
     }
 
     /// Loses one message of those from now on; `None` loses none any more.
