@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use crate::memory_map;
 use crate::protocol::{
     BATCH_PAGES, EXECUTES, FORKED, Hello, INJECTED, OVER, PAGE_BYTES, PROOF, SPAWNS, STARTED,
     VERSION,
@@ -47,6 +48,13 @@ pub struct Facts<'f> {
     pub is_challenged: bool,
     /// The sender's private, anonymous memory, in order.
     pub memory: &'f [Range<u64>],
+}
+
+/// The private, anonymous, writable memory of a process, in order, from the text of its
+/// `/proc/PID/maps`: what a message may name.
+#[must_use]
+pub fn memory_of(maps: &str) -> Vec<Range<u64>> {
+    memory_map::writable(maps)
 }
 
 /// The message in `bytes`.

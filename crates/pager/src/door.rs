@@ -24,7 +24,6 @@ use rustc_hash::FxHashMap;
 use crate::agent::{Agent, bytes_of};
 use crate::claim::{self, Facts, Lie};
 use crate::fault::Faults;
-use crate::memory_map;
 use crate::peer::{Peer, is_userfaultfd};
 use crate::protocol::{Hello, PAGE_BYTES, Welcome};
 
@@ -231,7 +230,7 @@ impl Waiting {
         let hello = claim::decode(message.bytes())?;
         let memory = if claim::names_addresses(&hello) {
             let maps = std::fs::read_to_string(self.peer.path("maps")).map_err(Refusal::System)?;
-            memory_map::writable(&maps)
+            claim::memory_of(&maps)
         } else {
             Vec::new()
         };
