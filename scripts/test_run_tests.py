@@ -1,97 +1,248 @@
-"""The count of the closing line, over the outputs that test runners give."""
+"""The verdict on all tests: counts, exit codes, expected skips, time limits."""
 
 import contextlib
 import io
+import os
 import sys
+import tempfile
 import unittest
+from pathlib import Path
 
+import junit
 import run_tests
-from run_tests import CargoOutput, Count, PytestOutput, UnittestOutput
+import watch
+from junit import Case, Count, ExpectedSkip
+from run_tests import Ended, Suite
+
+NEXTEST = """<?xml version="1.0"?>
+<testsuites name="nextest-run" tests="5" failures="1">
+ <testsuite name="a" tests="5">
+  <testcase name="tests::sound" classname="a" time="1.5"><system-out>running 1 test
+test tests::sound ... ok</system-out></testcase>
+  <testcase name="tests::wrong" classname="a"><failure message="no"/>
+   <system-err>SKIPPED: not this one</system-err></testcase>
+  <testcase name="tests::silent" classname="a"><system-err>
+SKIPPED: no root
+</system-err></testcase>
+  <testcase name="tests::named" classname="a"><system-out>test tests::named ... SKIPPED: no tshark
+</system-out></testcase>
+  <testcase name="tests::quotes" classname="a"><system-out>it printed "SKIPPED: x"</system-out>
+  </testcase>
+ </testsuite>
+</testsuites>
+"""
+PYTEST = """<testsuites><testsuite name="pytest">
+ <testcase classname="tests.test_a" name="test_sound" time="0.5"/>
+ <testcase classname="tests.test_a" name="test_wrong"><failure message="assert 0"/></testcase>
+ <testcase classname="tests.test_a" name="test_setup"><error message="no fixture"/></testcase>
+ <testcase classname="tests.test_a" name="test_ray"><skipped message="no ray"/></testcase>
+</testsuite></testsuites>
+"""
+LIBTEST = """running 3 tests
+test crates/a/src/lib.rs - A (line 9) ... ok
+test crates/a/src/lib.rs - B (line 30) ... FAILED
+test crates/a/src/lib.rs - C (line 40) ... ignored
+test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out
+"""
+SOUND = [Case("a::b", "passed")]
 
 
-def count(reader, text):
-    for line in text.splitlines():
-        reader.read(line)
-    return reader.count
-
-
-def quietly(command, reader):
+def quietly(call, *arguments, **named):
+    """Call and return the result and what was printed."""
     with contextlib.redirect_stdout(io.StringIO()) as shown:
-        return run_tests.run(command, reader), shown.getvalue()
+        return call(*arguments, **named), shown.getvalue()
 
 
-class Cargo(unittest.TestCase):
-    def test_binaries_and_doc_tests_add_up(self):
-        text = """\
-     Running unittests src/lib.rs (target/debug/deps/a-1)
-test result: ok. 10 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.01s
-   Doc-tests ethermem_units
-test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
-"""
-        self.assertEqual(count(CargoOutput(), text), Count(13, 0, 2))
-
-    def test_a_test_that_says_skipped_did_not_pass(self):
-        text = """\
-     Running tests/tidy.rs (target/debug/deps/tidy-1)
-test a ... ok
-SKIPPED: no git
-test b ... SKIPPED: no binary
-ok
-test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
-"""
-        self.assertEqual(count(CargoOutput(), text), Count(3, 0, 3))
-
-    def test_a_binary_that_dies_counts_as_one_failure(self):
-        text = """\
-     Running unittests src/lib.rs (target/debug/deps/a-1)
-running 3 tests
-error: test failed, to rerun pass `-p a --lib`
-     Running tests/b.rs (target/debug/deps/b-1)
-test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
-error: test failed, to rerun pass `-p a --test b`
-error: 2 targets failed:
-"""
-        self.assertEqual(count(CargoOutput(), text), Count(4, 3, 0))
+def read(text, reader=junit.read):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "report"
+        path.write_text(text)
+        return reader(path)
 
 
-class Unittest(unittest.TestCase):
-    def test_failures_errors_and_skips_are_told_apart(self):
-        text = "Ran 9 tests in 0.1s\n\nFAILED (failures=1, errors=2, skipped=3)\n"
-        self.assertEqual(count(UnittestOutput(), text), Count(3, 3, 3))
-        self.assertEqual(count(UnittestOutput(), "Ran 1 test in 0.1s\n\nOK\n"), Count(1, 0, 0))
+def suite(command, report="no-such-folder-of-reports/report.xml", limit_s=60):
+    return Suite("a", command, Path(tempfile.gettempdir()) / report, limit_s)
 
 
-class Pytest(unittest.TestCase):
-    def test_the_last_line_counts(self):
-        text = """\
-SKIPPED [1] python/tests/test_sweep.py:7: could not import 'ray'
-= 2 failed, 11 passed, 3 skipped, 1 xfailed, 4 warnings, 1 error in 62.25s (0:01:02) =
-"""
-        self.assertEqual(count(PytestOutput(), text), Count(11, 3, 4))
-        self.assertEqual(count(PytestOutput(), "==== 1 passed in 0.01s ====\n"), Count(1, 0, 0))
-        self.assertEqual(count(PytestOutput(), "=== no tests ran in 0.01s ===\n"), Count())
-
-    def test_an_environment_that_cannot_be_made_is_one_skipped(self):
-        self.assertEqual(count(PytestOutput(), "SKIPPED: Python's test: no\n"), Count(0, 0, 1))
+def close(ended, expected=(), **named):
+    """Close a run of suites of which each must have one test."""
+    fewest = dict.fromkeys((one.suite.name for one in ended), 1)
+    code, shown = quietly(run_tests.close, ended, fewest, list(expected), **named)
+    return code, shown.splitlines()[-1], shown
 
 
-class Run(unittest.TestCase):
-    def test_the_output_is_shown_and_the_exit_code_kept(self):
-        script = "import sys; print('seen'); print('Ran 2 tests in 1s\\nFAILED (errors=1)');"
-        command = [sys.executable, "-c", script + "sys.exit(3)"]
-        result, shown = quietly(command, UnittestOutput())
-        self.assertEqual(result, (Count(1, 1, 0), 3))
-        self.assertIn("\nseen\n", shown)
+class Reports(unittest.TestCase):
+    def test_nextest_says_what_failed_and_tests_say_that_they_were_skipped(self):
+        cases = read(NEXTEST)
+        outcomes = [(case.name.rpartition("::")[2], case.outcome, case.reason) for case in cases]
+        self.assertEqual(
+            outcomes,
+            [
+                ("sound", "passed", ""),
+                ("wrong", "failed", ""),
+                ("silent", "skipped", "no root"),
+                ("named", "skipped", "no tshark"),
+                ("quotes", "passed", ""),
+            ],
+        )
+        self.assertEqual(cases[0].name, "a::tests::sound")
+        self.assertEqual(cases[0].seconds, 1.5)
 
-    def test_a_failure_outside_of_every_test_is_counted(self):
-        command = [sys.executable, "-c", "import sys; sys.exit(101)"]
-        self.assertEqual(quietly(command, CargoOutput())[0], (Count(0, 1, 0), 101))
+    def test_pytest_tells_failures_errors_and_skips_apart(self):
+        cases = read(PYTEST)
+        self.assertEqual([case.outcome for case in cases], ["passed", "failed", "failed", "skipped"])
+        self.assertEqual(cases[3].reason, "no ray")
+        self.assertEqual(junit.count(cases), Count(1, 2, 1))
 
-    def test_a_program_that_is_missing_is_a_failure(self):
-        self.assertEqual(quietly(["no-such-program"], CargoOutput())[0], (Count(0, 1, 0), 127))
+    def test_documentation_tests_are_read_from_what_cargo_prints(self):
+        self.assertEqual(junit.count(read(LIBTEST, junit.read_libtest)), Count(1, 1, 1))
 
     def test_the_closing_line_has_its_form(self):
         self.assertEqual(str(Count(1, 2, 3)), "1 passed, 2 failed, 3 skipped")
+
+
+class Skips(unittest.TestCase):
+    root = Case("a::needs_root", "skipped", "namespaces need root")
+    listed = ExpectedSkip("a::needs_*", "need root", ci=False)
+
+    def test_an_unlisted_skip_fails_a_server_and_is_told_elsewhere(self):
+        ended = [Ended(suite([]), 0, [*SOUND, self.root])]
+        code, closing, _ = close(ended, in_ci=True)
+        self.assertEqual((code, closing), (1, "1 passed, 1 failed, 1 skipped"))
+        code, closing, shown = close(ended)
+        self.assertEqual((code, closing), (0, "1 passed, 0 failed, 1 skipped"))
+        self.assertIn("a::needs_root: namespaces need root (not in expected_tests.toml)", shown)
+
+    def test_what_a_server_may_not_skip_fails_there_alone(self):
+        ended = [Ended(suite([]), 0, [*SOUND, self.root])]
+        self.assertEqual(close(ended, [self.listed], in_ci=True)[0], 1)
+        code, _, shown = close(ended, [self.listed])
+        self.assertEqual(code, 0)
+        self.assertNotIn("not in expected", shown)
+
+    def test_an_entry_is_of_one_test_and_one_reason(self):
+        anywhere = ExpectedSkip("a::needs_*", "need root", ci=True)
+        self.assertEqual(junit.unexpected([self.root], [anywhere], True), [])
+        for other in (
+            Case("b::needs_root", "skipped", "namespaces need root"),
+            Case("a::needs_root", "skipped", "another reason"),
+        ):
+            self.assertEqual(junit.unexpected([other], [anywhere], False), [other])
+
+    def test_what_lint_skips_counts_too(self):
+        log = "cargo fmt\nSKIPPED: licences: no cargo-deny\nset -x\n"
+        self.assertEqual(close([Ended(suite([]), 0, SOUND)], lint_log=log, in_ci=True)[0], 1)
+        self.assertEqual(close([Ended(suite([]), 0, SOUND)], lint_log=log)[0], 0)
+
+
+class Verdict(unittest.TestCase):
+    def test_the_first_exit_code_is_kept_and_later_suites_count(self):
+        ended = [
+            Ended(suite([]), 0, SOUND),
+            Ended(suite([]), 101, [Case("b", "failed")]),
+            Ended(suite([]), 3, [Case("c", "failed"), Case("d", "passed")]),
+        ]
+        self.assertEqual(close(ended)[:2], (101, "2 passed, 2 failed, 0 skipped"))
+
+    def test_an_exit_code_without_a_failed_test_is_one_failure(self):
+        code, closing, _ = close([Ended(suite([]), 101, SOUND)])
+        self.assertEqual((code, closing), (101, "1 passed, 1 failed, 0 skipped"))
+
+    def test_a_failed_test_fails_though_its_runner_ended_well(self):
+        code, closing, _ = close([Ended(suite([]), 0, [*SOUND, Case("b", "failed")])])
+        self.assertEqual((code, closing), (1, "1 passed, 1 failed, 0 skipped"))
+
+    def test_a_suite_with_fewer_tests_than_it_has_fails(self):
+        ended = [Ended(suite([]), 0, SOUND), Ended(suite([]), 0, [])]
+        code, closing, shown = close(ended)
+        self.assertEqual((code, closing), (1, "1 passed, 1 failed, 0 skipped"))
+        self.assertIn("0 tests ran: must be at least 1", shown)
+
+    def test_where_nothing_passed_nothing_is_well(self):
+        skipped = [Case("a", "skipped", "no root")]
+        self.assertEqual(close([Ended(suite([]), 0, skipped)])[0], 1)
+
+
+class Run(unittest.TestCase):
+    def test_the_exit_code_and_the_report_are_those_of_the_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder) / "deep" / "report.xml"
+            script = "import sys; open(sys.argv[1], 'w').write(sys.argv[2]); sys.exit(3)"
+            command = [sys.executable, "-c", script, report, PYTEST]
+            ended, _ = quietly(run_tests.run, Suite("a", command, report, 60))
+            self.assertEqual((ended.code, junit.count(ended.cases)), (3, Count(1, 2, 1)))
+
+            # The report of an earlier run is no report of this one.
+            ended, shown = quietly(run_tests.run, Suite("a", ["true"], report, 60))
+            self.assertEqual((ended.code, ended.cases), (1, []))
+            self.assertIn("a: no report of its tests", shown)
+
+    def test_a_report_that_was_cut_off_is_a_failure(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder) / "report.xml"
+            command = ["cp", os.devnull, report]
+            ended, _ = quietly(run_tests.run, Suite("a", command, report, 60))
+            self.assertEqual((ended.code, ended.cases), (1, []))
+
+    def test_a_program_that_is_missing_is_a_failure(self):
+        ended, _ = quietly(run_tests.run, suite(["no-such-program"]))
+        self.assertEqual(ended.code, 127)
+
+    def test_an_end_by_a_signal_is_told_as_the_shell_does(self):
+        code, _ = quietly(watch.run, ["sh", "-c", "kill -9 $$"], ".", 60)
+        self.assertEqual(code, 137)
+
+    def test_what_hangs_is_killed_whole_with_its_stacks(self):
+        command = ["sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"]
+        code, shown = quietly(watch.run, command, ".", 1)
+        self.assertEqual(code, watch.OVER_LIMIT)
+        self.assertEqual(shown.count(": sleep 1000"), 2)
+        self.assertEqual(watch.descendants(os.getpid()), [])
+
+    def test_a_test_that_is_stuck_is_shown_once_before_its_end(self):
+        looked = watch.LOOK_S
+        self.addCleanup(setattr, watch, "LOOK_S", looked)
+        watch.LOOK_S = 0.2
+        code, shown = quietly(watch.run, ["sh", "-c", "sleep 3; exit 5"], ".", 60, "sh", 1)
+        self.assertEqual(code, 5)
+        self.assertEqual(shown.count("stacks of a test"), 1)
+        self.assertEqual(shown.count(": sleep 3"), 1)
+
+
+class Suites(unittest.TestCase):
+    """What `make test` runs is what this repository has."""
+
+    def test_every_suite_has_a_least_number_of_tests(self):
+        fewest, _ = junit.load_expected(run_tests.EXPECTED)
+        self.assertEqual([one.name for one in run_tests.SUITES], list(fewest))
+        self.assertTrue(all(number > 0 for number in fewest.values()))
+
+    def test_every_folder_of_tests_belongs_to_a_suite(self):
+        commands = [" ".join(map(str, one.command)) for one in run_tests.SUITES]
+        folders = {
+            path.relative_to(run_tests.ROOT).parts[0]
+            for pattern in ("*/test_*.py", "*/*/test_*.py", "*/*/*/test_*.py")
+            for path in run_tests.ROOT.glob(pattern)
+            if not path.relative_to(run_tests.ROOT).parts[0].startswith((".", "target"))
+        }
+        self.assertEqual(folders, {"conformance", "python", "rtl", "scripts"})
+        for folder in folders:
+            self.assertTrue(any(f" {folder}" in command for command in commands), folder)
+        self.assertTrue(any("nextest run --workspace" in command for command in commands))
+        self.assertTrue(any("--workspace" in one and "--doc" in one for one in commands))
+
+    def test_no_failure_hides_another(self):
+        for one in run_tests.SUITES:
+            command = " ".join(map(str, one.command))
+            if "cargo" in command:
+                self.assertIn("--no-fail-fast", command)
+                self.assertIn("--locked", command)
+            else:
+                self.assertNotRegex(command, r" -x\b|--exitfirst|--maxfail")
+
+    def test_a_suite_that_is_not_there_is_refused(self):
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+            run_tests.main(["no-such-suite"])
 
 
 if __name__ == "__main__":

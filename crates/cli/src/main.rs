@@ -16,6 +16,7 @@ mod interrupt;
 mod keygen;
 mod kv;
 mod latency;
+mod limits;
 mod logs;
 mod node;
 mod output;
@@ -90,6 +91,8 @@ enum Command {
     Rtl(rtl::Command),
     /// List the fabrics of the simulator
     Fabrics(fabrics::Arguments),
+    /// List the limits of what can be asked for
+    Limits(limits::Arguments),
     /// Measure pools as applications use them: single operations, YCSB
     #[command(subcommand)]
     Bench(bench::Command),
@@ -148,6 +151,7 @@ fn main() -> ExitCode {
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Rtl(command) => rtl::run(&command),
         Command::Fabrics(arguments) => fabrics::run(&arguments),
+        Command::Limits(arguments) => limits::run(&arguments),
         Command::Bench(command) => bench::run(&command),
         Command::Report(arguments) => report::run(&arguments),
         Command::Kv(arguments) => kv::run(&arguments),

@@ -23,6 +23,7 @@ mod world;
 
 pub use address::{Address, Permissions, ProcessId};
 pub use error::{Error, OpenError};
+pub use ethermem_clio::offload::NAME_BYTES_MAX as OFFLOAD_NAME_BYTES_MAX;
 pub use ethermem_clio::offload::{
     Chase, Chased, Comparison, Filter, NodeMemory, Offload, OffloadError, OffloadLimits, Sliced,
     Stop,
@@ -31,13 +32,14 @@ pub use ethermem_edm::RmwOperation;
 pub use ethermem_sim::Kind;
 pub use ethermem_sim::workload::LinkBlocks;
 pub use ethermem_units::Ps;
+pub use node::ACCESS_BYTES_MAX;
 pub use pending::Pending;
 pub use pool::Pool;
 pub use region::Region;
 pub use tasks::{Spawner, Tasks};
 pub use thread::Thread;
 pub use wait::Unfinished;
-pub use world::Segment;
+pub use world::{OFFLOAD_BYTES_MAX, Segment};
 
 /// The guide, whose code runs as a test.
 #[cfg(doctest)]

@@ -25,18 +25,20 @@ use memmap2::MmapMut;
 use thiserror::Error;
 
 pub use backing::Backing;
+pub use ethermem_wasm::{FUEL_MAX, MEMORY_BYTES_MAX, MODULE_BYTES_MAX};
 pub use keys::{KEYS, Key, OFFLOAD_KEYS, TENANT_KEYS};
 pub use observe::Observer;
 pub use settings::{
-    LogFormat, LogLevel, NodeFile, OffloadFile, PAGES, Settings, SettingsError, TenantFile,
-    parse_toml, ring_place,
+    DRAIN_MS_MAX, LogFormat, LogLevel, NodeFile, OffloadFile, PAGES, Settings, SettingsError,
+    TenantFile, parse_toml, ring_place,
 };
 pub use status::{Status, TenantStatus};
 
 /// Most data of one packet: what fits a datagram with room for all headers.
 const DATA_BYTES_MAX: u32 = 65_000;
 const TLB_ENTRIES: u32 = 4096;
-const PROCESSES_MAX: u16 = 10_000;
+/// Most processes of one node.
+pub const PROCESSES_MAX: u16 = 10_000;
 const RECENT_REQUESTS: u32 = 1 << 14;
 /// How far ahead a datagram may say that it counts.
 const LIFETIME_MAX: Ns = Ns(100_000_000);

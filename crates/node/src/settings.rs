@@ -32,7 +32,7 @@ pub const PAGES: [(&str, PageSize); 4] = [
 /// in it without a request.
 const LEASE_S: u64 = 60;
 /// Longest that a node may take to end.
-const DRAIN_MS_MAX: u64 = 600_000;
+pub const DRAIN_MS_MAX: u64 = 600_000;
 
 /// The forms of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

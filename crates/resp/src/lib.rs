@@ -25,8 +25,9 @@ mod tls;
 mod transport;
 
 pub use access::{PASSWORD_BYTES_MAX, Password};
+pub use command::REPLY_BYTES_MAX;
 pub use metrics::{Observer, Published, Snapshot};
-pub use request::REQUEST_BYTES_MAX;
+pub use request::{LINE_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_WORDS_MAX};
 pub use server::{Error, Options, Server};
 pub use session::Session;
 pub use tls::{TlsError, tls_config};

@@ -9,9 +9,9 @@ use std::ops::Range;
 use ethermem_kv::VALUE_BYTES_MAX;
 
 /// Longest line, and longest number of a length.
-const LINE_BYTES_MAX: usize = 64 << 10;
+pub const LINE_BYTES_MAX: usize = 64 << 10;
 /// Most words of a request.
-const WORDS_MAX: i64 = 1 << 20;
+pub const REQUEST_WORDS_MAX: u64 = 1 << 20;
 /// Longest request in all.
 pub const REQUEST_BYTES_MAX: usize = 128 << 20;
 /// The same for a client that has not named the password.
@@ -154,7 +154,7 @@ impl Requests {
         else {
             return Ok(false);
         };
-        if count > WORDS_MAX {
+        if count > REQUEST_WORDS_MAX as i64 {
             return Err(ProtocolError::Count);
         }
         if self.is_of_stranger && count > STRANGER_WORDS_MAX {

@@ -32,6 +32,7 @@ fn every_flag_is_in_the_reference_and_every_flag_there_exists() {
         &["workload list", "workload show", "workload generate"],
         &["replay"],
         &["fabrics"],
+        &["limits"],
         &["kv"],
         &["run"],
         &["profile"],

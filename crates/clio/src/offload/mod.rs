@@ -318,7 +318,7 @@ impl<'n> NodeMemory<'n> {
 }
 
 /// Longest name of an operation that a tenant brings.
-const NAME_BYTES_MAX: usize = 64;
+pub const NAME_BYTES_MAX: usize = 64;
 
 /// The operations that a memory node knows, by name: for all, or for one tenant.
 #[derive(Clone)]

@@ -6,4 +6,5 @@ mod offload;
 mod space;
 
 pub(crate) use offload::NodeView;
-pub(crate) use space::{ACCESS_BYTES_MAX, Node, PAGE_BYTES};
+pub use space::ACCESS_BYTES_MAX;
+pub(crate) use space::{Node, PAGE_BYTES};

@@ -13,7 +13,7 @@ use crate::error::Error;
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// Longest region, read or write: what an operation may be asked to hold in memory.
-pub(crate) const ACCESS_BYTES_MAX: u64 = 1 << 34;
+pub const ACCESS_BYTES_MAX: u64 = 1 << 34;
 
 const WORD_BYTES: u64 = 8;
 

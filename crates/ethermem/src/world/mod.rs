@@ -16,6 +16,7 @@ use ethermem_units::Ps;
 use smallvec::SmallVec;
 
 pub(crate) use local::Local;
+pub use remote::OFFLOAD_BYTES_MAX;
 pub(crate) use remote::{Remote, RemoteConfig, Way};
 pub(crate) use sim::{Sim, SimConfig};
 

@@ -22,6 +22,7 @@ use ethermem_wire::clio::{ClioStatus, Epoch, Request, TenantId};
 
 use self::asked::{Asked, AskedFor};
 use self::processes::Life;
+pub use self::running::OFFLOAD_BYTES_MAX;
 use self::running::{Ask, Running, problem};
 use super::{Asker, Begun, Op, OpId, Outcome, Progress, Reply, Segment, Waited, WaitedId, World};
 use crate::address::{Address, ProcessId};

@@ -17,6 +17,7 @@ use crate::reply::Replies;
 use crate::request::Words;
 
 pub(crate) use session::Peer;
+pub use strings::REPLY_BYTES_MAX;
 
 /// A command, as `COMMAND` tells it.
 pub(crate) struct Command {

@@ -13,7 +13,7 @@ const TOO_LONG: Fault = Fault::Text("ERR string exceeds maximum allowed size (pr
 pub(super) const REPLY_TOO_LONG: Fault = Fault::Text("ERR the reply would exceed 256 MiB");
 
 /// Longest reply.
-pub(crate) const REPLY_BYTES_MAX: usize = 256 << 20;
+pub const REPLY_BYTES_MAX: usize = 256 << 20;
 
 impl Context<'_> {
     pub(super) async fn get(&mut self, words: Words<'_>) -> Result<(), Fault> {

@@ -16,7 +16,7 @@ const WORD_BYTES: u64 = 8;
 /// A read of a node that lives is tried so often, each time for `timeout_ms`.
 const READ_TRIES_MAX: u32 = 4;
 /// Arguments of an operation at the node: what one datagram carries whatever protects it.
-const OFFLOAD_BYTES_MAX: u64 = 65_000;
+pub const OFFLOAD_BYTES_MAX: u64 = 65_000;
 
 /// An operation under way.
 pub(super) struct Running {

@@ -1,0 +1,1 @@
+"""The conformance matrix: every operation, on every pool, at every limit, beside every neighbour."""

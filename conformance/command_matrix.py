@@ -1,0 +1,261 @@
+"""The matrix of the server's commands: each that it lists, with words of every sort in every place.
+
+The oracle is redis-server: what it answers is right, and what it has afterwards is right. Beyond a
+limit that the documentation states, an error is right, and then nothing may have changed.
+"""
+
+import itertools
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conformance.limits import Limit
+from conformance.pool_matrix import Result
+
+CONDITIONS = ("alone", "beside long values", "while it grows", "memory full")
+# What they say of themselves, of the time, or of the connection differs rightly.
+OF_THE_SERVER = {
+    "AUTH", "BGSAVE", "CLIENT", "COMMAND", "CONFIG", "HELLO", "INFO", "KEYS", "QUIT", "RESET",
+    "SCAN", "SHUTDOWN",
+}  # fmt: skip
+STATES: dict[str, list[list[bytes]]] = {
+    "no key": [],
+    "a number": [[b"SET", b"k", b"10"]],
+    "a text": [[b"SET", b"k", b"some text"]],
+    "a key that ends": [[b"SET", b"k", b"10", b"EX", b"1000"]],
+}
+NUMBERS = [b"0", b"1", b"-1", b"+1", b"01", b" 1", b"1.5", b"", b"x"]
+ENDS = [b"%d" % number for number in (2**63 - 1, -(2**63), 2**63, 2**64 - 1)]
+OPTIONS = [b"NX", b"XX", b"GT", b"LT", b"GET", b"EX", b"PX", b"KEEPTTL", b"MATCH", b"COUNT"]
+WHOLE = re.compile(rb"^-?\d+$")
+
+
+class Peer:
+    """A connection that says words and reads one reply."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=120)
+        self.reader = self.socket.makefile("rb")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.reader.close()
+        self.socket.close()
+
+    def reply(self) -> object:
+        """Read one reply: bytes, a number, a list, nothing, or a text that begins with - or +."""
+        line = self.reader.readline()
+        if not line.endswith(b"\r\n"):
+            return "closed"
+        kind, rest = line[:1], line[1:-2]
+        if kind in b"+-":
+            return (kind + rest).decode(errors="replace")
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            if rest == b"-1":
+                return None
+            return self.reader.read(int(rest) + 2)[:-2]
+        if kind == b"*":
+            return None if rest == b"-1" else [self.reply() for _ in range(int(rest))]
+        return f"no reply: {line!r}"
+
+    def say(self, words: list[bytes]) -> object:
+        """Send one request and return its reply."""
+        parts = [b"*%d\r\n" % len(words)]
+        for word in words:
+            parts += [b"$%d\r\n" % len(word), word, b"\r\n"]
+        try:
+            self.socket.sendall(b"".join(parts))
+            return self.reply()
+        except ConnectionError:
+            return "closed"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as `COMMAND` tells it."""
+
+    name: str
+    arity: int
+    first_key: int
+
+    def words(self) -> int:
+        """Return how many words it takes at least, without its name."""
+        return abs(self.arity) - 1
+
+
+def commands_of(peer: Peer) -> list[Command]:
+    """Return the commands that a server has."""
+    listed = peer.say([b"COMMAND"])
+    assert isinstance(listed, list), listed
+    return [Command(entry[0].decode().upper(), entry[1], entry[3]) for entry in listed]
+
+
+class CommandMatrix:
+    """Our server beside the oracle."""
+
+    def __init__(
+        self, ours: Peer, oracle: Peer, limits: dict[str, Limit], *, is_full: bool = False
+    ) -> None:
+        self.ours = ours
+        self.oracle = oracle
+        self.limits = limits
+        self.is_full = is_full
+        self.result = Result()
+        self.seed = 0
+        known = {command.name for command in commands_of(oracle)}
+        self.commands = [one for one in commands_of(ours) if one.name in known - OF_THE_SERVER]
+
+    def both(self, words: list[bytes]) -> None:
+        """Ask both for what prepares a state."""
+        replies = self.ours.say(words), self.oracle.say(words)
+        if replies[0] != replies[1] and not self.is_full:
+            self.result.wrong.append(f"{shown(words)}: {replies[0]!r}, oracle {replies[1]!r}")
+
+    def beyond(self, words: list[bytes]) -> bool:
+        """Return whether a request is over a limit that is the store's and not the oracle's."""
+        key = self.limits["kv.key_bytes"].most
+        value = self.limits["kv.value_bytes"].most
+        return any(len(word) > value for word in words) or any(
+            len(word) > key for word in words[1:2]
+        ) or (words[0] in (b"MSET", b"MGET", b"DEL", b"UNLINK", b"EXISTS", b"APPEND")
+              and any(len(word) > key for word in words[1:]))
+
+    def state(self, peer: Peer) -> list[object]:
+        """Return what a server has of the key, and of how many others."""
+        there = [peer.say([name, b"k"]) for name in (b"GET", b"PTTL", b"TYPE")]
+        # The time of an end is of the clock: that there is one counts.
+        if isinstance(there[1], int) and there[1] > 0:
+            there[1] = there[1] // 100_000
+        return [*there, peer.say([b"DBSIZE"])]
+
+    def cell(self, state: str, words: list[bytes]) -> None:
+        """Bring both into a state, ask both, and compare replies and what is there afterwards."""
+        for request in ([b"DEL", b"k"], *STATES[state]):
+            self.both(request)
+        before = self.state(self.ours)
+        mine, right = self.ours.say(words), self.oracle.say(words)
+        after, oracle_after = self.state(self.ours), self.state(self.oracle)
+        self.result.cells += 1
+        told = f"{shown(words)} with {state}: "
+        is_error = isinstance(mine, str) and mine.startswith("-")
+        if is_error and mine != right:
+            # An error of our own: for a limit of ours or for memory, and then nothing was done.
+            is_allowed = self.beyond(words) or (self.is_full and mine.startswith("-OOM"))
+            if not is_allowed:
+                self.result.wrong.append(f"{told}{mine!r}, oracle {short(right)}")
+            elif after != before:
+                self.result.wrong.append(f"{told}{mine!r}, and {short(before)}: {short(after)}")
+            self.settle()
+            return
+        if not same(mine, right, words) or after != oracle_after:
+            self.result.wrong.append(
+                f"{told}{short(mine)}, then {short(after)}; oracle {short(right)}, then "
+                f"{short(oracle_after)}"
+            )
+            self.settle()
+
+    def settle(self) -> None:
+        """Bring both to the same keys again, after they parted."""
+        for words in ([b"DEL", b"k"], [b"DEL", b"x"]):
+            self.ours.say(words)
+            self.oracle.say(words)
+        for name in self.extra():
+            self.ours.say([b"DEL", name])
+            self.oracle.say([b"DEL", name])
+
+    def extra(self) -> list[bytes]:
+        """Return the keys of words of the matrix that may have been made."""
+        return [*NUMBERS, *ENDS, *OPTIONS, *self.long_words()]
+
+    def long_words(self) -> list[bytes]:
+        """Return words around the limit of a key."""
+        return [b"w" * size for size in self.limits["kv.key_bytes"].sizes()]
+
+    def words_for(self, command: Command) -> Iterator[list[bytes]]:
+        """Give requests of a command: too few words, as few as can be, each word of every sort."""
+        name = command.name.encode()
+        least = command.words()
+        plain = [b"k" if at + 1 == command.first_key else b"1" for at in range(least)]
+        yield [name]
+        yield [name, *plain[:-1]] if plain else [name, b"1"]
+        yield [name, *plain]
+        yield [name, *plain, b"1"]
+        sorts = [*NUMBERS, *ENDS, *self.long_words(), b"\r\n\0\xff"]
+        for at, word in itertools.product(range(least), sorts):
+            yield [name, *plain[:at], word, *plain[at + 1 :]]
+        if command.arity < 0:
+            for option in OPTIONS:
+                yield [name, *plain, option]
+                yield [name, *plain, option, b"100"]
+                yield [name, *plain, option, b"0"]
+            for one, other in itertools.permutations(OPTIONS[:5], 2):
+                yield [name, *plain, one, other]
+
+    def grow(self, keys: int = 3) -> None:
+        """Let the store grow by a few keys, as another client's."""
+        for _ in range(keys):
+            self.seed += 1
+            self.both([b"SET", b"grown:%d" % self.seed, b"v" * (self.seed % 300)])
+
+    def run(self, condition: str, part: slice = slice(None)) -> Result:
+        """Ask every command everything, in one condition."""
+        for command in self.commands:
+            if command.name in ("FLUSHALL", "FLUSHDB") and condition != "alone":
+                continue
+            requests = [
+                (state, words) for words in self.words_for(command) for state in STATES
+            ]
+            for state, words in requests[part]:
+                if condition == "while it grows":
+                    self.grow()
+                self.cell(state, words)
+        self.whole()
+        return self.result
+
+    def whole(self) -> None:
+        """Every key is met by SCAN and by KEYS, once, as the oracle has them."""
+        right = self.oracle.say([b"KEYS", b"*"])
+        assert isinstance(right, list), right
+        mine = self.ours.say([b"KEYS", b"*"])
+        met: list[bytes] = []
+        cursor: object = b"0"
+        while True:
+            assert isinstance(cursor, bytes)
+            reply = self.ours.say([b"SCAN", cursor, b"COUNT", b"100"])
+            if not isinstance(reply, list):
+                met = []
+                self.result.wrong.append(f"SCAN: {short(reply)}")
+                break
+            cursor = reply[0]
+            met += reply[1]
+            if cursor == b"0":
+                break
+        self.result.cells += 2
+        if not isinstance(mine, list) or sorted(mine) != sorted(right):
+            self.result.wrong.append(f"KEYS *: {short(mine)}, oracle has {len(right)} keys")
+        if sorted(set(met)) != sorted(right):
+            self.result.wrong.append(f"SCAN met {len(set(met))} keys of {len(right)}")
+
+
+def same(mine: object, right: object, words: list[bytes]) -> bool:
+    """Return whether two replies say the same; times may be apart by what passed between."""
+    if words[0] in (b"TTL", b"PTTL", b"EXPIRETIME", b"PEXPIRETIME"):
+        if isinstance(mine, int) and isinstance(right, int) and min(mine, right) > 0:
+            return abs(mine - right) <= max(2000, right // 1000)
+    return mine == right
+
+
+def shown(words: list[bytes]) -> str:
+    """Return a request as a line."""
+    return " ".join(
+        repr(word)[2:-1] if len(word) <= 40 else f"({len(word)} B)" for word in words
+    )
+
+
+def short(value: object) -> str:
+    """Return a reply as a line, not too long."""
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:100]}... ({len(text)})"
