@@ -1,1 +1,1 @@
-"""The conformance matrix: every operation, on every pool, at every limit, beside every neighbour."""
+"""The conformance matrix: each operation, on each pool, at each limit, beside others."""

@@ -1,4 +1,4 @@
-"""Does what the conformance matrix asks of a pool, in Python: one request a line, one answer a line.
+"""Does what the conformance matrix asks of a pool, in Python: a request a line, an answer a line.
 
 The drivers in Rust (`crates/kv/examples/conformance.rs`) and C (`driver.c`) know the same requests.
 """

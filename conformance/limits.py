@@ -1,4 +1,4 @@
-"""The limits of what can be asked for, as the command tells them: the documentation has them from it."""
+"""The limits of what can be asked for, as the command tells them."""
 
 import json
 import subprocess

@@ -1,7 +1,7 @@
 """What must come of each operation of a pool: a model of regions, permissions, words and a store.
 
-Each operation gives the answers that are right, of which a driver must give one. Names of errors are
-those of Rust.
+Each operation gives the answers that are right, of which a driver must give one. Errors have the
+names that they have in Rust.
 """
 
 import zlib
@@ -25,7 +25,7 @@ def digest(data: bytes | bytearray) -> str:
     return f"ok {len(data)} {zlib.crc32(data)}"
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An operation is not done, for one of these reasons."""
 
     def __init__(self, *kinds: str) -> None:
@@ -73,9 +73,9 @@ class Model:
     def check_length(self, length: int) -> None:
         """Refuse lengths that no operation may have."""
         if length == 0:
-            raise Refused("Empty")
+            raise RefusedError("Empty")
         if length > self.most:
-            raise Refused("TooLong")
+            raise RefusedError("TooLong")
 
     def region_at(self, process: str, address: int) -> Region | None:
         """Return the region that has this address, of those that a process may see."""
@@ -91,19 +91,19 @@ class Model:
         self.check_length(length)
         process, end = self.process_of[thread], address + length
         if end >= TOP:
-            raise Refused("Unmapped")
+            raise RefusedError("Unmapped")
         parts = []
         at = address
         while at < end:
             region = self.region_at(process, at)
             if region is None:
-                raise Refused("Unmapped")
+                raise RefusedError("Unmapped")
             offset = at - region.address
             here = min(end - at, len(region.data) - offset)
             if at + here < end and self.page_bytes is None:
-                raise Refused("Unmapped")
+                raise RefusedError("Unmapped")
             if region.may[process] & needed != needed:
-                raise Refused("Permission")
+                raise RefusedError("Permission")
             parts.append((region, offset, here))
             at += here
         return parts
@@ -135,33 +135,33 @@ class Model:
         for address, length in places:
             try:
                 found.append(self.read(thread, address, length))
-            except Refused as error:
+            except RefusedError as error:
                 refused.extend(error.kinds)
         if refused:
-            raise Refused(*refused)
+            raise RefusedError(*refused)
         return b"".join(found)
 
     def scatter(self, thread: str, places: list[tuple[int, int]], data: bytes) -> None:
         """Do a scatter; places that are not refused are written, but where one is nowhere."""
         self.check_all(places)
         if any(address >> 48 >= self.memory_nodes for address, _ in places):
-            raise Refused("Unmapped")
+            raise RefusedError("Unmapped")
         done, refused = 0, []
         for address, length in places:
             try:
                 self.write(thread, address, data[done : done + length])
-            except Refused as error:
+            except RefusedError as error:
                 refused.extend(error.kinds)
             done += length
         if refused:
-            raise Refused(*refused)
+            raise RefusedError(*refused)
 
     def word(self, thread: str, address: int) -> int:
         """Return the word that an atomic changes."""
         if address >> 48 >= self.memory_nodes:
-            raise Refused("Unmapped")
+            raise RefusedError("Unmapped")
         if address % WORD:
-            raise Refused("Misaligned")
+            raise RefusedError("Misaligned")
         [(region, at, _)] = self.access(thread, address, WORD, BOTH)
         return int.from_bytes(region.data[at : at + WORD], "little")
 
@@ -189,7 +189,7 @@ class Model:
         """Give back a lock."""
         self.word(thread, address)
         if self.held.get(address) != thread:
-            raise Refused("NotHeld")
+            raise RefusedError("NotHeld")
         del self.held[address]
         self.write(thread, address, bytes(WORD))
 
@@ -197,5 +197,5 @@ class Model:
         """Return a region that this thread's process has allocated."""
         region = self.regions.get(name)
         if region is None or region.owner != self.process_of[thread]:
-            raise Refused("Unmapped")
+            raise RefusedError("Unmapped")
         return region

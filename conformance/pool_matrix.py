@@ -1,11 +1,11 @@
-"""The matrix of a pool's operations: which are asked, in which state, and what must come of each."""
+"""The matrix of a pool's operations: which are asked, in which state, and what must come."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from conformance.drivers import Driver
 from conformance.limits import Limit
-from conformance.model import BOTH, READ, TOP, WORD, WRITE, Model, Refused, digest, pattern
+from conformance.model import BOTH, READ, TOP, WORD, WRITE, Model, RefusedError, digest, pattern
 
 CONDITIONS = ("alone", "beside a full neighbour", "while it grows", "memory full")
 # Most that a cell moves: longer ones are of the limits, and are refused before.
@@ -36,10 +36,13 @@ class Matrix:
         page_bytes: int | None,
         limits: dict[str, Limit],
         cuts: tuple[int, ...] = CUTS,
+        *,
+        is_slow: bool = False,
     ) -> None:
         self.driver = driver
         self.limits = limits
         self.cuts = cuts
+        self.is_slow = is_slow
         self.result = Result()
         opened = driver.ask(f"open {url}")
         assert opened.startswith("ok "), f"{url}: {opened}"
@@ -48,11 +51,18 @@ class Matrix:
         self.address: dict[str, int] = {}
         self.grown = 0
 
-    def check(self, request: str, expect: Callable[[], str], *, may: tuple[str, ...] = ()) -> str:
-        """Ask, and hold the answer to what the model says; `may` are answers right as well."""
+    def check(
+        self,
+        request: str,
+        expect: Callable[..., str],
+        *words: object,
+        may: tuple[str, ...] = (),
+        **named: object,
+    ) -> str:
+        """Ask, and hold the answer to what `expect` says; `may` are answers right as well."""
         try:
-            right = {expect()}
-        except Refused as refused:
+            right = {expect(*words, **named)}
+        except RefusedError as refused:
             right = refused.answers()
         right = {self.driver.kind(answer) for answer in right} | set(may)
         answer = self.driver.ask(request)
@@ -149,7 +159,10 @@ class Matrix:
     def sizes(self) -> list[int]:
         """Return lengths around every cut of the transports and the limit of an access."""
         around = {cut + by for cut in self.cuts for by in (-1, 0, 1)}
-        return sorted(around | set(self.limits["pool.access_bytes"].sizes()))
+        limit = self.limits["pool.access_bytes"]
+        # Parts of what is long and refused are simulated, too.
+        far = {limit.most - 1, limit.most} if self.is_slow else set()
+        return sorted(around | set(limit.sizes()) - far)
 
     def reads(self) -> None:
         """Ask for reads of every length, and of every place."""
@@ -163,18 +176,18 @@ class Matrix:
                     continue
                 at = self.at("big", 5)
                 inside = name != "region_read" or size + 5 <= BIG
-                self.check(f"{name} a big 5 {size}", lambda: self.seen(at, size, inside=inside))
+                self.check(f"{name} a big 5 {size}", self.seen, at, size, inside=inside)
             for region, offset in self.places():
                 if name == "region_read":
                     continue
                 at = self.at(region, offset)
-                self.check(f"{name} a {region} {offset} 8", lambda: self.seen(at, 8))
+                self.check(f"{name} a {region} {offset} 8", self.seen, at, 8)
         self.check("detach a big 0 4096", lambda: "ok")
 
     def seen(self, at: int, size: int, *, inside: bool = True) -> str:
         """Return what a read gives; a region refuses first what is outside of it."""
         if not inside:
-            raise Refused("Unmapped")
+            raise RefusedError("Unmapped")
         return digest(self.model.read("a", at, size))
 
     def writes(self) -> None:
@@ -189,14 +202,16 @@ class Matrix:
                     continue
                 seed += 1
                 at, data = self.at("big", 3), pattern(seed, size)
-                self.check(f"{name} a big 3 {size} {seed}", lambda: self.written(at, data))
-                self.check(f"read a big 0 {BIG}", lambda: self.seen(self.at("big", 0), BIG))
+                self.check(f"{name} a big 3 {size} {seed}", self.written, at, data)
+                # What is before and behind it, too; all of it at the end.
+                around = min(size + 64, BIG)
+                self.check(f"read a big 0 {around}", self.seen, self.at("big", 0), around)
             for region, offset in self.places():
                 if name == "region_write":
                     continue
                 seed += 1
                 at, data = self.at(region, offset), pattern(seed, 8)
-                self.check(f"{name} a {region} {offset} 8 {seed}", lambda: self.written(at, data))
+                self.check(f"{name} a {region} {offset} 8 {seed}", self.written, at, data)
 
     def written(self, at: int, data: bytes) -> str:
         """Do a write in the model."""
@@ -212,20 +227,26 @@ class Matrix:
                     parts = [((at + index * size) % TOP, size) for index in range(count)]
                     self.check(
                         f"{name} a big 1 {size} {count}",
-                        lambda: digest(self.model.gather("a", parts)),
+                        self.gathered,
+                        parts,
                     )
             for region, offset in self.places():
                 at = self.at(region, offset)
                 parts = [(at, 8), ((at + 8) % TOP, 8)]
                 self.check(
                     f"{name} a {region} {offset} 8 2",
-                    lambda: digest(self.model.gather("a", parts)),
+                    self.gathered,
+                    parts,
                 )
         for count in (0, 1, 2, 32, 33, 500):
             at, data = self.at("big", 7), pattern(count, 24 * count)
             parts = [((at + index * 24) % TOP, 24) for index in range(count)]
-            self.check(f"scatter a big 7 24 {count} {count}", lambda: self.scattered(parts, data))
-            self.check("read a big 0 16384", lambda: self.seen(self.at("big", 0), 16384))
+            self.check(f"scatter a big 7 24 {count} {count}", self.scattered, parts, data)
+            self.check("read a big 0 16384", self.seen, self.at("big", 0), 16384)
+
+    def gathered(self, parts: list[tuple[int, int]]) -> str:
+        """Return what a gather gives."""
+        return digest(self.model.gather("a", parts))
 
     def scattered(self, parts: list[tuple[int, int]], data: bytes) -> str:
         """Do a scatter in the model."""
@@ -248,16 +269,23 @@ class Matrix:
                     rest = " ".join(map(str, ([which] if which else []) + words))
                     self.check(
                         f"{name} a {region} {offset} {rest}",
-                        lambda: f"ok {self.model.modify('a', at, operation, words)}",
+                        self.modified,
+                        at,
+                        operation,
+                        words,
                     )
-            self.check(f"swap a {region} {offset} 0", lambda: self.set_word(at, 0))
-            self.check(f"test_and_set a {region} {offset}", lambda: self.test_and_set(at))
-            self.check(f"test_and_set a {region} {offset}", lambda: self.test_and_set(at))
-            self.check(f"unlock a2 {region} {offset}", lambda: self.locked("unlock", "a2", at))
-            self.check(f"swap a {region} {offset} 0", lambda: self.set_word(at, 0))
-            self.check(f"lock a {region} {offset}", lambda: self.locked("lock", "a", at))
-            self.check(f"unlock a2 {region} {offset}", lambda: self.locked("unlock", "a2", at))
-            self.check(f"unlock a {region} {offset}", lambda: self.locked("unlock", "a", at))
+            self.check(f"swap a {region} {offset} 0", self.set_word, at, 0)
+            self.check(f"test_and_set a {region} {offset}", self.test_and_set, at)
+            self.check(f"test_and_set a {region} {offset}", self.test_and_set, at)
+            self.check(f"unlock a2 {region} {offset}", self.locked, "unlock", "a2", at)
+            self.check(f"swap a {region} {offset} 0", self.set_word, at, 0)
+            self.check(f"lock a {region} {offset}", self.locked, "lock", "a", at)
+            self.check(f"unlock a2 {region} {offset}", self.locked, "unlock", "a2", at)
+            self.check(f"unlock a {region} {offset}", self.locked, "unlock", "a", at)
+
+    def modified(self, at: int, operation: str, words: list[int]) -> str:
+        """Do an atomic in the model."""
+        return f"ok {self.model.modify('a', at, operation, words)}"
 
     def set_word(self, at: int, word: int) -> str:
         """Swap a word in the model."""
@@ -279,11 +307,11 @@ class Matrix:
             request = f"alloc a {name} {size} 3"
             try:
                 self.model.check_length(size)
-            except Refused as refused:
-                self.check(request, lambda error=refused: raise_(error))
+            except RefusedError as refused:
+                self.check(request, raise_, refused)
                 continue
             if condition == "memory full" or size > ROOM * 16:
-                self.check(request, lambda: raise_(Refused("Full")))
+                self.check(request, raise_, RefusedError("Full"))
                 continue
             answer = self.driver.ask(request)
             self.result.cells += 1
@@ -295,15 +323,15 @@ class Matrix:
             self.address[name] = int(answer.split()[1])
             self.model.made("a", name, self.address[name], size, BOTH)
             at = self.at(name, size - 1)
-            self.check(f"read a {name} {size - 1} 1", lambda: self.seen(at, 1))
-            self.check(f"read b {name} {size - 1} 1", lambda: raise_(Refused("Unmapped")))
-            self.check(f"free b {name}", lambda: raise_(Refused("Unmapped")))
-            self.check(f"share b {name} n 1", lambda: raise_(Refused("Unmapped")))
+            self.check(f"read a {name} {size - 1} 1", self.seen, at, 1)
+            self.check(f"read b {name} {size - 1} 1", raise_, RefusedError("Unmapped"))
+            self.check(f"free b {name}", raise_, RefusedError("Unmapped"))
+            self.check(f"share b {name} n 1", raise_, RefusedError("Unmapped"))
             self.check(f"share a {name} b 3", lambda: "ok")
             self.check(f"write b {name} 0 1 9", lambda: "ok")
             self.check(f"free a {name}", lambda: "ok")
             del self.model.regions[name]
-            self.check(f"read a {name} {size - 1} 1", lambda: self.seen(at, 1))
+            self.check(f"read a {name} {size - 1} 1", self.seen, at, 1)
 
     def others(self) -> None:
         """Ask for what orders operations, passes time, and runs at the memory node."""
@@ -312,20 +340,21 @@ class Matrix:
                 self.check(request, lambda: "ok")
         for time_ps in (0, 1, 1_000_000):
             self.check(f"sleep a {time_ps}", lambda: "ok")
-        self.check("swap a page 0 0", lambda: self.set_word(self.at("page", 0), 0))
+        self.check("swap a page 0 0", self.set_word, self.at("page", 0), 0)
         for records in (0, 1, 16, 512):
             size = 8 * records
             answers = ("ok 0 0", self.driver.kind("error Offload"))
-            expect = (lambda: self.kept(size)) if records else (lambda: "ok 0 0")
-            self.check(f"filter a page 0 {records}", expect, may=answers if not records else ())
-        self.check("filter a gone 0 4", lambda: raise_(Refused("Unmapped")))
+            may = answers if records == 0 else ()
+            self.check(f"filter a page 0 {records}", self.kept, size, may=may)
+        self.check("filter a gone 0 4", raise_, RefusedError("Unmapped"))
         most = self.limits["pool.offload_bytes"]
         for size in (*most.sizes(), 4, 100):
             kinds = ("Offload", "TooLong") if size > most.most else ("Offload",)
-            self.check(f"offload a chase page 0 {size}", lambda: raise_(Refused(*kinds)))
+            self.check(f"offload a chase page 0 {size}", raise_, RefusedError(*kinds))
         self.check(
             "offload a no-such-thing page 0 8",
-            lambda: raise_(Refused("NoSuchOffload", "Offload", "Refused")),
+            raise_,
+            RefusedError("NoSuchOffload", "Offload", "Refused"),
         )
 
     def kept(self, size: int) -> str:
@@ -339,7 +368,7 @@ class Matrix:
         for name, region in self.model.regions.items():
             if region.owner != "n" and region.may[region.owner] & READ and len(region.data) <= BIG:
                 request = f"read {region.owner} {name} 0 {len(region.data)}"
-                self.check(request, lambda region=region: digest(region.data))
+                self.check(request, digest, region.data)
 
     def run(self, condition: str) -> Result:
         """Ask for everything in one condition."""
@@ -354,6 +383,6 @@ class Matrix:
         return self.result
 
 
-def raise_(error: Refused) -> str:
+def raise_(error: RefusedError) -> str:
     """Raise: what a lambda cannot."""
     raise error

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from xml.etree import ElementTree
 
-# A test that cannot check anything on this machine prints this line and passes. The harness may have
-# printed the test's name before, without a newline.
+# A test that cannot check anything on this machine prints this line and passes. The harness may
+# have printed the test's name before, without a newline.
 SKIPPED = re.compile(r"^(?:test .* \.\.\. )?SKIPPED: (\S.*)$", re.MULTILINE)
 
 # A test that Rust's harness names, and what it says became of it.
@@ -26,7 +26,7 @@ class Case:
 
 @dataclass(frozen=True)
 class ExpectedSkip:
-    """A skip that is known: a pattern of test names, a part of its reason, and where it may happen."""
+    """A known skip: a pattern of test names, a part of its reason, and whether CI may have it."""
 
     test: str
     reason: str

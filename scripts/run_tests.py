@@ -4,10 +4,10 @@
     python3 scripts/run_tests.py [--lint-log FILE] [SUITE...]
 
 The runners are cargo-nextest, `cargo test --doc` and pytest. What became of each test is read from
-the JUnit files that they write. The exit code is that of the first suite that failed. On a
-continuous integration server, where the variable CI is set, a skip that `expected_tests.toml` does
-not list is a failure, also one in the log of `make lint`; and so is a suite of which fewer tests ran than
-it must have.
+the JUnit files that they write. The exit code is that of the first suite that failed. A suite of
+which fewer tests ran than it must have fails. On a continuous integration server, where the
+variable CI is set, so does a skip that `expected_tests.toml` does not list, also one in the log of
+`make lint`.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from xml.etree.ElementTree import ParseError
 
 import junit
 import watch
-from junit import Case, Count
+from junit import Count
 
 ROOT = Path(__file__).resolve().parent.parent
 EXPECTED = Path(__file__).with_name("expected_tests.toml")
@@ -102,7 +102,7 @@ def run(suite):
 
 
 def judge(ended, fewest):
-    """Return the count and the exit code of a suite; what its runner did not count is one failure."""
+    """Return the count and the exit code of a suite; what no test says is one failure."""
     name, counted, code = ended.suite.name, junit.count(ended.cases), ended.code
     if counted.failed > 0:
         code = code or 1
@@ -151,7 +151,7 @@ def close(ended, fewest, expected, lint_log="", in_ci=False):
 
 
 def main(arguments=None):
-    """Run the suites that are named, or all, even after one failed; the closing line is the last."""
+    """Run the suites that are named, or all; the closing line is the last."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--lint-log", type=Path, help="what `make lint` printed")
     parser.add_argument("suite", nargs="*", help=", ".join(suite.name for suite in SUITES))

@@ -90,7 +90,9 @@ class Reports(unittest.TestCase):
 
     def test_pytest_tells_failures_errors_and_skips_apart(self):
         cases = read(PYTEST)
-        self.assertEqual([case.outcome for case in cases], ["passed", "failed", "failed", "skipped"])
+        self.assertEqual(
+            [case.outcome for case in cases], ["passed", "failed", "failed", "skipped"]
+        )
         self.assertEqual(cases[3].reason, "no ray")
         self.assertEqual(junit.count(cases), Count(1, 2, 1))
 
