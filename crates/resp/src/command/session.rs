@@ -59,6 +59,8 @@ const CONFIG: [(&str, &str); 8] = [
     ("timeout", "0"),
 ];
 
+/// What Redis says of a number that is none of its own kind.
+const NO_INDEX: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
 const NAME: Fault =
     Fault::Text("ERR Client names cannot contain spaces, newlines or special characters.");
 
@@ -161,6 +163,7 @@ impl Context<'_> {
     pub(super) fn select(&mut self, words: Words<'_>) -> Result<(), Fault> {
         match integer(words.word(1)) {
             Some(0) => self.replies.ok(),
+            Some(index) if i32::try_from(index).is_err() => return Err(Fault::Text(NO_INDEX)),
             Some(_) => return Err(Fault::Text("ERR DB index is out of range")),
             None => return Err(Fault::Text("ERR value is not an integer or out of range")),
         }
