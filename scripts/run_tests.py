@@ -60,9 +60,14 @@ def pytest(name, group, *arguments, limit_s):
     return Suite(name, command, report, limit_s)
 
 
+def cargo_test(name, command, limit_s):
+    """Return a suite of Cargo's own runner, whose only report is what it prints."""
+    report = TARGET / "reports" / f"{name}.log"
+    words = ["bash", "-c", f"set -o pipefail; {command} 2>&1 | tee {report}"]
+    return Suite(name, words, report, limit_s, read=junit.read_libtest)
+
+
 NEXTEST = ["cargo", "nextest", "run", "--workspace", "--locked", "--no-fail-fast"]
-# Rust's documentation tests have no runner but Cargo's, whose only report is what it prints.
-DOC_TEST = "cargo test --workspace --locked --doc --no-fail-fast"
 # What `make test` runs.
 SUITES = [
     Suite(
@@ -73,12 +78,10 @@ SUITES = [
         runner="cargo-nextest",
         stuck_s=540,
     ),
-    Suite(
-        "doc",
-        ["bash", "-c", f"set -o pipefail; {DOC_TEST} 2>&1 | tee {TARGET / 'reports' / 'doc.log'}"],
-        TARGET / "reports" / "doc.log",
-        limit_s=900,
-        read=junit.read_libtest,
+    cargo_test("doc", "cargo test --workspace --locked --doc --no-fail-fast", limit_s=900),
+    # Every order of threads that the rules of waiting may meet.
+    cargo_test(
+        "model", "cargo test --manifest-path model/Cargo.toml --locked --no-fail-fast", limit_s=900
     ),
     pytest("scripts", "test", "scripts", limit_s=600),
     pytest("python", "test", "python/tests", limit_s=1200),
