@@ -146,7 +146,8 @@ fn arguments() {
         ),
         (
             &["bench", "micro", "--pool", "local:", "--bytes", "64,x"],
-            "invalid value 'x' for '--bytes <N,N>': allowed are whole numbers from 0",
+            "invalid value 'x' for '--bytes <BYTES,BYTES>': must be a whole number of bytes, or a size \
+             such as 64KiB",
         ),
         (
             &["node", "--memory", "-1"],

@@ -250,7 +250,7 @@ fn certificate(folder: &Path, name: &str) -> bool {
 fn redis_cli(folder: &Path, server: &Server, arguments: &[&str]) -> Option<(bool, String)> {
     let (host, port) = server.address.rsplit_once(':').unwrap();
     let mut command = Command::new("redis-cli");
-    command.current_dir(folder).args(["-h", host, "-p", port, "-t", "20"]).args(arguments);
+    command.current_dir(folder).args(["-h", host, "-p", port]).args(arguments);
     let output = command.output().ok()?;
     let text = [output.stdout, output.stderr].concat();
     Some((output.status.success(), String::from_utf8_lossy(&text).into_owned()))

@@ -18,7 +18,9 @@ fn listed(command: &[&str]) -> BTreeSet<String> {
     assert_eq!((called.code, called.err.as_str()), (0, ""));
     let options = called.out.split("\nOptions:\n").nth(1).expect("options");
     let heads = options.lines().map(str::trim_start).filter(|line| line.starts_with("--"));
-    heads.map(|line| line.split_whitespace().next().expect("a flag").to_owned()).collect()
+    // A flag that a text names may begin a line of it.
+    let flag = |line: &str| line.split_whitespace().next().map(|word| word.trim_end_matches(','));
+    heads.filter_map(flag).map(str::to_owned).collect()
 }
 
 #[test]
