@@ -73,7 +73,7 @@ SUITES = [
     Suite(
         "rust",
         [*PYTHON_ENV, "cargo", *NEXTEST],
-        TARGET / "nextest" / "default" / "junit.xml",
+        ROOT / "target" / "nextest" / "default" / "junit.xml",
         limit_s=2400,
         runner="cargo-nextest",
         stuck_s=540,

@@ -146,8 +146,8 @@ fn arguments() {
         ),
         (
             &["bench", "micro", "--pool", "local:", "--bytes", "64,x"],
-            "invalid value 'x' for '--bytes <BYTES,BYTES>': must be a whole number of bytes, or a size \
-             such as 64KiB",
+            "invalid value 'x' for '--bytes <BYTES,BYTES>': must be a whole number of bytes, \
+             or a size such as 64KiB",
         ),
         (
             &["node", "--memory", "-1"],

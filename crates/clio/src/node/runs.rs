@@ -138,6 +138,16 @@ impl Runs {
         self.waiting.len() + self.left.len() < RUNS_MAX && own < RUNS_OF_TENANT_MAX
     }
 
+    /// Whether a process of a tenant may end now. Its operations end with it and make room, so
+    /// that a tenant whose operations are all under way can end them.
+    pub(super) fn has_room_to_end(&self, (space, _, tenant): Asker) -> bool {
+        let ends = |run: &&Run| run.name.is_some() && run.ends() && run.caller.2 == tenant;
+        let makes_room = |run: &Run| run.caller.0 == space && matches!(run.job, Job::Offload(_));
+        self.waiting.iter().filter(ends).count() < RUNS_OF_TENANT_MAX
+            && (self.waiting.len() + self.left.len() < RUNS_MAX
+                || self.waiting.iter().any(makes_room))
+    }
+
     /// A process is no more, and nothing acts for it.
     pub(super) fn forget(&mut self, space: SpaceId) {
         self.give_up(|who| who.0 == space);

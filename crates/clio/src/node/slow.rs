@@ -216,7 +216,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// A process ends at its own request: it is dead at once, and the answer comes when all that it
     /// had is taken back.
     pub(super) fn end_process(&mut self, name: Option<Name>, caller: Asker) -> Outcome {
-        if !self.runs.has_room(caller.2) {
+        if !self.runs.has_room_to_end(caller) {
             return self.busy(Busy::Runs);
         }
         self.begin_end(caller.0);

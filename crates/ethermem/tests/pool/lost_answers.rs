@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ethermem::{Error, Permissions, Pool};
+use ethermem::{Error, Permissions, Pool, Region};
 
 use crate::network::Served;
 
@@ -79,7 +79,21 @@ fn a_lock_whose_answer_was_lost_can_be_taken_by_who_lost_it() {
     thread.unlock_wait(lock).unwrap();
 }
 
-/// A node that is busy answers one request late, and others in time.
+/// Reads 1,000 B whose answers are lost for a while, as those of a busy node are late, and asks
+/// for words meanwhile. What the read gave, if the node answered others in the read's own time.
+fn read_beside_others(relay: &Relay, region: &Region, count: &Region) -> Option<Vec<u8>> {
+    relay.lose_longer_than(500);
+    let reading = region.read(0, 1000);
+    let (began, mut answered) = (Instant::now(), 0);
+    while began.elapsed() < Duration::from_millis(2500) {
+        count.thread().fetch_add(count.address(), 1).wait().unwrap();
+        answered += u32::from(began.elapsed() < Duration::from_millis(1500));
+    }
+    relay.lose_longer_than(usize::MAX);
+    let read = reading.wait();
+    (answered > 0).then(|| read.unwrap())
+}
+
 #[test]
 fn a_read_is_waited_for_while_its_node_answers_others() {
     let node = Served::new(None);
@@ -89,14 +103,9 @@ fn a_read_is_waited_for_while_its_node_answers_others() {
     let region = thread.alloc(4096, Permissions::READ_WRITE).wait().unwrap();
     let count = other.alloc(8, Permissions::READ_WRITE).wait().unwrap();
     region.write(0, &[7; 1000]).wait().unwrap();
-    relay.lose_longer_than(500);
-    let reading = region.read(0, 1000);
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(2500) {
-        other.fetch_add(count.address(), 1).wait().unwrap();
-    }
-    relay.lose_longer_than(usize::MAX);
-    assert_eq!(reading.wait(), Ok(vec![7; 1000]));
+    // On a machine that is busy itself, the others may have no answer in that time.
+    let read = (0..10).find_map(|_| read_beside_others(&relay, &region, &count));
+    assert_eq!(read.expect("the node answers others in one of ten tries"), [7; 1000]);
     // Of a node that answers nothing at all nothing more is expected.
     relay.lose_longer_than(0);
     let silent = Error::NoAnswer { node: relay.address.to_string(), waited_ms: 2000 };

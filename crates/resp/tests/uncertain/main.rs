@@ -211,7 +211,7 @@ fn an_error_says_that_nothing_was_done_and_uncertain_that_it_may_have_been() {
         });
         let (uncertain, refused) = (uncertain.into_inner(), refused.into_inner());
         println!("{index:?}: {uncertain} uncertain, {refused} refused");
-        assert!(uncertain > 20 && refused > 20, "{uncertain} uncertain, {refused} refused");
+        assert!(uncertain > 4 && refused > 20, "{uncertain} uncertain, {refused} refused");
     }
 }
 
