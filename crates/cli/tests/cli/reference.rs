@@ -19,8 +19,8 @@ fn listed(command: &[&str]) -> BTreeSet<String> {
     let options = called.out.split("\nOptions:\n").nth(1).expect("options");
     let heads = options.lines().map(str::trim_start).filter(|line| line.starts_with("--"));
     // A flag that a text names may begin a line of it.
-    let flag = |line: &str| line.split_whitespace().next().map(|word| word.trim_end_matches(','));
-    heads.filter_map(flag).map(str::to_owned).collect()
+    let words = heads.map(|line| line.split_whitespace().next().expect("a flag"));
+    words.map(|word| word.trim_end_matches(',').to_owned()).collect()
 }
 
 #[test]
