@@ -332,6 +332,10 @@ def test_who_does_not_read_holds_nobody_up(command: Path) -> None:
                 assert int(found[1]) < 300_000
 
 
+# Not done; not known; there is no store.
+TOLD = (b"-ERR", b"-UNC", b"-LOA")
+
+
 @pytest.mark.parametrize("index", ["client", "node"])
 def test_who_asks_a_dead_memory_node_much_holds_nobody_up(command: Path, index: str) -> None:
     """The requests of one client alone would take the server an hour, each in vain."""
@@ -344,11 +348,9 @@ def test_who_asks_a_dead_memory_node_much_holds_nobody_up(command: Path, index: 
         node.kill()
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as stream:
             stream.sendall(b"GET key\r\n" * 10_000)
-            assert stream.recv(4).startswith(b"-ERR")
-            assert neighbour.ping()
-            with pytest.raises(redis.ResponseError, match="did not answer within"):
+            assert stream.recv(4) in TOLD
+            with pytest.raises((redis.ResponseError, redis.BusyLoadingError)):
                 neighbour.get("key")
-            assert neighbour.ping()
         with ExitStack() as stack:
             at = ("127.0.0.1", server.port)
             many = [
@@ -356,8 +358,10 @@ def test_who_asks_a_dead_memory_node_much_holds_nobody_up(command: Path, index: 
             ]
             for stream in many:
                 stream.sendall(b"SET key other\r\n")
-            assert all(stream.recv(4) == b"-ERR" for stream in many)
-        assert neighbour.ping()
+            assert all(stream.recv(4) in TOLD for stream in many)
+        # There is no store, and the server says so.
+        with pytest.raises(redis.BusyLoadingError):
+            neighbour.ping()
         # 130 if it was waiting for the node just then.
         assert server.end() in (0, 130)
 
@@ -379,7 +383,7 @@ def test_a_signal_ends_it(command: Path, name: str) -> None:
     [
         (["--pool", "nothing:"], "--pool nothing:: scheme `nothing`: allowed are"),
         (["--pool", "sim:nothing"], "--pool sim:nothing: fabric `nothing`: allowed are"),
-        (["--listen", "nowhere"], "'nowhere' for '--listen <ADDRESS>'"),
+        (["--listen", "nowhere"], "'nowhere' for '--listen <ADDRESS:PORT>'"),
         (["--listen", "192.0.2.1:1"], "listening on 192.0.2.1:1: "),
         (["--clients-max", "0"], "0 is not in 1..=1000000"),
         (["--index", "both"], "possible values: client, node"),
