@@ -74,6 +74,13 @@ figure8: build ## Run figure 8 of EDM's paper, as we measure and as published, i
 test: ## Run all tests, or the suites named in SUITES; the last line counts them
 	@$(PYTHON) scripts/run_tests.py $(if $(LINT_LOG),--lint-log $(LINT_LOG)) $(SUITES)
 
+# cargo-mutants names the mutants: cargo install cargo-mutants.
+.PHONY: mutants
+mutants: ## Make mutants of the code that decides something, and see the tests catch them
+	$(PYTHON) -B scripts/script_mutants.py
+	@$(PYTHON) scripts/python_env.py mutants python -B scripts/mutants.py $(MUTANTS)
+	@$(PYTHON) -B scripts/mutants_report.py
+
 .PHONY: model
 model: ## Check the rules of waiting in every order of threads
 	$(CARGO) test --quiet --locked --manifest-path model/Cargo.toml

@@ -1,12 +1,16 @@
 """The verdict on all tests: counts, exit codes, expected skips, time limits."""
 
 import contextlib
+import dataclasses
 import io
 import os
+import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import junit
 import run_tests
@@ -195,20 +199,104 @@ class Run(unittest.TestCase):
         self.assertEqual(code, 137)
 
     def test_what_hangs_is_killed_whole_with_its_stacks(self):
-        command = ["sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"]
-        code, shown = quietly(watch.run, command, ".", 1)
+        with tempfile.TemporaryDirectory() as folder:
+            pids = Path(folder) / "pids"
+            sleeps = f"sleep 1000 & echo $! >> {pids}; setsid sleep 1000 & echo $! >> {pids}; wait"
+            code, shown = quietly(watch.run, ["sh", "-c", sleeps], ".", 1)
+            left = [int(pid) for pid in pids.read_text().split()]
         self.assertEqual(code, watch.OVER_LIMIT)
         self.assertEqual(shown.count(": sleep 1000"), 2)
-        self.assertEqual(watch.descendants(os.getpid()), [])
+        self.assertEqual(len(left), 2)
+        self.assertEqual([watch.name(pid) for pid in left if self.runs(pid)], [])
+
+    def runs(self, pid):
+        """Return whether a process is there and not a zombie."""
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return False
+        return stat.rpartition(")")[2].split()[0] != "Z"
+
+    def stacks_of(self, command, runner, stuck_s):
+        """Run a suite; return its exit code and what was shown."""
+        patched = mock.patch.object(watch, "LOOK_S", 0.2)
+        patched.start()
+        self.addCleanup(patched.stop)
+        stuck = dataclasses.replace(suite(command), runner=runner, stuck_s=stuck_s)
+        ended, shown = quietly(run_tests.run, stuck)
+        return ended.code, shown
 
     def test_a_test_that_is_stuck_is_shown_once_before_its_end(self):
-        looked = watch.LOOK_S
-        self.addCleanup(setattr, watch, "LOOK_S", looked)
-        watch.LOOK_S = 0.2
-        code, shown = quietly(watch.run, ["sh", "-c", "sleep 3; exit 5"], ".", 60, "sh", 1)
+        code, shown = self.stacks_of(["sh", "-c", "sleep 3; exit 5"], "sh", 1)
         self.assertEqual(code, 5)
         self.assertEqual(shown.count("stacks of a test"), 1)
         self.assertEqual(shown.count(": sleep 3"), 1)
+
+    def test_no_stack_is_shown_of_a_young_test_or_of_what_is_no_test(self):
+        for runner, stuck_s in (("sh", 500), ("another", 0)):
+            code, shown = self.stacks_of(["sh", "-c", "sleep 1; exit 5"], runner, stuck_s)
+            self.assertEqual(code, 5)
+            self.assertNotIn("stacks", shown)
+
+
+class Main(unittest.TestCase):
+    """`main` over suites of its own, each of which has one test that passes."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        expected = self.folder / "expected.toml"
+        expected.write_text("[fewest]\none = 1\nother = 1\n")
+        self.patch(run_tests, "EXPECTED", expected)
+        self.patch(run_tests, "TARGET", self.folder)
+        say = "echo test a::b ... ok"
+        self.suites = [run_tests.cargo_test(name, say, limit_s=60) for name in ("one", "other")]
+        self.patch(run_tests, "SUITES", self.suites)
+        self.patch(os, "environ", {key: word for key, word in os.environ.items() if key != "CI"})
+
+    def patch(self, where, name, value):
+        patched = mock.patch.object(where, name, value)
+        patched.start()
+        self.addCleanup(patched.stop)
+
+    def main(self, *arguments):
+        code, shown = quietly(run_tests.main, [str(word) for word in arguments])
+        return code, shown.splitlines()[-1]
+
+    def test_suites_that_are_named_run_alone_and_all_where_none_is(self):
+        self.assertEqual(self.main(), (0, "2 passed, 0 failed, 0 skipped"))
+        self.assertEqual(self.main("other"), (0, "1 passed, 0 failed, 0 skipped"))
+
+    def test_a_log_of_lint_is_judged_where_the_server_is(self):
+        log = self.folder / "lint.log"
+        log.write_text("SKIPPED: no cargo-deny\n")
+        there = (0, "1 passed, 0 failed, 0 skipped")
+        self.assertEqual(self.main("--lint-log", log, "one"), there)
+        os.environ["CI"] = "true"
+        self.assertEqual(self.main("--lint-log", log, "one"), (1, "1 passed, 1 failed, 0 skipped"))
+        self.assertEqual(self.main("one")[0], 0)
+
+    def test_a_suite_of_cargo_has_its_exit_code_and_what_it_printed_on_either_stream(self):
+        says = "sh -c 'echo test a ... ok; echo test b ... FAILED >&2; exit 3'"
+        ended, _ = quietly(run_tests.run, run_tests.cargo_test("a", says, limit_s=60))
+        self.assertEqual((ended.code, junit.count(ended.cases)), (3, Count(1, 1, 0)))
+
+    def test_the_limit_of_a_suite_is_the_limit_of_its_command(self):
+        hangs = suite(["sleep", "1000"], limit_s=1)
+        self.assertEqual(quietly(run_tests.run, hangs)[0].code, watch.OVER_LIMIT)
+
+    def test_the_program_ends_with_the_exit_code_of_the_suites(self):
+        program = Path(run_tests.__file__)
+        ended = subprocess.run(
+            [sys.executable, "-B", program, "doc"],
+            env={"PATH": str(self.folder), "CARGO_TARGET_DIR": str(self.folder)},
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        self.assertEqual(ended.stdout.splitlines()[-1], "0 passed, 1 failed, 0 skipped")
+        self.assertEqual(ended.returncode, 127)
 
 
 class Suites(unittest.TestCase):
@@ -228,8 +316,8 @@ class Suites(unittest.TestCase):
             if not path.relative_to(run_tests.ROOT).parts[0].startswith((".", "target"))
         }
         self.assertEqual(folders, {"conformance", "python", "rtl", "scripts"})
-        for folder in folders:
-            self.assertTrue(any(f" {folder}" in command for command in commands), folder)
+        pytests = [one.command for one in run_tests.SUITES if "pytest" in one.command]
+        self.assertEqual({Path(command[-1]).parts[0] for command in pytests}, folders)
         self.assertTrue(any("nextest run --workspace" in command for command in commands))
         self.assertTrue(any("--workspace" in one and "--doc" in one for one in commands))
 
@@ -241,6 +329,18 @@ class Suites(unittest.TestCase):
                 self.assertIn("--locked", command)
             else:
                 self.assertNotRegex(command, r" -x\b|--exitfirst|--maxfail")
+
+    def test_stacks_of_a_stuck_test_are_shown_before_its_runner_ends_it(self):
+        config = tomllib.loads((run_tests.ROOT / ".config" / "nextest.toml").read_text())
+        slow = config["profile"]["default"]["slow-timeout"]
+        ends_s = int(slow["period"].removesuffix("s")) * slow["terminate-after"]
+        for one in run_tests.SUITES:
+            self.assertGreaterEqual(one.limit_s, 600, one.name)
+            if "nextest" in one.command:
+                # Cargo becomes the program of that name.
+                at = one.command.index("nextest")
+                self.assertEqual(one.runner, "-".join(one.command[at - 1 : at + 1]))
+                self.assertTrue(0 < one.stuck_s < ends_s < one.limit_s)
 
     def test_a_suite_that_is_not_there_is_refused(self):
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
