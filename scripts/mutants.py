@@ -55,6 +55,11 @@ class Test:
     folder: str
     name: str
 
+    @property
+    def key(self):
+        """Return its name, which stays when its program is built anew."""
+        return f"{Path(self.program).name.rpartition('-')[0]} {self.name}"
+
 
 class Tree:
     """A copy of the repository with every mutant in it."""
@@ -245,8 +250,10 @@ def names_of(program, folder):
 class Hunt:
     """Mutants and the tests that reach them."""
 
-    def __init__(self, tests, outcomes):
+    def __init__(self, tests, outcomes, tried):
         self.tests = tests
+        # By mutant, the tests that let it through before.
+        self.tried = tried
         self.outcomes = outcomes
         self.lock = threading.Lock()
         # By file, how many mutants a test has caught: it goes first.
@@ -255,7 +262,8 @@ class Hunt:
     def order(self, mutant):
         """Return the tests for a mutant, in the order in which they are tried."""
         known = self.caught_by[mutant.file]
-        reached = set(self.tests.reach[mutant.id])
+        tried = self.tried.get(mutant.name, ())
+        reached = {test for test in self.tests.reach[mutant.id] if test.key not in tried}
         own = f"crates/{mutant.file.split('/')[1]}"
         first = [test for test, _ in known.most_common(5) if test in reached]
         cost = {
@@ -267,7 +275,8 @@ class Hunt:
     def hunt(self, mutant):
         """Try one mutant."""
         order = self.order(mutant)
-        outcome, by, spent = ("missed" if order else "not reached"), "", 0.0
+        passed = list(self.tried.get(mutant.name, ()))
+        outcome, by, spent = ("missed" if order or passed else "not reached"), "", 0.0
         for test in order:
             if spent + self.tests.seconds[test] > MUTANT_S_MAX:
                 outcome = "missed in time"
@@ -279,9 +288,10 @@ class Hunt:
                 outcome, by = "caught" if told == "failed" else "timeout", test.name
                 self.caught_by[mutant.file][test] += 1
                 break
+            passed.append(test.key)
         with self.lock:
             entry = {"name": mutant.name, "file": mutant.file, "id": mutant.id}
-            entry |= {"outcome": outcome, "by": by, "tests": len(order)}
+            entry |= {"outcome": outcome, "by": by, "passed": [] if by else passed}
             print(json.dumps(entry), file=self.outcomes, flush=True)
 
 
@@ -320,7 +330,8 @@ def main():
     # A sample that grows evenly in every file.
     tried.sort(key=lambda one: (one.id * 5 % 8, one.id))
     with kept.open("a") as outcomes:
-        hunt = Hunt(tests, outcomes)
+        tried_by = {name: set(entry.get("passed", ())) for name, entry in before.items()}
+        hunt = Hunt(tests, outcomes, tried_by)
         with concurrent.futures.ThreadPoolExecutor(asked.workers) as pool:
             list(pool.map(hunt.hunt, tried))
 

@@ -11,8 +11,9 @@ use ethermem_clio::transport::{
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{
-    ENVELOPE_BYTES, Envelope, Epoch, Packets, Permissions, ProcessId, Protection, REQUEST_BYTES,
-    Request, SenderId, TenantId,
+    ClioOpcode, ClioStatus, ENVELOPE_BYTES, Envelope, Epoch, Packets, Permissions, ProcessId,
+    Protection, REQUEST_BYTES, Reply, Request, RequestId, RequestPacket, ResponsePacket, SenderId,
+    TenantId,
 };
 
 const MS: u64 = 1_000_000;
@@ -168,6 +169,114 @@ fn requests_of(datagram: &[u8]) -> usize {
     Packets::new(&datagram[opened.packets]).filter(Result::is_ok).count()
 }
 
+fn first_packet<T>(datagram: &[u8], show: impl Fn(&RequestPacket<'_>) -> T) -> T {
+    let opened = Envelope::open(datagram).expect("it is sound");
+    let mut packets = Packets::new(&datagram[opened.packets]);
+    show(&packets.next().expect("it has one").expect("it can be read"))
+}
+
+/// An answer with other packets, or of another life, that is sealed as a node's.
+fn resealed(answer: &[u8], epoch: u32, packets: &[u8]) -> Vec<u8> {
+    let opened = Envelope::open(answer).expect("it is sound");
+    let envelope = Envelope { epoch: Epoch(epoch), ..opened.envelope };
+    let mut octets = vec![0; ENVELOPE_BYTES];
+    envelope.emit(&mut octets).expect("there is room");
+    octets.extend_from_slice(packets);
+    let end = octets.len();
+    octets.resize(end + 4, 0);
+    envelope.seal(&mut octets, end).expect("there is room");
+    octets
+}
+
+fn response(opcode: u8, request: RequestId, reply: Reply<'_>) -> Vec<u8> {
+    let mut octets = vec![0; 100];
+    let packet = ResponsePacket { opcode, attempt: 0, request, reply };
+    let bytes = packet.emit(&mut octets).expect("there is room");
+    octets.truncate(bytes);
+    octets
+}
+
+/// Answers of another life, to another request, of another kind, cut off, or to probes that nobody
+/// sent: each is counted as ignored, and ends nothing.
+#[test]
+fn what_is_no_answer_to_a_request_is_counted_and_ends_nothing() {
+    let mut pair = Pair::new();
+    let add = pair.add();
+    pair.client.submit(pair.process, add);
+    let datagram = pair.sent().expect("a request");
+    let number = first_packet(&datagram, |packet| packet.request);
+    let answer = pair.answer(&datagram);
+    let opened = Envelope::open(&answer).expect("it is sound");
+    let sound = answer[opened.packets].to_vec();
+    let add_code = ClioOpcode::FetchAndAdd as u8;
+    let word = Reply::Word(0);
+    let unknown = RequestId(number.0 + 100);
+    let probe = ClioOpcode::Probe as u8;
+    let wrong = [
+        resealed(&answer, 40, &sound),
+        resealed(&answer, 41, &response(ClioOpcode::Swap as u8, number, word)),
+        resealed(&answer, 41, &response(add_code, unknown, word)),
+        resealed(&answer, 41, &response(add_code, number, Reply::Created(ProcessId(1)))),
+        resealed(&answer, 41, &sound[..sound.len() - 1]),
+        resealed(&answer, 41, &response(probe, number, Reply::Refused(ClioStatus::Malformed, 0))),
+        resealed(&answer, 41, &response(probe, unknown, Reply::Padding(8))),
+        resealed(&answer, 40, &response(probe, number, Reply::Padding(8))),
+    ];
+    for (place, datagram) in wrong.iter().enumerate() {
+        for _ in 0..2 {
+            let before = pair.client.counters();
+            pair.client.on_datagram(Ns(pair.now + WAY), datagram);
+            let ignored = ClientCounters { ignored: 1, ..ClientCounters::default() };
+            assert_eq!(pair.since(before), ignored, "number {place}");
+            assert_eq!((pair.client.poll_event(), pair.client.under_way()), (None, 1));
+        }
+    }
+    pair.client.on_datagram(Ns(pair.now + WAY), &answer);
+    assert_eq!(pair.client.poll_event().map(|event| event.outcome), Some(Ok(Completed::Word(0))));
+}
+
+/// Acknowledgements wait for a request to go with, and not longer than their time; a packet of
+/// their own has a number of its own, and names each result once.
+#[test]
+fn acknowledgements_go_when_they_are_due_with_the_numbers_of_their_results() {
+    let mut pair = Pair::new();
+    let add = pair.add();
+    let mut numbers = Vec::new();
+    for _ in 0..3 {
+        pair.client.submit(pair.process, add);
+        let datagram = pair.sent().expect("a request");
+        // The result before it is acknowledged by this one.
+        let acknowledged = first_packet(&datagram, |packet| packet.acknowledged);
+        assert_eq!(acknowledged, numbers.pop().unwrap_or(RequestId::NONE));
+        numbers.push(first_packet(&datagram, |packet| packet.request));
+        let answer = pair.answer(&datagram);
+        pair.client.on_datagram(Ns(pair.now), &answer);
+    }
+    for _ in 0..2 {
+        pair.client.submit(pair.process, add);
+    }
+    let datagram = pair.sent().expect("two requests");
+    let first = first_packet(&datagram, |packet| packet.request);
+    let answer = pair.answer(&datagram);
+    pair.now += 1;
+    pair.client.on_datagram(Ns(pair.now), &answer);
+    let due = pair.client.next_wake().expect("two results are to be acknowledged");
+    assert_eq!(due, Ns(pair.now + RETRY_MIN));
+    pair.now = due.0 - 1;
+    assert_eq!(pair.sent(), None, "it is not due");
+    pair.now += 1;
+    let datagram = pair.sent().expect("it is due");
+    let (number, ids) = first_packet(&datagram, |packet| match packet.body {
+        Request::Acknowledge(ids) => (packet.request, ids.iter().collect::<Vec<_>>()),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!((number, ids), (RequestId(first.0 + 2), vec![first, RequestId(first.0 + 1)]));
+    assert_eq!((pair.sent(), pair.client.next_wake()), (None, None));
+    pair.client.submit(pair.process, add);
+    let next = pair.sent().expect("a request");
+    assert_eq!(first_packet(&next, |packet| packet.request), RequestId(first.0 + 3));
+}
+
 #[test]
 fn each_datagram_request_and_answer_is_counted_once() {
     let mut pair = Pair::new();
@@ -251,6 +360,8 @@ fn what_was_damaged_goes_again_at_once() {
     pair.client.on_datagram(Ns(pair.now), &nack);
     let again = pair.sent().expect("it goes again");
     assert_eq!((requests_of(&again), pair.client.counters().retries), (1, 1));
+    let number = |datagram: &[u8]| first_packet(datagram, |packet| packet.request);
+    assert_eq!(number(&again), number(&datagrams[1]));
     assert_eq!(pair.sent(), None, "the other was not damaged");
     let answer = pair.answer(&again);
     pair.client.on_datagram(Ns(pair.now), &answer);

@@ -6,13 +6,13 @@ mod client;
 use std::sync::Arc;
 use std::task::Poll;
 
-use client::{Answer, Client, EPOCH, LEASE, PAGE, VecNode, config, deliver, node_of, seal};
+use client::{Answer, Client, EPOCH, KEEP, LEASE, PAGE, VecNode, config, deliver, node_of, seal};
 use ethermem_clio::node::{Busy, Node, NodeConfig, NodeCounters, Quota, TenantUse};
 use ethermem_clio::offload::{NodeMemory, Offload, OffloadError, OffloadLimits, Sliced, Stop};
-use ethermem_units::Ns;
+use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{
-    ClioStatus, ENVELOPE_BYTES, Envelope, Epoch, OPCODES, Permissions, Protection, Reply, Request,
-    RequestId, RequestPacket, TenantId,
+    ClioStatus, ENVELOPE_BYTES, Envelope, Epoch, NodeFacts, OPCODES, Permissions, Protection,
+    Reply, Request, RequestId, RequestPacket, TenantId,
 };
 
 const DONE: Answer = Answer::Other(Reply::Done);
@@ -339,5 +339,169 @@ fn a_packet_that_is_cut_off_ends_its_datagram() {
         envelope.seal(&mut octets, end).expect("there is room");
         assert_eq!(deliver(&mut node, 0, &octets), Some(DONE));
         assert_eq!(node.counters().dropped_malformed, round);
+    }
+}
+
+/// Each of a tenant's answers has a sequence number of its own, one more than the one before.
+#[test]
+fn answers_are_numbered_within_their_tenant() {
+    let mut node = node_of(config(16));
+    let mut clients = [1, 2].map(|tenant| Client::new(100 + u64::from(tenant), tenant));
+    for round in 1..=3 {
+        for client in &mut clients {
+            let hello = client.datagram(0, Request::Hello, 0);
+            let mut answer = [0; 1500];
+            let length = node.on_datagram(Ns(0), &hello, &mut answer);
+            let opened = Envelope::open(&answer[..length]).expect("a node seals its answers");
+            assert_eq!(opened.envelope.sequence, round);
+        }
+    }
+    let mut first = Client::new(7, 1);
+    let facts = NodeFacts {
+        epoch: EPOCH,
+        page_bytes: 4096,
+        data_bytes_max: 1400,
+        lifetime_us_max: 10,
+        memory: Bytes(16 * PAGE),
+        lease_ms: LEASE / 1_000_000,
+    };
+    assert_eq!(first.ask(&mut node, 0, Request::Hello), Answer::Other(Reply::Facts(facts)));
+}
+
+/// The answer to a read is as long as the room for it: what fits exactly is read.
+#[test]
+fn a_read_fits_where_its_answer_has_exactly_room() {
+    let mut node = node_of(config(16));
+    let mut client = Client::with_process(&mut node, 0, 100, 1);
+    let at = allocate(&mut node, &mut client, 1);
+    let exactly = ENVELOPE_BYTES + 16 + 300 + TRAILER;
+    for (room, is_read) in [(exactly, true), (exactly - 1, false)] {
+        let before = node.counters().executed;
+        let read = client.datagram(0, Request::Read { address: at, bytes: 300 }, 0);
+        let mut answer = vec![0; room];
+        let length = node.on_datagram(Ns(0), &read, &mut answer);
+        assert_eq!(
+            (length == exactly, node.counters().executed - before),
+            (is_read, is_read.into())
+        );
+    }
+}
+
+/// What no request is says so by a status of its own, whatever else is wrong with it.
+#[test]
+fn an_opcode_that_is_none_is_told_from_a_body_that_is_wrong() {
+    let mut node = node_of(config(16));
+    let mut client = Client::with_process(&mut node, 0, 100, 1);
+    let write = client.datagram(0, Request::Write { address: PAGE, data: &[1] }, 0);
+    let end = write.len() - TRAILER;
+    let mut seen = Vec::new();
+    for at in ENVELOPE_BYTES..ENVELOPE_BYTES + 4 {
+        let mut octets = write.clone();
+        octets[at] = 0xf7;
+        client.envelope.seal(&mut octets, end).expect("there is room");
+        if let Some(Answer::Other(Reply::Refused(status, 0))) = deliver(&mut node, 0, &octets) {
+            seen.push(status);
+        }
+    }
+    assert!(seen.contains(&ClioStatus::UnknownOpcode), "{seen:?}");
+}
+
+/// A request of the slow path that takes many slices counts once, when it has been done; one that
+/// is refused at its end counts among what was executed, and not among what the tenant did.
+#[test]
+fn what_takes_many_slices_is_counted_once_at_its_end() {
+    let mut node = node_of(config(1 << 14));
+    let mut client = Client::with_process(&mut node, 0, 100, 1);
+    for round in 1..=2 {
+        let call = client.datagram(0, allocation(5_000), 0);
+        let before = node.counters();
+        assert_eq!(deliver(&mut node, 0, &call), Some(busy(Busy::Running)));
+        assert_eq!(node.counters().executed, before.executed, "it has not ended");
+        while node.runs_wait() {
+            node.tend(Ns(0), 0);
+        }
+        assert_eq!(node.counters().executed, before.executed + 1);
+        assert!(node.counters().slow_slices >= before.slow_slices + 5);
+        let done = deliver(&mut node, 0, &call);
+        assert!(matches!(done, Some(Answer::Other(Reply::Address(_)))), "{done:?}");
+        let expected = operations(&[("create_process", 1), ("allocate", round)]);
+        assert_eq!(uses(&node, 0).operations, expected);
+    }
+}
+
+/// The memory of so many dead processes is taken back at the same time, and no more.
+#[test]
+fn dead_processes_are_taken_back_a_few_at_a_time() {
+    let mut node = node_of(NodeConfig { processes_max: 16, ..config(1 << 15) });
+    for number in 0..8 {
+        let mut client = Client::with_process(&mut node, 0, 100 + number, 1);
+        let call = client.datagram(0, allocation(4_000), 0);
+        deliver(&mut node, 0, &call);
+        while node.runs_wait() {
+            node.tend(Ns(0), 0);
+        }
+    }
+    let dead = Ns(LEASE + 1);
+    let mut begun = 0;
+    while node.sweep(dead) {
+        begun += 1;
+        assert!(begun <= 4, "all at once");
+    }
+    assert_eq!((begun, node.counters().lapsed), (4, 4));
+    while node.sweep(dead) || node.tend(dead, 0) {}
+    assert_eq!((node.processes(), node.counters().lapsed), (0, 8));
+    assert_eq!(
+        uses(&node, 0),
+        TenantUse { operations: uses(&node, 0).operations, ..TenantUse::default() }
+    );
+}
+
+/// The table of results is full when an operation ends: its result is answered all the same, to its
+/// own process, and finds its place when there is one; it ends with its process.
+#[test]
+fn a_result_without_a_place_is_kept_for_its_caller() {
+    let changed = NodeConfig { recent_requests: 8, processes_max: 4, ..config(16) };
+    for ends in [false, true] {
+        let mut node = node_of(changed.clone());
+        node.register("burner", Arc::new(Burner(3)));
+        let mut client = Client::with_process(&mut node, 0, 100, 1);
+        let mut other = Client::with_process(&mut node, KEEP + 1, 200, 1);
+        let mut now = 3 * KEEP;
+        let call = Request::Offload { name: "burner", arguments: &[] };
+        let [first, second] = [&mut client, &mut other].map(|who| {
+            let datagram = who.datagram(now, call, 0);
+            assert_eq!(deliver(&mut node, now, &datagram), Some(busy(Busy::Running)));
+            datagram
+        });
+        if ends {
+            // Its operation ends with it; the other's goes on.
+            let ended = client.ask(&mut node, now, Request::EndProcess);
+            assert!(ended == DONE || ended == busy(Busy::Running), "{ended:?}");
+        }
+        // Requests that nobody acknowledges take every place.
+        let full = busy(Busy::Recent);
+        let unlock = Request::Unlock { address: PAGE, holder: 1 };
+        assert!((0..20).any(|_| other.ask(&mut node, now, unlock) == full), "eight places");
+        while node.runs_wait() {
+            node.tend(Ns(now), 0);
+        }
+        let stopped = |answer: &Option<Answer>| {
+            let ended = matches!(
+                answer,
+                Some(
+                    Answer::Bytes(_) | Answer::Other(Reply::Refused(ClioStatus::OffloadFailed, _))
+                )
+            );
+            ended && *answer != Some(full.clone())
+        };
+        let told = deliver(&mut node, now, &second);
+        assert!(stopped(&told), "{told:?}");
+        assert_eq!(deliver(&mut node, now, &second), told, "as often as it is asked");
+        assert_eq!(stopped(&deliver(&mut node, now, &first)), !ends);
+        let counted = node.counters().offload_slices;
+        // The places are free again: the results move there, and are answered from there.
+        now += KEEP - 1;
+        node.tend(Ns(now), 0);
+        assert_eq!(node.counters().offload_slices, counted, "it is not done again");
     }
 }

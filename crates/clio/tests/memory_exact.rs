@@ -196,8 +196,8 @@ fn a_share_that_is_given_up_leaves_all_as_it_was() {
     }
 }
 
-/// How much may be shared is a part of the table, which depends on its size: all of one bucket, 7 of
-/// 8 entries of a small table, 3 of 4 of a large one. What nobody has can be allocated still.
+/// How much may be shared is a part of the table, by its size: all of one bucket, 7 of 8 entries
+/// of a small table, 3 of 4 of a large one. What nobody has can be allocated still.
 #[test]
 fn so_much_can_be_shared_and_not_one_page_more() {
     for (pages, slots, most) in [(8, 16, 16), (16, 32, 28), (4096, 8192, 6144)] {
