@@ -1,10 +1,10 @@
 //! Many runs of YCSB as a file says: pools by points, with what others published beside.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use ethermem_sim::compare::PublishedValues;
+use ethermem_sim::scenario::read_text;
 use ethermem_sim::workload::InputError;
 use serde::{Deserialize, Serialize};
 
@@ -129,8 +129,7 @@ impl Plan {
     /// # Errors
     /// [`InputError`] with the place of what cannot be.
     pub fn load(file: &Path) -> Result<(Plan, Option<PublishedValues>), InputError> {
-        let text =
-            fs::read_to_string(file).map_err(|error| InputError::io(file, "be read", &error))?;
+        let text = read_text(file)?;
         let plan: Plan = toml::from_str(&text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             let line = text[..at].matches('\n').count() as u64 + 1;

@@ -105,6 +105,22 @@ enum Command {
     Tree,
 }
 
+/// Flags of one meaning that commands write in two ways: who knows one of them has both.
+const TWINS: [[&str; 2]; 2] = [["fabric", "fabrics"], ["metrics-listen", "metrics-address"]];
+
+fn taking_twins(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|argument| {
+            let twin = TWINS.iter().find_map(|[one, other]| match argument.get_long() {
+                Some(long) if long == *one => Some(*other),
+                Some(long) if long == *other => Some(*one),
+                _ => None,
+            });
+            twin.into_iter().fold(argument, clap::Arg::alias)
+        })
+        .mut_subcommands(taking_twins)
+}
+
 /// A number below 0 is a value that its option refuses, and no option of its own.
 fn taking_negative_numbers(command: clap::Command) -> clap::Command {
     command
@@ -116,7 +132,7 @@ fn taking_negative_numbers(command: clap::Command) -> clap::Command {
 }
 
 fn parse() -> Result<Cli, clap::Error> {
-    let matches = taking_negative_numbers(Cli::command()).try_get_matches()?;
+    let matches = taking_twins(taking_negative_numbers(Cli::command())).try_get_matches()?;
     Cli::from_arg_matches(&matches)
 }
 

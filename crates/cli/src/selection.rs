@@ -1,12 +1,13 @@
 //! Arguments that say which messages run on which network.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ethermem_sim::compare::Comparison;
 use ethermem_sim::fabrics::{self, FABRIC_NAMES, FabricEntry};
 use ethermem_sim::run::label_of;
-use ethermem_sim::scenario::{Changes, LINK_GBPS, Scenario, Setting};
+use ethermem_sim::scenario::{Changes, LINK_GBPS, Scenario, Setting, shipped};
 use ethermem_sim::workload::{InputError, TraceConfig, TraceFormat};
 
 use crate::failure::Failure;
@@ -47,6 +48,9 @@ pub(crate) struct Selected {
 
 impl Selection {
     pub(crate) fn read(&self) -> Result<Selected, Failure> {
+        if let Some(file) = &self.scenario {
+            note_shipped(file);
+        }
         let trace = self.trace.as_deref().map(|path| self.trace_config(path)).transpose()?;
         let changes = Changes { settings: self.settings.clone(), trace };
         let mut scenario = match &self.scenario {
@@ -67,6 +71,7 @@ impl Selection {
         let Some(comparison) = Comparison::load(file, &self.settings, self.seed)? else {
             return Ok(None);
         };
+        note_shipped(file);
         if let Some(trace) = &self.trace {
             let problem = "the scenario's table [compare] has messages of its own";
             return Err(Failure::input(format!("--trace {}: {problem}", trace.display())));
@@ -112,6 +117,14 @@ impl Selected {
     /// What tells its runs from those of another scenario.
     pub(crate) fn label(&self) -> String {
         label_of(&self.name)
+    }
+}
+
+/// Says so where a file of the program's own is taken, as there is none of that name.
+pub(crate) fn note_shipped(file: &Path) {
+    if let Some((path, _)) = shipped(file) {
+        let what = format!("note: {}: no such file; it is {path} of the program", file.display());
+        let _ = std::io::stderr().write_all(format!("{what}\n").as_bytes());
     }
 }
 

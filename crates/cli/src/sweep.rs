@@ -11,6 +11,7 @@ use crate::interrupt;
 use crate::output::{Format, say};
 use crate::progress::Progress;
 use crate::runner::{Job, run_each, threads_default};
+use crate::selection::note_shipped;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -44,6 +45,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    note_shipped(&arguments.sweep);
     let session = Session::open(&arguments.sweep, &arguments.settings, &arguments.out)?;
     interrupt::leaves(format!(
         "finished points are kept in {}: the same command goes on",
@@ -61,6 +63,15 @@ fn run_missing(session: &Session, threads: Option<u16>) -> Result<(), Failure> {
     let total = sweep.points.len();
     if missing.len() < total {
         say(format_args!("{} of {total} points are there already", total - missing.len()));
+    }
+    let unused = session.unused();
+    if unused > 0 && !missing.is_empty() {
+        say(format_args!(
+            "note: {}: {unused} finished points are of another sweep (file, --set, seed or version \
+             of the program); they are kept, and {} points run",
+            session.journal().display(),
+            missing.len()
+        ));
     }
     let name = sweep.scenario.display().to_string();
     let points: Vec<&Point> = missing.iter().map(|&at| &sweep.points[at]).collect();

@@ -16,6 +16,7 @@ use crate::folder::{Folder, origin};
 use crate::interrupt;
 use crate::output::{Format, print};
 use crate::progress::Progress;
+use crate::selection::note_shipped;
 
 /// Heads of columns, which of them are text, and rows.
 type Cells = (Vec<String>, Vec<usize>, Vec<Vec<String>>);
@@ -26,6 +27,7 @@ pub(super) fn run(
     out: Option<&Path>,
     format: Format,
 ) -> Result<(), Failure> {
+    note_shipped(scenario);
     let (plan, published) = Plan::load(scenario)?;
     let folder = out.map(Folder::prepare).transpose()?;
     let progress = Progress::of_runs(plan.runs() as u64, plan.runs());

@@ -270,3 +270,41 @@ fn the_rtl_refuses_what_it_was_not_built_for() {
     let line = "--rtl .: no rtl/flow/system.py there; allowed is the root of the repository";
     refused(folder.path(), &["rtl", "ycsb", "--workload", "A", "--rtl", "."], line);
 }
+
+/// A flag of another command is known by its name there, too: what is wrong is its value.
+#[test]
+fn flags_of_one_meaning_are_known_by_either_name() {
+    let folder = folder(&[]);
+    for (arguments, flags) in [
+        (&["sim", "good.toml"][..], ["--fabric", "--fabrics"]),
+        (&["compare", "good.toml"], ["--fabrics", "--fabric"]),
+        (&["latency"], ["--fabric", "--fabrics"]),
+        (&["replay", "no.parquet"], ["--fabric", "--fabrics"]),
+        (&["node"], ["--metrics-listen", "--metrics-address"]),
+        (&["node", "status"], ["--metrics-address", "--metrics-listen"]),
+    ] {
+        let said = flags.map(|flag| {
+            let called = call(folder.path(), &[arguments, &[flag, "?"]].concat());
+            assert_eq!(called.code, 2, "{arguments:?} {flag}");
+            called.err
+        });
+        assert!(said[0].contains(flags[0]), "{said:?}");
+        assert_eq!(said[0], said[1]);
+    }
+}
+
+/// What comes with the program is found in any folder, and it is said; a file that is there goes
+/// first.
+#[test]
+fn scenarios_of_the_repository_are_found_outside_of_it() {
+    let folder = folder(&[("ycsb.toml", "[workload]\nmessages = 0\n")]);
+    let few = ["--set", "workload.messages=1000"];
+    for name in ["microbenchmark-64b", "scenarios/microbenchmark-64b.toml"] {
+        let called = call(folder.path(), &[&["sim", name][..], &few].concat());
+        let from = "scenarios/microbenchmark-64b.toml of the program";
+        assert_eq!(called.err, format!("note: {name}: no such file; it is {from}\n"));
+        assert_eq!(called.code, 0);
+    }
+    let line = "ycsb.toml:2: workload.messages = 0: ";
+    assert!(call(folder.path(), &["sim", "ycsb.toml"]).err.contains(line));
+}

@@ -51,6 +51,28 @@ fn the_same_bytes_for_any_number_of_threads() {
     assert!(slowdown["mean"].as_f64().unwrap() >= 1.0 && half_width > 0.0, "{slowdown}");
 }
 
+/// The longest name that a file may have here leaves no room for the journal's usual one.
+#[test]
+fn points_of_another_sweep_are_named_and_kept() {
+    let folder = folder("scenario = 'base.toml'\n[vary]\nworkload.load = [0.2, 0.5]\n");
+    for length in [8, 250] {
+        let out = "n".repeat(length);
+        let swept = |settings: &[&str]| {
+            let sweep = ["sweep", "w.toml", "--out", &out];
+            let called = call(folder.path(), &[&sweep[..], settings].concat());
+            assert_eq!(called.code, 0, "{}", called.err);
+            called.err
+        };
+        assert!(!swept(&[]).contains("note: "));
+        let said = swept(&["--set", "workload.read_fraction=1.0"]);
+        assert!(said.contains("2 finished points are of another sweep"), "{said}");
+        assert!(said.contains("and 2 points run"), "{said}");
+        // They are there still.
+        let said = swept(&[]);
+        assert!(said.starts_with("2 of 2 points are there already\n"), "{said}");
+    }
+}
+
 #[test]
 fn a_point_is_the_run_that_sim_makes() {
     let folder = folder("scenario = 'base.toml'\n[vary]\nworkload.load = [0.5]\n");

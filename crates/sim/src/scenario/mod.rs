@@ -10,6 +10,7 @@ mod fabric;
 mod packet;
 mod receiver_driven;
 pub(crate) mod setting;
+mod shipped;
 pub(crate) mod table;
 mod workload;
 
@@ -27,6 +28,7 @@ pub use check::check_scenario;
 pub use fabric::LINK_GBPS;
 use setting::Lines;
 pub use setting::{Setting, SettingError};
+pub use shipped::shipped;
 pub use table::Key;
 use table::{SET, Source};
 
@@ -171,8 +173,15 @@ impl Scenario {
     }
 }
 
-/// The text of a scenario, or of a file that varies one.
-pub(crate) fn read_text(file: &Path) -> Result<String, InputError> {
+/// The text of a scenario, or of a file that varies one; where there is none of that name, of the
+/// one that comes with the program.
+///
+/// # Errors
+/// [`InputError`] for a file that cannot be read, is too long, or is not UTF-8.
+pub fn read_text(file: &Path) -> Result<String, InputError> {
+    if let Some((_, text)) = shipped(file) {
+        return Ok(text.to_owned());
+    }
     let unreadable = |error: std::io::Error| InputError::io(file, "be read", &error);
     let mut bytes = Vec::new();
     let opened = File::open(file).map_err(unreadable)?;

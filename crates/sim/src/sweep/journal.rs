@@ -73,6 +73,11 @@ impl Journal {
         self.records.get(&point.to_string())
     }
 
+    /// How many points are finished.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
     /// Adds a finished point, and returns when it is on the disk.
     ///
     /// # Errors

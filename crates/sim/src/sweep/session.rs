@@ -1,8 +1,11 @@
 //! A sweep under way: what is finished, what is missing, and the file of results at its end.
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use sha2::{Digest, Sha256};
 
 use super::{
     Identity, Journal, JournalError, Point, Record, Summary, Sweep, summarise, write_rows,
@@ -25,6 +28,21 @@ pub enum SessionError {
     Output(#[from] OutputError),
 }
 
+/// Longest name of a file that every file system takes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// The name of the journal beside a file of results: a digest where the usual one is too long.
+fn journal_name(out: &OsStr) -> OsString {
+    let mut name = out.to_owned();
+    name.push(".journal");
+    if name.len() <= NAME_BYTES_MAX {
+        return name;
+    }
+    let digest = Sha256::digest(out.as_encoded_bytes());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{hex}.journal").into()
+}
+
 /// A sweep, its results' file, and beside it the journal of its finished points. Threads share it.
 pub struct Session {
     sweep: Sweep,
@@ -44,9 +62,7 @@ impl Session {
             return Err(InputError::file(out, problem).into());
         };
         let sweep = Sweep::load(file, settings)?;
-        let mut name = name.to_owned();
-        name.push(".journal");
-        let journal_path = out.with_file_name(name);
+        let journal_path = out.with_file_name(journal_name(name));
         let journal = Mutex::new(Journal::open(&journal_path)?);
         Ok(Session { sweep, out: out.to_owned(), journal, journal_path })
     }
@@ -61,6 +77,16 @@ impl Session {
     #[must_use]
     pub fn journal(&self) -> &Path {
         &self.journal_path
+    }
+
+    /// How many finished points the journal has that are none of this sweep's: another `--set`,
+    /// another seed, or another version of the program made them.
+    #[must_use]
+    pub fn unused(&self) -> usize {
+        let points: BTreeSet<Identity> = self.sweep.points.iter().map(|p| p.identity).collect();
+        let journal = self.lock();
+        let used = points.iter().filter(|&&point| journal.get(point).is_some()).count();
+        journal.len() - used
     }
 
     /// The points to run, as indices of the sweep's: each identity once, for a sample may draw the
@@ -106,5 +132,23 @@ impl Session {
     /// Each record is added whole or not at all, so that a thread that panicked left it whole.
     fn lock(&self) -> MutexGuard<'_, Journal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_has_a_name_that_every_file_system_takes() {
+        assert_eq!(journal_name(OsStr::new("load.parquet")), "load.parquet.journal");
+        let longest = "n".repeat(NAME_BYTES_MAX - ".journal".len());
+        assert_eq!(journal_name(OsStr::new(&longest)).len(), NAME_BYTES_MAX);
+        let names = [248, 250, 255].map(|length| journal_name(OsStr::new(&"n".repeat(length))));
+        for name in &names {
+            assert!(name.len() <= NAME_BYTES_MAX, "{name:?}");
+        }
+        // Each file of results has a journal of its own.
+        assert_eq!(BTreeSet::from(names).len(), 3);
     }
 }

@@ -1,0 +1,135 @@
+//! Scenarios, sweeps and published values that come with the program, for where the repository is
+//! not: `ethermem sim load-64b` runs in any folder.
+
+use std::path::{Component, Path, PathBuf};
+
+macro_rules! shipped {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../../../../", $path)))),*]
+    };
+}
+
+/// By the path in the repository.
+const SHIPPED: &[(&str, &str)] = shipped![
+    "scenarios/app-graphlab.toml",
+    "scenarios/app-hadoop.toml",
+    "scenarios/app-memcached.toml",
+    "scenarios/app-spark.toml",
+    "scenarios/app-sparksql.toml",
+    "scenarios/clio-figure17.toml",
+    "scenarios/clio-figure7.toml",
+    "scenarios/fabric-clio.toml",
+    "scenarios/fabric-cxl.toml",
+    "scenarios/fabric-dctcp.toml",
+    "scenarios/fabric-edm-artifact.toml",
+    "scenarios/fabric-fastpass.toml",
+    "scenarios/fabric-homa.toml",
+    "scenarios/fabric-ird.toml",
+    "scenarios/fabric-ndp.toml",
+    "scenarios/fabric-pfabric.toml",
+    "scenarios/fabric-pfc.toml",
+    "scenarios/fabric-phost.toml",
+    "scenarios/fabric-raw-ethernet.toml",
+    "scenarios/fabric-roce.toml",
+    "scenarios/fabric-tcp.toml",
+    "scenarios/figure6.toml",
+    "scenarios/figure7.toml",
+    "scenarios/figure8a.toml",
+    "scenarios/figure8b.toml",
+    "scenarios/load-64b.toml",
+    "scenarios/microbenchmark-64b.toml",
+    "scenarios/study-clos.toml",
+    "scenarios/web-search-clos.toml",
+    "scenarios/ycsb.toml",
+    "sweeps/clio-figure4.toml",
+    "sweeps/clio-figure5.toml",
+    "sweeps/load.toml",
+    "golden/figure6-7/figure6.csv",
+    "golden/figure6-7/figure7.csv",
+    "golden/figure8/published.csv",
+];
+
+/// The path and text of the file that comes with the program and stands for `file`, if there is no
+/// file of that name: one written as in the repository (`scenarios/load-64b.toml`), or a scenario
+/// or a sweep by its name (`load-64b.toml`, `load-64b`).
+#[must_use]
+pub fn shipped(file: &Path) -> Option<(&'static str, &'static str)> {
+    if !matches!(file.try_exists(), Ok(false)) {
+        return None;
+    }
+    let whole = in_repository(file)?;
+    let by_name = |folder: &str| Path::new(folder).join(&whole).with_extension("toml");
+    let mut names = vec![whole.clone()];
+    if whole.components().count() == 1 && whole.extension().is_none_or(|end| end == "toml") {
+        names.extend(["scenarios", "sweeps"].map(by_name));
+    }
+    let found = |name: &PathBuf| SHIPPED.iter().find(|(path, _)| Path::new(path) == name);
+    names.iter().find_map(found).copied()
+}
+
+/// The path as the root of the repository sees it; what leads out of a folder that is not known is
+/// taken to come from one of the repository's.
+fn in_repository(file: &Path) -> Option<PathBuf> {
+    let mut path = PathBuf::new();
+    for component in file.components() {
+        match component {
+            Component::Normal(name) => path.push(name),
+            Component::ParentDir => _ = path.pop(),
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::compare::Comparison;
+    use crate::fabrics::FABRIC_NAMES;
+    use crate::scenario::Scenario;
+    use crate::sweep::Sweep;
+
+    #[test]
+    fn all_of_the_repository_come_with_the_program() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut there = BTreeSet::new();
+        for folder in ["scenarios", "sweeps"] {
+            for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                there.insert(format!("{folder}/{name}"));
+            }
+        }
+        let of = |(path, _): &(&str, &str)| !path.starts_with("golden/");
+        let known = SHIPPED.iter().filter(|one| of(one)).map(|(path, _)| (*path).to_owned());
+        assert_eq!(known.collect::<BTreeSet<_>>(), there);
+    }
+
+    /// The tests of this package run in its folder, where none of them is.
+    #[test]
+    fn they_are_found_where_the_repository_is_not() {
+        for (path, text) in SHIPPED {
+            let with_dot = Path::new(".").join(path);
+            for written in [Path::new(path), &with_dot] {
+                assert_eq!(shipped(written), Some((*path, *text)));
+            }
+        }
+        for name in ["load-64b", "load-64b.toml", "scenarios/../scenarios/load-64b.toml"] {
+            assert_eq!(shipped(Path::new(name)).unwrap().0, "scenarios/load-64b.toml", "{name}");
+            assert!(Scenario::load(Path::new(name), FABRIC_NAMES).is_ok(), "{name}");
+        }
+        // Both have files that they name.
+        assert!(Comparison::load(Path::new("figure8b"), &[], None).unwrap().is_some());
+        assert!(Sweep::load(Path::new("load"), &[]).is_ok());
+        for name in ["no", "load-64b.csv", "src/load-64b.toml", "/scenarios/load-64b.toml", ""] {
+            assert_eq!(shipped(Path::new(name)), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_there_goes_first() {
+        assert_eq!(shipped(Path::new("src")), None);
+    }
+}
