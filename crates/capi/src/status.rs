@@ -151,6 +151,7 @@ impl From<Error> for Failure {
             Error::OffloadStopped { .. } => Status::OffloadStopped,
             Error::Ending { .. } => Status::Ending,
             Error::Forked => Status::Forked,
+            Error::StillWaiting { .. } => Status::Stalled,
             Error::Violated { .. } => Status::Violated,
         };
         Failure::new(status, error.to_string())

@@ -7,7 +7,7 @@ use ethermem_clio::offload::Offloads;
 use slab::Slab;
 
 use crate::address::ProcessId;
-use crate::error::Error;
+use crate::error::{Error, Wait};
 use crate::order::{Sequence, Touched, Tracker};
 use crate::tasks::{Inbox, Notify};
 use crate::world::{Asker, Op, OpId, Outcome, Progress, Reply, WaitedId, World};
@@ -101,7 +101,7 @@ impl Core {
     /// Goes on with what a machine thread waits for; see [`World::look`].
     pub(crate) fn look(
         &mut self,
-        id: &WaitedId,
+        id: &mut WaitedId,
         to: &mut [u8],
     ) -> Result<Result<(), Error>, Duration> {
         let looked = self.world.look(id, to);
@@ -302,6 +302,20 @@ impl Core {
             Progress::Wait(rest) => Ok(Some(rest)),
             Progress::Idle => Err(Stalled),
         }
+    }
+
+    /// Goes on, with no other machine thread at the pool, until nothing is under way but what only
+    /// others could end.
+    pub(crate) fn drain(&mut self) -> Option<(usize, Wait)> {
+        while let Ok(rest) = self.progress() {
+            if let Some(waits) = self.world.waits() {
+                return Some(waits);
+            }
+            if let Some(rest) = rest.filter(|rest| !rest.is_zero()) {
+                std::thread::sleep(rest);
+            }
+        }
+        None
     }
 
     fn settle(&mut self, id: OpId, outcome: Outcome) {

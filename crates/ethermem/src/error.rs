@@ -98,11 +98,11 @@ pub enum OpenError {
 pub enum Error {
     /// Some of the bytes are in no region that the process has: never allocated, freed, or not
     /// shared with it.
-    #[error("{bytes} B at {address} are not all in one region of the process")]
+    #[error("{} not all in one region of the process", places(*address, *bytes))]
     Unmapped {
         /// Where the access begins.
         address: Address,
-        /// How long it is.
+        /// How long it is; 0 where the memory node does not say.
         bytes: u64,
     },
     /// The process may not do this there.
@@ -233,12 +233,44 @@ pub enum Error {
         /// Its reason.
         problem: String,
     },
+    /// The pool was closed, and operations of it still waited: for a lock that another thread
+    /// holds, or for a time. They were not done.
+    #[error(
+        "the pool was closed with {operations} of its operations still waiting after {waited_ms} \
+         ms, one {wait}"
+    )]
+    StillWaiting {
+        /// How many.
+        operations: usize,
+        /// What one of them waits for.
+        wait: Wait,
+        /// How long the pool waited for them.
+        waited_ms: u64,
+    },
     /// An invariant of the simulated fabric does not hold: what it did cannot be trusted.
     #[error("invariant violated: {what}")]
     Violated {
         /// Which, and where.
         what: String,
     },
+}
+
+fn places(address: Address, bytes: u64) -> String {
+    match bytes {
+        0 => format!("an access at {address} is"),
+        bytes => format!("{bytes} B at {address} are"),
+    }
+}
+
+/// What an operation waits for that is not an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Wait {
+    /// A lock, by the address of its word.
+    #[error("for the lock at {0}")]
+    Lock(Address),
+    /// The end of a sleep.
+    #[error("in a sleep")]
+    Sleep,
 }
 
 impl Error {

@@ -22,7 +22,7 @@ mod wait;
 mod world;
 
 pub use address::{Address, Permissions, ProcessId};
-pub use error::{Error, OpenError};
+pub use error::{Error, OpenError, Wait};
 pub use ethermem_clio::offload::NAME_BYTES_MAX as OFFLOAD_NAME_BYTES_MAX;
 pub use ethermem_clio::offload::{
     Chase, Chased, Comparison, Filter, NodeMemory, Offload, OffloadError, OffloadLimits, Sliced,

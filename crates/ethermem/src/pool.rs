@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ethermem_clio::offload::{Offload, Offloads};
 use ethermem_sim::Kind;
@@ -30,6 +30,9 @@ const TEND_EVERY: Duration = Duration::from_millis(10);
 
 /// How often a machine thread goes on without rest before it lets others to the pool.
 const PASSES_EACH_YIELD: u32 = 64;
+
+/// How long a pool that is closed waits for locks and times.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 thread_local! {
     static PASSES: Cell<u32> = const { Cell::new(0) };
@@ -209,6 +212,18 @@ impl Shared {
         step
     }
 
+    /// Goes on until nothing is under way, for as long as a close waits for other machine threads.
+    fn settle(&self) {
+        let began = Instant::now();
+        while began.elapsed() < CLOSE_WAIT {
+            match self.step() {
+                Step::Idle { .. } => return,
+                Step::Ended => {}
+                Step::Rest(rest) => self.rest(rest),
+            }
+        }
+    }
+
     /// Lets the machine's thread rest as long as it may.
     pub(crate) fn rest(&self, rest: Duration) {
         if rest.is_zero() {
@@ -362,15 +377,20 @@ impl Pool {
 
     /// Ends the traffic beside, and checks the invariants of a simulated fabric: bytes conserved,
     /// nothing left behind. Over a network, ends all processes of this pool, whose memory the node
-    /// takes back. All operations must have ended; there is nothing to do on `local:`.
+    /// takes back. Operations that are under way end first. What waits for a lock of another
+    /// thread, or for a time, has 2 s for that.
     ///
     /// # Errors
-    /// [`Error::Violated`]; [`Error::Lost`] when the node did not answer.
+    /// [`Error::Violated`]; [`Error::NoAnswer`] when the node did not answer;
+    /// [`Error::StillWaiting`] with what the pool was closed without.
     pub fn close(self) -> Result<(), Error> {
         self.shared.check()?;
-        self.shared.with(|core| {
-            while core.progress().is_ok() {}
-            core.world.close()
+        self.shared.settle();
+        let (waits, closed) = self.shared.with(|core| (core.drain(), core.world.close()));
+        closed?;
+        let waited_ms = CLOSE_WAIT.as_millis() as u64;
+        waits.map_or(Ok(()), |(operations, wait)| {
+            Err(Error::StillWaiting { operations, wait, waited_ms })
         })
     }
 

@@ -335,7 +335,7 @@ impl Thread {
             self.shared.with(|core| {
                 let (_, memories) = core.world.nodes();
                 if at.memory() >= memories || at == Address::NULL {
-                    return Err(Error::Unmapped { address: at, bytes: 1 });
+                    return Err(Error::Unmapped { address: at, bytes: 0 });
                 }
                 let found = core.offloads.get(name);
                 if found.is_none() && core.world.has_nodes() {

@@ -20,6 +20,8 @@ use crate::world::{RemoteConfig, SimConfig, Way};
 /// How pools are named.
 const SCHEMES: &str = "local:, sim:FABRIC, node://HOST:PORT, udp://HOST:PORT, ring://INTERFACE, \
                        ring://INTERFACE/MAC";
+/// The place of a simulated pool says it.
+const FABRIC: &str = "fabric.kind";
 /// Bytes of all memory nodes together, unless said.
 const MEMORY_BYTES: u64 = 64 << 30;
 /// The DRAM of EDM's evaluation, which its latencies leave out (section 4.2.2).
@@ -103,8 +105,13 @@ fn udp(parts: &Parts<'_>) -> Result<RemoteConfig, OpenError> {
 
 /// `HOST:PORT`, behind `scheme://`.
 fn host<'u>(scheme: &'static str, parts: &Parts<'u>) -> Result<&'u str, OpenError> {
+    let is_host = |host: &str| match host.strip_prefix('[') {
+        Some(v6) => v6.strip_suffix(']').is_some_and(|v6| v6.contains(':')),
+        // Where the address ends and the port begins could not be told.
+        None => !host.is_empty() && !host.contains(':'),
+    };
     let is_node = |node: &&str| {
-        let port = node.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+        let port = node.rsplit_once(':').filter(|(host, _)| is_host(host));
         port.is_some_and(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0))
     };
     let no_node = || OpenError::NoNode { scheme, found: parts.place.to_owned() };
@@ -185,7 +192,7 @@ fn sim(parts: &Parts<'_>) -> Result<SimConfig, OpenError> {
     };
     let fabric = find(parts.place).ok_or_else(unknown_fabric)?;
     let keys: Vec<String> = Scenario::keys(FABRIC_NAMES).into_iter().map(|key| key.name).collect();
-    let mut settings = vec![setting("", &format!("fabric.kind={}", fabric.name))?];
+    let mut settings = vec![setting("", &format!("{FABRIC}={}", fabric.name))?];
     settings.push(setting("", MEMORY_ACCESS)?);
     let (mut memory_nodes, mut memory_bytes, mut background) = (None, None, false);
     for (name, value) in &parts.parameters {
@@ -195,6 +202,10 @@ fn sim(parts: &Parts<'_>) -> Result<SimConfig, OpenError> {
             _ => {
                 let key = key(name, fabric.name, &keys)
                     .ok_or_else(|| unknown(name, names(&keys, fabric.name)))?;
+                if key == FABRIC && value != fabric.name {
+                    let problem = format!("`{value}`: the place says `{}`", fabric.name);
+                    return Err(OpenError::BadParameter { name: name.clone(), problem });
+                }
                 background |= key == "workload.load";
                 settings.push(setting(name, &format!("{key}={value}"))?);
             }

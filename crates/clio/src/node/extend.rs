@@ -315,7 +315,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> View for Extended<'_, B> {
             Outcome::Refused(ClioStatus::Busy, _) => {
                 Err(OffloadError::failed("too many requests are under way"))
             }
-            _ => Err(OffloadError::Unmapped { address, bytes: 1 }),
+            _ => Err(OffloadError::Unmapped { address, bytes: 0 }),
         }
     }
 

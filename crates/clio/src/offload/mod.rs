@@ -73,7 +73,7 @@ pub enum OffloadError {
     Unmapped {
         /// Where the access begins.
         address: Address,
-        /// How long it is.
+        /// How long it is; 0 of a region that is named by its address alone.
         bytes: u64,
     },
     /// The process may not do this there.

@@ -9,6 +9,7 @@ use ethermem_edm::RmwOperation;
 use super::space::Node;
 use crate::address::{Address, Permissions, ProcessId};
 use crate::error::Error;
+use crate::world::Segment;
 
 /// The regions of a process, as an operation sees them.
 pub(crate) struct NodeView<'n> {
@@ -48,7 +49,9 @@ impl View for NodeView<'_> {
     }
 
     fn free(&mut self, address: Address) -> Result<(), OffloadError> {
-        self.node.free(self.process, address).map_err(offload_error)
+        // The caller names a region by its address alone.
+        let region = Segment { address, bytes: 0 };
+        self.node.free(self.process, region).map_err(offload_error)
     }
 
     fn process(&self) -> ProcessId {

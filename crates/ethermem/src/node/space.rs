@@ -8,6 +8,7 @@ use slab::Slab;
 
 use crate::address::{Address, OFFSET_MAX, Permissions, ProcessId};
 use crate::error::Error;
+use crate::world::Segment;
 
 /// Regions begin at multiples of this, and some bytes that belong to none lie between two.
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -127,9 +128,9 @@ impl Node {
     }
 
     /// Ends a region, which only its owner may. Its address must be the region's first.
-    pub(crate) fn free(&mut self, process: ProcessId, address: Address) -> Result<(), Error> {
-        self.owned(process, address)?;
-        let index = self.places.remove(&address.offset()).expect("found above");
+    pub(crate) fn free(&mut self, process: ProcessId, region: Segment) -> Result<(), Error> {
+        self.owned(process, region)?;
+        let index = self.places.remove(&region.address.offset()).expect("found above");
         let region = self.regions.remove(index);
         self.free_bytes += region.bytes.len() as u64;
         Ok(())
@@ -140,11 +141,11 @@ impl Node {
     pub(crate) fn share(
         &mut self,
         process: ProcessId,
-        address: Address,
+        segment: Segment,
         with: ProcessId,
         permissions: Permissions,
     ) -> Result<(), Error> {
-        let region = self.owned(process, address)?;
+        let (address, region) = (segment.address, self.owned(process, segment)?);
         if !region.permissions.allow(permissions) {
             return Err(Error::Permission { address, needed: permissions });
         }
@@ -155,10 +156,11 @@ impl Node {
         Ok(())
     }
 
-    fn owned(&mut self, process: ProcessId, address: Address) -> Result<&mut Region, Error> {
+    fn owned(&mut self, process: ProcessId, segment: Segment) -> Result<&mut Region, Error> {
+        let Segment { address, bytes } = segment;
         let index = self.places.get(&address.offset()).filter(|_| self.has(address));
         let region = index.map(|&index| &mut self.regions[index]);
-        region.filter(|region| region.owner == process).ok_or(Error::Unmapped { address, bytes: 1 })
+        region.filter(|region| region.owner == process).ok_or(Error::Unmapped { address, bytes })
     }
 
     pub(crate) fn read(

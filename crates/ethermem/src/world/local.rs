@@ -9,7 +9,7 @@ use ethermem_units::Ps;
 
 use super::{Asker, Begun, Op, OpId, Outcome, Progress, Reply, Segment, Waited, World};
 use crate::address::{Address, ProcessId};
-use crate::error::Error;
+use crate::error::{Error, Wait};
 use crate::node::{Node, NodeView};
 
 /// Longest time between two tries of a lock.
@@ -104,9 +104,12 @@ impl World for Local {
             Op::Alloc { bytes, permissions, .. } => {
                 self.node.alloc(process, bytes, permissions).map(Reply::Address)
             }
-            Op::Free(address, _) => self.node.free(process, address).map(|()| Reply::Done),
+            Op::Free(address, bytes) => {
+                let region = Segment { address, bytes };
+                self.node.free(process, region).map(|()| Reply::Done)
+            }
             Op::Share { region, with, permissions } => {
-                let shared = self.node.share(process, region.address, with, permissions);
+                let shared = self.node.share(process, region, with, permissions);
                 shared.map(|()| Reply::Done)
             }
             Op::Offload { name, offload, arguments, .. } => {
@@ -155,6 +158,14 @@ impl World for Local {
             self.patience = (self.patience * 2 + Duration::from_nanos(100)).min(wake);
             Progress::Wait(self.patience)
         }
+    }
+
+    fn waits(&self) -> Option<(usize, Wait)> {
+        let first = match self.waiting.first()?.what {
+            What::Lock { word, .. } => Wait::Lock(word),
+            What::Until(_) => Wait::Sleep,
+        };
+        Some((self.waiting.len(), first))
     }
 
     fn begin_waited(&mut self, asker: Asker, waited: Waited<'_>, to: &mut [u8]) -> Option<Begun> {

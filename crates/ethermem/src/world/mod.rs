@@ -17,11 +17,12 @@ use smallvec::SmallVec;
 
 pub(crate) use local::Local;
 pub use remote::OFFLOAD_BYTES_MAX;
+use remote::Tries;
 pub(crate) use remote::{Remote, RemoteConfig, Way};
 pub(crate) use sim::{Sim, SimConfig};
 
 use crate::address::{Address, Permissions, ProcessId};
-use crate::error::Error;
+use crate::error::{Error, Wait};
 use crate::order::Touched;
 use crate::tasks::Notify;
 
@@ -167,6 +168,7 @@ pub(crate) struct WaitedId {
     process: ProcessId,
     segment: Segment,
     is_read: bool,
+    tries: Tries,
 }
 
 /// A kind of pool.
@@ -229,8 +231,9 @@ pub(crate) trait World: Send {
         None
     }
 
-    /// Goes on; how it ended, with what was read in `to`, or how long the machine may rest.
-    fn look(&mut self, _: &WaitedId, _to: &mut [u8]) -> Result<Result<(), Error>, Duration> {
+    /// Goes on; how it ended, with what was read in `to`, or how long the machine may rest. A try
+    /// that begins gives it another name.
+    fn look(&mut self, _: &mut WaitedId, _to: &mut [u8]) -> Result<Result<(), Error>, Duration> {
         unreachable!("nothing is begun so")
     }
 
@@ -246,6 +249,10 @@ pub(crate) trait World: Send {
     fn has_ended(&self) -> bool {
         false
     }
+
+    /// How many operations are under way and what one of them waits for, where all of them wait for
+    /// another thread or for a time; `None` while any of them ends by itself.
+    fn waits(&self) -> Option<(usize, Wait)>;
 
     /// Ends other traffic, lets all that is under way pass, and checks what must hold then.
     fn close(&mut self) -> Result<(), Error> {

@@ -23,10 +23,11 @@ use ethermem_wire::clio::{ClioStatus, Epoch, Request, TenantId};
 use self::asked::{Asked, AskedFor};
 use self::processes::Life;
 pub use self::running::OFFLOAD_BYTES_MAX;
+pub(crate) use self::running::Tries;
 use self::running::{Ask, Running, problem};
 use super::{Asker, Begun, Op, OpId, Outcome, Progress, Reply, Segment, Waited, WaitedId, World};
 use crate::address::{Address, ProcessId};
-use crate::error::Error;
+use crate::error::{Error, Wait};
 use crate::tasks::Notify;
 
 /// Times between two tries of a lock: they double.
@@ -319,7 +320,7 @@ impl Remote {
         let running = self.running[id].take().expect("it ends once");
         self.open -= 1;
         self.waiting.retain(|waiting| waiting.id != id);
-        let tries = running.tries;
+        let tries = running.tries.count;
         let outcome = running.outcome().map_err(|error| match error {
             Error::Lost => self.no_answer(tries),
             error => error,
@@ -439,13 +440,12 @@ impl World for Remote {
             self.running.resize_with(id + 1, || None);
         }
         self.open += 1;
-        if let Some((mut running, ask, part)) = Running::read(process, &op) {
-            running.answers = self.answers;
+        let tries = Tries::first(self.answers);
+        if let Some((running, ask, part)) = Running::read(process, &op, tries) {
             self.running[id] = Some(running);
             self.submit(id, process, ask, part);
         } else {
-            let (mut running, asks) = Running::new(process, op);
-            running.answers = self.answers;
+            let (running, asks) = Running::new(process, op, tries);
             self.running[id] = Some(running);
             for (ask, part) in asks {
                 self.submit(id, process, ask, part);
@@ -487,7 +487,7 @@ impl World for Remote {
         self.begin_alone(asker, waited).map(Begun::Open)
     }
 
-    fn look(&mut self, id: &WaitedId, to: &mut [u8]) -> Result<Result<(), Error>, Duration> {
+    fn look(&mut self, id: &mut WaitedId, to: &mut [u8]) -> Result<Result<(), Error>, Duration> {
         self.look_alone(id, to)
     }
 
@@ -508,6 +508,16 @@ impl World for Remote {
 
     fn has_ended(&self) -> bool {
         !self.ended.is_empty()
+    }
+
+    fn waits(&self) -> Option<(usize, Wait)> {
+        let first = self.waiting.first().filter(|_| self.waiting.len() == self.open)?;
+        let lock = || self.running[first.id].as_ref().and_then(Running::lock);
+        let first = match first.rest {
+            Some(_) => lock().map_or(Wait::Sleep, |(word, _)| Wait::Lock(word)),
+            None => Wait::Sleep,
+        };
+        Some((self.open, first))
     }
 
     fn close(&mut self) -> Result<(), Error> {

@@ -19,7 +19,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use self::running::{MessageState, Part, Phase, Running};
 use super::{Asker, Op, OpId, Outcome, Progress, World};
 use crate::address::ProcessId;
-use crate::error::{Error, OpenError};
+use crate::error::{Error, OpenError, Wait};
 use crate::node::Node;
 
 /// Longest message: longer operations are several, so that they share the fabric with others.
@@ -332,6 +332,14 @@ impl World for Sim {
             }
         }
         Progress::Ended
+    }
+
+    fn waits(&self) -> Option<(usize, Wait)> {
+        let mut word = None;
+        for running in self.running.iter().flatten() {
+            word = Some(running.refused_lock()?);
+        }
+        word.map(|word| (self.open, Wait::Lock(word)))
     }
 
     fn close(&mut self) -> Result<(), Error> {

@@ -7,6 +7,9 @@ use proptest::test_runner::TestCaseError;
 
 use crate::{drawn_pool, has_pages};
 
+/// What a region that is shared or freed is said to have.
+const REGION_BYTES: u64 = 16;
+
 const NONE: Permissions = Permissions::NONE;
 const READ: Permissions = Permissions::READ;
 const WRITE: Permissions = Permissions::WRITE;
@@ -300,7 +303,7 @@ impl Model {
     fn owned(&mut self, address: Address) -> Result<&mut Block, Error> {
         let mut blocks = self.blocks.iter_mut();
         let found = blocks.find(|b| b.is_there && b.is_own && b.start() == address.0);
-        found.ok_or(Error::Unmapped { address, bytes: 1 })
+        found.ok_or(Error::Unmapped { address, bytes: REGION_BYTES })
     }
 }
 
@@ -466,7 +469,7 @@ impl Case<'_> {
                     let refused = Error::Permission { address, needed: *permissions };
                     if is_allowed { Ok(()) } else { Err(refused) }
                 });
-                let region = asker.region(address, 1);
+                let region = asker.region(address, REGION_BYTES);
                 one_of(&region.share(self.other.process(), *permissions).wait(), &[expected])?;
             }
             Step::Free(at) => self.free(*at)?,
@@ -491,7 +494,7 @@ impl Case<'_> {
         let found = self.asker.offload(Chase::NAME, start, &chase.encode(), &[]).wait();
         let read = self.model.read(start, 8);
         if start.memory() >= self.model.memory_nodes || start == Address::NULL {
-            return one_of(&found, &[Err(Error::Unmapped { address: start, bytes: 1 })]);
+            return one_of(&found, &[Err(Error::Unmapped { address: start, bytes: 0 })]);
         }
         match read.and_then(|_| self.model.read(start.add(8), 8)) {
             Ok(_) => {
@@ -519,7 +522,7 @@ impl Case<'_> {
         } else {
             model.owned(address).map(|block| block.is_there = false)
         };
-        one_of(&self.asker.region(address, 1).free().wait(), &[expected])
+        one_of(&self.asker.region(address, REGION_BYTES).free().wait(), &[expected])
     }
 
     fn settle(&mut self) -> Result<(), TestCaseError> {

@@ -81,21 +81,52 @@ fn a_lock_whose_answer_was_lost_can_be_taken_by_who_lost_it() {
 
 /// Reads 1,000 B whose answers are lost for a while, as those of a busy node are late, and asks
 /// for words meanwhile. What the read gave, if the node answered others in the read's own time.
-fn read_beside_others(relay: &Relay, region: &Region, count: &Region) -> Option<Vec<u8>> {
+fn read_beside_others(
+    relay: &Relay,
+    read: ReadBytes,
+    region: &Region,
+    count: &Region,
+) -> Option<Vec<u8>> {
     relay.lose_longer_than(500);
-    let reading = region.read(0, 1000);
+    let of_region = region.clone();
+    let reading = std::thread::spawn(move || read(&of_region));
     let (began, mut answered) = (Instant::now(), 0);
     while began.elapsed() < Duration::from_millis(2500) {
         count.thread().fetch_add(count.address(), 1).wait().unwrap();
         answered += u32::from(began.elapsed() < Duration::from_millis(1500));
     }
     relay.lose_longer_than(usize::MAX);
-    let read = reading.wait();
+    let read = reading.join().unwrap();
     (answered > 0).then(|| read.unwrap())
 }
 
+/// One of the ways to read 1,000 B.
+type ReadBytes = fn(&Region) -> Result<Vec<u8>, Error>;
+
+/// Every way: by the list of operations, gathered, and alone.
+const WAYS: [ReadBytes; 3] = [
+    |region| region.read(0, 1000).wait(),
+    |region| {
+        let place = |offset| ethermem::Segment { address: region.at(offset), bytes: 500 };
+        region.thread().gather(&[place(0), place(500)]).wait()
+    },
+    |region| {
+        let mut bytes = vec![0; 1000];
+        region.read_into(0, &mut bytes).map(|()| bytes)
+    },
+];
+
 #[test]
 fn a_read_is_waited_for_while_its_node_answers_others() {
+    // Each takes seconds, and none of them much of a processor.
+    std::thread::scope(|scope| {
+        for read in WAYS {
+            scope.spawn(move || waited_for(read));
+        }
+    });
+}
+
+fn waited_for(read: ReadBytes) {
     let node = Served::new(None);
     let relay = Relay::to(node.address);
     let pool = Pool::open(&format!("udp://{}?timeout_ms=2000", relay.address)).unwrap();
@@ -104,10 +135,10 @@ fn a_read_is_waited_for_while_its_node_answers_others() {
     let count = other.alloc(8, Permissions::READ_WRITE).wait().unwrap();
     region.write(0, &[7; 1000]).wait().unwrap();
     // On a machine that is busy itself, the others may have no answer in that time.
-    let read = (0..10).find_map(|_| read_beside_others(&relay, &region, &count));
-    assert_eq!(read.expect("the node answers others in one of ten tries"), [7; 1000]);
+    let found = (0..10).find_map(|_| read_beside_others(&relay, read, &region, &count));
+    assert_eq!(found.expect("the node answers others in one of ten tries"), [7; 1000]);
     // Of a node that answers nothing at all nothing more is expected.
     relay.lose_longer_than(0);
     let silent = Error::NoAnswer { node: relay.address.to_string(), waited_ms: 2000 };
-    assert_eq!(region.read(0, 1000).wait(), Err(silent));
+    assert_eq!(read(&region), Err(silent));
 }

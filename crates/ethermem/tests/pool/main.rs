@@ -4,6 +4,7 @@
 
 mod access;
 mod bad_input;
+mod close;
 mod errors;
 mod litmus;
 mod lost;

@@ -1,6 +1,9 @@
 //! Machine threads that share a pool: whoever ends whose operation, nothing is lost.
 
+use std::time::Instant;
+
 use ethermem::{Chase, Pool, Region, Thread};
+use ethermem_sim::fabrics::FABRIC_NAMES;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
@@ -10,14 +13,17 @@ use super::ring::RW;
 
 /// Operations on each pool with each count of threads; `ETHERMEM_THREAD_OPERATIONS` sets more.
 const OPERATIONS: u64 = 4_000;
+/// Fabrics that storm where no more operations are asked for: EDM, one of packets, one with a
+/// memory node of its own. Else all do.
+const FABRICS: [&str; 3] = ["edm", "homa", "clio"];
 /// Words of one machine thread, that no other touches.
 const WORDS: u64 = 64;
 /// Of all: a counter of atomics, a lock, a counter under the lock, an element of a list.
 const SHARED_BYTES: u64 = 64;
 
-fn operations() -> u64 {
+fn told_operations() -> Option<u64> {
     let told = std::env::var("ETHERMEM_THREAD_OPERATIONS").ok();
-    told.map_or(OPERATIONS, |count| count.parse().unwrap())
+    told.map(|count| count.parse().unwrap())
 }
 
 /// What one machine thread does, and what it must find.
@@ -153,14 +159,14 @@ fn storm(url: &str, threads: u64, operations: u64) {
             locked: 0,
         }
     };
-    let share = operations / threads;
-    let (added, locked) = std::thread::scope(|scope| {
+    let (share, began) = (operations / threads, Instant::now());
+    let [done, added, locked] = std::thread::scope(|scope| {
         let run = |mut worker: Worker| {
             let mut done = 0;
             while done < share {
                 done += worker.act();
             }
-            (worker.added, worker.locked)
+            [done, worker.added, worker.locked]
         };
         let workers: Vec<Worker> = (0..threads).map(worker).collect();
         let running: Vec<_> =
@@ -168,17 +174,26 @@ fn storm(url: &str, threads: u64, operations: u64) {
         running
             .into_iter()
             .map(|one| one.join().unwrap())
-            .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+            .fold([0; 3], |sum, one| [sum[0] + one[0], sum[1] + one[1], sum[2] + one[2]])
     });
     assert_eq!((word(&shared, 0), word(&shared, 16)), (added, locked), "{url}, {threads} threads");
+    let seconds = began.elapsed().as_secs_f64();
+    println!("storm: {url} threads {threads} operations {done} seconds {seconds:.1}");
+    drop((owner, shared));
+    pool.close().unwrap();
 }
 
 #[test]
 fn nothing_is_lost_between_machine_threads() {
-    let urls = ["local:".to_owned(), "sim:edm?nodes=4".to_owned()];
-    for url in urls.iter().chain(remote_urls()) {
+    let told = told_operations();
+    let fabrics = if told.is_some() { FABRIC_NAMES } else { &FABRICS };
+    let simulated = fabrics.iter().map(|fabric| format!("sim:{fabric}?nodes=4"));
+    let urls = std::iter::once("local:".to_owned()).chain(simulated);
+    // The longest time that may be said: the machine has other things to do, too.
+    let remote = remote_urls().iter().map(|url| format!("{url}?timeout_ms=4500"));
+    for url in urls.chain(remote) {
         for threads in [1, 2, 4, 16] {
-            storm(url, threads, operations());
+            storm(&url, threads, told.unwrap_or(OPERATIONS));
         }
     }
 }

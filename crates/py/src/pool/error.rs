@@ -154,6 +154,7 @@ fn raised_by_pool(error: &Error, line: String) -> PyErr {
         Error::OffloadStopped { .. } => OffloadStoppedError::new_err(line),
         Error::Ending { .. } => EndingError::new_err(line),
         Error::Forked => ForkedError::new_err(line),
+        Error::StillWaiting { .. } => StalledError::new_err(line),
         Error::Lost => LostError::new_err(line),
         Error::NoAnswer { .. } => NoAnswerError::new_err(line),
         Error::OwnerDied { .. } => OwnerDiedError::new_err(line),

@@ -111,9 +111,18 @@ impl Remote {
     }
 }
 
-/// The addresses that a `host:port` has, each once.
+/// The addresses that a `host:port` has, each once. An address of one link has its interface's name
+/// behind a `%`, or behind `%25` as URLs have it.
 fn resolve(node: &str) -> Result<Vec<SocketAddr>, String> {
-    let found = node.to_socket_addrs().map_err(|error| error.to_string())?;
+    let of_link = node.strip_prefix('[').and_then(|rest| rest.split_once("]:"));
+    let found = match of_link.filter(|(host, _)| host.contains('%')) {
+        Some((host, port)) => {
+            let port: u16 = port.parse().map_err(|_| format!("port {port}"))?;
+            (host.replace("%25", "%").as_str(), port).to_socket_addrs()
+        }
+        None => node.to_socket_addrs(),
+    };
+    let found = found.map_err(|error| error.to_string())?;
     let mut addresses: Vec<SocketAddr> = Vec::new();
     for address in found {
         if !addresses.contains(&address) {
@@ -171,5 +180,15 @@ mod tests {
         once.dedup();
         assert_eq!(found.len(), once.len());
         assert!(resolve("127.0.0.1:1").is_ok_and(|found| found.len() == 1));
+    }
+
+    #[test]
+    fn an_address_of_one_link_has_its_interface() {
+        // Every machine's loopback is the first interface.
+        for node in ["[fe80::1%lo]:7400", "[fe80::1%25lo]:7400", "[fe80::1%1]:7400"] {
+            let found = resolve(node).unwrap_or_else(|error| panic!("{node}: {error}"));
+            assert_eq!(found, ["[fe80::1%1]:7400".parse().expect("it is one")], "{node}");
+        }
+        assert!(resolve("[fe80::1%no-such]:7400").is_err());
     }
 }

@@ -24,13 +24,36 @@ pub(super) struct Running {
     pub(super) work: Work,
     /// Requests without an outcome.
     pub(super) open: usize,
-    /// How often it was tried for as long as an operation may be.
-    pub(super) tries: u32,
-    /// Answers that the pool had had when it was tried last.
-    pub(super) answers: u64,
+    pub(super) tries: Tries,
     reply: Reply,
     /// The first.
     error: Option<Error>,
+}
+
+/// How often an operation was tried, each time for as long as an operation may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tries {
+    pub(super) count: u32,
+    /// Answers that the pool had had at the last try.
+    answers: u64,
+}
+
+impl Tries {
+    /// The first try.
+    pub(super) fn first(answers: u64) -> Tries {
+        Tries { count: 1, answers }
+    }
+
+    /// Whether a read whose answer did not come in time is tried again: the node has answered
+    /// anything since, so it lives, and was busy. A read may be asked for as often as one likes; a
+    /// write may not, as a node remembers for a time only what it has done.
+    pub(super) fn read_again(&mut self, answers: u64) -> bool {
+        let is_tried = self.count < READ_TRIES_MAX && answers != self.answers;
+        if is_tried {
+            *self = Tries { count: self.count + 1, answers };
+        }
+        is_tried
+    }
 }
 
 /// What is asked for, as far as its answers need it.
@@ -42,7 +65,7 @@ pub(super) enum Work {
     Lock { word: Address, holder: u64 },
     Alloc(u64),
     Free(Segment),
-    Share(Address, Permissions),
+    Share(Segment, Permissions),
     Offload(String),
     Fence,
 }
@@ -60,22 +83,26 @@ pub(super) enum Ask {
 
 impl Running {
     /// A read of one place and its request: what most operations are needs no list.
-    pub(super) fn read(process: ProcessId, op: &Op) -> Option<(Running, Ask, Segment)> {
+    pub(super) fn read(
+        process: ProcessId,
+        op: &Op,
+        tries: Tries,
+    ) -> Option<(Running, Ask, Segment)> {
         let Op::Read(segments) = op else { return None };
         let [segment] = segments[..] else { return None };
         if segment.bytes > REQUEST_BYTES_MAX {
             return None;
         }
-        Some((Running::of_one(process, Work::Read), read(segment), segment))
+        Some((Running::of_one(process, Work::Read, tries), read(segment), segment))
     }
 
     /// An operation of one request.
-    pub(super) fn of_one(process: ProcessId, work: Work) -> Running {
-        Running { process, work, open: 1, tries: 1, answers: 0, reply: Reply::Done, error: None }
+    pub(super) fn of_one(process: ProcessId, work: Work, tries: Tries) -> Running {
+        Running { process, work, open: 1, tries, reply: Reply::Done, error: None }
     }
 
     /// An operation and its requests, each with what it touches.
-    pub(super) fn new(process: ProcessId, op: Op) -> (Running, Asks) {
+    pub(super) fn new(process: ProcessId, op: Op, tries: Tries) -> (Running, Asks) {
         let none = |ask| smallvec![(Ask::Short(ask), Segment::NONE)];
         let word = |address| Segment { address, bytes: WORD_BYTES };
         let (work, asks) = match op {
@@ -104,7 +131,7 @@ impl Running {
             Op::Share { region, with, permissions } => {
                 let address = region.address.0;
                 let share = Request::Share { address, at: 0, with, permissions };
-                (Work::Share(region.address, permissions), none(share))
+                (Work::Share(region, permissions), none(share))
             }
             Op::Fence => (Work::Fence, none(Request::Fence)),
             Op::Offload { name, arguments, .. } => {
@@ -114,7 +141,7 @@ impl Running {
             Op::Sleep(_) => unreachable!("it has a way of its own"),
         };
         let open = asks.len();
-        (Running { open, ..Running::of_one(process, work) }, asks)
+        (Running { open, ..Running::of_one(process, work, tries) }, asks)
     }
 
     /// The request of a lock that is tried again.
@@ -126,20 +153,14 @@ impl Running {
         (lock(word, holder), Segment { address: word, bytes: WORD_BYTES })
     }
 
-    /// The request of a read that had no answer in time, if the node has answered anything since:
-    /// it lives, and was busy. A read may be asked for as often as one likes; a write may not, as a
-    /// node remembers for a time only what it has done.
+    /// The request of a read that had no answer in time, if it is tried again.
     pub(super) fn read_again(&mut self, answers: u64, touched: Segment) -> Option<Ask> {
-        if self.tries >= READ_TRIES_MAX || answers == self.answers {
-            return None;
-        }
         let ask = match &self.work {
             Work::Read => read(touched),
             Work::Gather(segments) => Ask::Gather(segments.clone()),
             _ => return None,
         };
-        (self.tries, self.answers) = (self.tries + 1, answers);
-        Some(ask)
+        self.tries.read_again(answers).then_some(ask)
     }
 
     /// The outcome of a request that touches `segment`. Whether it is a lock that another one
@@ -235,8 +256,9 @@ impl Running {
         let Segment { address, bytes } = match &self.work {
             Work::Free(segment) => *segment,
             Work::Gather(segments) => place(segments, at),
-            Work::Share(address, ..) => Segment { address: *address, bytes: 1 },
-            Work::Offload(_) => Segment { address: Address(detail), bytes: 1 },
+            Work::Share(segment, ..) => *segment,
+            // Its answer has the address alone.
+            Work::Offload(_) => Segment { address: Address(detail), bytes: 0 },
             _ => segment,
         };
         match (status, &self.work) {
@@ -355,7 +377,8 @@ mod tests {
         let segment = |address, bytes| Segment { address: Address(address), bytes };
         let segments: Segments = smallvec![segment(4096, 2), segment(8, 4), segment(64, 1)];
         for (at, failed) in [(0, 0), (1, 0), (2, 1), (5, 1), (6, 2)] {
-            let (mut running, asks) = Running::new(ProcessId(1), Op::Read(segments.clone()));
+            let op = Op::Read(segments.clone());
+            let (mut running, asks) = Running::new(ProcessId(1), op, Tries::first(0));
             let [(Ask::Gather(_), touched)] = asks[..] else { panic!("it is one request") };
             let refused = OperationError::Refused { status: ClioStatus::Unmapped, detail: 0, at };
             running.take("node", touched, Err(refused));

@@ -98,8 +98,8 @@ struct Call {
 /// What the slow path and the offloads of a memory node do.
 enum Service {
     Alloc { bytes: u64, permissions: Permissions },
-    Free(Address),
-    Share { address: Address, with: ProcessId, permissions: Permissions },
+    Free(Segment),
+    Share { region: Segment, with: ProcessId, permissions: Permissions },
     Offload { name: String, offload: Arc<dyn Offload>, arguments: Vec<u8> },
 }
 
@@ -136,9 +136,12 @@ impl Running {
             Op::Alloc { memory, bytes, permissions } => {
                 call(Service::Alloc { bytes, permissions }, memory)
             }
-            Op::Free(address, bytes) => call(Service::Free(address), known(address, bytes)?),
-            Op::Share { region: Segment { address, bytes }, with, permissions } => {
-                call(Service::Share { address, with, permissions }, known(address, bytes)?)
+            Op::Free(address, bytes) => {
+                call(Service::Free(Segment { address, bytes }), known(address, bytes)?)
+            }
+            Op::Share { region, with, permissions } => {
+                let memory = known(region.address, region.bytes)?;
+                call(Service::Share { region, with, permissions }, memory)
             }
             Op::Offload { memory, name, offload, arguments, .. } => {
                 let offload = offload.expect("the nodes are here");
@@ -264,7 +267,15 @@ impl Running {
 
     /// A lock that another thread holds.
     pub(super) fn must_retry(&self) -> bool {
-        matches!(self.work, Work::Lock { before: 1.., .. }) && self.error.is_none()
+        self.refused_lock().is_some()
+    }
+
+    /// The word of a lock that another thread held at the last try.
+    pub(super) fn refused_lock(&self) -> Option<Address> {
+        match self.work {
+            Work::Lock { word, before: 1.., .. } if self.error.is_none() => Some(word),
+            _ => None,
+        }
     }
 
     pub(super) fn outcome(self) -> Outcome {
@@ -287,9 +298,9 @@ impl Service {
             Service::Alloc { bytes, permissions } => {
                 node.alloc(process, *bytes, *permissions).map(Reply::Address)
             }
-            Service::Free(address) => node.free(process, *address).map(|()| Reply::Done),
-            Service::Share { address, with, permissions } => {
-                let shared = node.share(process, *address, *with, *permissions);
+            Service::Free(region) => node.free(process, *region).map(|()| Reply::Done),
+            Service::Share { region, with, permissions } => {
+                let shared = node.share(process, *region, *with, *permissions);
                 shared.map(|()| Reply::Done)
             }
             Service::Offload { name, offload, arguments } => {
