@@ -106,7 +106,7 @@ impl NodeOptions {
             insecure: true,
             tenants: Vec::new(),
             offloads: Vec::new(),
-            lease: None,
+            lease: Some(Duration::from_secs(settings::LEASE_S)),
             huge_pages: true,
             numa_node: None,
         }
@@ -347,6 +347,18 @@ mod tests {
 
     fn refused(options: &NodeOptions) -> String {
         start(options).err().expect("it is refused").to_string()
+    }
+
+    #[test]
+    fn a_node_in_clear_has_the_defaults_of_the_command() {
+        let in_clear = NodeOptions::in_clear(Bytes(1 << 20));
+        let file = NodeFile {
+            memory: Some(bytesize::ByteSize(1 << 20)),
+            listen: in_clear.listen.udp,
+            insecure: Some(true),
+            ..NodeFile::default()
+        };
+        assert_eq!(file.settings().expect("it can be").node, in_clear);
     }
 
     #[test]

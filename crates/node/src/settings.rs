@@ -30,7 +30,7 @@ pub const PAGES: [(&str, PageSize); 4] = [
 ];
 /// How long a process lives unheard, where nothing else is said: clients are heard of several times
 /// in it without a request.
-const LEASE_S: u64 = 60;
+pub(crate) const LEASE_S: u64 = 60;
 /// Longest that a node may take to end.
 pub const DRAIN_MS_MAX: u64 = 600_000;
 

@@ -203,11 +203,11 @@ const COLUMNS: [&str; 14] = [
     "slowdown",
     "p99",
     "completion ns",
-    "p50",
-    "p90",
-    "p99",
-    "p99.9",
-    "max",
+    "p50 ns",
+    "p90 ns",
+    "p99 ns",
+    "p99.9 ns",
+    "max ns",
 ];
 const CSV_COLUMNS: [&str; 14] = [
     "fabric",

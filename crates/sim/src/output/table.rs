@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 
 use crate::metrics::{FrameStats, KindStats, RunResult};
@@ -35,6 +37,8 @@ impl TextTable<'_> {
     /// Draws the table, a line break behind every line.
     #[must_use]
     pub fn render(&self, style: TableStyle) -> String {
+        let unique: BTreeSet<&str> = self.header.iter().copied().collect();
+        debug_assert_eq!(unique.len(), self.header.len(), "two columns of one name");
         let shown = self.columns_shown(style);
         let of = |cells: &mut dyn Iterator<Item = &str>| -> Vec<Cell> {
             let cells: Vec<&str> = cells.collect();
@@ -98,8 +102,8 @@ const HEADER: [&str; 12] = [
     "p50",
     "p99",
     "latency ns",
-    "p50",
-    "p99",
+    "p50 ns",
+    "p99 ns",
     "Gb/s/node",
 ];
 /// Fabric, run and kind.
