@@ -22,8 +22,10 @@ KILLS_SOAK ?= 50
 # How often a pager is killed, and seconds for which others lie to one.
 PAGER_KILLS_SOAK ?= 1000
 ATTACK_S_SOAK ?= 3600
-# Operations of each pool with each count of machine threads, in Rust and in C: 10^8 in all.
-THREAD_OPERATIONS_SOAK ?= 3600000
+# Operations of each pool with each count of machine threads, in Rust and in C, and in Python: 10^8
+# in all, on 20, 4 and 5 pools with 4 counts.
+THREAD_OPERATIONS_SOAK ?= 1000000
+PYTHON_THREAD_OPERATIONS_SOAK ?= 200000
 FUZZ_MANIFEST := $(wildcard fuzz/Cargo.toml)
 PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm -p ethermem-clio
 
@@ -225,6 +227,9 @@ soak: ## Fuzz every target for FUZZ_S seconds, test properties with many cases
 	    $(CARGO) test --workspace --locked
 	@$(MAKE) test-apps
 	ETHERMEM_CONFORMANCE=whole $(PYTHON) scripts/run_tests.py conformance
+	ETHERMEM_COMMANDS=whole ETHERMEM_THREAD_OPERATIONS=$(PYTHON_THREAD_OPERATIONS_SOAK) \
+	    $(PYTHON) scripts/python_env.py test python -m pytest -s python/tests/test_commands.py \
+	    python/tests/test_threads.py
 	RTL_CYCLES=$(RTL_CYCLES_SOAK) $(PYTHON) scripts/python_env.py rtl python -m pytest rtl
 	@$(MAKE) fuzz
 

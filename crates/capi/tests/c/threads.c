@@ -1,7 +1,10 @@
 /* Machine threads that share a pool: whoever ends whose operation, nothing is lost. Arguments: the
  * pool, how many threads, how many operations all of them make together. */
 
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <time.h>
 
 #include "check.h"
 
@@ -15,7 +18,7 @@ static uint64_t share;
 typedef struct {
     ethermem_thread thread;
     ethermem_client client;
-    uint64_t own, number, draws, added, locked;
+    uint64_t own, number, draws, added, locked, done;
     uint64_t model[WORDS];
     pthread_t machine;
 } worker;
@@ -99,14 +102,15 @@ static uint64_t act(worker *self) {
 
 static void *run(void *argument) {
     worker *self = argument;
-    for (uint64_t done = 0; done < share;)
-        done += act(self);
+    while (self->done < share)
+        self->done += act(self);
     return NULL;
 }
 
 int main(int count, char **words) {
     CHECK(count == 4);
     ethermem_pool pool = {0};
+    time_t began = time(NULL);
     OK(ropen(words[1], &pool));
     uint64_t threads = strtoull(words[2], NULL, 10);
     CHECK(threads > 0 && threads <= THREADS_MAX);
@@ -125,13 +129,17 @@ int main(int count, char **words) {
     }
     for (uint64_t i = 0; i < threads; i++)
         CHECK(pthread_create(&workers[i].machine, NULL, run, &workers[i]) == 0);
-    uint64_t added = 0, locked = 0;
+    uint64_t added = 0, locked = 0, done = 0;
     for (uint64_t i = 0; i < threads; i++) {
         CHECK(pthread_join(workers[i].machine, NULL) == 0);
         added += workers[i].added;
         locked += workers[i].locked;
+        done += workers[i].done;
     }
     CHECK(word_at(owner, shared) == added && word_at(owner, shared + 16) == locked);
     OK(rclose(pool));
+    double seconds = difftime(time(NULL), began);
+    printf("storm: %s threads %s operations %" PRIu64 " seconds %.0f\n", words[1], words[2], done,
+           seconds);
     return 0;
 }

@@ -1,7 +1,7 @@
 //! Programs in C against `ethermem node`, a process of its own, with a key.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -58,7 +58,7 @@ impl Node {
 
     fn url(&self, folder: &Path, key: &str) -> String {
         let key = folder.join(key);
-        format!("udp://{}?key={}&timeout_ms=2000", self.address, key.display())
+        format!("udp://{}?key={}&timeout_ms=4500", self.address, key.display())
     }
 }
 
@@ -85,4 +85,24 @@ fn a_memory_node_is_a_pool_for_c_too() {
     let store = program("crates/capi/tests/c/store.c");
     ran(Command::new(store).arg(&url));
     storm(&url);
+}
+
+/// The same node's raw Ethernet, on the loopback.
+#[test]
+fn machine_threads_share_a_pool_over_raw_ethernet() {
+    let Some(command) = ethermem() else { return };
+    let place = format!("lo:{}", 10_000 + std::process::id() % 50_000);
+    let words = ["node", "--memory", "16MiB", "--page", "4KiB", "--insecure", "--ring", &place];
+    let (out, err) = (Stdio::piped(), Stdio::piped());
+    let mut child = Command::new(command).args(words).stdout(out).stderr(err).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut node = Node { child, address: line.trim_end().to_owned() };
+    if node.address.is_empty() {
+        let mut why = String::new();
+        node.child.stderr.take().unwrap().read_to_string(&mut why).unwrap();
+        assert!(why.contains("CAP_NET_RAW"), "{why}");
+        return skip("C pools over raw Ethernet: a ring needs CAP_NET_RAW");
+    }
+    storm(&format!("ring://{place}?timeout_ms=4500"));
 }

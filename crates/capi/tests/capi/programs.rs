@@ -122,7 +122,8 @@ pub(crate) fn storm(url: &str) {
     let operations = told.unwrap_or_else(|_| "2000".to_owned());
     let program = compile(&C, "crates/capi/tests/c/threads.c", &[]);
     for threads in ["1", "2", "4", "16"] {
-        ran(Command::new(&program).args([url, threads, &operations]));
+        let said = ran(Command::new(&program).args([url, threads, &operations])).stdout;
+        print!("{}", String::from_utf8_lossy(&said));
     }
 }
 
