@@ -145,7 +145,7 @@ class Tree:
             elif told["reason"] == "compiler-message" and told["message"]["level"] == "error":
                 found = self.blame(told["message"])
                 wrong.update({mutant.id: mutant for mutant in found if not mutant.why})
-                if not found and told["message"]["spans"]:
+                if not found:
                     other.append(told["message"]["rendered"])
         if ended.returncode != 0 and not wrong:
             sys.exit("the tree with mutants does not compile:\n" + "\n".join(other[:5]))

@@ -106,6 +106,56 @@ fn a_request_acts_once_whatever_another_tenant_acknowledges() {
     assert_eq!(deliver(&mut node, 12, &datagram), Some(word(0)));
 }
 
+/// The word of a lock is any word that a tenant writes: whether it names a process of another tenant
+/// that lives must not show in the answer.
+#[test]
+fn a_lock_tells_nothing_of_processes_of_others() {
+    let mut answers = Vec::new();
+    for others in [0, 2] {
+        let mut node = node_of(config(16));
+        let mut one = Client::with_process(&mut node, 0, 100, 1);
+        let at = allocate(&mut node, 0, &mut one, 1);
+        for number in 0..others {
+            Client::with_process(&mut node, 0, 200 + number, 2);
+        }
+        for process in 0..5_u64 {
+            let word = (process << 32 | 1).to_le_bytes();
+            assert_eq!(one.ask(&mut node, 0, Request::Write { address: at, data: &word }), DONE);
+            answers.push(one.ask(&mut node, 0, Request::Lock { address: at, holder: 9 }));
+        }
+    }
+    let (without, with) = answers.split_at(5);
+    assert_eq!(without, with);
+    let held = Answer::Other(Reply::Refused(ClioStatus::Held, 1 << 32 | 1));
+    let free = Answer::Other(Reply::OwnerDied);
+    assert_eq!((&with[1], &with[2]), (&held, &free), "its own process lives, and no other");
+}
+
+/// What more than the node has is refused with tells how much others have, where it says what is
+/// free. A tenant alone is told.
+#[test]
+fn a_refused_allocation_tells_nothing_of_what_others_have() {
+    let full = |free| Answer::Other(Reply::Refused(ClioStatus::Full, free));
+    for others in 0..4 {
+        let mut node = node_of(config(16));
+        let mut one = Client::with_process(&mut node, 0, 100, 1);
+        let mut other = Client::with_process(&mut node, 0, 200, 2);
+        for _ in 0..others {
+            allocate(&mut node, 0, &mut other, 2);
+        }
+        for bytes in [17 * PAGE, 1 << 40, u64::MAX] {
+            let body = Request::Allocate { bytes, at: 0, permissions: Permissions::READ_WRITE };
+            assert_eq!(one.ask(&mut node, 0, body), full(0), "{bytes} B beside {others}");
+        }
+    }
+    let tenants = vec![(TenantId(1), Quota::UNLIMITED)];
+    let mut node = node_of(NodeConfig { tenants, ..config(16) });
+    let mut one = Client::with_process(&mut node, 0, 100, 1);
+    allocate(&mut node, 0, &mut one, 5);
+    let body = Request::Allocate { bytes: 17 * PAGE, at: 0, permissions: Permissions::READ };
+    assert_eq!(one.ask(&mut node, 0, body), full(11 * PAGE));
+}
+
 #[test]
 fn a_share_that_is_refused_leaves_the_one_before() {
     let mut node = node_of(config(16));
