@@ -106,8 +106,8 @@ fn a_request_acts_once_whatever_another_tenant_acknowledges() {
     assert_eq!(deliver(&mut node, 12, &datagram), Some(word(0)));
 }
 
-/// The word of a lock is any word that a tenant writes: whether it names a process of another tenant
-/// that lives must not show in the answer.
+/// The word of a lock is any word that a tenant writes: whether it names a process of another
+/// tenant that lives must not show in the answer.
 #[test]
 fn a_lock_tells_nothing_of_processes_of_others() {
     let mut answers = Vec::new();
