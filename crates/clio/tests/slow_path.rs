@@ -61,6 +61,10 @@ fn address(answer: &Answer) -> u64 {
     *address
 }
 
+fn zero() -> Answer {
+    Answer::Bytes(vec![0])
+}
+
 fn whole(node: &mut VecNode, client: &mut Client, body: Request<'_>) -> Answer {
     ask(node, client, body, &mut |_| {}).0
 }
@@ -163,6 +167,58 @@ fn a_process_that_ends_takes_its_half_done_requests_with_it() {
     assert_eq!((used.memory_bytes, used.processes), (0, 0));
 }
 
+/// An operator ends a process while its requests are half done, and while it shares with another:
+/// it is dead at once, the other lives, and nothing is left behind.
+#[test]
+fn an_operator_ends_a_process_whatever_of_it_is_half_done() {
+    const PAGES: u64 = 1 << 14;
+    for half_done in 0..4 {
+        let mut node = node(4 * PAGES);
+        let mut one = Client::with_process(&mut node, 0, 100, 1);
+        let mut friend = Client::with_process(&mut node, 0, 101, 1);
+        let mut other = Client::with_process(&mut node, 0, 200, 2);
+        let at = address(&whole(&mut node, &mut other, allocation(1)));
+        let address = address(&whole(&mut node, &mut one, allocation(PAGES)));
+        let with = friend.process;
+        let request = match half_done {
+            0 => allocation(PAGES),
+            1 => Request::Share { address, at: 0, with, permissions: RW },
+            2 => Request::Free { address },
+            _ => Request::EndProcess,
+        };
+        let half_done = one.datagram(1, request, 0);
+        assert_eq!(deliver(&mut node, 1, &half_done), Some(running()));
+        node.tend(Ns(1), 0);
+        let lived = !matches!(request, Request::EndProcess);
+        assert_eq!(node.end(Ns(1), TenantId(1), one.process), lived, "{request:?}");
+        assert!(!node.end(Ns(1), TenantId(1), one.process), "it is dead already");
+        assert!(!node.end(Ns(1), TenantId(2), friend.process), "it is another tenant's");
+        let refused =
+            Answer::Other(Reply::Refused(ClioStatus::NoSuchProcess, one.process.0.into()));
+        assert_eq!(one.ask(&mut node, 1, Request::KeepAlive), refused);
+        let mut slices = 0;
+        while node.processes() > 2 || node.runs_wait() {
+            let before = work(&node);
+            node.tend(Ns(1), 0);
+            let did = work(&node) - before;
+            assert!(did <= SLICE, "{did} steps between two datagrams");
+            assert_eq!(other.ask(&mut node, 1, Request::Read { address: at, bytes: 1 }), zero());
+            slices += 1;
+            assert!(slices < 10_000, "{request:?} is never taken back");
+        }
+        let known: Vec<_> = (0..node.process_places())
+            .filter_map(|place| node.process_facts(Ns(1), place))
+            .map(|facts| (facts.tenant.0, facts.process, facts.memory.0, facts.lives))
+            .collect();
+        let expected = [(1, friend.process, 0, true), (2, other.process, PAGE, true)];
+        assert_eq!(known, expected, "{request:?}");
+        assert_eq!(friend.ask(&mut node, 1, Request::KeepAlive), DONE);
+        node.memory().map().check(true).unwrap();
+        assert_eq!(node.memory().map().free_bytes(), (4 * PAGES - 1) * PAGE);
+        assert_eq!(node.counters().lapsed, 0, "no lease was over");
+    }
+}
+
 /// One tenant has as many long requests under way as it may; another's first goes as fast as if
 /// there were but one.
 #[test]
@@ -184,10 +240,23 @@ fn slices_are_given_to_tenants_in_turn() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Begin { who: usize, what: u8, pages: u64, which: usize },
-    Again { which: usize },
+    Begin {
+        who: usize,
+        what: u8,
+        pages: u64,
+        which: usize,
+    },
+    Again {
+        which: usize,
+    },
     Tend,
-    End { who: usize },
+    End {
+        who: usize,
+    },
+    /// By an operator.
+    Kill {
+        who: usize,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -197,6 +266,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => any::<usize>().prop_map(|which| Step::Again { which }),
         4 => Just(Step::Tend),
         1 => (0..4_usize).prop_map(|who| Step::End { who }),
+        1 => (0..4_usize).prop_map(|who| Step::Kill { who }),
     ]
 }
 
@@ -243,6 +313,10 @@ proptest! {
                 Step::Tend => {
                     node.tend(Ns(1), 1 << 16);
                 }
+                Step::Kill { who } => {
+                    let tenant = TenantId(1 + who as u16 % 2);
+                    node.end(Ns(1), tenant, clients[who].process);
+                }
                 Step::End { who } => {
                     asked.push((clients[who].datagram(1, Request::EndProcess, 0), None));
                     let at = asked.len() - 1;
@@ -250,6 +324,11 @@ proptest! {
                 }
             }
             node.memory().map().check(!node.runs_wait()).unwrap();
+            for place in 0..node.process_places() {
+                if let Some(facts) = node.process_facts(Ns(1), place) {
+                    prop_assert!(facts.memory.0 <= (1 << 13) * PAGE);
+                }
+            }
         }
         // Leases end within a life of the datagrams' copies for none.
         let late = client::LEASE + LIFETIME;

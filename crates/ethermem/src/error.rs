@@ -209,8 +209,12 @@ pub enum Error {
         /// Which.
         node: String,
     },
-    /// The process is no more, and its memory is gone: its lease was over, or its pool was closed.
-    #[error("{node} has ended the process: its lease was over, or its pool was closed")]
+    /// The process and its memory are gone: its lease was over, its pool was closed, or an operator
+    /// of the node ended it.
+    #[error(
+        "{node} has ended the process: its lease was over, its pool was closed, or an operator \
+         ended it"
+    )]
     ProcessEnded {
         /// Which node.
         node: String,

@@ -22,7 +22,7 @@ const fn key(
 }
 
 /// The keys of the file itself, in the order of the reference page.
-pub const KEYS: [Key; 13] = [
+pub const KEYS: [Key; 14] = [
     key(
         "memory",
         "size: bytes, or a string with a unit",
@@ -87,6 +87,12 @@ pub const KEYS: [Key; 13] = [
         "no metrics",
         "answers `/metrics` for Prometheus and `/status` for `ethermem node status`; in clear, to \
          whoever asks",
+    ),
+    key(
+        "control",
+        "path, from the file's own folder",
+        "none",
+        "a Unix socket for `ethermem node processes`, which root and the node's own user may use",
     ),
     key(
         "log_format",

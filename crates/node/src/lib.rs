@@ -2,6 +2,7 @@
 //! node of `clio` behind a socket of `udp`. It parses no command line and prints nothing.
 
 mod backing;
+mod control;
 pub mod doctor;
 mod keys;
 mod metrics;
@@ -25,6 +26,7 @@ use memmap2::MmapMut;
 use thiserror::Error;
 
 pub use backing::Backing;
+pub use control::{AskError, Control, ControlAnswer, ControlQuestion, ProcessStatus, ask};
 pub use ethermem_wasm::{FUEL_MAX, MEMORY_BYTES_MAX, MODULE_BYTES_MAX};
 pub use keys::{KEYS, Key, OFFLOAD_KEYS, TENANT_KEYS};
 pub use observe::Observer;

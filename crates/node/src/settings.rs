@@ -84,6 +84,8 @@ pub struct NodeFile {
     pub numa_node: Option<u32>,
     /// Where metrics are.
     pub metrics_listen: Option<SocketAddr>,
+    /// Where operators ask.
+    pub control: Option<PathBuf>,
     /// The form of its logs.
     pub log_format: Option<LogFormat>,
     /// What of them is written.
@@ -198,6 +200,8 @@ pub struct Settings {
     pub drain_for: Duration,
     /// Where metrics are.
     pub metrics_listen: Option<SocketAddr>,
+    /// Where operators ask.
+    pub control: Option<PathBuf>,
     /// The form of its logs.
     pub log_format: LogFormat,
     /// What of them is written.
@@ -275,6 +279,7 @@ impl NodeFile {
         for tenant in &mut file.tenant {
             tenant.key_file = folder.join(&tenant.key_file);
         }
+        file.control = file.control.map(|control| folder.join(control));
         for offload in file.offload.values_mut() {
             offload.file = folder.join(&offload.file);
         }
@@ -300,6 +305,7 @@ impl NodeFile {
             huge_pages: self.huge_pages.or(below.huge_pages),
             numa_node: self.numa_node.or(below.numa_node),
             metrics_listen: self.metrics_listen.or(below.metrics_listen),
+            control: self.control.or(below.control),
             log_format: self.log_format.or(below.log_format),
             log_level: self.log_level.or(below.log_level),
             tenant: self.tenant,
@@ -341,6 +347,7 @@ impl NodeFile {
             poll_for: Duration::from_millis(self.poll_ms.unwrap_or(1)),
             drain_for: Duration::from_millis(drain),
             metrics_listen: self.metrics_listen,
+            control: self.control.clone(),
             log_format: self.log_format.unwrap_or(LogFormat::Text),
             log_level: self.log_level.unwrap_or(LogLevel::Info),
         })

@@ -3,6 +3,7 @@
 
 mod carrier;
 mod client;
+mod operator;
 pub mod seal;
 mod server;
 mod snapshot;
@@ -14,5 +15,6 @@ pub use carrier::socket::{DATAGRAM_BYTES_MAX, SOCKET_BUFFER_BYTES};
 pub use carrier::train::Trains;
 pub use client::{ClientOptions, ConnectError, Driver, Forked, NodePlace, Sleeper};
 pub use ethermem_packet::Maker;
+pub use operator::{NoAnswer, Operator};
 pub use server::{BindError, Listen, Protect, Server};
 pub use snapshot::{Latencies, Published, ServerCounters, Snapshot};

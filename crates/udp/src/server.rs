@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::carrier::place::{RingError, RingPlace};
 use crate::carrier::train::Trains;
 use crate::carrier::{Carrier, RingCarrier, UdpCarrier, socket};
+use crate::operator::{Operator, Questions};
 use crate::seal::NodeSeal;
 use crate::snapshot::{Latencies, Published, ServerCounters, Snapshot};
 
@@ -71,6 +72,8 @@ pub struct Server<B> {
     frames: u32,
     published: Published,
     publish_at: Ns,
+    operator: Operator,
+    questions: Questions,
     ending: bool,
 }
 
@@ -119,7 +122,19 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         let published = Arc::new(Mutex::new(first));
         let (mend_at, publish_at) = (Ns::ZERO, Ns::ZERO);
         let (frames, ending) = (0, false);
-        Ok(Server { answerer, udp, ring, mend_at, frames, published, publish_at, ending })
+        let (operator, questions) = Questions::new();
+        Ok(Server {
+            answerer,
+            udp,
+            ring,
+            mend_at,
+            frames,
+            published,
+            publish_at,
+            operator,
+            questions,
+            ending,
+        })
     }
 
     /// Where it is reached over UDP.
@@ -161,6 +176,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     #[must_use]
     pub fn published(&self) -> Published {
         Arc::clone(&self.published)
+    }
+
+    /// What another thread may ask it while it runs, for an operator alone.
+    #[must_use]
+    pub fn operator(&self) -> Operator {
+        self.operator.clone()
     }
 
     /// Answers until it is told to stop. It polls without a pause, and sleeps when nothing came for
@@ -218,7 +239,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             }
             turns = 0;
             let now = self.answerer.now();
-            let more = self.answerer.node.tend(now, TEND_BYTES);
+            let asked = self.questions.answer(now, &mut self.answerer.node);
+            let more = self.answerer.node.tend(now, TEND_BYTES) || asked;
             if now >= self.publish_at {
                 self.publish(now);
             }

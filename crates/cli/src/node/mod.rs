@@ -1,5 +1,6 @@
 //! `ethermem node`.
 
+mod processes;
 mod status;
 
 use std::io::Write;
@@ -12,7 +13,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use ethermem_clio::memory::PageSize;
 use ethermem_node::{
-    LogFormat, LogLevel, NodeFile, Observer, OffloadFile, PAGES, Settings, SettingsError,
+    Control, LogFormat, LogLevel, NodeFile, Observer, OffloadFile, PAGES, Settings, SettingsError,
     StartError, Started, TenantFile, ring_place,
 };
 use ethermem_udp::RingPlace;
@@ -33,6 +34,7 @@ const EXAMPLES: &str = "Examples:\n  \
     ethermem node --config node.toml\n  \
     ethermem node --memory 1GiB --insecure --offload histogram=histogram.wasm\n  \
     ethermem node status --metrics-address 127.0.0.1:7401\n  \
+    ethermem node processes --control /run/ethermem/control\n  \
     ethermem node --memory 64MiB --listen 127.0.0.1:7400 --insecure\n  \
     ethermem node --memory 64GiB --ring eth0 --key analytics.key";
 
@@ -49,6 +51,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Show how a node that runs is
     Status(status::Arguments),
+    /// List the processes of a node that runs on this machine, or end one
+    Processes(processes::Arguments),
 }
 
 #[derive(Args)]
@@ -89,6 +93,10 @@ struct Serve {
     /// Answer /metrics for Prometheus and /status at this address and TCP port, in clear
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics_listen: Option<SocketAddr>,
+    /// Let root and the node's own user list and end processes through this Unix socket, by
+    /// `ethermem node processes`
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
     /// The form of logs, on the standard error; text by default
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<Form>,
@@ -121,6 +129,7 @@ impl Serve {
             lease_s: self.lease_s,
             poll_ms: self.poll_ms,
             metrics_listen: self.metrics_listen,
+            control: self.control.clone(),
             log_format: self.log_format.map(|form| match form {
                 Form::Text => LogFormat::Text,
                 Form::Json => LogFormat::Json,
@@ -135,6 +144,7 @@ impl Serve {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.command {
         Some(Command::Status(arguments)) => status::run(arguments),
+        Some(Command::Processes(arguments)) => processes::run(arguments),
         None => serve(&arguments.serve),
     }
 }
@@ -152,7 +162,13 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
     let (name, index) = ethermem_kv::at_node();
     started.server.node_mut().register(name, index);
     let tenants = &settings.node.tenants;
-    let names = tenants.iter().map(|tenant| (tenant.key.tenant.0, tenant.name.clone())).collect();
+    let names = tenants.iter().map(|tenant| (tenant.key.tenant.0, tenant.name.clone()));
+    let names: Vec<(u16, String)> = names.collect();
+    let operator = started.server.operator();
+    let control = settings.control.as_deref();
+    let control = control.map(|path| Control::start(operator, names.clone(), path)).transpose();
+    // It answers until the node has ended.
+    let _control = control.map_err(Failure::input)?;
     let published = started.server.published();
     let observer = Observer::start(published, names, settings.metrics_listen);
     let observer = observer.map_err(Failure::input)?;

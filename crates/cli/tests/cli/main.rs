@@ -12,6 +12,7 @@ mod kv;
 mod latency;
 mod node;
 mod offload;
+mod operator;
 mod reference;
 mod remote;
 mod remote_redis;

@@ -123,6 +123,10 @@ impl AddressMap {
         let mut mapped = Vec::new();
         let (mut own_pages, mut entries, mut held) = (0, 0, 0_u64);
         for (space, ranges) in self.ranges.iter().enumerate() {
+            let own: u64 = ranges.iter().map(|(_, range)| range.own_pages()).sum();
+            if own != ranges.own_pages() {
+                return Err(format!("space {space}: {own} own pages, and not as many counted"));
+            }
             for (first, range) in ranges.iter() {
                 held += u64::from(range.is_held);
                 let is_own = matches!(range.kind, Kind::Own { .. });
@@ -234,6 +238,13 @@ impl AddressMap {
     /// zeroed, about so many bytes in all.
     pub fn refill(&mut self, budget_bytes: u64, zero: impl FnMut(u32, u64, u64)) {
         self.free.refill(budget_bytes, zero);
+    }
+
+    /// Bytes of memory that a process has, or is just being given or losing.
+    #[must_use]
+    pub fn owned_bytes(&self, space: SpaceId) -> u64 {
+        let ranges = self.ranges.get(usize::from(space.0));
+        ranges.map_or(0, |ranges| ranges.own_pages() * self.page.bytes())
     }
 
     pub(super) fn cursor(&mut self, group: u16) -> &mut u64 {

@@ -21,6 +21,10 @@ impl Range {
     pub(crate) fn of(pages: u64, permissions: Permissions, kind: Kind) -> Range {
         Range { pages, permissions, kind, is_held: true }
     }
+
+    pub(crate) fn own_pages(&self) -> u64 {
+        if matches!(self.kind, Kind::Own { .. }) { self.pages } else { 0 }
+    }
 }
 
 /// What a search for a gap has found.
@@ -47,6 +51,8 @@ pub(crate) enum Kind {
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     by_first: BTreeMap<u64, Range>,
+    /// Pages of all that are the process's own.
+    own_pages: u64,
 }
 
 impl Ranges {
@@ -60,12 +66,20 @@ impl Ranges {
     }
 
     pub(crate) fn insert(&mut self, first: u64, range: Range) {
+        self.own_pages += range.own_pages();
         let before = self.by_first.insert(first, range);
         debug_assert!(before.is_none(), "two ranges begin with page {first}");
     }
 
     pub(crate) fn remove(&mut self, first: u64) -> Option<Range> {
-        self.by_first.remove(&first)
+        let removed = self.by_first.remove(&first);
+        self.own_pages -= removed.as_ref().map_or(0, Range::own_pages);
+        removed
+    }
+
+    /// Pages of all ranges that are the process's own, counted as they come and go.
+    pub(crate) fn own_pages(&self) -> u64 {
+        self.own_pages
     }
 
     pub(crate) fn first(&self) -> Option<u64> {

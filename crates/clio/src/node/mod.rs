@@ -8,6 +8,7 @@ mod config;
 mod execute;
 mod extend;
 mod machine;
+mod operator;
 mod process_index;
 mod processes;
 mod recent;
@@ -18,5 +19,6 @@ mod tenants;
 
 pub use config::{NodeConfig, NodeConfigError, Quota, RECENT_WAYS};
 pub use machine::{Busy, Node, NodeCounters};
+pub use operator::ProcessFacts;
 pub use sealed::{Seal, SealRefused};
 pub use tenants::TenantUse;

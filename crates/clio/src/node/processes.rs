@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use ethermem_units::Ns;
 use ethermem_wire::clio::ProcessId;
 
+use super::execute::Asker;
 use super::process_index::ProcessIndex;
 use super::tenants::Tenant;
 use crate::memory::{HashKey, SpaceId};
@@ -16,6 +17,7 @@ struct Place {
     process: u32,
     tenant: Tenant,
     seen: Ns,
+    made: Ns,
     life: Life,
 }
 
@@ -45,6 +47,23 @@ pub(super) struct Processes {
     swept: usize,
 }
 
+/// A process that is dead and still has its memory.
+pub(super) struct Dead {
+    pub(super) caller: Asker,
+    /// Its lease was over. Otherwise an operator, or an operation's error, ended it.
+    pub(super) has_lapsed: bool,
+}
+
+/// What an operator is told of a process.
+pub(super) struct About {
+    pub(super) process: ProcessId,
+    pub(super) tenant: Tenant,
+    pub(super) age: Ns,
+    pub(super) unheard: Option<Ns>,
+    pub(super) lease_left: Option<Ns>,
+    pub(super) lives: bool,
+}
+
 impl Place {
     fn lives(&self, now: Ns, lease: Ns) -> bool {
         self.life == Life::Lives && now <= self.seen.saturating_add(lease)
@@ -53,7 +72,13 @@ impl Place {
 
 impl Processes {
     pub(super) fn new(most: u16, lease: Ns, tenants: usize, key: HashKey) -> Processes {
-        let empty = Place { process: 0, tenant: Tenant::FIRST, seen: Ns::ZERO, life: Life::Lives };
+        let empty = Place {
+            process: 0,
+            tenant: Tenant::FIRST,
+            seen: Ns::ZERO,
+            made: Ns::ZERO,
+            life: Life::Lives,
+        };
         Processes {
             places: vec![empty; most.into()].into_boxed_slice(),
             index: ProcessIndex::new(most, key),
@@ -76,7 +101,7 @@ impl Processes {
         };
         let space = SpaceId(at);
         self.places[usize::from(at)] =
-            Place { process: process.0, tenant, seen: now, life: Life::Lives };
+            Place { process: process.0, tenant, seen: now, made: now, life: Life::Lives };
         self.index.insert(tenant, process, space);
         Some((process, space))
     }
@@ -122,16 +147,38 @@ impl Processes {
     }
 
     /// The next process that is dead and has what it had, among so many places.
-    pub(super) fn dead(&mut self, now: Ns, places: usize) -> Option<(SpaceId, ProcessId, Tenant)> {
+    pub(super) fn dead(&mut self, now: Ns, places: usize) -> Option<Dead> {
         for _ in 0..places.min(self.places.len()) {
             let at = self.swept;
             self.swept = (at + 1) % self.places.len();
             let place = self.places[at];
             if place.process != 0 && place.life != Life::Ending && !place.lives(now, self.lease) {
-                return Some((SpaceId(at as u16), ProcessId(place.process), place.tenant));
+                let caller = (SpaceId(at as u16), ProcessId(place.process), place.tenant);
+                return Some(Dead { caller, has_lapsed: place.life == Life::Lives });
             }
         }
         None
+    }
+
+    /// How many places there are.
+    pub(super) fn places(&self) -> u16 {
+        self.places.len() as u16
+    }
+
+    /// What is known of the process in a place, if there is one.
+    pub(super) fn about(&self, now: Ns, place: u16) -> Option<About> {
+        let found = self.places.get(usize::from(place)).filter(|found| found.process != 0)?;
+        let has_client = found.seen != Ns(u64::MAX);
+        let leased = has_client && self.lease != Ns(u64::MAX);
+        let ends = found.seen.saturating_add(self.lease);
+        Some(About {
+            process: ProcessId(found.process),
+            tenant: found.tenant,
+            age: now.saturating_sub(found.made),
+            unheard: has_client.then(|| now.saturating_sub(found.seen)),
+            lease_left: leased.then(|| ends.saturating_sub(now)),
+            lives: found.lives(now, self.lease),
+        })
     }
 
     pub(super) fn count(&self) -> usize {
@@ -186,10 +233,14 @@ mod tests {
         let mut processes = processes(3);
         let (process, space) = processes.create(Ns(0), T).expect("three places");
         assert_eq!(processes.heard(Ns(100), process, T), Some(space));
-        let mut dead = |now| processes.dead(Ns(now), 3).map(|dead| dead.0);
+        let mut dead = |now| processes.dead(Ns(now), 3).map(|dead| dead.caller.0);
         assert_eq!((dead(200), dead(201)), (None, Some(space)));
         processes.begin_end(space);
-        assert_eq!(processes.dead(Ns(201), 3).map(|dead| dead.0), None, "it is ending already");
+        assert_eq!(
+            processes.dead(Ns(201), 3).map(|dead| dead.caller.0),
+            None,
+            "it is ending already"
+        );
         assert_eq!(processes.heard(Ns(201), process, T), None);
         assert_eq!(processes.heard(Ns(50), process, T), None, "whatever the clock says");
     }

@@ -234,10 +234,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         if !self.runs.may_end_another() {
             return false;
         }
-        let Some((space, process, tenant)) = self.processes.dead(now, places) else { return false };
-        self.counters.lapsed += 1;
+        let Some(dead) = self.processes.dead(now, places) else { return false };
+        self.counters.lapsed += u64::from(dead.has_lapsed);
+        let (caller, space) = (dead.caller, dead.caller.0);
         self.begin_end(space);
-        let caller = (space, process, tenant);
         let job = Job::Memory(Slow { task: Task::end(space), what: What::End });
         self.runs.wait(Run { name: None, caller, acts: caller, job });
         true

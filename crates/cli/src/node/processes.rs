@@ -1,0 +1,128 @@
+//! `ethermem node processes`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use ethermem_node::{AskError, ControlAnswer, ControlQuestion, ProcessStatus, ask};
+use ethermem_sim::output::{TableStyle, TextTable};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::Format;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    ethermem node processes --control /run/ethermem/control\n  \
+    ethermem node processes end 1/7 --control /run/ethermem/control")]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// The Unix socket of the node: its --control
+    #[arg(long, value_name = "PATH", global = true)]
+    control: Option<PathBuf>,
+    /// How to print the answer
+    #[arg(long, value_name = "FORMAT", default_value = "table", global = true)]
+    format: Format,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// End a process: it is dead at once, and the node takes its memory back
+    End(End),
+}
+
+#[derive(Args)]
+struct End {
+    /// The process: its tenant's number and its own, as they are listed
+    #[arg(value_name = "TENANT/PROCESS", value_parser = id)]
+    id: Id,
+}
+
+#[derive(Clone, Copy)]
+struct Id {
+    tenant: u16,
+    process: u32,
+}
+
+/// A process that was ended.
+#[derive(Serialize)]
+struct Ended {
+    tenant: u16,
+    process: u32,
+    ended: bool,
+}
+
+fn id(text: &str) -> Result<Id, String> {
+    let numbers = text.split_once('/').and_then(|(tenant, process)| {
+        Some(Id { tenant: tenant.parse().ok()?, process: process.parse().ok()? })
+    });
+    numbers.ok_or_else(|| "must be TENANT/PROCESS, two numbers, as in 1/7".to_owned())
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.command {
+        None => match asked(arguments, ControlQuestion::Processes {})? {
+            ControlAnswer::Processes(found) => {
+                arguments.format.print(&found, |found, style| table(found, style))
+            }
+            _ => Err(mixed_up()),
+        },
+        Some(Command::End(End { id: Id { tenant, process } })) => {
+            let (tenant, process) = (*tenant, *process);
+            match asked(arguments, ControlQuestion::End { tenant, process })? {
+                ControlAnswer::Ended(true) => {
+                    let ended = Ended { tenant, process, ended: true };
+                    arguments.format.print(&ended, |_, _| format!("ended {tenant}/{process}\n"))
+                }
+                ControlAnswer::Ended(false) => Err(Failure::input(format!(
+                    "{tenant}/{process}: no such process: it must be one that lives"
+                ))),
+                _ => Err(mixed_up()),
+            }
+        }
+    }
+}
+
+fn asked(arguments: &Arguments, question: ControlQuestion) -> Result<ControlAnswer, Failure> {
+    let path = arguments.control.as_deref().ok_or_else(|| {
+        Failure::input("--control is missing: it must be the path of the node's --control")
+    })?;
+    let failed = |problem: &dyn std::fmt::Display| {
+        Failure::input(format!("--control {}: {problem}", path.display()))
+    };
+    match ask(path, question) {
+        Ok(ControlAnswer::Refused(problem)) => Err(failed(&problem)),
+        Ok(answer) => Ok(answer),
+        Err(error @ (AskError::Silent | AskError::Ended | AskError::Malformed(_)))
+            if matches!(question, ControlQuestion::End { .. }) =>
+        {
+            Err(failed(&format!("{error}; the process may be ended or not: list them")))
+        }
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+fn mixed_up() -> Failure {
+    Failure::input("--control: the answer is to another question: is it a node of this version?")
+}
+
+fn table(found: &[ProcessStatus], style: TableStyle) -> String {
+    let header =
+        ["process", "tenant", "memory, B", "age, s", "unheard, s", "lease left, s", "state"];
+    let seconds = |time: Option<f64>| time.map_or("-".to_owned(), |time| format!("{time:.1}"));
+    let row = |process: &ProcessStatus| {
+        vec![
+            format!("{}/{}", process.tenant, process.process),
+            process.tenant_name.clone(),
+            process.memory_bytes.to_string(),
+            format!("{:.1}", process.age_s),
+            seconds(process.unheard_s),
+            seconds(process.lease_left_s),
+            process.state.clone(),
+        ]
+    };
+    let rows = found.iter().map(row).collect();
+    let table =
+        TextTable { header: &header, text_columns: &[0, 1, 6], optional_columns: &[], rows };
+    table.render(style)
+}

@@ -1,0 +1,187 @@
+//! The thread that answers operators: it accepts connections, and asks the node for them. A peer
+//! keeps neither the node nor another peer waiting.
+
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ethermem_clio::node::ProcessFacts;
+use ethermem_udp::{NoAnswer, Operator};
+use ethermem_units::Ns;
+use ethermem_wire::clio::{ProcessId, TenantId};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::unistd::{Uid, geteuid};
+use tracing::{info, warn};
+
+use super::connection::{Connection, PATIENCE};
+use super::{ControlAnswer, ControlQuestion, ProcessStatus};
+
+/// The time the node has for an answer, which it gives between datagrams.
+pub(super) const NODE_PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Connections at the same time. One more ends the oldest.
+const CONNECTIONS_MAX: usize = 32;
+/// Connections that are accepted before those that are there are looked at: fewer than there may
+/// be, so that a question that came with its connection is answered before that can end.
+const ACCEPT_AT_ONCE: usize = CONNECTIONS_MAX / 2;
+
+/// See the module.
+pub(super) struct Desk {
+    operator: Operator,
+    names: Vec<(u16, String)>,
+    listener: UnixListener,
+    /// The oldest first.
+    connections: VecDeque<Connection<UnixStream>>,
+}
+
+impl Desk {
+    pub(super) fn new(
+        operator: Operator,
+        names: Vec<(u16, String)>,
+        listener: UnixListener,
+    ) -> Desk {
+        Desk { operator, names, listener, connections: VecDeque::new() }
+    }
+
+    pub(super) fn run(&mut self, stop: &AtomicBool) {
+        let mut accept_more = false;
+        while !stop.load(Ordering::Relaxed) {
+            if !accept_more {
+                self.wait();
+            }
+            accept_more = self.accept();
+            let mut connections = std::mem::take(&mut self.connections);
+            let answer = |uid, question| self.answer(uid, question);
+            connections.retain_mut(|peer| {
+                // The kernel said so when it connected, and says the same again.
+                let uid = peer_uid(peer.stream());
+                uid.is_some_and(|uid| {
+                    peer.advance(Instant::now(), &mut |question| answer(uid, question))
+                })
+            });
+            self.connections = connections;
+        }
+    }
+
+    /// Waits for a peer, for a deadline, or for the next look at the end.
+    fn wait(&self) {
+        let now = Instant::now();
+        let next = self.connections.iter().map(Connection::until).min();
+        let left = next.map_or(LOOK_EVERY, |until| until.saturating_duration_since(now));
+        // A part of a millisecond would be rounded away.
+        let left = left.min(LOOK_EVERY) + Duration::from_millis(1);
+        let mut fds = vec![PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
+        fds.extend(self.connections.iter().map(|peer| {
+            let what = if peer.is_answering() { PollFlags::POLLOUT } else { PollFlags::POLLIN };
+            PollFd::new(peer.stream().as_fd(), what)
+        }));
+        if poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)).is_err() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Accepts some connections. Whether there may be more.
+    fn accept(&mut self) -> bool {
+        for _ in 0..ACCEPT_AT_ONCE {
+            match self.listener.accept() {
+                Ok((stream, _)) => self.admit(stream),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    warn!(%error, "the operators' socket");
+                    std::thread::sleep(LOOK_EVERY);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// An operator's connection goes on; another user's is refused before a question is read.
+    fn admit(&mut self, stream: UnixStream) {
+        if stream.set_nonblocking(true).is_err() {
+            return;
+        }
+        let Some(uid) = peer_uid(&stream) else { return };
+        if !may_ask(Uid::from_raw(uid), geteuid()) {
+            refuse(&stream, uid);
+            return;
+        }
+        if self.connections.len() >= CONNECTIONS_MAX {
+            self.connections.pop_front();
+        }
+        self.connections.push_back(Connection::new(stream, Instant::now()));
+    }
+
+    fn answer(&self, uid: u32, question: ControlQuestion) -> ControlAnswer {
+        let answer = match question {
+            ControlQuestion::Processes {} => {
+                self.operator.processes(NODE_PATIENCE).map(|mut found| {
+                    found.sort_unstable_by_key(|facts| (facts.tenant, facts.process));
+                    ControlAnswer::Processes(found.iter().map(|facts| self.status(facts)).collect())
+                })
+            }
+            ControlQuestion::End { tenant, process } => {
+                let ended = self.operator.end(TenantId(tenant), ProcessId(process), NODE_PATIENCE);
+                ended.map(|lived| {
+                    info!(tenant, process, lived, uid, "an operator ends a process");
+                    ControlAnswer::Ended(lived)
+                })
+            }
+        };
+        answer.unwrap_or_else(|error: NoAnswer| ControlAnswer::Refused(error.to_string()))
+    }
+
+    fn status(&self, facts: &ProcessFacts) -> ProcessStatus {
+        let tenant = facts.tenant.0;
+        let named = self.names.iter().find(|(number, _)| *number == tenant);
+        let seconds = |ns: Ns| ns.0 as f64 / 1e9;
+        ProcessStatus {
+            tenant,
+            tenant_name: named.map_or(String::new(), |(_, name)| name.clone()),
+            process: facts.process.0,
+            memory_bytes: facts.memory.0,
+            age_s: seconds(facts.age),
+            unheard_s: facts.unheard.map(seconds),
+            lease_left_s: facts.lease_left.map(seconds),
+            state: if facts.lives { "lives" } else { "ending" }.to_owned(),
+        }
+    }
+}
+
+/// The most time a client may have to wait for an answer.
+pub(super) const ANSWER_WITHIN: Duration = PATIENCE.saturating_add(NODE_PATIENCE);
+
+fn peer_uid(stream: &UnixStream) -> Option<u32> {
+    getsockopt(stream, PeerCredentials).ok().map(|peer| peer.uid())
+}
+
+/// Root and the node's user can read the node's memory anyway.
+fn may_ask(peer: Uid, own: Uid) -> bool {
+    peer.is_root() || peer == own
+}
+
+fn refuse(mut stream: &UnixStream, uid: u32) {
+    let problem = format!("user {uid}: must be root or the node's own user, {}", geteuid());
+    let answer = serde_json::to_string(&ControlAnswer::Refused(problem));
+    let answer = answer.expect("it has only text") + "\n";
+    // It fits the buffer of a new socket; a peer that is gone does not need it.
+    let _ = std::io::Write::write_all(&mut stream, answer.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_and_the_nodes_own_user_are_operators_and_no_other_user_is() {
+        let (root, node, other) = (Uid::from_raw(0), Uid::from_raw(990), Uid::from_raw(65_534));
+        assert!(may_ask(root, node) && may_ask(node, node) && may_ask(root, root));
+        assert!(!may_ask(other, node) && !may_ask(other, root) && !may_ask(node, root));
+    }
+}
