@@ -12,6 +12,8 @@ static PATIENCE_MS: AtomicU64 = AtomicU64::new(500);
 const EXIT_CODE: i32 = 130;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// The command has come to its end by itself.
+static OVER: AtomicBool = AtomicBool::new(false);
 static LEFT: OnceLock<String> = OnceLock::new();
 
 /// Says what an interrupted command leaves behind, once it leaves something.
@@ -43,6 +45,9 @@ pub(crate) fn listen() {
         }
         std::thread::spawn(|| {
             std::thread::sleep(Duration::from_millis(PATIENCE_MS.load(Ordering::Relaxed)));
+            if OVER.load(Ordering::Relaxed) {
+                return;
+            }
             say(format_args!("interrupted; {}", left()));
             std::process::exit(EXIT_CODE);
         });
@@ -56,6 +61,12 @@ pub(crate) fn listen() {
 pub(crate) fn patience(patience: Duration) {
     let ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
     PATIENCE_MS.store(ms, Ordering::Relaxed);
+}
+
+/// The command has ended in its time. What is left to do is the system's, as giving back memory,
+/// and keeps its exit code.
+pub(crate) fn is_over() {
+    OVER.store(true, Ordering::Relaxed);
 }
 
 /// Ends all runs, because one has failed.

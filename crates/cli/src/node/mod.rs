@@ -227,6 +227,8 @@ fn until_the_end(started: Started, settings: &Settings) -> Result<(), Failure> {
     tell_manager(&[NotifyState::Stopping]);
     info!(processes = server.node().processes(), "ending: no new processes");
     server.drain(settings.drain_for, DRAINED_AFTER).map_err(failed)?;
+    // To give back much memory takes seconds.
+    interrupt::is_over();
     let (node, outside) = (server.node().counters(), server.counters());
     let memory = server.node().memory();
     info!(

@@ -6,6 +6,7 @@ mod bad_input;
 mod bench;
 mod compare;
 mod compare_page;
+mod drain;
 mod interrupt;
 mod killed;
 mod kv;
