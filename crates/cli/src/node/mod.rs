@@ -155,11 +155,14 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
         error => Failure::input(error),
     })?;
     log_to_stderr(&settings);
+    let (name, index) = ethermem_kv::at_node();
+    if settings.node.offloads.iter().any(|offload| offload.name == name) {
+        return Err(Failure::input(StartError::OwnOffload(name.to_owned())));
+    }
     let mut started = ethermem_node::start(&settings.node).map_err(|error| match error {
         StartError::NotSecure => Failure::input(format!("--key or --insecure is missing: {error}")),
         error => Failure::input(error),
     })?;
-    let (name, index) = ethermem_kv::at_node();
     started.server.node_mut().register(name, index);
     let tenants = &settings.node.tenants;
     let names = tenants.iter().map(|tenant| (tenant.key.tenant.0, tenant.name.clone()));
@@ -200,6 +203,11 @@ fn serve(arguments: &Serve) -> Result<(), Failure> {
 }
 
 fn settings(arguments: &Serve) -> Result<Settings, SettingsError> {
+    let names: Vec<&String> = arguments.offload.iter().map(|(name, _)| name).collect();
+    if let Some(at) = (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
+        let problem = "it is given twice: each name must be given once".to_owned();
+        return Err(SettingsError::Offload { name: names[at].clone(), problem });
+    }
     let file = arguments.config.as_deref().map_or(Ok(NodeFile::default()), NodeFile::read)?;
     arguments.flags().over(file).settings()
 }

@@ -179,10 +179,13 @@ fn modules_that_cannot_be_loaded_are_refused_in_a_line() {
         (["--offload", "chase=good.wasm"], "offload \"chase\": it is the node's own: allowed is"),
         (["--offload", "filter=good.wasm"], "offload \"filter\": it is the node's own"),
         (["--offload", "load=good.wasm"], "offload \"load\": it is the node's own"),
+        (["--offload", "key-value=good.wasm"], "offload \"key-value\": it is the node's own"),
     ] {
         let refused = node(&arguments);
         assert!(refused.contains(says), "{arguments:?}: {refused}");
     }
+    let twice = node(&["--offload", "x=good.wasm", "--offload", "x=no.wasm"]);
+    assert_eq!(twice, "error: offload \"x\": it is given twice: each name must be given once\n");
     for (text, says) in [
         ("[offload.x]\nfile = \"none.wasm\"\n", "none.wasm: No such file"),
         ("[offload.x]\nfile = \"good.wasm\"\ntenants = [\"c\"]\n", "tenant \"c\": allowed are"),
