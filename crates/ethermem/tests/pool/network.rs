@@ -18,7 +18,8 @@ use ethermem_wire::clio::{Request, TenantId};
 
 const RW: Permissions = Permissions::READ_WRITE;
 /// What a client without a key is told of a node that does not answer.
-pub(crate) const WITHOUT_A_KEY: &str = "a node that has keys answers nobody without one";
+pub(crate) const WITHOUT_A_KEY: &str = "no node is there, it was too busy to answer, or it has \
+                                         keys and answers nobody without one";
 
 /// A memory node in a thread of its own, until it is dropped.
 pub(crate) struct Served {
@@ -71,7 +72,7 @@ fn a_node_that_is_away_is_named_within_the_time_that_was_asked_for() {
         panic!("nobody answers");
     };
     assert!(matches!(error, OpenError::Unreachable { .. }));
-    assert_eq!(error.to_string(), format!("{node}: no answer within 50 ms; {WITHOUT_A_KEY}"));
+    assert_eq!(error.to_string(), format!("{node}: no answer within 50 ms: {WITHOUT_A_KEY}"));
     drop(silent);
     let Err(error) = Pool::open(&format!("udp://{node}?timeout_ms=50")) else {
         panic!("nobody is there");
@@ -225,9 +226,10 @@ fn an_encrypted_node_serves_who_has_a_key_and_is_silent_to_others() {
     };
     let url = format!("{}?timeout_ms=50", node.url());
     let problem = silent(&format!("{url}&key={wrong_file}"));
-    let says = "no answer within 50 ms; a key that is not the node's looks like this, too";
+    let says = "no answer within 50 ms: no node is there, it was too busy to answer, or the key is \
+                not one of its own";
     assert_eq!(problem, says);
-    assert_eq!(silent(&url), format!("no answer within 50 ms; {WITHOUT_A_KEY}"));
+    assert_eq!(silent(&url), format!("no answer within 50 ms: {WITHOUT_A_KEY}"));
     let Err(error) = Pool::open(&format!("{url}&key={one_file}&tenant=2")) else {
         panic!("it has no key of tenant 2");
     };

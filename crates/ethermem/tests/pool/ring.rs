@@ -266,7 +266,7 @@ fn a_way_that_cannot_be_is_an_error_in_one_line() {
     other.write(&path).unwrap();
     let url = format!("ring://c0?timeout_ms=60&key={}", path.display());
     let error = two.client.enter(|| Pool::open(&url)).unwrap_err().to_string();
-    assert!(error.contains("a key that is not the node's looks like this, too"), "{error}");
+    assert!(error.contains("or the key is not one of its own"), "{error}");
     // One port, one node; and nothing in clear but on the loopback.
     assert!(two.refused("n0").starts_with("ring n0: interface `n0`: port 7400: Address"));
     let mut options = NodeOptions::in_clear(Bytes(1 << 20));

@@ -98,12 +98,14 @@ impl Remote {
             Ok(other) => return Err(unreachable(format!("it answered {other:?}"))),
             Err(Error::NoAnswer { .. }) => {
                 let ms = config.give_up_after.as_millis();
-                // Who tries keys learns nothing from a node, and nor does who has the wrong one.
+                // A node never answers a sender without one of its keys, so that the three reasons
+                // look the same from here.
                 let key = match config.key {
-                    Some(_) => "; a key that is not the node's looks like this, too",
-                    None => "; a node that has keys answers nobody without one",
+                    Some(_) => "the key is not one of its own",
+                    None => "it has keys and answers nobody without one",
                 };
-                return Err(unreachable(format!("no answer within {ms} ms{key}")));
+                let silent = "no node is there, it was too busy to answer, or";
+                return Err(unreachable(format!("no answer within {ms} ms: {silent} {key}")));
             }
             Err(error) => return Err(unreachable(error.to_string())),
         }
@@ -166,7 +168,8 @@ mod tests {
         let Err(error) = Remote::open_any(&config, &[away, away]) else {
             panic!("nobody is there")
         };
-        let none = "no answer within 200 ms; a node that has keys answers nobody without one";
+        let none = "no answer within 200 ms: no node is there, it was too busy to answer, or it \
+                    has keys and answers nobody without one";
         assert_eq!(error.to_string(), format!("{away}: {away}: {none}; {away}: {none}"));
         let Err(alone) = Remote::open_any(&config, &[away]) else { panic!("nobody is there") };
         assert_eq!(alone.to_string(), format!("{away}: {none}"));
