@@ -326,6 +326,42 @@ fn a_slice_does_the_same_work_however_large_the_request_is() {
     }
 }
 
+/// 64 GiB of small pages, without the memory itself: the most work between two datagrams is that of
+/// a slice, for each request that touches all of it.
+#[test]
+fn no_request_of_2_24_pages_does_more_than_a_slice_between_two_datagrams() {
+    const MOST: u64 = 1024;
+    const PAGES: u64 = 1 << 24;
+    let mut map = map(PAGES);
+    let [owner, friend] = [1, 2].map(SpaceId);
+    let mut ask = |what: &str, begin: &dyn Fn(&mut AddressMap) -> Task, slices_min: u64| {
+        let task = begin(&mut map);
+        let (count, longest, done) = slices(&mut map, task, MOST);
+        assert!(longest <= MOST + OVER, "{what}: {longest} steps at once");
+        assert!(count >= slices_min, "{what}: {count} slices are too few to be all of it");
+        done
+    };
+    let allocate = |pages: u64| {
+        move |map: &mut AddressMap| {
+            let whose = (0, owner);
+            Task::allocate(map, whose, pages * PAGE, None, RW).expect("it is free")
+        }
+    };
+    let by_32 = PAGES / 32 / MOST;
+    let address = ask("allocate", &allocate(PAGES), by_32).expect("there is room");
+    let release = |map: &mut AddressMap| Task::release(map, owner, address).expect("it is there");
+    ask("release", &release, by_32).expect("it is the owner's");
+    let half = ask("allocate half", &allocate(PAGES / 2), by_32 / 2).expect("there is room");
+    let share = |map: &mut AddressMap| {
+        Task::share(map, (owner, half), friend, None, RW).expect("it is the owner's")
+    };
+    // Each page has its entry then, in both processes.
+    ask("share", &share, PAGES / 2 / MOST).expect("half of memory may be shared");
+    ask("end", &|_| Task::end(owner), PAGES / 2 / MOST).expect("it ends");
+    ask("end of the other", &|_| Task::end(friend), 1).expect("it ends");
+    assert_eq!((map.table_entries(), map.free_bytes()), (0, PAGES * PAGE));
+}
+
 /// What stopped a node for minutes: half of a memory of small pages, with three eighths in use.
 #[test]
 fn a_long_range_fits_beside_others_at_the_first_try() {
