@@ -124,6 +124,7 @@ bench: ## Measure every target, then the parts by themselves
 	$(CARGO) bench --locked -p ethermem-clio --bench flat
 	$(CARGO) bench --locked -p ethermem-clio --bench allocation
 	$(CARGO) bench --locked -p ethermem-node --bench flat
+	$(CARGO) bench --locked -p ethermem-node --bench neighbour
 	$(CARGO) bench --locked -p ethermem-bench --bench overhead
 	$(CARGO) bench --locked -p ethermem-pager --bench pages
 
