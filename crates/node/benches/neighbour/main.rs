@@ -167,7 +167,8 @@ fn line(kind: &Kind, bits: u32, extent: &Extent) -> bool {
     let refused: u32 = rounds.iter().map(|round| round.refused).sum();
     let reads: usize = rounds.iter().map(|round| round.reads).sum();
     println!(
-        "| {} | 2^{bits} | {requests}, {refused} refused | {request:.2} | {} | {} | {:+.2}, {:+.2} | {reads} |{}",
+        "| {} | 2^{bits} | {requests}, {refused} refused | {request:.2} | {} | {} \
+         | {:+.2}, {:+.2} | {reads} |{}",
         kind.name,
         cells(&rounds, |round| round.alone),
         cells(&rounds, |round| round.beside),
