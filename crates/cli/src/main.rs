@@ -105,7 +105,7 @@ enum Command {
     Tree,
 }
 
-/// Flags of one meaning that commands write in two ways: who knows one of them has both.
+/// Flags of one meaning that commands write in two ways. Each command takes both.
 const TWINS: [[&str; 2]; 2] = [["fabric", "fabrics"], ["metrics-listen", "metrics-address"]];
 
 fn taking_twins(command: clap::Command) -> clap::Command {

@@ -11,6 +11,10 @@ use crate::message::{Kind, Message, NodeIndex};
 /// Periods from which a long message's time is taken to grow by the same step, once it is steady.
 const PERIODS_RUN: u64 = 5;
 
+/// Between two messages. Once no event is left, a fabric may be busy still: an arbiter decides no
+/// next epoch before the last one is over, and a link takes nothing. All of that has passed then.
+const PAUSE: Ps = Ps::from_ns(10_000_000);
+
 /// Runs messages alone in a fabric, and remembers how long they took, by kind and size.
 ///
 /// A message of many periods ([`Fabric::period`]) is not run whole: sizes of the same remainder,
@@ -97,8 +101,7 @@ impl<F: Fabric> Alone<F> {
 
     fn run(&mut self, (compute, memory): Pair, kind: Kind, bytes: Bytes) -> Ps {
         let engine = &mut self.engine;
-        // Whatever the message before left behind has passed; the fabric is idle again.
-        let start = engine.sim.now + Ps::from_ns(1);
+        let start = engine.sim.now + PAUSE;
         engine.sim.now = start + engine.fabric.submit_delay();
         engine.submit(&Message {
             index: engine.started,

@@ -1,6 +1,7 @@
 //! The simulator as a whole: fabrics, engine, workload and statistics together.
 
 mod ahead;
+mod alone;
 mod clio;
 mod contention;
 mod cxl;

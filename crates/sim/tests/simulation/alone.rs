@@ -1,0 +1,65 @@
+//! The denominator of every slowdown is the message's time alone, whatever was timed before it.
+
+use std::path::Path;
+
+use ethermem_sim::fabrics::{FABRIC_NAMES, find};
+use ethermem_sim::run::{RunOptions, run};
+use ethermem_sim::scenario::Scenario;
+
+/// Far enough apart that each message is alone: any state that outlives a message has passed.
+const APART_NS: u64 = 10_000_000;
+const MESSAGES: u64 = 60;
+
+/// Keys of fabrics in which something goes on for long after a message has ended.
+const SLOW: [&str; 4] = [
+    "",
+    "link_gbps = 10\n",
+    "link_gbps = 10\n[fabric.fastpass]\ntimeslot_bytes = 9000\n",
+    "topology = \"leaf-spine\"\n[fabric.leaf_spine]\nrack_nodes = 4\nspines = 2\n\
+     balancing = \"ecmp\"\n[fabric.fastpass]\ntimeslot_bytes = 9000\n",
+];
+
+/// Messages of changing lengths and pairs, each of them alone in time.
+fn trace(longest: u64) -> String {
+    let mut rows = "arrival_ns,kind,compute,memory,bytes\n".to_owned();
+    for index in 0..MESSAGES {
+        let kind = if index % 2 == 0 { "write" } else { "read" };
+        let (compute, step) = (index * 5 % 16, 1 + index * 7 % 15);
+        let (memory, bytes) = ((compute + step) % 16, 1 + index * index * 977 % longest);
+        let arrival = index * APART_NS;
+        rows += &format!("{arrival},{kind},{compute},{memory},{bytes}\n");
+    }
+    rows
+}
+
+#[test]
+fn a_message_that_is_alone_has_a_slowdown_of_one() {
+    let mut runs = 0;
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in FABRIC_NAMES {
+        let fabric = find(name).expect("a fabric of the registry");
+        let rows = trace(fabric.message_bytes_max.min(40_000));
+        std::fs::write(folder.path().join("t.csv"), rows).expect("a file of a test");
+        for keys in SLOW {
+            let text = format!(
+                "[fabric]\nkind = \"{name}\"\nnodes = 16\n{keys}\
+                 [workload]\nkind = \"trace\"\ntrace = \"t.csv\"\n"
+            );
+            let file = folder.path().join("s.toml");
+            let scenario = Scenario::parse(&text, Path::new(&file), FABRIC_NAMES);
+            let scenario = scenario.unwrap_or_else(|error| panic!("{name}: {error}"));
+            let all = match run(&scenario, RunOptions::of(fabric)) {
+                Ok(result) => result.kinds.all,
+                Err(error) => {
+                    let one_switch = error.to_string().ends_with("\"single-switch\" alone");
+                    assert!(one_switch && keys.contains("leaf-spine"), "{name}: {error}");
+                    continue;
+                }
+            };
+            runs += 1;
+            let slowdowns = (all.slowdown_min, all.slowdown_max);
+            assert_eq!(slowdowns, (Some(1.0), Some(1.0)), "{name}: {keys}");
+        }
+    }
+    assert!(runs > 3 * FABRIC_NAMES.len(), "{runs}");
+}
