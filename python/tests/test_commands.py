@@ -224,6 +224,7 @@ INPUTS = {
     "--trace",
     "--latency-from",
     "--config",
+    "--control",
     "--key",
     "--offload",
     "--rtl",
