@@ -95,12 +95,12 @@ def outcome(folder):
         code = None
     # What was begun while it looked, too.
     for _ in range(2):
-        end_marked(folder)
+        end_within(folder.parent)
         process.wait()
     return "hung" if code is None else "passed" if code == 0 else "failed"
 
 
-def end_marked(folder):
+def end_within(folder):
     """End every process that works in a folder: also one with a session of its own."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
