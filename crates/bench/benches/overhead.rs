@@ -14,7 +14,7 @@ use std::time::Instant;
 use ethermem::{Permissions, Pool, Ps};
 use ethermem_bench::Draws;
 use ethermem_sim::engine::Heard;
-use ethermem_sim::fabrics::{FABRIC_NAMES, find};
+use ethermem_sim::registry::{FABRIC_NAMES, find};
 use ethermem_sim::scenario::{Changes, Scenario};
 use ethermem_sim::{Kind, Message};
 use ethermem_units::Bytes;

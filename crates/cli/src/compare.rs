@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use ethermem_sim::compare::{Compared, Comparison, Place, runs_page};
-use ethermem_sim::fabrics::{self, FabricEntry};
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::runs_table;
+use ethermem_sim::registry::{self, FabricEntry};
 use ethermem_sim::report::ReportInput;
 
 use self::page::Page;
@@ -125,7 +125,7 @@ fn one_point(arguments: &Arguments) -> Result<(), Failure> {
     arguments.format.print(&results, |results, style| runs_table(results, style))?;
     let Some(page) = page else { return Ok(()) };
     let rows: Vec<Compared> = results.iter().map(compared).collect();
-    let own = fabrics::find(&scenario.fabric_kind).expect("a scenario names a fabric");
+    let own = registry::find(&scenario.fabric_kind).expect("a scenario names a fabric");
     let baseline = baseline_of(own, &arguments.fabrics).name;
     page.write(&selected.name, scenario.run.seed, &results, |repeat| ReportInput {
         lead: "The same messages at the same times on every fabric, each run to its end."

@@ -1,8 +1,8 @@
 //! `ethermem fabrics`.
 
 use clap::Args;
-use ethermem_sim::fabrics::FABRICS;
 use ethermem_sim::output::TextTable;
+use ethermem_sim::registry::FABRICS;
 use serde::Serialize;
 
 use crate::failure::Failure;

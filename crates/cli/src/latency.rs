@@ -6,8 +6,8 @@ use clap::{Args, ValueEnum};
 use ethermem_sim::budget::{Cost, Operation, Stack, Stage, Timing, edm_stages, mac_stages};
 use ethermem_sim::engine::Fabric as _;
 use ethermem_sim::fabrics::edm::Edm;
-use ethermem_sim::fabrics::{self, FABRIC_NAMES};
 use ethermem_sim::output::{TableStyle, TextTable};
+use ethermem_sim::registry::{self, FABRIC_NAMES};
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::{FabricConfig, Kind};
 use ethermem_units::Bytes;
@@ -213,7 +213,7 @@ impl Budget {
     }
 
     fn add_message(&mut self, arguments: &Arguments, config: &FabricConfig, bytes: Bytes) {
-        let simulated = fabrics::find(self.fabric).expect("every stack of the budget is a fabric");
+        let simulated = registry::find(self.fabric).expect("every stack of the budget is a fabric");
         let timing = Timing::of(config);
         let total = timing.total(&arguments.fabric.stages(arguments.op, &timing));
         let latency = (simulated.alone)(config, arguments.op.kind(), bytes);

@@ -5,8 +5,8 @@ mod setup;
 use std::path::PathBuf;
 
 use clap::Args;
-use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::metrics::RunResult;
+use ethermem_sim::registry::FabricEntry;
 use ethermem_sim::run::label_of;
 use ethermem_sim::scenario::Scenario;
 use ethermem_sim::topology::Topology;

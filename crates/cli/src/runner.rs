@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::{MessageWriter, Timeline};
+use ethermem_sim::registry::FabricEntry;
 use ethermem_sim::run::{RunOptions, run, shell_line};
 use ethermem_sim::scenario::Scenario;
 

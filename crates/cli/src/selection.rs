@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ethermem_sim::compare::Comparison;
-use ethermem_sim::fabrics::{self, FABRIC_NAMES, FabricEntry};
+use ethermem_sim::registry::{self, FABRIC_NAMES, FabricEntry};
 use ethermem_sim::run::label_of;
 use ethermem_sim::scenario::{Changes, LINK_GBPS, Scenario, Setting, shipped};
 use ethermem_sim::workload::{InputError, TraceConfig, TraceFormat};
@@ -130,7 +130,7 @@ pub(crate) fn note_shipped(file: &Path) {
 
 /// The fabric of a name, for clap.
 pub(crate) fn fabric(name: &str) -> Result<&'static FabricEntry, String> {
-    fabrics::find(name).ok_or_else(|| format!("allowed are {}", FABRIC_NAMES.join(", ")))
+    registry::find(name).ok_or_else(|| format!("allowed are {}", FABRIC_NAMES.join(", ")))
 }
 
 /// The trace format of a name, for clap.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ethermem_sim::fabrics::{self, FabricEntry};
 use ethermem_sim::output::{MessageWriter, Timeline, runs_table};
+use ethermem_sim::registry::{self, FabricEntry};
 
 use crate::failure::Failure;
 use crate::output::Format;
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let selected = arguments.selection.read()?;
     let scenario = &selected.scenario;
     let fabric = arguments.fabric.unwrap_or_else(|| {
-        fabrics::find(&scenario.fabric_kind).expect("a scenario names a fabric of the registry")
+        registry::find(&scenario.fabric_kind).expect("a scenario names a fabric of the registry")
     });
     let messages = arguments.messages.as_deref().map(MessageWriter::create).transpose()?;
     let timeline = arguments

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ethermem_sim::SourceError;
-use ethermem_sim::fabrics::{FABRIC_NAMES, find};
+use ethermem_sim::registry::{FABRIC_NAMES, find};
 use ethermem_sim::run::offered;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::WorkloadConfig;

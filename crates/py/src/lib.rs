@@ -38,6 +38,6 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::pool::mark_retryable(module.py())?;
         module.add("VERSION", env!("ETHERMEM_VERSION"))?;
-        module.add("FABRICS", ethermem_sim::fabrics::FABRIC_NAMES)
+        module.add("FABRICS", ethermem_sim::registry::FABRIC_NAMES)
     }
 }

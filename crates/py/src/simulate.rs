@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use ethermem_sim::fabrics::{self, FABRIC_NAMES};
 use ethermem_sim::output::{MessageWriter, to_json};
+use ethermem_sim::registry::{self, FABRIC_NAMES};
 use ethermem_sim::run::{RunOptions, label_of, run};
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use pyo3::prelude::*;
@@ -48,7 +48,7 @@ impl Request {
     fn run(&self, interrupt: &AtomicBool) -> Result<(String, String), Failure> {
         let scenario = self.scenario()?;
         let fabric = self.fabric.as_ref().unwrap_or(&scenario.fabric_kind);
-        let fabric = fabrics::find(fabric).ok_or_else(|| {
+        let fabric = registry::find(fabric).ok_or_else(|| {
             let allowed = FABRIC_NAMES.join(", ");
             Failure::Input(format!("fabric = {fabric:?}: allowed are {allowed}"))
         })?;

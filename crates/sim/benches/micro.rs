@@ -15,8 +15,8 @@ use ethermem_edm::{
     Token, WriteKind,
 };
 use ethermem_sim::engine::{Engine, Fabric, Handle, Loss, Observer, Sim, Violation};
-use ethermem_sim::fabrics::{self, FABRIC_NAMES};
 use ethermem_sim::metrics::FabricStats;
+use ethermem_sim::registry::{self, FABRIC_NAMES};
 use ethermem_sim::scenario::Scenario;
 use ethermem_sim::workload::LinkBlocks;
 use ethermem_sim::{FabricConfig, Kind, Message, MessageSource, SourceError};
@@ -47,6 +47,7 @@ const STEP_PS_MAX: u64 = 300_000;
 
 impl Fabric for Ring {
     type Event = Handle;
+    type Parameters = ();
 
     fn build(_config: &FabricConfig, seed: u64) -> Ring {
         Ring { draws: Draws(seed), left: EVENTS }
@@ -290,7 +291,7 @@ fn workload(criterion: &mut Criterion) {
         let text = format!("[workload]\nload = 0.4\nmessages = 1000000000\n{sizes}\n");
         let scenario = scenario(&text);
         let config = &scenario.fabric;
-        let blocks = fabrics::find("edm").expect("EDM is in the registry").blocks;
+        let blocks = registry::find("edm").expect("EDM is in the registry").blocks;
         group.bench_function(name, |bencher| {
             let mut source = scenario
                 .workload

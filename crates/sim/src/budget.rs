@@ -4,6 +4,7 @@
 //! cycles of the PCS clock, which scales with the link rate, or in fixed nanoseconds. The budget is
 //! that of one block; serialisation of the blocks behind it comes on top and is said apart.
 
+use ethermem_edm::EdmConfig;
 use ethermem_edm::budget as edm;
 use ethermem_units::{Clock, Cycles, Ps};
 
@@ -110,7 +111,9 @@ impl Timing {
     pub fn of(config: &FabricConfig) -> Timing {
         Timing {
             pcs: Clock { period: config.pcs_clock },
-            scheduler: Clock { period: config.edm.scheduler_clock.unwrap_or(config.pcs_clock) },
+            scheduler: Clock {
+                period: config.of::<EdmConfig>().scheduler_clock.unwrap_or(config.pcs_clock),
+            },
             transceiver: config.transceiver,
             propagation: config.propagation,
         }

@@ -1,13 +1,9 @@
 //! A validated fabric configuration: `scenario` makes it of TOML, every fabric is built from it.
 
-use ethermem_edm::EdmConfig;
 use ethermem_units::{BitsPerSecond, Ps};
 
-use crate::fabrics::cxl::CxlConfig;
-use crate::fabrics::edm_artifact::ArtifactConfig;
-use crate::fabrics::fastpass::FastpassConfig;
-use crate::fabrics::ird::IrdConfig;
 use crate::packet::PacketConfig;
+use crate::parameters::{AllParameters, Parameters};
 use crate::topology::Topology;
 
 /// The part of a scenario that describes the network.
@@ -27,33 +23,31 @@ pub struct FabricConfig {
     pub memory_access: Ps,
     /// Period of the PCS clock; one block a cycle by default.
     pub pcs_clock: Ps,
-    /// EDM's own parameters.
-    pub edm: EdmConfig,
-    /// Those of EDM as its artifact simulates it.
-    pub edm_artifact: ArtifactConfig,
-    /// The idealised receiver-driven transport's.
-    pub ird: IrdConfig,
-    /// Fastpass's.
-    pub fastpass: FastpassConfig,
-    /// CXL's.
-    pub cxl: CxlConfig,
-    /// Those of fabrics of packets.
+    /// What fabrics of packets share.
     pub packet: PacketConfig,
     /// Ethernet frames that share the links.
     pub background: Background,
+    /// The parameters of each fabric.
+    pub parameters: AllParameters,
 }
 
 impl FabricConfig {
+    /// A fabric's own parameters.
+    ///
+    /// # Panics
+    /// When no fabric of the registry has read them.
+    #[must_use]
+    pub fn of<P: Parameters>(&self) -> &P {
+        self.parameters.of()
+    }
+
     /// The same fabric without what varies from message to message: what a message is slowed down
     /// against.
     #[must_use]
     pub fn quiet(&self) -> FabricConfig {
         let mut quiet = self.clone();
         quiet.background.load = 0.0;
-        let clio = &mut quiet.packet.clio;
-        (clio.processes, clio.pages, clio.jitter) = (1, 1, Ps::ZERO);
-        // Windows outlive messages; as it opens, a message alone would depend on those before.
-        clio.window_initial = None;
+        quiet.parameters.quiet();
         quiet
     }
 }
@@ -85,13 +79,4 @@ fn lane_gbps(link_gbps: u64) -> u64 {
 pub fn pcs_clock(link: BitsPerSecond) -> Ps {
     let lane = BitsPerSecond::from_gbps(lane_gbps(link.as_gbps_f64() as u64));
     lane.map_or(link.block_time(), BitsPerSecond::block_time)
-}
-
-/// The default clock of the grant scheduler: the testbed's up to 25 Gb/s, from there on the 3 GHz
-/// of the ASIC (section 4.1), because an iteration at the testbed's clock, 7.68 ns, takes longer
-/// than a 64 B message does at 100 Gb/s.
-#[must_use]
-pub fn scheduler_clock(link: BitsPerSecond) -> Ps {
-    const ASIC: Ps = Ps(333);
-    if link.as_gbps_f64() > 25.0 { ASIC } else { pcs_clock(link) }
 }

@@ -5,13 +5,16 @@ pub mod compare;
 mod config;
 pub mod engine;
 pub mod fabrics;
+pub mod keys;
 mod message;
 pub mod metrics;
 pub mod output;
 pub mod packet;
+pub mod parameters;
 #[cfg(test)]
 #[path = "../tests/support/property.rs"]
 mod property;
+pub mod registry;
 pub mod report;
 pub mod run;
 pub mod scenario;
@@ -19,5 +22,6 @@ pub mod sweep;
 pub mod topology;
 pub mod workload;
 
-pub use config::{Background, FabricConfig, pcs_clock, scheduler_clock};
+pub use config::{Background, FabricConfig, pcs_clock};
+pub use fabrics::edm::scheduler_clock;
 pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};

@@ -9,10 +9,10 @@ use std::time::Instant;
 use ethermem_units::{Bytes, Ps};
 
 use crate::engine::{Alone, Engine, Fabric, Loss, Observer, RunError, Way};
-use crate::fabrics::FabricEntry;
 use crate::message::{Kind, Message, MessageSource, SourceError};
-use crate::metrics::{Recorder, RunFacts, RunResult, Window};
+use crate::metrics::{MessageWay, Recorder, RunFacts, RunResult, Window};
 use crate::output::{MessageWriter, OutputError, Timeline};
+use crate::registry::FabricEntry;
 use crate::scenario::Scenario;
 use crate::workload::{LinkBlocks, Offered, Poisson, WorkloadConfig};
 
@@ -36,21 +36,6 @@ pub struct RunOptions<'a> {
     pub timeline: Option<Timeline>,
     /// Whether the result has the way of every message.
     pub ways: bool,
-}
-
-/// A message that finished, and the instants of its way.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MessageWay {
-    /// The message.
-    pub message: Message,
-    /// When its request was at the memory node; `None` for writes.
-    pub at_memory: Option<Ps>,
-    /// When the first byte of its data left its node.
-    pub leaves: Ps,
-    /// When it ended.
-    pub finished: Ps,
-    /// How long it takes alone.
-    pub alone: Ps,
 }
 
 impl<'a> RunOptions<'a> {
@@ -220,7 +205,7 @@ pub fn messages(scenario: &Scenario) -> Result<Box<dyn MessageSource>, SourceErr
 
 /// What a message takes of its links on the scenario's own fabric.
 fn blocks_of(scenario: &Scenario) -> impl Fn(Kind, Bytes) -> LinkBlocks {
-    let fabric = crate::fabrics::find(&scenario.fabric_kind);
+    let fabric = crate::registry::find(&scenario.fabric_kind);
     let blocks = fabric.expect("a parsed scenario names a fabric").blocks;
     move |kind, bytes| blocks(&scenario.fabric, kind, bytes)
 }
@@ -377,10 +362,10 @@ mod tests {
         let drawn = "[workload]\nsize_cdf = \"web-search\"\nmessages = 5\nread_fraction = 0\n";
         for (text, most) in [(traced, 4_194_241), (drawn, 29_200_000)] {
             let path = folder.path().join("s.toml");
-            let scenario = Scenario::parse(text, &path, crate::fabrics::FABRIC_NAMES);
+            let scenario = Scenario::parse(text, &path, crate::registry::FABRIC_NAMES);
             let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
             let on = |name| {
-                let fabric = crate::fabrics::find(name).expect("of the registry");
+                let fabric = crate::registry::find(name).expect("of the registry");
                 run(&scenario, RunOptions::of(fabric)).map_err(|error| error.to_string())
             };
             let expected =

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ethermem_sim::fabrics::{FABRIC_NAMES, FabricEntry};
+use ethermem_sim::registry::{FABRIC_NAMES, FabricEntry};
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::{InputError, TraceConfig, TraceFormat};
 

@@ -1,9 +1,9 @@
 //! What a fabric made of a replay.
 
 use ethermem_sim::Kind;
+use ethermem_sim::metrics::MessageWay;
 use ethermem_sim::metrics::{KindStats, RunResult};
 use ethermem_sim::output::{OutputError, TableStyle, TextTable};
-use ethermem_sim::run::MessageWay;
 use ethermem_trace::{AccessKind, Completion, CompletionWriter};
 use ethermem_units::Ps;
 use serde::Serialize;

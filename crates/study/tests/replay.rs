@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ethermem_sim::fabrics::find;
-use ethermem_sim::run::{MessageWay, RunOptions, run};
+use ethermem_sim::metrics::MessageWay;
+use ethermem_sim::registry::find;
+use ethermem_sim::run::{RunOptions, run};
 use ethermem_sim::scenario::Setting;
 use ethermem_study::{
     Arrivals, Blades, Machine, Offered, Outcome, Part, Plan, Prefetched, Quantile, Replay, Scope,
@@ -266,7 +267,7 @@ fn plans_and_parts_that_do_not_fit_are_refused_in_one_line() {
 #[test]
 fn every_fabric_has_a_network() {
     for scope in [Scope::Rack, Scope::Datacenter] {
-        for fabric in ethermem_sim::fabrics::FABRICS {
+        for fabric in ethermem_sim::registry::FABRICS {
             let settings = vec!["fabric.memory_access_ns=55".parse().unwrap()];
             let plan = Plan { settings, link_gbps: 40, ..plan(scope) };
             let (scenario, notice) = network(&plan, fabric, Path::new("m")).unwrap();

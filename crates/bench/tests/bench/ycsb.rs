@@ -4,7 +4,7 @@ use ethermem_bench::BenchError;
 use ethermem_bench::ycsb::{
     Distribution, Extent, Settings, StoreKind, Workload, WriteEnd, YcsbConfig, YcsbResult, run,
 };
-use ethermem_sim::fabrics::FABRIC_NAMES;
+use ethermem_sim::registry::FABRIC_NAMES;
 
 use crate::NEVER;
 

@@ -6,9 +6,9 @@ use ethermem_sim::compare::{
     Compared, ComparedPoint, Comparison, Experiment, Order, Place, leads, leads_rows, points_page,
     points_rows,
 };
-use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::{TableStyle, TextTable};
+use ethermem_sim::registry::FabricEntry;
 use ethermem_sim::report::ReportInput;
 use ethermem_sim::run::shell_line;
 use ethermem_sim::scenario::Scenario;

@@ -3,8 +3,8 @@
 use ethermem_sim::compare::{
     ByMethod, Comparison, Order, Place, PublishedMethod, method_page, method_rows,
 };
-use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::output::TableStyle;
+use ethermem_sim::registry::FabricEntry;
 use ethermem_sim::report::ReportInput;
 use ethermem_sim::scenario::Scenario;
 

@@ -1,9 +1,10 @@
 //! Which runs a report is made of: each one once, whatever number of figures shows it.
 
+use ethermem_sim::fabrics::edm::EdmConfig;
 use std::path::Path;
 
-use ethermem_sim::fabrics::{self, FABRIC_NAMES, FabricEntry};
 use ethermem_sim::metrics::RunResult;
+use ethermem_sim::registry::{self, FABRIC_NAMES, FabricEntry};
 use ethermem_sim::report::Role;
 use ethermem_sim::run::shell_line;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
@@ -170,7 +171,7 @@ impl Plan {
         let mut set: Vec<String> = contender.settings.iter().map(|set| (*set).to_owned()).collect();
         set.extend_from_slice(settings);
         set.push(format!("workload.messages={messages}"));
-        let fabric = fabrics::find(contender.fabric).expect("a contender is in the registry");
+        let fabric = registry::find(contender.fabric).expect("a contender is in the registry");
         let scenario = self.scenario(published, &set)?;
         let same = |run: &Run| run.fabric.name == fabric.name && run.scenario == scenario;
         if let Some(at) = self.runs.iter().position(same) {
@@ -229,7 +230,7 @@ impl Run {
         let WorkloadConfig::Poisson(poisson) = &self.scenario.workload else {
             return 1;
         };
-        let chunk = self.scenario.fabric.edm.chunk.0 as f64;
+        let chunk = self.scenario.fabric.of::<EdmConfig>().chunk.0 as f64;
         let chunks = CHUNKS_A_MESSAGE + poisson.sizes.mean_bytes() / chunk;
         let per_chunk = match self.fabric.name {
             "edm" => 1.0,

@@ -230,7 +230,7 @@ impl Measurement {
 #[cfg(test)]
 mod tests {
     use ethermem_sim::budget::{Operation, Timing, edm_stages};
-    use ethermem_sim::fabrics::FABRIC_NAMES;
+    use ethermem_sim::registry::FABRIC_NAMES;
     use ethermem_sim::scenario::{Changes, Scenario};
 
     use super::*;

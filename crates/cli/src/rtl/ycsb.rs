@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use ethermem_bench::Draws;
 use ethermem_bench::ycsb::{Action, LOCAL_LATENCY, ScrambledZipfian, Workload};
-use ethermem_sim::fabrics::{self, FABRIC_NAMES};
 use ethermem_sim::output::{TableStyle, TextTable};
+use ethermem_sim::registry::{self, FABRIC_NAMES};
 use ethermem_sim::scenario::{Changes, Scenario};
 use ethermem_sim::{FabricConfig, Kind};
 use ethermem_units::Bytes;
@@ -246,7 +246,7 @@ impl Kinds {
         let requests = get("s")?;
         // The DRAM of a read is in its way; that of a write comes behind its last word.
         let dram_ns = if of == Kind::Write { LOCAL_LATENCY.as_ns_f64() } else { 0.0 };
-        let edm = fabrics::find("edm").expect("a fabric of the simulator");
+        let edm = registry::find("edm").expect("a fabric of the simulator");
         let simulator_ns =
             (edm.alone)(config, of, Bytes(bytes)).as_ns_f64() + LOCAL_LATENCY.as_ns_f64();
         let mean_ns = ns(get("_cycles_sum")?) / requests.max(1) as f64 + dram_ns;

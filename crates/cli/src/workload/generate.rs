@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ethermem_sim::fabrics::FABRIC_NAMES;
+use ethermem_sim::registry::FABRIC_NAMES;
 use ethermem_sim::run::messages;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::{InputError, TraceFormat, write_trace};

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use clap::Args;
 use ethermem_sim::Kind;
-use ethermem_sim::fabrics::{FABRIC_NAMES, FABRICS, FabricEntry};
 use ethermem_sim::output::{TableStyle, TextTable};
+use ethermem_sim::registry::{FABRIC_NAMES, FABRICS, FabricEntry};
 use ethermem_sim::run::offered;
 use ethermem_sim::scenario::{Changes, Scenario, Setting};
 use ethermem_sim::workload::{

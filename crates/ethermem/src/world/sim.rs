@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use ethermem_sim::engine::{Advance, Heard, Live, Violation};
-use ethermem_sim::fabrics::FabricEntry;
+use ethermem_sim::registry::FabricEntry;
 use ethermem_sim::scenario::Scenario;
 use ethermem_sim::workload::LinkBlocks;
 use ethermem_sim::{FabricConfig, Kind, Message};

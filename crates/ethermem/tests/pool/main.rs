@@ -31,7 +31,7 @@ use std::time::Duration;
 use ethermem::Pool;
 use ethermem_clio::memory::PageSize;
 use ethermem_node::{NodeOptions, StartError};
-use ethermem_sim::fabrics::FABRIC_NAMES;
+use ethermem_sim::registry::FABRIC_NAMES;
 use ethermem_udp::{BindError, RingError};
 use ethermem_units::Bytes;
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use ethermem::{Permissions, Pool, Ps};
 use ethermem_sim::Kind;
-use ethermem_sim::fabrics::FABRICS;
+use ethermem_sim::registry::FABRICS;
 use ethermem_sim::scenario::{Changes, Scenario};
 use ethermem_units::Bytes;
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use ethermem::Pool;
 use ethermem_kv::{Config, Index, Store};
 use ethermem_node::NodeOptions;
-use ethermem_sim::fabrics::FABRIC_NAMES;
+use ethermem_sim::registry::FABRIC_NAMES;
 use ethermem_units::Bytes;
 
 const BOTH: [Index; 2] = [Index::Client, Index::Node];

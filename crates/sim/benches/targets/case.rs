@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ethermem_sim::fabrics::{self, FABRIC_NAMES};
 use ethermem_sim::metrics::RunResult;
+use ethermem_sim::registry::{self, FABRIC_NAMES};
 use ethermem_sim::run::{RunOptions, run};
 use ethermem_sim::scenario::Scenario;
 
@@ -54,7 +54,7 @@ impl Case {
     }
 
     fn run_and(&self, ways: bool) -> RunResult {
-        let fabric = fabrics::find(self.fabric).expect("a case names a fabric of the registry");
+        let fabric = registry::find(self.fabric).expect("a case names a fabric of the registry");
         let (label, scenario_name) = (self.label.clone(), self.label.clone());
         let options = RunOptions { label, scenario_name, ways, ..RunOptions::of(fabric) };
         run(&self.parse(), options).unwrap_or_else(|error| panic!("{}: {error}", self.label))

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use ethermem_sim::compare::{Compared, Comparison, Place, leads};
-use ethermem_sim::fabrics::{self, FabricEntry};
 use ethermem_sim::metrics::RunResult;
+use ethermem_sim::registry::{self, FabricEntry};
 use ethermem_sim::run::{RunOptions, run};
 use ethermem_sim::scenario::Scenario;
 
@@ -94,7 +94,7 @@ fn ahead(section: &mut Section) {
         why: String::new(),
     };
     let row = |(case, result): (&Case, &RunResult)| Compared {
-        place: place(fabrics::find(case.fabric).expect("a rival of the registry").name),
+        place: place(registry::find(case.fabric).expect("a rival of the registry").name),
         load_asked: None,
         same_messages: result.clone(),
         own_blocks: None,

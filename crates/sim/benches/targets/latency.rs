@@ -4,8 +4,8 @@ use std::path::Path;
 
 use ethermem_sim::budget::{Operation, Stack, Timing, edm_stages, mac_stages};
 use ethermem_sim::engine::Alone;
-use ethermem_sim::fabrics::FABRIC_NAMES;
 use ethermem_sim::fabrics::edm::Edm;
+use ethermem_sim::registry::FABRIC_NAMES;
 use ethermem_sim::scenario::Scenario;
 use ethermem_sim::{FabricConfig, Kind};
 use ethermem_units::{Blocks, Bytes, Ps};

@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use ethermem_sim::engine::Alone;
-use ethermem_sim::fabrics;
 use ethermem_sim::fabrics::pfabric::Pfabric;
-use ethermem_sim::run::MessageWay;
+use ethermem_sim::metrics::MessageWay;
+use ethermem_sim::registry;
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
@@ -235,7 +235,7 @@ pub(crate) fn sample(job: &str, case: &Case) -> Sample {
 /// One sample: the scenario from the input, what was measured to the output.
 pub(crate) fn child(job: &str, fabric: &str) {
     let scenario = std::io::read_to_string(std::io::stdin()).expect("a scenario on the input");
-    let fabric = fabrics::find(fabric).expect("a fabric of the registry").name;
+    let fabric = registry::find(fabric).expect("a fabric of the registry").name;
     let case = Case { label: "input".to_owned(), fabric, scenario };
     let sample = match job {
         SIMULATE => simulate(&case),
@@ -267,7 +267,7 @@ fn simulate_ways(case: &Case) -> Sample {
 fn bare_matching(case: &Case) -> Sample {
     let scenario = case.parse();
     let (config, seed) = (&scenario.fabric, scenario.run.seed);
-    let blocks = fabrics::find("edm").expect("EDM is in the registry").blocks;
+    let blocks = registry::find("edm").expect("EDM is in the registry").blocks;
     let mut source = scenario
         .workload
         .open(config.nodes, config.link, seed, &|kind, bytes| blocks(config, kind, bytes))

@@ -4,7 +4,7 @@ use ethermem_units::{BLOCK_PAYLOAD_BYTES, Ps};
 
 use super::method::{Denominator, FabricMethod, PublishedMethod, Reads, Stop};
 use crate::message::Kind;
-use crate::run::MessageWay;
+use crate::metrics::MessageWay;
 
 /// A run by a published method.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

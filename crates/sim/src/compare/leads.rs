@@ -1,8 +1,8 @@
 //! Where a rival is not behind.
 
 use super::{ByMethod, Compared, Place};
-use crate::fabrics;
 use crate::metrics::RunResult;
+use crate::registry;
 
 /// Numbers in which a rival is not behind.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,7 @@ const SAME: &str = "same";
 
 /// Neither the baseline nor a bound.
 fn is_rival(place: &Place, baseline: &str) -> bool {
-    let is_bound = fabrics::find(&place.fabric).is_some_and(|fabric| fabric.is_bound);
+    let is_bound = registry::find(&place.fabric).is_some_and(|fabric| fabric.is_bound);
     place.fabric != baseline && !is_bound
 }
 

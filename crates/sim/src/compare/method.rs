@@ -6,9 +6,9 @@ use ethermem_units::{Bytes, Ps};
 use toml::de::{DeTable, DeValue};
 
 use super::ByMethod;
-use crate::fabrics::{self, FABRIC_NAMES, FabricEntry};
+use crate::keys::table::{Table, as_number, as_text};
+use crate::registry::{self, FABRIC_NAMES, FabricEntry};
 use crate::scenario::Setting;
-use crate::scenario::table::{Table, as_number, as_text};
 use crate::workload::InputError;
 
 /// How `compare.published` says that numbers were made.
@@ -124,7 +124,7 @@ impl PublishedMethod {
     #[must_use]
     pub fn runs(&self, fabric: &'static FabricEntry) -> &'static FabricEntry {
         let runs = self.fabrics.get(fabric.name).and_then(|of| of.runs);
-        runs.and_then(fabrics::find).unwrap_or(fabric)
+        runs.and_then(registry::find).unwrap_or(fabric)
     }
 
     /// A line for each fabric among `rows` in whose place another one is run.
@@ -160,7 +160,7 @@ fn fabrics_of(table: &Table<'_>) -> Result<BTreeMap<&'static str, FabricMethod>,
     let mut methods = BTreeMap::new();
     for name in table.values().into_iter().flat_map(DeTable::keys) {
         let name = name.get_ref().as_ref();
-        let Some(fabric) = fabrics::find(name) else {
+        let Some(fabric) = registry::find(name) else {
             let allowed = format!("no fabric: allowed are {}", FABRIC_NAMES.join(", "));
             return Err(table.error(name, allowed));
         };
@@ -178,7 +178,7 @@ impl FabricMethod {
             slots(key)?.ok_or_else(|| table.error(key, format!("allowed are {allowed}")))
         };
         let runs = table.read("runs", "itself", &FABRIC_NAMES.join(", "), |name| {
-            fabrics::find(as_text(name)?).map(|fabric| fabric.name)
+            registry::find(as_text(name)?).map(|fabric| fabric.name)
         })?;
         let method = FabricMethod {
             runs,

@@ -2,7 +2,7 @@
 //! names.
 
 use super::Place;
-use crate::fabrics;
+use crate::registry;
 use crate::report::{
     Axis, BarPlot, BarSeries, DataTable, LinePlot, Panel, Plot, Role, Scale, Series,
 };
@@ -12,7 +12,7 @@ pub(super) type At<'r> = (&'r Place, Option<f64>);
 
 /// What a fabric is in a picture.
 pub(super) fn role(fabric: &str) -> Role {
-    match fabrics::find(fabric) {
+    match registry::find(fabric) {
         Some(fabric) if fabric.is_bound => Role::Reference,
         _ => Role::Measured,
     }

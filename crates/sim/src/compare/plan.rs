@@ -9,10 +9,11 @@ use toml::de::{DeTable, DeValue};
 use super::flows::count;
 use super::method::FabricMethod;
 use super::{Counted, PublishedMethod, PublishedValues};
-use crate::fabrics::{self, FABRIC_NAMES, FabricEntry};
-use crate::run::{MessageWay, messages, offered, with_load_of_data};
-use crate::scenario::setting::Lines;
-use crate::scenario::table::{Source, Table, as_text};
+use crate::keys::setting::Lines;
+use crate::keys::table::{Source, Table, as_text};
+use crate::metrics::MessageWay;
+use crate::registry::{self, FABRIC_NAMES, FabricEntry};
+use crate::run::{messages, offered, with_load_of_data};
 use crate::scenario::{Changes, Scenario, Setting, read_text};
 use crate::sweep::{Grid, fabric_list, fabrics_allowed, read_axes};
 use crate::workload::{InputError, WorkloadConfig};
@@ -170,7 +171,7 @@ impl<'s> Request<'s> {
         let file = self.source.file;
         let changes = Changes { settings: self.settings.to_vec(), trace: None };
         let base = Scenario::parse_with(self.text, file, &changes, FABRIC_NAMES)?;
-        let baseline = fabrics::find(&base.fabric_kind).expect("a parsed scenario names a fabric");
+        let baseline = registry::find(&base.fabric_kind).expect("a parsed scenario names a fabric");
         let fabrics = table.read("fabrics", "the scenario's", &fabrics_allowed(), fabric_list)?;
         let values = table.read("values", "none", "a file's path", |value| {
             as_text(value).filter(|path| !path.is_empty()).map(PathBuf::from)
@@ -367,14 +368,14 @@ mod tests {
         let compared = load(&text, &[]).unwrap().unwrap();
         let point = &compared.experiments[0].points[0];
         let asked = |name: &str| {
-            let fabric = fabrics::find(name).unwrap();
+            let fabric = registry::find(name).unwrap();
             point.asked(fabric).unwrap().unwrap()
         };
         assert!((asked("edm") - 0.5).abs() < 1e-12);
         // A write of 64 B: ten blocks and a notification's or grant's one a link on EDM, a frame of
         // 15 and a credit of 11 on IRD.
         assert!((asked("ird") - 0.5 * 26.0 / 11.0).abs() < 1e-9, "{}", asked("ird"));
-        let own = point.in_blocks_of(fabrics::find("ird").unwrap());
+        let own = point.in_blocks_of(registry::find("ird").unwrap());
         assert_eq!(own.fabric_kind, "ird");
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::fabrics::{self, FABRIC_NAMES};
+use crate::registry::{self, FABRIC_NAMES};
 use crate::scenario::read_text;
 use crate::workload::{InputError, found};
 
@@ -40,7 +40,7 @@ impl PublishedValues {
             return Err(InputError::file(file, problem));
         };
         let fabrics: Vec<String> = names.split(',').map(|name| name.trim().to_owned()).collect();
-        if let Some(name) = fabrics.iter().find(|name| fabrics::find(name).is_none()) {
+        if let Some(name) = fabrics.iter().find(|name| registry::find(name).is_none()) {
             let names = FABRIC_NAMES.join(", ");
             let problem = format!("column {}: allowed are {names}", found(name));
             return Err(InputError::file(file, problem));

@@ -16,6 +16,7 @@ use queue::EventQueue;
 use crate::message::{Kind, Message, MessageSource, NodeIndex, SourceError};
 use crate::metrics::FabricStats;
 use crate::output::{Timeline, TrackId};
+use crate::parameters::Parameters;
 use crate::workload::LinkBlocks;
 
 /// The engine's name for a message in flight. A fabric may use it until it has said that the
@@ -29,6 +30,8 @@ pub type Handle = u32;
 pub trait Fabric: Sized + Send + 'static {
     /// What it schedules.
     type Event: Copy + Send;
+    /// The keys of its own table; `()` where it has none.
+    type Parameters: Parameters;
 
     /// Whether it runs on a leaf-spine network, and not on a single switch alone.
     const LEAF_SPINE: bool = false;

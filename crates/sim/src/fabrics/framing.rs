@@ -1,5 +1,6 @@
 //! What scheduled fabrics put on their links: MAC frames, or EDM's blocks and stages.
 
+use ethermem_edm::EdmConfig;
 use ethermem_edm::budget as edm;
 use ethermem_units::{Blocks, Bytes, Ps};
 use ethermem_wire::{AddressWidth, ChunkKind};
@@ -82,7 +83,7 @@ impl Medium {
             }
             Framing::Phy => Medium {
                 framing,
-                data_max: config.edm.chunk.0,
+                data_max: config.of::<EdmConfig>().chunk.0,
                 memory_header,
                 request: timing.cycles(edm::GENERATE_REQUEST),
                 receive: timing.cycles(edm::RECEIVE_REQUEST + edm::GRANT_QUEUE),

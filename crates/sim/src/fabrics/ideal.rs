@@ -37,6 +37,7 @@ impl Ideal {
 
 impl Fabric for Ideal {
     type Event = Never;
+    type Parameters = ();
 
     fn build(config: &FabricConfig, _seed: u64) -> Ideal {
         Ideal { config: config.clone(), started: 0 }

@@ -6,6 +6,7 @@
 //! must: for messages of one size nothing that keeps their order is faster. No notification and no
 //! grant is sent. What is between this and EDM is the price of matching.
 
+use ethermem_edm::EdmConfig;
 use ethermem_edm::{Arbitration, budget as edm};
 use ethermem_units::{Blocks, Bytes, Ps};
 use ethermem_wire::{AddressWidth, ChunkKind, RmwKind};
@@ -87,12 +88,13 @@ fn draw(timeline: Option<&mut Timeline>, track: TrackId, item: &Item, start: Ps,
 
 impl Fabric for OutputQueued {
     type Event = Event;
+    type Parameters = ();
 
     fn build(config: &FabricConfig, seed: u64) -> OutputQueued {
         OutputQueued {
             timing: Timing::of(config),
             memory_access: config.memory_access,
-            chunk: config.edm.chunk.0,
+            chunk: config.of::<EdmConfig>().chunk.0,
             links: Star::new(config, Arbitration::Strict, seed),
             tracks: None,
             sent: 0,

@@ -24,6 +24,7 @@ impl<Q: Discipline<()> + Default> Transport for Frames<Q> {
     type Flow = u32;
     type Header = ();
     type Queue = Q;
+    type Parameters = ();
 
     fn new(_config: &FabricConfig, _layout: &Layout) -> Frames<Q> {
         Frames(PhantomData)

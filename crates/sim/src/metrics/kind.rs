@@ -3,9 +3,9 @@
 use ethermem_units::Ps;
 use hdrhistogram::{Counter, Histogram};
 
+use super::MessageWay;
 use super::cdf::cdf_points;
 use super::result::KindStats;
-use crate::run::MessageWay;
 
 /// Slowdowns are counted in steps of this: the percentiles of unloaded runs lie close to 1.
 const SLOWDOWN_STEPS: u64 = 10_000;

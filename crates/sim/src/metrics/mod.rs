@@ -6,6 +6,7 @@ mod frames;
 mod kind;
 mod recorder;
 mod result;
+mod way;
 
 pub use cdf::CdfPoint;
 pub use fabric::{FabricStats, Matching, PacketCounts, Queue, Utilisation};
@@ -13,3 +14,4 @@ pub use frames::FrameStats;
 pub(crate) use frames::FrameTimes;
 pub use recorder::{Recorder, Window};
 pub use result::{KindStats, Kinds, RunFacts, RunResult};
+pub use way::MessageWay;

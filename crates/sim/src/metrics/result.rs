@@ -1,7 +1,7 @@
 use ethermem_units::Ps;
 use serde::Serialize;
 
-use crate::run::MessageWay;
+use super::MessageWay;
 
 use super::{CdfPoint, FrameStats, Matching, PacketCounts, Queue, Utilisation};
 

@@ -84,6 +84,7 @@ impl<T: Transport> PacketFabric<T> {
 
 impl<T: Transport> Fabric for PacketFabric<T> {
     type Event = Event;
+    type Parameters = T::Parameters;
     const LEAF_SPINE: bool = true;
     const EVENT_GAP_SHIFT: u32 = 7;
 

@@ -3,6 +3,9 @@
 
 use ethermem_units::Ps;
 
+use crate::keys::{Table, packets, timeout_us};
+use crate::workload::InputError;
+
 /// What all flows of a run have in common.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RenoConfig {
@@ -14,6 +17,24 @@ pub struct RenoConfig {
     pub duplicates: u32,
     /// Timeouts in a row double the timeout so often, at most [`DOUBLINGS_MAX`] times.
     pub doublings: u32,
+}
+
+impl RenoConfig {
+    /// Reads its keys in a transport's table.
+    pub(crate) fn read(table: &Table<'_>, default: &RenoConfig) -> Result<RenoConfig, InputError> {
+        let initial = default.window_packets_initial;
+        Ok(RenoConfig {
+            window_packets_initial: packets(table, "window_packets_initial", initial)?,
+            timeout_min: timeout_us(table, "rto_min_us", default.timeout_min)?,
+            duplicates: table.integer("duplicate_acks", default.duplicates.into(), 1..=1_000)?
+                as u32,
+            doublings: table.integer(
+                "rto_doublings",
+                default.doublings.into(),
+                0..=DOUBLINGS_MAX.into(),
+            )? as u32,
+        })
+    }
 }
 
 /// The sender of one flow. Sequence numbers count packets.

@@ -13,12 +13,15 @@ use super::reno::{RenoConfig, Sender};
 use super::{DropTail, End, FlowId, Net, Outgoing, Packet, Path, Purpose, Received, Transport};
 use crate::config::FabricConfig;
 use crate::message::{Kind, NodeIndex};
+use crate::parameters::Parameters;
 use crate::topology::{Layout, PortKind};
 
 /// What tells one kind of TCP from another: its parameters, its queues, what it makes of marks.
 pub trait Congestion: Sized + Send + 'static {
     /// State of a flow.
     type State: Copy + Default + Send;
+    /// See [`Transport::Parameters`].
+    type Parameters: Parameters;
 
     /// With the parameters of a configuration.
     fn new(config: &FabricConfig) -> Self;
@@ -243,6 +246,7 @@ impl<C: Congestion> Transport for Stream<C> {
     type Flow = Ends<C::State>;
     type Header = Header;
     type Queue = DropTail;
+    type Parameters = C::Parameters;
 
     fn new(config: &FabricConfig, layout: &Layout) -> Stream<C> {
         // Windows that double from one packet have by then reached the path's.

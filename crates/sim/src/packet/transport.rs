@@ -7,6 +7,7 @@ use super::{Discipline, Flow, FlowId, Frame, Packet, PauseLimits};
 use crate::config::FabricConfig;
 use crate::engine::Sim;
 use crate::message::{Kind, NodeIndex};
+use crate::parameters::Parameters;
 use crate::topology::{Balancing, Layout, PortKind, Tier};
 
 /// A transport. One value serves all hosts; what belongs to a flow is in its
@@ -21,6 +22,8 @@ pub trait Transport: Sized + Send + 'static {
     type Header: Copy + Send;
     /// What every port does with its packets.
     type Queue: Discipline<Self::Header>;
+    /// See [`Fabric::Parameters`](crate::engine::Fabric::Parameters).
+    type Parameters: Parameters;
 
     /// The transport on a network, idle.
     fn new(config: &FabricConfig, layout: &Layout) -> Self;

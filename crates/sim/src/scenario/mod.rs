@@ -4,14 +4,9 @@
 //! was found and what is allowed, and the reference page can be held to exactly the keys known.
 
 mod check;
-mod clio;
-mod credits;
 mod fabric;
 mod packet;
-mod receiver_driven;
-pub(crate) mod setting;
 mod shipped;
-pub(crate) mod table;
 mod workload;
 
 use std::cell::RefCell;
@@ -22,15 +17,13 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use crate::config::FabricConfig;
+use crate::keys::setting::Lines;
+use crate::keys::table::{SET, Source};
+pub use crate::keys::{Key, LINK_GBPS, Setting, SettingError};
 use crate::workload::{InputError, TraceConfig, WorkloadConfig};
 #[doc(hidden)]
 pub use check::check_scenario;
-pub use fabric::LINK_GBPS;
-use setting::Lines;
-pub use setting::{Setting, SettingError};
 pub use shipped::shipped;
-pub use table::Key;
-use table::{SET, Source};
 
 /// Longest scenario: what is longer is some other file.
 const SCENARIO_BYTES_MAX: u64 = 1 << 20;

@@ -5,9 +5,9 @@ use std::path::Path;
 use ethermem_units::Bytes;
 
 use super::RunConfig;
-use super::table::{Table, as_number, as_text};
 use crate::config::FabricConfig;
-use crate::message::NodeIndex;
+use crate::keys::node;
+use crate::keys::table::{Table, as_number, as_text};
 use crate::workload::{
     InputError, MESSAGE_BYTES_MAX, Pattern, PoissonConfig, SizeDistribution, TraceConfig,
     TraceFormat, WorkloadConfig, built_in, built_in_names, read_size_cdf,
@@ -127,11 +127,6 @@ fn pattern(table: &Table<'_>, nodes: u16) -> Result<Pattern, InputError> {
         PatternName::Permutation => Pattern::Permutation,
         PatternName::HotSpot => Pattern::HotSpot { fraction, node: hot_node },
     })
-}
-
-pub(super) fn node(table: &Table<'_>, key: &str, nodes: u16) -> Result<NodeIndex, InputError> {
-    let last = u64::from(nodes) - 1;
-    Ok(table.bounded(key, (0, "0"), (0, last, "nodes - 1"))? as NodeIndex)
 }
 
 const OVER_0_TO_1: &str = "over 0 to 1";

@@ -5,7 +5,7 @@ use rand_xoshiro::rand_core::Rng;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::scenario::table::{Source, as_integer, as_number, as_text};
+use crate::keys::table::{Source, as_integer, as_number, as_text};
 use crate::workload::{InputError, unit};
 
 /// Most values of one axis.

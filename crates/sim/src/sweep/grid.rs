@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::axis::Axis;
-use crate::fabrics::FABRIC_NAMES;
-use crate::scenario::table::{SET, Source};
+use crate::keys::table::{SET, Source};
+use crate::registry::FABRIC_NAMES;
 use crate::scenario::{Changes, Scenario, Setting};
 use crate::workload::InputError;
 

@@ -81,7 +81,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::fabrics::FABRIC_NAMES;
+    use crate::registry::FABRIC_NAMES;
     use crate::scenario::Changes;
 
     fn scenario(settings: &[&str]) -> Scenario {

@@ -11,8 +11,8 @@ use super::Identity;
 use super::axis;
 use super::grid::Grid;
 use super::identity::Identities;
-use crate::fabrics::{self, FABRIC_NAMES, FabricEntry};
-use crate::scenario::table::{Source, Table, as_integer, as_text};
+use crate::keys::table::{Source, Table, as_integer, as_text};
+use crate::registry::{self, FABRIC_NAMES, FabricEntry};
 use crate::scenario::{Scenario, Setting, read_text};
 use crate::workload::InputError;
 
@@ -193,7 +193,7 @@ impl<'s> Request<'s> {
         let (mut points, mut group) = (Vec::new(), 0);
         for values in combinations {
             let scenario = self.grid.scenario_at((&self.scenario, &text), values, settings)?;
-            let own = fabrics::find(&scenario.fabric_kind);
+            let own = registry::find(&scenario.fabric_kind);
             let own = [own.expect("a parsed scenario names a fabric")];
             let fabrics = if self.fabrics.is_empty() { &own[..] } else { &self.fabrics };
             for &fabric in fabrics {
@@ -227,7 +227,7 @@ pub(crate) fn fabric_list(value: &DeValue<'_>) -> Option<Vec<&'static FabricEntr
         names.iter().map(|name| as_text(name.get_ref())).collect::<Option<_>>()?;
     let different = names.iter().enumerate().all(|(at, name)| !names[..at].contains(name));
     (different && !names.is_empty()).then_some(())?;
-    names.into_iter().map(fabrics::find).collect()
+    names.into_iter().map(registry::find).collect()
 }
 
 fn seeds(value: &DeValue<'_>) -> Option<Seeds> {

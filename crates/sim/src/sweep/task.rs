@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::Identities;
 use super::{Point, Record, Sweep};
-use crate::fabrics::{self, FABRIC_NAMES};
+use crate::registry::{self, FABRIC_NAMES};
 use crate::run::{RunFailure, RunOptions, run, shell_line};
 use crate::scenario::{Changes, Scenario, Setting};
 use crate::workload::InputError;
@@ -101,7 +101,7 @@ impl Task {
         let changes = Changes { settings, trace: None };
         let mut scenario = Scenario::parse_with(&self.text, file, &changes, FABRIC_NAMES)?;
         scenario.run.seed = self.seed;
-        let fabric = fabrics::find(&self.fabric)
+        let fabric = registry::find(&self.fabric)
             .ok_or_else(|| wrong(format!("fabric {}: not known here", self.fabric)))?;
         let identity = Identities::new().of(fabric.name, &scenario)?;
         if identity.to_string() != self.point {

@@ -1,7 +1,7 @@
 //! Who is ahead where EDM's paper says that it is.
 
-use ethermem_sim::fabrics::FABRIC_NAMES;
 use ethermem_sim::metrics::KindStats;
+use ethermem_sim::registry::FABRIC_NAMES;
 
 use crate::support::{run_scenario, scenario};
 

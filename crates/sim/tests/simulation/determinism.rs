@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ethermem_sim::fabrics::FABRIC_NAMES;
 use ethermem_sim::metrics::RunResult;
+use ethermem_sim::registry::FABRIC_NAMES;
 
 use crate::support::{run_scenario, scenario};
 

@@ -5,7 +5,7 @@
 use ethermem_sim::metrics::{FrameStats, KindStats, RunResult};
 use ethermem_sim::scenario::Scenario;
 use ethermem_sim::workload::WorkloadConfig;
-use ethermem_sim::{Kind, fabrics};
+use ethermem_sim::{Kind, registry};
 use proptest::prelude::*;
 
 use crate::support::{LINK_GBPS, run_scenario, scenario};
@@ -81,7 +81,7 @@ fn scenarios() -> impl Strategy<Value = String> {
 
 /// The messages of a scenario by kind, and their bytes, drawn apart from any fabric.
 fn drawn(scenario: &Scenario) -> [(u64, u64); 3] {
-    let blocks = fabrics::find(&scenario.fabric_kind).expect("a fabric").blocks;
+    let blocks = registry::find(&scenario.fabric_kind).expect("a fabric").blocks;
     let config = &scenario.fabric;
     let mut source = scenario
         .workload
@@ -158,7 +158,7 @@ proptest! {
     fn every_fabric_finishes_every_message(text in scenarios()) {
         let scenario = scenario(&text);
         let drawn = drawn(&scenario);
-        let names = fabrics::FABRIC_NAMES.iter();
+        let names = registry::FABRIC_NAMES.iter();
         let results = names.map(|fabric| (fabric, check(&scenario, fabric, &drawn)));
         for (fabric, result) in results {
             let least = result.kinds.all.slowdown_min.expect("measured");

@@ -1,6 +1,7 @@
 //! Fabrics of packets: what every transport keeps on every network, and what its own paper says of
 //! each.
 
+use ethermem_sim::fabrics::dctcp::DctcpConfig;
 use std::cell::RefCell;
 
 use ethermem_sim::Kind;
@@ -46,7 +47,7 @@ fn two_long_dctcp_senders_keep_the_queue_near_k_and_the_link_full() {
     let writes = [0, 1].map(|node| message(Ps(1_000), Kind::Write, node, 2, bytes));
     let (finished, end) = run_messages::<Watched<Dctcp>>(&config, &writes);
     let ended = finished.iter().max().expect("two").0;
-    let k = config.packet.dctcp.ecn_threshold.0 as f64;
+    let k = config.of::<DctcpConfig>().ecn_threshold.0 as f64;
     let full = full_bytes() as f64;
     let samples = SAMPLES.take();
     // Without the slow start, and until the first has sent all: a few round trips before its end.

@@ -9,7 +9,7 @@ use ethermem_sim::output::MessageWriter;
 use ethermem_sim::run::{RunOptions, run};
 use ethermem_sim::scenario::Scenario;
 use ethermem_sim::workload::LinkBlocks;
-use ethermem_sim::{FabricConfig, Kind, Message, MessageSource, NodeIndex, SourceError, fabrics};
+use ethermem_sim::{FabricConfig, Kind, Message, MessageSource, NodeIndex, SourceError, registry};
 use ethermem_units::{Bytes, Ps};
 
 /// Every rate that a scenario may ask for.
@@ -22,7 +22,7 @@ pub(crate) fn fabric_config(keys: &str) -> FabricConfig {
 
 /// A scenario from its text.
 pub(crate) fn scenario(text: &str) -> Scenario {
-    match Scenario::parse(text, Path::new("test.toml"), fabrics::FABRIC_NAMES) {
+    match Scenario::parse(text, Path::new("test.toml"), registry::FABRIC_NAMES) {
         Ok(scenario) => scenario,
         Err(error) => panic!("{error}\n{text}"),
     }
@@ -112,6 +112,7 @@ pub(crate) struct Watched<F>(F);
 
 impl<F: Watch> Fabric for Watched<F> {
     type Event = F::Event;
+    type Parameters = F::Parameters;
 
     fn build(config: &FabricConfig, seed: u64) -> Watched<F> {
         Watched(F::build(config, seed))
@@ -147,7 +148,7 @@ pub(crate) fn run_scenario(
     messages: Option<&Path>,
 ) -> RunResult {
     let messages = messages.map(|path| MessageWriter::create(path).expect("a writable file"));
-    let fabric = fabrics::find(fabric).expect("a fabric of the registry");
+    let fabric = registry::find(fabric).expect("a fabric of the registry");
     let scenario_name = "test.toml".to_owned();
     let options = RunOptions { scenario_name, messages, ..RunOptions::of(fabric) };
     run(scenario, options).unwrap_or_else(|error| panic!("{}, {scenario:?}: {error}", fabric.name))

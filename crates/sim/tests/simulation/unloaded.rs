@@ -8,9 +8,11 @@
 use ethermem_edm::budget as edm;
 use ethermem_sim::budget::{Operation, Stack, Timing, edm_stages, mac_stages};
 use ethermem_sim::engine::{Alone, Fabric};
+use ethermem_sim::fabrics::cxl::CxlConfig;
 use ethermem_sim::fabrics::cxl::{Cxl, Flit, Sharing};
 use ethermem_sim::fabrics::edm::Edm;
 use ethermem_sim::fabrics::fastpass::Fastpass;
+use ethermem_sim::fabrics::fastpass::FastpassConfig;
 use ethermem_sim::fabrics::ideal::Ideal;
 use ethermem_sim::fabrics::ird::Ird;
 use ethermem_sim::fabrics::output_queued::OutputQueued;
@@ -271,7 +273,7 @@ fn fastpass_takes_a_demand_an_allocation_and_the_data_across() {
         let timing = Timing::of(config);
         // The decision takes no time, and the allocation of a read carries its request.
         let crossing = timing.total(&mac_stages(Operation::Write, Stack::RawEthernet, &timing));
-        let arbiter = config.fastpass.arbiter_link.unwrap_or(config.link);
+        let arbiter = config.of::<FastpassConfig>().arbiter_link.unwrap_or(config.link);
         crossing * 3
             + memory_access(config, kind)
             + (arbiter.block_time() + config.link.block_time()) * (2 * mac_frame(0).1)
@@ -290,15 +292,17 @@ fn cxl_takes_its_ports_the_switch_and_every_flit() {
     let mut configs: Vec<FabricConfig> = configs().into_iter().chain([large, odd]).collect();
     for config in &mut configs {
         // A round trip is 71 lines at 400 Gb/s.
-        config.cxl.sharing = Sharing::Shared { entries: 128 };
+        config.parameters.of_mut::<CxlConfig>().sharing = Sharing::Shared { entries: 128 };
     }
     check::<Cxl>(&configs, |config, kind, bytes| {
         // Slots of a flit and its blocks, twice: 68 B are 8.5.
         let (slots, half_blocks) =
-            if config.cxl.flit == Flit::Bytes256 { (15, 64) } else { (4, 17) };
+            if config.of::<CxlConfig>().flit == Flit::Bytes256 { (15, 64) } else { (4, 17) };
         let flit = Ps(half_blocks * config.link.block_time().0 / 2);
         let lines = bytes.div_ceil(64);
-        let crossing = config.cxl.port * 2 + config.propagation * 2 + config.cxl.switch;
+        let crossing = config.of::<CxlConfig>().port * 2
+            + config.propagation * 2
+            + config.of::<CxlConfig>().switch;
         // A header and four slots of data a line; the byte enables of a part of one.
         let enables = u64::from(kind == Kind::Write && !bytes.is_multiple_of(64));
         // The first line is whole at the switch before any of it goes on, the rest follow it.

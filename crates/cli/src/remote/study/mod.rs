@@ -13,7 +13,7 @@ use clap::Args;
 use ethermem_pager::{
     Delay, Emulated, Emulation, Network, Profile, emulate, measure_peak, profile, shown,
 };
-use ethermem_sim::fabrics::FabricEntry;
+use ethermem_sim::registry::FabricEntry;
 use serde::{Deserialize, Serialize};
 
 use self::kept::{Inputs, Kept};

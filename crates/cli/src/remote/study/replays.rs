@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ethermem_sim::fabrics::FabricEntry;
 use ethermem_sim::metrics::RunResult;
+use ethermem_sim::registry::FabricEntry;
 use ethermem_sim::scenario::Scenario;
 use ethermem_study::{Machine, Offered, Outcome, Plan, Prefetched, Quantile, Replay, network};
 use ethermem_trace::CompletionWriter;

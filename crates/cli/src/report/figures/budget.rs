@@ -1,6 +1,6 @@
 //! The latency budget of an unloaded message.
 
-use ethermem_sim::fabrics::FABRIC_NAMES;
+use ethermem_sim::registry::FABRIC_NAMES;
 use ethermem_sim::report::{Figure, Panel, Plot, Segment, StackedBar, StackedPlot};
 use ethermem_sim::scenario::{Changes, Scenario};
 

@@ -166,9 +166,10 @@ impl Transport for Hosts {
     type Flow = Ends;
     type Header = Header;
     type Queue = DropTail;
+    type Parameters = ClioConfig;
 
     fn new(config: &FabricConfig, layout: &Layout) -> Hosts {
-        let rules = config.packet.clio;
+        let rules = *config.of::<ClioConfig>();
         let path = Path::of::<Hosts>(config, layout);
         let access = rules.clock * config.packet.mtu.0.div_ceil(rules.width.0);
         let round_trip = path.round_trip + access + config.memory_access;
@@ -194,7 +195,7 @@ impl Transport for Hosts {
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
-        config.packet.clio.header
+        config.of::<ClioConfig>().header
     }
 
     fn stack() -> Ps {

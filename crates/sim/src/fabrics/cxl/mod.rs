@@ -7,6 +7,7 @@
 //! messages with credits of its own: the first in it waits until its egress has a turn and a credit
 //! for it, and all behind it wait too, wherever they go.
 
+mod config;
 mod link;
 mod port;
 mod transaction;
@@ -19,41 +20,13 @@ pub use port::Sharing;
 use port::{Egress, Ingress};
 use transaction::{Entry, Flow, LINE_BYTES, LINE_SLOTS};
 
+pub use config::CxlConfig;
+
 use crate::FabricConfig;
 use crate::engine::{Fabric, Handle, Sim, Violation};
 use crate::message::{Kind, Message, NodeIndex};
 use crate::metrics::{FabricStats, Utilisation};
 use crate::workload::LinkBlocks;
-
-/// Parameters of `fabric.kind = "cxl"`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CxlConfig {
-    /// How slots are packed.
-    pub flit: Flit,
-    /// Entries of the buffer at either end of a link: a line with its header each, or requests.
-    pub sharing: Sharing,
-    /// Requests of a message that share an entry: at most the four of a flit of 68 B.
-    pub requests_each: u32,
-    /// Through the switch, its two ports included.
-    pub switch: Ps,
-    /// Through a node's port, one way.
-    pub port: Ps,
-    /// From an entry that comes free to its credit on the wire.
-    pub credit_return: Ps,
-}
-
-impl Default for CxlConfig {
-    fn default() -> CxlConfig {
-        CxlConfig {
-            flit: Flit::Bytes68,
-            sharing: Sharing::Shared { entries: 64 },
-            requests_each: 4,
-            switch: Ps::from_ns(70),
-            port: Ps::from_ns(25),
-            credit_return: Ps::from_ns(25),
-        }
-    }
-}
 
 /// What has come to be.
 #[derive(Clone, Copy)]
@@ -234,7 +207,7 @@ impl Cxl {
     /// Data bytes after which the timing of a message alone repeats: those of the packing, or,
     /// where credits hold a message up, all that credits are for.
     fn period_bytes(config: &FabricConfig) -> u64 {
-        let own = &config.cxl;
+        let own = &config.of::<CxlConfig>();
         let flit = own.flit.time(config.link);
         // A transaction may wait for the flit under way.
         let flits = flit * (1 + (LINE_SLOTS + 1).div_ceil(own.flit.slots()));
@@ -252,9 +225,10 @@ impl Cxl {
 
 impl Fabric for Cxl {
     type Event = Event;
+    type Parameters = CxlConfig;
 
     fn build(config: &FabricConfig, _seed: u64) -> Cxl {
-        let own = config.cxl;
+        let own = *config.of::<CxlConfig>();
         let line = || Line::new(own.flit, config.link);
         let ingress = |_| Ingress::new(&own, line());
         let egress = |_| Egress::new(&own, line());
@@ -319,7 +293,7 @@ impl Fabric for Cxl {
     }
 
     fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
-        transaction::blocks(config.cxl.flit, kind, bytes)
+        transaction::blocks(config.of::<CxlConfig>().flit, kind, bytes)
     }
 
     fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {

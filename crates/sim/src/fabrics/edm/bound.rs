@@ -1,5 +1,6 @@
 //! What an egress queue of the switch holds at most: `docs/internals/egress-bound.md`.
 
+use ethermem_edm::EdmConfig;
 use ethermem_edm::Policy;
 use ethermem_edm::budget as edm;
 use ethermem_edm::sched::SchedulerConfig;
@@ -19,8 +20,9 @@ const WINDOW_WAITING_BLOCKS_PUBLISHED: u32 = 1 << 16;
 /// The scheduler of a fabric; its window is the scenario's, or a round trip's with room.
 pub(super) fn scheduler(config: &FabricConfig) -> SchedulerConfig {
     let slot = config.link.block_time();
-    let mut scheduler = SchedulerConfig::new(config.nodes, &config.edm, config.pcs_clock, slot);
-    let waiting = match config.edm.policy {
+    let mut scheduler =
+        SchedulerConfig::new(config.nodes, config.of::<EdmConfig>(), config.pcs_clock, slot);
+    let waiting = match config.of::<EdmConfig>().policy {
         Policy::SrptPublished => WINDOW_WAITING_BLOCKS_PUBLISHED,
         Policy::Srpt | Policy::SrptClasses | Policy::Fcfs | Policy::Auto => WINDOW_WAITING_BLOCKS,
     };
@@ -67,7 +69,7 @@ mod tests {
     use super::super::Edm;
     use crate::engine::{Engine, Fabric, Loss, Observer, RunError};
     use crate::scenario::Scenario;
-    use crate::{Kind, Message, MessageSource, SourceError, fabrics};
+    use crate::{Kind, Message, MessageSource, SourceError, registry};
 
     /// Writes of a chunk each to node 0 from all others, at once.
     struct Writes(u16);
@@ -103,7 +105,7 @@ mod tests {
     fn a_queue_longer_than_its_bound_stops_the_run() {
         let run = |bound: Option<u64>| {
             let path = Path::new("test.toml");
-            let scenario = Scenario::parse("[fabric]\nnodes = 8", path, fabrics::FABRIC_NAMES);
+            let scenario = Scenario::parse("[fabric]\nnodes = 8", path, registry::FABRIC_NAMES);
             let config = scenario.expect("a scenario").fabric;
             let mut fabric = Edm::build(&config, 1);
             fabric.queue_blocks_bound = bound.unwrap_or(fabric.queue_blocks_bound);

@@ -5,6 +5,7 @@
 //! has free, and moves a chunk in one event a hop.
 
 mod bound;
+mod config;
 mod flight;
 mod tracks;
 
@@ -28,6 +29,9 @@ use crate::topology::Star;
 use crate::workload::LinkBlocks;
 use flight::{Flights, Item, Payload};
 use tracks::Tracks;
+
+pub use config::scheduler_clock;
+pub use ethermem_edm::EdmConfig;
 
 /// Requests that a host holds; further ones wait with the application.
 const HOST_MESSAGES_MAX: usize = 4_096;
@@ -429,6 +433,7 @@ impl Edm {
 
 impl Fabric for Edm {
     type Event = Event;
+    type Parameters = EdmConfig;
     /// What a length on the wire can say.
     const MESSAGE_BYTES_MAX: u64 = MESSAGE_BYTES_MAX.0;
 
@@ -438,20 +443,20 @@ impl Fabric for Edm {
             Host::new(HostConfig {
                 node: NodeId::at(node),
                 nodes,
-                edm: &config.edm,
+                edm: config.of::<EdmConfig>(),
                 messages_max: HOST_MESSAGES_MAX,
             })
         };
         let scheduler = bound::scheduler(config);
         Edm {
-            queue_blocks_bound: bound::egress_blocks(&scheduler, config.edm.batching),
+            queue_blocks_bound: bound::egress_blocks(&scheduler, config.of::<EdmConfig>().batching),
             delays: Delays::new(config),
             hosts: (0..nodes).map(host).collect(),
             switch: Switch::new(scheduler),
-            links: Star::new(config, config.edm.arbitration, seed),
+            links: Star::new(config, config.of::<EdmConfig>().arbitration, seed),
             flights: Flights::default(),
             nodes: (0..nodes).map(|_| Node::default()).collect(),
-            chunk: config.edm.chunk,
+            chunk: config.of::<EdmConfig>().chunk,
             step_at: Ps::MAX,
             granted: Bytes(0),
             delivered: Bytes(0),
@@ -524,7 +529,7 @@ impl Fabric for Edm {
     }
 
     fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
-        let chunk = config.edm.chunk;
+        let chunk = config.of::<EdmConfig>().chunk;
         let chunks = bytes.0.div_ceil(chunk.0) as f64;
         let grant = ethermem_wire::GRANT_BLOCKS.0 as f64;
         let data = |kind| ethermem_wire::message_blocks(kind, bytes, chunk).0 as f64;

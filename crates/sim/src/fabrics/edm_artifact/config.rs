@@ -2,6 +2,11 @@
 
 use ethermem_units::{BLOCK_PAYLOAD_BYTES, Blocks, Bytes};
 
+use crate::FabricConfig;
+use crate::keys::Table;
+use crate::parameters::Parameters;
+use crate::workload::InputError;
+
 /// When a receiver is granted to again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Release {
@@ -26,6 +31,21 @@ pub struct ArtifactConfig {
 impl Default for ArtifactConfig {
     fn default() -> ArtifactConfig {
         ArtifactConfig { release: Release::UnderWay, under_way: Bytes(256), left_over: false }
+    }
+}
+
+impl Parameters for ArtifactConfig {
+    const TABLE: &'static str = "edm_artifact";
+
+    fn read(table: &Table<'_>, _config: &FabricConfig) -> Result<ArtifactConfig, InputError> {
+        let default = ArtifactConfig::default();
+        let config = ArtifactConfig {
+            release: table
+                .choice("release", &[("under-way", Release::UnderWay), ("sent", Release::Sent)])?,
+            under_way: Bytes(table.integer("under_way_bytes", default.under_way.0, 0..=65_536)?),
+            left_over: table.flag("left_over", default.left_over)?,
+        };
+        Ok(config)
     }
 }
 

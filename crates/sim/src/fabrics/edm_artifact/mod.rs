@@ -20,6 +20,7 @@ mod matching;
 mod uplink;
 
 use ethermem_edm::Arbitration;
+use ethermem_edm::EdmConfig;
 use ethermem_units::{Blocks, Bytes, Ps};
 
 use crate::FabricConfig;
@@ -218,20 +219,21 @@ impl EdmArtifact {
 
 impl Fabric for EdmArtifact {
     type Event = Event;
+    type Parameters = ArtifactConfig;
 
     fn build(config: &FabricConfig, seed: u64) -> EdmArtifact {
         let nodes = usize::from(config.nodes);
         let slot = config.link.block_time();
         EdmArtifact {
-            config: config.edm_artifact,
-            chunk: config.edm.chunk.0,
+            config: *config.of::<ArtifactConfig>(),
+            chunk: config.of::<EdmConfig>().chunk.0,
             slot,
             hop: slot + config.propagation,
             memory_access: config.memory_access,
             links: Star::new(config, Arbitration::Fair, seed),
             uplinks: (0..nodes).map(|_| Uplink::default()).collect(),
             egresses: (0..nodes).map(|_| Egress::default()).collect(),
-            matching: Matching::new(nodes, config.edm_artifact.release),
+            matching: Matching::new(nodes, config.of::<ArtifactConfig>().release),
             match_at: None,
             flows: Vec::new(),
             chunks: Chunks::default(),
@@ -312,7 +314,8 @@ impl Fabric for EdmArtifact {
     }
 
     fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
-        let grants = bytes.0.div_ceil(config.edm.chunk.0) as f64 * CONTROL_BLOCKS.0 as f64;
+        let grants =
+            bytes.0.div_ceil(config.of::<EdmConfig>().chunk.0) as f64 * CONTROL_BLOCKS.0 as f64;
         let data = bytes.to_blocks().0 as f64;
         match kind {
             Kind::Write => LinkBlocks {

@@ -3,8 +3,11 @@
 use ethermem_units::{BitsPerSecond, Bytes};
 
 use crate::FabricConfig;
+use crate::keys::{Table, as_integer, node, rate_gbps};
 use crate::message::NodeIndex;
+use crate::parameters::Parameters;
 use crate::topology::Topology;
+use crate::workload::InputError;
 
 /// Parameters of `fabric.kind = "fastpass"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +40,31 @@ impl Default for FastpassConfig {
     }
 }
 
+impl Parameters for FastpassConfig {
+    const TABLE: &'static str = "fastpass";
+
+    fn read(table: &Table<'_>, config: &FabricConfig) -> Result<FastpassConfig, InputError> {
+        let default = FastpassConfig::default();
+        let timeslots = u64::from(default.allocation_timeslots);
+        let config = FastpassConfig {
+            arbiter_link: rate_gbps(table, "arbiter_gbps", "link_gbps")?,
+            timeslot: Bytes(table.integer("timeslot_bytes", default.timeslot.0, 128..=9_038)?),
+            allocation_timeslots: table.integer("allocation_timeslots", timeslots, 1..=255)? as u8,
+            epoch_timeslots: table
+                .read("epoch_timeslots", "8 on leaf-spine", "1 to 14", |value| {
+                    as_integer(value).filter(|timeslots| (1..=14).contains(timeslots))
+                })?
+                .map(|timeslots| timeslots as u8),
+            arbiter_beside: node(table, "arbiter_beside", config.nodes)?,
+            starts: table.choice(
+                "starts",
+                &[("when-told", Starts::WhenTold), ("together", Starts::Together)],
+            )?,
+        };
+        Ok(config)
+    }
+}
+
 /// When the timeslots of an epoch begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starts {
@@ -55,5 +83,5 @@ pub(super) fn epoch_timeslots(config: &FabricConfig) -> Option<u8> {
         Topology::SingleSwitch => None,
         Topology::LeafSpine(_) => Some(EPOCH_TIMESLOTS),
     };
-    config.fastpass.epoch_timeslots.or(default)
+    config.of::<FastpassConfig>().epoch_timeslots.or(default)
 }

@@ -29,7 +29,7 @@ pub(super) struct Links {
 
 impl Links {
     pub(super) fn new(config: &FabricConfig, medium: Medium, seed: u64) -> Links {
-        let FastpassConfig { arbiter_link, arbiter_beside, .. } = config.fastpass;
+        let FastpassConfig { arbiter_link, arbiter_beside, .. } = *config.of::<FastpassConfig>();
         let layout = Layout::new(config, Ps::ZERO);
         let slot = config.link.block_time();
         let arbiter_slot = arbiter_link.unwrap_or(config.link).block_time();

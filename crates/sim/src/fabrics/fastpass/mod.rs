@@ -319,10 +319,11 @@ impl Fastpass {
 
 impl Fabric for Fastpass {
     type Event = Event;
+    type Parameters = FastpassConfig;
     const LEAF_SPINE: bool = true;
 
     fn build(config: &FabricConfig, seed: u64) -> Fastpass {
-        let own = config.fastpass;
+        let own = config.of::<FastpassConfig>();
         let medium = Medium::of(config, Framing::Mac);
         let slot = config.link.block_time();
         let links = Links::new(config, medium, seed);
@@ -414,10 +415,11 @@ impl Fabric for Fastpass {
 
     fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
         let medium = Medium::of(config, Framing::Mac);
-        let frame = medium.frame_data(config.fastpass.timeslot);
+        let frame = medium.frame_data(config.of::<FastpassConfig>().timeslot);
         let (data, frames) = medium.data_blocks(bytes, frame);
         let control = medium.control().line.0 as f64;
-        let most = epoch_timeslots(config).unwrap_or(config.fastpass.allocation_timeslots);
+        let most =
+            epoch_timeslots(config).unwrap_or(config.of::<FastpassConfig>().allocation_timeslots);
         let allocations = frames.div_ceil(most.into()) as f64 * control;
         match kind {
             Kind::Write => LinkBlocks {

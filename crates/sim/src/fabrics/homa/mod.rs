@@ -1,11 +1,14 @@
 //! Homa: messages begin without asking, receivers grant the rest to those with the least to go, and
 //! choose the priorities of all that comes to them (SIGCOMM 2018).
 
+mod config;
 mod priorities;
 mod receiver;
 mod sender;
 
 use ethermem_units::{Bytes, Ps};
+
+pub use config::HomaConfig;
 
 use crate::FabricConfig;
 use crate::message::{Kind, NodeIndex};
@@ -20,47 +23,6 @@ use sender::Sender;
 
 /// Homa on the packet network.
 pub type Homa = PacketFabric<Hosts>;
-
-/// Homa's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HomaConfig {
-    /// IP and transport headers of a packet.
-    pub header: Bytes,
-    /// Buffer of a switch port.
-    pub buffer: Bytes,
-    /// Priorities of switches.
-    pub priorities: u32,
-    /// How many of them are for unscheduled data; `None` for as large a share as that has.
-    pub unscheduled_priorities: Option<u32>,
-    /// RTTbytes: data that a message sends without being asked, and that is granted ahead; `None`
-    /// for a bandwidth-delay product.
-    pub unscheduled: Option<Bytes>,
-    /// Messages that a receiver grants at the same time; `None` for one a scheduled priority.
-    pub overcommitment: Option<u32>,
-    /// Without anything heard for so long, a packet is taken for lost.
-    pub resend: Ps,
-    /// Messages after which a receiver chooses priorities for the first time; then after twice as
-    /// many each time.
-    pub first_choice_messages: u32,
-    /// Until it is after so many, each time; then what came before counts for half.
-    pub choice_messages: u32,
-}
-
-impl Default for HomaConfig {
-    fn default() -> HomaConfig {
-        HomaConfig {
-            header: Bytes(40),
-            buffer: Bytes(2_000_000),
-            priorities: 8,
-            unscheduled_priorities: None,
-            unscheduled: None,
-            overcommitment: None,
-            resend: Ps::from_ns(1_000_000),
-            first_choice_messages: 16,
-            choice_messages: 1_024,
-        }
-    }
-}
 
 /// Rank of grants and whatever else has no data.
 const CONTROL_RANK: u32 = 0;
@@ -127,7 +89,7 @@ pub enum Header {
 
 fn unscheduled_packets(config: &FabricConfig, path: &Path) -> u32 {
     let payload = path.data.0 / u64::from(path.packets);
-    let bytes = config.packet.homa.unscheduled.map_or(path.data.0, |bytes| bytes.0);
+    let bytes = config.of::<HomaConfig>().unscheduled.map_or(path.data.0, |bytes| bytes.0);
     bytes.div_ceil(payload).max(1) as u32
 }
 
@@ -147,9 +109,10 @@ impl Transport for Hosts {
     type Flow = Ends;
     type Header = Header;
     type Queue = Levels;
+    type Parameters = HomaConfig;
 
     fn new(config: &FabricConfig, layout: &Layout) -> Hosts {
-        let own = &config.packet.homa;
+        let own = &config.of::<HomaConfig>();
         let path = Path::of::<Hosts>(config, layout);
         let payload = path.data.0 / u64::from(path.packets);
         let unscheduled = unscheduled_packets(config, &path);
@@ -177,7 +140,7 @@ impl Transport for Hosts {
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
-        config.packet.homa.header
+        config.of::<HomaConfig>().header
     }
 
     fn balancing() -> Balancing {

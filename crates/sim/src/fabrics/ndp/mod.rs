@@ -1,11 +1,14 @@
 //! NDP: switches with next to no buffer trim packets to their headers, so that receivers know of
 //! all that is sent to them and pull it at the rate of their link (Handley et al., SIGCOMM 2017).
 
+mod config;
 mod pulls;
 mod queue;
 mod sender;
 
 use ethermem_units::{Bytes, Ps};
+
+pub use config::NdpConfig;
 
 use crate::FabricConfig;
 use crate::message::{Kind, NodeIndex};
@@ -21,42 +24,6 @@ use sender::Sender;
 
 /// NDP on the packet network.
 pub type Ndp = PacketFabric<Hosts>;
-
-/// NDP's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct NdpConfig {
-    /// IP and NDP headers of a packet.
-    pub header: Bytes,
-    /// Room of a switch port's data queue, in full packets.
-    pub queue_packets: u32,
-    /// Room of its header queue; `None` for as much.
-    pub header_queue: Option<Bytes>,
-    /// Headers that are sent for every data packet while both wait.
-    pub headers_per_data: u32,
-    /// The chance that a packet without room is trimmed itself, and not the last that waits.
-    pub trim_arriving: f64,
-    /// Packets that a flow sends unasked; `None` for a bandwidth-delay product and a data queue.
-    pub window_packets_initial: Option<u32>,
-    /// Whose pull goes first.
-    pub pull_order: PullOrder,
-    /// Without an answer for so long, a flow sends without a pull.
-    pub timeout: Ps,
-}
-
-impl Default for NdpConfig {
-    fn default() -> NdpConfig {
-        NdpConfig {
-            header: Bytes(40),
-            queue_packets: 8,
-            header_queue: None,
-            headers_per_data: 10,
-            trim_arriving: 0.5,
-            window_packets_initial: None,
-            pull_order: PullOrder::Fair,
-            timeout: Ps::from_ns(1_000_000),
-        }
-    }
-}
 
 /// The transport.
 pub struct Hosts {
@@ -214,9 +181,10 @@ impl Transport for Hosts {
     type Flow = Ends;
     type Header = Header;
     type Queue = TrimmingQueue;
+    type Parameters = NdpConfig;
 
     fn new(config: &FabricConfig, layout: &Layout) -> Hosts {
-        let own = &config.packet.ndp;
+        let own = &config.of::<NdpConfig>();
         let path = Path::of::<Hosts>(config, layout);
         let data_bytes = u64::from(own.queue_packets) * path.line_bytes / u64::from(path.packets);
         Hosts {
@@ -235,7 +203,7 @@ impl Transport for Hosts {
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
-        config.packet.ndp.header
+        config.of::<NdpConfig>().header
     }
 
     fn balancing() -> Balancing {

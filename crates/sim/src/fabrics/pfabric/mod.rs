@@ -1,10 +1,13 @@
 //! pFabric: switches send and keep the packets of the message with least to go; hosts send at line
 //! rate and repair by timeouts (SIGCOMM 2013).
 
+mod config;
 mod queue;
 mod sender;
 
 use ethermem_units::{Bytes, Ps};
+
+pub use config::PfabricConfig;
 
 use crate::FabricConfig;
 use crate::message::Kind;
@@ -17,39 +20,6 @@ use sender::{Retry, Rules, Sender};
 
 /// pFabric on the packet network.
 pub type Pfabric = PacketFabric<Hosts>;
-
-/// pFabric's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PfabricConfig {
-    /// IP and transport headers of a packet.
-    pub header: Bytes,
-    /// Buffer of a port; `None` for two bandwidth-delay products.
-    pub buffer: Option<Bytes>,
-    /// Window of a new flow; `None` for a bandwidth-delay product.
-    pub window_packets_initial: Option<u32>,
-    /// Largest window; `None` for a quarter more.
-    pub window_packets_max: Option<u32>,
-    /// Retransmission timeout; `None` for three round trips.
-    pub timeout: Option<Ps>,
-    /// Timeouts in a row after which a flow only probes.
-    pub probe_after: u32,
-    /// Whether acknowledgements go ahead of all data, or behind it.
-    pub acknowledgements_first: bool,
-}
-
-impl Default for PfabricConfig {
-    fn default() -> PfabricConfig {
-        PfabricConfig {
-            header: Bytes(40),
-            buffer: None,
-            window_packets_initial: None,
-            window_packets_max: None,
-            timeout: None,
-            probe_after: 5,
-            acknowledgements_first: true,
-        }
-    }
-}
 
 /// The transport.
 pub struct Hosts {
@@ -155,9 +125,10 @@ impl Transport for Hosts {
     type Flow = Ends;
     type Header = Header;
     type Queue = PriorityQueue;
+    type Parameters = PfabricConfig;
 
     fn new(config: &FabricConfig, layout: &Layout) -> Hosts {
-        let own = &config.packet.pfabric;
+        let own = &config.of::<PfabricConfig>();
         let path = Path::of::<Hosts>(config, layout);
         let initial = own.window_packets_initial.unwrap_or(path.packets);
         let max = own.window_packets_max.unwrap_or(initial + initial / 4);
@@ -176,7 +147,7 @@ impl Transport for Hosts {
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
-        config.packet.pfabric.header
+        config.of::<PfabricConfig>().header
     }
 
     fn queue(&self, _kind: PortKind, _seed: u64) -> PriorityQueue {

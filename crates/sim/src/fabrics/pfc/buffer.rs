@@ -2,7 +2,7 @@
 
 use ethermem_units::{BLOCK_PAYLOAD_BYTES, Bytes};
 
-use super::PAPER_GBPS;
+use super::{PAPER_GBPS, PfcConfig};
 use crate::FabricConfig;
 use crate::packet::{Frame, PauseLimits, Threshold};
 use crate::topology::{Layout, PortKind, Tier};
@@ -28,7 +28,7 @@ pub(super) fn faster(layout: &Layout, kind: PortKind) -> f64 {
 }
 
 pub(super) fn limits(config: &FabricConfig, layout: &Layout, kind: PortKind) -> PauseLimits {
-    let pfc = &config.packet.pfc;
+    let pfc = &config.of::<PfcConfig>();
     let faster = faster(layout, kind);
     let grown = |bytes: Bytes| (bytes.0 as f64 * faster) as u64;
     let resume_bytes = 2 * full_frame_bytes(config);
@@ -65,7 +65,7 @@ pub(super) fn shared_bytes(
     };
     let reserved = sum(&|kind| headroom(config, layout, kind) as f64) as u64;
     let scaled = || sum(&|kind| BUFFER_BYTES_A_PORT * scale * faster(layout, kind)) as u64;
-    let buffer = config.packet.pfc.buffer.map_or_else(scaled, |buffer| buffer.0);
+    let buffer = config.of::<PfcConfig>().buffer.map_or_else(scaled, |buffer| buffer.0);
     let least = reserved + full_frame_bytes(config);
     if buffer >= least {
         return Ok(buffer - reserved);
@@ -85,7 +85,7 @@ pub(super) fn shared_bytes(
 /// as much as the link carries while the pause frame is sent and on its way, and what was on its
 /// way to the switch then.
 fn headroom(config: &FabricConfig, layout: &Layout, kind: PortKind) -> u64 {
-    if let Some(given) = config.packet.pfc.headroom {
+    if let Some(given) = config.of::<PfcConfig>().headroom {
         return (given.0 as f64 * faster(layout, kind)) as u64;
     }
     let full = full_frame_bytes(config);

@@ -2,10 +2,13 @@
 //! from end to end (SIGCOMM 2015).
 
 mod buffer;
+mod config;
 mod dcqcn;
 mod queue;
 
 use ethermem_units::{Bytes, Ps};
+
+pub use config::PfcConfig;
 
 use crate::FabricConfig;
 use crate::message::Kind;
@@ -21,84 +24,6 @@ pub use queue::{LosslessQueue, Red};
 
 /// PFC and DCQCN on the packet network.
 pub type Pfc = PacketFabric<Dcqcn>;
-
-/// Parameters of both. Rates and sizes that are `None` scale with the link's rate from what the
-/// paper has at 40 Gb/s.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PfcConfig {
-    /// IP, UDP, BTH and ICRC of a packet.
-    pub header: Bytes,
-    /// When a switch pauses a link.
-    pub thresholds: Thresholds,
-    /// With static thresholds, what it keeps of a link's packets before it pauses the link.
-    pub xoff: Option<Bytes>,
-    /// What it keeps when the link goes on; `None` for two full frames less.
-    pub xon: Option<Bytes>,
-    /// With dynamic ones, how much under its threshold the link goes on; `None` for two full
-    /// frames.
-    pub xon_offset: Option<Bytes>,
-    /// With dynamic ones, how many times what is free of its buffer it keeps.
-    pub alpha: f64,
-    /// And that buffer, with the headroom of all its links.
-    pub buffer: Option<Bytes>,
-    /// What it has room for over the threshold, and drops what comes past it; `None` for what each
-    /// link needs.
-    pub headroom: Option<Bytes>,
-    /// Kmin.
-    pub ecn_min: Option<Bytes>,
-    /// Kmax.
-    pub ecn_max: Option<Bytes>,
-    /// Pmax.
-    pub ecn_chance: f64,
-    /// N: least time between two notifications of a flow.
-    pub cnp_interval: Ps,
-    /// g.
-    pub gain: f64,
-    /// Alpha before the first notification.
-    pub alpha_initial: f64,
-    /// Time without a notification after which alpha decays.
-    pub alpha_timer: Ps,
-    /// Time after which the rate grows.
-    pub increase_timer: Ps,
-    /// Bytes after which it grows.
-    pub byte_counter: Option<Bytes>,
-    /// F.
-    pub recovery_stages: u32,
-    /// R_AI, in Mb/s.
-    pub additive_mbps: Option<f64>,
-    /// R_HAI, in Mb/s.
-    pub hyper_mbps: Option<f64>,
-    /// Least rate, in Mb/s.
-    pub rate_min_mbps: Option<f64>,
-}
-
-impl Default for PfcConfig {
-    fn default() -> PfcConfig {
-        PfcConfig {
-            header: Bytes(44),
-            thresholds: Thresholds::Static,
-            xoff: None,
-            xon: None,
-            xon_offset: None,
-            alpha: 1.0,
-            buffer: None,
-            headroom: None,
-            ecn_min: None,
-            ecn_max: None,
-            ecn_chance: 0.01,
-            cnp_interval: Ps::from_ns(50_000),
-            gain: 1.0 / 256.0,
-            alpha_initial: 1.0,
-            alpha_timer: Ps::from_ns(55_000),
-            increase_timer: Ps::from_ns(55_000),
-            byte_counter: None,
-            recovery_stages: 5,
-            additive_mbps: None,
-            hyper_mbps: None,
-            rate_min_mbps: None,
-        }
-    }
-}
 
 /// The rate of the paper's links.
 const PAPER_GBPS: f64 = 40.0;
@@ -178,8 +103,8 @@ impl PfcConfig {
     ///
     /// # Errors
     /// Says what the headroom takes.
-    pub fn check_buffers(config: &FabricConfig) -> Result<(), String> {
-        if config.packet.pfc.thresholds == Thresholds::Static {
+    pub fn check_buffers(&self, config: &FabricConfig) -> Result<(), String> {
+        if self.thresholds == Thresholds::Static {
             return Ok(());
         }
         let layout = Layout::new(config, Ps::ZERO);
@@ -226,10 +151,11 @@ impl Transport for Dcqcn {
     type Flow = Ends;
     type Header = Header;
     type Queue = LosslessQueue;
+    type Parameters = PfcConfig;
     const PACES: bool = true;
 
     fn new(config: &FabricConfig, layout: &Layout) -> Dcqcn {
-        let pfc = &config.packet.pfc;
+        let pfc = &config.of::<PfcConfig>();
         let link_gbps = config.link.as_gbps_f64();
         Dcqcn {
             rules: pfc.rules(link_gbps),
@@ -240,7 +166,7 @@ impl Transport for Dcqcn {
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
-        config.packet.pfc.header
+        config.of::<PfcConfig>().header
     }
 
     fn queue(&self, kind: PortKind, seed: u64) -> LosslessQueue {
@@ -249,7 +175,7 @@ impl Transport for Dcqcn {
             return LosslessQueue::new(Red::NEVER, seed);
         }
         let scale = self.config.link.as_gbps_f64() / PAPER_GBPS;
-        let red = self.config.packet.pfc.red(scale, faster(&self.layout, kind));
+        let red = self.config.of::<PfcConfig>().red(scale, faster(&self.layout, kind));
         LosslessQueue::new(red, seed)
     }
 
@@ -260,7 +186,7 @@ impl Transport for Dcqcn {
     }
 
     fn shared_bytes(&self, tier: Tier) -> u64 {
-        match self.config.packet.pfc.thresholds {
+        match self.config.of::<PfcConfig>().thresholds {
             Thresholds::Static => 0,
             Thresholds::Dynamic => buffer::shared_bytes(&self.config, &self.layout, tier)
                 .expect("the scenario was refused where it is too small"),

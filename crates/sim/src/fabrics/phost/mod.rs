@@ -1,10 +1,13 @@
 //! pHost: receivers give tokens to the flow with the least to go, senders spend them on the flow
 //! with the least to go, and switches are commodity (CoNEXT 2015).
 
+mod config;
 mod destination;
 mod source;
 
 use ethermem_units::{Bytes, Ps};
+
+pub use config::PhostConfig;
 
 use crate::FabricConfig;
 use crate::message::{Kind, NodeIndex};
@@ -18,54 +21,6 @@ use source::{Source, Token};
 
 /// pHost on the packet network.
 pub type Phost = PacketFabric<Hosts>;
-
-/// pHost's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PhostConfig {
-    /// IP and transport headers of a packet.
-    pub header: Bytes,
-    /// Buffer of a switch port.
-    pub buffer: Bytes,
-    /// Longest flow that is sent without waiting for tokens.
-    pub free_packets: u32,
-    /// Longest flow whose packets go before those of others in the network.
-    pub short_packets: u32,
-    /// How long a token can be used after it came, in times of a full packet.
-    pub token_lifetime_packets: f64,
-    /// Tokens that a flow may have and not have used; `None` for what fills the path.
-    pub tokens_unused_max: Option<u32>,
-    /// How long a flow with so many gets no more, in times of a full packet.
-    pub downgrade_packets: f64,
-    /// Whether it gets more as soon as it has used some, and not with the next turn or the end of
-    /// that time.
-    pub downgrade_ends_with_data: bool,
-    /// From the last token of a flow to those for what has not come; and until a source without
-    /// any answer asks again.
-    pub timeout: Ps,
-    /// How many times as long it waits for every next answer.
-    pub timeout_growth: f64,
-    /// From the first packet of a flow that is sent at once to tokens for what has not come, in
-    /// times of all its packets.
-    pub free_wait_packets: f64,
-}
-
-impl Default for PhostConfig {
-    fn default() -> PhostConfig {
-        PhostConfig {
-            header: Bytes(40),
-            buffer: Bytes(36_864),
-            free_packets: 8,
-            short_packets: 8,
-            token_lifetime_packets: 1.5,
-            tokens_unused_max: None,
-            downgrade_packets: 25.0,
-            downgrade_ends_with_data: true,
-            timeout: Ps::from_ns(9_500),
-            timeout_growth: 2.0,
-            free_wait_packets: 2.0,
-        }
-    }
-}
 
 /// Ranks of packets: announcements, tokens, acknowledgements and requests, then data.
 const CONTROL_RANK: u32 = 0;
@@ -145,9 +100,10 @@ impl Transport for Hosts {
     type Flow = Ends;
     type Header = Header;
     type Queue = Levels;
+    type Parameters = PhostConfig;
 
     fn new(config: &FabricConfig, layout: &Layout) -> Hosts {
-        let own = &config.packet.phost;
+        let own = &config.of::<PhostConfig>();
         let path = Path::of::<Hosts>(config, layout);
         let packet_time = path.packet_time;
         let packets = |count: f64| Ps((packet_time.0 as f64 * count) as u64);
@@ -177,7 +133,7 @@ impl Transport for Hosts {
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
-        config.packet.phost.header
+        config.of::<PhostConfig>().header
     }
 
     fn balancing() -> Balancing {
@@ -246,7 +202,7 @@ impl Transport for Hosts {
     }
 
     fn feedback_packets(config: &FabricConfig, _kind: Kind, packets: u64) -> u64 {
-        let free = packets <= config.packet.phost.free_packets.into();
+        let free = packets <= config.of::<PhostConfig>().free_packets.into();
         if free { 1 } else { packets + 1 }
     }
 

@@ -232,11 +232,11 @@ fn unknown_keys_are_refused_with_those_allowed() {
         (
             "[fabric.rocky]\n",
             "s.toml:1: fabric.rocky: unknown key: allowed are kind, nodes, link_gbps, \
-             propagation_ns, transceiver_ns, memory_access_ns, pcs_clock_ns, [fabric.edm], \
-             [fabric.edm_artifact], [fabric.ird], [fabric.cxl], [fabric.fastpass], topology, \
-             [fabric.leaf_spine], [fabric.packet], [fabric.clio], [fabric.dctcp], [fabric.homa], \
-             [fabric.ndp], [fabric.pfabric], [fabric.pfc], [fabric.phost], [fabric.roce], \
-             [fabric.tcp]",
+             propagation_ns, transceiver_ns, memory_access_ns, pcs_clock_ns, topology, \
+             [fabric.leaf_spine], [fabric.packet], [fabric.edm], [fabric.ird], \
+             [fabric.edm_artifact], [fabric.fastpass], [fabric.cxl], [fabric.clio], \
+             [fabric.dctcp], [fabric.pfabric], [fabric.homa], [fabric.ndp], [fabric.pfc], \
+             [fabric.phost], [fabric.roce], [fabric.tcp]",
         ),
         (
             "[fabric.clio]\nretry_min_us = 20\nretry_max_us = 10\n",

@@ -4,18 +4,11 @@ use ethermem_edm::{Arbitration, Order, Policy};
 
 use super::*;
 use crate::fabrics::Framing;
-use crate::fabrics::clio::ClioConfig;
 use crate::fabrics::cxl::{Flit, Sharing};
-use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::edm_artifact::Release;
 use crate::fabrics::fastpass::Starts;
-use crate::fabrics::homa::HomaConfig;
-use crate::fabrics::ndp::{NdpConfig, PullOrder};
-use crate::fabrics::pfabric::PfabricConfig;
-use crate::fabrics::pfc::{PfcConfig, Thresholds};
-use crate::fabrics::phost::PhostConfig;
-use crate::fabrics::roce::RoceConfig;
-use crate::fabrics::tcp::TcpConfig;
+use crate::fabrics::ndp::PullOrder;
+use crate::fabrics::pfc::Thresholds;
 use crate::packet::RenoConfig;
 use crate::topology::{Balancing, LeafSpine, Switching};
 
@@ -197,63 +190,74 @@ fn packets_of_every_key() -> PacketConfig {
         forwarding: Ps(250_500),
         switching: Switching::CutThrough,
         stack: Some(Ps(0)),
-        clio: clio_of_every_key(),
-        dctcp: dctcp_of_every_key(),
-        ndp: NdpConfig {
-            header: Bytes(48),
-            queue_packets: 6,
-            header_queue: Some(Bytes(9_000)),
-            headers_per_data: 5,
-            trim_arriving: 0.25,
-            window_packets_initial: Some(30),
-            pull_order: PullOrder::FewestMissing,
-            timeout: Ps::from_ns(400_000),
+    }
+}
+
+/// What it says of `ndp`.
+fn ndp_of_every_key() -> NdpConfig {
+    NdpConfig {
+        header: Bytes(48),
+        queue_packets: 6,
+        header_queue: Some(Bytes(9_000)),
+        headers_per_data: 5,
+        trim_arriving: 0.25,
+        window_packets_initial: Some(30),
+        pull_order: PullOrder::FewestMissing,
+        timeout: Ps::from_ns(400_000),
+    }
+}
+
+/// What it says of `pfabric`.
+fn pfabric_of_every_key() -> PfabricConfig {
+    PfabricConfig {
+        header: Bytes(44),
+        buffer: Some(Bytes(36_864)),
+        window_packets_initial: Some(12),
+        window_packets_max: Some(15),
+        timeout: Some(Ps::from_ns(45_000)),
+        probe_after: 6,
+        acknowledgements_first: false,
+    }
+}
+
+/// What it says of `pfc`.
+fn pfc_of_every_key() -> PfcConfig {
+    PfcConfig {
+        header: Bytes(64),
+        thresholds: Thresholds::Static,
+        alpha: 1.0,
+        buffer: None,
+        xoff: Some(Bytes(100_000)),
+        xon: Some(Bytes(50_000)),
+        xon_offset: None,
+        headroom: Some(Bytes(30_000)),
+        ecn_min: Some(Bytes(6_000)),
+        ecn_max: Some(Bytes(70_000)),
+        ecn_chance: 0.5,
+        cnp_interval: Ps::from_ns(4_000),
+        gain: 0.125,
+        alpha_initial: 0.5,
+        alpha_timer: Ps::from_ns(5_000),
+        increase_timer: Ps::from_ns(6_000),
+        byte_counter: Some(Bytes(150_000)),
+        recovery_stages: 3,
+        additive_mbps: Some(50.5),
+        hyper_mbps: Some(500.0),
+        rate_min_mbps: Some(1_000.0),
+    }
+}
+
+/// What it says of `tcp`.
+fn tcp_of_every_key() -> TcpConfig {
+    TcpConfig {
+        header: Bytes(48),
+        buffer: Bytes(50_000),
+        reno: RenoConfig {
+            window_packets_initial: 4,
+            timeout_min: Ps::from_ns(100_000),
+            duplicates: 5,
+            doublings: 16,
         },
-        pfabric: PfabricConfig {
-            header: Bytes(44),
-            buffer: Some(Bytes(36_864)),
-            window_packets_initial: Some(12),
-            window_packets_max: Some(15),
-            timeout: Some(Ps::from_ns(45_000)),
-            probe_after: 6,
-            acknowledgements_first: false,
-        },
-        tcp: TcpConfig {
-            header: Bytes(48),
-            buffer: Bytes(50_000),
-            reno: RenoConfig {
-                window_packets_initial: 4,
-                timeout_min: Ps::from_ns(100_000),
-                duplicates: 5,
-                doublings: 16,
-            },
-        },
-        pfc: PfcConfig {
-            header: Bytes(64),
-            thresholds: Thresholds::Static,
-            alpha: 1.0,
-            buffer: None,
-            xoff: Some(Bytes(100_000)),
-            xon: Some(Bytes(50_000)),
-            xon_offset: None,
-            headroom: Some(Bytes(30_000)),
-            ecn_min: Some(Bytes(6_000)),
-            ecn_max: Some(Bytes(70_000)),
-            ecn_chance: 0.5,
-            cnp_interval: Ps::from_ns(4_000),
-            gain: 0.125,
-            alpha_initial: 0.5,
-            alpha_timer: Ps::from_ns(5_000),
-            increase_timer: Ps::from_ns(6_000),
-            byte_counter: Some(Bytes(150_000)),
-            recovery_stages: 3,
-            additive_mbps: Some(50.5),
-            hyper_mbps: Some(500.0),
-            rate_min_mbps: Some(1_000.0),
-        },
-        homa: homa_of_every_key(),
-        phost: phost_of_every_key(),
-        roce: roce_of_every_key(),
     }
 }
 
@@ -354,6 +358,39 @@ fn every_key_is_read() {
         ahead_blocks: 40,
         egress_window_blocks: Some(500),
     };
+    let mut parameters = AllParameters::default();
+    parameters.set(edm);
+    parameters.set(ArtifactConfig {
+        release: Release::Sent,
+        under_way: Bytes(512),
+        left_over: true,
+    });
+    parameters.set(IrdConfig { framing: Framing::Phy, window: Some(Bytes(9_000)) });
+    parameters.set(FastpassConfig {
+        arbiter_link: BitsPerSecond::from_gbps(400).ok(),
+        timeslot: Bytes(1_000),
+        allocation_timeslots: 3,
+        epoch_timeslots: Some(5),
+        starts: Starts::Together,
+        arbiter_beside: 9,
+    });
+    parameters.set(CxlConfig {
+        flit: Flit::Bytes256,
+        sharing: Sharing::Shared { entries: 7 },
+        requests_each: 2,
+        switch: Ps(100_000),
+        port: Ps(21_500),
+        credit_return: Ps(8_000),
+    });
+    parameters.set(clio_of_every_key());
+    parameters.set(dctcp_of_every_key());
+    parameters.set(homa_of_every_key());
+    parameters.set(ndp_of_every_key());
+    parameters.set(pfabric_of_every_key());
+    parameters.set(pfc_of_every_key());
+    parameters.set(phost_of_every_key());
+    parameters.set(roce_of_every_key());
+    parameters.set(tcp_of_every_key());
     let fabric = FabricConfig {
         nodes: 16,
         topology: Topology::LeafSpine(LeafSpine {
@@ -367,31 +404,9 @@ fn every_key_is_read() {
         transceiver: Ps(20_000),
         memory_access: Ps(82_000),
         pcs_clock: Ps(1_280),
-        edm,
-        edm_artifact: ArtifactConfig {
-            release: Release::Sent,
-            under_way: Bytes(512),
-            left_over: true,
-        },
-        ird: IrdConfig { framing: Framing::Phy, window: Some(Bytes(9_000)) },
-        fastpass: FastpassConfig {
-            arbiter_link: BitsPerSecond::from_gbps(400).ok(),
-            timeslot: Bytes(1_000),
-            allocation_timeslots: 3,
-            epoch_timeslots: Some(5),
-            starts: Starts::Together,
-            arbiter_beside: 9,
-        },
-        cxl: CxlConfig {
-            flit: Flit::Bytes256,
-            sharing: Sharing::Shared { entries: 7 },
-            requests_each: 2,
-            switch: Ps(100_000),
-            port: Ps(21_500),
-            credit_return: Ps(8_000),
-        },
         packet: packets_of_every_key(),
         background: Background { load: 0.25, frame_bytes: 9018 },
+        parameters,
     };
     let workload = WorkloadConfig::Poisson(PoissonConfig {
         pattern: Pattern::Incast { fan_in: 7, receiver: 15 },
@@ -420,7 +435,8 @@ fn keys_that_others_leave_no_room_for_are_read_too() {
         xon_offset: Some(Bytes(5_000)),
         ..PfcConfig::default()
     };
-    assert_eq!(fabric.packet.pfc, pfc);
+    assert_eq!(fabric.of::<PfcConfig>(), &pfc);
     let own = Sharing::ByClass { request_entries: 3, write_entries: 4, response_entries: 5 };
-    assert_eq!(fabric.cxl, CxlConfig { sharing: own, ..CxlConfig::default() });
+    let cxl = CxlConfig { sharing: own, ..CxlConfig::default() };
+    assert_eq!(fabric.of::<CxlConfig>(), &cxl);
 }

@@ -3,12 +3,22 @@ use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
 use super::*;
 use crate::config::Background;
-use crate::fabrics::FABRIC_NAMES;
+use crate::fabrics::clio::ClioConfig;
 use crate::fabrics::cxl::CxlConfig;
+use crate::fabrics::dctcp::DctcpConfig;
 use crate::fabrics::edm_artifact::ArtifactConfig;
 use crate::fabrics::fastpass::FastpassConfig;
+use crate::fabrics::homa::HomaConfig;
 use crate::fabrics::ird::IrdConfig;
+use crate::fabrics::ndp::NdpConfig;
+use crate::fabrics::pfabric::PfabricConfig;
+use crate::fabrics::pfc::PfcConfig;
+use crate::fabrics::phost::PhostConfig;
+use crate::fabrics::roce::RoceConfig;
+use crate::fabrics::tcp::TcpConfig;
 use crate::packet::PacketConfig;
+use crate::parameters::AllParameters;
+use crate::registry::FABRIC_NAMES;
 use crate::topology::Topology;
 use crate::workload::{
     Pattern, PoissonConfig, SizeDistribution, TraceConfig, TraceFormat, built_in,
@@ -30,6 +40,25 @@ fn poisson(scenario: &Scenario) -> &PoissonConfig {
     }
 }
 
+fn default_parameters() -> AllParameters {
+    let mut all = AllParameters::default();
+    all.set(EdmConfig { scheduler_clock: Some(Ps(333)), ..EdmConfig::default() });
+    all.set(ArtifactConfig::default());
+    all.set(ClioConfig::default());
+    all.set(CxlConfig::default());
+    all.set(DctcpConfig::default());
+    all.set(FastpassConfig::default());
+    all.set(HomaConfig::default());
+    all.set(IrdConfig::default());
+    all.set(NdpConfig::default());
+    all.set(PfabricConfig::default());
+    all.set(PfcConfig::default());
+    all.set(PhostConfig::default());
+    all.set(RoceConfig::default());
+    all.set(TcpConfig::default());
+    all
+}
+
 #[test]
 fn everything_has_a_default() {
     let expected = Scenario {
@@ -42,13 +71,9 @@ fn everything_has_a_default() {
             transceiver: Ps(19_000),
             memory_access: Ps(0),
             pcs_clock: Ps(2_560),
-            edm_artifact: ArtifactConfig::default(),
-            ird: IrdConfig::default(),
-            fastpass: FastpassConfig::default(),
-            cxl: CxlConfig::default(),
-            edm: EdmConfig { scheduler_clock: Some(Ps(333)), ..EdmConfig::default() },
             packet: PacketConfig::default(),
             background: Background { load: 0.0, frame_bytes: 1518 },
+            parameters: default_parameters(),
         },
         workload: WorkloadConfig::Poisson(PoissonConfig {
             pattern: Pattern::AllToAll,
@@ -169,7 +194,7 @@ fn every_scenario_of_the_repository_is_read() {
         }
         read += 1;
     }
-    let all = crate::fabrics::FABRICS.iter();
+    let all = crate::registry::FABRICS.iter();
     let rivals = all.filter(|fabric| fabric.name != "edm" && !fabric.is_bound);
     assert_eq!(read, 12 + rivals.count(), "a scenario for every rival");
 }

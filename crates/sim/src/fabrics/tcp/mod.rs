@@ -1,6 +1,10 @@
 //! TCP NewReno: loss alone tells of congestion (RFC 5681, 6582).
 
+mod config;
+
 use ethermem_units::{Bytes, Ps};
+
+pub use config::TcpConfig;
 
 use crate::FabricConfig;
 use crate::budget::TCP_STACK;
@@ -10,40 +14,15 @@ use crate::topology::PortKind;
 /// TCP on the packet network.
 pub type Tcp = PacketFabric<Stream<NewReno>>;
 
-/// TCP's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TcpConfig {
-    /// IP and TCP headers of a packet.
-    pub header: Bytes,
-    /// Buffer of a switch port.
-    pub buffer: Bytes,
-    /// Window, timeout and loss detection.
-    pub reno: RenoConfig,
-}
-
-impl Default for TcpConfig {
-    fn default() -> TcpConfig {
-        TcpConfig {
-            header: Bytes(40),
-            buffer: Bytes(225_000),
-            reno: RenoConfig {
-                window_packets_initial: 2,
-                timeout_min: Ps::from_ns(200_000),
-                duplicates: 3,
-                doublings: 6,
-            },
-        }
-    }
-}
-
 /// NewReno: nothing beside what every sender does.
 pub struct NewReno(TcpConfig);
 
 impl Congestion for NewReno {
     type State = ();
+    type Parameters = TcpConfig;
 
     fn new(config: &FabricConfig) -> NewReno {
-        NewReno(config.packet.tcp)
+        NewReno(*config.of::<TcpConfig>())
     }
 
     fn reno(&self) -> &RenoConfig {
@@ -51,7 +30,7 @@ impl Congestion for NewReno {
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
-        config.packet.tcp.header
+        config.of::<TcpConfig>().header
     }
 
     fn stack() -> Ps {

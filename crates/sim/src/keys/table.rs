@@ -34,7 +34,7 @@ pub(crate) struct Source<'s> {
 }
 
 /// A table of a scenario, empty when the scenario does not have it.
-pub(crate) struct Table<'s> {
+pub struct Table<'s> {
     source: &'s Source<'s>,
     /// With the tables around it, dots between; empty for the root.
     name: String,
@@ -65,7 +65,10 @@ impl<'s> Source<'s> {
 
 impl<'s> Table<'s> {
     /// The table `key` of this one.
-    pub(crate) fn table(&self, key: &str) -> Result<Table<'s>, InputError> {
+    ///
+    /// # Errors
+    /// [`InputError`] when it is no table.
+    pub fn table(&self, key: &str) -> Result<Table<'s>, InputError> {
         self.known.borrow_mut().push((key.to_owned(), format!("[{}]", self.full(key))));
         let values = match self.value(key) {
             None => None,
@@ -79,7 +82,10 @@ impl<'s> Table<'s> {
     }
 
     /// What `key` is, when it is there; `parse` gives `None` for what is not allowed.
-    pub(crate) fn read<T>(
+    ///
+    /// # Errors
+    /// As [`Table::integer`].
+    pub fn read<T>(
         &self,
         key: &str,
         default: impl Display,
@@ -101,7 +107,11 @@ impl<'s> Table<'s> {
         }
     }
 
-    pub(crate) fn integer(
+    /// An integer.
+    ///
+    /// # Errors
+    /// [`InputError`] for what is not allowed.
+    pub fn integer(
         &self,
         key: &str,
         default: u64,
@@ -114,7 +124,10 @@ impl<'s> Table<'s> {
 
     /// An integer whose default or bounds follow from other keys, named as people are told them:
     /// `default` is (value, name), `allowed` (least, most, name of the most).
-    pub(crate) fn bounded(
+    ///
+    /// # Errors
+    /// As [`Table::integer`].
+    pub fn bounded(
         &self,
         key: &str,
         default: (u64, &str),
@@ -130,7 +143,11 @@ impl<'s> Table<'s> {
         }
     }
 
-    pub(crate) fn number(
+    /// A number, written with or without a point.
+    ///
+    /// # Errors
+    /// As [`Table::integer`].
+    pub fn number(
         &self,
         key: &str,
         default: f64,
@@ -141,7 +158,11 @@ impl<'s> Table<'s> {
         Ok(self.read(key, default, &name, parse)?.unwrap_or(default))
     }
 
-    pub(crate) fn flag(&self, key: &str, default: bool) -> Result<bool, InputError> {
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// As [`Table::integer`].
+    pub fn flag(&self, key: &str, default: bool) -> Result<bool, InputError> {
         let parse = |value: &DeValue<'_>| match value {
             DeValue::Boolean(value) => Some(*value),
             _ => None,
@@ -150,18 +171,23 @@ impl<'s> Table<'s> {
     }
 
     /// One of `choices` by name; the first one is the default.
-    pub(crate) fn choice<T: Copy>(
-        &self,
-        key: &str,
-        choices: &[(&str, T)],
-    ) -> Result<T, InputError> {
+    ///
+    /// # Errors
+    /// As [`Table::integer`].
+    ///
+    /// # Panics
+    /// When there are no choices.
+    pub fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Result<T, InputError> {
         let (default, default_value) = choices[0];
         let value = self.choice_or(key, format!("\"{default}\""), choices)?;
         Ok(value.unwrap_or(default_value))
     }
 
     /// One of `choices` by name, when it is there.
-    pub(crate) fn choice_or<T: Copy>(
+    ///
+    /// # Errors
+    /// As [`Table::integer`].
+    pub fn choice_or<T: Copy>(
         &self,
         key: &str,
         default: impl Display,
@@ -174,12 +200,17 @@ impl<'s> Table<'s> {
         })
     }
 
-    pub(crate) fn has(&self, key: &str) -> bool {
+    /// Whether the table has `key`.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
 
     /// Refuses `key` where it would change nothing.
-    pub(crate) fn only(&self, key: &str, when: &str, holds: bool) -> Result<(), InputError> {
+    ///
+    /// # Errors
+    /// [`InputError`] that says when the key is allowed.
+    pub fn only(&self, key: &str, when: &str, holds: bool) -> Result<(), InputError> {
         if holds || !self.has(key) {
             return Ok(());
         }
@@ -187,7 +218,8 @@ impl<'s> Table<'s> {
     }
 
     /// A problem of what `key` is, or of its absence.
-    pub(crate) fn error(&self, key: &str, problem: impl Display) -> InputError {
+    #[must_use]
+    pub fn error(&self, key: &str, problem: impl Display) -> InputError {
         let name = self.full(key);
         let Some(value) = self.value(key) else {
             return InputError::file(self.source.file, format!("{name} is not set: {problem}"));
@@ -204,7 +236,10 @@ impl<'s> Table<'s> {
     }
 
     /// Refuses what was not asked for.
-    pub(crate) fn finish(self) -> Result<(), InputError> {
+    ///
+    /// # Errors
+    /// [`InputError`] with the first unknown key.
+    pub fn finish(self) -> Result<(), InputError> {
         self.check_known()
     }
 
@@ -238,7 +273,9 @@ impl<'s> Table<'s> {
     }
 }
 
-pub(crate) fn as_integer(value: &DeValue<'_>) -> Option<u64> {
+/// A whole number that is not negative.
+#[must_use]
+pub fn as_integer(value: &DeValue<'_>) -> Option<u64> {
     match value {
         DeValue::Integer(value) => u64::from_str_radix(value.as_str(), value.radix()).ok(),
         _ => None,
@@ -246,7 +283,8 @@ pub(crate) fn as_integer(value: &DeValue<'_>) -> Option<u64> {
 }
 
 /// A number written with or without a point.
-pub(crate) fn as_number(value: &DeValue<'_>) -> Option<f64> {
+#[must_use]
+pub fn as_number(value: &DeValue<'_>) -> Option<f64> {
     match value {
         DeValue::Float(value) => value.as_str().parse().ok(),
         DeValue::Integer(_) => as_integer(value).map(|value| value as f64),

@@ -7,29 +7,23 @@
 //! others wait with it, and what their receivers set aside for them stays empty. A read's credit
 //! is its request, for the receiver of the data is who asks.
 
+mod config;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use ethermem_edm::Arbitration;
 use ethermem_units::{Blocks, Bytes, Ps};
 
-use super::framing::{Framing, Medium, Size};
+use super::framing::{Medium, Size};
+pub use config::IrdConfig;
+
 use crate::FabricConfig;
 use crate::engine::{Fabric, Handle, Sim, Violation};
 use crate::message::{Kind, Message, NodeIndex};
 use crate::metrics::FabricStats;
 use crate::topology::Star;
 use crate::workload::LinkBlocks;
-
-/// Parameters of `fabric.kind = "ird"`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct IrdConfig {
-    /// What messages and credits are put into.
-    pub framing: Framing,
-    /// Data that a receiver may have called for and not got, as the line counts it; `None` for a
-    /// round trip of it.
-    pub window: Option<Bytes>,
-}
 
 /// Data of a message on its way to its receiver.
 struct Flow {
@@ -195,15 +189,16 @@ impl Ird {
 
 impl Fabric for Ird {
     type Event = Event;
+    type Parameters = IrdConfig;
 
     fn build(config: &FabricConfig, seed: u64) -> Ird {
-        let medium = Medium::of(config, config.ird.framing);
+        let medium = Medium::of(config, config.of::<IrdConfig>().framing);
         let slot = config.link.block_time();
         let full = medium.data(medium.data_max);
         let round_trip = medium.crossing(medium.control(), slot, medium.request, medium.receive)
             + config.memory_access
             + medium.crossing(full, slot, medium.generate, medium.take);
-        let window = match config.ird.window {
+        let window = match config.of::<IrdConfig>().window {
             Some(bytes) => bytes.to_blocks(),
             None => Blocks(round_trip.0.div_ceil(slot.0)) + full.line,
         };
@@ -276,7 +271,7 @@ impl Fabric for Ird {
     }
 
     fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
-        let medium = Medium::of(config, config.ird.framing);
+        let medium = Medium::of(config, config.of::<IrdConfig>().framing);
         let (data, frames) = medium.data_blocks(bytes, medium.data_max);
         let credits = (frames * medium.control().line.0) as f64;
         match kind {

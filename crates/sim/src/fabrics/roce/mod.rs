@@ -3,7 +3,11 @@
 //! Nothing holds senders back: a queue pair sends at the rate of its link, its packets in turn
 //! with those of others at its interface.
 
+mod config;
+
 use ethermem_units::{Bytes, Ps};
+
+pub use config::RoceConfig;
 
 use crate::FabricConfig;
 use crate::budget::ROCE_STACK;
@@ -15,30 +19,6 @@ use crate::topology::{Layout, PortKind};
 
 /// RoCEv2 on the packet network.
 pub type Roce = PacketFabric<GoBackN>;
-
-/// RoCE's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RoceConfig {
-    /// IP, UDP, BTH and ICRC of a packet.
-    pub header: Bytes,
-    /// Buffer of a switch port.
-    pub buffer: Bytes,
-    /// After the last packet, without an answer.
-    pub timeout: Ps,
-    /// Packets that are acknowledged at once; the last of a message always is.
-    pub ack_packets: u32,
-}
-
-impl Default for RoceConfig {
-    fn default() -> RoceConfig {
-        RoceConfig {
-            header: Bytes(44),
-            buffer: Bytes(225_000),
-            timeout: Ps::from_ns(500_000),
-            ack_packets: 256,
-        }
-    }
-}
 
 /// The transport.
 pub struct GoBackN {
@@ -149,14 +129,15 @@ impl Transport for GoBackN {
     type Flow = Ends;
     type Header = Header;
     type Queue = DropTail;
+    type Parameters = RoceConfig;
     const PACES: bool = true;
 
     fn new(config: &FabricConfig, _layout: &Layout) -> GoBackN {
-        GoBackN { rules: config.packet.roce, memory_access: config.memory_access }
+        GoBackN { rules: *config.of::<RoceConfig>(), memory_access: config.memory_access }
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
-        config.packet.roce.header
+        config.of::<RoceConfig>().header
     }
 
     fn stack() -> Ps {
@@ -217,6 +198,6 @@ impl Transport for GoBackN {
     }
 
     fn feedback_packets(config: &FabricConfig, _kind: Kind, packets: u64) -> u64 {
-        packets.div_ceil(config.packet.roce.ack_packets.into())
+        packets.div_ceil(config.of::<RoceConfig>().ack_packets.into())
     }
 }

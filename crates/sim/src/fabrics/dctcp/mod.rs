@@ -1,7 +1,11 @@
 //! DCTCP: TCP that cuts its window by the share of packets that were marked (SIGCOMM 2010,
 //! RFC 8257).
 
-use ethermem_units::{Bytes, Ps};
+mod config;
+
+use ethermem_units::Bytes;
+
+pub use config::DctcpConfig;
 
 use crate::FabricConfig;
 use crate::packet::{Congestion, DropTail, PacketFabric, RenoConfig, Sender, Stream};
@@ -9,44 +13,6 @@ use crate::topology::PortKind;
 
 /// DCTCP on the packet network.
 pub type Dctcp = PacketFabric<Stream<Marks>>;
-
-/// DCTCP's parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DctcpConfig {
-    /// IP and TCP headers of a packet.
-    pub header: Bytes,
-    /// Buffer of a switch port.
-    pub buffer: Bytes,
-    /// K: bytes that a packet must find in a queue to be marked.
-    pub ecn_threshold: Bytes,
-    /// g: weight of the last window in the estimate of the share that is marked.
-    pub gain: f64,
-    /// The estimate before the first window.
-    pub alpha_initial: f64,
-    /// Least window after a cut.
-    pub window_packets_min: u32,
-    /// Window, timeout and loss detection.
-    pub reno: RenoConfig,
-}
-
-impl Default for DctcpConfig {
-    fn default() -> DctcpConfig {
-        DctcpConfig {
-            header: Bytes(40),
-            buffer: Bytes(225_000),
-            ecn_threshold: Bytes(22_500),
-            gain: 1.0 / 16.0,
-            alpha_initial: 1.0,
-            window_packets_min: 1,
-            reno: RenoConfig {
-                window_packets_initial: 10,
-                timeout_min: Ps::from_ns(200_000),
-                duplicates: 3,
-                doublings: 6,
-            },
-        }
-    }
-}
 
 /// DCTCP's reaction to marks.
 pub struct Marks(DctcpConfig);
@@ -65,9 +31,10 @@ pub struct Estimate {
 
 impl Congestion for Marks {
     type State = Estimate;
+    type Parameters = DctcpConfig;
 
     fn new(config: &FabricConfig) -> Marks {
-        Marks(config.packet.dctcp)
+        Marks(*config.of::<DctcpConfig>())
     }
 
     fn reno(&self) -> &RenoConfig {
@@ -75,7 +42,7 @@ impl Congestion for Marks {
     }
 
     fn header_bytes(config: &FabricConfig) -> Bytes {
-        config.packet.dctcp.header
+        config.of::<DctcpConfig>().header
     }
 
     fn queue(&self, kind: PortKind) -> DropTail {
@@ -126,6 +93,8 @@ impl Congestion for Marks {
 
 #[cfg(test)]
 mod tests {
+    use ethermem_units::Ps;
+
     use super::*;
 
     #[test]
