@@ -12,10 +12,10 @@ use std::ops::Bound;
 use std::path::Path;
 
 use ethermem_sim::fabrics::raw_ethernet::Frames;
-use ethermem_sim::fabrics::{FABRIC_NAMES, FabricEntry, find};
 use ethermem_sim::metrics::RunResult;
 use ethermem_sim::output::{TableStyle, runs_table};
 use ethermem_sim::packet::{Discipline, FlowId, PacketFabric, PacketId, Packets};
+use ethermem_sim::registry::{FABRIC_NAMES, FabricEntry, find};
 use ethermem_sim::run::{RunOptions, run};
 use ethermem_sim::scenario::Scenario;
 

@@ -3,37 +3,32 @@
 
 use std::path::Path;
 
+use ethermem_sim::registry;
+
 use crate::support::{run_scenario, scenario};
 
-/// Name of the snapshot, fabric, and what the scenario has beside the common part.
-const RUNS: &[(&str, &str, &str)] = &[
-    ("edm-srpt", "edm", "policy = \"srpt\""),
-    ("edm-srpt-relaxed", "edm", "policy = \"srpt\"\norder = \"relaxed\""),
-    ("edm-srpt-published", "edm", "policy = \"srpt-published\""),
-    ("edm-fcfs", "edm", "policy = \"fcfs\""),
-    ("edm-auto", "edm", "policy = \"auto\""),
-    ("edm-artifact", "edm-artifact", ""),
-    ("raw-ethernet", "raw-ethernet", ""),
-    ("ird", "ird", ""),
-    ("fastpass", "fastpass", ""),
-    ("cxl", "cxl", ""),
-    ("output-queued", "output-queued", ""),
-    ("ideal", "ideal", ""),
-    ("clio", "clio", ""),
-    ("dctcp", "dctcp", ""),
-    ("pfabric", "pfabric", ""),
-    ("ndp", "ndp", ""),
-    ("tcp", "tcp", ""),
-    ("pfc", "pfc", ""),
-    ("roce", "roce", ""),
-    ("phost", "phost", ""),
-    ("homa", "homa", ""),
+/// Further runs of EDM: name of the snapshot, and what the scenario has beside the common part.
+const EDM_RUNS: &[(&str, &str)] = &[
+    ("edm-srpt", "policy = \"srpt\""),
+    ("edm-srpt-relaxed", "policy = \"srpt\"\norder = \"relaxed\""),
+    ("edm-srpt-published", "policy = \"srpt-published\""),
+    ("edm-fcfs", "policy = \"fcfs\""),
+    ("edm-auto", "policy = \"auto\""),
 ];
+
+/// Name of the snapshot, fabric, and what the scenario has beside the common part.
+fn runs() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let others = registry::FABRIC_NAMES.iter().filter(|&&fabric| fabric != "edm");
+    EDM_RUNS
+        .iter()
+        .map(|&(name, keys)| (name, "edm", keys))
+        .chain(others.map(|&fabric| (fabric, fabric, "")))
+}
 
 #[test]
 fn results_are_those_of_the_snapshots() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/sim");
-    for (name, fabric, edm) in RUNS.iter().copied() {
+    for (name, fabric, edm) in runs() {
         let scenario = scenario(&format!(
             "[fabric]\nnodes = 8\n[fabric.edm]\n{edm}\n[workload]\nload = 0.6\n\
              size_cdf = \"memcached\"\nread_fraction = 0.4\nrmw_fraction = 0.2\nmessages = 300"

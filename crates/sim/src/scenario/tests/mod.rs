@@ -143,20 +143,39 @@ fn a_trace_is_measured_whole_and_looked_up_from_the_scenario() {
 fn documented_keys(page: &str) -> Vec<Key> {
     let unquoted = |cell: &str| cell.trim().replace('`', "");
     let rows = page.lines().filter(|line| line.starts_with("| `"));
-    rows.map(|row| {
-        let cells: Vec<String> = row.trim_matches('|').split('|').map(unquoted).collect();
-        assert_eq!(cells.len(), 4, "{row}");
-        assert!(cells[3].len() > 10, "no meaning: {row}");
+    let cells = |row: &str| row.trim_matches('|').split('|').map(unquoted).collect();
+    let of_keys = |cells: &Vec<String>| {
+        let tables = ["fabric", "background", "workload", "run"];
+        let (table, _) = cells[0].split_once('.').unwrap_or_default();
+        tables.contains(&table)
+    };
+    rows.map(cells).filter(of_keys).map(|cells: Vec<String>| {
+        assert_eq!(cells.len(), 4, "{cells:?}");
+        assert!(cells[3].len() > 10, "no meaning: {cells:?}");
         Key { name: cells[0].clone(), default: cells[1].clone(), allowed: cells[2].clone() }
     })
     .collect()
 }
 
+/// A page of `docs`.
+fn page(path: &str) -> String {
+    let path = format!("{}/../../docs/{path}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The keys of a fabric's table stand on the fabric's page, all others in the reference.
 #[test]
-fn the_reference_page_lists_every_key_as_it_is() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/scenario.md");
-    let page = std::fs::read_to_string(page).expect("the reference page");
-    assert_eq!(documented_keys(&page), Scenario::keys(FABRIC_NAMES));
+fn the_pages_list_every_key_as_it_is() {
+    let mut others = Scenario::keys(FABRIC_NAMES);
+    for reader in crate::registry::FABRICS.iter().filter_map(|fabric| fabric.parameters) {
+        let prefix = format!("fabric.{}.", reader.table);
+        let (own, rest) = others.into_iter().partition(|key| key.name.starts_with(&prefix));
+        others = rest;
+        let name = reader.table.replace('_', "-");
+        let rows = documented_keys(&page(&format!("fabrics/{name}.md")));
+        assert_eq!(rows, own, "{name}");
+    }
+    assert_eq!(documented_keys(&page("reference/scenario.md")), others);
 }
 
 #[test]
