@@ -9,14 +9,12 @@ use ethermem_edm::budget as edm;
 use ethermem_units::{Clock, Cycles, Ps};
 
 use crate::config::FabricConfig;
+pub use crate::config::L2_FORWARDING;
 
 /// MAC of a host or a switch port, one pass: 7.68 ns on the testbed.
 pub const MAC: Cycles = Cycles(3);
 /// PCS of a standard PHY with its MAC interface, one pass: 7.68 ns on the testbed.
 pub const STANDARD_PCS: Cycles = Cycles(3);
-/// Layer 2 forwarding of a Tofino: parsing 87, match and action 202, packet manager 93,
-/// crossbar 18 ns.
-pub const L2_FORWARDING: Ps = Ps::from_ns(400);
 /// RoCEv2 in hardware, one pass through one host's stack.
 pub const ROCE_STACK: Ps = Ps(230_200);
 /// TCP/IP in hardware, one pass through one host's stack.

@@ -2,7 +2,7 @@
 
 pub mod budget;
 pub mod compare;
-mod config;
+pub mod config;
 pub mod engine;
 pub mod fabrics;
 pub mod keys;
@@ -10,7 +10,6 @@ mod message;
 pub mod metrics;
 pub mod output;
 pub mod packet;
-pub mod parameters;
 #[cfg(test)]
 #[path = "../tests/support/property.rs"]
 mod property;

@@ -3,6 +3,7 @@
 use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
+use crate::config::Reader;
 use crate::engine::{Alone, Fabric, Live, live};
 use crate::fabrics::{
     clio, cxl, dctcp, edm, edm_artifact, fastpass, homa, ideal, ird, ndp, output_queued, pfabric,
@@ -10,7 +11,6 @@ use crate::fabrics::{
 };
 use crate::message::{Kind, MessageSource, SourceError};
 use crate::metrics::RunResult;
-use crate::parameters::Reader;
 use crate::run::{RunFailure, RunOptions, messages, run_on};
 use crate::scenario::Scenario;
 use crate::topology::Topology;

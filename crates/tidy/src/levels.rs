@@ -4,17 +4,47 @@ use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
-use crate::modules::packages;
-use crate::{Findings, Tree};
+use crate::modules::{Modules, packages};
+use crate::{Findings, Tree, rust};
 
-/// From the foundation up; a crate uses only the crates before it.
-pub const LEVELS: [&str; 21] = [
-    "units", "wire", "edm", "clio", "wasm", "files", "http", "trace", "packet", "udp", "node",
-    "sim", "study", "ethermem", "pager", "kv", "resp", "bench", "capi", "py", "cli",
+/// A crate, the crates that it uses, and those that only its tests use.
+pub type Edges = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+/// Every edge between crates, from the foundation up: a crate uses only crates before it. An edge
+/// that is not here is a decision of its own, and one that no manifest has any more is removed.
+pub const EDGES: [Edges; 21] = [
+    ("units", &[], &[]),
+    ("wire", &["units"], &[]),
+    ("edm", &["units", "wire"], &[]),
+    ("clio", &["units", "wire"], &[]),
+    ("wasm", &["clio", "wire"], &["units"]),
+    ("files", &[], &[]),
+    ("http", &[], &[]),
+    ("trace", &["files", "units"], &[]),
+    ("packet", &[], &[]),
+    ("udp", &["clio", "packet", "units", "wire"], &[]),
+    ("node", &["clio", "http", "udp", "units", "wasm", "wire"], &[]),
+    ("sim", &["clio", "edm", "files", "units", "wire"], &[]),
+    ("study", &["sim", "trace", "units"], &[]),
+    ("ethermem", &["clio", "edm", "sim", "udp", "units", "wire"], &["node", "packet"]),
+    ("pager", &["ethermem", "trace", "units"], &["node"]),
+    ("kv", &["ethermem"], &["clio", "edm", "node", "sim", "units", "wire"]),
+    ("resp", &["ethermem", "http", "kv"], &["node", "units", "wire"]),
+    ("bench", &["ethermem", "kv", "sim", "units"], &[]),
+    ("capi", &["ethermem", "kv"], &["node", "udp", "units", "wire"]),
+    ("py", &["ethermem", "kv", "sim"], &[]),
+    (
+        "cli",
+        &[
+            "bench", "clio", "ethermem", "kv", "node", "pager", "resp", "sim", "study", "trace",
+            "udp", "units", "wire",
+        ],
+        &[],
+    ),
 ];
-/// Levels that no other crate uses: what people call.
+/// Crates that no other crate uses: what people call.
 pub const TOPS: [&str; 3] = ["capi", "py", "cli"];
-/// Crates outside the levels, which use none of them.
+/// Crates outside the levels.
 pub const APART: [&str; 1] = ["tidy"];
 /// Crates that take everything as an argument: no clock, no file, no socket, no thread.
 pub const PURE: [&str; 4] = ["units", "wire", "edm", "clio"];
@@ -41,7 +71,7 @@ pub(crate) fn crate_of(path: &str) -> Option<&str> {
     path.strip_prefix("crates/")?.split_once('/').map(|(folder, _)| folder)
 }
 
-/// A crate is named after its folder, has a level, and depends only on the levels before its own.
+/// A crate is named after its folder, and its manifest has the edges of [`EDGES`] and no others.
 #[must_use]
 pub fn dependencies(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -55,18 +85,96 @@ pub fn dependencies(tree: &Tree) -> Findings {
         if package != Some(&expected) {
             findings.file(&path, format!("the package must be named `{expected}`"));
         }
-        let allowed = match LEVELS.iter().position(|level| *level == name) {
-            Some(level) => LEVELS[..level].iter().filter(|below| !TOPS.contains(below)).collect(),
-            None if APART.contains(&name) => Vec::new(),
+        let (uses, tests_use) = match EDGES.iter().find(|(crate_name, ..)| *crate_name == name) {
+            Some((_, uses, tests_use)) => (*uses, *tests_use),
+            None if APART.contains(&name) => (&[][..], &[][..]),
             None => {
-                findings.file(&path, "has no level: add it to LEVELS in crates/tidy");
+                findings.file(&path, "has no edges: add it to EDGES in crates/tidy");
                 continue;
             }
         };
-        for used in used_crates(&manifest) {
-            if !allowed.contains(&&used.as_str()) {
-                let message = format!("`{name}` may not use `{used}`; it may use {allowed:?}");
+        let built = used_crates(&manifest, &["dependencies", "build-dependencies"]);
+        let tested = used_crates(&manifest, &["dev-dependencies"]);
+        let tested: BTreeSet<String> = tested.difference(&built).cloned().collect();
+        for (found, listed, when) in [(built, uses, "uses"), (tested, tests_use, "tests with")] {
+            for used in found.iter().filter(|used| !listed.contains(&used.as_str())) {
+                let message = format!("`{name}` {when} `{used}`: EDGES has {listed:?} alone");
                 findings.file(&path, message);
+            }
+            for gone in listed.iter().filter(|listed| !found.contains(**listed)) {
+                findings.file(&path, format!("`{name}` no longer {when} `{gone}`: drop the edge"));
+            }
+        }
+    }
+    findings
+}
+
+/// The modules at the root of `sim`, and those that each uses: what is below knows no fabric.
+/// `scenario`, `registry` and `run` are one part in three files.
+const SIM_MODULES: [(&str, &[&str]); 17] = [
+    ("message", &[]),
+    ("keys", &["message"]),
+    ("config", &["keys"]),
+    ("budget", &["config"]),
+    ("workload", &["message"]),
+    ("metrics", &["message"]),
+    ("output", &["message", "metrics"]),
+    ("engine", &["config", "message", "metrics", "output", "workload"]),
+    ("topology", &["budget", "config", "message", "metrics", "output"]),
+    (
+        "packet",
+        &["config", "engine", "keys", "message", "metrics", "output", "topology", "workload"],
+    ),
+    (
+        "fabrics",
+        &[
+            "budget", "config", "engine", "keys", "message", "metrics", "output", "packet",
+            "topology", "workload",
+        ],
+    ),
+    (
+        "registry",
+        &[
+            "config", "engine", "fabrics", "message", "metrics", "run", "scenario", "topology",
+            "workload",
+        ],
+    ),
+    ("scenario", &["config", "keys", "message", "packet", "registry", "topology", "workload"]),
+    ("run", &["engine", "message", "metrics", "output", "registry", "scenario", "workload"]),
+    ("sweep", &["keys", "metrics", "output", "registry", "run", "scenario", "workload"]),
+    ("report", &["metrics", "output"]),
+    (
+        "compare",
+        &[
+            "keys", "message", "metrics", "registry", "report", "run", "scenario", "sweep",
+            "workload",
+        ],
+    ),
+];
+
+/// Modules of `sim` use only what [`SIM_MODULES`] lets them use, their tests aside.
+#[must_use]
+pub fn sim_modules(tree: &Tree) -> Findings {
+    const ROOT: &str = "crates/sim/src/";
+    let is_module = |name: &str| SIM_MODULES.iter().any(|(module, _)| *module == name);
+    let reached = Modules::of(tree);
+    let mut findings = Findings::default();
+    for file in tree.rust() {
+        let Some(inside) = file.path.strip_prefix(ROOT) else { continue };
+        let module = inside.split(['/', '.']).next().unwrap_or(inside);
+        if module == "lib" || reached.only_tests(&file.path) {
+            continue;
+        }
+        let Some((_, uses)) = SIM_MODULES.iter().find(|(name, _)| *name == module) else {
+            findings.file(&file.path, "has no edges: add it to SIM_MODULES in crates/tidy");
+            continue;
+        };
+        let tests = rust::test_lines(file);
+        for (used, line) in rust::root_modules(file) {
+            let known = used == module || !is_module(&used) || uses.contains(&used.as_str());
+            if !known && !tests.contains(line) {
+                let message = format!("`{module}` may not use `{used}`; it may use {uses:?}");
+                findings.at(&file.path, line, message);
             }
         }
     }
@@ -98,19 +206,23 @@ pub fn libraries(tree: &Tree) -> Findings {
     findings
 }
 
-/// The crates of this project that a manifest depends on.
-fn used_crates(manifest: &Table) -> Vec<String> {
-    let names = dependency_names(manifest).into_iter();
+/// The crates of this project that a manifest depends on in tables of these kinds.
+fn used_crates(manifest: &Table, kinds: &[&str]) -> BTreeSet<String> {
+    let names = names_of_kinds(manifest, kinds).into_iter();
     names.filter_map(|name| folder_of(&name).map(str::to_owned)).collect()
 }
 
 /// The packages that a manifest depends on, for any reason and on any target.
 fn dependency_names(manifest: &Table) -> Vec<String> {
+    names_of_kinds(manifest, &["dependencies", "dev-dependencies", "build-dependencies"])
+}
+
+fn names_of_kinds(manifest: &Table, kinds: &[&str]) -> Vec<String> {
     let on_targets = manifest.get("target").and_then(Value::as_table);
     let on_targets = on_targets.into_iter().flat_map(Table::values).filter_map(Value::as_table);
     let mut names = Vec::new();
     for table in on_targets.chain([manifest]) {
-        for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+        for &kind in kinds {
             let dependencies = table.get(kind).and_then(Value::as_table);
             for (key, dependency) in dependencies.into_iter().flatten() {
                 let renamed = dependency.get("package").and_then(Value::as_str);
@@ -132,17 +244,50 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_uses_the_levels_before_it_and_no_other() {
+    fn a_crate_has_the_edges_of_the_list_and_no_other() {
         let fails = |folder: &str, text: &str| check(folder, text).len();
-        assert_eq!(fails("edm", "[dependencies]\nethermem-wire.workspace = true\n"), 0);
-        assert_eq!(fails("wire", "[dependencies]\nethermem-edm.workspace = true\n"), 1);
-        assert_eq!(fails("wire", "[dev-dependencies]\nethermem-sim = { path = \"x\" }\n"), 1);
-        assert_eq!(fails("wire", "[dependencies]\nx = { package = \"ethermem-cli\" }\n"), 1);
-        assert_eq!(fails("wire", "[target.'cfg(unix)'.dependencies]\nethermem-sim = \"1\"\n"), 1);
-        assert_eq!(fails("py", "[dependencies]\nethermem-sim.workspace = true\n"), 0);
-        assert_eq!(fails("cli", "[dependencies]\nethermem-py.workspace = true\n"), 1);
-        assert_eq!(fails("tidy", "[dependencies]\nethermem-units.workspace = true\n"), 1);
+        let units = "ethermem-units.workspace = true\n";
+        let both = format!("[dependencies]\n{units}ethermem-wire.workspace = true\n");
+        assert_eq!(fails("edm", &both), 0);
+        assert_eq!(fails("edm", &format!("[dependencies]\n{units}")), 1);
+        assert_eq!(fails("edm", &format!("{both}ethermem-clio.workspace = true\n")), 1);
+        let wire = format!("[dependencies]\n{units}");
+        assert_eq!(fails("wire", &wire), 0);
+        let tests = "[dev-dependencies]\nethermem-sim = { path = \"x\" }\n";
+        assert_eq!(fails("wire", &format!("{wire}{tests}")), 1);
+        assert_eq!(fails("wire", &format!("{wire}x = {{ package = \"ethermem-cli\" }}\n")), 1);
+        let target = "[target.'cfg(unix)'.dependencies]\nethermem-sim = \"1\"\n";
+        assert_eq!(fails("wire", &format!("{wire}{target}")), 1);
+        assert_eq!(fails("tidy", &format!("[dependencies]\n{units}")), 1);
         assert_eq!(fails("tidy", "[dependencies]\nsyn = \"2\"\n"), 0);
+    }
+
+    #[test]
+    fn the_edges_of_crates_make_no_circle() {
+        for (at, (name, uses, tests_use)) in EDGES.iter().enumerate() {
+            for used in *uses {
+                assert!(EDGES[..at].iter().any(|(below, ..)| below == used), "{name} {used}");
+                assert!(!TOPS.contains(used), "{name} {used}");
+            }
+            for used in *tests_use {
+                assert!(EDGES.iter().any(|(known, ..)| known == used), "{name} {used}");
+                assert!(!TOPS.contains(used), "{name} {used}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_module_below_the_fabrics_that_uses_one_fails() {
+        let places =
+            |path: &str, text: &str| sim_modules(&Tree::from_files([(path, text)])).places().len();
+        let engine = "crates/sim/src/engine/mod.rs";
+        assert_eq!(places(engine, "use crate::metrics::FabricStats;\n"), 0);
+        assert_eq!(places(engine, "use crate::fabrics::homa::HomaConfig;\n"), 1);
+        assert_eq!(places(engine, "fn f() -> crate::fabrics::edm::Edm { g() }\n"), 1);
+        assert_eq!(places(engine, "use crate::{metrics, fabrics};\n"), 1);
+        let tested = "#[cfg(test)]\nmod tests {\n    use crate::fabrics::edm::Edm;\n}\n";
+        assert_eq!(places(engine, tested), 0);
+        assert_eq!(places("crates/sim/src/telepathy.rs", ""), 1);
     }
 
     #[test]

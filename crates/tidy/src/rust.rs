@@ -117,6 +117,24 @@ fn extent(item: &impl syn::spanned::Spanned) -> RangeInclusive<usize> {
     span.start().line..=span.end().line
 }
 
+/// Every name that stands right after `crate::` in a file, with its line: in a `use`, or in code.
+pub(crate) fn root_modules(file: &File) -> Vec<(String, usize)> {
+    let imports = parse(file).map_or(Vec::new(), |parsed| imports(&parsed));
+    let imported = imports.into_iter().filter_map(|(path, line)| {
+        let below = path.strip_prefix("crate::")?;
+        Some((below.split("::").next().unwrap_or(below).to_owned(), line))
+    });
+    let tokens = tokens(file);
+    let spelt = tokens
+        .windows(4)
+        .filter(|words| words[0].text == "crate" && words[1].text == ":" && words[2].text == ":");
+    let spelt = spelt.map(|words| (words[3].text.clone(), words[3].line));
+    let mut found: Vec<(String, usize)> = imported.chain(spelt).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 /// Every path that a `use` of the file brings in, spelt out, with its line.
 pub(crate) fn imports(parsed: &syn::File) -> Vec<(String, usize)> {
     #[derive(Default)]

@@ -13,10 +13,10 @@ pub(crate) use live::live;
 pub use live::{Advance, Heard, Live};
 use queue::EventQueue;
 
+use crate::config::Parameters;
 use crate::message::{Kind, Message, MessageSource, NodeIndex, SourceError};
 use crate::metrics::FabricStats;
 use crate::output::{Timeline, TrackId};
-use crate::parameters::Parameters;
 use crate::workload::LinkBlocks;
 
 /// The engine's name for a message in flight. A fabric may use it until it has said that the

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::workload::found;
+use ethermem_files::found;
 
 /// One key of a scenario and what it is set to, over what its file says: `fabric.nodes=16`.
 #[derive(Clone, Debug, PartialEq, Eq)]

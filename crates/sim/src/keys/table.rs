@@ -8,7 +8,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::workload::{InputError, found};
+use ethermem_files::{InputError, found};
 
 /// A key that scenarios know.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
 use super::table::{Table, as_integer, as_number};
 use crate::message::NodeIndex;
-use crate::workload::InputError;
+use ethermem_files::InputError;
 
 /// Data rates that a link may have, in Gb/s.
 pub const LINK_GBPS: [u64; 6] = [10, 25, 40, 100, 200, 400];

@@ -4,12 +4,10 @@
 //! deadlines. A fabric brings a [`Transport`] and a [`Discipline`]; see
 //! `docs/internals/packet-fabrics.md`.
 
-mod config;
 mod deadlines;
 mod discipline;
 mod fabric;
 mod flow;
-mod frame;
 mod levels;
 mod network;
 mod pacer;
@@ -24,13 +22,13 @@ mod timers;
 mod transport;
 mod turns;
 
-pub use config::PacketConfig;
+pub use crate::config::PacketConfig;
+pub use crate::topology::{FRAME_OVERHEAD_BYTES, Frame, GAP_BYTES, PREAMBLE_BYTES};
 pub use deadlines::Deadlines;
 pub use discipline::{Discipline, DropTail, Trimmed};
 pub use fabric::PacketFabric;
 pub use flow::{Flow, FlowId, Purpose};
 pub(crate) use flow::{Flows, Opening};
-pub use frame::{FRAME_OVERHEAD_BYTES, Frame, GAP_BYTES, PREAMBLE_BYTES};
 pub use levels::Levels;
 pub use network::{Event, Network};
 pub use pacer::Pacers;

@@ -12,8 +12,8 @@ use ethermem_units::{Bytes, Ps};
 use super::reno::{RenoConfig, Sender};
 use super::{DropTail, End, FlowId, Net, Outgoing, Packet, Path, Purpose, Received, Transport};
 use crate::config::FabricConfig;
+use crate::config::Parameters;
 use crate::message::{Kind, NodeIndex};
-use crate::parameters::Parameters;
 use crate::topology::{Layout, PortKind};
 
 /// What tells one kind of TCP from another: its parameters, its queues, what it makes of marks.

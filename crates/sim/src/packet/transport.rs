@@ -5,9 +5,9 @@ use ethermem_units::{Bytes, Ps};
 use super::network::{Event, Network};
 use super::{Discipline, Flow, FlowId, Frame, Packet, PauseLimits};
 use crate::config::FabricConfig;
+use crate::config::Parameters;
 use crate::engine::Sim;
 use crate::message::{Kind, NodeIndex};
-use crate::parameters::Parameters;
 use crate::topology::{Balancing, Layout, PortKind, Tier};
 
 /// A transport. One value serves all hosts; what belongs to a flow is in its

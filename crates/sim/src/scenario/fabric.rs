@@ -3,9 +3,9 @@
 use ethermem_units::BitsPerSecond;
 
 use super::packet;
+use crate::config::AllParameters;
 use crate::config::{Background, FabricConfig, pcs_clock};
 use crate::keys::{Table, clock_ns, delay_ns, rate_gbps};
-use crate::parameters::AllParameters;
 use crate::registry::FABRICS;
 use crate::workload::InputError;
 

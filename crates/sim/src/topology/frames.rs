@@ -7,9 +7,9 @@ use ethermem_units::{Blocks, Ps};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use super::{GAP_BYTES, PREAMBLE_BYTES};
 use crate::config::Background;
 use crate::metrics::FrameTimes;
-use crate::packet::{GAP_BYTES, PREAMBLE_BYTES};
 
 /// Poisson arrivals of equal frames into a queue that drains into the slots memory leaves.
 #[derive(Clone, Debug)]

@@ -1,13 +1,15 @@
 //! Switches, and full-duplex links between them and the nodes.
 
 mod backlog;
+mod frame;
 mod frames;
 mod layout;
 mod tracks;
 mod transmitter;
 
 pub use backlog::Backlog;
-pub use layout::{Balancing, Layout, LeafSpine, PortId, PortKind, Switching, Tier, Topology};
+pub use frame::{FRAME_OVERHEAD_BYTES, Frame, GAP_BYTES, PREAMBLE_BYTES};
+pub use layout::{Layout, PortId, PortKind, Tier};
 pub use tracks::LinkTracks;
 pub use transmitter::{Slots, Stream, Transmitter};
 
@@ -15,6 +17,7 @@ use ethermem_edm::Arbitration;
 use ethermem_units::{Blocks, Ps};
 
 use crate::config::FabricConfig;
+pub use crate::config::{Balancing, LeafSpine, Switching, Topology};
 use crate::message::NodeIndex;
 use crate::metrics::{FabricStats, Queue, Utilisation};
 

@@ -3,10 +3,10 @@
 use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
+use crate::config::Parameters;
 use crate::keys::{
     BUFFER_BYTES, Table, as_integer, buffer_or, bytes, packets, timeout_us, window_or,
 };
-use crate::parameters::Parameters;
 use crate::workload::InputError;
 
 /// What the paper's board and hosts take for a packet beside MAC, PCS, line and switch, each way at

@@ -4,8 +4,8 @@ use ethermem_units::Ps;
 
 use super::{Flit, Sharing};
 use crate::FabricConfig;
+use crate::config::Parameters;
 use crate::keys::{Table, as_integer, delay_ns};
-use crate::parameters::Parameters;
 use crate::workload::InputError;
 
 /// Parameters of `fabric.kind = "cxl"`.

@@ -6,9 +6,9 @@ use ethermem_edm::{Arbitration, EdmConfig, Order, Policy};
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
 use crate::FabricConfig;
+use crate::config::Parameters;
 use crate::config::pcs_clock;
 use crate::keys::{Table, as_integer, clock_ns, timeout_us};
-use crate::parameters::Parameters;
 use crate::workload::InputError;
 
 const CHUNK_BYTES: RangeInclusive<u64> = 64..=1024;

@@ -3,8 +3,8 @@
 use ethermem_units::{BLOCK_PAYLOAD_BYTES, Blocks, Bytes};
 
 use crate::FabricConfig;
+use crate::config::Parameters;
 use crate::keys::Table;
-use crate::parameters::Parameters;
 use crate::workload::InputError;
 
 /// When a receiver is granted to again.

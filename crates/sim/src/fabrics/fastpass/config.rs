@@ -3,9 +3,9 @@
 use ethermem_units::{BitsPerSecond, Bytes};
 
 use crate::FabricConfig;
+use crate::config::Parameters;
 use crate::keys::{Table, as_integer, node, rate_gbps};
 use crate::message::NodeIndex;
-use crate::parameters::Parameters;
 use crate::topology::Topology;
 use crate::workload::InputError;
 

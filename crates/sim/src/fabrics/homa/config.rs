@@ -3,8 +3,8 @@
 use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
+use crate::config::Parameters;
 use crate::keys::{BUFFER_BYTES, Table, as_integer, bytes, timeout_us};
-use crate::parameters::Parameters;
 use crate::workload::InputError;
 
 /// Homa's parameters.

@@ -3,9 +3,9 @@
 use ethermem_units::Bytes;
 
 use crate::FabricConfig;
+use crate::config::Parameters;
 use crate::fabrics::Framing;
 use crate::keys::{Table, as_integer};
-use crate::parameters::Parameters;
 use crate::workload::InputError;
 
 /// What a window may be: from a frame's worth to what no link holds.

@@ -4,8 +4,8 @@ use ethermem_units::{Bytes, Ps};
 
 use super::PullOrder;
 use crate::FabricConfig;
+use crate::config::Parameters;
 use crate::keys::{Table, buffer_or, bytes, timeout_us, window_or};
-use crate::parameters::Parameters;
 use crate::workload::InputError;
 
 /// NDP's parameters.

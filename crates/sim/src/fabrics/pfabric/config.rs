@@ -3,8 +3,8 @@
 use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
+use crate::config::Parameters;
 use crate::keys::{BUFFER_BYTES, Table, as_number, buffer_or, bytes, window_or};
-use crate::parameters::Parameters;
 use crate::workload::InputError;
 
 /// pFabric's parameters.

@@ -4,8 +4,8 @@ use ethermem_units::{Bytes, Ps};
 
 use super::Thresholds;
 use crate::FabricConfig;
+use crate::config::Parameters;
 use crate::keys::{Table, as_integer, as_number, bytes, timeout_us};
-use crate::parameters::Parameters;
 use crate::workload::InputError;
 
 /// Parameters of both. Rates and sizes that are `None` scale with the link's rate from what the

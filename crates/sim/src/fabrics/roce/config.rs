@@ -3,8 +3,8 @@
 use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
+use crate::config::Parameters;
 use crate::keys::{BUFFER_BYTES, Table, bytes, packets, timeout_us};
-use crate::parameters::Parameters;
 use crate::workload::InputError;
 
 /// RoCE's parameters.

@@ -3,9 +3,9 @@
 use ethermem_units::{Bytes, Ps};
 
 use crate::FabricConfig;
+use crate::config::Parameters;
 use crate::keys::{BUFFER_BYTES, Table, bytes};
 use crate::packet::RenoConfig;
-use crate::parameters::Parameters;
 use crate::workload::InputError;
 
 /// TCP's parameters.

@@ -2,6 +2,7 @@ use ethermem_edm::EdmConfig;
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 
 use super::*;
+use crate::config::AllParameters;
 use crate::config::Background;
 use crate::fabrics::clio::ClioConfig;
 use crate::fabrics::cxl::CxlConfig;
@@ -17,7 +18,6 @@ use crate::fabrics::phost::PhostConfig;
 use crate::fabrics::roce::RoceConfig;
 use crate::fabrics::tcp::TcpConfig;
 use crate::packet::PacketConfig;
-use crate::parameters::AllParameters;
 use crate::registry::FABRIC_NAMES;
 use crate::topology::Topology;
 use crate::workload::{
@@ -149,12 +149,14 @@ fn documented_keys(page: &str) -> Vec<Key> {
         let (table, _) = cells[0].split_once('.').unwrap_or_default();
         tables.contains(&table)
     };
-    rows.map(cells).filter(of_keys).map(|cells: Vec<String>| {
-        assert_eq!(cells.len(), 4, "{cells:?}");
-        assert!(cells[3].len() > 10, "no meaning: {cells:?}");
-        Key { name: cells[0].clone(), default: cells[1].clone(), allowed: cells[2].clone() }
-    })
-    .collect()
+    rows.map(cells)
+        .filter(of_keys)
+        .map(|cells: Vec<String>| {
+            assert_eq!(cells.len(), 4, "{cells:?}");
+            assert!(cells[3].len() > 10, "no meaning: {cells:?}");
+            Key { name: cells[0].clone(), default: cells[1].clone(), allowed: cells[2].clone() }
+        })
+        .collect()
 }
 
 /// A page of `docs`.

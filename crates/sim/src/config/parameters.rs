@@ -3,9 +3,10 @@
 use std::any::{Any, type_name};
 use std::fmt::Debug;
 
-use crate::config::FabricConfig;
+use ethermem_files::InputError;
+
+use super::FabricConfig;
 use crate::keys::Table;
-use crate::workload::InputError;
 
 /// Parameters of one fabric, or of several that share them.
 pub trait Parameters: Any + Clone + PartialEq + Debug + Send + Sync {

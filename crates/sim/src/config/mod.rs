@@ -1,10 +1,15 @@
 //! A validated fabric configuration: `scenario` makes it of TOML, every fabric is built from it.
 
+mod packet;
+mod parameters;
+mod topology;
+
 use ethermem_units::{BitsPerSecond, Ps};
 
-use crate::packet::PacketConfig;
-use crate::parameters::{AllParameters, Parameters};
-use crate::topology::Topology;
+pub use packet::{L2_FORWARDING, PacketConfig};
+pub(crate) use parameters::Reader;
+pub use parameters::{AllParameters, Parameters};
+pub use topology::{Balancing, LeafSpine, Switching, Topology};
 
 /// The part of a scenario that describes the network.
 #[derive(Clone, Debug, PartialEq)]
