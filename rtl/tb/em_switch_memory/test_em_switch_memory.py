@@ -10,7 +10,7 @@ from cocotb.triggers import Timer
 from flow import simulate, switching, tools
 from flow.switching import control
 
-SLOTS = int(os.environ.get("RTL_CYCLES", "100000")) // 10
+SLOTS = int(os.environ.get("RTL_CYCLES", "40000")) // 10
 SEED = int(os.environ.get("RTL_SEED", "1"))
 CHUNK_BYTES = 128
 # From a block in to the block that it causes, less what the model itself takes.
