@@ -341,10 +341,8 @@ fn phost_of_every_key() -> PhostConfig {
     }
 }
 
-#[test]
-fn every_key_is_read() {
-    let text = EVERY_KEY;
-    let scenario = parse(text).expect("a scenario");
+/// What it says of all fabrics.
+fn parameters_of_every_key() -> AllParameters {
     let edm = EdmConfig {
         chunk: Bytes(128),
         notifications_max: 8,
@@ -358,7 +356,8 @@ fn every_key_is_read() {
         ahead_blocks: 40,
         egress_window_blocks: Some(500),
     };
-    let mut parameters = AllParameters::default();
+    // A fabric that `EVERY_KEY` does not know keeps its defaults.
+    let mut parameters = default_parameters();
     parameters.set(edm);
     parameters.set(ArtifactConfig {
         release: Release::Sent,
@@ -391,6 +390,13 @@ fn every_key_is_read() {
     parameters.set(phost_of_every_key());
     parameters.set(roce_of_every_key());
     parameters.set(tcp_of_every_key());
+    parameters
+}
+
+#[test]
+fn every_key_is_read() {
+    let text = EVERY_KEY;
+    let scenario = parse(text).expect("a scenario");
     let fabric = FabricConfig {
         nodes: 16,
         topology: Topology::LeafSpine(LeafSpine {
@@ -406,7 +412,7 @@ fn every_key_is_read() {
         pcs_clock: Ps(1_280),
         packet: packets_of_every_key(),
         background: Background { load: 0.25, frame_bytes: 9018 },
-        parameters,
+        parameters: parameters_of_every_key(),
     };
     let workload = WorkloadConfig::Poisson(PoissonConfig {
         pattern: Pattern::Incast { fan_in: 7, receiver: 15 },

@@ -40,8 +40,9 @@ fn poisson(scenario: &Scenario) -> &PoissonConfig {
     }
 }
 
+/// The defaults of all fabrics; those that are not named here test their own.
 fn default_parameters() -> AllParameters {
-    let mut all = AllParameters::default();
+    let mut all = parse("[fabric]\n").expect("a scenario").fabric.parameters;
     all.set(EdmConfig { scheduler_clock: Some(Ps(333)), ..EdmConfig::default() });
     all.set(ArtifactConfig::default());
     all.set(ClioConfig::default());
