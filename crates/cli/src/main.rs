@@ -8,16 +8,21 @@
 mod bench;
 mod compare;
 mod ddc;
+#[cfg(feature = "serve")]
 mod doctor;
 mod fabrics;
 mod failure;
 mod folder;
 mod interrupt;
 mod keygen;
+#[cfg(feature = "serve")]
 mod kv;
 mod latency;
+#[cfg(feature = "serve")]
 mod limits;
+#[cfg(feature = "serve")]
 mod logs;
+#[cfg(feature = "serve")]
 mod node;
 mod output;
 mod progress;
@@ -81,8 +86,10 @@ enum Command {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Study(remote::study::Arguments),
     /// Serve this machine's memory to others
+    #[cfg(feature = "serve")]
     Node(node::Arguments),
     /// Say what in this machine costs a memory node or its clients latency
+    #[cfg(feature = "serve")]
     Doctor(doctor::Arguments),
     /// Make a key for a tenant of a memory node
     Keygen(keygen::Arguments),
@@ -92,6 +99,7 @@ enum Command {
     /// List the fabrics of the simulator
     Fabrics(fabrics::Arguments),
     /// List the limits of what can be asked for
+    #[cfg(feature = "serve")]
     Limits(limits::Arguments),
     /// Measure pools as applications use them: single operations, YCSB
     #[command(subcommand)]
@@ -99,6 +107,7 @@ enum Command {
     /// Run every workload on EDM and its references, and write a page of figures
     Report(report::Arguments),
     /// Serve a key-value store in remote memory to clients of Redis
+    #[cfg(feature = "serve")]
     Kv(kv::Arguments),
     /// Print every command and its arguments as JSON, for programs that check or document them
     #[command(name = "command-tree", hide = true)]
@@ -162,14 +171,18 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Workload(command) => workload::run(&command),
+        #[cfg(feature = "serve")]
         Command::Node(arguments) => node::run(&arguments),
+        #[cfg(feature = "serve")]
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Rtl(command) => rtl::run(&command),
         Command::Fabrics(arguments) => fabrics::run(&arguments),
+        #[cfg(feature = "serve")]
         Command::Limits(arguments) => limits::run(&arguments),
         Command::Bench(command) => bench::run(&command),
         Command::Report(arguments) => report::run(&arguments),
+        #[cfg(feature = "serve")]
         Command::Kv(arguments) => kv::run(&arguments),
         Command::Tree => tree::run(&Cli::command()),
     };
