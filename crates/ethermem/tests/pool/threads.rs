@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use ethermem::{Chase, Pool, Region, Thread};
-use ethermem_sim::fabrics::FABRIC_NAMES;
+use ethermem_sim::registry::FABRIC_NAMES;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 

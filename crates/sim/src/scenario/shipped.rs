@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
     use crate::compare::Comparison;
-    use crate::fabrics::FABRIC_NAMES;
+    use crate::registry::FABRIC_NAMES;
     use crate::scenario::Scenario;
     use crate::sweep::Sweep;
 
