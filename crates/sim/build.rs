@@ -1,4 +1,5 @@
-//! Tells the simulator a digest of all that it is built from, which names the points of a sweep.
+//! Tells the simulator a digest of all that it is built from, which names the points of a sweep, and
+//! lists the files of the repository that come with it.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,7 +9,39 @@ use sha2::{Digest, Sha256};
 
 const PREFIX: &str = "ethermem-";
 
+/// Folders and files of the repository that come with the program.
+const SHIPPED: [&str; 4] =
+    ["scenarios", "sweeps", "golden/figure6-7", "golden/figure8/published.csv"];
+
 fn main() {
+    digest();
+    ship();
+}
+
+/// Writes a list of the path and the text of every file that comes with the program.
+fn ship() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root.canonicalize().expect("the repository is there");
+    let mut files = Vec::new();
+    for path in SHIPPED {
+        println!("cargo::rerun-if-changed={}", root.join(path).display());
+        collect(&root.join(path), &mut files);
+    }
+    let mut list = String::from("&[\n");
+    for file in files {
+        let ends = file.extension().and_then(|end| end.to_str());
+        if !matches!(ends, Some("toml" | "csv")) {
+            continue;
+        }
+        let name = file.strip_prefix(&root).expect("it was found there").display().to_string();
+        writeln!(list, "({name:?}, include_str!({file:?})),").expect("a string takes everything");
+    }
+    list.push_str("]\n");
+    let out = std::env::var_os("OUT_DIR").expect("Cargo says where");
+    fs::write(Path::new(&out).join("shipped.rs"), list).expect("the folder is writable");
+}
+
+fn digest() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let crates = own.parent().expect("a crate lies in a folder");
     let manifest = fs::read_to_string(own.join("Cargo.toml")).expect("a crate has a manifest");

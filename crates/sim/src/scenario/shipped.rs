@@ -3,51 +3,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-macro_rules! shipped {
-    ($($path:literal),* $(,)?) => {
-        &[$(($path, include_str!(concat!("../../../../", $path)))),*]
-    };
-}
-
-/// By the path in the repository.
-const SHIPPED: &[(&str, &str)] = shipped![
-    "scenarios/app-graphlab.toml",
-    "scenarios/app-hadoop.toml",
-    "scenarios/app-memcached.toml",
-    "scenarios/app-spark.toml",
-    "scenarios/app-sparksql.toml",
-    "scenarios/clio-figure17.toml",
-    "scenarios/clio-figure7.toml",
-    "scenarios/fabric-clio.toml",
-    "scenarios/fabric-cxl.toml",
-    "scenarios/fabric-dctcp.toml",
-    "scenarios/fabric-edm-artifact.toml",
-    "scenarios/fabric-fastpass.toml",
-    "scenarios/fabric-homa.toml",
-    "scenarios/fabric-ird.toml",
-    "scenarios/fabric-ndp.toml",
-    "scenarios/fabric-pfabric.toml",
-    "scenarios/fabric-pfc.toml",
-    "scenarios/fabric-phost.toml",
-    "scenarios/fabric-raw-ethernet.toml",
-    "scenarios/fabric-roce.toml",
-    "scenarios/fabric-tcp.toml",
-    "scenarios/figure6.toml",
-    "scenarios/figure7.toml",
-    "scenarios/figure8a.toml",
-    "scenarios/figure8b.toml",
-    "scenarios/load-64b.toml",
-    "scenarios/microbenchmark-64b.toml",
-    "scenarios/study-clos.toml",
-    "scenarios/web-search-clos.toml",
-    "scenarios/ycsb.toml",
-    "sweeps/clio-figure4.toml",
-    "sweeps/clio-figure5.toml",
-    "sweeps/load.toml",
-    "golden/figure6-7/figure6.csv",
-    "golden/figure6-7/figure7.csv",
-    "golden/figure8/published.csv",
-];
+/// The path in the repository and the text of each; the build script lists them.
+const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 /// The path and text of the file that comes with the program and stands for `file`, if there is no
 /// file of that name: one written as in the repository (`scenarios/load-64b.toml`), or a scenario
