@@ -58,6 +58,7 @@ pub(crate) fn listen() {
 }
 
 /// Gives a command that has more to do at its end so long for it.
+#[cfg(feature = "serve")]
 pub(crate) fn patience(patience: Duration) {
     let ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
     PATIENCE_MS.store(ms, Ordering::Relaxed);
