@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ethermem_sim::fabrics::{FABRIC_NAMES, find};
+use ethermem_sim::registry::{FABRIC_NAMES, find};
 use ethermem_sim::run::{RunOptions, run};
 use ethermem_sim::scenario::Scenario;
 
