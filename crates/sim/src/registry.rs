@@ -6,8 +6,8 @@ use crate::FabricConfig;
 use crate::config::Reader;
 use crate::engine::{Alone, Fabric, Live, live};
 use crate::fabrics::{
-    clio, cxl, dctcp, edm, edm_artifact, fastpass, homa, ideal, ird, ndp, output_queued, pfabric,
-    pfc, phost, raw_ethernet, roce, tcp,
+    clio, cxl, dcpim, dctcp, edm, edm_artifact, fastpass, homa, ideal, ird, ndp, output_queued,
+    pfabric, pfc, phost, raw_ethernet, roce, tcp,
 };
 use crate::message::{Kind, MessageSource, SourceError};
 use crate::metrics::RunResult;
@@ -155,6 +155,10 @@ pub const FABRICS: &[FabricEntry] = &[
         "lossless: links are paused, senders cut their rates by marks",
     ),
     FabricEntry::new::<phost::Phost>("phost", "receivers give tokens to what has least to go"),
+    FabricEntry::new::<dcpim::Dcpim>(
+        "dcpim",
+        "hosts match senders to receivers in rounds, long flows are sent within the match",
+    ),
     FabricEntry::new::<roce::Roce>("roce", "RoCEv2's stack, go-back-N over switches that drop"),
     FabricEntry::new::<tcp::Tcp>(
         "tcp",

@@ -2,6 +2,7 @@
 
 pub mod clio;
 pub mod cxl;
+pub mod dcpim;
 pub mod dctcp;
 pub mod edm;
 pub mod edm_artifact;
