@@ -99,13 +99,16 @@ mod tests {
         Epochs::new(&config, Ps(50))
     }
 
-    fn stages(epochs: &Epochs) -> Vec<(u64, Option<u32>, Option<(u32, u32)>)> {
+    fn at(now: u64, ends: Option<u32>, begins: Option<(u32, u32)>) -> (Ps, Stage) {
+        (Ps(now), Stage { ends, begins })
+    }
+
+    fn stages(epochs: &Epochs) -> Vec<(Ps, Stage)> {
         let mut now = Ps(0);
         let mut all = Vec::new();
         for _ in 0..5 {
             now = epochs.next_stage(now);
-            let stage = epochs.stage(now);
-            all.push((now.0, stage.ends, stage.begins));
+            all.push((now, epochs.stage(now)));
         }
         all
     }
@@ -115,21 +118,21 @@ mod tests {
         assert_eq!(
             stages(&epochs(1.0)),
             [
-                (100, None, Some((0, 1))),
-                (200, None, Some((0, 2))),
-                (300, Some(0), Some((1, 0))),
-                (400, None, Some((1, 1))),
-                (500, None, Some((1, 2))),
+                at(100, None, Some((0, 1))),
+                at(200, None, Some((0, 2))),
+                at(300, Some(0), Some((1, 0))),
+                at(400, None, Some((1, 1))),
+                at(500, None, Some((1, 2))),
             ]
         );
         assert_eq!(
             stages(&epochs(1.5)),
             [
-                (100, None, Some((0, 1))),
-                (200, None, Some((0, 2))),
-                (300, Some(0), None),
-                (450, None, Some((1, 0))),
-                (550, None, Some((1, 1))),
+                at(100, None, Some((0, 1))),
+                at(200, None, Some((0, 2))),
+                at(300, Some(0), None),
+                at(450, None, Some((1, 0))),
+                at(550, None, Some((1, 1))),
             ]
         );
     }
