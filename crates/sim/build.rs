@@ -1,5 +1,5 @@
-//! Tells the simulator a digest of all that it is built from, which names the points of a sweep, and
-//! lists the files of the repository that come with it.
+//! Tells the simulator a digest of all that it is built from, which names the points of a sweep,
+//! and lists the files of the repository that come with it.
 
 use std::fmt::Write;
 use std::fs;

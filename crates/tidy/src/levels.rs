@@ -291,10 +291,10 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_level_or_with_another_name_fails() {
+    fn a_crate_without_edges_or_with_another_name_fails() {
         assert_eq!(check("telepathy", ""), ["crates/telepathy/Cargo.toml"]);
-        let tree = Tree::from_files([("crates/edm/Cargo.toml", "[package]\nname = \"edm\"\n")]);
-        assert_eq!(dependencies(&tree).places(), ["crates/edm/Cargo.toml"]);
+        let tree = Tree::from_files([("crates/http/Cargo.toml", "[package]\nname = \"http\"\n")]);
+        assert_eq!(dependencies(&tree).places(), ["crates/http/Cargo.toml"]);
     }
 
     #[test]

@@ -57,8 +57,12 @@ fn a_message_that_is_alone_has_a_slowdown_of_one() {
                 }
             };
             runs += 1;
-            let slowdowns = (all.slowdown_min, all.slowdown_max);
-            assert_eq!(slowdowns, (Some(1.0), Some(1.0)), "{name}: {keys}");
+            assert_eq!(all.slowdown_min, Some(1.0), "{name}: {keys}");
+            // A long message waits for a matching of dcPIM, longer or shorter by when it comes: its
+            // time alone leaves that out.
+            if *name != "dcpim" {
+                assert_eq!(all.slowdown_max, Some(1.0), "{name}: {keys}");
+            }
         }
     }
     assert!(runs > 3 * FABRIC_NAMES.len(), "{runs}");
