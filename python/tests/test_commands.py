@@ -357,10 +357,10 @@ def test_an_error_that_cannot_be_said_is_still_an_error(command, tree, place):
                 with Path("/dev/full").open("wb") as stderr:
                     code, _ = ended([command, *words], folder=place, stderr=stderr)
             else:
-                reader, stderr = os.pipe()
+                reader, writer = os.pipe()
                 os.close(reader)
-                code, _ = ended([command, *words], folder=place, stderr=stderr)
-                os.close(stderr)
+                code, _ = ended([command, *words], folder=place, stderr=writer)
+                os.close(writer)
             return None if code == 2 else f"{words}, {what}: exit code {code}, not 2"
 
         return run
