@@ -181,7 +181,7 @@ lint-rtl:
 .PHONY: lint-clippy
 lint-clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) clippy --workspace --all-targets --no-default-features --locked -- -D warnings
+	$(CARGO) clippy --workspace --bins --no-default-features --locked -- -D warnings
 
 .PHONY: lint-tidy
 lint-tidy:

@@ -66,6 +66,7 @@ pub(crate) fn patience(patience: Duration) {
 
 /// The command has ended in its time. What is left to do is the system's, as giving back memory,
 /// and keeps its exit code.
+#[cfg(feature = "serve")]
 pub(crate) fn is_over() {
     OVER.store(true, Ordering::Relaxed);
 }

@@ -111,7 +111,7 @@ pub fn dependencies(tree: &Tree) -> Findings {
 
 /// The modules at the root of `sim`, and those that each uses: what is below knows no fabric.
 /// `scenario`, `registry` and `run` are one part in three files.
-const SIM_MODULES: [(&str, &[&str]); 17] = [
+pub const SIM_MODULES: [(&str, &[&str]); 17] = [
     ("message", &[]),
     ("keys", &["message"]),
     ("config", &["keys"]),

@@ -28,7 +28,7 @@ pub fn bytes(
 /// A buffer of `least` bytes or more, when it is there.
 ///
 /// # Errors
-/// As [`bytes`].
+/// As [`bytes()`].
 pub fn buffer_or(
     table: &Table<'_>,
     key: &str,
@@ -45,7 +45,7 @@ pub fn buffer_or(
 /// A window, when it is there.
 ///
 /// # Errors
-/// As [`bytes`].
+/// As [`bytes()`].
 pub fn window_or(table: &Table<'_>, key: &str, default: &str) -> Result<Option<u32>, InputError> {
     let packets = table.read(key, default, "1 to 1000000", |value| {
         as_integer(value).filter(|packets| (1..=1_000_000).contains(packets))
@@ -56,7 +56,7 @@ pub fn window_or(table: &Table<'_>, key: &str, default: &str) -> Result<Option<u
 /// A number of packets.
 ///
 /// # Errors
-/// As [`bytes`].
+/// As [`bytes()`].
 pub fn packets(table: &Table<'_>, key: &str, default: u32) -> Result<u32, InputError> {
     Ok(table.integer(key, default.into(), 1..=1_000_000)? as u32)
 }
@@ -64,7 +64,7 @@ pub fn packets(table: &Table<'_>, key: &str, default: u32) -> Result<u32, InputE
 /// A timeout to the nearest picosecond.
 ///
 /// # Errors
-/// As [`bytes`].
+/// As [`bytes()`].
 pub fn timeout_us(table: &Table<'_>, key: &str, default: Ps) -> Result<Ps, InputError> {
     let default_us = default.as_ns_f64() / 1e3;
     let timeout = table.read(key, default_us, "0.001 to 1000000", |value| {
@@ -77,7 +77,7 @@ pub fn timeout_us(table: &Table<'_>, key: &str, default: Ps) -> Result<Ps, Input
 /// The rate of a link, when it is there.
 ///
 /// # Errors
-/// As [`bytes`].
+/// As [`bytes()`].
 pub fn rate_gbps(
     table: &Table<'_>,
     key: &str,
@@ -94,7 +94,7 @@ pub fn rate_gbps(
 /// A delay to the nearest picosecond; 1 ms is 200 km of fibre, no rack.
 ///
 /// # Errors
-/// As [`bytes`].
+/// As [`bytes()`].
 pub fn delay_ns(table: &Table<'_>, key: &str, default_ns: u64) -> Result<Ps, InputError> {
     let delay = table.read(key, default_ns, "0 to 1000000", |value| {
         Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
@@ -105,7 +105,7 @@ pub fn delay_ns(table: &Table<'_>, key: &str, default_ns: u64) -> Result<Ps, Inp
 /// The period of a clock, to the nearest picosecond: 1 MHz to 1 THz.
 ///
 /// # Errors
-/// As [`bytes`].
+/// As [`bytes()`].
 pub fn clock_ns(table: &Table<'_>, key: &str, default: &str) -> Result<Option<Ps>, InputError> {
     table.read(key, default, "0.001 to 1000", |value| {
         Ps::from_ns_f64(as_number(value).filter(|ns| (0.001..=1e3).contains(ns))?)
@@ -115,7 +115,7 @@ pub fn clock_ns(table: &Table<'_>, key: &str, default: &str) -> Result<Option<Ps
 /// A node of a network of `nodes`.
 ///
 /// # Errors
-/// As [`bytes`].
+/// As [`bytes()`].
 pub fn node(table: &Table<'_>, key: &str, nodes: u16) -> Result<NodeIndex, InputError> {
     let last = u64::from(nodes) - 1;
     Ok(table.bounded(key, (0, "0"), (0, last, "nodes - 1"))? as NodeIndex)
