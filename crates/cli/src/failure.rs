@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use ethermem_sim::SourceError;
 use ethermem_sim::engine::RunError;
 use ethermem_sim::output::OutputError;
@@ -111,7 +111,7 @@ impl From<WriteTraceError> for Failure {
 }
 
 /// Help and version on the standard output; a wrong argument in one line, as any bad input.
-pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn report_usage(error: &clap::Error, not_here: &[&str]) -> ExitCode {
     if !error.use_stderr() {
         let printed = if std::io::stdout().is_terminal() {
             error.print().map_err(Failure::input)
@@ -132,6 +132,11 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     let mut line = words.join(" ");
     if let Some(why) = error.source().and_then(|why| why.downcast_ref::<ParseIntError>()) {
         line = line.replace(&why.to_string(), allowed(why));
+    }
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+        && not_here.contains(&name.as_str())
+    {
+        line = format!("error: `{name}` is not in this build: `make build` builds all commands");
     }
     say(line);
     ExitCode::from(2)

@@ -130,6 +130,10 @@ fn taking_twins(command: clap::Command) -> clap::Command {
         .mut_subcommands(taking_twins)
 }
 
+/// Commands that this build leaves out; the whole program has them.
+const NOT_HERE: &[&str] =
+    if cfg!(feature = "serve") { &[] } else { &["node", "kv", "doctor", "limits"] };
+
 /// A number below 0 is a value that its option refuses, and no option of its own.
 fn taking_negative_numbers(command: clap::Command) -> clap::Command {
     command
@@ -148,7 +152,7 @@ fn parse() -> Result<Cli, clap::Error> {
 fn main() -> ExitCode {
     let cli = match parse() {
         Ok(cli) => cli,
-        Err(error) => return failure::report_usage(&error),
+        Err(error) => return failure::report_usage(&error, NOT_HERE),
     };
     // Programs get their own signals, and these commands their programs' exit codes.
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -48,9 +48,25 @@ impl Deadlines {
     }
 }
 
+/// Longest time that [`backed_off`] gives: no run lasts as long.
+const WAIT_MAX: Ps = Ps(1 << 60);
+
+/// What an end that heard nothing waits next: so many times as long as before.
+#[must_use]
+pub fn backed_off(wait: Ps, times: f64) -> Ps {
+    Ps((wait.0 as f64 * times).min(WAIT_MAX.0 as f64) as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_grows_and_stays_a_time() {
+        assert_eq!(backed_off(Ps(9_000), 2.0), Ps(18_000));
+        assert_eq!(backed_off(Ps(9_000), 1.0), Ps(9_000));
+        assert_eq!(backed_off(WAIT_MAX, 16.0), WAIT_MAX);
+    }
 
     #[test]
     fn the_earlier_counts_and_each_comes_once() {

@@ -24,7 +24,7 @@ mod turns;
 
 pub use crate::config::PacketConfig;
 pub use crate::topology::{FRAME_OVERHEAD_BYTES, Frame, GAP_BYTES, PREAMBLE_BYTES};
-pub use deadlines::Deadlines;
+pub use deadlines::{Deadlines, backed_off};
 pub use discipline::{Discipline, DropTail, Trimmed};
 pub use fabric::PacketFabric;
 pub use flow::{Flow, FlowId, Purpose};

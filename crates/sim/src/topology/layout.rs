@@ -23,6 +23,15 @@ pub enum PortKind {
     SpineDown,
 }
 
+impl PortKind {
+    /// The limit of a port's queue where a switch's port keeps `buffer_bytes`. A node's interface
+    /// has the node's memory behind it, and no limit.
+    #[must_use]
+    pub fn queue_limit_bytes(self, buffer_bytes: u64) -> u64 {
+        if self == PortKind::HostUp { u64::MAX } else { buffer_bytes }
+    }
+}
+
 /// What a switch is to the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {

@@ -203,8 +203,7 @@ impl Transport for Hosts {
     }
 
     fn queue(&self, kind: PortKind, _seed: u64) -> DropTail {
-        // A host's interface has the host's memory behind it.
-        let limit_bytes = if kind == PortKind::HostUp { u64::MAX } else { self.rules.buffer.0 };
+        let limit_bytes = kind.queue_limit_bytes(self.rules.buffer.0);
         DropTail { limit_bytes, ..DropTail::ENDLESS }
     }
 

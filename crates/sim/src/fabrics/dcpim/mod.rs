@@ -208,8 +208,7 @@ impl Transport for Hosts {
     }
 
     fn queue(&self, kind: PortKind, _seed: u64) -> Levels {
-        // A host's interface has one packet of data at a time, and nothing to drop.
-        let limit = if kind == PortKind::HostUp { u64::MAX } else { self.rules.buffer_bytes };
+        let limit = kind.queue_limit_bytes(self.rules.buffer_bytes);
         Levels::new(self.rules.priorities as usize, limit)
     }
 

@@ -7,10 +7,8 @@ use ethermem_units::Ps;
 use super::matching::Offer;
 use super::{Header, Hosts, is_data};
 use crate::message::NodeIndex;
-use crate::packet::{End, FlowId, Net, Outgoing, Purpose, Received};
+use crate::packet::{End, FlowId, Net, Outgoing, Purpose, Received, backed_off};
 
-/// Thirteen days.
-const PATIENCE_MAX: Ps = Ps(1 << 60);
 /// Tokens of short flows go before all others.
 const SHORT_PRIORITY: u32 = 1;
 
@@ -216,7 +214,7 @@ impl Hosts {
         if now < quiet {
             return Self::arm(net, id, End::Source, quiet);
         }
-        source.patience = grown(source.patience, self.rules.patience_growth);
+        source.patience = backed_off(source.patience, self.rules.patience_growth);
         let at = now + source.patience * 2;
         net.count_again(0, 1);
         let header = match purpose {
@@ -225,22 +223,5 @@ impl Hosts {
         };
         Self::control(net, id, End::Source, header);
         Self::arm(net, id, End::Source, at);
-    }
-}
-
-/// Times that no run lasts stay what they are.
-fn grown(patience: Ps, times: f64) -> Ps {
-    Ps((patience.0 as f64 * times).min(PATIENCE_MAX.0 as f64) as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_source_waits_grows_and_stays_a_time() {
-        assert_eq!(grown(Ps(9_000), 2.0), Ps(18_000));
-        assert_eq!(grown(Ps(9_000), 1.0), Ps(9_000));
-        assert_eq!(grown(PATIENCE_MAX, 16.0), PATIENCE_MAX);
     }
 }

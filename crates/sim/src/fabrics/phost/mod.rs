@@ -141,9 +141,7 @@ impl Transport for Hosts {
     }
 
     fn queue(&self, kind: PortKind, _seed: u64) -> Levels {
-        // A host's interface has one packet of data at a time, and nothing to drop.
-        let host = kind == PortKind::HostUp;
-        Levels::new(RANKS, if host { u64::MAX } else { self.rules.buffer_bytes })
+        Levels::new(RANKS, kind.queue_limit_bytes(self.rules.buffer_bytes))
     }
 
     fn start(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {

@@ -6,10 +6,7 @@ use ethermem_units::Ps;
 
 use super::{Header, Hosts, LONG_RANK, Rules, SHORT_RANK};
 use crate::message::NodeIndex;
-use crate::packet::{End, FlowId, Net, Outgoing, Purpose, Rank, Received};
-
-/// Thirteen days.
-const PATIENCE_MAX: Ps = Ps(1 << 60);
+use crate::packet::{End, FlowId, Net, Outgoing, Purpose, Rank, Received, backed_off};
 
 /// Calls for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +167,7 @@ impl Hosts {
             let at = if now < quiet { quiet } else { now + source.patience };
             return Self::arm(net, id, End::Source, at);
         }
-        source.patience = grown(source.patience, self.rules.timeout_growth);
+        source.patience = backed_off(source.patience, self.rules.timeout_growth);
         let at = now + source.patience;
         net.count_again(0, 1);
         match purpose {
@@ -181,22 +178,10 @@ impl Hosts {
     }
 }
 
-/// Times that no run lasts stay what they are.
-fn grown(patience: Ps, times: f64) -> Ps {
-    Ps((patience.0 as f64 * times).min(PATIENCE_MAX.0 as f64) as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fabrics::phost::tests::RULES;
-
-    #[test]
-    fn what_a_source_waits_grows_and_stays_a_time() {
-        assert_eq!(grown(Ps(9_000), 2.0), Ps(18_000));
-        assert_eq!(grown(Ps(9_000), 1.0), Ps(9_000));
-        assert_eq!(grown(PATIENCE_MAX, 16.0), PATIENCE_MAX);
-    }
 
     #[test]
     fn a_token_is_used_within_its_time_unless_it_is_free() {
