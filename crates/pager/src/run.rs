@@ -81,6 +81,9 @@ const EXECUTIONS: u64 = 1 << 63;
 const SPIN: Duration = Duration::from_micros(3);
 const BYTES_PER_SECOND: u64 = 4_000_000_000;
 const TICK: Duration = Duration::from_millis(1);
+/// So many connections of strangers are refused in a tick, a tenth of a processor's time. The next
+/// ones wait: a pager that is always busy is served late by the kernel, and with it every page.
+const STRANGERS_A_TICK: u32 = 4;
 /// So often the memory of a program is read that is far from its limit, for its peak.
 const LONGEST_TICK: Duration = Duration::from_millis(5);
 
@@ -166,6 +169,7 @@ fn run_blocked(
         next_executions: EXECUTIONS,
         status: None,
         next_tick: Instant::now(),
+        strangers: 0,
         half_a_reading: half_a_reading(),
     };
     let ended = running.note(news).and_then(|()| running.serve());
@@ -194,6 +198,8 @@ struct Running<'r> {
     next_executions: u64,
     status: Option<ExitStatus>,
     next_tick: Instant,
+    /// Strangers refused since the last tick; at [`STRANGERS_A_TICK`] the door is not looked at.
+    strangers: u32,
     /// Half of what it takes to read the clock.
     half_a_reading: Duration,
 }
@@ -247,6 +253,10 @@ impl Running<'_> {
             return Ok(false);
         }
         self.tick(now);
+        if self.strangers >= STRANGERS_A_TICK {
+            self.watch_door(EpollFlags::EPOLLIN)?;
+        }
+        self.strangers = 0;
         self.pager.setup.store.tick().map_err(Error::Lost)?;
         // A thread of someone else may have taken the signal.
         self.reap()
@@ -315,12 +325,24 @@ impl Running<'_> {
 
     /// Someone connected.
     fn meet(&mut self) -> Result<(), Error> {
-        let Some(number) = self.door.accept() else { return Ok(()) };
+        let Some(number) = self.door.accept() else {
+            self.strangers += 1;
+            if self.strangers == STRANGERS_A_TICK {
+                self.watch_door(EpollFlags::empty())?;
+                self.next_tick = self.next_tick.min(Instant::now() + TICK);
+            }
+            return Ok(());
+        };
         if let Some(connection) = self.door.connection(number) {
             let event = EpollEvent::new(EpollFlags::EPOLLIN, CONNECTIONS + number);
             self.epoll.add(connection, event).map_err(system("epoll"))?;
         }
         self.converse(number)
+    }
+
+    fn watch_door(&mut self, events: EpollFlags) -> Result<(), Error> {
+        let mut event = EpollEvent::new(events, LISTENER);
+        self.epoll.modify(&self.door, &mut event).map_err(system("epoll"))
     }
 
     /// A connection says something, perhaps.
