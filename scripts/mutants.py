@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Make mutants of the code that decides something, and see which the tests catch.
 
-    python3 scripts/mutants.py [--folder DIR] [--again] [PART...]
+    python3 scripts/mutants.py [--folder DIR] [--crate NAME...] [--again] [PART...]
 
 PART is a part of a file's name. `mutants.toml` lists the files. Every test runs once, to learn
 which mutants it reaches; then each mutant meets the tests that reach it, the fastest first, until
 one fails. Outcomes are kept in `DIR/outcomes.jsonl`; `--again` tries those again that were missed.
+With `--crate`, mutants of that crate alone are made, and only its own tests are built and run.
 """
 
 import argparse
@@ -60,12 +61,18 @@ class Test:
         """Return its name, which stays when its program is built anew."""
         return f"{Path(self.program).name.rpartition('-')[0]} {self.name}"
 
+    def is_of(self, crate):
+        """Say whether it is a crate's own."""
+        folder = Path(self.folder)
+        return folder.name == crate or (crate == "ethermem" and folder.name == "model")
+
 
 class Tree:
     """A copy of the repository with every mutant in it."""
 
-    def __init__(self, folder, cargo_mutants, files, packages):
-        self.packages = packages
+    def __init__(self, folder, cargo_mutants, files, alone):
+        # The crates whose own tests alone are built; none for those of all.
+        self.alone = alone
         self.root = folder / "tree"
         self.refused = folder / "refused.json"
         self.mutants = mutate.listed(cargo_mutants, ROOT, files)
@@ -109,7 +116,7 @@ class Tree:
             for file, source in self.sources.items():
                 put(self.root / file, source.written())
             programs, wrong = self.compile()
-            if not wrong and not self.packages:
+            if not wrong and (not self.alone or "ethermem" in self.alone):
                 model, wrong = self.compile("--manifest-path", "model/Cargo.toml")
                 programs += model
             if not wrong:
@@ -126,20 +133,22 @@ class Tree:
 
     def compile(self, *where):
         """Call Cargo once; return programs, and the mutants that errors are about."""
-        words = ["cargo", "test", "--no-run", "--locked", "--message-format=json", *where]
-        if self.packages:
-            words += ["--lib", "--tests"]
-            words += [word for package in self.packages for word in ("--package", package)]
-        elif not where:
-            words.append("--workspace")
-            words += ["--lib", "--bins", "--examples"]
-            words += [word for target in TARGETS for word in ("--test", target)]
+        cargo = os.environ.get("CARGO", "cargo")
+        words = [cargo, "test", "--no-run", "--locked", "--message-format=json", *where]
+        # Without a word of targets: tests run programs of examples, which are built then alone.
+        if not where:
+            words += [] if self.alone else ["--workspace"]
+            for crate in self.alone:
+                manifest = tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text())
+                words += ["--package", manifest["package"]["name"]]
         ended = subprocess.run(words, cwd=self.root, stdout=subprocess.PIPE, check=False, text=True)
         programs, wrong, other = [], {}, []
         for line in ended.stdout.splitlines():
             told = json.loads(line)
             if told["reason"] == "compiler-artifact" and told["profile"]["test"]:
-                if told["executable"]:
+                is_test = "test" in told["target"]["kind"]
+                wanted = self.alone or where or not is_test or told["target"]["name"] in TARGETS
+                if told["executable"] and wanted:
                     manifest = Path(told["manifest_path"]).parent
                     programs.append((told["executable"], str(manifest)))
             elif told["reason"] == "compiler-message" and told["message"]["level"] == "error":
@@ -203,15 +212,20 @@ def run_tests(program, folder, names, mutant, limit_s, **variables):
 class Tests:
     """The tests, how long each takes, and which mutants it reaches."""
 
-    def __init__(self, workers):
+    def __init__(self, workers, alone):
         self.workers = workers
+        # Whether the tests of its own crate alone are for a mutant.
+        self.alone = alone
         self.seconds = {}
         self.reach = defaultdict(list)
         self.lock = threading.Lock()
 
-    def learn(self, programs):
-        """Run every test once."""
+    def learn(self, programs, tried):
+        """Run every test once that may be for the mutants."""
+        crates = {one.crate for one in tried}
         tests = [test for program in programs for test in names_of(*program)]
+        if self.alone:
+            tests = [test for test in tests if any(test.is_of(crate) for crate in crates)]
         print(f"{len(tests)} tests", flush=True)
         with concurrent.futures.ThreadPoolExecutor(self.workers) as pool:
             list(pool.map(self.cover, tests))
@@ -264,10 +278,11 @@ class Hunt:
         known = self.caught_by[mutant.file]
         tried = self.tried.get(mutant.name, ())
         reached = {test for test in self.tests.reach[mutant.id] if test.key not in tried}
-        own = f"crates/{mutant.file.split('/')[1]}"
+        if self.tests.alone:
+            reached = {test for test in reached if test.is_of(mutant.crate)}
         first = [test for test, _ in known.most_common(5) if test in reached]
         cost = {
-            test: self.tests.seconds[test] * (1 if test.folder.endswith(own) else 3)
+            test: self.tests.seconds[test] * (1 if test.is_of(mutant.crate) else 3)
             for test in reached
         }
         return first + sorted(reached - set(first), key=lambda test: cost[test])
@@ -303,15 +318,23 @@ def main():
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--cargo-mutants", default="cargo-mutants")
     parser.add_argument(
-        "--package", action="append", default=[], help="whose tests to run [default: of all]"
+        "--crate", action="append", default=[], help="its mutants alone, by its own tests"
     )
     parser.add_argument("part", nargs="*", help="a part of a file's name")
     asked = parser.parse_args()
     table = tomllib.loads(Path(__file__).with_name("mutants.toml").read_text(encoding="utf-8"))
-    files = [f"crates/{crate}/src/{file}" for crate, those in table.items() for file in those]
+    for crate in asked.crate:
+        if crate not in table:
+            parser.error(f"--crate {crate}: must be one of {', '.join(table)}")
+    files = [
+        f"crates/{crate}/src/{file}"
+        for crate, those in table.items()
+        for file in those
+        if not asked.crate or crate in asked.crate
+    ]
     asked.folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("CARGO_TARGET_DIR", str(asked.folder / "target"))
-    tree = Tree(asked.folder, asked.cargo_mutants, files, asked.package)
+    tree = Tree(asked.folder, asked.cargo_mutants, files, asked.crate)
     programs = tree.build()
     kept = asked.folder / "outcomes.jsonl"
     lines = kept.read_text().splitlines() if kept.exists() else []
@@ -325,8 +348,8 @@ def main():
         tried = [one for one in tried if before.get(one.name, {}).get("outcome") not in is_caught]
     else:
         tried = [one for one in tried if one.name not in before]
-    tests = Tests(asked.workers)
-    tests.learn(programs)
+    tests = Tests(asked.workers, bool(asked.crate))
+    tests.learn(programs, tried)
     # A sample that grows evenly in every file.
     tried.sort(key=lambda one: (one.id * 5 % 8, one.id))
     with kept.open("a") as outcomes:

@@ -75,6 +75,11 @@ class Mutant:
     # Why it is not tried, if it is not.
     why: str = ""
 
+    @property
+    def crate(self):
+        """Return the name of its crate's folder."""
+        return self.file.split("/")[1]
+
 
 @dataclass
 class Edit:
