@@ -1,7 +1,7 @@
 //! Hosts under random schedules: what is promised holds whatever the switch and the links do.
 
 mod network;
-#[path = "support/property.rs"]
+#[path = "../../units/tests/support/property.rs"]
 mod property;
 
 use ethermem_edm::{

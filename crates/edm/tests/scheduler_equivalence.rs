@@ -4,7 +4,7 @@
 //! cycle for cycle. Beside it, what every schedule must keep: no port granted twice at once, each
 //! message granted exactly its bytes, streams first-in-first-out, and a schedule that ends.
 
-#[path = "support/property.rs"]
+#[path = "../../units/tests/support/property.rs"]
 mod property;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 //! under FCFS, a failed port takes its own messages and no others, and the rule that the published
 //! scheduler lacks makes the difference it is there for.
 
-#[path = "support/property.rs"]
+#[path = "../../units/tests/support/property.rs"]
 mod property;
 
 use std::collections::{BTreeMap, BTreeSet};

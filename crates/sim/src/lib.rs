@@ -1,26 +1,24 @@
-//! The simulator: one engine, one topology, one workload, one normaliser, and fabrics plugged in.
+//! The simulator: scenarios, runs, sweeps and comparisons of every fabric.
+//!
+//! The crates below it are reached through it: workloads, the engine, the substrate of packets,
+//! the fabrics, and reports.
 
-pub mod budget;
 pub mod compare;
-pub mod config;
-pub mod engine;
-pub mod fabrics;
-pub mod keys;
-mod message;
-pub mod metrics;
-pub mod output;
-pub mod packet;
 #[cfg(test)]
-#[path = "../tests/support/property.rs"]
+#[path = "../../units/tests/support/property.rs"]
 mod property;
 pub mod registry;
-pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod sweep;
-pub mod topology;
-pub mod workload;
 
-pub use config::{Background, FabricConfig, pcs_clock};
-pub use fabrics::edm::scheduler_clock;
-pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};
+pub use ethermem_engine::{
+    Background, FabricConfig, config, engine, keys, metrics, output, pcs_clock, topology,
+};
+pub use ethermem_fabrics::edm::scheduler_clock;
+pub use ethermem_fabrics::{self as fabrics, budget};
+pub use ethermem_frames as packet;
+pub use ethermem_report as report;
+pub use ethermem_workload::{
+    self as workload, Kind, Message, MessageSource, NodeIndex, SourceError,
+};

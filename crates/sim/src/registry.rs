@@ -9,12 +9,12 @@ use crate::fabrics::{
     clio, cxl, dcpim, dctcp, edm, edm_artifact, fastpass, homa, ideal, ird, ndp, output_queued,
     pfabric, pfc, phost, raw_ethernet, roce, tcp,
 };
-use crate::message::{Kind, MessageSource, SourceError};
 use crate::metrics::RunResult;
 use crate::run::{RunFailure, RunOptions, messages, run_on};
 use crate::scenario::Scenario;
 use crate::topology::Topology;
 use crate::workload::{LinkBlocks, WorkloadConfig};
+use crate::{Kind, MessageSource, SourceError};
 
 /// A fabric as scenarios and commands know it.
 pub struct FabricEntry {

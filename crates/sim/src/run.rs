@@ -9,12 +9,12 @@ use std::time::Instant;
 use ethermem_units::{Bytes, Ps};
 
 use crate::engine::{Alone, Engine, Fabric, Loss, Observer, RunError, Way};
-use crate::message::{Kind, Message, MessageSource, SourceError};
 use crate::metrics::{MessageWay, Recorder, RunFacts, RunResult, Window};
 use crate::output::{MessageWriter, OutputError, Timeline};
 use crate::registry::FabricEntry;
 use crate::scenario::Scenario;
 use crate::workload::{LinkBlocks, Offered, Poisson, WorkloadConfig};
+use crate::{Kind, Message, MessageSource, SourceError};
 
 /// What a run is told beside its scenario.
 pub struct RunOptions<'a> {

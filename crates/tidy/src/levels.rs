@@ -12,7 +12,7 @@ pub type Edges = (&'static str, &'static [&'static str], &'static [&'static str]
 
 /// Every edge between crates, from the foundation up: a crate uses only crates before it. An edge
 /// that is not here is a decision of its own, and one that no manifest has any more is removed.
-pub const EDGES: [Edges; 21] = [
+pub const EDGES: [Edges; 26] = [
     ("units", &[], &[]),
     ("wire", &["units"], &[]),
     ("edm", &["units", "wire"], &[]),
@@ -21,12 +21,21 @@ pub const EDGES: [Edges; 21] = [
     ("files", &[], &[]),
     ("http", &[], &[]),
     ("trace", &["files", "units"], &[]),
-    ("packet", &[], &[]),
-    ("udp", &["clio", "packet", "units", "wire"], &[]),
+    ("ring", &[], &[]),
+    ("udp", &["clio", "ring", "units", "wire"], &[]),
     ("node", &["clio", "http", "udp", "units", "wasm", "wire"], &[]),
-    ("sim", &["clio", "edm", "files", "units", "wire"], &[]),
+    ("workload", &["files", "units", "wire"], &[]),
+    ("engine", &["edm", "files", "units", "workload"], &[]),
+    ("frames", &["edm", "engine", "units", "workload"], &[]),
+    ("fabrics", &["clio", "edm", "engine", "frames", "units", "wire", "workload"], &[]),
+    ("report", &["engine", "units"], &["workload"]),
+    (
+        "sim",
+        &["edm", "engine", "fabrics", "files", "frames", "report", "units", "workload"],
+        &["wire"],
+    ),
     ("study", &["sim", "trace", "units"], &[]),
-    ("ethermem", &["clio", "edm", "sim", "udp", "units", "wire"], &["node", "packet"]),
+    ("ethermem", &["clio", "edm", "sim", "udp", "units", "wire"], &["node", "ring"]),
     ("pager", &["ethermem", "trace", "units"], &["node"]),
     ("kv", &["ethermem"], &["clio", "edm", "node", "sim", "units", "wire"]),
     ("resp", &["ethermem", "http", "kv"], &["node", "units", "wire"]),
@@ -49,8 +58,10 @@ pub const APART: [&str; 1] = ["tidy"];
 /// Crates that take everything as an argument: no clock, no file, no socket, no thread.
 pub const PURE: [&str; 4] = ["units", "wire", "edm", "clio"];
 /// Crates whose results are the same bytes in every run.
-pub const DETERMINISTIC: [&str; 8] =
-    ["units", "wire", "edm", "clio", "files", "trace", "sim", "study"];
+pub const DETERMINISTIC: [&str; 13] = [
+    "units", "wire", "edm", "clio", "files", "trace", "workload", "engine", "frames", "fabrics",
+    "report", "sim", "study",
+];
 
 const PREFIX: &str = "ethermem-";
 /// The crate that applications import, by its folder and its package.
@@ -109,64 +120,54 @@ pub fn dependencies(tree: &Tree) -> Findings {
     findings
 }
 
-/// The modules at the root of `sim`, and those that each uses: what is below knows no fabric.
-/// `scenario`, `registry` and `run` are one part in three files.
-pub const SIM_MODULES: [(&str, &[&str]); 17] = [
-    ("message", &[]),
-    ("keys", &["message"]),
-    ("config", &["keys"]),
-    ("budget", &["config"]),
-    ("workload", &["message"]),
-    ("metrics", &["message"]),
-    ("output", &["message", "metrics"]),
-    ("engine", &["config", "message", "metrics", "output", "workload"]),
-    ("topology", &["budget", "config", "message", "metrics", "output"]),
+/// A module, and the modules beside it that it uses.
+type Module = (&'static str, &'static [&'static str]);
+
+/// The modules at the root of a crate whose parts stand above one another. `scenario`, `registry`
+/// and `run` are one part in three files.
+pub const MODULES: [(&str, &[Module]); 2] = [
     (
-        "packet",
-        &["config", "engine", "keys", "message", "metrics", "output", "topology", "workload"],
-    ),
-    (
-        "fabrics",
+        "engine",
         &[
-            "budget", "config", "engine", "keys", "message", "metrics", "output", "packet",
-            "topology", "workload",
+            ("keys", &[]),
+            ("config", &["keys"]),
+            ("metrics", &[]),
+            ("output", &["metrics"]),
+            ("engine", &["config", "metrics", "output"]),
+            ("topology", &["config", "metrics", "output"]),
         ],
     ),
     (
-        "registry",
+        "sim",
         &[
-            "config", "engine", "fabrics", "message", "metrics", "run", "scenario", "topology",
-            "workload",
-        ],
-    ),
-    ("scenario", &["config", "keys", "message", "packet", "registry", "topology", "workload"]),
-    ("run", &["engine", "message", "metrics", "output", "registry", "scenario", "workload"]),
-    ("sweep", &["keys", "metrics", "output", "registry", "run", "scenario", "workload"]),
-    ("report", &["metrics", "output"]),
-    (
-        "compare",
-        &[
-            "keys", "message", "metrics", "registry", "report", "run", "scenario", "sweep",
-            "workload",
+            ("registry", &["run", "scenario"]),
+            ("scenario", &["registry"]),
+            ("run", &["registry", "scenario"]),
+            ("sweep", &["registry", "run", "scenario"]),
+            ("compare", &["registry", "run", "scenario", "sweep"]),
         ],
     ),
 ];
 
-/// Modules of `sim` use only what [`SIM_MODULES`] lets them use, their tests aside.
+/// Modules use only what [`MODULES`] lets them use, their tests aside.
 #[must_use]
-pub fn sim_modules(tree: &Tree) -> Findings {
-    const ROOT: &str = "crates/sim/src/";
-    let is_module = |name: &str| SIM_MODULES.iter().any(|(module, _)| *module == name);
+pub fn modules(tree: &Tree) -> Findings {
     let reached = Modules::of(tree);
     let mut findings = Findings::default();
     for file in tree.rust() {
-        let Some(inside) = file.path.strip_prefix(ROOT) else { continue };
+        let Some((folder, inside)) =
+            file.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"))
+        else {
+            continue;
+        };
+        let Some((_, modules)) = MODULES.iter().find(|(name, _)| *name == folder) else { continue };
+        let is_module = |name: &str| modules.iter().any(|(module, _)| *module == name);
         let module = inside.split(['/', '.']).next().unwrap_or(inside);
         if module == "lib" || reached.only_tests(&file.path) {
             continue;
         }
-        let Some((_, uses)) = SIM_MODULES.iter().find(|(name, _)| *name == module) else {
-            findings.file(&file.path, "has no edges: add it to SIM_MODULES in crates/tidy");
+        let Some((_, uses)) = modules.iter().find(|(name, _)| *name == module) else {
+            findings.file(&file.path, "has no edges: add it to MODULES in crates/tidy");
             continue;
         };
         let tests = rust::test_lines(file);
@@ -277,17 +278,19 @@ mod tests {
     }
 
     #[test]
-    fn a_module_below_the_fabrics_that_uses_one_fails() {
+    fn a_module_that_uses_one_above_it_fails() {
         let places =
-            |path: &str, text: &str| sim_modules(&Tree::from_files([(path, text)])).places().len();
-        let engine = "crates/sim/src/engine/mod.rs";
+            |path: &str, text: &str| modules(&Tree::from_files([(path, text)])).places().len();
+        let keys = "crates/engine/src/keys/mod.rs";
+        let engine = "crates/engine/src/engine/mod.rs";
         assert_eq!(places(engine, "use crate::metrics::FabricStats;\n"), 0);
-        assert_eq!(places(engine, "use crate::fabrics::homa::HomaConfig;\n"), 1);
-        assert_eq!(places(engine, "fn f() -> crate::fabrics::edm::Edm { g() }\n"), 1);
-        assert_eq!(places(engine, "use crate::{metrics, fabrics};\n"), 1);
-        let tested = "#[cfg(test)]\nmod tests {\n    use crate::fabrics::edm::Edm;\n}\n";
-        assert_eq!(places(engine, tested), 0);
+        assert_eq!(places(keys, "use crate::metrics::FabricStats;\n"), 1);
+        assert_eq!(places(keys, "fn f() -> crate::config::FabricConfig { g() }\n"), 1);
+        assert_eq!(places(engine, "use crate::{metrics, topology};\n"), 1);
+        let tested = "#[cfg(test)]\nmod tests {\n    use crate::config::FabricConfig;\n}\n";
+        assert_eq!(places(keys, tested), 0);
         assert_eq!(places("crates/sim/src/telepathy.rs", ""), 1);
+        assert_eq!(places("crates/fabrics/src/telepathy.rs", ""), 0);
     }
 
     #[test]

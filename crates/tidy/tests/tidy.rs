@@ -55,7 +55,7 @@ rules! {
     modules_are_named_by_content: ethermem_tidy::modules::names;
     no_dead_file: ethermem_tidy::modules::dead_files;
     crates_keep_their_level: ethermem_tidy::levels::dependencies;
-    modules_of_sim_keep_their_edges: ethermem_tidy::levels::sim_modules;
+    modules_keep_their_edges: ethermem_tidy::levels::modules;
     libraries_are_explained: ethermem_tidy::levels::libraries;
     crates_say_what_they_are: ethermem_tidy::layout::crate_docs;
     rust_parses: ethermem_tidy::layout::rust_parses;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ethermem_clio::transport::{Client, ClientConfig, ClientConfigError};
-use ethermem_packet::Maker;
+use ethermem_ring::Maker;
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{Protection, SenderId, TenantId};
 use thiserror::Error;
@@ -353,7 +353,7 @@ pub struct Sleeper(Waiter);
 #[derive(Clone, Debug)]
 enum Waiter {
     Udp(Arc<UdpSocket>),
-    Ring(ethermem_packet::Waiter),
+    Ring(ethermem_ring::Waiter),
 }
 
 impl Sleeper {

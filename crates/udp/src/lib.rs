@@ -14,7 +14,7 @@ pub use carrier::ring::nodes_at;
 pub use carrier::socket::{DATAGRAM_BYTES_MAX, SOCKET_BUFFER_BYTES};
 pub use carrier::train::Trains;
 pub use client::{ClientOptions, ConnectError, Driver, Forked, NodePlace, Sleeper};
-pub use ethermem_packet::Maker;
+pub use ethermem_ring::Maker;
 pub use operator::{NoAnswer, Operator};
 pub use server::{BindError, Listen, Protect, Server};
 pub use snapshot::{Latencies, Published, ServerCounters, Snapshot};

@@ -1,6 +1,6 @@
 //! Which runs a report is made of: each one once, whatever number of figures shows it.
 
-use ethermem_sim::fabrics::edm::EdmConfig;
+use ethermem_sim::fabrics::edm::EdmParameters;
 use std::path::Path;
 
 use ethermem_sim::metrics::RunResult;
@@ -230,7 +230,7 @@ impl Run {
         let WorkloadConfig::Poisson(poisson) = &self.scenario.workload else {
             return 1;
         };
-        let chunk = self.scenario.fabric.of::<EdmConfig>().chunk.0 as f64;
+        let chunk = self.scenario.fabric.of::<EdmParameters>().chunk.0 as f64;
         let chunks = CHUNKS_A_MESSAGE + poisson.sizes.mean_bytes() / chunk;
         let per_chunk = match self.fabric.name {
             "edm" => 1.0,

@@ -119,7 +119,7 @@ fn the_commands_of_the_guides_run() {
 fn the_guide_to_fabrics_quotes_its_example() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let (guide, example) = (read("docs/add-a-fabric.md"), read("examples/round_robin_fabric.rs"));
-    let hosts = read("crates/sim/src/fabrics/raw_ethernet.rs");
+    let hosts = read("crates/fabrics/src/raw_ethernet.rs");
     let quoted: Vec<&str> = blocks(&guide)
         .into_iter()
         .filter(|&(language, _)| language == "rust")

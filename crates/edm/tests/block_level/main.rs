@@ -12,7 +12,7 @@ mod kills;
 mod links;
 mod messages;
 mod opcodes;
-#[path = "../support/property.rs"]
+#[path = "../../../units/tests/support/property.rs"]
 mod property;
 #[path = "../support/rng.rs"]
 mod rng;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ethermem::Pool;
-use ethermem_packet::{Field, Filter as Frames, Interface, Ring};
+use ethermem_ring::{Field, Filter as Frames, Interface, Ring};
 use ethermem_udp::{ClientOptions, Driver, NodePlace};
 use ethermem_units::Bytes;
 use ethermem_wire::clio::{

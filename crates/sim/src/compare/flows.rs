@@ -3,7 +3,7 @@
 use ethermem_units::{BLOCK_PAYLOAD_BYTES, Ps};
 
 use super::method::{Denominator, FabricMethod, PublishedMethod, Reads, Stop};
-use crate::message::Kind;
+use crate::Kind;
 use crate::metrics::MessageWay;
 
 /// A run by a published method.

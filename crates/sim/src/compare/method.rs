@@ -6,7 +6,7 @@ use ethermem_units::{Bytes, Ps};
 use toml::de::{DeTable, DeValue};
 
 use super::ByMethod;
-use crate::keys::table::{Table, as_number, as_text};
+use crate::keys::{Table, as_number, as_text};
 use crate::registry::{self, FABRIC_NAMES, FabricEntry};
 use crate::scenario::Setting;
 use crate::workload::InputError;

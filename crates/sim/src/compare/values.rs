@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use ethermem_files::found;
+
 use crate::registry::{self, FABRIC_NAMES};
 use crate::scenario::read_text;
-use crate::workload::{InputError, found};
+use crate::workload::InputError;
 
 /// Mean slowdowns by experiment, point and fabric.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::Scenario;
-use crate::message::{Kind, MessageSource};
 use crate::workload::{LinkBlocks, Poisson, WorkloadConfig};
+use crate::{Kind, MessageSource};
 
 const FABRICS: [&str; 2] = ["edm", "raw-ethernet"];
 

@@ -4,8 +4,6 @@
 //! was found and what is allowed, and the reference page can be held to exactly the keys known.
 
 mod check;
-mod fabric;
-mod packet;
 mod shipped;
 mod workload;
 
@@ -17,9 +15,10 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use crate::config::FabricConfig;
-use crate::keys::setting::Lines;
-use crate::keys::table::{SET, Source};
+use crate::keys::Lines;
 pub use crate::keys::{Key, LINK_GBPS, Setting, SettingError};
+use crate::keys::{SET, Source};
+use crate::registry::FABRICS;
 use crate::workload::{InputError, TraceConfig, WorkloadConfig};
 #[doc(hidden)]
 pub use check::check_scenario;
@@ -225,7 +224,8 @@ fn read(
     values.get_mut().remove("compare");
     let root = source.root(values.get_ref());
     let folder = file.parent().unwrap_or(Path::new(""));
-    let (fabric_kind, fabric) = fabric::read(&root, fabrics)?;
+    let (fabric_kind, fabric) =
+        FabricConfig::read(&root, fabrics, FABRICS.iter().filter_map(|fabric| fabric.parameters))?;
     let mut workload = workload::read(&root, &fabric, folder)?;
     if let Some(trace) = &changes.trace {
         workload = WorkloadConfig::Trace(trace.clone());

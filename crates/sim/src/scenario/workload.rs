@@ -7,7 +7,7 @@ use ethermem_units::Bytes;
 use super::RunConfig;
 use crate::config::FabricConfig;
 use crate::keys::node;
-use crate::keys::table::{Table, as_number, as_text};
+use crate::keys::{Table, as_number, as_text};
 use crate::workload::{
     InputError, MESSAGE_BYTES_MAX, Pattern, PoissonConfig, SizeDistribution, TraceConfig,
     TraceFormat, WorkloadConfig, built_in, built_in_names, read_size_cdf,

@@ -5,7 +5,7 @@ use rand_xoshiro::rand_core::Rng;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::keys::table::{Source, as_integer, as_number, as_text};
+use crate::keys::{Source, as_integer, as_number, as_text};
 use crate::workload::{InputError, unit};
 
 /// Most values of one axis.
@@ -134,7 +134,7 @@ impl Range {
     fn read(table: &DeTable<'_>) -> Result<Range, String> {
         for name in table.keys() {
             if !["from", "to", "steps", "scale"].contains(&name.get_ref().as_ref()) {
-                let name = crate::workload::found(name.get_ref());
+                let name = ethermem_files::found(name.get_ref());
                 return Err(format!("{name}: unknown key: allowed are from, to, steps, scale"));
             }
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::axis::Axis;
-use crate::keys::table::{SET, Source};
+use crate::keys::{SET, Source};
 use crate::registry::FABRIC_NAMES;
 use crate::scenario::{Changes, Scenario, Setting};
 use crate::workload::InputError;

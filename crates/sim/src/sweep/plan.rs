@@ -11,7 +11,7 @@ use super::Identity;
 use super::axis;
 use super::grid::Grid;
 use super::identity::Identities;
-use crate::keys::table::{Source, Table, as_integer, as_text};
+use crate::keys::{Source, Table, as_integer, as_text};
 use crate::registry::{self, FABRIC_NAMES, FabricEntry};
 use crate::scenario::{Scenario, Setting, read_text};
 use crate::workload::InputError;

@@ -17,7 +17,7 @@ mod loss;
 mod lossless;
 mod ndp;
 mod packets;
-#[path = "../support/property.rs"]
+#[path = "../../../units/tests/support/property.rs"]
 mod property;
 mod queueing;
 mod receiver_driven;

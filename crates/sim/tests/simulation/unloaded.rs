@@ -17,6 +17,7 @@ use ethermem_sim::fabrics::ideal::Ideal;
 use ethermem_sim::fabrics::ird::Ird;
 use ethermem_sim::fabrics::output_queued::OutputQueued;
 use ethermem_sim::fabrics::raw_ethernet::RawEthernet;
+use ethermem_sim::topology::LinkTiming;
 use ethermem_sim::{FabricConfig, Kind};
 use ethermem_units::{Bytes, Cycles, Ps};
 
@@ -142,7 +143,8 @@ fn output_queued_takes_edms_path_without_the_scheduler() {
     check::<OutputQueued>(&configs(), |config, kind, bytes| {
         let timing = Timing::of(config);
         let budget = timing.total(&edm_stages(operation(kind), &timing));
-        let cycles = |stages: &[Cycles]| timing.cycles(stages.iter().copied().sum());
+        let links = LinkTiming::of(config);
+        let cycles = |stages: &[Cycles]| links.cycles(stages.iter().copied().sum());
         let scheduled = timing.scheduler.duration(edm::MATCH);
         let (unscheduled, slots) = match kind {
             // No /N/ to the switch and no /G/ back: neither the two hops nor their stages.
@@ -155,12 +157,12 @@ fn output_queued_takes_edms_path_without_the_scheduler() {
                     edm::RECEIVE_GRANT,
                     edm::GRANT_QUEUE,
                 ];
-                (cycles(&stages) + timing.hop(edm::PCS) * 2, 0)
+                (cycles(&stages) + links.hop(edm::PCS) * 2, 0)
             }
             // The request is forwarded like data: stored at the memory node alone.
             Kind::Read | Kind::ReadModifyWrite => {
                 let matched = cycles(&[edm::IDENTIFY, edm::INSERT, edm::GENERATE_GRANT]);
-                (matched - timing.cycles(edm::FORWARD), request_slots(kind))
+                (matched - links.cycles(edm::FORWARD), request_slots(kind))
             }
         };
         budget - scheduled - unscheduled

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ethermem_packet::{Interface, RingError as PacketError};
+use ethermem_ring::{Interface, RingError as PacketError};
 use ethermem_wire::clio::{CARRIES_MIN, ETHERNET_BYTES, Mac, PIECE_FRAME_BYTES};
 use nix::ifaddrs::getifaddrs;
 use thiserror::Error;

@@ -5,7 +5,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
-use ethermem_packet::{Field, Filter, Interface, Ring, Waiter};
+use ethermem_ring::{Field, Filter, Interface, Ring, Waiter};
 use ethermem_units::Ns;
 use ethermem_wire::clio::{
     CARRIES_MIN, ETHER_TYPE, FRAME_MARK, FRAME_MARK_AT, FRAME_TO_AT, Frame, FrameBody, Mac, Port,

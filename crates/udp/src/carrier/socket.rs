@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use ethermem_packet::Interface;
+use ethermem_ring::Interface;
 use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::sockopt::{IpMtu, RcvBuf, RcvBufForce, SndBuf, SndBufForce};

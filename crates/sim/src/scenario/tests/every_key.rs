@@ -358,7 +358,7 @@ fn parameters_of_every_key() -> AllParameters {
     };
     // A fabric that `EVERY_KEY` does not know keeps its defaults.
     let mut parameters = default_parameters();
-    parameters.set(edm);
+    parameters.set(EdmParameters(edm));
     parameters.set(ArtifactConfig {
         release: Release::Sent,
         under_way: Bytes(512),

@@ -7,6 +7,7 @@ use crate::config::Background;
 use crate::fabrics::clio::ClioConfig;
 use crate::fabrics::cxl::CxlConfig;
 use crate::fabrics::dctcp::DctcpConfig;
+use crate::fabrics::edm::EdmParameters;
 use crate::fabrics::edm_artifact::ArtifactConfig;
 use crate::fabrics::fastpass::FastpassConfig;
 use crate::fabrics::homa::HomaConfig;
@@ -26,6 +27,7 @@ use crate::workload::{
 
 mod bad_input;
 mod every_key;
+mod settings;
 
 const FABRICS: [&str; 2] = ["edm", "raw-ethernet"];
 
@@ -44,7 +46,8 @@ fn poisson(scenario: &Scenario) -> &PoissonConfig {
 fn default_parameters() -> AllParameters {
     // A fabric that is not named here is held to its page, and reads its keys in its own tests.
     let mut all = parse("[fabric]\n").expect("a scenario").fabric.parameters;
-    all.set(EdmConfig { scheduler_clock: Some(Ps(333)), ..EdmConfig::default() });
+    let edm = EdmConfig { scheduler_clock: Some(Ps(333)), ..EdmConfig::default() };
+    all.set(EdmParameters(edm));
     all.set(ArtifactConfig::default());
     all.set(ClioConfig::default());
     all.set(CxlConfig::default());

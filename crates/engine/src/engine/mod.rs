@@ -1,0 +1,434 @@
+//! The engine: virtual time, the event loop, and the one denominator.
+
+mod alone;
+mod live;
+mod queue;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ethermem_units::{Bytes, Ps};
+use ethermem_workload::{Kind, LinkBlocks, Message, MessageSource, NodeIndex, SourceError};
+
+pub use alone::Alone;
+pub use live::live;
+pub use live::{Advance, Heard, Live};
+use queue::EventQueue;
+
+use crate::config::Parameters;
+use crate::metrics::FabricStats;
+use crate::output::{Timeline, TrackId};
+
+/// The engine's name for a message in flight. A fabric may use it until it has said that the
+/// message finished or was lost; then it is given to another.
+pub type Handle = u32;
+
+/// A network under test: its own events, and nothing of workload, statistics or normalisation.
+///
+/// A fabric is given the time by [`Sim::now`] and schedules its events with [`Sim::at`]. It says
+/// every submitted message finished or lost, once. Randomness of its own comes from `seed`.
+pub trait Fabric: Sized + Send + 'static {
+    /// What it schedules.
+    type Event: Copy + Send;
+    /// The keys of its own table; `()` where it has none.
+    type Parameters: Parameters;
+
+    /// Whether it runs on a leaf-spine network, and not on a single switch alone.
+    const LEAF_SPINE: bool = false;
+
+    /// About how far apart its events are, in picoseconds, as a power of two of at most 8. It
+    /// changes the time that a run takes and no result.
+    const EVENT_GAP_SHIFT: u32 = 5;
+
+    /// Most data bytes of one message.
+    const MESSAGE_BYTES_MAX: u64 = ethermem_workload::MESSAGE_BYTES_MAX;
+
+    /// The network that a configuration describes, idle.
+    fn build(config: &crate::FabricConfig, seed: u64) -> Self;
+
+    /// Makes the rows of a timeline that it will draw its links and decisions on. The engine
+    /// draws messages.
+    fn draw_on(&mut self, _timeline: &mut Timeline) {}
+
+    /// How long a message takes from the application's call to where the fabric first decides
+    /// anything: the same for all, so it needs no event.
+    fn submit_delay(&self) -> Ps {
+        Ps::ZERO
+    }
+
+    /// A message is at the head of its host's pipeline, now: [`Fabric::submit_delay`] after its
+    /// arrival.
+    fn submit(&mut self, sim: &mut Sim<Self::Event>, handle: Handle, message: &Message);
+
+    /// An event's time has come.
+    fn handle(&mut self, sim: &mut Sim<Self::Event>, event: Self::Event);
+
+    /// Data bytes after which the timing of a long message repeats: a chunk, a frame's payload.
+    fn period(&self) -> Bytes;
+
+    /// Data bytes after which a long message alone goes at a steady pace.
+    fn steady_after(&self) -> Bytes {
+        Bytes(0)
+    }
+
+    /// Two nodes between which a message alone takes as long as between these: the same two for
+    /// as many pairs as possible, for each is run.
+    fn twin(&self, _compute: NodeIndex, _memory: NodeIndex) -> (NodeIndex, NodeIndex) {
+        (0, 1)
+    }
+
+    /// The blocks that a message puts on the links, control and framing included: what `load`
+    /// counts.
+    fn blocks(config: &crate::FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks;
+
+    /// The end of a run, all queues empty.
+    ///
+    /// # Errors
+    /// A [`Violation`] when an invariant does not hold: bytes not conserved, a queue not empty.
+    fn close(&self, ended: Ps) -> Result<FabricStats, Violation>;
+}
+
+/// A broken invariant: the run stops, its seed repeats it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation(pub String);
+
+/// Why a message did not finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// A fault on its way: completed with an error.
+    Fault,
+    /// No response in time.
+    Timeout,
+    /// The network never answered at all: events ran out.
+    Forgotten,
+}
+
+/// Virtual time and what is scheduled in it.
+pub struct Sim<E> {
+    now: Ps,
+    queue: EventQueue<E>,
+    outcomes: Vec<(Handle, Result<Ps, Loss>)>,
+    timeline: Option<Timeline>,
+    /// By handle, where anybody asked for them.
+    ways: Option<Vec<Way>>,
+    /// Messages whose request came to its memory node, where somebody acts on it.
+    reached: Option<Vec<(Handle, Ps)>>,
+    events: u64,
+}
+
+/// Instants of a message between its arrival and its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// Its request is at the memory node: reads and atomics.
+    pub at_memory: Option<Ps>,
+    /// The first byte of its data leaves its node.
+    pub leaves: Option<Ps>,
+}
+
+impl<E: Copy> Sim<E> {
+    fn new(bucket_shift: u32) -> Sim<E> {
+        Sim {
+            now: Ps::ZERO,
+            queue: EventQueue::new(bucket_shift),
+            outcomes: Vec::new(),
+            timeline: None,
+            ways: None,
+            reached: None,
+            events: 0,
+        }
+    }
+
+    /// The time.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Ps {
+        self.now
+    }
+
+    /// Schedules an event.
+    ///
+    /// # Panics
+    /// When `at` is before now.
+    #[inline]
+    pub fn at(&mut self, at: Ps, event: E) {
+        assert!(at >= self.now, "an event at {at} scheduled at {}", self.now);
+        self.queue.push(at, event);
+    }
+
+    /// A message's last byte is where it belongs, at `at`, which may be later than now.
+    #[inline]
+    pub fn finish(&mut self, handle: Handle, at: Ps) {
+        self.outcomes.push((handle, Ok(at)));
+    }
+
+    /// The timeline, when one is drawn.
+    #[inline]
+    pub fn timeline(&mut self) -> Option<&mut Timeline> {
+        self.timeline.as_mut()
+    }
+
+    /// Whether anybody asked for [`Sim::at_memory`] and [`Sim::leaves`].
+    #[inline]
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.ways.is_some()
+    }
+
+    /// A message's request is at its memory node, at `at`; of several parts the first one counts.
+    #[inline]
+    pub fn at_memory(&mut self, handle: Handle, at: Ps) {
+        let Some(ways) = &mut self.ways else { return };
+        let first = &mut ways[handle as usize].at_memory;
+        if first.is_none() {
+            *first = Some(at);
+            if let Some(reached) = &mut self.reached {
+                reached.push((handle, at));
+            }
+        }
+    }
+
+    /// Data of a message leaves its node from `at` on; the first time counts.
+    #[inline]
+    pub fn leaves(&mut self, handle: Handle, at: Ps) {
+        if let Some(ways) = &mut self.ways {
+            ways[handle as usize].leaves.get_or_insert(at);
+        }
+    }
+
+    /// A message will never finish.
+    pub fn lose(&mut self, handle: Handle, loss: Loss) {
+        self.outcomes.push((handle, Err(loss)));
+    }
+}
+
+/// Hears what became of every message.
+pub trait Observer {
+    /// Where the engine was asked for it: what lay between arrival and end of a message, just
+    /// before its outcome.
+    fn way(&mut self, _way: Way) {}
+
+    /// A message finished, or why not.
+    fn outcome(&mut self, message: &Message, outcome: Result<Ps, Loss>);
+}
+
+/// What a run came to beside its messages.
+pub struct RunEnd {
+    /// The fabric's own numbers.
+    pub stats: FabricStats,
+    /// Messages handed to the fabric.
+    pub started: u64,
+    /// Events taken from the queue.
+    pub events: u64,
+    /// When the last message finished.
+    pub ended: Ps,
+    /// The timeline, when one was drawn.
+    pub timeline: Option<Timeline>,
+    /// True when the run was interrupted: what was in flight is in no statistics.
+    pub interrupted: bool,
+}
+
+/// Why a run has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// The workload could not go on.
+    Source(SourceError),
+    /// An invariant did not hold.
+    Violation(Violation),
+}
+
+impl From<SourceError> for RunError {
+    fn from(error: SourceError) -> RunError {
+        RunError::Source(error)
+    }
+}
+
+impl std::fmt::Display for RunError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RunError::Source(error) => error.fmt(f),
+            RunError::Violation(Violation(what)) => write!(f, "invariant violated: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// How many events pass between two looks at the interrupt flag and the progress callback.
+const EVENTS_PER_LOOK: u64 = 1 << 14;
+
+/// A fabric with its virtual time and its messages in flight.
+pub struct Engine<F: Fabric> {
+    fabric: F,
+    sim: Sim<F::Event>,
+    in_flight: Vec<Message>,
+    free: Vec<Handle>,
+    /// Where each handle stands: set from submission to outcome.
+    live: Vec<bool>,
+    started: u64,
+    ended: u64,
+    /// When the last message finished: timers may run on.
+    finished_at: Ps,
+    /// The rows of messages, by compute node, when a timeline is drawn.
+    tracks: Vec<TrackId>,
+}
+
+impl<F: Fabric> Engine<F> {
+    /// An idle fabric at time zero.
+    pub fn new(fabric: F) -> Engine<F> {
+        Engine {
+            fabric,
+            sim: Sim::new(F::EVENT_GAP_SHIFT),
+            in_flight: Vec::new(),
+            free: Vec::new(),
+            live: Vec::new(),
+            started: 0,
+            ended: 0,
+            finished_at: Ps::ZERO,
+            tracks: Vec::new(),
+        }
+    }
+
+    /// Draws the run of so many nodes on a timeline; [`RunEnd`] gives it back.
+    pub fn draw_on(&mut self, mut timeline: Timeline, nodes: u16) {
+        self.tracks = timeline.rows("messages", nodes);
+        self.fabric.draw_on(&mut timeline);
+        self.sim.timeline = Some(timeline);
+    }
+
+    /// Tells the observer the way of every message.
+    pub fn watch_ways(&mut self) {
+        self.sim.ways = Some(Vec::new());
+    }
+
+    /// Runs a workload to the end of its last message. `progress` hears how many have ended.
+    ///
+    /// # Errors
+    /// [`RunError`] when the workload cannot go on or an invariant is broken.
+    pub fn run(
+        mut self,
+        source: &mut dyn MessageSource,
+        observer: &mut dyn Observer,
+        interrupt: &AtomicBool,
+        progress: &dyn Fn(u64),
+    ) -> Result<RunEnd, RunError> {
+        let mut arrival = source.next_message()?;
+        let mut interrupted = false;
+        let mut look = EVENTS_PER_LOOK;
+        let delay = self.fabric.submit_delay();
+        let at = |arrival: Option<Message>| arrival.map_or(Ps::MAX, |next| next.arrival + delay);
+        let mut submitted = at(arrival);
+        loop {
+            if !self.handle_before(submitted) {
+                let Some(message) = arrival else { break };
+                self.sim.now = submitted;
+                self.submit(&message);
+                arrival = source.next_message()?;
+                submitted = at(arrival);
+            }
+            if !self.sim.outcomes.is_empty() {
+                self.settle(observer);
+            }
+            if self.sim.events + self.started >= look {
+                look += EVENTS_PER_LOOK;
+                progress(self.ended);
+                if interrupt.load(Ordering::Relaxed) {
+                    interrupted = true;
+                    break;
+                }
+            }
+        }
+        progress(self.ended);
+        if !interrupted {
+            self.report_forgotten(observer);
+        }
+        let stats = if interrupted {
+            FabricStats::default()
+        } else {
+            self.fabric.close(self.finished_at).map_err(RunError::Violation)?
+        };
+        Ok(RunEnd {
+            stats,
+            started: self.started,
+            events: self.sim.events,
+            ended: self.finished_at,
+            timeline: self.sim.timeline,
+            interrupted,
+        })
+    }
+
+    #[inline]
+    fn submit(&mut self, message: &Message) {
+        self.submit_as(message);
+    }
+
+    #[inline]
+    fn submit_as(&mut self, message: &Message) -> Handle {
+        let handle = self.free.pop().unwrap_or(self.in_flight.len() as Handle);
+        if handle as usize == self.in_flight.len() {
+            self.in_flight.push(*message);
+            self.live.push(true);
+        } else {
+            self.in_flight[handle as usize] = *message;
+            self.live[handle as usize] = true;
+        }
+        self.started += 1;
+        if let Some(ways) = &mut self.sim.ways {
+            ways.resize(self.in_flight.len(), Way::default());
+            ways[handle as usize] = Way::default();
+        }
+        self.fabric.submit(&mut self.sim, handle, message);
+        handle
+    }
+
+    /// Handles the next event, if it is before `limit`.
+    #[inline]
+    fn handle_before(&mut self, limit: Ps) -> bool {
+        let Some((at, event)) = self.sim.queue.pop_before(limit) else { return false };
+        debug_assert!(at >= self.sim.now);
+        self.sim.now = at;
+        self.sim.events += 1;
+        self.fabric.handle(&mut self.sim, event);
+        true
+    }
+
+    fn settle(&mut self, observer: &mut dyn Observer) {
+        for at in 0..self.sim.outcomes.len() {
+            let (handle, outcome) = self.sim.outcomes[at];
+            assert!(
+                std::mem::replace(&mut self.live[handle as usize], false),
+                "message {handle} ended twice"
+            );
+            self.ended += 1;
+            self.finished_at = self.finished_at.max(outcome.unwrap_or(self.sim.now));
+            let message = &self.in_flight[handle as usize];
+            if let Some(ways) = &self.sim.ways {
+                observer.way(ways[handle as usize]);
+            }
+            observer.outcome(message, outcome);
+            if let Some(timeline) = &mut self.sim.timeline {
+                let track = self.tracks[usize::from(message.compute)];
+                draw(timeline, track, message, outcome.map_err(|_| self.sim.now));
+            }
+            self.free.push(handle);
+        }
+        self.sim.outcomes.clear();
+    }
+
+    /// No event is left: whatever did not end never will.
+    fn report_forgotten(&mut self, observer: &mut dyn Observer) {
+        for (message, live) in self.in_flight.iter().zip(&mut self.live) {
+            if std::mem::replace(live, false) {
+                observer.outcome(message, Err(Loss::Forgotten));
+            }
+        }
+    }
+}
+
+/// A message from its arrival to its end, or to the instant at which it was given up.
+fn draw(timeline: &mut Timeline, track: TrackId, message: &Message, ended: Result<Ps, Ps>) {
+    let (name, end) = match ended {
+        Ok(finished) => (message.kind.name(), finished),
+        Err(lost) => ("lost", lost),
+    };
+    let args = [("memory node", u64::from(message.memory)), ("bytes", message.bytes.0)];
+    timeline.slice(track, name, message.arrival, end, &args);
+}

@@ -1,0 +1,12 @@
+//! The keys of TOML files: read one by one, each with its default and what is allowed.
+
+mod setting;
+mod table;
+mod values;
+
+pub use setting::{Lines, Setting, SettingError};
+pub use table::{Key, SET, Source, Table, as_integer, as_number, as_text};
+pub use values::{
+    BUFFER_BYTES, LINK_GBPS, buffer_or, bytes, clock_ns, delay_ns, node, packets, rate_gbps,
+    timeout_us, window_or,
+};

@@ -1,0 +1,142 @@
+//! Keys set from outside: they are read as if the scenario said them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use ethermem_files::found;
+
+/// One key of a scenario and what it is set to, over what its file says: `fabric.nodes=16`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    key: String,
+    /// TOML; empty when the key is taken out.
+    value: String,
+}
+
+/// Text that is no `KEY=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingError(String);
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SettingError {}
+
+impl Setting {
+    /// The key, with its tables: `fabric.edm.chunk_bytes`.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.key, self.value)
+    }
+}
+
+impl FromStr for Setting {
+    type Err = SettingError;
+
+    /// Reads `KEY=VALUE`. A value is TOML, or a word that then stands for itself in quotes; no
+    /// value takes the key out of the scenario.
+    fn from_str(text: &str) -> Result<Setting, SettingError> {
+        let error = |problem: &str| Err(SettingError(format!("{}: {problem}", found(text))));
+        let Some((key, value)) = text.split_once('=') else {
+            return error("allowed are KEY=VALUE, such as fabric.nodes=16");
+        };
+        let (key, value) = (key.trim(), value.trim());
+        let is_name = |part: &str| {
+            !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        };
+        if !key.split('.').all(is_name) {
+            return error("allowed are keys with their tables, such as fabric.nodes=16");
+        }
+        if value.contains(char::is_control) {
+            return error("allowed are values on one line");
+        }
+        if value.is_empty() || is_toml(value) {
+            return Ok(Setting { key: key.to_owned(), value: value.to_owned() });
+        }
+        let word = format!("'{value}'");
+        if value.starts_with(['"', '\'', '[', '{']) || !is_toml(&word) {
+            return error("the value is not TOML");
+        }
+        Ok(Setting { key: key.to_owned(), value: word })
+    }
+}
+
+fn is_toml(value: &str) -> bool {
+    DeTable::parse(&format!("key = {value}\n")).is_ok_and(|table| table.get_ref().len() == 1)
+}
+
+/// A scenario's text with a line for every setting after it: what the offsets of errors count in.
+pub struct Lines<'s> {
+    settings: &'s [Setting],
+    /// The scenario, and a line for every setting.
+    pub text: String,
+    /// Each line at its offset in `text`, spaces before it, so that its spans are offsets there.
+    padded: Vec<String>,
+}
+
+impl<'s> Lines<'s> {
+    /// The lines of `settings` behind `text`.
+    pub fn new(text: &str, settings: &'s [Setting]) -> Lines<'s> {
+        let mut text = text.to_owned();
+        let mut padded = Vec::new();
+        for setting in settings.iter().filter(|setting| !setting.value.is_empty()) {
+            text.push('\n');
+            let line = format!("{} = {}\n", setting.key, setting.value);
+            padded.push(" ".repeat(text.len()) + &line);
+            text.push_str(&line);
+        }
+        Lines { settings, text, padded }
+    }
+
+    /// Puts the settings into `root`, in their order, and takes out what has no value.
+    pub fn apply<'t>(&'t self, root: &mut DeTable<'t>) {
+        let mut padded = self.padded.iter();
+        for setting in self.settings {
+            if setting.value.is_empty() {
+                remove(root, &setting.key);
+            } else if let Some(line) = padded.next() {
+                let table = DeTable::parse(line).expect("a setting is read when it is made");
+                merge(root, table.into_inner());
+            }
+        }
+    }
+}
+
+/// Tables are joined, anything else is replaced, its position with it.
+fn merge<'t>(into: &mut DeTable<'t>, from: DeTable<'t>) {
+    for (key, mut value) in from {
+        if let Some(old) = into.get_mut(&key)
+            && let (DeValue::Table(old), DeValue::Table(new)) = (old.get_mut(), value.get_mut())
+        {
+            merge(old, std::mem::replace(new, DeTable::new()));
+        } else {
+            into.remove(&key);
+            into.insert(key, value);
+        }
+    }
+}
+
+fn remove(root: &mut DeTable<'_>, key: &str) {
+    match key.split_once('.') {
+        None => {
+            root.remove(key);
+        }
+        Some((table, rest)) => {
+            if let Some(DeValue::Table(table)) = root.get_mut(table).map(Spanned::get_mut) {
+                remove(table, rest);
+            }
+        }
+    }
+}

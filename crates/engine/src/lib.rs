@@ -1,0 +1,13 @@
+//! What every fabric runs in: virtual time, links and switches, configuration, measurements, output.
+
+pub mod config;
+pub mod engine;
+pub mod keys;
+pub mod metrics;
+pub mod output;
+#[cfg(test)]
+#[path = "../../units/tests/support/property.rs"]
+mod property;
+pub mod topology;
+
+pub use config::{Background, FabricConfig, pcs_clock};

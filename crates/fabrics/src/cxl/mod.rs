@@ -1,0 +1,347 @@
+//! CXL: flits, and credits from hop to hop.
+//!
+//! A message is cache lines. A read sends a request a line and gets a header and four slots of data
+//! for each; a write sends them. Slots of 16 B are packed into flits, whatever they belong to, and
+//! a link's sender has a credit for each entry of the buffer at its end, shared by all
+//! destinations. The switch keeps what came through a port in one queue, or in one a class of
+//! messages with credits of its own: the first in it waits until its egress has a turn and a credit
+//! for it, and all behind it wait too, wherever they go.
+
+mod config;
+mod link;
+mod port;
+mod transaction;
+
+use ethermem_engine::FabricConfig;
+use ethermem_engine::engine::{Fabric, Handle, Sim, Violation};
+use ethermem_engine::metrics::{FabricStats, Utilisation};
+use ethermem_units::{Bytes, Ps};
+use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
+
+pub use link::Flit;
+use link::{Credits, Line, SLOT_BYTES};
+pub use port::Sharing;
+use port::{Egress, Ingress};
+use transaction::{Entry, Flow, LINE_BYTES, LINE_SLOTS};
+
+pub use config::CxlConfig;
+
+/// What has come to be.
+#[derive(Clone, Copy)]
+pub enum Event {
+    /// A node's transmitter can take the next transaction.
+    Uplink(NodeIndex),
+    /// A node's transmitter has a credit.
+    Credit(NodeIndex),
+    /// The first entry of a port's buffer, or of a class's part of it, can be forwarded.
+    First(NodeIndex, u8),
+    /// An entry of a port and class has left through an egress, which can take the next one.
+    Left(NodeIndex, u8, NodeIndex),
+    /// An egress has a credit.
+    Downlink(NodeIndex),
+    /// Requests for so many lines are through their memory, and its port.
+    Respond(Handle, u8),
+    /// The last credit of a message is back: it leaves nothing behind.
+    Returned,
+}
+
+/// Lines after which the packing of either flit repeats.
+const PACKING_LINES: u64 = 12;
+
+/// See the module.
+pub struct Cxl {
+    config: CxlConfig,
+    propagation: Ps,
+    memory_access: Ps,
+    ingress: Vec<Ingress>,
+    egress: Vec<Egress>,
+    flows: Vec<Option<Flow>>,
+    period: u64,
+    lines_asked: u64,
+    lines_delivered: u64,
+}
+
+/// Schedules a look for a credit, unless one comes as soon.
+fn look(sim: &mut Sim<Event>, pending: &mut Option<Ps>, at: Ps, event: Event) {
+    if pending.is_none_or(|pending| at < pending) {
+        *pending = Some(at);
+        sim.at(at, event);
+    }
+}
+
+/// What is pending after a look at `now`: one that was put forward leaves a later one behind.
+fn looked(pending: &mut Option<Ps>, now: Ps) {
+    if *pending == Some(now) {
+        *pending = None;
+    }
+}
+
+impl Cxl {
+    fn flow(&mut self, handle: Handle) -> &mut Flow {
+        self.flows[handle as usize].as_mut().expect("it has not ended")
+    }
+
+    /// Sends a node's next transaction, when it has one and a credit. Its messages take turns.
+    fn uplink(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
+        let now = sim.now();
+        let requests_each = self.config.requests_each;
+        let port = &mut self.ingress[usize::from(node)];
+        if port.busy {
+            return;
+        }
+        let Some(turn) = port.take(now) else {
+            if let Some(next) = port.next_credit() {
+                look(sim, &mut port.look, next, Event::Credit(node));
+            }
+            return;
+        };
+        let flow = self.flow(turn.handle);
+        let (entry, more) = if turn.is_data {
+            flow.data(turn.handle)
+        } else {
+            flow.request(turn.handle, requests_each)
+        };
+        let ready = self.propagation + self.config.switch;
+        let at = self.config.sharing.channel(turn.class);
+        let port = &mut self.ingress[usize::from(node)];
+        if more {
+            port.push(at, turn);
+        }
+        let sent = port.line.send(now, entry.slots.into());
+        if turn.is_data {
+            sim.leaves(turn.handle, now);
+        }
+        port.line.data_slots += u64::from(entry.data_slots);
+        port.busy = true;
+        sim.at(sent.next, Event::Uplink(node));
+        let channel = &mut port.channels[usize::from(at)];
+        channel.buffer.push_back((sent.end + ready, entry));
+        let (kept, size) = (channel.buffer.len(), channel.credits.size());
+        assert!(kept <= size as usize, "the buffer of port {node} overflows");
+        if !channel.forwarding {
+            channel.forwarding = true;
+            sim.at(sent.end + ready, Event::First(node, at));
+        }
+    }
+
+    /// The first entry of a channel's buffer waits for its egress, when it has come that far.
+    fn wait(&mut self, sim: &mut Sim<Event>, port: NodeIndex, at: u8) {
+        let channel = &mut self.ingress[usize::from(port)].channels[usize::from(at)];
+        let Some(&(ready, entry)) = channel.buffer.front() else {
+            channel.forwarding = false;
+            return;
+        };
+        if ready > sim.now() {
+            sim.at(ready, Event::First(port, at));
+            return;
+        }
+        self.egress[usize::from(entry.to)].waiting.push_back((port, at));
+        self.downlink(sim, entry.to);
+    }
+
+    /// Forwards the first entry of the port whose turn it is.
+    fn downlink(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
+        let now = sim.now();
+        let egress = &mut self.egress[usize::from(node)];
+        if egress.busy || egress.waiting.is_empty() {
+            return;
+        }
+        let Some((port, at)) = egress.take(now) else {
+            // All its entries are on their way through: a node takes what comes.
+            let next = egress.next_credit().expect("a node's entries come free by themselves");
+            look(sim, &mut egress.look, next, Event::Downlink(node));
+            return;
+        };
+        let ingress = &mut self.ingress[usize::from(port)];
+        let channel = &mut ingress.channels[usize::from(at)];
+        let (_, entry) = channel.buffer.pop_front().expect("its first entry waits");
+        let sent = egress.line.send(now, entry.slots.into());
+        egress.line.data_slots += u64::from(entry.data_slots);
+        egress.busy = true;
+        sim.at(sent.next, Event::Left(port, at, node));
+        let credit = self.config.credit_return + self.propagation;
+        let arrived = sent.end + self.propagation + self.config.port;
+        egress.credits[usize::from(at)].give(arrived + credit);
+        channel.credits.give(sent.end + credit);
+        if !ingress.busy && !channel.turns.is_empty() {
+            // It had none, and none on the way.
+            look(sim, &mut ingress.look, sent.end + credit, Event::Credit(port));
+        }
+        if self.arrive(sim, entry, arrived) {
+            sim.at(arrived + credit, Event::Returned);
+        }
+    }
+
+    /// Takes what comes to a node; gives whether its message ends with it.
+    fn arrive(&mut self, sim: &mut Sim<Event>, entry: Entry, at: Ps) -> bool {
+        if entry.requests > 0 {
+            sim.at_memory(entry.handle, at);
+            let respond = at + self.memory_access + self.config.port;
+            sim.at(respond, Event::Respond(entry.handle, entry.requests));
+            return false;
+        }
+        self.lines_delivered += 1;
+        let flow = self.flow(entry.handle);
+        flow.missing -= 1;
+        if flow.missing == 0 {
+            self.flows[entry.handle as usize] = None;
+            sim.finish(entry.handle, at);
+            return true;
+        }
+        false
+    }
+
+    fn respond(&mut self, sim: &mut Sim<Event>, handle: Handle, lines: u8) {
+        let flow = self.flow(handle);
+        let (node, first) = (flow.memory, flow.ready == 0);
+        flow.ready += u32::from(lines);
+        let turn = flow.turn(handle, true);
+        if first {
+            self.ingress[usize::from(node)].push(self.config.sharing.channel(turn.class), turn);
+        }
+        self.uplink(sim, node);
+    }
+
+    /// Data bytes after which the timing of a message alone repeats: those of the packing, or,
+    /// where credits hold a message up, all that credits are for.
+    fn period_bytes(config: &FabricConfig) -> u64 {
+        let own = &config.of::<CxlConfig>();
+        let flit = own.flit.time(config.link);
+        // A transaction may wait for the flit under way.
+        let flits = flit * (1 + (LINE_SLOTS + 1).div_ceil(own.flit.slots()));
+        let hop = flits + config.propagation * 2 + own.credit_return;
+        let circle = (hop + own.switch + flits).0.max((hop + own.port).0);
+        let lines = circle * own.flit.slots() / (flit.0 * LINE_SLOTS) + 2;
+        let held = |entries: u32| {
+            let entries = u64::from(entries);
+            if entries >= lines { 1 } else { entries }
+        };
+        let held = own.sharing.channels().into_iter().map(held).fold(1, lcm);
+        PACKING_LINES * held * LINE_BYTES
+    }
+}
+
+impl Fabric for Cxl {
+    type Event = Event;
+    type Parameters = CxlConfig;
+
+    fn build(config: &FabricConfig, _seed: u64) -> Cxl {
+        let own = *config.of::<CxlConfig>();
+        let line = || Line::new(own.flit, config.link);
+        let ingress = |_| Ingress::new(&own, line());
+        let egress = |_| Egress::new(&own, line());
+        Cxl {
+            config: own,
+            propagation: config.propagation,
+            memory_access: config.memory_access,
+            ingress: (0..config.nodes).map(ingress).collect(),
+            egress: (0..config.nodes).map(egress).collect(),
+            flows: Vec::new(),
+            period: Cxl::period_bytes(config),
+            lines_asked: 0,
+            lines_delivered: 0,
+        }
+    }
+
+    fn submit_delay(&self) -> Ps {
+        self.config.port
+    }
+
+    fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
+        let at = handle as usize;
+        if at >= self.flows.len() {
+            self.flows.resize_with(at + 1, || None);
+        }
+        let flow = Flow::of(message);
+        self.lines_asked += u64::from(flow.missing);
+        let turn = flow.turn(handle, false);
+        self.flows[at] = Some(flow);
+        let channel = self.config.sharing.channel(turn.class);
+        self.ingress[usize::from(message.compute)].push(channel, turn);
+        self.uplink(sim, message.compute);
+    }
+
+    fn handle(&mut self, sim: &mut Sim<Event>, event: Event) {
+        match event {
+            Event::Uplink(node) => {
+                self.ingress[usize::from(node)].busy = false;
+                self.uplink(sim, node);
+            }
+            Event::Credit(node) => {
+                looked(&mut self.ingress[usize::from(node)].look, sim.now());
+                self.uplink(sim, node);
+            }
+            Event::First(port, channel) => self.wait(sim, port, channel),
+            Event::Left(port, channel, node) => {
+                self.egress[usize::from(node)].busy = false;
+                self.wait(sim, port, channel);
+                self.downlink(sim, node);
+            }
+            Event::Downlink(node) => {
+                looked(&mut self.egress[usize::from(node)].look, sim.now());
+                self.downlink(sim, node);
+            }
+            Event::Respond(handle, lines) => self.respond(sim, handle, lines),
+            Event::Returned => {}
+        }
+    }
+
+    fn period(&self) -> Bytes {
+        Bytes(self.period)
+    }
+
+    fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
+        transaction::blocks(config.of::<CxlConfig>().flit, kind, bytes)
+    }
+
+    fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {
+        if self.lines_asked != self.lines_delivered {
+            return Err(Violation(format!(
+                "{} lines asked for, {} delivered",
+                self.lines_asked, self.lines_delivered
+            )));
+        }
+        let channels = || self.ingress.iter().flat_map(|port| &port.channels);
+        let mut egress = self.egress.iter().flat_map(|port| &port.credits);
+        if !channels().all(|of| of.credits.all_back()) || !egress.all(Credits::all_back) {
+            return Err(Violation("a credit did not come back".to_owned()));
+        }
+        let holds = |port: &Ingress| port.channels.iter().any(|of| !of.buffer.is_empty());
+        if let Some(port) = self.ingress.iter().position(holds) {
+            return Err(Violation(format!("port {port} still holds an entry")));
+        }
+        let up: Vec<&Line> = self.ingress.iter().map(|port| &port.line).collect();
+        let down: Vec<&Line> = self.egress.iter().map(|port| &port.line).collect();
+        Ok(stats(&up, &down, ended))
+    }
+}
+
+fn lcm(one: u64, other: u64) -> u64 {
+    let (mut divisor, mut rest) = (one, other);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    one / divisor * other
+}
+
+fn stats(up: &[&Line], down: &[&Line], ended: Ps) -> FabricStats {
+    let shares = |lines: &[&Line]| -> Vec<f64> { lines.iter().map(|l| l.share(ended)).collect() };
+    let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len() as f64;
+    let max = |shares: &[f64]| shares.iter().copied().fold(0.0, f64::max);
+    let (ups, downs) = (shares(up), shares(down));
+    let utilisation = Utilisation {
+        uplink_mean: mean(&ups),
+        uplink_max: max(&ups),
+        downlink_mean: mean(&downs),
+        downlink_max: max(&downs),
+    };
+    let all = || up.iter().chain(down);
+    let data: u64 = all().map(|line| line.data_slots).sum();
+    let sent: f64 = all().map(|line| line.bytes_sent()).sum();
+    FabricStats {
+        load_measured: Some(utilisation.uplink_mean.max(utilisation.downlink_mean)),
+        control_overhead: (sent > 0.0).then(|| 1.0 - (data * SLOT_BYTES) as f64 / sent),
+        utilisation: Some(utilisation),
+        ..FabricStats::default()
+    }
+}

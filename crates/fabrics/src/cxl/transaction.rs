@@ -1,0 +1,139 @@
+//! What messages are made of: CXL.mem transactions, in slots (CXL 2.0, 3.3 and 4.2).
+
+use ethermem_engine::engine::Handle;
+use ethermem_units::Bytes;
+use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
+
+use super::link::Flit;
+
+/// A cache line, the unit of all transfers.
+pub(super) const LINE_BYTES: u64 = 64;
+/// Of a line: a header and four of 16 B.
+pub(super) const LINE_SLOTS: u64 = 5;
+const LINE_DATA_SLOTS: u64 = 4;
+/// A line written in part has its byte enables too.
+const BYTE_ENABLE_SLOTS: u64 = 1;
+/// A request's header; an atomic brings an operand.
+const REQUEST_SLOTS: u64 = 1;
+const ATOMIC_SLOTS: u64 = 2;
+
+/// What is left of a message.
+pub(super) struct Flow {
+    pub(super) compute: NodeIndex,
+    pub(super) memory: NodeIndex,
+    kind: Kind,
+    /// The last line is not whole.
+    partial: bool,
+    /// Lines to be requested, at the compute node.
+    requests: u32,
+    /// Lines of data to be sent, at their source.
+    pub(super) ready: u32,
+    /// Lines that have not come.
+    pub(super) missing: u32,
+}
+
+/// What CXL.mem may give credits of its own (CXL 2.0, 3.3). Completions without data (S2M NDR) are
+/// left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// M2S Req.
+    Request,
+    /// M2S RwD: writes, and atomics for their operand.
+    Write,
+    /// S2M DRS.
+    Response,
+}
+
+/// A message's turn at its node.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    pub(super) handle: Handle,
+    pub(super) class: Class,
+    /// It sends lines of data, and no requests.
+    pub(super) is_data: bool,
+}
+
+/// What an entry of a buffer holds.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) handle: Handle,
+    pub(super) to: NodeIndex,
+    pub(super) slots: u8,
+    pub(super) data_slots: u8,
+    /// Lines requested; 0 for a line of data.
+    pub(super) requests: u8,
+}
+
+fn lines(bytes: Bytes) -> u64 {
+    bytes.0.div_ceil(LINE_BYTES)
+}
+
+impl Flow {
+    pub(super) fn of(message: &Message) -> Flow {
+        let lines = lines(message.bytes) as u32;
+        let write = message.kind == Kind::Write;
+        Flow {
+            compute: message.compute,
+            memory: message.memory,
+            kind: message.kind,
+            partial: !message.bytes.0.is_multiple_of(LINE_BYTES),
+            requests: if write { 0 } else { lines },
+            ready: if write { lines } else { 0 },
+            missing: lines,
+        }
+    }
+
+    /// Its turn, at its compute node to begin with, and at its memory to answer.
+    pub(super) fn turn(&self, handle: Handle, answers: bool) -> Turn {
+        let class = match self.kind {
+            _ if answers => Class::Response,
+            Kind::Read => Class::Request,
+            Kind::Write | Kind::ReadModifyWrite => Class::Write,
+        };
+        Turn { handle, class, is_data: answers || self.kind == Kind::Write }
+    }
+
+    /// The next requests, at most so many in their entry, and whether there are more.
+    pub(super) fn request(&mut self, handle: Handle, most: u32) -> (Entry, bool) {
+        let lines = self.requests.min(most);
+        self.requests -= lines;
+        let slots = match self.kind {
+            Kind::ReadModifyWrite => ATOMIC_SLOTS,
+            Kind::Read | Kind::Write => u64::from(lines) * REQUEST_SLOTS,
+        };
+        let entry = Entry {
+            handle,
+            to: self.memory,
+            slots: slots as u8,
+            data_slots: 0,
+            requests: lines as u8,
+        };
+        (entry, self.requests > 0)
+    }
+
+    /// The next line of data, and whether another is ready.
+    pub(super) fn data(&mut self, handle: Handle) -> (Entry, bool) {
+        self.ready -= 1;
+        let write = self.kind == Kind::Write;
+        let masked = write && self.partial && self.ready == 0;
+        let slots = LINE_SLOTS + if masked { BYTE_ENABLE_SLOTS } else { 0 };
+        let entry = Entry {
+            handle,
+            to: if write { self.memory } else { self.compute },
+            slots: slots as u8,
+            data_slots: LINE_DATA_SLOTS as u8,
+            requests: 0,
+        };
+        (entry, self.ready > 0)
+    }
+}
+
+/// What a message takes of its links, in blocks of 64 bits; a flit's empty slots are none of it.
+pub(super) fn blocks(flit: Flit, kind: Kind, bytes: Bytes) -> LinkBlocks {
+    let blocks = |slots: u64| slots as f64 * flit.blocks() / flit.slots() as f64;
+    let lines = lines(bytes);
+    let partial = kind == Kind::Write && !bytes.0.is_multiple_of(LINE_BYTES);
+    let data = LINE_SLOTS * lines + if partial { BYTE_ENABLE_SLOTS } else { 0 };
+    let request = if kind == Kind::ReadModifyWrite { ATOMIC_SLOTS } else { REQUEST_SLOTS * lines };
+    LinkBlocks::unscheduled(kind, blocks(request), blocks(data))
+}

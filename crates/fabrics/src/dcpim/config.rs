@@ -1,0 +1,119 @@
+//! dcPIM's parameters.
+
+use ethermem_engine::FabricConfig;
+use ethermem_engine::config::Parameters;
+use ethermem_engine::keys::{BUFFER_BYTES, Table, as_number, bytes, delay_ns, packets, window_or};
+use ethermem_units::{Bytes, Ps};
+use ethermem_workload::InputError;
+
+/// dcPIM's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DcpimConfig {
+    /// IP and transport headers of a packet.
+    pub header: Bytes,
+    /// Buffer of a switch port.
+    pub buffer: Bytes,
+    /// Priorities of switches, the first of which is for packets without data.
+    pub priorities: u32,
+    /// Flows of at most so many packets have the first priority of data, flows of at most the
+    /// square of it the second, and so on.
+    pub priority_packets: u32,
+    /// Flows of at most so many packets are sent at once; `None` for a bandwidth-delay product.
+    pub short_packets: Option<u32>,
+    /// Rounds of a matching.
+    pub rounds: u32,
+    /// Rounds, from the first, that prefer the flow with the fewest remaining packets.
+    pub shortest_rounds: u32,
+    /// Channels of a host, each with its share of the link.
+    pub channels: u32,
+    /// The length of a round, in round trips of a packet without data (beta).
+    pub slack: f64,
+    /// The length of the sending of an epoch, in lengths of its matching (alpha).
+    pub sending: f64,
+    /// Whether a channel that both hosts have free is used from its match on.
+    pub prompt: bool,
+    /// The largest difference between the clocks of two hosts.
+    pub skew: Ps,
+    /// Tokens of a flow under way; `None` for a bandwidth-delay product.
+    pub window: Option<u32>,
+    /// The time after the last token until a full window gets one more; `None` for 1.1
+    /// bandwidth-delay products.
+    pub window_timeout: Option<Ps>,
+    /// The time after the last token of a flow until missing packets get new tokens; `None` for a
+    /// bandwidth-delay product.
+    pub resend: Option<Ps>,
+    /// How many times as long a source waits for each next answer.
+    pub patience_growth: f64,
+    /// Every receiver has all channels of every source from the start. A message alone is timed
+    /// so: how long it waits for a match depends on when it comes.
+    pub(super) matched: bool,
+}
+
+impl Default for DcpimConfig {
+    fn default() -> DcpimConfig {
+        DcpimConfig {
+            header: Bytes(40),
+            buffer: Bytes(500_000),
+            priorities: 8,
+            priority_packets: 7,
+            short_packets: None,
+            rounds: 4,
+            shortest_rounds: 1,
+            channels: 4,
+            slack: 1.3,
+            sending: 1.0,
+            prompt: true,
+            skew: Ps::from_ns(100),
+            window: None,
+            window_timeout: None,
+            resend: None,
+            patience_growth: 2.0,
+            matched: false,
+        }
+    }
+}
+
+fn timeout_or(table: &Table<'_>, key: &str, default: &str) -> Result<Option<Ps>, InputError> {
+    table.read(key, default, "0.001 to 1000000", |value| {
+        let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
+        Ps::from_ns_f64(us * 1e3)
+    })
+}
+
+impl Parameters for DcpimConfig {
+    const TABLE: &'static str = "dcpim";
+
+    fn read(table: &Table<'_>, _config: &FabricConfig) -> Result<DcpimConfig, InputError> {
+        let default = DcpimConfig::default();
+        let small = |key, default: u32, least: u64, most: u64| -> Result<u32, InputError> {
+            Ok(table.integer(key, default.into(), least..=most)? as u32)
+        };
+        Ok(DcpimConfig {
+            header: bytes(table, "header_bytes", default.header, (0, 128))?,
+            buffer: bytes(table, "buffer_bytes", default.buffer, BUFFER_BYTES)?,
+            priorities: small("priorities", default.priorities, 2, 64)?,
+            priority_packets: packets(table, "priority_packets", default.priority_packets)?,
+            short_packets: window_or(table, "short_packets", "a bandwidth-delay product")?,
+            rounds: small("rounds", default.rounds, 1, 64)?,
+            shortest_rounds: small("shortest_rounds", default.shortest_rounds, 0, 64)?,
+            channels: small("channels", default.channels, 1, 64)?,
+            slack: table.number("slack", default.slack, 1.0..=100.0)?,
+            sending: table.number("sending", default.sending, 1.0..=1_000.0)?,
+            prompt: table.flag("prompt", default.prompt)?,
+            skew: delay_ns(table, "skew_ns", 100)?,
+            window: window_or(table, "window_packets", "a bandwidth-delay product")?,
+            window_timeout: timeout_or(table, "window_timeout_us", "1.1 bandwidth-delay products")?,
+            resend: timeout_or(table, "resend_us", "a bandwidth-delay product")?,
+            patience_growth: table.number(
+                "patience_growth",
+                default.patience_growth,
+                1.0..=16.0,
+            )?,
+            matched: false,
+        })
+    }
+
+    fn quiet(&mut self) {
+        self.matched = true;
+    }
+}

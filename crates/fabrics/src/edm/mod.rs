@@ -1,0 +1,597 @@
+//! EDM: the host, switch and scheduler of `ethermem-edm`, on simulated links.
+//!
+//! The state machines decide; this file gives them time. It adds the stage latencies of
+//! [`ethermem_edm::budget`], the serialisation of every item and the slots that its transmitter
+//! has free, and moves a chunk in one event a hop.
+
+mod bound;
+mod config;
+mod flight;
+mod tracks;
+
+use std::collections::VecDeque;
+
+use ethermem_edm::{
+    Action, Address, Emission, Event as HostEvent, FailReason, Host, HostConfig, MESSAGE_BYTES_MAX,
+    NodeId, Op, Request, RmwOperation, Status, StatusCode, SubmitError, Switch, Token, WriteKind,
+    budget as edm,
+};
+use ethermem_engine::FabricConfig;
+use ethermem_engine::engine::{Fabric, Handle, Loss, Sim, Violation};
+use ethermem_engine::metrics::{FabricStats, Matching};
+use ethermem_engine::output::Timeline;
+use ethermem_engine::topology::Star;
+use ethermem_units::{Bytes, Cycles, Ps};
+use ethermem_wire::ChunkKind;
+use ethermem_workload::{Kind, LinkBlocks, Message, NodeIndex};
+
+use ethermem_engine::topology::LinkTiming;
+use flight::{Flights, Item, Payload};
+use tracks::Tracks;
+
+pub use config::{EdmParameters, scheduler_clock};
+pub use ethermem_edm::EdmConfig;
+
+/// Requests that a host holds; further ones wait with the application.
+const HOST_MESSAGES_MAX: usize = 4_096;
+
+/// Messages of a run before an address is used again: by 2^40 B, long after it is free.
+const ADDRESS_SLOTS: u64 = 1 << 18;
+
+/// See the module.
+pub struct Edm {
+    delays: Delays,
+    hosts: Vec<Host>,
+    switch: Switch,
+    links: Star,
+    /// What is on a link or in a pipeline, by index.
+    flights: Flights,
+    nodes: Vec<Node>,
+    chunk: Bytes,
+    step_at: Ps,
+    granted: Bytes,
+    delivered: Bytes,
+    queue_blocks_bound: u64,
+    violation: Option<String>,
+    tracks: Option<Tracks>,
+    /// The message of each address that a request names, where the run is watched.
+    handles: Vec<Handle>,
+}
+
+/// What a node has beside its host.
+#[derive(Default)]
+struct Node {
+    /// Requests that the host had no room for.
+    backlog: VecDeque<Request>,
+    /// When the last grant leaves the grant queue: they leave in order.
+    grants_until: Ps,
+    timer_set: bool,
+    /// An event at the next start of an item on its downlink is set.
+    departure_set: bool,
+    /// The source of each chunk that is on its way here and whose arrival is an event.
+    arriving: Vec<u16>,
+}
+
+impl Node {
+    /// A chunk of `source` that was on its way is here.
+    #[inline]
+    fn arrived(&mut self, source: u16) {
+        let place = self.arriving.iter().position(|&from| from == source);
+        self.arriving.swap_remove(place.expect("a chunk that arrives was on its way"));
+    }
+}
+
+/// Where an item is, or what is due.
+#[derive(Clone, Copy)]
+pub enum Event {
+    /// A control message is whole, identified and inserted at the switch.
+    AtSwitch(u32),
+    /// The first block of a chunk, or a control message, is at its egress transmitter.
+    AtEgress(u32),
+    /// An item is whole at its host, and processed.
+    AtHost(u32),
+    /// A matching iteration is due.
+    Step,
+    /// The first item that waits for a downlink starts, unless it was put off.
+    Departure(NodeIndex),
+    /// A read timer may have run out.
+    Timer(NodeIndex),
+}
+
+/// Sums of the budget's stages between two events.
+struct Delays {
+    hop: Ps,
+    generate_request: Ps,
+    insert: Ps,
+    generate_grant: Ps,
+    forward: Ps,
+    grant_to_data: Ps,
+    request_to_data: Ps,
+    receive_data: Ps,
+}
+
+impl Delays {
+    fn new(config: &FabricConfig) -> Delays {
+        let timing = LinkTiming::of(config);
+        let sum = |stages: &[Cycles]| timing.cycles(stages.iter().copied().sum());
+        Delays {
+            hop: timing.hop(edm::PCS),
+            generate_request: sum(&[edm::GENERATE_REQUEST]),
+            insert: sum(&[edm::IDENTIFY, edm::INSERT]),
+            generate_grant: sum(&[edm::GENERATE_GRANT]),
+            forward: sum(&[edm::FORWARD]),
+            grant_to_data: sum(&[edm::RECEIVE_GRANT, edm::GRANT_QUEUE, edm::GENERATE_DATA]),
+            request_to_data: sum(&[edm::RECEIVE_REQUEST, edm::GRANT_QUEUE, edm::GENERATE_DATA])
+                + config.memory_access,
+            receive_data: sum(&[edm::RECEIVE_DATA]),
+        }
+    }
+}
+
+impl Edm {
+    /// Transmits whatever a host has ready.
+    #[inline]
+    fn pump(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
+        let now = sim.now();
+        while let Some(outbound) = self.hosts[usize::from(node)].poll_outbound(now) {
+            let item = Item::from_host(node, outbound);
+            let (blocks, _) = item.size();
+            let Edm { links, flights, delays, tracks, .. } = self;
+            let link = links.up(node);
+            let name = (flights.next(), item.stream(item.to));
+            let start = link.send_in(now, item.size(), name, |name, by| flights.put_off(name, by));
+            if let Payload::Chunk(_, Some(token)) = item.payload {
+                sim.leaves(token.0, start);
+            }
+            if let Some(tracks) = tracks {
+                tracks.up(sim.timeline(), &item, start, start + link.tail(blocks));
+            }
+            let first = start + delays.hop;
+            if item.data > 0 {
+                let due = first + delays.forward;
+                sim.at(due, Event::AtEgress(flights.insert(Item { due, ..item })));
+            } else {
+                let due = first + link.tail(blocks) + delays.insert;
+                sim.at(due, Event::AtSwitch(flights.insert(Item { due, ..item })));
+            }
+        }
+        self.settle(sim, node);
+    }
+
+    /// Hears what ended at a host.
+    fn settle(&mut self, sim: &mut Sim<Event>, node: NodeIndex) {
+        while let Some(event) = self.hosts[usize::from(node)].poll_event() {
+            match event {
+                HostEvent::ReadDone { token }
+                | HostEvent::RmwDone { token }
+                | HostEvent::WriteApplied { token } => sim.finish(token.0, sim.now()),
+                // A posted write ends when its data is at the memory node.
+                HostEvent::WriteSent { .. } => {}
+                HostEvent::Failed { token, why } => {
+                    let timeout = why == FailReason::Timeout;
+                    sim.lose(token.0, if timeout { Loss::Timeout } else { Loss::Fault });
+                }
+            }
+            if let Some(request) = self.nodes[usize::from(node)].backlog.pop_front() {
+                self.submit_to_host(sim, node, request);
+            }
+        }
+    }
+
+    fn submit_to_host(&mut self, sim: &mut Sim<Event>, node: NodeIndex, request: Request) {
+        let host = &mut self.hosts[usize::from(node)];
+        match host.submit(sim.now(), request) {
+            Ok(()) => {
+                let node_state = &mut self.nodes[usize::from(node)];
+                if !node_state.timer_set
+                    && let Some(at) = host.next_timeout()
+                {
+                    node_state.timer_set = true;
+                    sim.at(at, Event::Timer(node));
+                }
+            }
+            Err(SubmitError::Full) => {
+                self.nodes[usize::from(node)].backlog.push_back(request);
+            }
+            Err(_) => sim.lose(request.token.0, Loss::Fault),
+        }
+    }
+
+    fn at_switch(&mut self, sim: &mut Sim<Event>, flight: u32) {
+        let item = self.flights.get(flight);
+        let (now, from) = (sim.now(), NodeId::at(item.from));
+        if item.due > now {
+            let due = item.due;
+            sim.at(due, Event::AtSwitch(flight));
+            return;
+        }
+        let queued = match item.payload {
+            Payload::Request(request) => {
+                self.switch.on_request(now, from, request.into(), item.blocks.into())
+            }
+            Payload::Notify(notification) => self.switch.on_notification(now, from, notification),
+            Payload::Status(_) => {
+                sim.at(now + self.delays.forward, Event::AtEgress(flight));
+                return;
+            }
+            Payload::Chunk(..) | Payload::Grant(_) => {
+                unreachable!("chunks go to their egress, grants come from the switch")
+            }
+        };
+        let item = self.flights.take(flight);
+        if let Err(error) = queued {
+            let what = format!("the switch refused {item:?}: {error:?}");
+            self.break_off(what);
+        }
+        self.schedule_step(sim);
+    }
+
+    fn schedule_step(&mut self, sim: &mut Sim<Event>) {
+        if let Some(wake) = self.switch.next_wake() {
+            let at = wake.max(sim.now());
+            if at < self.step_at {
+                self.step_at = at;
+                sim.at(at, Event::Step);
+            }
+        }
+    }
+
+    fn step(&mut self, sim: &mut Sim<Event>) {
+        if sim.now() != self.step_at {
+            return;
+        }
+        self.step_at = Ps::MAX;
+        let Edm { switch, flights, delays, granted, chunk, tracks, .. } = self;
+        switch.step(sim.now(), |at, emission| {
+            let item = match emission {
+                Emission::Grant { to, grant } => {
+                    *granted += grant.bytes;
+                    Item::grant(to, grant)
+                }
+                Emission::Release { to, request } => {
+                    *granted += Bytes(request.bytes.0.min(chunk.0));
+                    Item::release(to, request)
+                }
+            };
+            if let Some(tracks) = tracks {
+                tracks.granted(sim.timeline(), &item, at);
+            }
+            sim.at(at + delays.generate_grant, Event::AtEgress(flights.insert(item)));
+        });
+        if let Some(tracks) = &self.tracks {
+            let now = sim.now();
+            tracks.waiting(sim.timeline(), now, self.switch.scheduler().waiting());
+        }
+        while let Some(port) = self.switch.poll_full() {
+            self.on_departures(sim, port.number());
+        }
+        self.schedule_step(sim);
+    }
+
+    fn at_egress(&mut self, sim: &mut Sim<Event>, flight: u32) {
+        let now = sim.now();
+        let item = self.flights.get(flight);
+        if item.data > 0 && item.due > now {
+            let due = item.due;
+            sim.at(due, Event::AtEgress(flight));
+            return;
+        }
+        if let Payload::Chunk(chunk, _) = &item.payload {
+            let (from, to, last, bytes) = (item.from, item.to, chunk.last, chunk.bytes);
+            self.forward_check(now, flight, from, to, bytes);
+            let arriving = &mut self.nodes[usize::from(to)].arriving;
+            if !last && !arriving.contains(&from) {
+                self.pass_on(sim, flight);
+                self.after_chunk(sim, to);
+                return;
+            }
+            arriving.push(from);
+            self.send_down(sim, flight);
+            self.after_chunk(sim, to);
+        } else {
+            self.switch.on_emitted(now, NodeId::at(item.to), item.blocks.into());
+            self.send_down(sim, flight);
+        }
+    }
+
+    /// Says what has left by a downlink to a switch that waits for it, and when to look again.
+    #[cold]
+    fn on_departures(&mut self, sim: &mut Sim<Event>, to: NodeIndex) {
+        let Edm { links, switch, nodes, .. } = self;
+        let link = links.down(to);
+        let departed = link.take_started_data(sim.now());
+        switch.on_departed(NodeId::at(to), departed.0 as u32);
+        let set = &mut nodes[usize::from(to)].departure_set;
+        if switch.is_full(NodeId::at(to))
+            && !*set
+            && let Some(at) = link.next_start()
+        {
+            *set = true;
+            sim.at(at, Event::Departure(to));
+        }
+    }
+
+    /// A chunk was handed to a downlink: what has left by it was so far of interest to nobody
+    /// unless the port is full.
+    #[inline]
+    fn after_chunk(&mut self, sim: &mut Sim<Event>, to: NodeIndex) {
+        let departed = self.links.down(to).take_started_data(sim.now());
+        self.switch.on_departed(NodeId::at(to), departed.0 as u32);
+        if self.switch.is_full(NodeId::at(to)) {
+            self.on_departures(sim, to);
+        }
+        self.schedule_step(sim);
+    }
+
+    /// Gives an item its slots on its downlink, and says when it is processed at its host.
+    #[inline]
+    fn send_down(&mut self, sim: &mut Sim<Event>, flight: u32) {
+        let now = sim.now();
+        let Edm { links, flights, delays, nodes, tracks, .. } = self;
+        let item = flights.get(flight);
+        let (to, size) = (item.to, item.size());
+        let link = links.down(to);
+        let name = (flight, item.stream(item.from));
+        let start = link.send_in(now, size, name, |name, by| flights.put_off(name, by));
+        let tail = link.tail(size.0);
+        let item = flights.get_mut(flight);
+        if let Some(tracks) = tracks {
+            tracks.down(sim.timeline(), item, start, start + tail);
+        }
+        let whole = start + tail + delays.hop;
+        let queue = &mut nodes[usize::from(to)].grants_until;
+        let mut granted = |processed: Ps| {
+            *queue = processed.max(*queue);
+            *queue
+        };
+        item.due = match item.payload {
+            Payload::Grant(_) => granted(whole + delays.grant_to_data),
+            Payload::Request(_) => granted(whole + delays.request_to_data),
+            Payload::Chunk(..) | Payload::Notify(_) | Payload::Status(_) => {
+                whole + delays.receive_data
+            }
+        };
+        sim.at(item.due, Event::AtHost(flight));
+    }
+
+    /// The circuit of the oldest grant must lead where the chunk is meant to go.
+    #[inline]
+    fn forward_check(&mut self, now: Ps, flight: u32, from: u16, to: u16, bytes: Bytes) {
+        let port = self.switch.on_chunk(now, NodeId::at(from), bytes);
+        if port != Some(NodeId::at(to)) {
+            let item = self.flights.get(flight);
+            self.break_off(format!("the circuit of {from} leads to {port:?}: {item:?}"));
+        }
+    }
+
+    /// A chunk with more to come takes its slots, and its receiver counts it now: nothing depends
+    /// on when it arrives, only on the last one's arrival, so it needs no event of its own. But it
+    /// must not overtake one that has: a message before it may have had the same id.
+    #[inline]
+    fn pass_on(&mut self, sim: &mut Sim<Event>, flight: u32) {
+        let now = sim.now();
+        let item = self.flights.take(flight);
+        let Payload::Chunk(chunk, _) = &item.payload else {
+            unreachable!("only data is passed on")
+        };
+        let link = self.links.down(item.to);
+        let name = (Flights::PASSED_ON, item.stream(item.from));
+        let start = link.send_in(now, item.size(), name, |_, _| unreachable!("data moves nobody"));
+        if let Some(tracks) = &self.tracks {
+            tracks.down(sim.timeline(), item, start, start + link.tail(item.size().0));
+        }
+        self.delivered += chunk.bytes;
+        let host = &mut self.hosts[usize::from(item.to)];
+        if let Some(Action::Store(stored)) = host.on_chunk(now, *chunk) {
+            host.on_written(now, &stored, StatusCode::Ok);
+        }
+    }
+
+    fn at_host(&mut self, sim: &mut Sim<Event>, flight: u32) {
+        let now = sim.now();
+        let due = self.flights.get(flight).due;
+        if due > now {
+            sim.at(due, Event::AtHost(flight));
+            return;
+        }
+        let item = self.flights.take(flight);
+        let to = item.to;
+        let host = &mut self.hosts[usize::from(to)];
+        match item.payload {
+            Payload::Chunk(chunk, token) => {
+                self.nodes[usize::from(to)].arrived(item.from);
+                self.delivered += chunk.bytes;
+                if let Some(Action::Store(stored)) = host.on_chunk(now, chunk) {
+                    host.on_written(now, &stored, StatusCode::Ok);
+                    // A posted write ends where its last data is stored.
+                    if let (Some(token), true) = (token, stored.last) {
+                        sim.finish(token.0, now);
+                    }
+                }
+            }
+            // The memory itself is not simulated: its access time is in the delay.
+            Payload::Request(request) => {
+                if let Some(&handle) = self.handles.get(request.address_slot()) {
+                    sim.at_memory(handle, now);
+                }
+                let _served = host.on_request(now, request.into());
+            }
+            Payload::Grant(grant) => host.on_grant(now, grant),
+            Payload::Status(status) => {
+                host.on_status(now, Status { peer: NodeId::at(item.from), ..status });
+            }
+            Payload::Notify(_) => unreachable!("a notification ends at the switch"),
+        }
+        self.pump(sim, to);
+    }
+
+    fn break_off(&mut self, what: String) {
+        self.violation.get_or_insert(what);
+    }
+}
+
+impl Fabric for Edm {
+    type Event = Event;
+    type Parameters = EdmParameters;
+    /// What a length on the wire can say.
+    const MESSAGE_BYTES_MAX: u64 = MESSAGE_BYTES_MAX.0;
+
+    fn build(config: &FabricConfig, seed: u64) -> Edm {
+        let nodes = config.nodes;
+        let host = |node| {
+            Host::new(HostConfig {
+                node: NodeId::at(node),
+                nodes,
+                edm: config.of::<EdmParameters>(),
+                messages_max: HOST_MESSAGES_MAX,
+            })
+        };
+        let scheduler = bound::scheduler(config);
+        Edm {
+            queue_blocks_bound: bound::egress_blocks(
+                &scheduler,
+                config.of::<EdmParameters>().batching,
+            ),
+            delays: Delays::new(config),
+            hosts: (0..nodes).map(host).collect(),
+            switch: Switch::new(scheduler),
+            links: Star::new(config, config.of::<EdmParameters>().arbitration, seed),
+            flights: Flights::default(),
+            nodes: (0..nodes).map(|_| Node::default()).collect(),
+            chunk: config.of::<EdmParameters>().chunk,
+            step_at: Ps::MAX,
+            granted: Bytes(0),
+            delivered: Bytes(0),
+            violation: None,
+            tracks: None,
+            handles: Vec::new(),
+        }
+    }
+
+    fn draw_on(&mut self, timeline: &mut Timeline) {
+        self.tracks = Some(Tracks::new(timeline, self.hosts.len() as u16));
+    }
+
+    fn submit_delay(&self) -> Ps {
+        self.delays.generate_request
+    }
+
+    fn submit(&mut self, sim: &mut Sim<Event>, handle: Handle, message: &Message) {
+        let op = match message.kind {
+            Kind::Read => Op::Read { bytes: message.bytes },
+            Kind::Write => Op::Write { bytes: message.bytes, kind: WriteKind::Posted },
+            Kind::ReadModifyWrite => {
+                Op::ReadModifyWrite { operation: RmwOperation::FetchAndAdd(1) }
+            }
+        };
+        let slot = message.index % ADDRESS_SLOTS;
+        if sim.is_watched() {
+            let slot = slot as usize;
+            self.handles.resize(self.handles.len().max(slot + 1), handle);
+            self.handles[slot] = handle;
+        }
+        let request = Request {
+            token: Token(handle),
+            peer: NodeId::at(message.memory),
+            // Every message has bytes of its own.
+            address: Address(slot * MESSAGE_BYTES_MAX.0),
+            op,
+            fence: false,
+        };
+        self.submit_to_host(sim, message.compute, request);
+        self.pump(sim, message.compute);
+    }
+
+    fn handle(&mut self, sim: &mut Sim<Event>, event: Event) {
+        match event {
+            Event::AtSwitch(flight) => self.at_switch(sim, flight),
+            Event::AtEgress(flight) => self.at_egress(sim, flight),
+            Event::AtHost(flight) => self.at_host(sim, flight),
+            Event::Step => self.step(sim),
+            Event::Departure(node) => {
+                self.nodes[usize::from(node)].departure_set = false;
+                self.on_departures(sim, node);
+                self.schedule_step(sim);
+            }
+            Event::Timer(node) => {
+                let host = &mut self.hosts[usize::from(node)];
+                host.on_timer(sim.now());
+                let next = host.next_timeout();
+                self.nodes[usize::from(node)].timer_set = next.is_some();
+                if let Some(at) = next {
+                    sim.at(at, Event::Timer(node));
+                }
+                self.pump(sim, node);
+            }
+        }
+    }
+
+    fn period(&self) -> Bytes {
+        self.chunk
+    }
+
+    fn blocks(config: &FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks {
+        let chunk = config.of::<EdmParameters>().chunk;
+        let chunks = bytes.0.div_ceil(chunk.0) as f64;
+        let grant = ethermem_wire::GRANT_BLOCKS.0 as f64;
+        let data = |kind| ethermem_wire::message_blocks(kind, bytes, chunk).0 as f64;
+        match kind {
+            Kind::Write => LinkBlocks {
+                compute_uplink: ethermem_wire::NOTIFICATION_BLOCKS.0 as f64
+                    + data(ChunkKind::PostedWrite),
+                compute_downlink: grant * chunks,
+                memory_uplink: 0.0,
+                memory_downlink: data(ChunkKind::PostedWrite),
+            },
+            Kind::Read | Kind::ReadModifyWrite => {
+                let request = flight::request_blocks(kind == Kind::ReadModifyWrite).0 as f64;
+                LinkBlocks {
+                    compute_uplink: request,
+                    compute_downlink: data(ChunkKind::ReadResponse),
+                    memory_uplink: data(ChunkKind::ReadResponse),
+                    memory_downlink: request + grant * (chunks - 1.0),
+                }
+            }
+        }
+    }
+
+    fn close(&self, ended: Ps) -> Result<FabricStats, Violation> {
+        let fail = |what: String| Err(Violation(what));
+        if let Some(what) = &self.violation {
+            return fail(what.clone());
+        }
+        if self.granted != self.delivered {
+            return fail(format!("granted {:?}, delivered {:?}", self.granted, self.delivered));
+        }
+        let (waiting, open) = (self.switch.scheduler().waiting(), self.switch.circuits_open());
+        if waiting > 0 || open > 0 || self.flights.len() > 0 {
+            return fail(format!(
+                "left behind: {waiting} notifications, {open} circuits, {} items",
+                self.flights.len()
+            ));
+        }
+        let mut stats = self.links.stats(ended);
+        let scheduler = self.switch.scheduler().stats();
+        let mean = |count: u64, of: u64| count as f64 / of.max(1) as f64;
+        let (joined, ports) = (scheduler.size_max, self.nodes.len() as u64);
+        if joined > ports {
+            return fail(format!("an iteration joined {joined} pairs of {ports} ports"));
+        }
+        stats.matching = Some(Matching {
+            rounds: scheduler.matchings,
+            grants: scheduler.grants,
+            iterations_mean: mean(scheduler.iterations, scheduler.matchings),
+            iterations_max: scheduler.iterations_max,
+            size_mean: mean(scheduler.grants, scheduler.iterations),
+            size_max: scheduler.size_max,
+        });
+        if let Some(queue) = &mut stats.queue {
+            let (max, bound) = (queue.egress_blocks_max, self.queue_blocks_bound);
+            if max > bound {
+                return fail(format!("an egress queue held {max} blocks, {bound} at most"));
+            }
+            queue.egress_blocks_bound = Some(bound);
+        }
+        Ok(stats)
+    }
+}

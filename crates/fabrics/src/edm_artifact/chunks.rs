@@ -1,0 +1,46 @@
+//! Chunks between their sender and the switch's egress, by name.
+
+use ethermem_engine::engine::Handle;
+use ethermem_units::{Blocks, Ps};
+
+/// A chunk on its way.
+#[derive(Clone, Copy)]
+pub(super) struct Chunk {
+    pub(super) handle: Handle,
+    pub(super) blocks: Blocks,
+    /// When its last block leaves the switch, as far as is known.
+    pub(super) leaves: Ps,
+}
+
+#[derive(Default)]
+pub(super) struct Chunks {
+    all: Vec<Chunk>,
+    free: Vec<u32>,
+}
+
+impl Chunks {
+    pub(super) fn insert(&mut self, chunk: Chunk) -> u32 {
+        let name = self.free.pop().unwrap_or(self.all.len() as u32);
+        if name as usize == self.all.len() {
+            self.all.push(chunk);
+        } else {
+            self.all[name as usize] = chunk;
+        }
+        name
+    }
+
+    pub(super) fn get(&self, name: u32) -> Chunk {
+        self.all[name as usize]
+    }
+
+    /// Others alternate with it: it leaves no earlier than this.
+    pub(super) fn put_off(&mut self, name: u32, leaves: Ps) {
+        let chunk = &mut self.all[name as usize];
+        chunk.leaves = chunk.leaves.max(leaves);
+    }
+
+    /// The name may be given to another.
+    pub(super) fn remove(&mut self, name: u32) {
+        self.free.push(name);
+    }
+}

@@ -1,0 +1,79 @@
+//! The arbiter that decides timeslot by timeslot, and takes both ends for a whole allocation.
+
+use std::collections::BTreeSet;
+
+use ethermem_engine::engine::Handle;
+use ethermem_units::Ps;
+use ethermem_workload::NodeIndex;
+
+use super::epochs::Demand;
+
+/// Demands, and who is taken until when.
+#[derive(Clone, Debug)]
+pub(super) struct Timeslots {
+    /// By destination: timeslots left, age, message and its source.
+    demands: Vec<BTreeSet<(u64, u64, Handle, NodeIndex)>>,
+    /// Messages with a demand.
+    open: usize,
+    source_free: Vec<Ps>,
+    destination_free: Vec<Ps>,
+    /// The destination that is looked at first.
+    first: usize,
+}
+
+impl Timeslots {
+    pub(super) fn new(nodes: u16) -> Timeslots {
+        let nodes = usize::from(nodes);
+        Timeslots {
+            demands: vec![BTreeSet::new(); nodes],
+            open: 0,
+            source_free: vec![Ps::ZERO; nodes],
+            destination_free: vec![Ps::ZERO; nodes],
+            first: 0,
+        }
+    }
+
+    pub(super) fn insert(&mut self, demand: Demand) {
+        let Demand { timeslots, order, handle, source, destination } = demand;
+        self.demands[usize::from(destination)].insert((timeslots, order, handle, source));
+        self.open += 1;
+    }
+
+    /// Demands that are left.
+    pub(super) fn open(&self) -> usize {
+        self.open
+    }
+
+    /// A maximal matching of those free, from another destination on every time. `allocate` is
+    /// given what is joined and says for how long, and what is left of it.
+    pub(super) fn join(
+        &mut self,
+        now: Ps,
+        mut allocate: impl FnMut(Demand) -> (Ps, Option<Demand>),
+    ) {
+        let nodes = self.demands.len();
+        for step in 0..nodes {
+            let destination = (self.first + step) % nodes;
+            if self.destination_free[destination] > now {
+                continue;
+            }
+            let free = |source: NodeIndex| self.source_free[usize::from(source)] <= now;
+            let mut demands = self.demands[destination].iter();
+            let Some(&wanted) = demands.find(|&&(_, _, _, source)| free(source)) else {
+                continue;
+            };
+            self.demands[destination].remove(&wanted);
+            self.open -= 1;
+            let (timeslots, order, handle, source) = wanted;
+            let to = destination as NodeIndex;
+            let demand = Demand { timeslots, order, handle, source, destination: to };
+            let (until, left) = allocate(demand);
+            self.source_free[usize::from(source)] = until;
+            self.destination_free[destination] = until;
+            if let Some(left) = left {
+                self.insert(left);
+            }
+        }
+        self.first = (self.first + 1) % nodes;
+    }
+}

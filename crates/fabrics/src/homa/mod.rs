@@ -1,0 +1,216 @@
+//! Homa: messages begin without asking, receivers grant the rest to those with the least to go, and
+//! choose the priorities of all that comes to them (SIGCOMM 2018).
+
+mod config;
+mod priorities;
+mod receiver;
+mod sender;
+
+use ethermem_engine::FabricConfig;
+use ethermem_engine::topology::{Balancing, Layout, PortKind};
+use ethermem_frames::{
+    Deadlines, End, FlowId, Levels, Net, Outgoing, Packet, PacketFabric, Path, Purpose, Rank,
+    Ranked, Transport, Turns,
+};
+use ethermem_units::{Bytes, Ps};
+use ethermem_workload::{Kind, NodeIndex};
+
+pub use config::HomaConfig;
+
+use priorities::Priorities;
+use receiver::Receiver;
+use sender::Sender;
+
+/// Homa on the packet network.
+pub type Homa = PacketFabric<Hosts>;
+
+/// Rank of grants and whatever else has no data.
+const CONTROL_RANK: u32 = 0;
+/// Rank of requests, which are as short.
+const REQUEST_RANK: u32 = 0;
+
+/// Times and limits, the same for all messages.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    buffer_bytes: u64,
+    priorities: u32,
+    payload: u64,
+    /// Packets of RTTbytes.
+    unscheduled: u32,
+    overcommitment: Option<u32>,
+    resend: Ps,
+    /// Data after which a message alone goes at a steady pace.
+    ramp: Bytes,
+}
+
+/// The transport.
+pub struct Hosts {
+    rules: Rules,
+    /// Messages that have something to send, by their sender.
+    senders: Turns,
+    /// Messages that want grants, by their receiver.
+    granting: Vec<Ranked>,
+    /// Packets that every receiver has granted and not got.
+    outstanding: Vec<u32>,
+    /// Those that are granted now; kept for its memory.
+    active: Vec<(Rank, FlowId)>,
+    priorities: Vec<Priorities>,
+    messages_started: u64,
+}
+
+/// Both ends of a message.
+#[derive(Debug, Default)]
+pub struct Ends {
+    /// Age: decides between equals.
+    order: u64,
+    /// It answers a request.
+    response: bool,
+    sender: Sender,
+    receiver: Receiver,
+    deadlines: Deadlines,
+}
+
+/// What a packet says.
+#[derive(Clone, Copy, Debug)]
+pub enum Header {
+    /// The packet of this position.
+    Data(u32),
+    /// GRANT: all before this may be sent, those that were not granted before at this rank.
+    Grant(u32, u32),
+    /// RESEND: these, up to the second, are missing.
+    Resend(u32, u32),
+    /// BUSY: they will come, or what was asked for is under way.
+    Busy,
+    /// RESEND of the response: has the message come?
+    Ask,
+    /// The response to a message of data: it has.
+    Response,
+}
+
+fn unscheduled_packets(config: &FabricConfig, path: &Path) -> u32 {
+    let payload = path.data.0 / u64::from(path.packets);
+    let bytes = config.of::<HomaConfig>().unscheduled.map_or(path.data.0, |bytes| bytes.0);
+    bytes.div_ceil(payload).max(1) as u32
+}
+
+impl Hosts {
+    fn control(net: &mut Net<'_, Hosts>, flow: FlowId, from: End, header: Header) {
+        net.send(flow, Outgoing { from, data_bytes: 0, rank: CONTROL_RANK, header });
+    }
+
+    /// Sets when an end of a message is to be looked at.
+    fn arm(net: &mut Net<'_, Hosts>, flow: FlowId, end: End, at: Ps) {
+        let deadline = net.flow_mut(flow).state.deadlines.set(end, at);
+        net.arm(flow, deadline);
+    }
+}
+
+impl Transport for Hosts {
+    type Flow = Ends;
+    type Header = Header;
+    type Queue = Levels;
+    type Parameters = HomaConfig;
+
+    fn new(config: &FabricConfig, layout: &Layout) -> Hosts {
+        let own = &config.of::<HomaConfig>();
+        let path = Path::of::<Hosts>(config, layout);
+        let payload = path.data.0 / u64::from(path.packets);
+        let unscheduled = unscheduled_packets(config, &path);
+        // With less than the path holds it goes by bursts, and no step of it is like the next.
+        let steady = if unscheduled < path.packets { u32::MAX } else { 2 * unscheduled };
+        let nodes = usize::from(layout.nodes());
+        let priorities = Priorities::new(own);
+        Hosts {
+            rules: Rules {
+                buffer_bytes: own.buffer.0,
+                priorities: own.priorities,
+                payload,
+                unscheduled,
+                overcommitment: own.overcommitment,
+                resend: own.resend,
+                ramp: Bytes(u64::from(steady) * payload),
+            },
+            senders: Turns::new(End::Source, layout.nodes()),
+            granting: vec![Ranked::new(); nodes],
+            outstanding: vec![0; nodes],
+            active: Vec::new(),
+            priorities: vec![priorities; nodes],
+            messages_started: 0,
+        }
+    }
+
+    fn header_bytes(config: &FabricConfig) -> Bytes {
+        config.of::<HomaConfig>().header
+    }
+
+    fn balancing() -> Balancing {
+        Balancing::Spray
+    }
+
+    fn queue(&self, kind: PortKind, _seed: u64) -> Levels {
+        let limit = kind.queue_limit_bytes(self.rules.buffer_bytes);
+        Levels::new(self.rules.priorities as usize, limit)
+    }
+
+    fn start(&mut self, net: &mut Net<'_, Hosts>, id: FlowId) {
+        let now = net.now();
+        let flow = net.flow_mut(id);
+        let (node, purpose) = (flow.source, flow.purpose);
+        let unscheduled = flow.packets.min(self.rules.unscheduled);
+        let rank = self.priorities[usize::from(flow.destination)].unscheduled(flow.bytes);
+        flow.state.order = self.messages_started;
+        flow.state.response = flow.is_response();
+        flow.state.sender.reset(unscheduled, rank, now);
+        flow.state.receiver.reset(flow.packets, unscheduled);
+        flow.state.deadlines = Deadlines::default();
+        self.messages_started += 1;
+        if purpose == Purpose::Data {
+            self.enlist(net, id);
+            self.transmit(net, node);
+        } else {
+            Self::request(net, id);
+        }
+        Self::arm(net, id, End::Source, now + self.rules.resend);
+    }
+
+    fn on_packet(&mut self, net: &mut Net<'_, Hosts>, packet: &Packet<Header>) {
+        let id = packet.flow;
+        match packet.header {
+            Header::Data(position) => self.on_data(net, id, position),
+            Header::Grant(end, rank) => self.on_grant(net, id, end, rank),
+            Header::Resend(from, end) => self.on_resend(net, id, from, end),
+            Header::Busy if packet.source == net.flow(id).source => Self::on_receiver_busy(net, id),
+            Header::Busy => Self::on_sender_busy(net, id),
+            Header::Ask => self.on_ask(net, id),
+            Header::Response => self.finish(net, id),
+        }
+    }
+
+    fn on_timer(&mut self, net: &mut Net<'_, Hosts>, flow: FlowId) {
+        let now = net.now();
+        let (sender, receiver) = net.flow_mut(flow).state.deadlines.due(now);
+        if sender {
+            self.ask(net, flow);
+        }
+        if receiver {
+            self.ask_again(net, flow);
+        }
+        let rest = net.flow(flow).state.deadlines.earlier();
+        net.arm(flow, rest);
+    }
+
+    fn on_wake(&mut self, net: &mut Net<'_, Hosts>, _end: End, node: NodeIndex) {
+        self.senders.woken(node);
+        self.transmit(net, node);
+    }
+
+    fn feedback_packets(config: &FabricConfig, _kind: Kind, packets: u64) -> u64 {
+        let layout = Layout::new(config, config.packet.stack.unwrap_or(Self::stack()));
+        let path = Path::of::<Hosts>(config, &layout);
+        packets.saturating_sub(unscheduled_packets(config, &path).into()) + 1
+    }
+
+    fn steady_after(&self) -> Bytes {
+        self.rules.ramp
+    }
+}

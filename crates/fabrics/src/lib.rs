@@ -1,0 +1,24 @@
+//! The fabrics, one file or folder each. `registry` lists them.
+
+pub mod budget;
+pub mod clio;
+pub mod cxl;
+pub mod dcpim;
+pub mod dctcp;
+pub mod edm;
+pub mod edm_artifact;
+pub mod fastpass;
+mod framing;
+pub mod homa;
+pub mod ideal;
+pub mod ird;
+pub mod ndp;
+pub mod output_queued;
+pub mod pfabric;
+pub mod pfc;
+pub mod phost;
+pub mod raw_ethernet;
+pub mod roce;
+pub mod tcp;
+
+pub use framing::Framing;

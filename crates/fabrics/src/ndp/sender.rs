@@ -1,0 +1,181 @@
+//! What a source sends: a first window unasked, then a packet a pull (section 3.2).
+
+use std::collections::VecDeque;
+
+use ethermem_frames::Received;
+
+/// The sender of one flow.
+#[derive(Debug, Default)]
+pub(super) struct Sender {
+    packets: u32,
+    acked: Received,
+    /// Packets that were never sent begin here.
+    next: u32,
+    /// To be sent again, before any other.
+    again: VecDeque<u32>,
+    /// Sent, and neither acknowledged nor missing as far as is known.
+    in_flight: u32,
+    /// Pulls that are to come for what was answered.
+    expected: u32,
+    /// Pulls that have come, by their own count.
+    pulled: u32,
+    /// It waits for nothing more.
+    done: bool,
+}
+
+impl Sender {
+    /// A flow of `packets` begins.
+    pub(super) fn reset(&mut self, packets: u32) {
+        self.packets = packets;
+        self.acked.reset(packets);
+        self.again.clear();
+        (self.next, self.in_flight, self.expected, self.pulled) = (0, 0, 0, 0);
+        self.done = false;
+    }
+
+    /// The packet that is sent next, and whether it was sent before.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<(u32, bool)> {
+        let again = loop {
+            match self.again.pop_front() {
+                Some(position) if self.acked.contains(position) => {}
+                other => break other,
+            }
+        };
+        let position = again.or_else(|| (self.next < self.packets).then_some(self.next))?;
+        if again.is_none() {
+            self.next += 1;
+        }
+        self.in_flight += 1;
+        Some((position, again.is_some()))
+    }
+
+    /// A packet has come; true when that was the last.
+    #[inline]
+    pub(super) fn acknowledge(&mut self, position: u32) -> bool {
+        self.answered();
+        self.acked.insert(position) && self.acked.count() == self.packets
+    }
+
+    /// The header of a packet has come, without its data.
+    #[inline]
+    pub(super) fn miss(&mut self, position: u32) {
+        self.answered();
+        self.put_back(position);
+    }
+
+    fn answered(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.expected += 1;
+    }
+
+    /// A packet was sent back. True when another is to be sent without a pull, for none will come:
+    /// nothing is under way and nothing answered waits for one.
+    pub(super) fn returned(&mut self, position: u32) -> bool {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.put_back(position);
+        self.in_flight == 0 && self.expected == 0
+    }
+
+    fn put_back(&mut self, position: u32) {
+        if !self.acked.contains(position) {
+            self.again.push_back(position);
+        }
+    }
+
+    /// So many pulls were sent to it by now; gives how many of them are new.
+    #[inline]
+    pub(super) fn pull(&mut self, count: u32) -> u32 {
+        let new = count.saturating_sub(self.pulled);
+        self.pulled += new;
+        self.expected = self.expected.saturating_sub(new);
+        new
+    }
+
+    /// Nothing came in time: what is neither acknowledged nor known to be missing is taken for
+    /// lost. Gives how many packets go without a pull, one at least.
+    pub(super) fn time_out(&mut self) -> u32 {
+        let unknown =
+            |&position: &u32| !self.acked.contains(position) && !self.again.contains(&position);
+        let lost: Vec<u32> = (self.acked.first_missing()..self.next).filter(unknown).collect();
+        for &position in lost.iter().rev() {
+            self.again.push_front(position);
+        }
+        self.in_flight = 0;
+        self.expected = 0;
+        (lost.len() as u32).max(1)
+    }
+
+    pub(super) fn done(&self) -> bool {
+        self.done
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.done = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sender(packets: u32, first: u32) -> Sender {
+        let mut sender = Sender::default();
+        sender.reset(packets);
+        assert_eq!(take(&mut sender, first), (0..first.min(packets)).collect::<Vec<_>>());
+        sender
+    }
+
+    fn take(sender: &mut Sender, count: u32) -> Vec<u32> {
+        (0..count).map_while(|_| sender.take()).map(|(position, _)| position).collect()
+    }
+
+    #[test]
+    fn what_is_missing_goes_before_what_is_new() {
+        let mut sender = sender(6, 4);
+        sender.miss(2);
+        sender.miss(0);
+        assert_eq!(sender.take(), Some((2, true)));
+        // It came after all, by another copy.
+        assert!(!sender.acknowledge(0));
+        assert_eq!(sender.take(), Some((4, false)));
+        for position in [1, 3, 4, 2] {
+            assert!(!sender.acknowledge(position));
+        }
+        assert_eq!((sender.take(), sender.take()), (Some((5, false)), None));
+        assert!(sender.acknowledge(5));
+    }
+
+    #[test]
+    fn pulls_are_counted_by_their_receiver() {
+        let mut sender = sender(9, 4);
+        // The second is late, or lost.
+        assert_eq!([1, 3, 2, 3, 4].map(|count| sender.pull(count)), [1, 2, 0, 0, 1]);
+    }
+
+    #[test]
+    fn what_is_returned_goes_at_once_only_when_nothing_else_brings_a_pull() {
+        let mut sender = sender(3, 3);
+        assert!(!sender.returned(1), "two are under way");
+        sender.miss(0);
+        assert!(!sender.returned(2), "a pull is to come for the first");
+        assert_eq!(sender.pull(1), 1);
+        assert_eq!(take(&mut sender, 1), [1]);
+        assert!(sender.returned(1), "nothing is");
+        assert_eq!(take(&mut sender, 9), [0, 2, 1]);
+    }
+
+    #[test]
+    fn a_timeout_sends_what_nothing_is_known_of() {
+        let mut sender = sender(6, 5);
+        sender.acknowledge(0);
+        sender.miss(1);
+        sender.acknowledge(3);
+        assert_eq!(sender.time_out(), 2);
+        assert_eq!(take(&mut sender, 9), [2, 4, 1, 5]);
+        // All was answered, and the pull was lost.
+        let mut sender = self::sender(3, 1);
+        sender.miss(0);
+        assert_eq!(sender.time_out(), 1);
+    }
+}

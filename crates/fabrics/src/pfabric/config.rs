@@ -1,0 +1,67 @@
+//! pFabric's parameters.
+
+use ethermem_engine::FabricConfig;
+use ethermem_engine::config::Parameters;
+use ethermem_engine::keys::{BUFFER_BYTES, Table, as_number, buffer_or, bytes, window_or};
+use ethermem_units::{Bytes, Ps};
+use ethermem_workload::InputError;
+
+/// pFabric's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PfabricConfig {
+    /// IP and transport headers of a packet.
+    pub header: Bytes,
+    /// Buffer of a port; `None` for two bandwidth-delay products.
+    pub buffer: Option<Bytes>,
+    /// Window of a new flow; `None` for a bandwidth-delay product.
+    pub window_packets_initial: Option<u32>,
+    /// Largest window; `None` for a quarter more.
+    pub window_packets_max: Option<u32>,
+    /// Retransmission timeout; `None` for three round trips.
+    pub timeout: Option<Ps>,
+    /// Timeouts in a row after which a flow only probes.
+    pub probe_after: u32,
+    /// Whether acknowledgements go ahead of all data, or behind it.
+    pub acknowledgements_first: bool,
+}
+
+impl Default for PfabricConfig {
+    fn default() -> PfabricConfig {
+        PfabricConfig {
+            header: Bytes(40),
+            buffer: None,
+            window_packets_initial: None,
+            window_packets_max: None,
+            timeout: None,
+            probe_after: 5,
+            acknowledgements_first: true,
+        }
+    }
+}
+
+impl Parameters for PfabricConfig {
+    const TABLE: &'static str = "pfabric";
+
+    fn read(table: &Table<'_>, _config: &FabricConfig) -> Result<PfabricConfig, InputError> {
+        let default = PfabricConfig::default();
+        let header = bytes(table, "header_bytes", default.header, (0, 128))?;
+        let buffer_default = "2 bandwidth-delay products";
+        let buffer = buffer_or(table, "buffer_bytes", buffer_default, BUFFER_BYTES.0)?;
+        let window = |key, default| window_or(table, key, default);
+        let config = PfabricConfig {
+            header,
+            buffer,
+            window_packets_initial: window("window_packets_initial", "a bandwidth-delay product")?,
+            window_packets_max: window("window_packets_max", "1.25 of the initial one")?,
+            timeout: table.read("rto_us", "3 round trips", "0.001 to 1000000", |value| {
+                let us = as_number(value).filter(|us| (0.001..=1e6).contains(us))?;
+                Ps::from_ns_f64(us * 1e3)
+            })?,
+            probe_after: table.integer("probe_after", default.probe_after.into(), 1..=1_000)?
+                as u32,
+            acknowledgements_first: table
+                .flag("acknowledgements_first", default.acknowledgements_first)?,
+        };
+        Ok(config)
+    }
+}

@@ -1,0 +1,48 @@
+//! TCP's parameters.
+
+use ethermem_engine::FabricConfig;
+use ethermem_engine::config::Parameters;
+use ethermem_engine::keys::{BUFFER_BYTES, Table, bytes};
+use ethermem_frames::RenoConfig;
+use ethermem_units::{Bytes, Ps};
+use ethermem_workload::InputError;
+
+/// TCP's parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TcpConfig {
+    /// IP and TCP headers of a packet.
+    pub header: Bytes,
+    /// Buffer of a switch port.
+    pub buffer: Bytes,
+    /// Window, timeout and loss detection.
+    pub reno: RenoConfig,
+}
+
+impl Default for TcpConfig {
+    fn default() -> TcpConfig {
+        TcpConfig {
+            header: Bytes(40),
+            buffer: Bytes(225_000),
+            reno: RenoConfig {
+                window_packets_initial: 2,
+                timeout_min: Ps::from_ns(200_000),
+                duplicates: 3,
+                doublings: 6,
+            },
+        }
+    }
+}
+
+impl Parameters for TcpConfig {
+    const TABLE: &'static str = "tcp";
+
+    fn read(table: &Table<'_>, _config: &FabricConfig) -> Result<TcpConfig, InputError> {
+        let default = TcpConfig::default();
+        let config = TcpConfig {
+            header: bytes(table, "header_bytes", default.header, (0, 128))?,
+            buffer: bytes(table, "buffer_bytes", default.buffer, BUFFER_BYTES)?,
+            reno: RenoConfig::read(table, &default.reno)?,
+        };
+        Ok(config)
+    }
+}

@@ -1,0 +1,512 @@
+//! Ports, packets and flows of one network, and how a packet moves.
+
+use ethermem_engine::config::FabricConfig;
+use ethermem_engine::engine::{Handle, Loss, Sim};
+use ethermem_engine::metrics::PacketCounts;
+use ethermem_engine::output::{Timeline, TrackId};
+use ethermem_engine::topology::{Balancing, Layout, LinkTracks, PortId, PortKind, Transmitter};
+use ethermem_units::{Blocks, Ps};
+use ethermem_workload::NodeIndex;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use super::flow::NO_FLOW;
+use super::port::{Port, Sent};
+use super::spray::{Spray, ecmp_spine};
+use super::timers::{Entry, Timers};
+use super::transport::{End, Left, Outgoing, Sizes, Transport};
+use super::{
+    Discipline, FlowId, Flows, Frame, Heading, Ingress, Opening, Packet, PacketId, Packets,
+    Purpose, SharedBuffer, UNPAUSED_RANK, Verdict,
+};
+
+/// What a network of packets schedules.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// A packet is decided on by a switch: it comes to this port of it.
+    Arrive(PacketId, PortId),
+    /// A packet is whole at its host, and handed up.
+    Deliver(PacketId),
+    /// A port whose packets wait has sent the one before.
+    Free(PortId),
+    /// The deadlines that came in order are to be looked at.
+    Timers,
+    /// The deadline of a flow is to be looked at.
+    Timer(FlowId),
+    /// A port is paused by the switch behind it.
+    Pause(PortId),
+    /// A paused port goes on.
+    Resume(PortId),
+    /// One end of what a node does is to go on.
+    Wake(End, NodeIndex),
+    /// The memory has what a request asked for.
+    Respond(FlowId),
+}
+
+/// See the module.
+pub struct Network<T: Transport> {
+    pub(super) layout: Layout,
+    pub(super) ports: Vec<Port<T::Queue>>,
+    pub(super) packets: Packets<T::Header>,
+    pub(super) flows: Flows<T::Flow>,
+    pub(super) sizes: Sizes,
+    pub(super) counts: PacketCounts,
+    timers: Timers,
+    memory_access: Ps,
+    /// What packets of a node take next, by node; empty where a flow keeps its spine.
+    spray: Vec<Spray>,
+    flows_opened: u64,
+    /// When a message last finished.
+    pub(super) finished: Ps,
+    dropped: Vec<PacketId>,
+    /// What came through a port and is still in the switch behind it, by port; empty where nothing
+    /// pauses.
+    pub(super) ingress: Vec<Option<Ingress>>,
+    /// What links share, by switch; empty where nothing pauses.
+    pub(super) shared: Vec<SharedBuffer>,
+    /// What has begun to leave, or has its place, where the transport paces.
+    pub(super) left: Vec<Left>,
+    /// The rows of the timeline, by port, when one is drawn.
+    tracks: Vec<TrackId>,
+}
+
+impl<T: Transport> Network<T> {
+    pub(super) fn new(config: &FabricConfig, seed: u64, layout: Layout, transport: &T) -> Self {
+        let port = |id: PortId| {
+            let kind = layout.kind(id);
+            let slot = layout.slot(kind);
+            let arbitration = ethermem_edm::Arbitration::Fair;
+            let link = Transmitter::new(slot, &config.background, arbitration, seed, id.into());
+            // Its own draws of the run's seed, apart from those of its background frames.
+            let own =
+                SplitMix64::seed_from_u64(seed ^ (u64::from(id) + 1).rotate_left(32)).next_u64();
+            Port::new(link, transport.queue(kind, own), layout.latency(kind))
+        };
+        let limits = |port| transport.pause_limits(layout.kind(port)).map(Ingress::new);
+        let ingress: Vec<Option<Ingress>> = (0..layout.ports()).map(limits).collect();
+        let pauses = ingress.iter().any(Option::is_some);
+        let shared = |switch| SharedBuffer::new(transport.shared_bytes(layout.tier(switch)));
+        let shared = (0..if pauses { layout.switches() } else { 0 }).map(shared).collect();
+        let balancing = layout.balancing().unwrap_or(T::balancing());
+        let sprays = layout.spines() > 0 && balancing != Balancing::Ecmp;
+        let spray = |node| Spray::new(layout.spines(), balancing, seed ^ u64::from(node));
+        let spray = (0..if sprays { config.nodes } else { 0 }).map(spray).collect();
+        let trims = T::Queue::TRIMS.then_some(0);
+        let counts = PacketCounts {
+            pauses: pauses.then_some(0),
+            trimmed: trims,
+            returned: trims,
+            ..PacketCounts::default()
+        };
+        Network {
+            ports: (0..layout.ports()).map(port).collect(),
+            packets: Packets::default(),
+            flows: Flows::new(),
+            sizes: Sizes::of::<T>(config),
+            counts,
+            timers: Timers::default(),
+            memory_access: config.memory_access,
+            spray,
+            flows_opened: 0,
+            finished: Ps::ZERO,
+            dropped: Vec::new(),
+            ingress: if pauses { ingress } else { Vec::new() },
+            shared,
+            left: Vec::new(),
+            tracks: Vec::new(),
+            layout,
+        }
+    }
+
+    /// Opens a flow of a message. Its spine is a hash of its number, as ECMP takes one of its
+    /// addresses and ports.
+    pub(super) fn open(
+        &mut self,
+        handle: Handle,
+        (source, destination): (NodeIndex, NodeIndex),
+        purpose: Purpose,
+        bytes: u64,
+        request: FlowId,
+    ) -> FlowId {
+        self.flows_opened += 1;
+        let spine = ecmp_spine(self.flows_opened, self.layout.spines());
+        let packets = self.sizes.packets(bytes) as u32;
+        self.flows.open(Opening {
+            source,
+            destination,
+            purpose,
+            bytes,
+            packets,
+            handle,
+            request,
+            spine,
+        })
+    }
+
+    #[inline]
+    pub(super) fn send(&mut self, sim: &mut Sim<Event>, id: FlowId, out: Outgoing<T::Header>) {
+        let flow = &self.flows[id];
+        let (source, destination) = match out.from {
+            End::Source => (flow.source, flow.destination),
+            End::Destination => (flow.destination, flow.source),
+        };
+        let frame = match out.from {
+            End::Source => self.sizes.data(out.data_bytes),
+            End::Destination => self.sizes.control(),
+        };
+        let spray = self.spray.get_mut(usize::from(source));
+        let spine = spray.map_or(flow.spine, Spray::next_spine);
+        self.flows.hold(id);
+        self.counts.sent += 1;
+        let packet = self.packets.insert(Packet {
+            flow: id,
+            source,
+            destination,
+            frame,
+            data_bytes: out.data_bytes as u16,
+            rank: out.rank,
+            marked: false,
+            trimmed: false,
+            heading: Heading::Out,
+            spine,
+            header: out.header,
+        });
+        self.enqueue(sim, source, packet);
+    }
+
+    /// A packet comes to a port of a switch. Gives its flow where the switch of a lossless network
+    /// has no room for it.
+    #[inline]
+    pub(super) fn arrive(
+        &mut self,
+        sim: &mut Sim<Event>,
+        id: PacketId,
+        port: PortId,
+    ) -> Option<FlowId> {
+        if !self.ingress.is_empty() && !self.keep(sim, port, id) {
+            self.counts.dropped += 1;
+            return Some(self.packets.remove(id).flow);
+        }
+        self.enqueue(sim, port, id);
+        None
+    }
+
+    /// A packet of a flow was dropped, and nothing repairs it: its message never ends. Gives the
+    /// request that the flow answers, where nothing of it had come yet.
+    #[cold]
+    pub(super) fn lose(&mut self, sim: &mut Sim<Event>, id: FlowId) -> Option<FlowId> {
+        let flow = &mut self.flows[id];
+        let request = std::mem::replace(&mut flow.request, NO_FLOW);
+        if !flow.is_lost() {
+            sim.lose(flow.handle, Loss::Fault);
+            self.flows.lose(id);
+        }
+        self.flows.release(id);
+        (request != NO_FLOW).then_some(request)
+    }
+
+    /// A packet has left the network.
+    #[inline]
+    pub(super) fn take(&mut self, id: PacketId) -> Packet<T::Header> {
+        let packet = self.packets.remove(id);
+        self.counts.delivered += 1;
+        self.counts.marked += u64::from(packet.marked);
+        packet
+    }
+
+    #[inline]
+    fn enqueue(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) {
+        let port = &mut self.ports[usize::from(at)];
+        port.finish(self.finished);
+        let offered = port.offer(sim.now(), &mut self.packets, id, &mut self.dropped);
+        match offered {
+            Ok(Some(sent)) => self.started(sim, at, sent),
+            Ok(None) => {}
+            Err(()) => self.dropped.push(id),
+        }
+        self.wake(sim, at);
+        while let Some(id) = self.dropped.pop() {
+            if T::Queue::TRIMS && self.packets[id].heading == Heading::Turning {
+                self.turn(sim, at, id);
+                continue;
+            }
+            let packet = self.packets.remove(id);
+            self.counts.dropped += 1;
+            self.flows.release(packet.flow);
+        }
+    }
+
+    /// Sends a packet back the way it came, from the switch of this port.
+    fn turn(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) {
+        let packet = &mut self.packets[id];
+        let (source, destination) = (packet.source, packet.destination);
+        let through = self.layout.previous(at, source, destination, packet.spine);
+        packet.heading = Heading::Back;
+        (packet.source, packet.destination) = (destination, source);
+        let back = self.layout.reverse(through);
+        self.counts.returned = self.counts.returned.map(|returned| returned + 1);
+        self.enqueue(sim, back, id);
+    }
+
+    /// A port has sent a packet, and others wait.
+    #[inline]
+    pub(super) fn free(&mut self, sim: &mut Sim<Event>, at: PortId) {
+        let port = &mut self.ports[usize::from(at)];
+        port.finish(self.finished);
+        port.waking = false;
+        // A pause frame went first.
+        if port.link.free() > sim.now() {
+            return self.wake(sim, at);
+        }
+        if let Some(sent) = port.next(sim.now(), &self.packets) {
+            self.started(sim, at, sent);
+        }
+        self.wake(sim, at);
+    }
+
+    #[inline]
+    fn started(&mut self, sim: &mut Sim<Event>, at: PortId, sent: Sent) {
+        // Here the packet is at hand; where it comes next, the port need not wait for it.
+        let packet = &self.packets[sent.id];
+        let next = self.layout.next(at, packet.destination, packet.spine);
+        let (lead, event) = match next {
+            Some(next) => (self.layout.lead(at, next, packet.frame), Event::Arrive(sent.id, next)),
+            None => (Ps::ZERO, Event::Deliver(sent.id)),
+        };
+        sim.at(sent.whole - lead, event);
+        if sim.is_watched() && at < self.layout.nodes() {
+            self.watch(sim, sent);
+        }
+        if T::PACES && at < self.layout.nodes() {
+            self.leave(at, sent);
+        }
+        if !self.ingress.is_empty() && at >= self.layout.nodes() {
+            self.unkeep(sim, at, sent.id);
+        }
+        if let Some(timeline) = sim.timeline() {
+            self.draw(timeline, at, sent);
+        }
+    }
+
+    /// Says that data leaves its node.
+    #[cold]
+    fn watch(&self, sim: &mut Sim<Event>, sent: Sent) {
+        let packet = &self.packets[sent.id];
+        let flow = &self.flows[packet.flow];
+        if packet.data_bytes > 0 && !flow.is_lost() {
+            sim.leaves(flow.handle, sent.start);
+        }
+    }
+
+    /// A packet of a flow's source begins to leave.
+    #[inline]
+    fn leave(&mut self, at: PortId, sent: Sent) {
+        let packet = &self.packets[sent.id];
+        if self.flows[packet.flow].source == packet.source {
+            let slot = self.layout.slot(self.layout.kind(at));
+            let line = slot * packet.frame.line_blocks().0;
+            let bytes = packet.frame.line_bytes();
+            self.left.push(Left { flow: packet.flow, start: sent.start, line, bytes });
+        }
+    }
+
+    /// A packet that comes to a port is kept by its switch, until that port sends it, unless there
+    /// is no room for it.
+    fn keep(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) -> bool {
+        let packet = &self.packets[id];
+        let through = self.layout.previous(at, packet.source, packet.destination, packet.spine);
+        let Some(ingress) = &mut self.ingress[usize::from(through)] else { return true };
+        if packet.rank == UNPAUSED_RANK {
+            return true;
+        }
+        let shared = &mut self.shared[usize::from(self.layout.switch_behind(through))];
+        match ingress.add(packet.frame.line_bytes(), shared) {
+            Verdict::Go => {}
+            Verdict::Refused => return false,
+            Verdict::Stop => {
+                self.counts.pauses = self.counts.pauses.map(|pauses| pauses + 1);
+                self.tell(sim, through, Event::Pause(through));
+            }
+        }
+        true
+    }
+
+    /// A packet that a switch's port sends is kept no longer.
+    fn unkeep(&mut self, sim: &mut Sim<Event>, at: PortId, id: PacketId) {
+        let packet = &self.packets[id];
+        let through = self.layout.previous(at, packet.source, packet.destination, packet.spine);
+        let Some(ingress) = &mut self.ingress[usize::from(through)] else { return };
+        let shared = &mut self.shared[usize::from(self.layout.switch_behind(through))];
+        if packet.rank != UNPAUSED_RANK && ingress.remove(packet.frame.line_bytes(), shared) {
+            self.tell(sim, through, Event::Resume(through));
+        }
+    }
+
+    /// Sends a pause frame against the direction of a port: behind what is being sent there, and
+    /// before all that waits.
+    fn tell(&mut self, sim: &mut Sim<Event>, through: PortId, event: Event) {
+        let frame = Frame::of(0);
+        let port = &mut self.ports[usize::from(self.layout.reverse(through))];
+        port.finish(self.finished);
+        let start = port.link.send(sim.now(), frame.line_blocks(), Blocks(0));
+        let tail = port.link.tail(Blocks(u64::from(frame.tail) + 1));
+        sim.at(start + tail + self.layout.pause_latency(self.layout.kind(through)), event);
+    }
+
+    /// A pause frame has come to a port.
+    pub(super) fn set_paused(&mut self, sim: &mut Sim<Event>, at: PortId, paused: bool) {
+        self.ports[usize::from(at)].queue.pause(paused);
+        self.wake(sim, at);
+    }
+
+    #[cold]
+    fn draw(&self, timeline: &mut Timeline, at: PortId, sent: Sent) {
+        let packet = &self.packets[sent.id];
+        let args = [
+            ("from", u64::from(packet.source)),
+            ("to", u64::from(packet.destination)),
+            ("data bytes", u64::from(packet.data_bytes)),
+        ];
+        timeline.slice(self.tracks[usize::from(at)], "frame", sent.start, sent.end, &args);
+    }
+
+    /// Makes a row for every link.
+    pub(super) fn draw_on(&mut self, timeline: &mut Timeline) {
+        let nodes = self.layout.nodes();
+        let links = LinkTracks::new(timeline, nodes);
+        let (up, down) = (0..nodes).map(|node| (links.up(node), links.down(node))).unzip();
+        let (up, down): (Vec<_>, Vec<_>) = (up, down);
+        self.tracks = [up, down].concat();
+        for port in 2 * nodes..self.layout.ports() {
+            self.tracks.push(timeline.track("leaves and spines", &self.layout.name(port)));
+        }
+    }
+
+    #[inline]
+    fn wake(&mut self, sim: &mut Sim<Event>, at: PortId) {
+        let port = &mut self.ports[usize::from(at)];
+        if !port.waking && !port.is_empty() && !port.queue.is_blocked() {
+            port.waking = true;
+            sim.at(port.link.free().max(sim.now()), Event::Free(at));
+        }
+    }
+
+    pub(super) fn deliver(&mut self, sim: &mut Sim<Event>, id: FlowId) {
+        let flow = &self.flows[id];
+        match flow.purpose {
+            Purpose::Data => {
+                self.finished = sim.now();
+                sim.finish(flow.handle, sim.now());
+            }
+            Purpose::Request { .. } => {
+                sim.at_memory(flow.handle, sim.now());
+                self.flows.hold(id);
+                sim.at(sim.now() + self.memory_access, Event::Respond(id));
+            }
+        }
+        self.flows.receive(id);
+    }
+
+    /// Opens the response to a request.
+    pub(super) fn respond(&mut self, id: FlowId) -> FlowId {
+        let request = &self.flows[id];
+        let Purpose::Request { response_bytes } = request.purpose else {
+            unreachable!("only a request is answered");
+        };
+        let (handle, ends) = (request.handle, (request.destination, request.source));
+        // Its source waits for the response, so that the request is still there when it comes.
+        self.flows.release(id);
+        self.open(handle, ends, Purpose::Data, response_bytes, id)
+    }
+
+    /// The request that an arriving packet answers, the first time.
+    #[inline]
+    pub(super) fn answered(&mut self, packet: &Packet<T::Header>) -> Option<FlowId> {
+        let flow = &mut self.flows[packet.flow];
+        if flow.request == NO_FLOW || packet.destination != flow.destination {
+            return None;
+        }
+        Some(std::mem::replace(&mut flow.request, NO_FLOW))
+    }
+
+    #[inline]
+    pub(super) fn arm(&mut self, sim: &mut Sim<Event>, id: FlowId, deadline: Ps) {
+        let flow = &mut self.flows[id];
+        flow.deadline = deadline;
+        if deadline < flow.look {
+            self.schedule(sim, id, deadline);
+        }
+    }
+
+    /// A look at a flow's deadline at `at`: with the others where it comes after them, else by an
+    /// event of its own.
+    fn schedule(&mut self, sim: &mut Sim<Event>, id: FlowId, at: Ps) {
+        self.flows[id].look = at;
+        let (flows, entry) =
+            (&self.flows, Entry { at, flow: id, generation: self.flows[id].generation });
+        if self.timers.push(entry, |entry| flows[entry.flow].generation != entry.generation) {
+            if self.timers.needs_event(at) {
+                sim.at(at, Event::Timers);
+            }
+        } else {
+            self.flows.hold(id);
+            sim.at(at, Event::Timer(id));
+        }
+    }
+
+    /// The next flow whose look is due among those in order; `None` when there is none, and the
+    /// next look at them is scheduled.
+    pub(super) fn due(&mut self, sim: &mut Sim<Event>) -> Option<FlowId> {
+        let now = sim.now();
+        while let Some(entry) = self.timers.pop_due(now) {
+            if self.flows[entry.flow].generation == entry.generation && self.looked(sim, entry.flow)
+            {
+                return Some(entry.flow);
+            }
+        }
+        let flows = &self.flows;
+        let ended = |entry: Entry| flows[entry.flow].generation != entry.generation;
+        if let Some(at) = self.timers.next(now, ended) {
+            sim.at(at, Event::Timers);
+        }
+        None
+    }
+
+    /// Whether the deadline of a flow has come; where it was put off, looks again at its time.
+    pub(super) fn looked(&mut self, sim: &mut Sim<Event>, id: FlowId) -> bool {
+        let flow = &mut self.flows[id];
+        if flow.look > sim.now() {
+            return false;
+        }
+        flow.look = Ps::MAX;
+        let deadline = flow.deadline;
+        if deadline == Ps::MAX {
+            return false;
+        }
+        if deadline <= sim.now() {
+            flow.deadline = Ps::MAX;
+            return true;
+        }
+        self.schedule(sim, id, deadline);
+        false
+    }
+
+    /// When all that a node's interface was handed has left.
+    #[inline]
+    pub(super) fn interface_free(&self, node: NodeIndex, now: Ps) -> Ps {
+        let port = &self.ports[usize::from(node)];
+        let slot = self.layout.slot(PortKind::HostUp);
+        port.link.free().max(now) + slot * port.backlog().blocks().0
+    }
+
+    /// How long a packet with this much data takes a node's link.
+    #[inline]
+    pub(super) fn line(&self, data_bytes: u64) -> Ps {
+        self.layout.slot(PortKind::HostUp) * self.sizes.data(data_bytes).line_blocks().0
+    }
+
+    /// Bytes that wait at a port or are still to be sent.
+    pub(super) fn queued_bytes(&self, port: PortId, now: Ps) -> u64 {
+        self.ports[usize::from(port)].queued_bytes(now)
+    }
+}

@@ -1,0 +1,138 @@
+//! Flows that wait for their node's turn, the one with the least to go first.
+
+use ethermem_units::Ps;
+use ethermem_workload::NodeIndex;
+
+use super::FlowId;
+use super::pacer::Pacers;
+use super::transport::{End, Net, Transport};
+
+/// What a flow has to go, and its age, which decides between equals.
+pub type Rank = (u32, u64);
+
+/// Flows that wait, shortest remaining first. At a node they are few, and those that come and go
+/// are mostly the first: so they are a list, the first at its end.
+#[derive(Clone, Debug, Default)]
+pub struct Ranked(Vec<(Rank, FlowId)>);
+
+impl Ranked {
+    /// Nothing waits.
+    #[must_use]
+    pub const fn new() -> Ranked {
+        Ranked(Vec::new())
+    }
+
+    /// The first, if any waits.
+    #[inline]
+    #[must_use]
+    pub fn first(&self) -> Option<&(Rank, FlowId)> {
+        self.0.last()
+    }
+
+    /// A flow waits, which did not.
+    #[inline]
+    pub fn insert(&mut self, flow: (Rank, FlowId)) {
+        let place = self.place(&flow);
+        self.0.insert(place, flow);
+    }
+
+    /// A flow waits no more.
+    #[inline]
+    pub fn remove(&mut self, flow: &(Rank, FlowId)) {
+        let place = self.place(flow);
+        if place > 0 && self.0[place - 1] == *flow {
+            self.0.remove(place - 1);
+        }
+    }
+
+    /// All that wait, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &(Rank, FlowId)> {
+        self.0.iter().rev()
+    }
+
+    /// The place behind this one and all that come after it.
+    #[inline]
+    fn place(&self, flow: &(Rank, FlowId)) -> usize {
+        let count = self.0.len();
+        match self.0.iter().rev().take(FIRST).position(|other| other >= flow) {
+            Some(before) => count - before,
+            None => self.0[..count.saturating_sub(FIRST)].partition_point(|other| other >= flow),
+        }
+    }
+}
+
+/// How many of those that come first are looked at one by one.
+const FIRST: usize = 8;
+
+/// What waits at every node, and when each may go on.
+#[derive(Debug)]
+pub struct Turns {
+    waiting: Vec<Ranked>,
+    pacers: Pacers,
+}
+
+impl Turns {
+    /// So many nodes, at which nothing waits; they are woken as this end.
+    #[must_use]
+    pub fn new(end: End, nodes: u16) -> Turns {
+        let waiting = vec![Ranked::new(); usize::from(nodes)];
+        Turns { waiting, pacers: Pacers::new(end, nodes) }
+    }
+
+    /// A flow waits, which did not.
+    pub fn insert(&mut self, node: NodeIndex, rank: Rank, flow: FlowId) {
+        self.waiting[usize::from(node)].insert((rank, flow));
+    }
+
+    /// A flow that waited under this rank does no more.
+    pub fn remove(&mut self, node: NodeIndex, rank: Rank, flow: FlowId) {
+        self.waiting[usize::from(node)].remove(&(rank, flow));
+    }
+
+    /// The flow whose turn it is, if one waits and its node may go on now. It goes on waiting.
+    #[inline]
+    pub fn next<T: Transport>(&mut self, net: &mut Net<'_, T>, node: NodeIndex) -> Option<FlowId> {
+        let &(_, flow) = self.waiting[usize::from(node)].first()?;
+        self.pacers.ready(net, node).then_some(flow)
+    }
+
+    /// See [`Pacers::woken`].
+    #[inline]
+    pub fn woken(&mut self, node: NodeIndex) {
+        self.pacers.woken(node);
+    }
+
+    /// See [`Pacers::take`].
+    #[inline]
+    pub fn take(&mut self, node: NodeIndex, start: Ps, line: Ps) {
+        self.pacers.take(node, start, line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn ranked_flows_are_an_ordered_set(
+            steps in prop::collection::vec((any::<bool>(), 0..40u32, 0..2u64, 0..3u32), 0..400),
+        ) {
+            let (mut ranked, mut model) = (Ranked::new(), BTreeSet::new());
+            for (comes, remaining, age, flow) in steps {
+                let flow = ((remaining, age), flow);
+                if comes && model.insert(flow) {
+                    ranked.insert(flow);
+                } else if !comes {
+                    model.remove(&flow);
+                    ranked.remove(&flow);
+                }
+                prop_assert_eq!(ranked.first(), model.first());
+                prop_assert!(ranked.iter().eq(model.iter()));
+            }
+        }
+    }
+}

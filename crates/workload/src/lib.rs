@@ -1,0 +1,61 @@
+//! Where messages come from: synthetic arrivals and traces, one interface, nothing held in memory.
+
+mod cdf_file;
+mod lines;
+mod message;
+mod pattern;
+mod poisson;
+#[cfg(test)]
+#[path = "../../units/tests/support/property.rs"]
+mod property;
+mod sizes;
+mod summary;
+mod trace;
+
+pub use ethermem_files::InputError;
+pub(crate) use ethermem_files::found;
+use ethermem_units::{BitsPerSecond, Bytes};
+
+pub use cdf_file::{built_in, built_in_names, read_size_cdf};
+pub use message::{Kind, Message, MessageSource, NodeIndex, SourceError};
+pub use pattern::{Pattern, unit};
+pub use poisson::{LinkBlocks, Offered, Poisson, PoissonConfig};
+pub use sizes::{MESSAGE_BYTES_MAX, PointError, SizeDistribution};
+pub use summary::SizeSummary;
+#[doc(hidden)]
+pub use trace::check_trace;
+pub use trace::{TextTrace, TraceConfig, TraceFormat, WriteTraceError, write_trace};
+
+/// The part of a scenario that says what messages there are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkloadConfig {
+    /// Synthetic arrivals.
+    Poisson(PoissonConfig),
+    /// The rows of a file.
+    Trace(TraceConfig),
+}
+
+impl WorkloadConfig {
+    /// The messages for a network of `nodes` links of rate `link`; `seed` and `link_blocks`, what a
+    /// message takes of its links, matter to synthetic ones only.
+    ///
+    /// # Errors
+    /// As [`Poisson::new`] and [`TraceConfig::open`].
+    ///
+    /// # Panics
+    /// As [`Poisson::new`].
+    pub fn open(
+        &self,
+        nodes: u16,
+        link: BitsPerSecond,
+        seed: u64,
+        link_blocks: &dyn Fn(Kind, Bytes) -> LinkBlocks,
+    ) -> Result<Box<dyn MessageSource>, SourceError> {
+        Ok(match self {
+            WorkloadConfig::Poisson(config) => {
+                Box::new(Poisson::new(config, nodes, link, seed, link_blocks)?)
+            }
+            WorkloadConfig::Trace(config) => config.open(nodes)?,
+        })
+    }
+}
