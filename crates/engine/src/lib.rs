@@ -1,4 +1,4 @@
-//! What every fabric runs in: virtual time, links and switches, configuration, measurements, output.
+//! What every fabric runs in: virtual time, links and switches, configuration, metrics, output.
 
 pub mod config;
 pub mod engine;
