@@ -291,6 +291,21 @@ def test_an_output_that_cannot_be_written_is_no_success(command, inputs, name, f
     assert not (inputs / "lost").exists()
 
 
+@pytest.mark.parametrize(("name", "flag"), SUCCEEDS)
+def test_a_file_may_have_any_name(command, inputs, name, flag):
+    def renamed(word):
+        if not (inputs / word).is_file():
+            return word.encode()
+        strange = b"\xff" + word.encode()
+        shutil.copy(inputs / word, os.fsencode(inputs) + b"/" + strange)
+        return strange
+
+    words = [command, *name.split(), *map(renamed, SUCCEEDS[name, flag]), flag, b"\xfe"]
+    code, said = ended(words, folder=inputs, timeout=60)
+    assert code == 0, said
+    assert os.path.exists(os.fsencode(inputs) + b"/\xfe")
+
+
 @pytest.mark.parametrize(("name", "flag"), REPORTS)
 def test_a_report_that_cannot_be_written_is_no_success(command, place, name, flag):
     words = [command, name, *REPORTS[name, flag], flag]

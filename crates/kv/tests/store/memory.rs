@@ -2,7 +2,7 @@
 
 use ethermem_kv::{Config, Index, Store, When};
 
-use crate::{BOTH, open};
+use crate::{BOTH, crowded, open};
 
 #[test]
 fn overwriting_and_deleting_takes_no_memory_in_the_end() {
@@ -25,6 +25,33 @@ fn overwriting_and_deleting_takes_no_memory_in_the_end() {
             assert!(statistics.used_bytes <= statistics.heap_bytes, "{statistics:?}");
             assert!(statistics.heap_bytes < 800_000, "{statistics:?}");
         });
+    }
+}
+
+/// A table that cannot grow, a copy of a chain without room, a record without a block: memory ends
+/// at each of them for some size of the pool.
+#[test]
+fn where_memory_ends_an_error_says_that_nothing_was_done() {
+    for index in BOTH {
+        for memory_bytes in (100_000..600_000).step_by(25_000) {
+            let pool = open(&format!("local:?memory_bytes={memory_bytes}"));
+            pool.run(async {
+                let store = crowded(&pool).await;
+                let mut client = store.client(index);
+                let mut errors = 0;
+                for key in 0..20_000_u64 {
+                    let created = client.create(&key.to_le_bytes(), &key.to_be_bytes()).await;
+                    let read = client.read(&key.to_le_bytes()).await.unwrap();
+                    let is_there = read.is_some();
+                    assert_eq!(created.is_ok(), is_there, "{key}: {created:?}, {memory_bytes} B");
+                    errors += u32::from(!is_there);
+                    if errors == 20 {
+                        break;
+                    }
+                }
+                assert!(errors > 0, "{memory_bytes} B were never full");
+            });
+        }
     }
 }
 
