@@ -101,6 +101,10 @@ rtl: ## Run the RTL's tests, its equivalence with the Rust model and its proofs
 rtl-registers: ## Write the C header and the page of the RTL's registers anew
 	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py rtl python -m flow.registers
 
+.PHONY: rtl-lists
+rtl-lists: ## Write the file lists of the RTL's tops anew: plain, FuseSoC, Bender
+	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py rtl python -m flow.lists
+
 .PHONY: rtl-pictures
 rtl-pictures: ## Draw one read and one write anew, from the waves of the compiled hardware
 	@PYTHONPATH=rtl $(PYTHON) scripts/python_env.py synth python -m flow.picture
