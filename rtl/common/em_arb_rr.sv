@@ -1,5 +1,5 @@
-/// Grants requests in turn: after one was taken, the one next above it goes first. Who keeps
-/// asking waits for `Requests - 1` others at most.
+/// Grants requests in turn: after a grant was taken, the request next above it goes first. A
+/// requester that keeps asking waits for at most `Requests - 1` others.
 module em_arb_rr #(
     parameter int unsigned Requests = 8
 ) (
@@ -13,7 +13,7 @@ module em_arb_rr #(
     input  logic                taken_i
 );
 
-  /// Those whose turn is yet to come in this round: all above the last one taken.
+  /// Requests still to be served in this round: all above the last one taken.
   logic [Requests-1:0] above_q;
   logic [Requests-1:0] first, again;
 

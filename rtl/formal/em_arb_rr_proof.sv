@@ -1,4 +1,4 @@
-/// em_arb_rr grants one of those who ask, somebody whenever one asks, and each within
+/// em_arb_rr grants one requester in each cycle with a request, and each requester within
 /// `Requests - 1` grants to others. With it em_arb_prio, which it is made of, is proved too.
 module em_arb_rr_proof #(
     parameter int unsigned Requests = 5

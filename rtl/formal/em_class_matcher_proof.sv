@@ -1,5 +1,6 @@
-/// em_class_matcher never matches one port twice, only candidates of ready ports that nobody
-/// declines, and is maximal when it stops; and an iteration matches one of the least class of all.
+/// em_class_matcher never matches one port twice. It matches only candidates of ready ports that
+/// neither end declines, is maximal when it stops, and matches one of the least class of all in
+/// each iteration.
 ///
 /// Candidates, classes, readiness and turn are free in every cycle, and so is what is of the least
 /// class of a source: of the queues it is presumed only that what is said to be of the least class

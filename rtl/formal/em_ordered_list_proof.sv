@@ -1,8 +1,8 @@
 /// em_ordered_list shows the least eligible element, equal keys in order of arrival, and removes by
 /// identity.
 ///
-/// Two identities are watched, any two: where each is, what it carries and who came first is
-/// written down beside the list. What the list shows must be one that is there, as it came; and it
+/// The proof watches any two identities. Beside the list it records where each is, what it carries
+/// and which came first. What the list shows must be one that is there, as it came; and it
 /// is never the worse of the two while the better is eligible. Others come and go as they like.
 module em_ordered_list_proof #(
     parameter int unsigned Depth = 3,

@@ -1,5 +1,5 @@
 /// em_tx_buffer never reorders, loses, duplicates or overflows, whatever the encoder answers and
-/// whoever takes; and with an encoder of four slots it never runs dry in a frame.
+/// the reader takes; and with an encoder of four slots it never runs dry in a frame.
 module em_tx_buffer_proof
   import em_pkg::*;
   import em_link_pkg::*;

@@ -21,7 +21,7 @@ module em_host_acks
     output logic   reply_valid_o,
     input  logic   reply_ready_i,
     output reply_t reply_o,
-    /// A posted write was refused: nobody waits to hear of it.
+    /// A posted write was refused; its sender does not wait for an answer.
     output logic   lost_o,
     output logic   quiet_o
 );

@@ -30,7 +30,7 @@ module em_host_destinations
   logic walking_q, writes_q, resetting_q;
   destination_t forgotten;
 
-  /// A node that does not exist is answered with another's word, which nobody uses.
+  /// A node that does not exist reads the word of node 0, which the caller ignores.
   function automatic index_t index(node_t node);
     return ((NodeBits + 1)'(node) < (NodeBits + 1)'(Nodes)) ? index_t'(node) : '0;
   endfunction

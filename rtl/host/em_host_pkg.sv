@@ -1,5 +1,5 @@
 /// What passes between a host and its caller, and between the parts of a host.
-/// docs/internals/rtl-host.md says who owns what.
+/// docs/internals/rtl-host.md says which part owns which state.
 package em_host_pkg;
 
   import em_pkg::*;

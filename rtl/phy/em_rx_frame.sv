@@ -66,7 +66,7 @@ module em_rx_frame
       covered        = block_i.payload >> 32;
       covered_octets = 4'd4;
     end
-    // Outside of a frame nobody looks at it.
+    // Outside of a frame the count is a don't-care.
     if (!in_frame_q) covered_octets = '0;
   end
 

@@ -80,7 +80,7 @@ module em_rx_message
     covered32 = data ? block_i.payload : 64'(is_start && !node_counts ? without_node : with_node);
     octets16  = data ? 4'd8 : is_start ? 4'd5 : 4'd3;
     octets32  = data ? 4'd8 : is_start ? 4'd5 : 4'd1;
-    // Outside of a message nobody looks at them.
+    // Outside of a message the counts are don't-care.
     if (!open_q && !is_start) begin
       octets16 = '0;
       octets32 = '0;

@@ -71,8 +71,8 @@ module em_class_bank
     outcome_t outcome;
   } remaining_t;
 
-  /// With its last chunk a message goes, and its class is nobody's. `beyond` is less a chunk: found
-  /// beside the bytes, so that no logarithm waits for a subtraction.
+  /// After its last chunk the message is removed; its class field is don't-care. `beyond` is the
+  /// bytes less a chunk, computed beside them, so that no logarithm waits for a subtraction.
   function automatic outcome_t outcome_of(bytes_t bytes, bytes_t beyond, log_t size_log);
     outcome_of.last        = bytes <= Chunk;
     outcome_of.busy_less   = BusyBits'(BusyCyclesMax - 1);

@@ -1,4 +1,4 @@
-/// The two ends of all ports: when a grant starts, how long it takes them, and who is ready.
+/// The two ends of all ports: when a grant starts, how long it takes them, and which are ready.
 ///
 /// When a grant would start is found for every request in the grant cycle, beside the choice among
 /// them: from there to the mark no end changes but by the time that passes.

@@ -1,15 +1,15 @@
 /// Priority PIM in three cycles an iteration, by size classes: every ready destination asks the
 /// first of its least class, and every source takes the first of the least class that asks it.
 ///
-/// A port declines what is above its least class while a candidate of it, that is also of the least
-/// class of its other end, waits for that end to come free. It stays in the request cycle while
-/// nobody asks: then no candidate that nobody declines joins two ready ports.
+/// A port declines classes above its least while one of its candidates, which is also of the least
+/// class of its other end, waits for that end to come free. The matcher stays in the request cycle
+/// while no destination asks: then every candidate between two ready ports is declined.
 module em_class_matcher
   import em_sched_pkg::*;
 #(
     parameter int unsigned Ports = 8,
-    /// The choices are made by who goes before whom of each two, and not by classes: quicker, and
-    /// less of few ports.
+    /// The choices are made by precomputed precedence (`em_order_choice`), not by classes: faster,
+    /// and smaller with few ports.
     parameter bit ByOrder = (Ports <= 8),
     localparam int unsigned PortWidth = $clog2(Ports)
 ) (
@@ -26,7 +26,7 @@ module em_class_matcher
     input logic [Ports-1:0]     destination_least_i[Ports],
     input logic [Ports-1:0]     source_ready_i,
     input logic [Ports-1:0]     destination_ready_i,
-    /// Without room a port is not matched, and nobody holds for its room.
+    /// A port without room is not matched, and no other port holds until it has room.
     input logic [Ports-1:0]     source_room_i,
     input logic [Ports-1:0]     destination_room_i,
     input logic [PortWidth-1:0] turn_i,
@@ -130,7 +130,7 @@ module em_class_matcher
       endcase
       any_q   <= any;
       asked_q <= asks;
-      // Nothing is granted where nobody asked.
+      // A port grants only in the cycle after a request.
       match_q <= (phase_q == PhaseGrant) ? granted : '{default: '0};
     end
   end

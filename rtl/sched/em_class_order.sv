@@ -1,8 +1,8 @@
-/// Who of some candidates goes before whom: the lesser class, and of equal ones that whose index is
-/// the least after an exclusive OR with `turn_i`.
+/// Precedence between every two candidates: the lesser class first; of equal classes, the index
+/// that is least after an exclusive OR with `turn_i`.
 ///
-/// Where the indices of two differ in their highest bit that does, the one goes first in which it
-/// is as in `turn_i`.
+/// Of two equal classes, the highest bit in which the indices differ decides: the index goes first
+/// in which that bit is as in `turn_i`.
 module em_class_order
   import em_sched_pkg::*;
 #(

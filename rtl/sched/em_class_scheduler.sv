@@ -16,7 +16,7 @@ module em_class_scheduler
     parameter int unsigned ChunkBytes = 256,
     /// Slots that a chunk takes beside its data.
     parameter int unsigned ChunkOverheadBlocks = 2,
-    /// Grants leave in the cycle of the mark itself if not: for who registers them.
+    /// 0 if the caller registers grants itself: they then leave in the cycle of the mark.
     parameter bit RegisterGrants = 1'b1,
     /// How candidates are compared, and the matcher chooses.
     parameter bit ByOrder = (Ports <= 8),
@@ -34,8 +34,7 @@ module em_class_scheduler
     input left_t           ahead_cycles_i,
 
     input  logic [Ports-1:0] port_up_i,
-    /// Nothing is granted to a source, towards a destination, that has no room for it. Nobody holds
-    /// for a window.
+    /// A source, or a destination, without room is not granted. No port is held for a window.
     input  logic [Ports-1:0] source_room_i,
     input  logic [Ports-1:0] destination_room_i,
 
@@ -52,7 +51,7 @@ module em_class_scheduler
     input charge_t uplink_blocks_i[Ports],
     input charge_t downlink_blocks_i[Ports],
 
-    /// By destination, in the cycle before grants are marked: whose grant it would be.
+    /// By destination, in the cycle before grants are marked: the source that would be granted.
     output logic [PortWidth-1:0] asked_source_o[Ports],
     /// By source.
     output logic [Ports-1:0]     grant_valid_o,

@@ -1,6 +1,6 @@
-/// The two choices of an iteration, for few ports: who of each two candidates goes first is known
-/// before they are chosen among, and kept in a bit for each two of a port. A choice is then an OR,
-/// and the bits grow with the cube of the ports. `em_class_choice` chooses the same.
+/// The two choices of an iteration, for few ports. Precedence between every two candidates of a
+/// port is precomputed one cycle earlier and kept in one bit. A choice is then an OR, and the bits
+/// grow with the cube of the ports. `em_class_choice` makes the same choices.
 module em_order_choice
   import em_sched_pkg::*;
 #(
@@ -36,7 +36,7 @@ module em_order_choice
     size_class_t column_next[Ports];
 
     for (genvar o = 0; o < Ports; o++) begin : gen_others
-      // Who goes before it: by its own bits of the lesser indices, and by theirs of the greater.
+      // The candidates before it: by its own bits for lesser indices, by their bits for greater.
       logic [Ports-1:0] requests_before, grants_before;
       for (genvar i = 0; i < Ports; i++) begin : gen_before
         assign requests_before[i] = (i > o) ? !request_order_q[i][o] : request_order_q[o][i];

@@ -32,7 +32,7 @@ module em_sched_flow
     input log_t take_log_i,
     /// An iteration saw all that wait, and grants something.
     input logic seen_i,
-    /// The end of an iteration: who is late in the next one.
+    /// The end of an iteration: decides which messages are late in the next one.
     input logic mark_i,
 
     output logic                 valid_o,

@@ -17,7 +17,7 @@ module em_sched_hold
     input logic [Ports-1:0]    source_ready_i,
     input logic [Ports-1:0]    destination_ready_i,
 
-    /// What may be granted, by source and destination: candidates that nobody declines.
+    /// Candidates that neither end declines, by source and destination.
     output logic [Ports-1:0] accepted_o[Ports]
 );
 

@@ -1,8 +1,8 @@
 /// Priority PIM in three cycles an iteration (section 3.1.2): every ready destination asks for its
 /// best candidate of a ready source; every source takes the best that asks it; both become busy.
 ///
-/// It stays in the request cycle while nobody asks: then no candidate joins two ready ports, so the
-/// matching is maximal. What was asked for is latched by source, destination and flow.
+/// The matcher stays in the request cycle while no destination asks: then no candidate joins two
+/// ready ports, so the matching is maximal. Requests are latched by source, destination and flow.
 module em_sched_matcher
   import em_sched_pkg::*;
 #(
@@ -22,9 +22,9 @@ module em_sched_matcher
 
     output phase_e phase_o,
     output phase_e phase_next_o,
-    /// Somebody asks.
+    /// At least one destination asks.
     output logic   asked_o,
-    /// By destination, in the second cycle: whom it asks.
+    /// By destination, in the second cycle: the source that it asks.
     output logic [PortWidth-1:0] asked_source_o[Ports],
 
     /// By source, in the third cycle: with whom it is matched, and the flow.

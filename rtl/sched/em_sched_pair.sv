@@ -9,7 +9,7 @@ module em_sched_pair
     parameter int unsigned SlotCycles = 1,
     parameter int unsigned ChunkBytes = 256,
     /// Of a port's number, and the two that ask: for a response the destination, for a write the
-    /// source. What arrives in the same cycle is ordered by who asked.
+    /// source. Arrivals of one cycle are ordered by the port that asked.
     parameter int unsigned PortWidth = 1,
     parameter logic [PortWidth-1:0] Source = '0,
     parameter logic [PortWidth-1:0] Destination = '0,

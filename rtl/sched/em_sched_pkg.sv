@@ -58,7 +58,7 @@ package em_sched_pkg;
     PhaseMark = 2'd2
   } phase_e;
 
-  /// Who goes first.
+  /// The order in which messages are granted.
   typedef struct packed {
     policy_e policy;
     logic    counts_late;     // messages of the size below become late

@@ -72,8 +72,8 @@ module em_l2_table
   end
   assign any = taken_o != '0;
 
-  // While nobody asks, the next entry is looked at, and forgotten if it is too old. Nothing can
-  // have written it since: a question writes in the cycle in which it reads.
+  // In a cycle without a lookup, the next entry is read, and evicted if it is too old. No lookup
+  // can have written it since: a lookup writes in the cycle in which it reads.
   assign old     = 2'(epoch_q - found.epoch) >= 2'd2;
   assign expired = found.valid && old;
 

@@ -101,7 +101,7 @@ module em_switch_ingress
   assign data_blocks = blocks_q - (GrantBytesBits - 3)'(acknowledged_q);
   assign use_o       = chunk_sound;
   assign use_bytes_o = {data_blocks, 3'b000} - GrantBytesBits'(3'(-tail_q));
-  // The port failed, or who sends it says so.
+  // The port failed, or the chunk ended and is not sound.
   assign given_up    = state_q != StateBetween && (chunk_ends && !chunk_sound || !up);
 
   always_comb begin
@@ -225,7 +225,7 @@ module em_switch_ingress
                        status.code != StatusLinkDisabled;
   assign passes      = sound && item_i.kind == KindStatus && is_peer(status.node, joined_i) &&
                        (status.opcode != OpPeer || status.code == StatusIncomplete);
-  // A request of an opcode that is not known ends at its sender, who counts on an answer.
+  // A request with an unknown opcode is answered, as its sender waits for an answer.
   assign answers     = ends && item_i.kind == KindUnknown && item_i.ending == EndRefused;
 
   always_comb begin

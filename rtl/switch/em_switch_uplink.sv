@@ -27,8 +27,8 @@ module em_switch_uplink
     input  logic [GrantBytesBits-1:0] grant_bytes_i,
     output logic                      circuit_room_o,
 
-    /// Requests of this port as a compute node: whose turn it may be, and what is released in the
-    /// next cycle.
+    /// Requests of this port as a compute node: the source that may be granted, and the request
+    /// that is released in the next cycle.
     input  logic [PortWidth-1:0] asked_source_i,
     output held_t                held_o,
     input  logic                 release_i,

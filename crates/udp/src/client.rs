@@ -21,7 +21,7 @@ use crate::seal::{ClientSeal, TenantKey};
 const DATAGRAM_BYTES_BASE: usize = 1200;
 /// Calls that take answers in one turn, so that results are not kept waiting.
 const TURN_RECEIVES: usize = 16;
-/// Who polls looks so often for an answer before the clock is read again: some microseconds.
+/// Number of polls for an answer per clock read: some microseconds.
 const LOOKS_EACH_CLOCK: u32 = 8;
 /// Round trips may be so much longer than the shortest: what other work of the machine costs.
 const QUEUEING_TARGET: Ns = Ns(200_000);

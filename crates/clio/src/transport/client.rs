@@ -44,7 +44,7 @@ pub struct ClientCounters {
     pub retries: u64,
     /// Answers that were taken.
     pub answers: u64,
-    /// Answers to requests that had theirs, or that are none.
+    /// Duplicate or unsolicited responses.
     pub ignored: u64,
     /// Datagrams whose check failed.
     pub corrupt: u64,

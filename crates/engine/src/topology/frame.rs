@@ -16,7 +16,7 @@ pub const GAP_BYTES: u64 = 12;
 pub struct Frame {
     /// Blocks that it takes of a link, and of a buffer, with preamble and gap.
     pub line: u16,
-    /// Blocks after its first until it is whole: the gap is none of it.
+    /// Blocks after its first until it is whole, excluding the inter-frame gap.
     pub tail: u16,
 }
 

@@ -35,7 +35,7 @@ pub struct Client {
     /// What is under way, and would be left behind.
     job: Option<Job>,
     chain: Chain,
-    /// Kept for its memory.
+    /// Reused to avoid reallocation.
     buffer: Vec<u8>,
     retries: u64,
 }
