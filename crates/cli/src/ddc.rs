@@ -1,16 +1,12 @@
 //! `ethermem latency --ddc`: what a page costs in a disaggregated datacenter.
 
 use clap::Args;
-use ethermem_study::ddc::{Column, Parameters, csv, table};
+use ethermem_experiments::ddc::{Budget, LINK_GBPS_DEFAULT, Parameters, metres, ns};
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
-use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::RowFormat;
 use crate::value::bytes_in;
-
-/// A rate that the study has, where none is given.
-const LINK_GBPS: u64 = 40;
 
 #[derive(Args)]
 #[command(next_help_heading = "Options of --ddc")]
@@ -49,28 +45,13 @@ pub(crate) struct DdcArguments {
     page_bytes: u64,
 }
 
-/// What is printed, in this order.
-#[derive(Serialize)]
-struct Budget<'a> {
-    os_ns: f64,
-    copy_ns: f64,
-    copy_integrated_ns: f64,
-    switch_ns: f64,
-    propagation_ns_per_m: f64,
-    inter_rack_m: f64,
-    intra_rack_m: f64,
-    page_bytes: u64,
-    link_gbps: f64,
-    columns: &'a [Column],
-}
-
 pub(crate) fn run(
     arguments: &DdcArguments,
     link_gbps: Option<u64>,
     format: RowFormat,
 ) -> Result<(), Failure> {
-    let link = link_gbps.unwrap_or(LINK_GBPS);
-    let parameters = Parameters {
+    let link = link_gbps.unwrap_or(LINK_GBPS_DEFAULT);
+    let budget = Budget::of(&Parameters {
         os: arguments.os_ns,
         copy: arguments.copy_ns,
         copy_integrated: arguments.copy_integrated_ns,
@@ -80,35 +61,6 @@ pub(crate) fn run(
         intra_rack_m: arguments.intra_rack_m,
         page: Bytes(arguments.page_bytes),
         link: BitsPerSecond::from_gbps(link).map_err(Failure::input)?,
-    };
-    let columns = parameters.columns();
-    let budget = Budget {
-        os_ns: parameters.os.as_ns_f64(),
-        copy_ns: parameters.copy.as_ns_f64(),
-        copy_integrated_ns: parameters.copy_integrated.as_ns_f64(),
-        switch_ns: parameters.switch.as_ns_f64(),
-        propagation_ns_per_m: parameters.propagation_per_m.as_ns_f64(),
-        inter_rack_m: parameters.inter_rack_m,
-        intra_rack_m: parameters.intra_rack_m,
-        page_bytes: parameters.page.0,
-        link_gbps: parameters.link.as_gbps_f64(),
-        columns: &columns,
-    };
-    let heading = format!("{} B at {link} Gb/s, there and back, in us", arguments.page_bytes);
-    format.print(
-        &budget,
-        |budget, style| format!("{heading}\n{}", table(budget.columns, style)),
-        |budget| csv(budget.columns),
-    )
-}
-
-/// A time up to a second, to the picosecond.
-fn ns(text: &str) -> Result<Ps, String> {
-    let ns = text.parse::<f64>().ok().filter(|ns| (0.0..=1e9).contains(ns));
-    ns.and_then(Ps::from_ns_f64).ok_or_else(|| "allowed are 0 to 1000000000".to_owned())
-}
-
-fn metres(text: &str) -> Result<f64, String> {
-    let metres = text.parse::<f64>().ok().filter(|metres| (0.0..=1e6).contains(metres));
-    metres.ok_or_else(|| "allowed are 0 to 1000000".to_owned())
+    });
+    format.print(&budget, Budget::text, Budget::csv)
 }

@@ -7,12 +7,7 @@ use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use ethermem_sim::SourceError;
-use ethermem_sim::engine::RunError;
-use ethermem_sim::output::OutputError;
-use ethermem_sim::run::RunFailure;
-use ethermem_sim::sweep::{JournalError, SessionError};
-use ethermem_sim::workload::{InputError, WriteTraceError};
+use ethermem_experiments::Error;
 
 use crate::interrupt;
 use crate::output::{print, say};
@@ -39,20 +34,6 @@ impl Failure {
         Failure::Input(what.to_string())
     }
 
-    /// What a run's failure is to the person who started it with `command`.
-    pub(crate) fn of_run(failure: RunFailure, command: &str) -> Failure {
-        match failure {
-            RunFailure::Run(RunError::Source(error)) => Failure::input(error),
-            failure @ (RunFailure::Run(RunError::Violation(_)) | RunFailure::Panicked(_)) => {
-                Failure::Broken { what: failure.to_string(), command: command.to_owned() }
-            }
-            RunFailure::Output(error) => Failure::input(error),
-            RunFailure::Interrupted(ended) => {
-                Failure::Interrupted(format!("after {ended} messages"))
-            }
-        }
-    }
-
     /// Says it on the standard error.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
@@ -74,39 +55,13 @@ impl Failure {
     }
 }
 
-impl From<InputError> for Failure {
-    fn from(error: InputError) -> Failure {
-        Failure::input(error)
-    }
-}
-
-impl From<OutputError> for Failure {
-    fn from(error: OutputError) -> Failure {
-        Failure::input(error)
-    }
-}
-
-impl From<JournalError> for Failure {
-    fn from(error: JournalError) -> Failure {
-        Failure::input(error)
-    }
-}
-
-impl From<SessionError> for Failure {
-    fn from(error: SessionError) -> Failure {
-        Failure::input(error)
-    }
-}
-
-impl From<SourceError> for Failure {
-    fn from(error: SourceError) -> Failure {
-        Failure::input(error)
-    }
-}
-
-impl From<WriteTraceError> for Failure {
-    fn from(error: WriteTraceError) -> Failure {
-        Failure::input(error)
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error {
+            Error::Broken { what, command } => Failure::Broken { what, command },
+            Error::Interrupted(what) => Failure::Interrupted(what),
+            error => Failure::input(error),
+        }
     }
 }
 
@@ -152,19 +107,14 @@ fn allowed(why: &ParseIntError) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use ethermem_sim::engine::Violation;
-
     use super::*;
 
     #[test]
-    fn a_broken_invariant_is_no_bad_input() {
-        let panicked = RunFailure::Panicked("port 3 granted twice".to_owned());
-        assert!(matches!(Failure::of_run(panicked, "ethermem sim"), Failure::Broken { .. }));
-        let violation = RunError::Violation(Violation("granted 64 B, delivered 0 B".to_owned()));
-        let failure = Failure::of_run(RunFailure::Run(violation), "ethermem sim s.toml --seed 7");
-        let Failure::Broken { what, command } = &failure else { panic!("{failure:?}") };
-        assert_eq!(what, "invariant violated: granted 64 B, delivered 0 B");
-        assert_eq!(command, "ethermem sim s.toml --seed 7");
+    fn a_broken_invariant_has_an_exit_code_of_its_own() {
+        let what = "invariant violated: granted 64 B, delivered 0 B".to_owned();
+        let command = "ethermem sim s.toml --seed 7".to_owned();
+        let failure = Failure::from(Error::Broken { what, command });
+        assert!(matches!(failure, Failure::Broken { .. }), "{failure:?}");
         assert_eq!(failure.report(), ExitCode::from(1));
     }
 }

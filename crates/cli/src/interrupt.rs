@@ -32,10 +32,6 @@ pub(crate) fn flag() -> &'static AtomicBool {
     &INTERRUPTED
 }
 
-pub(crate) fn is_set() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
-}
-
 /// Sets the flag when a signal comes. Who does not look at it, as while a pipe gives no input, is
 /// ended after [`PATIENCE_MS`], and by a second signal at once.
 pub(crate) fn listen() {
@@ -69,9 +65,4 @@ pub(crate) fn patience(patience: Duration) {
 #[cfg(feature = "serve")]
 pub(crate) fn is_over() {
     OVER.store(true, Ordering::Relaxed);
-}
-
-/// Ends all runs, because one has failed.
-pub(crate) fn end_runs() {
-    INTERRUPTED.store(true, Ordering::Relaxed);
 }

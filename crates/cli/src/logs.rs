@@ -1,30 +1,27 @@
 //! Logs of the commands that serve, and what systemd is told of them.
 
-use clap::ValueEnum;
+use ethermem_node::LogFormat;
 use sd_notify::NotifyState;
-use serde::Deserialize;
 use tracing::{Level, warn};
 
+use crate::value::Named;
+
 /// The forms of logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Form {
-    /// A line of text for each event
-    Text,
-    /// A line of JSON for each event
-    Json,
-}
+pub(crate) const FORMS: [Named<LogFormat>; 2] = [
+    ("text", "A line of text for each event", LogFormat::Text),
+    ("json", "A line of JSON for each event", LogFormat::Json),
+];
 
 /// Writes events of a level and those above it to the standard error.
-pub(crate) fn to_stderr(level: Level, form: Form) {
+pub(crate) fn to_stderr(level: Level, form: LogFormat) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_ansi(false)
         .with_target(false)
         .with_writer(std::io::stderr);
     match form {
-        Form::Text => subscriber.init(),
-        Form::Json => subscriber.json().flatten_event(true).init(),
+        LogFormat::Text => subscriber.init(),
+        LogFormat::Json => subscriber.json().flatten_event(true).init(),
     }
 }
 

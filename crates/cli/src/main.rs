@@ -12,7 +12,6 @@ mod ddc;
 mod doctor;
 mod fabrics;
 mod failure;
-mod folder;
 mod interrupt;
 mod keygen;
 #[cfg(feature = "serve")]
@@ -25,16 +24,15 @@ mod logs;
 #[cfg(feature = "serve")]
 mod node;
 mod output;
-mod progress;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod remote;
 mod replay;
 mod report;
 mod rtl;
-mod runner;
 mod selection;
 mod sim;
 mod sweep;
+mod terminal;
 mod tree;
 mod value;
 mod workload;

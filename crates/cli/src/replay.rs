@@ -5,22 +5,16 @@ mod setup;
 use std::path::PathBuf;
 
 use clap::Args;
-use ethermem_sim::metrics::RunResult;
+use ethermem_experiments::replay::Request;
+use ethermem_experiments::selection::{fabric, link_gbps};
 use ethermem_sim::registry::FabricEntry;
-use ethermem_sim::run::label_of;
-use ethermem_sim::scenario::Scenario;
-use ethermem_sim::topology::Topology;
-use ethermem_study::{Offered, Outcome, Plan, Prefetched, Replay, network, write_completions};
-use ethermem_trace::CompletionWriter;
-use ethermem_units::BitsPerSecond;
+use ethermem_study::Outcome;
 
-pub(crate) use self::setup::Setup;
+pub(crate) use self::setup::SetupArguments;
 
 use crate::failure::Failure;
 use crate::output::RowFormat;
-use crate::progress::Progress;
-use crate::runner::{Job, run_all, threads_default, typed_command};
-use crate::selection::{fabric, link_gbps};
+use crate::terminal::runner;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -44,7 +38,7 @@ pub(crate) struct Arguments {
     fabric: Vec<&'static FabricEntry>,
 
     #[command(flatten)]
-    setup: Setup,
+    setup: SetupArguments,
 
     /// Data rate of every node's link in Gb/s: 10, 25, 40, 100, 200 or 400
     #[arg(long, alias = "gbps", value_name = "GBPS", default_value = "100",
@@ -66,77 +60,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let setup = &arguments.setup;
-    let plan = setup.plan(arguments.link_gbps);
-    let machines =
-        arguments.traces.iter().map(|path| setup.load(path)).collect::<Result<Vec<_>, _>>()?;
-    let replay = Replay::draw(&plan, &machines).map_err(Failure::Input)?;
-    let completions = arguments.out.as_deref().map(CompletionWriter::create).transpose()?;
-
-    let folder = tempfile::tempdir().map_err(|error| {
-        Failure::Input(format!("no folder for the messages of the replay: {error}"))
-    })?;
-    let messages = folder.path().join("messages.parquet");
-    let networks = arguments
-        .fabric
-        .iter()
-        .map(|fabric| network(&plan, fabric, &messages))
-        .collect::<Result<Vec<_>, _>>()?;
-    let link = BitsPerSecond::from_gbps(plan.link_gbps).map_err(Failure::input)?;
-    let (offered, prefetched) = replay.write(&messages, link)?;
-
-    let name = arguments.name();
-    let command = typed_command(setup.seed);
-    let jobs: Vec<Job<'_>> = arguments
-        .fabric
-        .iter()
-        .zip(&networks)
-        .map(|(fabric, (scenario, _))| Job {
-            fabric,
-            scenario,
-            scenario_name: &name,
-            label: label_of(&name),
-            command: command.clone(),
-            cost: offered.messages,
-            ways: true,
-        })
-        .collect();
-    let progress = Progress::of_runs(offered.messages * jobs.len() as u64, jobs.len());
-    let threads = arguments.threads.map_or_else(threads_default, usize::from);
-    let runs = run_all(&jobs, threads, &progress);
-    progress.clear();
-
-    let mut outcomes = Vec::new();
-    for (run, network) in runs?.into_iter().zip(&networks) {
-        outcomes.push(outcome(&plan, &replay, (offered, &prefetched), network, run));
-    }
-    if let Some(writer) = completions {
-        write_completions(writer, &outcomes, replay.embedding(), &command)?;
-    }
-    arguments.format.print(&outcomes[..], Outcome::table, Outcome::csv)
-}
-
-/// What a run came to, with all that its reader must know.
-pub(crate) fn outcome(
-    plan: &Plan,
-    replay: &Replay<'_>,
-    (offered, prefetched): (Offered, &Prefetched),
-    (scenario, notice): &(Scenario, Option<String>),
-    mut run: RunResult,
-) -> Outcome {
-    run.notices.extend(replay.notices(&offered));
-    run.notices.extend(notice.clone());
-    let topology = match scenario.fabric.topology {
-        Topology::SingleSwitch => "single-switch",
-        Topology::LeafSpine(_) => "leaf-spine",
+    let request = Request {
+        traces: arguments.traces.clone(),
+        fabrics: arguments.fabric.clone(),
+        setup: arguments.setup.request(),
+        link_gbps: arguments.link_gbps,
+        out: arguments.out.clone(),
     };
-    Outcome::of(plan, replay.embedding(), (offered, prefetched.clone()), topology, run)
-}
-
-impl Arguments {
-    /// What people call the traces.
-    fn name(&self) -> String {
-        let names = self.traces.iter().map(|path| path.display().to_string());
-        names.collect::<Vec<_>>().join(" ")
-    }
+    let outcomes = request.run(&runner(arguments.threads))?;
+    arguments.format.print(&outcomes[..], Outcome::table, Outcome::csv)
 }

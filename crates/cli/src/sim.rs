@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ethermem_sim::output::{MessageWriter, Timeline, runs_table};
-use ethermem_sim::registry::{self, FabricEntry};
+use ethermem_experiments::selection::fabric;
+use ethermem_experiments::simulate::Request;
+use ethermem_sim::output::runs_table;
+use ethermem_sim::registry::FabricEntry;
 
 use crate::failure::Failure;
 use crate::output::Format;
-use crate::progress::Progress;
-use crate::runner::Job;
-use crate::selection::{Selection, fabric};
+use crate::selection::SelectionArguments;
+use crate::terminal::runner;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -22,7 +23,7 @@ use crate::selection::{Selection, fabric};
     in ns, from arrival to end. docs/reference/output.md explains every number.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    selection: Selection,
+    selection: SelectionArguments,
 
     /// Fabric to run on; `ethermem fabrics` lists them [default: the scenario's]
     #[arg(long, value_name = "NAME", value_parser = fabric)]
@@ -42,21 +43,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let selected = arguments.selection.read()?;
-    let scenario = &selected.scenario;
-    let fabric = arguments.fabric.unwrap_or_else(|| {
-        registry::find(&scenario.fabric_kind).expect("a scenario names a fabric of the registry")
-    });
-    let messages = arguments.messages.as_deref().map(MessageWriter::create).transpose()?;
-    let timeline = arguments
-        .perfetto
-        .as_deref()
-        .map(|path| Timeline::create(path, &selected.name, Timeline::EVENTS_MAX_DEFAULT))
-        .transpose()?;
-    let job = Job::typed(&selected, fabric);
-    let progress = Progress::of_messages(scenario.messages());
-    let result = job.run(messages, timeline, &progress);
-    progress.clear();
-    let result = result?;
+    let request = Request {
+        selection: arguments.selection.request(),
+        fabric: arguments.fabric,
+        messages: arguments.messages.clone(),
+        perfetto: arguments.perfetto.clone(),
+    };
+    let result = request.run(&runner(None))?;
     arguments.format.print(&result, |result, style| runs_table(std::slice::from_ref(result), style))
 }

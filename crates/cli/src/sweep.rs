@@ -3,15 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use ethermem_experiments::sweep::Request;
 use ethermem_sim::scenario::Setting;
-use ethermem_sim::sweep::{Point, Record, Session, Sweep, summaries_table};
 
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output::{Format, say};
-use crate::progress::Progress;
-use crate::runner::{Job, run_each, threads_default};
-use crate::selection::note_shipped;
+use crate::output::Format;
+use crate::terminal::runner;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -45,61 +43,17 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    note_shipped(&arguments.sweep);
-    let session = Session::open(&arguments.sweep, &arguments.settings, &arguments.out)?;
+    let request = Request {
+        sweep: arguments.sweep.clone(),
+        settings: arguments.settings.clone(),
+        out: arguments.out.clone(),
+    };
+    let runner = runner(arguments.threads);
+    let sweep = request.open(&runner)?;
     interrupt::leaves(format!(
         "finished points are kept in {}: the same command goes on",
-        session.journal().display()
+        sweep.journal().display()
     ));
-    run_missing(&session, arguments.threads)?;
-    let summaries = session.write()?;
-    let axes = &session.sweep().axes;
-    arguments.format.print(&summaries, |summaries, style| summaries_table(axes, summaries, style))
-}
-
-/// Runs the points that the journal does not have.
-fn run_missing(session: &Session, threads: Option<u16>) -> Result<(), Failure> {
-    let (sweep, missing) = (session.sweep(), session.missing());
-    let total = sweep.points.len();
-    if missing.len() < total {
-        say(format_args!("{} of {total} points are there already", total - missing.len()));
-    }
-    let unused = session.unused();
-    if unused > 0 && !missing.is_empty() {
-        say(format_args!(
-            "note: {}: {unused} finished points are of another sweep (file, --set, seed or version \
-             of the program); they are kept, and {} points run",
-            session.journal().display(),
-            missing.len()
-        ));
-    }
-    let name = sweep.scenario.display().to_string();
-    let points: Vec<&Point> = missing.iter().map(|&at| &sweep.points[at]).collect();
-    let jobs: Vec<Job<'_>> = points.iter().map(|point| job(sweep, point, &name)).collect();
-    let progress = Progress::of_runs(jobs.iter().map(|job| job.cost).sum(), jobs.len().max(1));
-    let threads = threads.map_or_else(threads_default, usize::from);
-    let ended = run_each(&jobs, threads, &progress, |at, result| {
-        Ok(session.add(Record::new(points[at].identity, &result?))?)
-    });
-    progress.clear();
-    match ended {
-        Ok(_) => Ok(()),
-        Err(Failure::Interrupted(_)) => {
-            let done = total - session.missing().len();
-            Err(Failure::Interrupted(format!("after {done} of {total} points")))
-        }
-        Err(failure) => Err(failure),
-    }
-}
-
-fn job<'a>(sweep: &Sweep, point: &'a Point, name: &'a str) -> Job<'a> {
-    Job {
-        fabric: point.fabric,
-        scenario: &point.scenario,
-        scenario_name: name,
-        label: point.values.join(" "),
-        command: sweep.command(point),
-        cost: point.scenario.messages().unwrap_or(1),
-        ways: false,
-    }
+    let outcome = sweep.run(&runner)?;
+    arguments.format.print(&outcome.summaries, |_, style| outcome.table(style))
 }

@@ -3,8 +3,24 @@
 use std::ops::RangeInclusive;
 
 use bytesize::ByteSize;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+/// The name of a value, what the help says about it, and the value.
+pub(crate) type Named<T> = (&'static str, &'static str, T);
+
+/// One of the values of a list, by its name.
+pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
+    known: &'static [Named<T>],
+) -> impl TypedValueParser<Value = T> {
+    let names = known.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(names).map(move |found| {
+        let entry = known.iter().find(|(name, ..)| *name == found);
+        entry.expect("clap allows no other").2
+    })
+}
 
 /// A size, as `--memory` takes it.
+#[cfg(feature = "serve")]
 pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
     text.parse().map_err(|_| "allowed is a size such as 64MiB".to_owned())
 }

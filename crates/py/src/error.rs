@@ -1,5 +1,6 @@
 //! Failures as Python raises them: the line that the command prints.
 
+use ethermem_experiments::Error;
 use ethermem_sim::engine::RunError;
 use ethermem_sim::output::OutputError;
 use ethermem_sim::run::RunFailure;
@@ -30,6 +31,13 @@ create_exception!(
     "A run broke an invariant, which is a defect of ethermem; the command repeats it."
 );
 
+create_exception!(
+    ethermem._native,
+    ProgramError,
+    EthermemError,
+    "A program that was to be measured failed; the line says how it ended."
+);
+
 /// Why a call has no result.
 pub(crate) enum Failure {
     Input(String),
@@ -39,6 +47,10 @@ pub(crate) enum Failure {
         /// Repeats it.
         command: String,
     },
+    /// This machine cannot do what was asked for.
+    Machine(String),
+    /// A program that was to be measured failed.
+    Program(String),
     /// Ended by a signal.
     Interrupted,
 }
@@ -92,6 +104,26 @@ impl From<SessionError> for Failure {
     }
 }
 
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let line = error.to_string();
+        match error {
+            Error::Input(error) => error.into(),
+            Error::Session(error) => error.into(),
+            Error::Output(_) | Error::Journal(_) | Error::WriteTrace(_) => Failure::File(line),
+            Error::Broken { what, command } => Failure::Broken { what, command },
+            Error::Interrupted(_) => Failure::Interrupted,
+            Error::Machine(_) => Failure::Machine(line),
+            #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+            Error::Pager(_) | Error::Profile(_) => Failure::Machine(line),
+            Error::Ended(_) => Failure::Program(line),
+            Error::Request(_) | Error::Setting(_) | Error::Source(_) | Error::Pool(_) => {
+                Failure::Input(line)
+            }
+        }
+    }
+}
+
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> PyErr {
         match failure {
@@ -100,6 +132,8 @@ impl From<Failure> for PyErr {
             Failure::Broken { what, command } => InvariantError::new_err(format!(
                 "{what}; this is a defect of ethermem; repeat it with: {command}"
             )),
+            Failure::Machine(line) => EthermemError::new_err(line),
+            Failure::Program(line) => ProgramError::new_err(line),
             Failure::Interrupted => PyKeyboardInterrupt::new_err(()),
         }
     }

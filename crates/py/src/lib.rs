@@ -6,6 +6,7 @@
 
 mod attended;
 mod error;
+mod experiments;
 mod pool;
 mod simulate;
 mod sweep;
@@ -18,7 +19,12 @@ mod _native {
     #[pymodule_export]
     use crate::attended::Stop;
     #[pymodule_export]
-    use crate::error::{EthermemError, FileError, InputError, InvariantError};
+    use crate::error::{EthermemError, FileError, InputError, InvariantError, ProgramError};
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    #[pymodule_export]
+    use crate::experiments::study;
+    #[pymodule_export]
+    use crate::experiments::{compare, report};
     #[pymodule_export]
     use crate::pool::{
         AccessError, Client, EndingError, ForkedError, FullError, LengthError, LostError,

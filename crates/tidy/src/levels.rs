@@ -12,7 +12,7 @@ pub type Edges = (&'static str, &'static [&'static str], &'static [&'static str]
 
 /// Every edge between crates, from the foundation up: a crate uses only crates before it. An edge
 /// that is not here is a decision of its own, and one that no manifest has any more is removed.
-pub const EDGES: [Edges; 26] = [
+pub const EDGES: [Edges; 27] = [
     ("units", &[], &[]),
     ("wire", &["units"], &[]),
     ("edm", &["units", "wire"], &[]),
@@ -40,21 +40,39 @@ pub const EDGES: [Edges; 26] = [
     ("kv", &["ethermem"], &["clio", "edm", "node", "sim", "units", "wire"]),
     ("resp", &["ethermem", "http", "kv"], &["node", "units", "wire"]),
     ("bench", &["ethermem", "kv", "sim", "units"], &[]),
+    (
+        "experiments",
+        &["bench", "ethermem", "kv", "node", "pager", "resp", "sim", "study", "trace", "units"],
+        &[],
+    ),
     ("capi", &["ethermem", "kv"], &["node", "udp", "units", "wire"]),
-    ("py", &["ethermem", "kv", "sim"], &[]),
+    ("py", &["ethermem", "experiments", "kv", "sim", "study", "units"], &[]),
     (
         "cli",
         &[
-            "bench", "clio", "ethermem", "kv", "node", "pager", "resp", "sim", "study", "trace",
-            "udp", "units", "wire",
+            "bench",
+            "clio",
+            "ethermem",
+            "experiments",
+            "kv",
+            "node",
+            "pager",
+            "resp",
+            "sim",
+            "study",
+            "udp",
+            "units",
+            "wire",
         ],
-        &[],
+        &["trace"],
     ),
 ];
 /// Crates that no other crate uses: what people call.
 pub const TOPS: [&str; 3] = ["capi", "py", "cli"];
 /// Crates outside the levels.
 pub const APART: [&str; 1] = ["tidy"];
+/// Libraries that only one crate may use: a library parses no command line.
+pub const ONE_USER: [(&str, &str); 1] = [("clap", "cli")];
 /// Crates that take everything as an argument: no clock, no file, no socket, no thread.
 pub const PURE: [&str; 4] = ["units", "wire", "edm", "clio"];
 /// Crates whose results are the same bytes in every run.
@@ -104,6 +122,12 @@ pub fn dependencies(tree: &Tree) -> Findings {
                 continue;
             }
         };
+        let names = names_of_kinds(&manifest, &["dependencies", "build-dependencies"]);
+        for (library, user) in ONE_USER.iter().filter(|(_, user)| *user != name) {
+            if names.iter().any(|used| used == library) {
+                findings.file(&path, format!("`{library}` is for `{user}` alone"));
+            }
+        }
         let built = used_crates(&manifest, &["dependencies", "build-dependencies"]);
         let tested = used_crates(&manifest, &["dev-dependencies"]);
         let tested: BTreeSet<String> = tested.difference(&built).cloned().collect();
@@ -261,6 +285,15 @@ mod tests {
         assert_eq!(fails("wire", &format!("{wire}{target}")), 1);
         assert_eq!(fails("tidy", &format!("[dependencies]\n{units}")), 1);
         assert_eq!(fails("tidy", "[dependencies]\nsyn = \"2\"\n"), 0);
+    }
+
+    #[test]
+    fn a_library_that_parses_a_command_line_fails() {
+        let clap = "[dependencies]\nclap = \"4\"\n";
+        assert_eq!(check("files", clap), ["crates/files/Cargo.toml"]);
+        assert_eq!(check("files", "[dependencies]\nclap_lex = \"1\"\n").len(), 0);
+        let of_cli = |text: &str| check("cli", text).len();
+        assert_eq!(of_cli(clap), of_cli("[dependencies]\n"));
     }
 
     #[test]

@@ -1,17 +1,13 @@
 //! `ethermem bench micro`.
 
 use clap::Args;
-use ethermem_bench::micro::{self, MicroConfig, MicroOp, MicroResult};
-use ethermem_sim::output::{TableStyle, TextTable};
+use ethermem_bench::micro::MicroOp;
+use ethermem_experiments::bench::micro::{Request, table};
 
-use super::{chosen, failure};
 use crate::failure::Failure;
-use crate::interrupt;
 use crate::output::Format;
+use crate::terminal::runner;
 use crate::value::bytes;
-
-/// Of reads and writes, unless somebody says otherwise.
-const BYTES: u64 = 64;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
@@ -53,49 +49,17 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let mut results = Vec::new();
-    for config in configs(arguments) {
-        let result = micro::run(&config, interrupt::flag());
-        results.push(result.map_err(|error| failure(&error))?);
-    }
+    let request = Request {
+        pools: arguments.pools.clone(),
+        ops: arguments.ops.clone(),
+        bytes: arguments.bytes.clone(),
+        depth: arguments.depth.clone(),
+        operations: arguments.operations,
+        seed: arguments.seed,
+    };
+    let results = request.run(&runner(None))?;
     match (results.as_slice(), arguments.format) {
         ([result], Format::Json) => arguments.format.print(result, |_, _| String::new()),
         (results, _) => arguments.format.print(results, table),
     }
-}
-
-/// Every point, in the order in which the lists have them.
-fn configs(arguments: &Arguments) -> Vec<MicroConfig> {
-    let mut configs = Vec::new();
-    for pool in &arguments.pools {
-        for &op in &arguments.ops {
-            let usual = [op.fixed_bytes().unwrap_or(BYTES)];
-            let asked: &[u64] = if arguments.bytes.is_empty() { &usual } else { &arguments.bytes };
-            for &bytes in asked {
-                for &depth in &arguments.depth {
-                    let (pool, seed) = (pool.clone(), arguments.seed);
-                    let operations = arguments.operations;
-                    configs.push(MicroConfig { pool, op, bytes, depth, operations, seed });
-                }
-            }
-        }
-    }
-    configs
-}
-
-fn table(results: &[MicroResult], style: TableStyle) -> String {
-    let header = ["pool", "op", "bytes", "depth", "mean ns", "p50", "p99", "operations/s"];
-    let row = |result: &MicroResult| {
-        let times = [result.mean_ns, result.p50_ns, result.p99_ns].map(|ns| format!("{ns:.1}"));
-        let head = [result.pool.clone(), result.op.to_string()];
-        let numbers = [result.bytes.to_string(), result.depth.to_string()];
-        let rate = format!("{:.0}", result.operations_per_s);
-        head.into_iter().chain(numbers).chain(times).chain([rate]).collect()
-    };
-    let rows = results.iter().map(row).collect();
-    let table = TextTable { header: &header, text_columns: &[0, 1], optional_columns: &[], rows };
-    let lost: u64 = results.iter().map(|result| result.lost).sum();
-    let lost = if lost > 0 { format!("{lost} operations were lost\n") } else { String::new() };
-    let choices = results.iter().map(|result| (&result.pool, &result.choice));
-    table.render(style) + &lost + &chosen(choices)
 }

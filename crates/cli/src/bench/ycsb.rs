@@ -1,17 +1,17 @@
 //! `ethermem bench ycsb`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ethermem_bench::ycsb::{self, LocalToRemote, Settings, Workload, YcsbResult};
-use ethermem_sim::output::{TableStyle, TextTable};
+use ethermem_bench::ycsb::{self, LocalToRemote, Settings, Workload};
+use ethermem_experiments::bench::figure::{self, Outcome};
+use ethermem_experiments::bench::ycsb::{run as run_pools, table};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{chosen, failure, figure};
 use crate::failure::Failure;
-use crate::interrupt;
-use crate::output::Format;
+use crate::output::{Format, print};
+use crate::terminal::runner;
 use crate::value::bytes;
 
 #[derive(Args)]
@@ -107,19 +107,23 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = arguments.settings();
     if let Some(scenario) = &arguments.scenario {
-        return figure::run(scenario, &settings, arguments.out.as_deref(), arguments.format);
+        return of_scenario(arguments, scenario, &settings);
     }
-    let mut results = Vec::new();
-    for pool in &arguments.pools {
-        for &workload in &arguments.workloads {
-            let result = ycsb::run(&settings.config(pool, workload), interrupt::flag());
-            results.push(result.map_err(|error| failure(&error))?);
-        }
-    }
+    let results = run_pools(&arguments.pools, &arguments.workloads, &settings, &runner(None))?;
     match (results.as_slice(), arguments.format) {
         ([result], Format::Json) => arguments.format.print(result, |_, _| String::new()),
         (results, _) => arguments.format.print(results, table),
     }
+}
+
+fn of_scenario(arguments: &Arguments, scenario: &Path, settings: &Settings) -> Result<(), Failure> {
+    let mut outcome = figure::run(scenario, settings, arguments.out.as_deref(), &runner(None))?;
+    arguments.format.print(&outcome, Outcome::text)?;
+    let Some(page) = outcome.write()? else { return Ok(()) };
+    if arguments.format == Format::Json {
+        return Ok(());
+    }
+    print(&format!("wrote {}\n", page.display()))
 }
 
 impl Arguments {
@@ -146,49 +150,4 @@ impl Arguments {
 /// A word that is one of a library's names.
 fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(Value::String(text.to_owned())).map_err(|error| error.to_string())
-}
-
-fn table(results: &[YcsbResult], style: TableStyle) -> String {
-    let header = [
-        "pool",
-        "workload",
-        "op",
-        "operations",
-        "mean ns",
-        "p50",
-        "p95",
-        "p99",
-        "p99.9",
-        "max",
-        "operations/s",
-    ];
-    let mut rows = Vec::new();
-    for result in results {
-        for times in &result.latencies {
-            let head = [result.config.pool.as_str(), result.config.workload.name(), times.op];
-            let mut row: Vec<String> = head.map(str::to_owned).into();
-            row.push(times.operations.to_string());
-            let ns = [times.mean_ns, times.p50_ns, times.p95_ns, times.p99_ns, times.p999_ns];
-            row.extend(ns.into_iter().chain([times.max_ns]).map(|ns| format!("{ns:.1}")));
-            let is_all = times.op == ycsb::ALL;
-            row.push(if is_all {
-                format!("{:.0}", result.operations_per_s)
-            } else {
-                String::new()
-            });
-            rows.push(row);
-        }
-    }
-    let table = TextTable {
-        header: &header,
-        text_columns: &[0, 1, 2],
-        optional_columns: &[8, 6, 9, 3],
-        rows,
-    };
-    let mut text = table.render(style);
-    for result in results.iter().filter(|result| result.lost > 0) {
-        let (lost, pool, workload) = (result.lost, &result.config.pool, result.config.workload);
-        text += &format!("{pool}, workload {workload}: {lost} operations were lost\n");
-    }
-    text + &chosen(results.iter().map(|result| (&result.config.pool, &result.choice)))
 }

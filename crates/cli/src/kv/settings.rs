@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use ethermem_kv::Index;
+use ethermem_node::LogFormat;
 use ethermem_resp::{Options, PASSWORD_BYTES_MAX, Password, tls_config};
 use serde::Deserialize;
 
 use crate::failure::Failure;
-use crate::logs::Form;
+use crate::logs::FORMS;
+use crate::value::one_of;
 
 /// Longer is no file of a password, a key or certificates.
 const SECRET_BYTES_MAX: u64 = 1 << 20;
@@ -50,8 +52,8 @@ pub(super) struct Settings {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(super) metrics_listen: Option<SocketAddr>,
     /// The form of logs, on the standard error; text by default
-    #[arg(long, value_name = "FORMAT")]
-    log_format: Option<Form>,
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMS))]
+    log_format: Option<LogFormat>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -99,8 +101,8 @@ impl Settings {
         }
     }
 
-    pub(super) fn log_format(&self) -> Form {
-        self.log_format.unwrap_or(Form::Text)
+    pub(super) fn log_format(&self) -> LogFormat {
+        self.log_format.unwrap_or(LogFormat::Text)
     }
 
     /// The server's options, with files read and defaults put in.

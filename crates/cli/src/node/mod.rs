@@ -22,8 +22,8 @@ use tracing::info;
 
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::logs::{self, Form, tell_manager};
-use crate::value::size;
+use crate::logs::{self, FORMS, tell_manager};
+use crate::value::{one_of, size};
 
 /// Nothing is under way when so long nothing came: clients try again sooner.
 const DRAINED_AFTER: Duration = Duration::from_millis(250);
@@ -98,8 +98,8 @@ struct Serve {
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
     /// The form of logs, on the standard error; text by default
-    #[arg(long, value_name = "FORMAT")]
-    log_format: Option<Form>,
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMS))]
+    log_format: Option<LogFormat>,
 }
 
 fn page() -> impl TypedValueParser<Value = PageSize> {
@@ -130,10 +130,7 @@ impl Serve {
             poll_ms: self.poll_ms,
             metrics_listen: self.metrics_listen,
             control: self.control.clone(),
-            log_format: self.log_format.map(|form| match form {
-                Form::Text => LogFormat::Text,
-                Form::Json => LogFormat::Json,
-            }),
+            log_format: self.log_format,
             tenant: self.key.iter().map(tenant).collect(),
             offload: self.offload.iter().cloned().collect(),
             ..NodeFile::default()
@@ -218,11 +215,7 @@ fn log_to_stderr(settings: &Settings) {
         LogLevel::Warn => tracing::Level::WARN,
         LogLevel::Info => tracing::Level::INFO,
     };
-    let form = match settings.log_format {
-        LogFormat::Text => Form::Text,
-        LogFormat::Json => Form::Json,
-    };
-    logs::to_stderr(level, form);
+    logs::to_stderr(level, settings.log_format);
 }
 
 /// Serves until a signal, then drains.

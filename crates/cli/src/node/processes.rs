@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use ethermem_node::{AskError, ControlAnswer, ControlQuestion, ProcessStatus, ask};
-use ethermem_sim::output::{TableStyle, TextTable};
+use ethermem_experiments::operate::processes::table;
+use ethermem_node::{AskError, ControlAnswer, ControlQuestion, ask};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -62,9 +62,7 @@ fn id(text: &str) -> Result<Id, String> {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.command {
         None => match asked(arguments, ControlQuestion::Processes {})? {
-            ControlAnswer::Processes(found) => {
-                arguments.format.print(&found, |found, style| table(found, style))
-            }
+            ControlAnswer::Processes(found) => arguments.format.print(&found[..], table),
             _ => Err(mixed_up()),
         },
         Some(Command::End(End { id: Id { tenant, process } })) => {
@@ -104,25 +102,4 @@ fn asked(arguments: &Arguments, question: ControlQuestion) -> Result<ControlAnsw
 
 fn mixed_up() -> Failure {
     Failure::input("--control: the answer is to another question: is it a node of this version?")
-}
-
-fn table(found: &[ProcessStatus], style: TableStyle) -> String {
-    let header =
-        ["process", "tenant", "memory, B", "age, s", "unheard, s", "lease left, s", "state"];
-    let seconds = |time: Option<f64>| time.map_or("-".to_owned(), |time| format!("{time:.1}"));
-    let row = |process: &ProcessStatus| {
-        vec![
-            format!("{}/{}", process.tenant, process.process),
-            process.tenant_name.clone(),
-            process.memory_bytes.to_string(),
-            format!("{:.1}", process.age_s),
-            seconds(process.unheard_s),
-            seconds(process.lease_left_s),
-            process.state.clone(),
-        ]
-    };
-    let rows = found.iter().map(row).collect();
-    let table =
-        TextTable { header: &header, text_columns: &[0, 1, 6], optional_columns: &[], rows };
-    table.render(style)
 }

@@ -1,21 +1,12 @@
 //! The networks that `ethermem emulate` is asked for.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use clap::Args;
-use ethermem_pager::{Delay, Network};
-use ethermem_trace::{AccessKind, CompletionTimes};
-
-use crate::failure::Failure;
-
-/// The paper's ranges (OSDI'16, Section 5).
-const GRID_LATENCIES_US: [f64; 4] = [1.0, 3.0, 5.0, 10.0];
-const GRID_GBPS: [f64; 3] = [10.0, 40.0, 100.0];
+use ethermem_experiments::remote::network::{Networks, latency, rate};
 
 #[derive(Args)]
-pub(crate) struct Networks {
+pub(crate) struct NetworksArguments {
     /// From a fault to the first byte of its page, in microseconds; several are all tried
     #[arg(long, value_name = "US,...", value_delimiter = ',', value_parser = latency)]
     latency_us: Vec<f64>,
@@ -31,83 +22,17 @@ pub(crate) struct Networks {
     fabric: Option<String>,
     /// Seed of what is drawn
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    pub(super) seed: u64,
+    seed: u64,
 }
 
-fn latency(text: &str) -> Result<f64, String> {
-    between(text, 0.0, 1e6)
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    between(text, 0.001, 1e6)
-}
-
-fn between(text: &str, low: f64, high: f64) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if (low..=high).contains(&value) => Ok(value),
-        _ => Err(format!("allowed are {low} to {high}")),
-    }
-}
-
-/// A network, with what the cheapest is chosen by.
-pub(crate) struct Tried {
-    pub(crate) network: Network,
-    pub(crate) latency_us: Option<f64>,
-    pub(crate) gbps: Option<f64>,
-}
-
-impl Networks {
-    /// The networks to be tried, those of the paper for a `grid` that names none.
-    pub(crate) fn list(&self, grid: bool) -> Result<Vec<Tried>, Failure> {
-        if let Some(path) = &self.latency_from {
-            return Ok(vec![drawn(path, self.fabric.as_deref(), self.seed)?]);
-        }
-        let or = |given: &[f64], default: &[f64]| {
-            if given.is_empty() && grid { default.to_vec() } else { given.to_vec() }
-        };
-        let latencies = or(&self.latency_us, &GRID_LATENCIES_US);
-        if latencies.is_empty() {
-            let allowed = "--latency-us, --latency-from or --grid";
-            return Err(Failure::input(format!("no network is named; allowed are {allowed}")));
-        }
-        let rates: Vec<Option<f64>> =
-            or(&self.bandwidth_gbps, &GRID_GBPS).into_iter().map(Some).collect();
-        let rates = if rates.is_empty() { vec![None] } else { rates };
-        let pairs = latencies.iter().flat_map(|latency| rates.iter().map(|rate| (*latency, *rate)));
-        Ok(pairs.map(|(latency, rate)| fixed(latency, rate)).collect())
-    }
-}
-
-pub(super) fn fixed(latency_us: f64, gbps: Option<f64>) -> Tried {
-    let latency = Duration::from_secs_f64(latency_us / 1e6);
-    let name = match gbps {
-        Some(gbps) => format!("{latency_us} us, {gbps} Gb/s"),
-        None => format!("{latency_us} us"),
-    };
-    let bits_per_second = gbps.map(|gbps| gbps * 1e9);
-    let delay = Delay::Fixed { latency, bits_per_second };
-    Tried { network: Network { name, delay }, latency_us: Some(latency_us), gbps }
-}
-
-pub(super) fn drawn(path: &Path, fabric: Option<&str>, seed: u64) -> Result<Tried, Failure> {
-    let file = CompletionTimes::open(path, fabric).map_err(Failure::input)?;
-    let name = file.fabric().to_owned();
-    let mut times = Vec::new();
-    let mut runs: BTreeMap<u64, Vec<Duration>> = BTreeMap::new();
-    for completion in file {
-        let completion = completion.map_err(Failure::input)?;
-        if completion.kind == AccessKind::Read {
-            let of_kind = match completion.prefetched {
-                true => runs.entry(completion.bytes.0).or_default(),
-                false => &mut times,
-            };
-            of_kind.push(Duration::from_nanos(completion.completion.0.div_ceil(1000)));
+impl NetworksArguments {
+    pub(crate) fn request(&self) -> Networks {
+        Networks {
+            latencies_us: self.latency_us.clone(),
+            gbps: self.bandwidth_gbps.clone(),
+            latency_from: self.latency_from.clone(),
+            fabric: self.fabric.clone(),
+            seed: self.seed,
         }
     }
-    if times.is_empty() {
-        let path = path.display();
-        return Err(Failure::input(format!("{path}: no reads of {name}: allowed is at least one")));
-    }
-    let delay = Delay::Drawn { times, runs, seed };
-    Ok(Tried { network: Network { name, delay }, latency_us: None, gbps: None })
 }

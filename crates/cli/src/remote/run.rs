@@ -3,12 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use ethermem::Pool;
-use ethermem_pager::{Counts, Nothing, Options, run as run_program};
-use ethermem_sim::output::TextTable;
-use serde::Serialize;
+use ethermem_experiments::remote::Share;
+use ethermem_experiments::remote::run::Request;
+use ethermem_sim::output::TableStyle;
 
-use super::{Common, Share, end_after, failed, left_out, size};
+use super::{Common, end_after};
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:\n  \
@@ -32,41 +31,14 @@ pub(crate) struct Arguments {
     common: Common,
 }
 
-#[derive(Serialize)]
-struct Report {
-    duration_ns: u64,
-    pages: Counts,
-    by_itself: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    choice: Option<String>,
-}
-
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let common = &arguments.common;
     common.check()?;
-    ethermem_pager::hold_signals().map_err(failed)?;
-    let pool = arguments.pool.as_deref().map(Pool::open).transpose().map_err(Failure::input)?;
-    if pool.as_ref().is_some_and(Pool::is_simulated) {
-        let allowed = "a program runs in real time; `ethermem emulate` gives it a network's delays";
-        return Err(Failure::input(format!("--pool: a simulated pool: {allowed}")));
-    }
-    let choice = pool.as_ref().and_then(Pool::choice).map(str::to_owned);
-    let local = arguments.local.at_the_time();
-    let options = Options { prefetch: !common.ran.no_prefetch, pool, ..Options::new(local) };
-    let outcome = run_program(&common.ran.program, &options, &mut Nothing).map_err(failed)?;
-    let counts = outcome.counts;
-    let duration_ns = u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX);
-    let report = Report { duration_ns, pages: counts, by_itself: outcome.by_itself, choice };
-    let mut rows = vec![
-        vec!["held at most".to_owned(), size(counts.held_pages * 4096)],
-        vec!["local at most".to_owned(), size(counts.peak_pages * 4096)],
-        vec!["pages read for a waiting thread".to_owned(), counts.read_pages.to_string()],
-        vec!["pages read along with them".to_owned(), counts.prefetched_pages.to_string()],
-        vec!["pages written".to_owned(), counts.written_pages.to_string()],
-    ];
-    rows.extend(left_out(&report.by_itself));
-    rows.extend(report.choice.iter().map(|choice| vec!["the node".to_owned(), choice.clone()]));
-    let header = ["remote memory", "of this run"];
-    let table = TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows };
-    end_after(common.tell(&report, &table), outcome.status)
+    let request = Request {
+        program: common.ran.request(),
+        pool: arguments.pool.clone(),
+        local: arguments.local,
+    };
+    let (report, status) = request.run()?;
+    end_after(common.tell(&report, &report.table(TableStyle::Plain)), status)
 }

@@ -1,0 +1,103 @@
+//! What a person at a terminal sees of an experiment: a bar there, few lines in a log.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ethermem_experiments::{Expected, Face, Progress, Runner, threads_default};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::interrupt;
+use crate::output::say;
+
+/// Runs for the command as it was typed, on as many threads as are given.
+pub(crate) fn runner(threads: Option<u16>) -> Runner<'static> {
+    // Where a word is not UTF-8, what is said of it is as near as a line of text can be.
+    let typed = std::env::args_os().skip(1);
+    Runner {
+        threads: threads.map_or_else(threads_default, usize::from),
+        interrupt: interrupt::flag(),
+        commit: option_env!("ETHERMEM_COMMIT"),
+        words: typed.map(|word| word.to_string_lossy().into_owned()).collect(),
+        face: &Terminal,
+    }
+}
+
+/// The standard error.
+pub(crate) struct Terminal;
+
+impl Face for Terminal {
+    fn progress(&self, expected: Expected) -> Box<dyn Progress> {
+        Box::new(match expected {
+            Expected::Messages(messages) => Bar::of_messages(messages),
+            Expected::Runs { cost, runs } => Bar::of_runs(cost, runs),
+        })
+    }
+
+    fn note(&self, line: &str) {
+        say(line);
+    }
+}
+
+/// What has been done, over all runs of a command. The bar goes when it is dropped, for what is
+/// printed next.
+struct Bar {
+    bar: ProgressBar,
+    /// Runs that are expected and that have ended; lines in a log when there is no terminal.
+    runs: Option<(usize, AtomicUsize)>,
+}
+
+impl Bar {
+    /// A bar up to `messages`, or a count where their number is unknown.
+    fn of_messages(messages: Option<u64>) -> Bar {
+        let (bar, template) = match messages {
+            Some(total) => {
+                (ProgressBar::new(total), "{wide_bar} {human_pos}/{human_len} messages, {eta} left")
+            }
+            None => (ProgressBar::new_spinner(), "{spinner} {human_pos} messages, {per_sec}"),
+        };
+        Bar { bar: styled(bar, template), runs: None }
+    }
+
+    /// A bar over `runs` that together cost `cost`.
+    fn of_runs(cost: u64, runs: usize) -> Bar {
+        let bar = styled(ProgressBar::new(cost), "{msg} {wide_bar} {percent} %, {eta} left");
+        bar.set_message(format!("0/{runs} runs"));
+        Bar { bar, runs: Some((runs, AtomicUsize::new(0))) }
+    }
+
+    /// Seconds that the rest takes, if it costs what was done so far.
+    fn left_s(&self) -> f64 {
+        let done = self.bar.position() as f64;
+        let all = self.bar.length().unwrap_or_default() as f64;
+        self.bar.elapsed().as_secs_f64() * (all - done).max(0.0) / done.max(1.0)
+    }
+}
+
+impl Progress for Bar {
+    fn advance(&self, cost: u64) {
+        self.bar.inc(cost);
+    }
+
+    fn run_ended(&self) {
+        let Some((runs, ended)) = &self.runs else { return };
+        let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
+        self.bar.set_message(format!("{ended}/{runs} runs"));
+        let tenth = |ended: usize| ended * 10 / runs;
+        if self.bar.is_hidden() && tenth(ended) > tenth(ended - 1) {
+            say(format_args!("{ended} of {runs} runs, {:.0} s left", self.left_s()));
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template).expect("a constant template");
+    bar.set_style(style.progress_chars("━╸ "));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

@@ -1,0 +1,32 @@
+//! Experiments: a request, its runs, its results as data, and the page made of them.
+//!
+//! Each module is one experiment. Its request is a plain struct, which a face (the command, Python)
+//! fills in; its result serializes to what `--format json` prints, and has the table and the page
+//! as values. A [`Runner`] says on how many threads runs go, what ends them, and which command
+//! repeats them. Nothing here parses a command line or prints: a [`Face`] shows progress and notes.
+//! `docs/internals/experiments.md` gives the reasons.
+
+pub mod bench;
+pub mod compare;
+pub mod ddc;
+pub mod error;
+pub mod fabrics;
+pub mod face;
+mod folder;
+pub mod latency;
+#[cfg(feature = "operate")]
+pub mod operate;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod remote;
+pub mod replay;
+pub mod report;
+pub mod rtl;
+pub mod runner;
+pub mod selection;
+pub mod simulate;
+pub mod sweep;
+pub mod workload;
+
+pub use error::Error;
+pub use face::{Expected, Face, Progress, Silent};
+pub use runner::{Runner, threads_default};

@@ -1,0 +1,151 @@
+//! Every limit of what people ask for, as the code has it.
+
+use ethermem_sim::output::{TableStyle, TextTable};
+use serde::Serialize;
+
+/// A limit of what people ask for.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Limit {
+    /// Name of the limit.
+    pub limit: &'static str,
+    /// The least that can be asked for.
+    pub least: u64,
+    /// The most that can be asked for.
+    pub most: u64,
+    /// Unit of both.
+    pub unit: &'static str,
+    /// What is limited.
+    pub what: &'static str,
+    /// What a request beyond the limit ends with.
+    pub beyond: &'static str,
+}
+
+const fn limit(
+    limit: &'static str,
+    range: [u64; 2],
+    unit: &'static str,
+    what: &'static str,
+    beyond: &'static str,
+) -> Limit {
+    Limit { limit, least: range[0], most: range[1], unit, what, beyond }
+}
+
+/// Every limit. `docs/reference/limits.md` shows this list, and the conformance matrix tries each
+/// limit from it.
+pub static LIMITS: [Limit; 14] = [
+    limit(
+        "pool.access_bytes",
+        [1, ethermem::ACCESS_BYTES_MAX],
+        "B",
+        "a read, a write, a region; all places of a gather or a scatter together",
+        "Empty, TooLong",
+    ),
+    limit(
+        "pool.offload_bytes",
+        [0, ethermem::OFFLOAD_BYTES_MAX],
+        "B",
+        "arguments of an operation at a memory node over a network",
+        "TooLong",
+    ),
+    limit(
+        "pool.offload_name_bytes",
+        [1, ethermem::OFFLOAD_NAME_BYTES_MAX as u64],
+        "B",
+        "name of an operation that a tenant brings",
+        "Offload",
+    ),
+    limit(
+        "kv.key_bytes",
+        [0, ethermem_kv::KEY_BYTES_MAX as u64],
+        "B",
+        "a key of the store",
+        "KeyTooLong; -ERR",
+    ),
+    limit(
+        "kv.value_bytes",
+        [0, ethermem_kv::VALUE_BYTES_MAX as u64],
+        "B",
+        "a value of the store",
+        "ValueTooLong; -ERR",
+    ),
+    limit(
+        "resp.request_bytes",
+        [1, ethermem_resp::REQUEST_BYTES_MAX as u64],
+        "B",
+        "a request to the key-value server",
+        "-ERR, connection closed",
+    ),
+    limit(
+        "resp.request_words",
+        [1, ethermem_resp::REQUEST_WORDS_MAX],
+        "words",
+        "words of a request",
+        "-ERR, connection closed",
+    ),
+    limit(
+        "resp.line_bytes",
+        [1, ethermem_resp::LINE_BYTES_MAX as u64],
+        "B",
+        "a request that is one line",
+        "-ERR, connection closed",
+    ),
+    limit(
+        "resp.reply_bytes",
+        [1, ethermem_resp::REPLY_BYTES_MAX as u64],
+        "B",
+        "a reply of the key-value server",
+        "-ERR",
+    ),
+    limit(
+        "node.processes",
+        [0, ethermem_node::PROCESSES_MAX as u64],
+        "processes",
+        "processes of a memory node",
+        "Refused",
+    ),
+    limit(
+        "node.drain_ms_max",
+        [0, ethermem_node::DRAIN_MS_MAX],
+        "ms",
+        "drain_ms_max of a memory node",
+        "exit code 2",
+    ),
+    limit(
+        "module.bytes",
+        [1, ethermem_node::MODULE_BYTES_MAX as u64],
+        "B",
+        "a module that a tenant brings",
+        "exit code 2",
+    ),
+    limit(
+        "module.fuel",
+        [1, ethermem_node::FUEL_MAX],
+        "units",
+        "fuel of one call of a module",
+        "exit code 2",
+    ),
+    limit(
+        "module.memory_bytes",
+        [0, ethermem_node::MEMORY_BYTES_MAX],
+        "B",
+        "memory of one call of a module",
+        "exit code 2",
+    ),
+];
+
+/// The limits for people.
+#[must_use]
+pub fn table(limits: &[Limit], style: TableStyle) -> String {
+    let row = |limit: &Limit| {
+        let (least, most) = (limit.least.to_string(), limit.most.to_string());
+        let words = [limit.limit, &least, &most, limit.unit, limit.what, limit.beyond];
+        words.map(str::to_owned).to_vec()
+    };
+    TextTable {
+        header: &["limit", "least", "most", "unit", "of", "beyond it"],
+        text_columns: &[0, 3, 4, 5],
+        optional_columns: &[5],
+        rows: limits.iter().map(row).collect(),
+    }
+    .render(style)
+}

@@ -1,0 +1,242 @@
+//! What a network would cost a program whose memory is remote.
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use bytesize::ByteSize;
+use ethermem_pager::{
+    DelayedRun, Emulated, Emulation, Estimate, emulate, emulate_once, measure_peak, shown,
+};
+use ethermem_sim::output::{TableStyle, TextTable};
+use serde::Serialize;
+
+use super::network::{Networks, Tried};
+use super::pictures::interval;
+use super::{Program, Share, grid_page};
+use crate::error::Error;
+use crate::folder::Folder;
+use crate::runner::Runner;
+
+/// The paper's shares (OSDI'16, Figure 4).
+const GRID_SHARES: [f64; 5] = [0.10, 0.25, 0.50, 0.75, 1.0];
+/// The loss that the paper lets a network cost (OSDI'16, Table 3).
+pub(super) const LOSS_MAX: f64 = 1.05;
+
+/// Which program is given the times of which networks.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The program.
+    pub program: Program,
+    /// Private memory of the program that stays local. All are tried.
+    pub local: Vec<Share>,
+    /// The networks. All are tried.
+    pub networks: Networks,
+    /// Whether the latencies, rates and shares of the OSDI'16 study are tried where none are given.
+    pub grid: bool,
+    /// Runs with delays, and as many without.
+    pub repeats: u32,
+    /// Folder of a page of tables and figures.
+    pub out: Option<PathBuf>,
+}
+
+/// What networks cost the program.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The program, as a shell reads it.
+    pub program: String,
+    /// The most that it holds.
+    pub peak_bytes: u64,
+    /// How long it takes with all of its memory local.
+    pub local_seconds: f64,
+    /// Share by share, each with the networks in the order in which they were asked for.
+    pub emulations: Vec<Emulation>,
+    /// Share by share.
+    pub cheapest: Vec<Cheapest>,
+}
+
+/// The slowest network whose mean slowdown is within 5 %.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Cheapest {
+    /// Share of the peak that is local.
+    pub local_share: f64,
+    /// None when no network that was tried is fast enough.
+    pub network: Option<String>,
+    /// What it costs.
+    pub slowdown: Option<Estimate>,
+    /// Whether the whole interval is within 5 %; none without an interval.
+    pub interval_within: Option<bool>,
+}
+
+impl Request {
+    /// Runs the program with the delays of every network at every share, and writes the page where
+    /// one is asked for.
+    ///
+    /// # Errors
+    ///
+    /// When the program fails or its memory cannot be served, or when a file cannot be used.
+    pub fn run(&self, runner: &Runner<'_>) -> Result<Report, Error> {
+        let folder = self.out.as_deref().map(Folder::prepare).transpose()?;
+        let tried = self.networks.list(self.grid)?;
+        let words = &self.program.words;
+        let (peak_bytes, outcome) = measure_peak(words)?;
+        if !outcome.status.success() {
+            return Err(Error::Ended(outcome.status));
+        }
+        let local_seconds = outcome.elapsed.as_secs_f64();
+        let mut emulations = Vec::new();
+        for share in self.shares(peak_bytes) {
+            for network in tried.iter().map(|tried| &tried.network) {
+                let alone = (peak_bytes, local_seconds);
+                let (prefetch, repeats) = (self.program.prefetch, self.repeats);
+                match emulate(words, network, share, alone, prefetch, repeats)? {
+                    Emulated::Done(emulation) => emulations.push(*emulation),
+                    Emulated::Failed(status) => return Err(Error::Ended(status)),
+                }
+            }
+        }
+        let cheapest = cheapest(&emulations, &tried);
+        let program = shown(words);
+        let report = Report { program, peak_bytes, local_seconds, emulations, cheapest };
+        if let Some(folder) = folder {
+            let page = grid_page::page(&report, &tried, self.networks.seed, runner);
+            folder.write(&report, &page)?;
+        }
+        Ok(report)
+    }
+
+    /// Runs the program once, on the one network and with the one share that are asked for.
+    ///
+    /// # Errors
+    ///
+    /// When there are several networks or shares, or when the program's memory cannot be served.
+    pub fn once(&self) -> Result<(ExitStatus, DelayedRun), Error> {
+        let tried = self.networks.list(self.grid)?;
+        let (local, network) = match (&self.local[..], &tried[..]) {
+            ([], [one]) => (Share::Of(0.25), &one.network),
+            ([local], [one]) => (*local, &one.network),
+            _ => {
+                let problem = "--once: allowed are one network and one --local";
+                return Err(Error::Request(problem.to_owned()));
+            }
+        };
+        let Program { words, prefetch } = &self.program;
+        Ok(emulate_once(words, network, local.at_the_time(), *prefetch)?)
+    }
+
+    fn shares(&self, peak_bytes: u64) -> Vec<f64> {
+        if self.local.is_empty() {
+            return if self.grid { GRID_SHARES.to_vec() } else { vec![0.25] };
+        }
+        let share = |share: &Share| match *share {
+            Share::Of(share) => share,
+            Share::Bytes(bytes) => (bytes as f64 / peak_bytes.max(1) as f64).min(1.0),
+        };
+        self.local.iter().map(share).collect()
+    }
+}
+
+/// One run with delays, for people.
+#[must_use]
+pub fn once_table(run: &DelayedRun, style: TableStyle) -> String {
+    let rows = vec![
+        vec!["duration, s".to_owned(), format!("{:.3}", run.seconds)],
+        vec!["pages read for a waiting thread".to_owned(), run.counts.read_pages.to_string()],
+        vec![
+            "mean error of delays, %".to_owned(),
+            format!("{:.2}", run.accuracy.error_mean_percent),
+        ],
+    ];
+    let header = ["emulated", run.network.as_str()];
+    TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows }.render(style)
+}
+
+/// For each share, the network of the lowest rate, and of those the one of the longest latency,
+/// that keeps the mean loss within [`LOSS_MAX`].
+fn cheapest(emulations: &[Emulation], tried: &[Tried]) -> Vec<Cheapest> {
+    emulations
+        .chunks(tried.len())
+        .map(|chunk| {
+            let order = |tried: &Tried| {
+                (tried.gbps.unwrap_or(f64::INFINITY), -tried.latency_us.unwrap_or(0.0))
+            };
+            let mut fit: Vec<_> = chunk
+                .iter()
+                .zip(tried)
+                .filter(|(emulation, _)| emulation.slowdown.mean <= LOSS_MAX)
+                .collect();
+            fit.sort_by(|(_, one), (_, other)| {
+                order(one).partial_cmp(&order(other)).expect("finite")
+            });
+            let first = fit.first().map(|(emulation, _)| *emulation);
+            let slowdown = first.map(|emulation| emulation.slowdown);
+            let high = slowdown.and_then(|slowdown| slowdown.high);
+            Cheapest {
+                local_share: chunk[0].local_share,
+                network: first.map(|emulation| emulation.network.clone()),
+                slowdown,
+                interval_within: high.map(|high| high <= LOSS_MAX),
+            }
+        })
+        .collect()
+}
+
+impl Report {
+    /// The emulations for people.
+    #[must_use]
+    pub fn table(&self, style: TableStyle) -> String {
+        let row = |emulation: &Emulation| {
+            vec![
+                emulation.network.clone(),
+                format!("{:.0} %", emulation.local_share * 100.0),
+                super::size(ByteSize(emulation.local_bytes).as_u64()),
+                seconds(&emulation.undelayed_seconds),
+                seconds(&emulation.delayed_seconds),
+                interval(&emulation.slowdown),
+                format!("{:.3}", emulation.swap_gbps),
+            ]
+        };
+        TextTable {
+            header: &[
+                "network",
+                "local",
+                "local memory",
+                "without delays, s",
+                "with them, s",
+                "slowdown (95 %)",
+                "swap, Gb/s",
+            ],
+            text_columns: &[0],
+            optional_columns: &[],
+            rows: self.emulations.iter().map(row).collect(),
+        }
+        .render(style)
+    }
+}
+
+fn seconds(estimate: &Estimate) -> String {
+    format!("{:.3}", estimate.mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid_page::samples::{emulation, tried};
+    use super::{Cheapest, cheapest};
+
+    #[test]
+    fn the_cheapest_has_the_lowest_rate_and_of_those_the_longest_latency() {
+        let tried = [tried(1.0, 40.0), tried(5.0, 40.0), tried(1.0, 100.0)];
+        let quarter = [(1.02, 0.01), (1.04, 0.02), (1.01, 0.01)];
+        let tenth = [(1.2, 0.01), (1.3, 0.01), (1.06, 0.01)];
+        let of = |share: f64, slowdowns: [(f64, f64); 3]| {
+            slowdowns.map(|(mean, half)| emulation("named", share, mean, Some(half), 1.0))
+        };
+        let mut emulations = [of(0.1, tenth), of(0.25, quarter)].concat();
+        emulations[4].network = "5 us, 40 Gb/s".to_owned();
+        let found = cheapest(&emulations, &tried);
+        let none =
+            Cheapest { local_share: 0.1, network: None, slowdown: None, interval_within: None };
+        assert_eq!(found[0], none);
+        assert_eq!(found[1].network.as_deref(), Some("5 us, 40 Gb/s"));
+        assert_eq!(found[1].interval_within, Some(false), "1.06 is over, the mean is not");
+    }
+}

@@ -1,0 +1,131 @@
+//! Programs that know nothing of remote memory: run, profiled, emulated and studied.
+//!
+//! A program's end is its own: where one that should be measured fails, the experiment ends with
+//! [`Error::Ended`].
+
+pub mod emulate;
+mod grid_page;
+pub mod network;
+mod pictures;
+pub mod profile;
+pub mod run;
+pub mod study;
+
+use std::ffi::OsString;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use bytesize::ByteSize;
+use ethermem_pager::Local;
+
+use crate::error::Error;
+
+/// Runs with delays, and as many without, that may be asked for.
+pub const REPEATS: RangeInclusive<i64> = 1..=1000;
+
+/// A program that runs with a part of its memory remote.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The program and its arguments.
+    pub words: Vec<OsString>,
+    /// Whether pages are brought along that no thread waits for.
+    pub prefetch: bool,
+}
+
+/// Memory that may be local: bytes, or a share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Share {
+    /// This many bytes.
+    Bytes(u64),
+    /// A share, 0 to 1, of the most that the program holds.
+    Of(f64),
+}
+
+impl Share {
+    /// What may be local where a share is of what the program holds at the time.
+    pub(crate) fn at_the_time(self) -> Local {
+        match self {
+            Share::Bytes(bytes) => Local::Bytes(bytes),
+            Share::Of(1.0) => Local::All,
+            Share::Of(share) => Local::Share(share),
+        }
+    }
+}
+
+const ALLOWED: &str = "a size such as 64MiB, or a share of 1% to 100%";
+/// With less local memory, a program does nothing but wait for pages.
+const SMALLEST_BYTES: u64 = 1 << 20;
+
+impl std::str::FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Share, String> {
+        if let Some(percent) = text.strip_suffix('%') {
+            return match percent.parse::<f64>() {
+                Ok(percent) if (1.0..=100.0).contains(&percent) => Ok(Share::Of(percent / 100.0)),
+                _ => Err(format!("allowed is {ALLOWED}")),
+            };
+        }
+        match text.parse::<ByteSize>() {
+            Ok(ByteSize(bytes)) if bytes >= SMALLEST_BYTES => Ok(Share::Bytes(bytes)),
+            Ok(_) => Err("allowed are 1MiB and more".to_owned()),
+            Err(_) => Err(format!("allowed is {ALLOWED}")),
+        }
+    }
+}
+
+/// Memory that a program holds.
+///
+/// # Errors
+///
+/// One line with what is allowed.
+pub fn held(text: &str) -> Result<u64, String> {
+    match text.parse::<ByteSize>() {
+        Ok(ByteSize(bytes)) if bytes >= SMALLEST_BYTES => Ok(bytes),
+        Ok(_) => Err("allowed are 1MiB and more".to_owned()),
+        Err(_) => Err("allowed is a size such as 64MiB".to_owned()),
+    }
+}
+
+/// Checks that there may be such a file.
+///
+/// # Errors
+///
+/// When its folder is missing, or when it is a folder itself.
+pub fn can_be_written(path: &Path) -> Result<(), Error> {
+    if path.is_dir() {
+        return Err(Error::Request(format!("cannot write {}: is a directory", path.display())));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        Some(folder) if !folder.is_dir() => {
+            let (path, folder) = (path.display(), folder.display());
+            Err(Error::Request(format!("cannot write {path}: there is no folder {folder}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A row for each program that ran without being served.
+fn left_out(which: &[String]) -> impl Iterator<Item = Vec<String>> {
+    which.iter().map(|which| vec!["ran by itself".to_owned(), which.clone()])
+}
+
+/// Bytes as people read them.
+fn size(bytes: u64) -> String {
+    ByteSize(bytes).display().iec().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Share;
+
+    #[test]
+    fn a_share_is_bytes_or_percent() {
+        assert_eq!("25%".parse(), Ok(Share::Of(0.25)));
+        assert_eq!("64MiB".parse(), Ok(Share::Bytes(64 << 20)));
+        for wrong in ["0%", "101%", "4KiB", "much", "%", "-1", ""] {
+            assert!(wrong.parse::<Share>().is_err(), "{wrong}");
+        }
+    }
+}

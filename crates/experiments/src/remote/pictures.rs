@@ -1,0 +1,117 @@
+//! What the pages of `emulate` and `study` have in common.
+
+use ethermem_pager::{Emulation, Estimate};
+use ethermem_sim::report::{
+    Axis, DataTable, Figure, LinePlot, Mark, Panel, Plot, Role, Scale, Series,
+};
+
+use super::emulate::LOSS_MAX;
+
+/// How a slowdown is to be read, for the foot of a page.
+pub(super) const SLOWDOWN: &str = "The slowdown is the program's time with the delays of a network \
+    over its time with the same share of its memory local and no delays, in runs that follow each \
+    other. A mean is the geometric one of all pairs, an interval is of 95 % (Student's t of the \
+    logarithms). What this machine itself takes to serve a page is in both times, so that it is \
+    not in the slowdown.";
+
+pub(super) fn local_axis() -> Axis {
+    Axis::of_data("Memory that is local (% of the peak)", Scale::Linear, 0)
+}
+
+pub(super) fn slowdown_axis() -> Axis {
+    Axis::slowdown("Slowdown")
+}
+
+/// What the study allows a network to cost, as a line across a picture.
+pub(super) fn loss_mark() -> Mark {
+    Mark { label: "5 % loss".to_owned(), value: LOSS_MAX }
+}
+
+pub(super) fn series(name: String, points: Vec<(f64, f64)>) -> Series {
+    Series { name, role: Role::Measured, points }
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{} %", share_name(share))
+}
+
+/// Values in order of appearance, each once.
+pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for value in values {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+    }
+    found
+}
+
+/// A share in percent, as short as it is exact.
+pub(super) fn share_name(share: f64) -> String {
+    // A hundredth of a percent is less than any program's peak can be cut to.
+    format!("{}", (share * 10_000.0).round() / 100.0)
+}
+
+/// Lines, without series that have no point and panels that have no series; none without either.
+pub(super) fn lines(
+    id: &str,
+    (title, caption): (&str, &str),
+    plot: LinePlot,
+    command: &str,
+) -> Option<Figure> {
+    let mut plot = plot;
+    for panel in &mut plot.panels {
+        panel.items.retain(|series| !series.points.is_empty());
+    }
+    plot.panels.retain(|panel| !panel.items.is_empty());
+    (!plot.panels.is_empty()).then(|| figure(id, (title, caption), Plot::Lines(plot), command))
+}
+
+pub(super) fn figure(
+    id: &str,
+    (title, caption): (&str, &str),
+    plot: Plot,
+    command: &str,
+) -> Figure {
+    Figure {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        plot,
+        table: None,
+        command: command.to_owned(),
+    }
+}
+
+pub(super) fn table(columns: &[&str], text: usize, rows: Vec<Vec<String>>) -> DataTable {
+    DataTable {
+        columns: columns.iter().map(|&column| column.to_owned()).collect(),
+        rows,
+        text_columns: (0..text).collect(),
+    }
+}
+
+/// Slowdowns by swap bandwidth.
+pub(super) fn by_swap(panels: Vec<Panel<Series>>, caption: &str, command: &str) -> Option<Figure> {
+    let x = Axis::of_data("To and from remote memory (Gb/s)", Scale::Linear, 3);
+    let plot = LinePlot { x, y: slowdown_axis(), panels, marks: vec![loss_mark()] };
+    lines("swap", ("Slowdown by swap bandwidth", caption), plot, command)
+}
+
+/// Where an emulation is on that figure.
+pub(super) fn swap_place(emulation: &Emulation) -> (f64, f64) {
+    (emulation.swap_gbps, emulation.slowdown.mean)
+}
+
+/// A coefficient of correlation for people.
+pub(super) fn coefficient(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"))
+}
+
+/// A mean with its interval, where there is one.
+pub(super) fn interval(estimate: &Estimate) -> String {
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!("{:.3} ({low:.3} to {high:.3})", estimate.mean),
+        _ => format!("{:.3}", estimate.mean),
+    }
+}

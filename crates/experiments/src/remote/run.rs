@@ -1,0 +1,76 @@
+//! A program with a part of its memory in a pool.
+
+use std::process::ExitStatus;
+
+use ethermem::Pool;
+use ethermem_pager::{Counts, Nothing, Options, run as run_program};
+use ethermem_sim::output::{TableStyle, TextTable};
+use serde::Serialize;
+
+use super::{Program, Share, left_out, size};
+use crate::error::Error;
+
+/// Which program runs, and where its memory is.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The program.
+    pub program: Program,
+    /// URL of the pool of memory that is not local; `None` for the memory of this process.
+    pub pool: Option<String>,
+    /// Private memory of the program that stays local.
+    pub local: Share,
+}
+
+/// What was counted.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    duration_ns: u64,
+    pages: Counts,
+    by_itself: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choice: Option<String>,
+}
+
+impl Request {
+    /// Runs the program to its end. The status is the program's.
+    ///
+    /// # Errors
+    ///
+    /// When the pool cannot be opened, or when the program's memory cannot be served.
+    pub fn run(&self) -> Result<(Report, ExitStatus), Error> {
+        ethermem_pager::hold_signals()?;
+        let pool = self.pool.as_deref().map(Pool::open).transpose()?;
+        if pool.as_ref().is_some_and(Pool::is_simulated) {
+            let allowed =
+                "a program runs in real time; `ethermem emulate` gives it a network's delays";
+            return Err(Error::Request(format!("--pool: a simulated pool: {allowed}")));
+        }
+        let choice = pool.as_ref().and_then(Pool::choice).map(str::to_owned);
+        let Program { words, prefetch } = &self.program;
+        let local = self.local.at_the_time();
+        let options = Options { prefetch: *prefetch, pool, ..Options::new(local) };
+        let outcome = run_program(words, &options, &mut Nothing)?;
+        let duration_ns = u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let (pages, by_itself) = (outcome.counts, outcome.by_itself);
+        Ok((Report { duration_ns, pages, by_itself, choice }, outcome.status))
+    }
+}
+
+impl Report {
+    /// The counts for people.
+    #[must_use]
+    pub fn table(&self, style: TableStyle) -> String {
+        let counts = &self.pages;
+        let mut rows = vec![
+            vec!["held at most".to_owned(), size(counts.held_pages * 4096)],
+            vec!["local at most".to_owned(), size(counts.peak_pages * 4096)],
+            vec!["pages read for a waiting thread".to_owned(), counts.read_pages.to_string()],
+            vec!["pages read along with them".to_owned(), counts.prefetched_pages.to_string()],
+            vec!["pages written".to_owned(), counts.written_pages.to_string()],
+        ];
+        rows.extend(left_out(&self.by_itself));
+        rows.extend(self.choice.iter().map(|choice| vec!["the node".to_owned(), choice.clone()]));
+        let header = ["remote memory", "of this run"];
+        TextTable { header: &header, text_columns: &[0], optional_columns: &[], rows }.render(style)
+    }
+}

@@ -1,0 +1,310 @@
+//! Page traces replayed on fabrics, in many clusters of blades.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use ethermem_sim::metrics::RunResult;
+use ethermem_sim::registry::FabricEntry;
+use ethermem_sim::run::label_of;
+use ethermem_sim::scenario::{Scenario, Setting};
+use ethermem_sim::topology::Topology;
+use ethermem_sim::workload::InputError;
+use ethermem_study::{
+    Arrivals, Blades, Machine, Offered, Outcome, Part, Plan, Prefetched, Replay, Scope, network,
+    write_completions,
+};
+use ethermem_trace::CompletionWriter;
+use ethermem_units::{BitsPerSecond, Bytes, Ns};
+
+use crate::error::Error;
+use crate::face::Expected;
+use crate::runner::{Job, Runner};
+
+/// Nodes that a network may have.
+pub const NODES: RangeInclusive<i64> = 3..=512;
+/// Nodes that a rack may have.
+pub const RACK_NODES: RangeInclusive<i64> = 1..=512;
+/// Accesses that may be simulated.
+pub const MESSAGES: RangeInclusive<u64> = 1..=10_000_000;
+/// Blocks, in KiB, that memory may be spread in.
+pub const BLOCK_KIB: RangeInclusive<u64> = 1..=1 << 30;
+/// How many times faster machines may be than those that were traced.
+pub const SPEED: RangeInclusive<f64> = 1e-6..=1e6;
+
+/// Which traces are replayed on which fabrics.
+#[derive(Clone)]
+pub struct Request {
+    /// Page traces, one a machine.
+    pub traces: Vec<PathBuf>,
+    /// Fabrics, in the order of the results.
+    pub fabrics: Vec<&'static FabricEntry>,
+    /// How the traces are replayed.
+    pub setup: Setup,
+    /// Data rate of every node's link.
+    pub link_gbps: u64,
+    /// Parquet file of the completion time of every access.
+    pub out: Option<PathBuf>,
+}
+
+/// How a trace is replayed.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Blades of a cluster.
+    pub blades: Blades,
+    /// Nodes of the network that clusters are embedded in.
+    pub nodes: u16,
+    /// Nodes of a rack.
+    pub rack_nodes: u16,
+    /// Where the blades of a cluster are.
+    pub scope: Scope,
+    /// How accesses of a trace become arrivals.
+    pub arrivals: Arrivals,
+    /// About how many accesses are simulated, of all clusters together.
+    pub messages: u64,
+    /// What was before this time of each trace is left out.
+    pub from: Ns,
+    /// How much of each trace is used; `None` goes to its end.
+    pub length: Option<Ns>,
+    /// How many times faster machines are than those that were traced.
+    pub speed: f64,
+    /// Memory is spread over memory blades in blocks of this many KiB.
+    pub block_kib: u64,
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Keys that are set over the scenario of the network.
+    pub settings: Vec<Setting>,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup {
+            blades: Blades::of(15).expect("a multiple of 3"),
+            nodes: 144,
+            rack_nodes: 16,
+            scope: Scope::Datacenter,
+            arrivals: Arrivals::Drawn,
+            messages: 100_000,
+            from: Ns(0),
+            length: None,
+            speed: 1.0,
+            block_kib: 2048,
+            seed: 1,
+            settings: Vec::new(),
+        }
+    }
+}
+
+impl Setup {
+    /// Checks that every number is within its range.
+    ///
+    /// # Errors
+    ///
+    /// One line with the first number that is not.
+    pub fn check(&self) -> Result<(), Error> {
+        within("embed", i64::from(self.nodes), &NODES)?;
+        within("rack-nodes", i64::from(self.rack_nodes), &RACK_NODES)?;
+        within("messages", self.messages, &MESSAGES)?;
+        within("block-kib", self.block_kib, &BLOCK_KIB)?;
+        within("speed", self.speed, &SPEED)
+    }
+
+    pub(crate) fn plan(&self, link_gbps: u64) -> Plan {
+        Plan {
+            blades: self.blades,
+            nodes: self.nodes,
+            rack_nodes: self.rack_nodes,
+            scope: self.scope,
+            link_gbps,
+            arrivals: self.arrivals,
+            messages: self.messages,
+            seed: self.seed,
+            settings: self.settings.clone(),
+        }
+    }
+
+    /// All of it, as flags.
+    pub(crate) fn words(&self) -> String {
+        let plan = self.plan(0);
+        let length = self.length.map_or_else(|| "to the end".to_owned(), |ns| ns.0.to_string());
+        let mut words = format!(
+            "--cluster {} --embed {} --rack-nodes {} --scope {} --arrivals {} --messages {} \
+             --speed {} --block-kib {} --seed {}, from {} ns, length in ns: {length}",
+            plan.blades.count(),
+            plan.nodes,
+            plan.rack_nodes,
+            plan.scope.name(),
+            plan.arrivals.name(),
+            plan.messages,
+            self.speed,
+            self.block_kib,
+            plan.seed,
+            self.from.0,
+        );
+        for setting in &self.settings {
+            words.push_str(&format!(" --set {setting}"));
+        }
+        words
+    }
+
+    /// The machine that was traced.
+    pub(crate) fn load(&self, trace: &Path) -> Result<Machine, InputError> {
+        let part = Part { from: self.from, length: self.length, speed: self.speed };
+        Machine::load(trace, part, Bytes(self.block_kib << 10))
+    }
+}
+
+impl Request {
+    /// Replays the traces, and writes the completion times where they are asked for.
+    ///
+    /// # Errors
+    ///
+    /// When a trace or the setup cannot be used, or when a run fails or is interrupted.
+    pub fn run(&self, runner: &Runner<'_>) -> Result<Vec<Outcome>, Error> {
+        self.setup.check()?;
+        let plan = self.setup.plan(self.link_gbps);
+        let machines =
+            self.traces.iter().map(|path| self.setup.load(path)).collect::<Result<Vec<_>, _>>()?;
+        let replay = Replay::draw(&plan, &machines).map_err(Error::Request)?;
+        let completions = self.out.as_deref().map(CompletionWriter::create).transpose()?;
+        let folder = messages_folder()?;
+        let messages = folder.path().join("messages.parquet");
+        let networks = self
+            .fabrics
+            .iter()
+            .map(|fabric| network(&plan, fabric, &messages))
+            .collect::<Result<Vec<_>, _>>()?;
+        let (offered, prefetched) = replay.write(&messages, link(plan.link_gbps)?)?;
+        let command = runner.command_with_seed(self.setup.seed);
+        let runs = self.run_networks(&networks, offered, &command, runner)?;
+        let mut outcomes = Vec::new();
+        for (run, network) in runs.into_iter().zip(&networks) {
+            outcomes.push(outcome(&plan, &replay, (offered, &prefetched), network, run));
+        }
+        if let Some(writer) = completions {
+            write_completions(writer, &outcomes, replay.embedding(), &command)?;
+        }
+        Ok(outcomes)
+    }
+
+    fn run_networks(
+        &self,
+        networks: &[(Scenario, Option<String>)],
+        offered: Offered,
+        command: &str,
+        runner: &Runner<'_>,
+    ) -> Result<Vec<RunResult>, Error> {
+        let name = self.name();
+        let jobs: Vec<Job<'_>> = self
+            .fabrics
+            .iter()
+            .zip(networks)
+            .map(|(fabric, (scenario, _))| Job {
+                fabric,
+                scenario,
+                scenario_name: &name,
+                label: label_of(&name),
+                command: command.to_owned(),
+                cost: offered.messages,
+                ways: true,
+            })
+            .collect();
+        let cost = offered.messages * jobs.len() as u64;
+        runner.run_all(&jobs, Expected::Runs { cost, runs: jobs.len() })
+    }
+
+    /// What people call the traces.
+    fn name(&self) -> String {
+        let names = self.traces.iter().map(|path| path.display().to_string());
+        names.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Checks that a number of a request is within its range.
+pub(crate) fn within<T: Copy + PartialOrd + Display>(
+    flag: &str,
+    found: T,
+    range: &RangeInclusive<T>,
+) -> Result<(), Error> {
+    if range.contains(&found) {
+        return Ok(());
+    }
+    let (least, most) = (range.start(), range.end());
+    Err(Error::Request(format!("--{flag} {found}: must be {least} to {most}")))
+}
+
+/// A folder for the messages of a replay.
+pub(crate) fn messages_folder() -> Result<tempfile::TempDir, Error> {
+    tempfile::tempdir().map_err(|error| {
+        Error::Machine(format!("no folder for the messages of the replay: {error}"))
+    })
+}
+
+pub(crate) fn link(gbps: u64) -> Result<BitsPerSecond, Error> {
+    BitsPerSecond::from_gbps(gbps).map_err(|error| Error::Request(error.to_string()))
+}
+
+/// What a run came to, with all that its reader must know.
+pub(crate) fn outcome(
+    plan: &Plan,
+    replay: &Replay<'_>,
+    (offered, prefetched): (Offered, &Prefetched),
+    (scenario, notice): &(Scenario, Option<String>),
+    mut run: RunResult,
+) -> Outcome {
+    run.notices.extend(replay.notices(&offered));
+    run.notices.extend(notice.clone());
+    let topology = match scenario.fabric.topology {
+        Topology::SingleSwitch => "single-switch",
+        Topology::LeafSpine(_) => "leaf-spine",
+    };
+    Outcome::of(plan, replay.embedding(), (offered, prefetched.clone()), topology, run)
+}
+
+/// A number of blades.
+///
+/// # Errors
+///
+/// One line with what is allowed.
+pub fn blades(text: &str) -> Result<Blades, String> {
+    let count = text.parse().map_err(|_| "allowed are multiples of 3".to_owned())?;
+    Blades::of(count)
+}
+
+/// A time in ms, to the nanosecond.
+///
+/// # Errors
+///
+/// One line with what is allowed.
+pub fn ms(text: &str) -> Result<Ns, String> {
+    let ms = text.parse::<f64>().ok().filter(|ms| (0.0..=1e12).contains(ms));
+    let ns = ms.map(|ms| Ns((ms * 1e6).round() as u64));
+    ns.ok_or_else(|| "allowed are 0 to 1000000000000".to_owned())
+}
+
+/// How many times faster machines are than those that were traced.
+///
+/// # Errors
+///
+/// One line with what is allowed.
+pub fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse::<f64>().ok().filter(|speed| SPEED.contains(speed));
+    speed.ok_or_else(|| "allowed are 0.000001 to 1000000".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Setup;
+
+    #[test]
+    fn a_number_out_of_its_range_is_named() {
+        assert!(Setup::default().check().is_ok());
+        let of = |setup: Setup| setup.check().map_err(|error| error.to_string());
+        let few = Setup { nodes: 2, ..Setup::default() };
+        assert_eq!(of(few), Err("--embed 2: must be 3 to 512".to_owned()));
+        let none = Setup { speed: f64::NAN, ..Setup::default() };
+        assert_eq!(of(none), Err("--speed NaN: must be 0.000001 to 1000000".to_owned()));
+        let no_rack = Setup { rack_nodes: 0, ..Setup::default() };
+        assert_eq!(of(no_rack), Err("--rack-nodes 0: must be 1 to 512".to_owned()));
+    }
+}

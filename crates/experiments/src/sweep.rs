@@ -1,0 +1,124 @@
+//! The points of a sweep: what its journal has is not run again.
+
+use std::path::{Path, PathBuf};
+
+use ethermem_sim::output::TableStyle;
+use ethermem_sim::scenario::Setting;
+use ethermem_sim::sweep::{Point, Record, Session, Summary, Sweep, summaries_table};
+
+use crate::error::Error;
+use crate::face::Expected;
+use crate::runner::{Job, Runner};
+use crate::selection::note_shipped;
+
+/// Which points run, and where their results go.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The sweep's file, or the name of a sweep of the program.
+    pub sweep: PathBuf,
+    /// Keys that are set over the scenario of all points.
+    pub settings: Vec<Setting>,
+    /// Parquet file of the results. Its journal lies beside it.
+    pub out: PathBuf,
+}
+
+/// A sweep whose journal is open.
+pub struct Opened(Session);
+
+/// What a sweep came to.
+pub struct Outcome {
+    axes: Vec<String>,
+    /// The seeds of each place together.
+    pub summaries: Vec<Summary>,
+}
+
+impl Request {
+    /// Opens the journal of the sweep.
+    ///
+    /// # Errors
+    ///
+    /// When the sweep or its journal cannot be used.
+    pub fn open(&self, runner: &Runner<'_>) -> Result<Opened, Error> {
+        note_shipped(&self.sweep, runner.face);
+        Ok(Opened(Session::open(&self.sweep, &self.settings, &self.out)?))
+    }
+}
+
+impl Opened {
+    /// The file that keeps finished points.
+    #[must_use]
+    pub fn journal(&self) -> &Path {
+        self.0.journal()
+    }
+
+    /// Runs the points that the journal does not have, and writes the results.
+    ///
+    /// # Errors
+    ///
+    /// When a run fails or is interrupted, or when a file cannot be written.
+    pub fn run(&self, runner: &Runner<'_>) -> Result<Outcome, Error> {
+        let session = &self.0;
+        self.run_missing(runner)?;
+        let summaries = session.write()?;
+        Ok(Outcome { axes: session.sweep().axes.clone(), summaries })
+    }
+
+    fn run_missing(&self, runner: &Runner<'_>) -> Result<(), Error> {
+        let session = &self.0;
+        let (sweep, missing) = (session.sweep(), session.missing());
+        let total = sweep.points.len();
+        self.note_finished(missing.len(), runner);
+        let name = sweep.scenario.display().to_string();
+        let points: Vec<&Point> = missing.iter().map(|&at| &sweep.points[at]).collect();
+        let jobs: Vec<Job<'_>> = points.iter().map(|point| job(sweep, point, &name)).collect();
+        let ended = runner.run_each(&jobs, Expected::of(&jobs), |at, result| {
+            Ok(session.add(Record::new(points[at].identity, &result?))?)
+        });
+        match ended {
+            Ok(_) => Ok(()),
+            Err(Error::Interrupted(_)) => {
+                let done = total - session.missing().len();
+                Err(Error::Interrupted(format!("after {done} of {total} points")))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes what the journal has.
+    fn note_finished(&self, missing: usize, runner: &Runner<'_>) {
+        let session = &self.0;
+        let total = session.sweep().points.len();
+        if missing < total {
+            let there = total - missing;
+            runner.face.note(&format!("{there} of {total} points are there already"));
+        }
+        let unused = session.unused();
+        if unused > 0 && missing > 0 {
+            runner.face.note(&format!(
+                "note: {}: {unused} finished points are of another sweep (file, --set, seed or \
+                 version of the program); they are kept, and {missing} points run",
+                session.journal().display(),
+            ));
+        }
+    }
+}
+
+impl Outcome {
+    /// The summaries for people.
+    #[must_use]
+    pub fn table(&self, style: TableStyle) -> String {
+        summaries_table(&self.axes, &self.summaries, style)
+    }
+}
+
+fn job<'a>(sweep: &Sweep, point: &'a Point, name: &'a str) -> Job<'a> {
+    Job {
+        fabric: point.fabric,
+        scenario: &point.scenario,
+        scenario_name: name,
+        label: point.values.join(" "),
+        command: sweep.command(point),
+        cost: point.scenario.messages().unwrap_or(1),
+        ways: false,
+    }
+}

@@ -1,0 +1,7 @@
+//! What messages there are, before any network carries them.
+
+pub mod generate;
+mod list;
+pub mod show;
+
+pub use list::{Entry, list, table};
