@@ -10,6 +10,7 @@
     result = ethermem.run("scenarios/app-memcached.toml", {"workload.load": 0.4}, fabric="edm")
     print(result.kinds.all.slowdown_p99)
     print(result.to_pandas())
+    print(ethermem.compare("load-64b", fabrics=["edm", "cxl"]).text)
 
 Times are in nanoseconds (`_ns`) or picoseconds (`_ps`), rates in gigabits a second (`_gbps`); a
 slowdown is a message's time over the time it takes alone in the same fabric.
@@ -39,6 +40,7 @@ from ._native import (
     Pool,
     PoolError,
     ProcessEndedError,
+    ProgramError,
     RefusedError,
     Region,
     RestartedError,
@@ -49,6 +51,7 @@ from ._native import (
     UnmappedError,
     UnreachableError,
 )
+from .experiments import Experiment, Replay, compare, report, study
 from .permissions import Permissions
 from .result import (
     FrameStats,
@@ -69,6 +72,7 @@ __all__ = [
     "AccessError",
     "EndingError",
     "EthermemError",
+    "Experiment",
     "FileError",
     "ForkedError",
     "FrameStats",
@@ -93,9 +97,11 @@ __all__ = [
     "Pool",
     "PoolError",
     "ProcessEndedError",
+    "ProgramError",
     "Queue",
     "RefusedError",
     "Region",
+    "Replay",
     "RestartedError",
     "Result",
     "StalledError",
@@ -105,5 +111,8 @@ __all__ = [
     "UnmappedError",
     "UnreachableError",
     "Utilisation",
+    "compare",
+    "report",
     "run",
+    "study",
 ]

@@ -30,6 +30,7 @@ __all__ = [
     "Pool",
     "PoolError",
     "ProcessEndedError",
+    "ProgramError",
     "RefusedError",
     "Region",
     "RestartedError",
@@ -42,8 +43,11 @@ __all__ = [
     "UncertainError",
     "UnmappedError",
     "UnreachableError",
+    "compare",
+    "report",
     "run_task",
     "simulate",
+    "study",
 ]
 
 VERSION: Final[str]
@@ -56,6 +60,7 @@ class EthermemError(Exception): ...
 class FileError(EthermemError): ...
 class InputError(EthermemError): ...
 class InvariantError(EthermemError): ...
+class ProgramError(EthermemError): ...
 
 class PoolError(EthermemError):
     retryable: bool
@@ -257,3 +262,12 @@ class Sweep:
     def close(self) -> None: ...
 
 def run_task(task: str, stop: Stop | None = None) -> str: ...
+def compare(
+    request: str, words: list[str], threads: int | None
+) -> tuple[str, str, PathLike[str] | None]: ...
+def report(
+    request: str, words: list[str], threads: int | None
+) -> tuple[str, str, PathLike[str] | None]: ...
+def study(
+    request: str, words: list[str], threads: int | None
+) -> tuple[str, str, PathLike[str] | None]: ...
