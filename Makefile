@@ -26,6 +26,9 @@ ATTACK_S_SOAK ?= 3600
 # in all, on 20, 4 and 5 pools with 4 counts.
 THREAD_OPERATIONS_SOAK ?= 1000000
 PYTHON_THREAD_OPERATIONS_SOAK ?= 200000
+# What makes the site of the documentation.
+MDBOOK_VERSION := 0.5.4
+MDBOOK := .tools/mdbook-$(MDBOOK_VERSION)/bin/mdbook
 FUZZ_MANIFEST := $(wildcard fuzz/Cargo.toml)
 PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm -p ethermem-clio
 
@@ -59,6 +62,23 @@ install-built:
 	ln -sf libethermem.so.$(VERSION) $(LIB)/libethermem.so
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' crates/capi/ethermem.pc.in \
 	    > $(LIB)/pkgconfig/ethermem.pc
+
+.PHONY: install-command
+install-command: build ## Install the command, its manual pages and its completions: PREFIX, DESTDIR
+	@$(MAKE) install-command-built
+
+# Of a command that is there: COMMAND names it.
+.PHONY: install-command-built
+install-command-built: COMMAND ?= $(TARGET)/release/ethermem
+install-command-built: SHARE = $(DESTDIR)$(PREFIX)/share
+install-command-built:
+	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/bash-completion/completions \
+	    $(SHARE)/fish/vendor_completions.d $(SHARE)/zsh/site-functions
+	install -m 755 $(COMMAND) $(DESTDIR)$(PREFIX)/bin/ethermem
+	$(COMMAND) man --out $(SHARE)/man/man1
+	$(COMMAND) completions bash > $(SHARE)/bash-completion/completions/ethermem
+	$(COMMAND) completions fish > $(SHARE)/fish/vendor_completions.d/ethermem.fish
+	$(COMMAND) completions zsh > $(SHARE)/zsh/site-functions/_ethermem
 
 # Whoever runs it waits for the build, so it is quick, and without what serves other machines.
 .PHONY: run
@@ -144,8 +164,21 @@ bench-kv: build ## Measure the key-value server beside redis-server
 	$(PYTHON) scripts/bench_kv.py --command $(TARGET)/release/ethermem
 
 .PHONY: docs
-docs: ## Build the API documentation, private items included
+docs: docs-api docs-book ## Build the documentation: the site, and the API with private items
+
+.PHONY: docs-api
+docs-api:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked
+
+# mdBook is built once, into .tools, in four minutes: lint checks links and code without it.
+.PHONY: docs-book
+docs-book: $(MDBOOK)
+	$(MDBOOK) build --dest-dir $(abspath $(TARGET))/book
+	$(PYTHON) -B scripts/book.py check $(abspath $(TARGET))/book
+
+$(MDBOOK):
+	$(CARGO) install mdbook --version $(MDBOOK_VERSION) --locked --root $(dir $(@D)) \
+	    --target-dir $(TARGET)/tools
 
 # Cheapest first, so that a slip shows at once.
 .PHONY: lint
@@ -154,8 +187,8 @@ lint: ## Check format, lints, documentation, style, purity, licences
 
 # The suite `rust` of the tests runs tidy, too: .ci/run does not build it twice.
 .PHONY: lint-but-tidy
-lint-but-tidy: lint-format lint-scripts lint-python lint-rtl lint-clippy docs lint-pure lint-fuzz
-lint-but-tidy: lint-deny
+lint-but-tidy: lint-format lint-scripts lint-python lint-rtl lint-clippy docs-api lint-pure
+lint-but-tidy: lint-fuzz lint-deny
 
 .PHONY: lint-format
 lint-format:
@@ -267,4 +300,4 @@ fuzz: ## Fuzz the targets named in FUZZ, or all, for FUZZ_S seconds each
 .PHONY: clean
 clean: ## Delete what builds and runs made
 	$(CARGO) clean
-	rm -rf out .venv
+	rm -rf out .tools .venv

@@ -200,6 +200,7 @@ SUCCEEDS = {
     ("keygen", "--out"): [],
     ("replay", "--out"): ["trace.parquet", "--fabric", "ideal", "--messages", "100"],
     ("bench ycsb", "--out"): ["plan.toml"],
+    ("man", "--out"): [],
 }
 # Reports of programs, which run first; a device is full for them, as a limit would be the
 # program's, too.
@@ -318,7 +319,16 @@ def test_a_report_that_cannot_be_written_is_no_success(command, place, name, fla
 
 
 # What prints at once, beside the help that each command has.
-PRINTS = [["latency"], ["fabrics"], ["keygen"], ["workload", "list"], ["command-tree"]]
+PRINTS = [
+    ["latency"],
+    ["fabrics"],
+    ["keygen"],
+    ["workload", "list"],
+    ["command-tree"],
+    ["command-page"],
+    ["schema", "scenario"],
+    ["completions", "bash"],
+]
 
 
 def printing(tree):

@@ -21,6 +21,7 @@ mod latency;
 mod limits;
 #[cfg(feature = "serve")]
 mod logs;
+mod manual;
 #[cfg(feature = "serve")]
 mod node;
 mod output;
@@ -107,9 +108,18 @@ enum Command {
     /// Serve a key-value store in remote memory to clients of Redis
     #[cfg(feature = "serve")]
     Kv(kv::Arguments),
+    /// Print the JSON Schema of a scenario, or of results
+    Schema(manual::schema::Arguments),
+    /// Print what a shell needs to complete commands and arguments
+    Completions(manual::completions::Arguments),
+    /// Write a manual page for each command
+    Man(manual::man::Arguments),
     /// Print every command and its arguments as JSON, for programs that check or document them
     #[command(name = "command-tree", hide = true)]
     Tree,
+    /// Print the reference of all commands as Markdown
+    #[command(name = "command-page", hide = true)]
+    Page,
 }
 
 /// Flags of one meaning that commands write in two ways. Each command takes both.
@@ -186,7 +196,11 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::run(&arguments),
         #[cfg(feature = "serve")]
         Command::Kv(arguments) => kv::run(&arguments),
+        Command::Schema(arguments) => manual::schema::run(&arguments),
+        Command::Completions(arguments) => manual::completions::run(&arguments, &Cli::command()),
+        Command::Man(arguments) => manual::man::run(&arguments, Cli::command()),
         Command::Tree => tree::run(&Cli::command()),
+        Command::Page => manual::reference::run(&Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -10,6 +10,8 @@ mod property;
 pub mod registry;
 pub mod run;
 pub mod scenario;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod sweep;
 
 pub use ethermem_engine::{

@@ -167,6 +167,7 @@ pub const MODULES: [(&str, &[Module]); 2] = [
             ("registry", &["run", "scenario"]),
             ("scenario", &["registry"]),
             ("run", &["registry", "scenario"]),
+            ("schema", &["registry", "scenario"]),
             ("sweep", &["registry", "run", "scenario"]),
             ("compare", &["registry", "run", "scenario", "sweep"]),
         ],

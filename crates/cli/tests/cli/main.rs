@@ -11,6 +11,7 @@ mod interrupt;
 mod killed;
 mod kv;
 mod latency;
+mod manual;
 mod node;
 mod offload;
 mod operator;

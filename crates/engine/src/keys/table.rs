@@ -19,6 +19,8 @@ pub struct Key {
     pub default: String,
     /// What it may be.
     pub allowed: String,
+    /// Whether only whole numbers are taken, as far as its reader says so.
+    pub is_whole: bool,
 }
 
 /// What errors call the place of a setting.
@@ -99,12 +101,21 @@ impl<'s> Table<'s> {
         allowed: &str,
         parse: impl FnOnce(&DeValue<'_>) -> Option<T>,
     ) -> Result<Option<T>, InputError> {
+        self.ask(key, default.to_string(), allowed, false, parse)
+    }
+
+    /// As [`Table::read`]; `is_whole` says that `parse` takes whole numbers alone.
+    fn ask<T>(
+        &self,
+        key: &str,
+        default: String,
+        allowed: &str,
+        is_whole: bool,
+        parse: impl FnOnce(&DeValue<'_>) -> Option<T>,
+    ) -> Result<Option<T>, InputError> {
         self.known.borrow_mut().push((key.to_owned(), key.to_owned()));
-        self.source.keys.borrow_mut().push(Key {
-            name: self.full(key),
-            default: default.to_string(),
-            allowed: allowed.to_owned(),
-        });
+        let known = Key { name: self.full(key), default, allowed: allowed.to_owned(), is_whole };
+        self.source.keys.borrow_mut().push(known);
         let Some(value) = self.value(key) else {
             return Ok(None);
         };
@@ -126,7 +137,7 @@ impl<'s> Table<'s> {
     ) -> Result<u64, InputError> {
         let name = format!("{} to {}", allowed.start(), allowed.end());
         let parse = |value: &DeValue<'_>| as_integer(value).filter(|value| allowed.contains(value));
-        Ok(self.read(key, default, &name, parse)?.unwrap_or(default))
+        Ok(self.ask(key, default.to_string(), &name, true, parse)?.unwrap_or(default))
     }
 
     /// An integer whose default or bounds follow from other keys, named as people are told them:
@@ -142,7 +153,8 @@ impl<'s> Table<'s> {
     ) -> Result<u64, InputError> {
         let (least, most, most_name) = allowed;
         let name = format!("{least} to {most_name}");
-        let value = self.read(key, default.1, &name, |value| Some(as_integer(value)))?;
+        let parse = |value: &DeValue<'_>| Some(as_integer(value));
+        let value = self.ask(key, default.1.to_owned(), &name, true, parse)?;
         match value {
             None => Ok(default.0),
             Some(Some(value)) if (least..=most).contains(&value) => Ok(value),

@@ -28,6 +28,7 @@ pub struct FabricStats {
 
 /// Shares of block slots taken, over the simulated time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Utilisation {
     /// Mean of all uplinks (node to switch).
     pub uplink_mean: f64,
@@ -41,6 +42,7 @@ pub struct Utilisation {
 
 /// Memory blocks that wait at switch egress, all ports seen alike.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Queue {
     /// The most that any one port ever held.
     pub egress_blocks_max: u64,
@@ -52,6 +54,7 @@ pub struct Queue {
 
 /// What the grant scheduler did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Matching {
     /// Matchings that granted something: runs of iterations until none had a loser.
     pub rounds: u64,
@@ -69,6 +72,7 @@ pub struct Matching {
 
 /// What became of packets; those that a port of a host or of a switch was handed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct PacketCounts {
     /// Sent by hosts, once more or for the first time.
     pub sent: u64,

@@ -59,6 +59,7 @@ impl FrameTimes {
 /// frame's arrival at its transmitter to its last block on the line. `None` where no frame was
 /// sent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct FrameStats {
     /// Frames sent.
     pub sent: u64,

@@ -38,6 +38,7 @@ pub struct RunFacts {
 /// `docs/reference/output.md` gives each one's meaning. Everything but `wall_s` is the same for
 /// the same scenario, seed and commit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct RunResult {
     /// Name of the fabric, as scenarios spell it.
     pub fabric: String,
@@ -99,6 +100,7 @@ pub struct RunResult {
 
 /// Statistics by what the message does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Kinds {
     /// Reads.
     pub read: KindStats,
@@ -115,6 +117,7 @@ pub struct Kinds {
 /// messages. `None` when there was none. Means, minima and maxima are exact; percentiles are of
 /// nearest rank, never below the exact one and at most 0.01 % (slowdown: and 0.0001) above it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct KindStats {
     /// Messages measured.
     pub messages: u64,

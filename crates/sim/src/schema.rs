@@ -1,0 +1,231 @@
+//! JSON Schemas of scenarios and results, for editors and for programs that check files.
+//!
+//! The schema of a scenario is made from the keys that the parser asks for, and the schema of a
+//! result from its types. A schema accepts everything that the parser accepts. It cannot express
+//! every rule between two keys, so a file that it accepts may still be refused by the program.
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use crate::keys::Key;
+use crate::metrics::RunResult;
+use crate::registry::FABRIC_NAMES;
+use crate::scenario::Scenario;
+
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// The schema of a scenario: what TOML's `[fabric]`, `[workload]`, `[background]` and `[run]` may
+/// hold.
+///
+/// # Panics
+/// Never: every key has a default.
+#[must_use]
+pub fn scenario() -> Value {
+    let mut root = table("A scenario of ethermem: docs/reference/scenario.md explains each key.");
+    for key in Scenario::keys(FABRIC_NAMES) {
+        let mut at = &mut root;
+        let mut names = key.name.split('.').peekable();
+        while let Some(name) = names.next() {
+            let properties = at["properties"].as_object_mut().expect("a table has properties");
+            let is_last = names.peek().is_none();
+            let entry = properties.entry(name);
+            at = entry.or_insert_with(|| if is_last { value(&key) } else { table("") });
+        }
+    }
+    let points = json!({
+        "type": "object",
+        "description": "Points of `ethermem compare`: docs/how-to/compare-fabrics.md",
+    });
+    root["properties"]["compare"] = points;
+    let mut schema = json!({ "$schema": DIALECT, "title": "scenario" });
+    let fields = schema.as_object_mut().expect("an object");
+    fields.extend(root.as_object().expect("a table").clone());
+    schema
+}
+
+/// The schema of what `ethermem sim` prints as JSON, and `ethermem compare` as a list.
+///
+/// # Panics
+/// Never: the schema of a type is an object.
+#[must_use]
+pub fn results() -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<RunResult>().to_value();
+    let fields = schema.as_object_mut().expect("an object");
+    let mut definitions = fields.remove("$defs").unwrap_or_else(|| json!({}));
+    fields.remove("$schema");
+    fields.remove("title");
+    let one = json!({ "$ref": "#/$defs/RunResult" });
+    definitions["RunResult"] = schema;
+    json!({
+        "$schema": DIALECT,
+        "title": "results",
+        "description": "One run, or a list of runs: docs/reference/output.md explains each key.",
+        "anyOf": [one, { "type": "array", "items": one }],
+        "$defs": definitions,
+    })
+}
+
+/// A table without keys.
+fn table(description: &str) -> Value {
+    let mut table = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    if !description.is_empty() {
+        table["description"] = description.into();
+    }
+    table
+}
+
+/// What the value of a key may be.
+fn value(key: &Key) -> Value {
+    let text = format!("Default: {}. Must be: {}.", key.default, key.allowed);
+    let mut schema = kind(&key.allowed, key.is_whole);
+    schema.insert("description".to_owned(), text.into());
+    Value::Object(schema)
+}
+
+/// Reads what errors and the reference say that a value must be.
+fn kind(allowed: &str, is_whole: bool) -> Map<String, Value> {
+    let parts: Vec<&str> = allowed.split(", ").collect();
+    let names: Option<Vec<Value>> = parts.iter().map(|part| name(part)).collect();
+    let numbers: Option<Vec<Value>> = parts.iter().map(|part| number(part)).collect();
+    let schema = match (allowed, names, numbers) {
+        ("true, false", ..) => json!({ "type": "boolean" }),
+        ("a file" | "a name of the file", ..) => json!({ "type": "string" }),
+        (_, Some(choices), _) | (_, _, Some(choices)) => json!({ "enum": choices }),
+        _ => range(allowed, is_whole),
+    };
+    schema.as_object().expect("an object").clone()
+}
+
+/// The schema of `over 0 to 1`, `4 to 65536` and what else ends so; a bound that is no number, as
+/// in `0 to nodes - 1`, is none of a schema.
+fn range(allowed: &str, is_whole: bool) -> Value {
+    let mut schema = json!({ "type": if is_whole { "integer" } else { "number" } });
+    let Some((least, most)) = allowed.split_once(" to ") else {
+        return schema;
+    };
+    let (before, least) = least.rsplit_once(' ').unwrap_or(("", least));
+    if let Some(least) = number(least) {
+        let bound = if before.ends_with("over") { "exclusiveMinimum" } else { "minimum" };
+        schema[bound] = least;
+    }
+    let (bound, most) = match most.strip_prefix("under ") {
+        Some(most) => ("exclusiveMaximum", most),
+        None => ("maximum", most),
+    };
+    if let Some(most) = number(most) {
+        schema[bound] = most;
+    }
+    schema
+}
+
+fn name(part: &str) -> Option<Value> {
+    let name = part.strip_prefix('"')?.strip_suffix('"')?;
+    Some(name.into())
+}
+
+/// A number; a whole one stays whole.
+fn number(part: &str) -> Option<Value> {
+    let whole = part.parse::<u64>().ok().map(Value::from);
+    whole.or_else(|| part.parse::<f64>().ok().map(Value::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn of(schema: &Value, key: &str) -> Value {
+        key.split('.').fold(schema.clone(), |at, name| at["properties"][name].clone())
+    }
+
+    #[test]
+    fn what_a_key_may_be_is_read_from_what_errors_say() {
+        let cases = [
+            ("2 to 512", true, json!({ "type": "integer", "minimum": 2, "maximum": 512 })),
+            (
+                "0.001 to 1000",
+                false,
+                json!({ "type": "number", "minimum": 0.001, "maximum": 1000 }),
+            ),
+            (
+                "over 0 to 1",
+                false,
+                json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
+            ),
+            (
+                "0 to under 1",
+                false,
+                json!({ "type": "number", "minimum": 0, "exclusiveMaximum": 1 }),
+            ),
+            ("0 to nodes - 1", true, json!({ "type": "integer", "minimum": 0 })),
+            (
+                "powers of two, 4 to 65536",
+                false,
+                json!({ "type": "number", "minimum": 4, "maximum": 65536 }),
+            ),
+            ("68, 256", false, json!({ "enum": [68, 256] })),
+            ("\"fair\", \"strict\"", false, json!({ "enum": ["fair", "strict"] })),
+            ("true, false", false, json!({ "type": "boolean" })),
+            ("a file", false, json!({ "type": "string" })),
+        ];
+        for (allowed, is_whole, expected) in cases {
+            assert_eq!(Value::Object(kind(allowed, is_whole)), expected, "{allowed}");
+        }
+    }
+
+    #[test]
+    fn every_key_has_a_place_and_a_rule() {
+        let schema = scenario();
+        let keys = Scenario::keys(FABRIC_NAMES);
+        assert!(keys.len() > 100, "{} keys", keys.len());
+        for key in keys {
+            let rule = of(&schema, &key.name);
+            let has_rule = rule.get("enum").is_some() || rule.get("type").is_some();
+            assert!(has_rule, "{}: {rule}", key.name);
+        }
+        assert_eq!(
+            of(&schema, "fabric.kind")["enum"].as_array().unwrap().len(),
+            FABRIC_NAMES.len()
+        );
+        assert_eq!(of(&schema, "fabric.nodes")["type"], "integer");
+    }
+
+    /// What a schema says of the ends of a range is what the parser says.
+    #[test]
+    fn the_parser_refuses_what_is_beyond_a_bound() {
+        let schema = scenario();
+        let mut tried = 0;
+        for key in Scenario::keys(FABRIC_NAMES) {
+            let rule = of(&schema, &key.name);
+            let beyond = [
+                rule["minimum"].as_f64().map(|least| least - 1.0),
+                rule["maximum"].as_f64().map(|most| most * 2.0 + 1.0),
+                rule["exclusiveMinimum"].as_f64(),
+                rule["exclusiveMaximum"].as_f64(),
+                (rule["type"] == "integer").then_some(1.5),
+            ];
+            // TOML has no greater integer than the greatest seed.
+            for number in beyond.into_iter().flatten().filter(|number| *number < 1e18) {
+                let text = format!("{} = {number}\n", key.name);
+                let refused = Scenario::parse(&text, Path::new("s.toml"), FABRIC_NAMES);
+                assert!(refused.is_err(), "{text}");
+                tried += 1;
+            }
+        }
+        assert!(tried > 200, "{tried} values");
+    }
+
+    #[test]
+    fn a_result_has_its_keys_and_no_others() {
+        let schema = results();
+        let run = &schema["$defs"]["RunResult"];
+        assert_eq!(run["additionalProperties"], false);
+        let required = run["required"].as_array().unwrap();
+        assert!(required.contains(&"wall_s".into()) && !required.contains(&"ways".into()));
+        assert!(run["properties"].get("ways").is_none());
+        let kinds = schema["$defs"]["Kinds"]["required"].as_array().unwrap();
+        assert!(!kinds.contains(&"rmw".into()), "{kinds:?}");
+    }
+}
