@@ -1,4 +1,4 @@
-//! The README promises only what the command line takes.
+//! The README and the documentation promise only what the command line takes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,8 +9,8 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 use crate::{File, Findings, Tree};
 
-/// Every `--flag` that the README shows after `ethermem` is in the help of `binary`, which was
-/// built from the sources under `root`.
+/// Every `--flag` that the README and the pages of `docs/` show after `ethermem` is in the help of
+/// `binary`, which was built from the sources under `root`.
 #[must_use]
 pub fn flags(tree: &Tree, root: &Path, binary: &Path) -> Findings {
     let Some(readme) = tree.get("README.md") else {
@@ -22,7 +22,13 @@ pub fn flags(tree: &Tree, root: &Path, binary: &Path) -> Findings {
         return Findings::skip("flags of the README: `ethermem` is not built from this tree");
     }
     match help(binary, &[]) {
-        Some(help) if !help.is_empty() => undocumented(readme.text(), &help),
+        Some(help) if !help.is_empty() => {
+            let mut findings = undocumented(readme, &help);
+            for page in tree.under("docs").filter(|file| file.extension() == "md") {
+                findings.violations.extend(undocumented(page, &help).violations);
+            }
+            findings
+        }
         _ => Findings::skip("flags of the README: `ethermem --help` does not answer"),
     }
 }
@@ -32,12 +38,12 @@ fn changed(path: &Path) -> Option<SystemTime> {
     path.metadata().and_then(|found| found.modified()).ok()
 }
 
-fn undocumented(readme: &str, help: &str) -> Findings {
+fn undocumented(page: &File, help: &str) -> Findings {
     let known: BTreeSet<&str> = flags_in(help).collect();
     let mut findings = Findings::default();
-    for (flag, line) in cited_flags(readme) {
+    for (flag, line) in cited_flags(page) {
         if !known.contains(flag.as_str()) {
-            findings.at("README.md", line, format!("`{flag}` is not in `ethermem --help`"));
+            findings.at(&page.path, line, format!("`{flag}` is not in `ethermem --help`"));
         }
     }
     findings
@@ -64,22 +70,24 @@ fn subcommands(help: &str) -> impl Iterator<Item = &str> {
     named.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help")
 }
 
-/// Flags in code of the README, in lines that call `ethermem` or spans that are a flag alone.
-fn cited_flags(readme: &str) -> Vec<(String, usize)> {
+/// Flags in code of a page, in calls of `ethermem`, and in spans of the README that are a flag
+/// alone. Other pages also name other programs and their flags, so a call there begins its line.
+fn cited_flags(page: &File) -> Vec<(String, usize)> {
+    let (text, is_readme) = (page.text(), page.path == "README.md");
     let mut cited = Vec::new();
     let mut in_block = false;
-    for (event, range) in Parser::new(readme).into_offset_iter() {
-        let first_line = readme[..range.start].matches('\n').count() + 1;
+    for (event, range) in Parser::new(text).into_offset_iter() {
+        let first_line = text[..range.start].matches('\n').count() + 1;
         match event {
             Event::Start(Tag::CodeBlock(_)) => in_block = true,
             Event::End(TagEnd::CodeBlock) => in_block = false,
-            Event::Code(code) if code.starts_with("--") => {
+            Event::Code(code) if is_readme && code.starts_with("--") => {
                 cited.extend(flags_in(&code).map(|flag| (flag.to_owned(), first_line)));
             }
-            Event::Code(code) => cite_call(&code, first_line, &mut cited),
+            Event::Code(code) => cite_call(&code, is_readme, first_line, &mut cited),
             Event::Text(text) if in_block => {
                 for (index, line) in text.lines().enumerate() {
-                    cite_call(line, first_line + index, &mut cited);
+                    cite_call(line, is_readme, first_line + index, &mut cited);
                 }
             }
             _ => {}
@@ -88,8 +96,12 @@ fn cited_flags(readme: &str) -> Vec<(String, usize)> {
     cited
 }
 
-fn cite_call(code: &str, line: usize, cited: &mut Vec<(String, usize)>) {
-    if let Some((_, arguments)) = code.split_once("ethermem ") {
+fn cite_call(code: &str, anywhere: bool, line: usize, cited: &mut Vec<(String, usize)>) {
+    // After ` -- ` and ` | ` other programs have their arguments.
+    let code = code.split(" -- ").next().unwrap_or(code);
+    let code = code.split(" | ").next().unwrap_or(code);
+    let call = code.split_once("ethermem ").filter(|(before, _)| anywhere || before.is_empty());
+    if let Some((_, arguments)) = call {
         cited.extend(flags_in(arguments).map(|flag| (flag.to_owned(), line)));
     }
 }
@@ -111,8 +123,11 @@ mod tests {
     fn a_flag_that_the_help_does_not_know_fails() {
         let readme = "`ethermem sim --seed 1 --sede 2`, `--format`, `--from`, `cargo --locked`\n\
                       \n```sh\ncargo run --release\nethermem latency --format=json --of\n```\n";
+        let tree = Tree::from_files([("README.md", readme), ("docs/a.md", readme)]);
         let places = ["README.md:1", "README.md:1", "README.md:5"];
-        assert_eq!(undocumented(readme, HELP).places(), places);
+        assert_eq!(undocumented(tree.get("README.md").unwrap(), HELP).places(), places);
+        let places = ["docs/a.md:1", "docs/a.md:5"];
+        assert_eq!(undocumented(tree.get("docs/a.md").unwrap(), HELP).places(), places);
     }
 
     #[test]

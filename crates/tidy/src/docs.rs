@@ -1,25 +1,65 @@
-//! Rules over the documentation: links, reachability, scenarios.
+//! Rules over the documentation: links, the table of contents, reachability, scenarios.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pulldown_cmark::{Event, Parser, Tag};
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 use crate::tree::{folder, join};
 use crate::{File, Findings, Tree};
 
+/// The table of contents of the site.
+const CONTENTS: &str = "docs/SUMMARY.md";
 /// Where a reader starts.
-const ENTRIES: [&str; 2] = ["README.md", "docs/README.md"];
+const ENTRIES: [&str; 3] = ["README.md", "docs/README.md", CONTENTS];
+/// Pages here are chapters without a line in the table of contents: a fabric has a page of its own.
+const FABRICS: &str = "docs/fabrics";
 
-/// A relative link leads to a tracked file or folder.
+/// A relative link leads to a tracked file or folder, and its mark to a heading there.
 #[must_use]
 pub fn links(tree: &Tree) -> Findings {
+    let marks: BTreeMap<&str, BTreeSet<String>> =
+        tree.markdown().map(|file| (file.path.as_str(), marks(file.text()))).collect();
     let mut findings = Findings::default();
     for file in tree.markdown() {
-        for (target, line) in relative_links(file) {
-            match join(folder(&file.path), &target) {
-                Some(path) if tree.contains(&path) => {}
-                _ => findings.at(&file.path, line, format!("`{target}` leads nowhere")),
+        for Link { path, mark, line } in relative_links(file) {
+            let there = if path.is_empty() {
+                Some(file.path.clone())
+            } else {
+                join(folder(&file.path), &path)
+            };
+            let Some(there) = there.filter(|there| tree.contains(there)) else {
+                findings.at(&file.path, line, format!("`{path}` leads nowhere"));
+                continue;
+            };
+            let known = marks.get(there.as_str());
+            if !mark.is_empty() && known.is_some_and(|marks| !marks.contains(&mark)) {
+                findings.at(&file.path, line, format!("`{there}` has no heading `#{mark}`"));
             }
+        }
+    }
+    findings
+}
+
+/// Every page under `docs/` is a chapter of the site once; the table of contents lists pages alone.
+#[must_use]
+pub fn contents(tree: &Tree) -> Findings {
+    let mut findings = Findings::default();
+    let Some(contents) = tree.get(CONTENTS) else {
+        return findings;
+    };
+    let mut listed = BTreeSet::new();
+    for Link { path, line, .. } in relative_links(contents) {
+        let page = join(folder(CONTENTS), &path).unwrap_or_default();
+        if !page.ends_with(".md") {
+            findings.at(CONTENTS, line, format!("`{path}` is no page"));
+        } else if !listed.insert(page) {
+            findings.at(CONTENTS, line, format!("`{path}` is listed twice"));
+        }
+    }
+    for page in tree.under("docs").filter(|file| file.extension() == "md") {
+        let by_folder = folder(&page.path) == FABRICS && page.name() != "README.md";
+        if page.path != CONTENTS && !by_folder && !listed.contains(&page.path) {
+            findings.file(&page.path, format!("is no chapter: add it to {CONTENTS}"));
         }
     }
     findings
@@ -38,12 +78,13 @@ pub fn reachable(tree: &Tree) -> Findings {
         };
         if reached.insert(path) && file.extension() == "md" {
             let links = relative_links(file).into_iter();
-            paths.extend(links.filter_map(|(target, _)| join(folder(&file.path), &target)));
+            let links = links.filter(|link| !link.path.is_empty());
+            paths.extend(links.filter_map(|link| join(folder(&file.path), &link.path)));
         }
     }
     let mut findings = Findings::default();
     for file in tree.under("docs").filter(|file| !reached.contains(&file.path)) {
-        findings.file(&file.path, "no link from README.md or docs/README.md leads here");
+        findings.file(&file.path, "no link from README.md or docs/SUMMARY.md leads here");
     }
     findings
 }
@@ -62,8 +103,17 @@ pub fn scenarios(tree: &Tree) -> Findings {
     findings
 }
 
+/// A link that stays in the repository.
+struct Link {
+    /// Empty for one within its page.
+    path: String,
+    /// What follows `#`.
+    mark: String,
+    line: usize,
+}
+
 /// The targets of links, images and HTML attributes that stay in the repository, with their lines.
-fn relative_links(file: &File) -> Vec<(String, usize)> {
+fn relative_links(file: &File) -> Vec<Link> {
     let text = file.text();
     let mut links = Vec::new();
     for (event, range) in Parser::new(text).into_offset_iter() {
@@ -77,13 +127,41 @@ fn relative_links(file: &File) -> Vec<(String, usize)> {
         let line = text[..range.start].matches('\n').count() + 1;
         for target in targets {
             let outside = target.contains("://") || target.starts_with("mailto:");
-            let path = target.split(['#', '?']).next().unwrap_or_default();
-            if !outside && !path.is_empty() {
-                links.push((path.to_owned(), line));
+            let (path, mark) = target.split_once('#').unwrap_or((&target, ""));
+            let path = path.split('?').next().unwrap_or_default();
+            if !outside && !(path.is_empty() && mark.is_empty()) {
+                links.push(Link { path: path.to_owned(), mark: mark.to_owned(), line });
             }
         }
     }
     links
+}
+
+/// The marks of the headings of a page, as hosts of repositories and mdBook make them.
+fn marks(text: &str) -> BTreeSet<String> {
+    let mut marks = BTreeSet::new();
+    let mut heading: Option<String> = None;
+    for event in Parser::new(text) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::Text(part) | Event::Code(part) => {
+                heading.iter_mut().for_each(|heading| heading.push_str(&part));
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                let mark = slug(&heading.take().unwrap_or_default());
+                let again = (1..).map(|count| format!("{mark}-{count}"));
+                let mark = std::iter::once(mark.clone()).chain(again);
+                marks.extend(mark.into_iter().find(|mark| !marks.contains(mark)));
+            }
+            _ => {}
+        }
+    }
+    marks
+}
+
+fn slug(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 fn html_targets(html: &str) -> Vec<String> {
@@ -107,6 +185,31 @@ mod tests {
         ]);
         let broken = ["README.md:3", "README.md:9", "docs/a.md:1", "docs/a.md:2"];
         assert_eq!(links(&tree).places(), broken);
+    }
+
+    #[test]
+    fn a_mark_that_no_heading_has_fails() {
+        let there = "# A `b` of *c*, d!\n\n## Twice\n\n## Twice\n\n```\n# no heading\n```\n";
+        let here = "# Here\n\n[a](b.md#a-b-of-c-d)\n[b](b.md#twice-1) [c](#here)\n\
+                    [d](b.md#twice-2)\n[e](#there)\n[f](b.md#no-heading) [g](c.rs#L10)\n";
+        let tree = Tree::from_files([("a.md", here), ("b.md", there), ("c.rs", "")]);
+        assert_eq!(links(&tree).places(), ["a.md:5", "a.md:6", "a.md:7"]);
+    }
+
+    #[test]
+    fn a_page_that_is_no_chapter_or_is_one_twice_fails() {
+        let tree = Tree::from_files([
+            (CONTENTS, "- [a](a.md)\n- [a](a.md)\n- [up](../README.md)\n- [p](p.svg)\n"),
+            ("docs/a.md", ""),
+            ("docs/b.md", ""),
+            ("docs/p.svg", ""),
+            ("docs/fabrics/README.md", ""),
+            ("docs/fabrics/homa.md", ""),
+            ("README.md", ""),
+        ]);
+        let places =
+            ["docs/SUMMARY.md:2", "docs/SUMMARY.md:4", "docs/b.md", "docs/fabrics/README.md"];
+        assert_eq!(contents(&tree).places(), places);
     }
 
     #[test]

@@ -64,6 +64,7 @@ rules! {
     hardware_is_tested: ethermem_tidy::hardware::modules_are_tested;
     files_are_small: ethermem_tidy::layout::large_files;
     links_lead_somewhere: ethermem_tidy::docs::links;
+    pages_are_chapters: ethermem_tidy::docs::contents;
     docs_are_reachable: ethermem_tidy::docs::reachable;
     scenarios_are_documented: ethermem_tidy::docs::scenarios;
 }
@@ -74,7 +75,7 @@ fn history_has_no_large_blob() {
 }
 
 #[test]
-fn readme_flags_exist() {
+fn flags_of_the_docs_exist() {
     // `cargo test --workspace` puts the binary beside the folder of the test binaries.
     let test = std::env::current_exe().expect("a running test has a path");
     let profile = test.ancestors().nth(2).expect("a test binary lies in <profile>/deps");
