@@ -129,7 +129,8 @@ fn relative_links(file: &File) -> Vec<Link> {
             let outside = target.contains("://") || target.starts_with("mailto:");
             let (path, mark) = target.split_once('#').unwrap_or((&target, ""));
             let path = path.split('?').next().unwrap_or_default();
-            if !outside && !(path.is_empty() && mark.is_empty()) {
+            let is_nothing = path.is_empty() && mark.is_empty();
+            if !outside && !is_nothing {
                 links.push(Link { path: path.to_owned(), mark: mark.to_owned(), line });
             }
         }
