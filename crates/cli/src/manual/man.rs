@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments, root: Command) -> Result<(), Failure> {
         // The innermost first; a folder with a page in it stays.
         missing.into_iter().for_each(|folder| drop(fs::remove_dir(folder)));
     }
-    Ok(written?)
+    written.map_err(Failure::input)
 }
 
 /// Adds the name and the text of the page of a command, and of each below it.
