@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -323,6 +324,8 @@ def main():
     parser.add_argument("part", nargs="*", help="a part of a file's name")
     asked = parser.parse_args()
     table = tomllib.loads(Path(__file__).with_name("mutants.toml").read_text(encoding="utf-8"))
+    if shutil.which(asked.cargo_mutants) is None:
+        sys.exit(f"{asked.cargo_mutants}: not found; `cargo install cargo-mutants --locked` has it")
     for crate in asked.crate:
         if crate not in table:
             parser.error(f"--crate {crate}: must be one of {', '.join(table)}")

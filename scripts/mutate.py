@@ -188,10 +188,16 @@ class Source:
                 span = (at.start_byte, at.end_byte) if guard else (at.end_byte, at.end_byte)
             else:
                 span = (node.start_byte, node.end_byte)
-            edits.setdefault(span, Edit(*span)).mutants.append(mutant)
+            # An operator may be all of a guard: then it stands within what is made of that.
+            is_guard = mutant.genre.startswith("MatchArm")
+            edits.setdefault((*span, is_guard), Edit(*span)).mutants.append(mutant)
         top, stack = [], []
         for edit in sorted(
-            edits.values(), key=lambda one: (one.start, one.start != one.end, -one.end)
+            edits.values(),
+            key=lambda one: (
+                *(one.start, one.start != one.end, -one.end),
+                not one.mutants[0].genre.startswith("MatchArm"),
+            ),
         ):
             while stack and stack[-1].end < max(edit.end, edit.start + 1):
                 stack.pop()

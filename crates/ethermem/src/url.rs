@@ -285,3 +285,6 @@ fn between(name: &str, value: &str, allowed: RangeInclusive<u64>) -> Result<u64,
 fn unknown(name: &str, allowed: String) -> OpenError {
     OpenError::UnknownParameter { name: name.to_owned(), allowed }
 }
+
+#[cfg(test)]
+mod tests;

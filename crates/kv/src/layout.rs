@@ -124,4 +124,22 @@ mod tests {
         assert_eq!((third.log2, third.bucket(0, 0x35)), (6, Address(12288 + 8 * 0x35)));
         assert_eq!(third.bucket_before(0, 0x35), Some(Address(8192 + 8 * 0x15)));
     }
+
+    #[test]
+    fn behind_the_last_table_of_the_row_none_counts() {
+        let words = |set: &[usize]| -> Vec<u8> {
+            (0..TABLES).flat_map(|at| u64::from(set.contains(&at)).to_le_bytes()).collect()
+        };
+        assert_eq!(Tables::parse(&words(&[4, 5, 7])).unwrap().log2, 5);
+        assert_eq!(Tables::parse(&words(&[39])).unwrap().log2, 39);
+    }
+
+    #[test]
+    fn a_table_has_half_as_many_keys_as_buckets_and_the_longest_is_the_last() {
+        for log2 in 1..TABLES as u32 {
+            let tables = Tables { log2, last: 4096, before: None };
+            assert_eq!(tables.keys_max() * 2, 1 << log2);
+            assert_eq!(tables.may_grow(), log2 < 39, "2^{log2}");
+        }
+    }
 }

@@ -309,4 +309,24 @@ mod tests {
             prop_assert_eq!(apart.parse(&bytes), None);
         }
     }
+
+    #[test]
+    fn a_value_lies_apart_if_its_record_were_too_long_with_it() {
+        for key in [0, 1, 3, 8192] {
+            let most = RECORD_BYTES_MAX as usize - HEADER_BYTES - key;
+            for (value, apart) in [(0, false), (most, false), (most + 1, true)] {
+                assert_eq!(is_apart(&vec![1; key], &vec![2; value]), apart, "{key}, {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_apart_fits_in_its_block() {
+        let link = link(4096);
+        let most = link.bytes() - APART_HEADER_BYTES as u64;
+        for (bytes, fits) in [(0, true), (most, true), (most + 1, false), (u64::MAX, false)] {
+            let read = Apart::from_bytes(&Apart { link, bytes }.to_bytes());
+            assert_eq!(read.map(|apart| apart.bytes), fits.then_some(bytes));
+        }
+    }
 }

@@ -236,4 +236,56 @@ mod tests {
         other[0] ^= 1;
         assert!(matches!(decode(&other), Err(Lie::Version(_))));
     }
+
+    #[test]
+    fn an_error_is_one_of_the_kernels() {
+        for kind in [STARTED, FORKED, INJECTED] {
+            let facts = Facts { userfault: Some(false), ..facts(kind) };
+            for (error, good) in [(1, true), (ERROR_MAX, true), (ERROR_MAX + 1, false)] {
+                let judged = judge(&Hello { error, ..truth(kind) }, &facts);
+                assert_eq!(judged.is_ok(), good, "{kind}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_place_is_of_whole_pages_in_the_users_half_and_not_large() {
+        const END: u64 = 1 << 56;
+        for range in [PAGE..2 * PAGE, PAGE..PAGE + OWN_BYTES_MAX, END - PAGE..END] {
+            assert!(is_sound(&range), "{range:x?}");
+        }
+        for range in [
+            0..PAGE,
+            PAGE..PAGE,
+            Range { start: 2 * PAGE, end: PAGE },
+            PAGE + 1..3 * PAGE,
+            PAGE..2 * PAGE + 1,
+            PAGE..2 * PAGE + OWN_BYTES_MAX,
+            END - PAGE..END + PAGE,
+        ] {
+            assert!(!is_sound(&range), "{range:x?}");
+        }
+        // Mappings side by side are one place.
+        let memory = [PAGE..2 * PAGE, 2 * PAGE..3 * PAGE, 4 * PAGE..5 * PAGE];
+        for (range, mapped) in [
+            (PAGE..2 * PAGE, true),
+            (PAGE..3 * PAGE, true),
+            (2 * PAGE..3 * PAGE, true),
+            (PAGE..4 * PAGE, false),
+            (2 * PAGE..5 * PAGE, false),
+            (3 * PAGE..4 * PAGE, false),
+            (4 * PAGE..5 * PAGE, true),
+            (4 * PAGE..6 * PAGE, false),
+        ] {
+            assert_eq!(is_within(range.clone(), &memory), mapped, "{range:x?}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_said_by_whoever_was_written_into_a_process() {
+        for kind in [STARTED, FORKED, INJECTED] {
+            let image = Hello { image_start: PAGE, image_end: 3 * PAGE, ..truth(kind) };
+            assert_eq!(judge(&image, &facts(kind)).is_ok(), kind != STARTED, "{kind}");
+        }
+    }
 }

@@ -151,7 +151,10 @@ pub(crate) fn process_of(thread: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Registered, Run, occupied, registered, registered_of, runs};
+    use super::{
+        ProcessFiles, Registered, Run, occupied, process_of, registered, registered_of, runs,
+        writable,
+    };
 
     const MAPS: &str = "\
 55d0a0000000-55d0a0021000 rw-p 00000000 00:00 0          [heap]
@@ -224,5 +227,48 @@ VmFlags: rd wr mr mw me ac um
     fn files_do_not_count_as_occupied() {
         assert_eq!(occupied("700 432 32 10 0 100 0\n"), Some(400));
         assert_eq!(occupied(""), None);
+    }
+
+    #[test]
+    fn what_lies_beside_a_border_is_no_part_of_it() {
+        let whole: Vec<Run> = runs(MAPS, &[], false);
+        for own in [0x55d0_9fff_e000..0x55d0_a000_0000, 0x7f30_0000_9000..0x7f30_0000_a000] {
+            assert_eq!(runs(MAPS, &[own], false), whole);
+        }
+        for own in [0x55d0_9fff_e000..0x55d0_a000_0001, 0x7f30_0000_8fff..0x7f30_0000_a000] {
+            assert_ne!(runs(MAPS, &[own], false), whole);
+        }
+    }
+
+    #[test]
+    fn what_a_process_has_is_read_from_its_folder() {
+        let this = ProcessFiles::open("/proc/self").expect("this process lives");
+        let held = vec![7_u8; 1 << 20];
+        let here = held.as_ptr().addr() as u64;
+        let maps = this.maps().expect("it has a map");
+        assert!(writable(&maps).iter().any(|range| range.contains(&here)), "{here:x}");
+        let before = this.occupied();
+        let pages = 4096;
+        let memory = vec![1_u8; pages * crate::protocol::PAGE_BYTES];
+        let more = this.occupied().saturating_sub(before);
+        assert!(more >= pages as u64 / 2, "{more} pages more");
+        drop(memory);
+        let folder = tempfile::tempdir().expect("a folder");
+        let smaps = folder.path().join("smaps");
+        let text = "7f0000000000-7f0000001000 rw-p 00000000 00:00 0\nVmFlags: rd wr um\n";
+        std::fs::write(&smaps, text).expect("room");
+        let found = registered(smaps.to_str().expect("a name")).expect("it is there");
+        assert_eq!(found, registered_of(text));
+        assert_eq!(found.len(), 1);
+        assert!(registered("/proc/self/none").is_err());
+    }
+
+    #[test]
+    fn a_thread_is_of_its_process() {
+        let of_thread =
+            std::thread::spawn(|| process_of(nix::unistd::gettid().as_raw().unsigned_abs()));
+        let found = of_thread.join().expect("it ended");
+        assert_eq!(found, Some(std::process::id()));
+        assert_eq!(process_of(u32::MAX), None);
     }
 }

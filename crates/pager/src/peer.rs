@@ -191,6 +191,8 @@ pub(crate) fn is_userfaultfd(file: impl AsFd) -> bool {
 mod tests {
     use std::process::{Command, Stdio};
 
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
     use nix::unistd::{Pid, getpid, getppid, gettid};
 
     use super::{Peer, is_userfaultfd, pidfd_open};
@@ -234,5 +236,39 @@ mod tests {
         assert!(!is_userfaultfd(child.stdin.as_ref().expect("piped")));
         drop(child.stdin.take());
         child.wait().expect("ended");
+    }
+
+    #[test]
+    fn what_stands_still_and_what_a_process_runs_is_known() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("it starts");
+        let number = Pid::from_raw(child.id().cast_signed());
+        let peer = Peer::of_number(number).expect("it lives");
+        assert!(!peer.is_stopped());
+        peer.signal(nix::libc::SIGSTOP).expect("it is ours");
+        let flags = nix::sys::wait::WaitPidFlag::WUNTRACED;
+        nix::sys::wait::waitpid(number, Some(flags)).expect("it stops");
+        assert!(peer.is_stopped());
+        let runs = std::fs::read_link(peer.path("exe")).expect("it has a file");
+        assert_eq!(peer.file(), runs.display().to_string());
+        // SAFETY: the call takes numbers alone.
+        let kept = unsafe { nix::libc::fcntl(peer.folder.as_raw_fd(), nix::libc::F_GETFD) };
+        assert_eq!(kept, nix::libc::FD_CLOEXEC, "no program that is started has the folder");
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        assert_eq!(peer.file(), format!("process {number}"));
+        assert!(!peer.is_stopped());
+    }
+
+    #[test]
+    fn a_userfaultfd_is_known() {
+        // What everybody may have: faults of the user's code alone.
+        const USER_MODE_ONLY: i32 = 1;
+        let flags = nix::libc::O_CLOEXEC | USER_MODE_ONLY;
+        // SAFETY: the call takes numbers alone, and its result is checked.
+        let file = unsafe { nix::libc::syscall(nix::libc::SYS_userfaultfd, flags) };
+        assert!(file >= 0, "{}", std::io::Error::last_os_error());
+        // SAFETY: the kernel just made it, for us alone.
+        let file = unsafe { OwnedFd::from_raw_fd(file as i32) };
+        assert!(is_userfaultfd(&file));
     }
 }

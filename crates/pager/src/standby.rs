@@ -146,4 +146,34 @@ mod tests {
         }
         assert!(standby.order.len() <= 9, "{}", standby.order.len());
     }
+
+    #[test]
+    fn there_is_room_for_as_many_pages_as_it_was_widened_to() {
+        let mut standby = Standby::new(8);
+        assert_eq!((standby.capacity(), standby.pages()), (8, 0));
+        let mut places = Vec::new();
+        for page in 0..8 {
+            places.push(standby.push(owner(page), &[page as u8; PAGE_BYTES]).expect("room"));
+        }
+        assert_eq!(standby.pages(), 8);
+        // Less, as much, and a little more are not worth it.
+        for pages in [0, 8, 10] {
+            standby.widen(pages);
+            assert_eq!(standby.capacity(), 8, "{pages}");
+        }
+        standby.widen(11);
+        assert_eq!((standby.capacity(), standby.pages()), (11, 8));
+        for page in 8..11 {
+            places.push(standby.push(owner(page), &[page as u8; PAGE_BYTES]).expect("room"));
+        }
+        assert_eq!(standby.push(owner(11), &[0; PAGE_BYTES]), None, "full");
+        for (page, place) in places.iter().enumerate() {
+            assert_eq!(standby.page(*place), [page as u8; PAGE_BYTES], "{page}");
+        }
+        standby.release(places[3]);
+        assert_eq!(standby.pages(), 10);
+        standby.rename(owner(100), places[0]);
+        let left = std::iter::from_fn(|| standby.oldest()).map(|(owner, _)| owner.page);
+        assert_eq!(left.collect::<Vec<u64>>(), [1, 2, 4, 5, 6, 7, 8, 9, 10, 100]);
+    }
 }

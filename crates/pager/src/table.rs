@@ -132,7 +132,7 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK_BYTES, PAGE, State, Table};
+    use super::{CHUNK_BYTES, CHUNK_PAGES, PAGE, Page, State, Table};
 
     fn marked(pages: &[u64]) -> Table {
         let mut table = Table::default();
@@ -158,5 +158,49 @@ mod tests {
             let left = pages.iter().filter(|page| table.get(**page).state == State::Stored).count();
             assert_eq!(left + taken.len(), pages.len());
         }
+    }
+
+    #[test]
+    fn a_page_is_kept_where_the_pager_has_its_content() {
+        let states = [State::Unknown, State::Removed, State::Resident, State::Standby];
+        let kept = |state| Page { state, ..Page::default() }.is_kept();
+        assert_eq!(states.map(kept), [false, false, false, true]);
+        assert!(kept(State::Stored));
+    }
+
+    #[test]
+    fn each_page_has_its_entry_and_what_is_taken_is_told_if_there_was_anything() {
+        let mut table = Table::default();
+        let pages: Vec<u64> = (0..3 * CHUNK_PAGES as u64).map(|at| at * PAGE).collect();
+        for (at, &page) in pages.iter().enumerate() {
+            let entry = table.entry(page);
+            entry.hash = at as u128;
+            match at % 4 {
+                0 => entry.state = State::Removed,
+                1 => entry.slot = 7,
+                2 => entry.queued = true,
+                // Only looked at.
+                _ => {}
+            }
+        }
+        let mut told: Vec<(u64, u128)> =
+            table.pages().map(|(page, entry)| (page, entry.hash)).collect();
+        told.sort_unstable();
+        let all = pages.iter().enumerate().map(|(at, &page)| (page, at as u128));
+        assert!(told.into_iter().eq(all), "each page once, at its address");
+        let (start, end) = (CHUNK_BYTES / 2, 2 * CHUNK_BYTES + CHUNK_BYTES / 2);
+        let mut taken = Vec::new();
+        table.take(start, end, |page, entry| taken.push((page, entry.hash)));
+        taken.sort_unstable();
+        let within = pages
+            .iter()
+            .enumerate()
+            .filter(|(at, page)| (start..end).contains(*page) && at % 4 != 3);
+        assert!(taken.into_iter().eq(within.map(|(at, &page)| (page, at as u128))));
+        for (at, &page) in pages.iter().enumerate() {
+            let left = if (start..end).contains(&page) { 0 } else { at as u128 };
+            assert_eq!(table.get(page).hash, left, "{page:x}");
+        }
+        assert_eq!(table.chunks.len(), 2, "a chunk that is taken whole is gone");
     }
 }

@@ -89,7 +89,7 @@ fn list_of(thread: u32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Descriptors, list_of};
+    use super::{BEFORE_LIST, Descriptors, list_of};
     use crate::protocol::PAGE_BYTES;
 
     #[test]
@@ -103,5 +103,40 @@ mod tests {
         // SAFETY: `pthread_self` is where the descriptor begins, in glibc.
         let begins = unsafe { nix::libc::pthread_self() };
         assert!((begins..begins + 4096).contains(&list), "{begins:x} {list:x}");
+    }
+
+    /// A descriptor stays held when its thread has ended: the next thread gets it.
+    #[test]
+    fn the_descriptors_of_threads_that_come_and_go_are_held() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tasks = folder.path().to_str().expect("a name");
+        let page_of = |address: u64| address & !(PAGE_BYTES as u64 - 1);
+        let (mut descriptors, mut lists) = (Descriptors::default(), Vec::new());
+        for count in 1..=3 {
+            let (tell, told) = std::sync::mpsc::channel();
+            let (end, ended) = std::sync::mpsc::channel::<()>();
+            let thread = std::thread::spawn(move || {
+                let this = nix::unistd::gettid().as_raw().unsigned_abs();
+                tell.send((this, list_of(this).expect("a list"))).expect("heard");
+                let _ = ended.recv();
+            });
+            let (number, list) = told.recv().expect("it began");
+            std::fs::write(folder.path().join(number.to_string()), "").expect("room");
+            std::fs::write(folder.path().join("no number"), "").expect("room");
+            // So many pages are taken out that a look cannot wait.
+            descriptors.look(tasks, 400, 100);
+            assert_eq!(descriptors.threads(), 1, "{count}");
+            assert!(descriptors.holds(page_of(list)));
+            assert!(descriptors.holds(page_of(list - BEFORE_LIST)));
+            drop(end);
+            thread.join().expect("it ended");
+            std::fs::remove_file(folder.path().join(number.to_string())).expect("it was there");
+            descriptors.look(tasks, 400, 100);
+            assert_eq!(descriptors.threads(), 0, "{count}");
+            lists.push(list);
+            assert!(lists.iter().all(|&list| descriptors.holds(page_of(list))), "{count}");
+            let places: std::collections::BTreeSet<u64> = lists.iter().copied().collect();
+            assert_eq!(descriptors.ended.len(), places.len(), "{count}");
+        }
     }
 }

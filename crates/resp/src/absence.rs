@@ -37,3 +37,30 @@ impl Absence {
         format!("LOADING there is no store: {why}; nothing was done")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ethermem::Error;
+
+    use super::*;
+
+    #[test]
+    fn an_error_says_whether_there_is_a_store() {
+        assert_eq!(Absence::of(&Error::Lost), Some(Absence::Away));
+        assert_eq!(Absence::of(&Error::Full { bytes: 1, free: 0 }), None);
+        assert_eq!(Absence::of(&Error::Empty { most: 1 }), None);
+        assert!(Absence::Away < Absence::Gone);
+    }
+
+    #[test]
+    fn clients_and_operators_are_told_why_there_is_none() {
+        for (absence, name, why) in [
+            (Absence::Away, "away", "the memory node does not answer"),
+            (Absence::Gone, "gone", "all keys are gone with the memory node's old life"),
+        ] {
+            assert_eq!(absence.name(), name);
+            let text = format!("LOADING there is no store: {why}; nothing was done");
+            assert_eq!(absence.text(), text);
+        }
+    }
+}

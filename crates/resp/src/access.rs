@@ -140,4 +140,25 @@ mod tests {
         }
         assert!(gate.failures.borrow().len() <= ADDRESSES_MAX);
     }
+
+    #[test]
+    fn who_fails_elsewhere_makes_nobody_be_forgotten_before_there_are_too_many() {
+        let gate = Gate::new(Password::new(b"right"));
+        let address = |at: u32| Some(IpAddr::from(at.to_be_bytes()));
+        let now = Instant::now();
+        for at in 0..ADDRESSES_MAX as u32 {
+            for _ in 0..if at == 0 { FAILURES_MAX } else { 1 } {
+                assert_eq!(gate.check(b"wrong", address(at), now), Checked::Wrong);
+            }
+        }
+        // There is no room left, and one that is known needs none.
+        assert_eq!(gate.check(b"wrong", address(7), now), Checked::Wrong);
+        assert_eq!(gate.check(b"right", address(0), now), Checked::TooOften);
+        assert_eq!(gate.check(b"wrong", None, now), Checked::Wrong);
+        assert_eq!(gate.check(b"wrong", address(1 << 20), now), Checked::Wrong);
+        assert_eq!(gate.failures.borrow().len(), ADDRESSES_MAX);
+        let open = Gate::new(None);
+        assert!(open.is_open() && !gate.is_open());
+        assert_eq!(open.check(b"wrong", address(0), now), Checked::Right);
+    }
 }

@@ -156,3 +156,49 @@ impl Keyspace<'_> {
 fn is_over(ends_ms: u64, now_ms: u64) -> bool {
     ends_ms != 0 && ends_ms <= now_ms
 }
+
+#[cfg(test)]
+mod tests {
+    use ethermem::Pool;
+    use ethermem_kv::{Config, Index, Store};
+
+    use super::*;
+
+    #[test]
+    fn what_has_ended_is_dropped_and_nothing_else() {
+        let pool = Pool::open("local:").expect("a pool that there is");
+        pool.run(async {
+            let store = Store::create(&pool, Config::default()).await.expect("there is memory");
+            let mut client = store.client(Index::Client);
+            for (key, ends_ms) in [(b"a", 0), (b"b", 5), (b"c", 6), (b"d", 7)] {
+                client.write(key, b"v", ends_ms, When::Always).await.expect("there is memory");
+            }
+            for (key, goes) in [(b"a", false), (b"b", true), (b"c", true), (b"d", false)] {
+                let mut keyspace = Keyspace { client: &mut client, now_ms: 6 };
+                assert_eq!(keyspace.reap(key).await.expect("nothing fails"), goes, "{key:?}");
+                assert!(!keyspace.reap(key).await.expect("nothing fails"), "{key:?} again");
+                let there = client.read(key).await.expect("nothing fails").is_some();
+                assert_eq!(there, !goes, "{key:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_fault_says_what_was_done_and_what_the_pool_says() {
+        let lost = || Fault::from(ethermem_kv::Error::Pool(ethermem::Error::Lost));
+        assert!(matches!(lost().of_pool(), Some(ethermem::Error::Lost)));
+        assert!(matches!(lost().after(0), Fault::Store(_)));
+        let partly = lost().after(3);
+        assert!(matches!(partly.of_pool(), Some(ethermem::Error::Lost)));
+        let expected =
+            format!("UNCERTAIN keys changed before the command failed: 3; {}", lost().text());
+        assert_eq!(partly.text(), expected);
+        assert!(lost().text().starts_with("ERR "), "{}", lost().text());
+        let uncertain = Fault::from(ethermem_kv::Error::Uncertain(ethermem::Error::Lost));
+        assert!(matches!(uncertain.of_pool(), Some(ethermem::Error::Lost)));
+        assert!(uncertain.text().starts_with("UNCERTAIN "), "{}", uncertain.text());
+        assert!(SYNTAX.of_pool().is_none());
+        let full = ethermem_kv::Error::Pool(ethermem::Error::Full { bytes: 1, free: 0 });
+        assert!(Fault::from(full).text().starts_with("OOM "));
+    }
+}

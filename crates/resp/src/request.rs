@@ -453,6 +453,111 @@ mod tests {
         assert_eq!(refused(&[&b"*"[..], &[b'1'; 70_000]].concat()), "too big mbulk count string");
     }
 
+    /// What comes of these bytes: all requests, or none for a client without the password.
+    fn read_as(bytes: &[u8], is_of_stranger: bool) -> Result<usize, ProtocolError> {
+        let mut requests = Requests { is_of_stranger, ..Requests::default() };
+        let mut rest = bytes;
+        let mut count = 0;
+        while !rest.is_empty() {
+            let room = requests.room();
+            let length = rest.len().min(room.len());
+            room[..length].copy_from_slice(&rest[..length]);
+            requests.fill(length);
+            rest = &rest[length..];
+            while requests.next()?.is_some() {
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    #[test]
+    fn what_is_as_much_as_may_be_is_waited_for() {
+        let (most, longest) = (REQUEST_WORDS_MAX, VALUE_BYTES_MAX);
+        let line = "a".repeat(LINE_BYTES_MAX);
+        for (bytes, stranger, expected) in [
+            (format!("*{most}\r\n"), false, Ok(0)),
+            (format!("*{}\r\n", most + 1), false, Err(ProtocolError::Count)),
+            (format!("*1\r\n${longest}\r\n"), false, Ok(0)),
+            (format!("*1\r\n${}\r\n", longest + 1), false, Err(ProtocolError::Length)),
+            ("*10\r\n".to_owned(), true, Ok(0)),
+            ("*11\r\n".to_owned(), true, Err(ProtocolError::StrangerCount)),
+            ("*11\r\n".to_owned(), false, Ok(0)),
+            ("*1\r\n$16384\r\n".to_owned(), true, Ok(0)),
+            ("*1\r\n$16385\r\n".to_owned(), true, Err(ProtocolError::StrangerLength)),
+            ("*1\r\n$16385\r\n".to_owned(), false, Ok(0)),
+            (line.clone(), false, Ok(0)),
+            (format!("{line}a"), false, Err(ProtocolError::LongLine)),
+            (format!("{line}\n"), false, Ok(1)),
+            (format!("PING\n{line}a\n"), false, Err(ProtocolError::LongLine)),
+            ("*01\r\n$4\r\nPING\r\n".to_owned(), false, Err(ProtocolError::Count)),
+            ("*1\r\n$04\r\nPING\r\n".to_owned(), false, Err(ProtocolError::Length)),
+        ] {
+            assert_eq!(read_as(bytes.as_bytes(), stranger), expected, "{bytes:.40}, {stranger}");
+        }
+    }
+
+    /// What is understood takes no memory, and what is announced gets none before it comes.
+    #[test]
+    fn memory_goes_with_what_it_was_for() {
+        let mut requests = Requests::default();
+        let give = |requests: &mut Requests, bytes: &[u8]| {
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                let room = requests.room();
+                let length = rest.len().min(room.len());
+                room[..length].copy_from_slice(&rest[..length]);
+                requests.fill(length);
+                rest = &rest[length..];
+                while requests.next().expect("they are good").is_some() {}
+            }
+        };
+        for _ in 0..100 {
+            give(&mut requests, &b"*1\r\n$10\r\n0123456789\r\n".repeat(1000));
+        }
+        assert!(requests.buffer.len() <= 4 * READ_BYTES, "{}", requests.buffer.len());
+        // A long word, of which half is here: as much room again, and not all that was announced.
+        give(&mut requests, format!("*1\r\n${}\r\n", 32 << 20).as_bytes());
+        assert!(requests.room().len() < 1 << 20);
+        give(&mut requests, &vec![b'x'; 2 << 20]);
+        assert!((1 << 20..8 << 20).contains(&requests.room().len()));
+        give(&mut requests, &vec![b'x'; 30 << 20]);
+        // Its end, and the beginning of another one, which stays.
+        give(&mut requests, b"\r\n*1\r\n$4\r\nPI");
+        requests.room();
+        assert_eq!(requests.come(), b"*1\r\n$4\r\nPI");
+        give(&mut requests, b"NG\r\n");
+        requests.room();
+        assert!(requests.buffer.len() <= 4 * READ_BYTES, "{}", requests.buffer.len());
+        // Many words.
+        let many = [&b"*200000\r\n"[..], &b"$1\r\nx\r\n".repeat(200_000)].concat();
+        give(&mut requests, &many);
+        requests.room();
+        assert!(requests.words.capacity() <= KEPT_BYTES / size_of::<Range<usize>>());
+    }
+
+    #[test]
+    fn the_words_of_a_request_are_limited_together() {
+        let word = vec![b'x'; VALUE_BYTES_MAX];
+        let mut bytes = b"*3\r\n".to_vec();
+        for _ in 0..2 {
+            bytes.extend_from_slice(format!("${VALUE_BYTES_MAX}\r\n").as_bytes());
+            bytes.extend_from_slice(&word);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        let left = REQUEST_BYTES_MAX - bytes.len();
+        for (more, refused) in [(left - 10, false), (left, true)] {
+            let mut requests = Requests::default();
+            let bytes = [&bytes[..], format!("${more}\r\n").as_bytes()].concat();
+            requests.room();
+            requests.buffer.resize(bytes.len(), 0);
+            requests.buffer.copy_from_slice(&bytes);
+            requests.fill(bytes.len());
+            let read = requests.next().map(|words| words.map(|words| words.count()));
+            assert_eq!(read, if refused { Err(ProtocolError::LongRequest) } else { Ok(None) });
+        }
+    }
+
     /// What `short_number` is a shorter way to.
     fn long_number(line: &[u8]) -> Option<(i64, usize)> {
         let end = line.iter().position(|byte| *byte == b'\r')?;

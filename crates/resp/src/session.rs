@@ -172,4 +172,29 @@ mod tests {
             assert!(gone.lines().all(|line| ["+OK", ":0", ":3"].contains(&line)), "{url}: {gone}");
         }
     }
+
+    /// Only then does a server look for keys that have ended.
+    #[test]
+    fn a_server_knows_that_keys_may_end() {
+        let pool = Pool::open("local:").expect("a pool that there is");
+        let store = pool.run(Store::create(&pool, Config::default())).expect("memory");
+        for (line, may_end) in [
+            ("SET k v", false),
+            ("MSET k v l w", false),
+            ("SET k v EX 5", true),
+            ("SETEX k 5 v", true),
+            ("PSETEX k 5 v", true),
+            ("EXPIRE k 5", true),
+            ("PEXPIREAT k 5", true),
+            ("MGET k l m", false),
+        ] {
+            let state = State::new(pool.clone(), Index::Client, 0);
+            let mut talk = Talk::new(store.client(Index::Client), 1);
+            let bytes = format!("{line}\r\n");
+            talk.requests.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
+            talk.requests.fill(bytes.len());
+            pool.run(talk.serve(&state, 1));
+            assert_eq!(state.keys_may_end.get(), may_end, "{line}");
+        }
+    }
 }

@@ -32,6 +32,10 @@ impl Side {
     }
 
     fn with_senders(quota: Quota, senders: usize) -> Side {
+        Side::of_node(NODE, quota, senders)
+    }
+
+    fn of_node(sender: SenderId, quota: Quota, senders: usize) -> Side {
         let config = NodeConfig {
             memory: MemoryConfig {
                 memory: Bytes(64 * PAGE),
@@ -41,7 +45,7 @@ impl Side {
             },
             key: HashKey([3, 4]),
             epoch: Epoch(9),
-            sender: NODE,
+            sender,
             protection: Protection::Gcm,
             data_bytes_max: 1400,
             processes_max: 16,
@@ -52,7 +56,7 @@ impl Side {
             tenants: TENANTS.map(|(tenant, _)| (tenant, quota)).to_vec(),
         };
         let node = Node::new(config, vec![0; 64 * PAGE as usize]).unwrap();
-        let seal = NodeSeal::new(&TENANTS, NODE, [5, 6], senders);
+        let seal = NodeSeal::new(&TENANTS, sender, [5, 6], senders);
         Side { node, seal, now: Ns(1_000) }
     }
 
@@ -279,6 +283,38 @@ fn a_datagram_that_comes_again_is_dropped_and_late_ones_in_the_window_are_not() 
     assert!(!side.give(&late).is_empty() && !side.give(&early).is_empty(), "overtaken, not lost");
     for datagram in [&early, &late] {
         side.drops(datagram, |counters| counters.dropped_replayed, "a copy");
+    }
+}
+
+/// Senders are spread over the places: each keeps what is known of it beside the others.
+#[test]
+fn as_many_senders_as_there_is_room_for_are_known_beside_each_other() {
+    let mut side = side();
+    let writes: Vec<Vec<u8>> = (200..208)
+        .map(|sender| {
+            let (mut person, address) = Person::settled(&mut side, 1, sender);
+            let write = good(&mut person, &side, address);
+            assert!(!side.give(&write).is_empty());
+            write
+        })
+        .collect();
+    for write in &writes {
+        side.drops(write, |counters| counters.dropped_replayed, "a copy");
+    }
+}
+
+/// A node that is started anew has another name, and keys that go with it.
+#[test]
+fn a_node_that_starts_anew_is_heard_and_its_replays_are_known() {
+    let mut side = side();
+    let (mut person, address) = Person::settled(&mut side, 1, 100);
+    let request = good(&mut person, &side, address);
+    for node in [78, 79].map(SenderId) {
+        let mut life = Side::of_node(node, Quota::UNLIMITED, 64);
+        let answer = life.give(&request);
+        assert!(!answer.is_empty(), "{node:?} answers");
+        assert!(person.hear(life.now, &answer), "{node:?} is heard");
+        assert!(!person.hear(life.now, &answer), "a copy of {node:?}'s");
     }
 }
 

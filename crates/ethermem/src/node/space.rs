@@ -284,3 +284,6 @@ impl Node {
         Some((index, start))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use ethermem::{Pending, Permissions, Pool, Ps};
+use ethermem::{Pending, Permissions, Pool, Ps, Unfinished};
 
 use super::every_pool;
 
@@ -126,4 +126,56 @@ fn a_task_that_waits_for_nothing_of_the_pool_is_said() {
     let tasks = Pool::open("sim:edm?nodes=2").unwrap().tasks();
     tasks.spawn(std::future::pending());
     tasks.run();
+}
+
+/// A lock that nobody releases is waited for until the caller has enough.
+#[test]
+fn a_wait_asks_now_and_then_whether_to_give_up() {
+    for url in super::remote_urls() {
+        let pool = Pool::open(url).unwrap();
+        let holder = pool.thread().unwrap();
+        let waiter = holder.fork();
+        let address = pool.run(async {
+            let region = holder.alloc(8, Permissions::READ_WRITE).await.unwrap();
+            holder.lock(region.address()).await.unwrap();
+            region.address()
+        });
+        let mut asked = 0;
+        let mut enough = || {
+            asked += 1;
+            asked == 3
+        };
+        let told = pool.run_attended(waiter.lock(address), &mut enough);
+        assert!(matches!(told, Err(Unfinished::Interrupted)), "{url}: {told:?}");
+        assert_eq!(asked, 3, "{url}");
+        let tasks = pool.tasks();
+        let (mut asked, done) = (0, Rc::new(Cell::new(false)));
+        let (another, told) = (holder.fork(), done.clone());
+        tasks.spawn(async move {
+            another.lock(address).await.unwrap();
+            told.set(true);
+        });
+        let ended = tasks.run_attended(|| {
+            asked += 1;
+            asked == 2
+        });
+        assert!(matches!(ended, Err(Unfinished::Interrupted)), "{url}: {ended:?}");
+        assert!(asked == 2 && !done.get(), "{url}");
+        pool.run(holder.unlock(address)).unwrap();
+        assert!(pool.run_attended(waiter.sleep(Ps::from_ns(1)), || true).is_ok(), "{url}");
+    }
+}
+
+#[test]
+fn threads_take_the_compute_nodes_in_turn_and_regions_the_memory_nodes() {
+    let pool = Pool::open("sim:edm?nodes=7&memory_nodes=3").unwrap();
+    let nodes: Vec<u16> = (0..9).map(|_| pool.thread().unwrap().compute()).collect();
+    assert_eq!(nodes, [0, 1, 2, 3, 0, 1, 2, 3, 0]);
+    let thread = pool.thread_on(2).unwrap();
+    let mut memories = Vec::new();
+    for _ in 0..7 {
+        let region = pool.run(thread.alloc(8, Permissions::READ_WRITE)).unwrap();
+        memories.push(region.address().memory());
+    }
+    assert_eq!(memories, [0, 1, 2, 0, 1, 2, 0]);
 }

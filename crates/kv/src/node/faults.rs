@@ -13,22 +13,22 @@ use super::{KeyValue, Shard};
 use crate::call::{Answer, Became, Request, Version, What, When, links};
 use crate::layout::{MAGIC, TABLES_AT, free_at};
 use crate::link::{CLASSES, Class, Link};
-use crate::record::{Apart, RECORD_BYTES_MAX, hash_of};
+use crate::record::{Apart, RECORD_BYTES_MAX, hash_of, word};
 
-const BASE: Address = Address(4096);
+pub(super) const BASE: Address = Address(4096);
 /// Where tables of 2, 4 and 8 buckets are, and the first region.
 const TABLES: [u64; 3] = [8192, 8192 + 512, 8192 + 1024];
-const REGION: u64 = 16_384;
+pub(super) const REGION: u64 = 16_384;
 const BYTES: usize = 6 << 20;
 /// As at a real node: nothing longer is read at once.
 const READ_BYTES_MAX: u64 = 1 << 20;
 
 /// A memory in which one access fails, or all from one on.
 #[derive(Clone)]
-struct Memory {
+pub(super) struct Memory {
     bytes: Vec<u8>,
-    accesses: u64,
-    fails_at: u64,
+    pub(super) accesses: u64,
+    pub(super) fails_at: u64,
     fails_on: bool,
 }
 
@@ -98,7 +98,7 @@ type Keys = BTreeMap<Vec<u8>, (Vec<u8>, u64)>;
 
 impl Memory {
     /// A store of two buckets with a region.
-    fn new() -> Memory {
+    pub(super) fn new() -> Memory {
         let mut memory =
             Memory { bytes: vec![0; BYTES], accesses: 0, fails_at: u64::MAX, fails_on: false };
         memory.put(BASE.0, MAGIC);
@@ -111,13 +111,13 @@ impl Memory {
         self.bytes[at as usize..][..8].copy_from_slice(&word.to_le_bytes());
     }
 
-    fn run(&mut self, request: &Request<'_>) -> Result<Vec<u8>, OffloadError> {
+    pub(super) fn run(&mut self, request: &Request<'_>) -> Result<Vec<u8>, OffloadError> {
         let mut arguments = Vec::new();
         request.encode(&mut arguments);
         KeyValue::default().run(&mut NodeMemory::new(self), &arguments)
     }
 
-    fn ask(&mut self, request: &Request<'_>) -> Vec<u8> {
+    pub(super) fn ask(&mut self, request: &Request<'_>) -> Vec<u8> {
         let answered = self.run(request).expect("nothing fails");
         let answer = Answer::decode(&answered).expect("an answer");
         assert_eq!(answer.became, Became::Done, "{request:?}");
@@ -125,7 +125,7 @@ impl Memory {
     }
 
     /// A block as a client takes it for a long value.
-    fn take(&mut self, bytes: u64) -> Link {
+    pub(super) fn take(&mut self, bytes: u64) -> Link {
         let class = Class::holding(bytes).number() as u64;
         let taken = self.ask(&Request { operand: class, tag: 1, ..Request::new(What::Take, BASE) });
         let answer = Answer::decode(&taken).expect("an answer");
@@ -175,39 +175,51 @@ impl Memory {
                 }
             }
         }
+        self.free_blocks().into_iter().for_each(meet);
+    }
+
+    /// A word of the shard's header.
+    pub(super) fn word(&self, at: u64) -> u64 {
+        word(&self.bytes, (BASE.0 + at) as usize)
+    }
+
+    /// The blocks that are free, of each class.
+    pub(super) fn free_blocks(&self) -> Vec<Link> {
+        let mut blocks = Vec::new();
         for class in (1..CLASSES as u64).filter_map(Class::new) {
-            let mut at = Link::from_word(shard.word(free_at(class)).expect("a header"));
+            let mut at = Link::from_word(self.word(free_at(class)));
             while let Some(link) = at {
-                meet(link);
-                at = Link::from_word(shard.word_at(link.at(0)).expect("a block"));
+                blocks.push(link);
+                at = Link::from_word(word(&self.bytes, link.at(0).0 as usize));
             }
         }
+        blocks
     }
 }
 
-fn key(at: u64) -> Vec<u8> {
+pub(super) fn key(at: u64) -> Vec<u8> {
     format!("key {at}").into_bytes()
 }
 
-fn of_key(what: What, key: &[u8]) -> Request<'_> {
+pub(super) fn of_key(what: What, key: &[u8]) -> Request<'_> {
     Request { hash: hash_of(key, 0), key, ..Request::new(what, BASE) }
 }
 
-fn extend(from: u64, bytes: u64) -> Request<'static> {
+pub(super) fn extend(from: u64, bytes: u64) -> Request<'static> {
     Request { operand: from, tag: bytes, ..Request::new(What::Extend, BASE) }
 }
 
-fn grow(log2: u64) -> Request<'static> {
+pub(super) fn grow(log2: u64) -> Request<'static> {
     let operand = TABLES[log2 as usize - 1];
     Request { operand, tag: log2, ..Request::new(What::Grow, BASE) }
 }
 
-fn put<'b>(key: &'b [u8], value: &'b [u8]) -> Request<'b> {
+pub(super) fn put<'b>(key: &'b [u8], value: &'b [u8]) -> Request<'b> {
     Request { value, tag: 7, ..of_key(What::Put, key) }.when(When::Always)
 }
 
 /// A store with long chains, in which every third value lies apart, longer than a node may read.
-fn crowded() -> Memory {
+pub(super) fn crowded() -> Memory {
     let mut memory = Memory::new();
     for at in 0..12 {
         let key = key(at);
@@ -324,7 +336,7 @@ fn a_scan_of_any_chain_fits_an_answer() {
         let answer = Answer::decode(&answered).expect("an answer");
         let mut rest = answer.bytes;
         while !rest.is_empty() {
-            let length = crate::record::word(rest, 8);
+            let length = word(rest, 8);
             let behind = if length & super::KEY_IS_APART != 0 { 8 } else { length as usize };
             rest = &rest[super::KEY_HEAD_BYTES + behind..];
             met += 1;

@@ -8,6 +8,8 @@
 
 mod changes;
 #[cfg(test)]
+mod exact;
+#[cfg(test)]
 mod faults;
 mod grow;
 mod heap;

@@ -170,7 +170,7 @@ fn a_full_pool_says_so_and_serves_what_it_has() {
                 }
             };
             assert!(matches!(error, Error::Pool(ethermem::Error::Full { .. })), "{error}");
-            assert!(error.is_retryable() && stored > 100, "{stored}");
+            assert!(error.is_retryable() && stored > 280, "{stored}");
             for key in 0..stored {
                 let read = client.read(&key.to_le_bytes()).await.unwrap().expect("stored");
                 assert_eq!(read.bytes, [1; 5000]);

@@ -56,6 +56,30 @@ fn where_memory_ends_an_error_says_that_nothing_was_done() {
 }
 
 #[test]
+fn a_client_holds_blocks_for_some_writes_and_no_more() {
+    const BLOCK: u64 = 960;
+    // Of 16 KiB.
+    const BATCH: u64 = 17;
+    let pool = open("local:");
+    pool.run(async {
+        let store = Store::create(&pool, Config::default()).await.unwrap();
+        let mut client = store.client(Index::Client);
+        client.put(&0_u64.to_le_bytes(), &[1; 900]).await.unwrap();
+        assert_eq!(client.statistics().await.unwrap().used_bytes, BATCH * BLOCK);
+        for key in 1..200_u64 {
+            client.put(&key.to_le_bytes(), &[1; 900]).await.unwrap();
+        }
+        for key in 0..200_u64 {
+            assert!(client.delete(&key.to_le_bytes()).await.unwrap());
+            let used = client.statistics().await.unwrap().used_bytes;
+            let held = used / BLOCK - (199 - key);
+            assert!(held <= 2 * BATCH, "{held} after {key}");
+            assert!(held > BATCH || key < 2 * BATCH, "{held} after {key}");
+        }
+    });
+}
+
+#[test]
 fn no_change_is_lost_between_threads_of_the_machine() {
     const THREADS: u64 = 4;
     const EACH: u64 = 2000;

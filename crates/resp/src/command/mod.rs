@@ -337,6 +337,7 @@ fn unknown_subcommand(command: &str, words: Words<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Requests;
 
     #[test]
     fn every_command_is_found_by_its_name() {
@@ -350,5 +351,51 @@ mod tests {
         assert!(Command::find(b"").is_none());
         assert!(Command::find(b"LPUSH").is_none());
         assert!(Command::find(&[b'G'; 1000]).is_none());
+    }
+
+    /// The words of a line.
+    fn with_words<R>(line: &str, see: impl FnOnce(Words<'_>) -> R) -> R {
+        let mut requests = Requests::default();
+        let bytes = format!("{line}\n");
+        requests.room()[..bytes.len()].copy_from_slice(bytes.as_bytes());
+        requests.fill(bytes.len());
+        see(requests.next().expect("a line").expect("it is whole"))
+    }
+
+    fn of_line<R>(line: &str, see: impl FnOnce(&Command, Words<'_>) -> R) -> R {
+        with_words(line, |words| see(Command::find(words.word(0)).expect("it is known"), words))
+    }
+
+    /// What has the server to itself, and what waits for changes of one key.
+    #[test]
+    fn a_request_takes_turns_for_what_it_touches() {
+        for line in ["DEL a b", "MSET a 1 b 2", "MGET a b", "EXISTS a a", "FLUSHALL", "KEYS *"] {
+            assert!(of_line(line, |c, w| matches!(c.touch(w), Touch::Several)), "{line}");
+        }
+        for line in ["DEL a", "MSET a 1", "SET a b", "INCR a", "SET a b NX", "GETDEL a"] {
+            let is_key = |c: &Command, w: Words<'_>| matches!(c.touch(w), Touch::Changes(b"a"));
+            assert!(of_line(line, is_key), "{line}");
+        }
+        for line in ["MGET a", "EXISTS a", "GET a", "TTL a", "SCAN 0", "PING a", "DBSIZE"] {
+            assert!(of_line(line, |c, w| matches!(c.touch(w), Touch::Sees)), "{line}");
+        }
+    }
+
+    #[test]
+    fn without_a_store_and_without_the_password_some_commands_are_served() {
+        let names = |of: fn(&Command) -> bool| -> Vec<&str> {
+            COMMANDS.iter().filter(|command| of(command)).map(|command| command.name).collect()
+        };
+        assert_eq!(
+            names(|command| !command.needs_store()),
+            [
+                "AUTH", "CLIENT", "COMMAND", "CONFIG", "ECHO", "HELLO", "INFO", "QUIT", "RESET",
+                "SELECT"
+            ]
+        );
+        assert_eq!(names(Command::is_for_strangers), ["AUTH", "HELLO", "QUIT", "RESET"]);
+        for (at, command) in COMMANDS.iter().enumerate() {
+            assert_eq!(command.place(), at);
+        }
     }
 }

@@ -190,6 +190,30 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_datagrams_come_together_between_each_others_pieces() {
+        const EACH: usize = 1024;
+        let mut pieces = Pieces::new(PLACES);
+        let octets = |number: u8, index: u8| -> Vec<u8> {
+            let least = usize::from(index) * EACH;
+            (least..DATAGRAM_BYTES_MAX.min(least + EACH)).map(|at| number ^ at as u8).collect()
+        };
+        for index in 0..64 {
+            for number in 1..4 {
+                let total = DATAGRAM_BYTES_MAX as u16;
+                let piece = Piece { number: number.into(), index, count: 64, total };
+                let added = pieces.add(NOW, station(1), piece, &octets(number, index));
+                if index < 63 {
+                    assert_eq!(added, Added::Part, "{number}, {index}");
+                    continue;
+                }
+                assert_eq!(added, Added::Whole(DATAGRAM_BYTES_MAX), "{number}");
+                let sent: Vec<u8> = (0..64).flat_map(|index| octets(number, index)).collect();
+                assert!(*pieces.whole() == *sent, "{number} has octets of another");
+            }
+        }
+    }
+
+    #[test]
     fn a_piece_that_contradicts_the_others_changes_nothing() {
         let mut pieces = Pieces::new(PLACES);
         assert_eq!(pieces.add(NOW, station(1), piece(7, 0), PARTS[0]), Added::Part);

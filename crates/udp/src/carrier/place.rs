@@ -117,6 +117,11 @@ pub(super) fn interface(name: &str) -> Result<Interface, RingError> {
         io::ErrorKind::Unsupported => RingError::NotEthernet(name.to_owned()),
         _ => RingError::Interface(name.to_owned(), error),
     })?;
+    with_room(found)
+}
+
+/// The interface, if its frames are long enough.
+fn with_room(found: Interface) -> Result<Interface, RingError> {
     if found.mtu < MTU_MIN { Err(RingError::Mtu(found.name, found.mtu)) } else { Ok(found) }
 }
 
@@ -155,6 +160,39 @@ mod tests {
         assert_eq!(interface_of([127, 0, 0, 1].into()).unwrap().as_deref(), Some("lo"));
         // Of documents, and of no machine.
         assert_eq!(interface_of([192, 0, 2, 77].into()).unwrap(), None);
+    }
+
+    #[test]
+    fn an_interface_is_found_by_its_name_or_it_is_said_that_there_is_none() {
+        assert_eq!(interface("lo").unwrap().name, "lo");
+        assert!(is_loopback("lo").unwrap());
+        let other = getifaddrs().unwrap().map(|found| found.interface_name);
+        for name in other.filter(|name| name != "lo" && interface(name).is_ok()) {
+            assert!(!is_loopback(&name).unwrap(), "{name}");
+        }
+        let refused = interface("none.77").unwrap_err();
+        assert!(matches!(&refused, RingError::NoInterface(name) if name == "none.77"));
+        assert_eq!(refused.to_string(), "interface `none.77`: there is none of that name");
+    }
+
+    #[test]
+    fn frames_that_are_too_short_for_a_request_are_refused() {
+        let lo = interface("lo").unwrap();
+        for (mtu, good) in [(0, false), (MTU_MIN - 1, false), (MTU_MIN, true), (9000, true)] {
+            let refused = with_room(Interface { mtu, ..lo.clone() }).err();
+            assert_eq!(refused.is_none(), good, "{mtu}");
+            let said = matches!(refused, Some(RingError::Mtu(name, least)) if (&*name, least) == ("lo", mtu));
+            assert_eq!(said, !good, "{mtu}");
+        }
+    }
+
+    #[test]
+    fn of_several_nodes_each_is_named_as_a_url() {
+        let places = ["lo:7401", "eth0/02:00:00:00:00:01"].map(|place| place.parse().unwrap());
+        assert_eq!(
+            RingError::Several(places.to_vec()).to_string(),
+            "several nodes answer; allowed is one of ring://lo:7401, ring://eth0/02:00:00:00:00:01"
+        );
     }
 
     #[test]

@@ -55,3 +55,30 @@ impl AskedFor {
         self.places.iter().flatten()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_is_there_until_it_is_taken() {
+        let mut asked = AskedFor::default();
+        assert!(asked.is_empty());
+        // The names of two operations that have one place, one after the other.
+        let (first, later, far) = (OperationId(3), OperationId(3 | 1 << 32), OperationId(9));
+        asked.insert(first, Asked::Here);
+        asked.insert(far, Asked::Alive(ProcessId(5)));
+        assert_eq!(asked.iter().count(), 2);
+        assert!(asked.remove(OperationId(4)).is_none() && asked.remove(OperationId(99)).is_none());
+        assert!(matches!(asked.remove(first), Some(Asked::Here)));
+        assert!(asked.remove(first).is_none() && !asked.is_empty());
+        asked.insert(later, Asked::End);
+        assert!(matches!(asked.remove(later), Some(Asked::End)));
+        assert!(!asked.is_empty());
+        assert!(matches!(asked.remove(far), Some(Asked::Alive(ProcessId(5)))));
+        assert!(asked.is_empty() && asked.iter().next().is_none());
+        asked.insert(far, Asked::Here);
+        asked.clear();
+        assert!(asked.is_empty());
+    }
+}

@@ -147,3 +147,29 @@ fn lease(facts: &NodeFacts) -> Option<Duration> {
     (facts.lease_ms > 0 && facts.lease_ms < u64::MAX / 1_000_000)
         .then(|| Duration::from_millis(facts.lease_ms))
 }
+
+#[cfg(test)]
+mod tests {
+    use ethermem_units::Bytes;
+    use ethermem_wire::clio::Epoch;
+
+    use super::*;
+
+    #[test]
+    fn a_lease_is_what_may_be_over_while_a_pool_lives() {
+        let of = |lease_ms| {
+            let (page_bytes, data_bytes_max, lifetime_us_max) = (4096, 1400, 1000);
+            let (epoch, memory) = (Epoch(1), Bytes(1 << 20));
+            let sizes =
+                NodeFacts { epoch, page_bytes, data_bytes_max, lifetime_us_max, memory, lease_ms };
+            lease(&sizes)
+        };
+        let longest = u64::MAX / 1_000_000 - 1;
+        for lease_ms in [1, 60_000, longest] {
+            assert_eq!(of(lease_ms), Some(Duration::from_millis(lease_ms)));
+        }
+        for lease_ms in [0, longest + 1, u64::MAX] {
+            assert_eq!(of(lease_ms), None);
+        }
+    }
+}

@@ -359,6 +359,9 @@ fn split(segments: &Segments) -> impl Iterator<Item = Segment> {
 }
 
 #[cfg(test)]
+mod meaning;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
