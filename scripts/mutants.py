@@ -342,6 +342,10 @@ def main():
     kept = asked.folder / "outcomes.jsonl"
     lines = kept.read_text().splitlines() if kept.exists() else []
     before = {entry["name"]: entry for entry in map(json.loads, lines)}
+    # A file that was changed has other mutants.
+    listed = {one.name for one in tree.mutants}
+    before = {n: one for n, one in before.items() if n in listed or one["file"] not in files}
+    kept.write_text("".join(json.dumps(entry) + "\n" for entry in before.values()))
     tried = [one for one in tree.mutants if not one.why]
     print(f"{len(tree.mutants)} mutants, {len(tried)} tried", flush=True)
     if asked.part:
