@@ -304,7 +304,7 @@ def test_a_file_may_have_any_name(command, inputs, name, flag):
     words = [command, *name.split(), *map(renamed, SUCCEEDS[name, flag]), flag, b"\xfe"]
     code, said = ended(words, folder=inputs, timeout=60)
     assert code == 0, said
-    assert os.path.exists(os.fsencode(inputs) + b"/\xfe")
+    assert (inputs / os.fsdecode(b"\xfe")).exists()
 
 
 @pytest.mark.parametrize(("name", "flag"), REPORTS)

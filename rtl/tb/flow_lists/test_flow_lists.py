@@ -1,6 +1,7 @@
 """The file lists for others are those of the modules, and compilers take them."""
 
 import pytest
+
 from flow import lists, registers, tools
 
 
