@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,7 +94,12 @@ def test_a_study_is_that_of_the_command(call, tmp_path, monkeypatch):
     served(call)
     monkeypatch.chdir(tmp_path)
     replay = ethermem.Replay(messages=2000, seed=4)
-    asked = {"local": [0.25, 1.0], "fabrics": ["edm", "ideal"], "gbps": [100], "repeats": 1}
+    asked: dict[str, Any] = {
+        "local": [0.25, 1.0],
+        "fabrics": ["edm", "ideal"],
+        "gbps": [100],
+        "repeats": 1,
+    }
     ours = ethermem.study(PROGRAM, "study", **asked, replay=replay)
     page, results = files(Path("study"))
     assert ours.json == results
@@ -123,7 +129,7 @@ def line_of(call, *words: str) -> str:
     """Return the line of the command's error."""
     ended = call(*words, check=False)
     assert ended.returncode == 2
-    return ended.stderr.removeprefix("error: ").removesuffix("\n")
+    return str(ended.stderr).removeprefix("error: ").removesuffix("\n")
 
 
 def test_bad_input_has_the_line_of_the_command(call, tmp_path, monkeypatch):
@@ -132,9 +138,9 @@ def test_bad_input_has_the_line_of_the_command(call, tmp_path, monkeypatch):
     with pytest.raises(ethermem.InputError) as raised:
         ethermem.compare("one.toml")
     assert str(raised.value) == line_of(call, "compare", "one.toml")
-    with pytest.raises(ethermem.FileError) as raised:
+    with pytest.raises(ethermem.FileError) as unwritten:
         ethermem.report("one.toml", quick=True, figures=["policy"])
-    assert str(raised.value) == line_of(
+    assert str(unwritten.value) == line_of(
         call, "report", "--quick", "--figure", "policy", "--out", "one.toml"
     )
     with pytest.raises(ethermem.InputError) as raised:
