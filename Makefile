@@ -30,7 +30,8 @@ PYTHON_THREAD_OPERATIONS_SOAK ?= 200000
 MDBOOK_VERSION := 0.5.4
 MDBOOK := .tools/mdbook-$(MDBOOK_VERSION)/bin/mdbook
 FUZZ_MANIFEST := $(wildcard fuzz/Cargo.toml)
-PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm -p ethermem-clio
+PURE_CRATES := -p ethermem-units -p ethermem-wire -p ethermem-edm -p ethermem-offload \
+    -p ethermem-clio
 
 .PHONY: help
 help: ## List the commands
@@ -44,6 +45,12 @@ build: ## Build the release binary
 .PHONY: capi
 capi: ## Build the C library
 	$(CARGO) build --release --locked -p ethermem-capi
+
+# It knows `local:`, `udp:`, `ring:`, `node:`; `make install-built LIBRARIES=FOLDER` installs it.
+.PHONY: capi-light
+capi-light: ## Build the C library for memory nodes alone, without the simulator
+	$(CARGO) build --release --locked -p ethermem-capi --lib --no-default-features \
+	    --target-dir $(TARGET)/light
 
 .PHONY: install
 install: capi ## Install the C library, its header and its pkg-config file: PREFIX, DESTDIR
@@ -221,6 +228,7 @@ lint-rtl:
 lint-clippy:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --workspace --bins --no-default-features --locked -- -D warnings
+	$(CARGO) clippy -p ethermem-capi --lib --no-default-features --locked -- -D warnings
 
 .PHONY: lint-tidy
 lint-tidy:

@@ -33,6 +33,8 @@ import mutate
 ROOT = Path(__file__).resolve().parent.parent
 # It checks the rules of waiting in a workspace of its own.
 MODEL = "model/tests/wait.rs"
+# The folders whose tests are a crate's own, where that is not its folder alone.
+TESTED_BY = {"pool": ["pool", "ethermem", "model"]}
 COVER = str(2**32 - 2)
 # Tests that take longer are not run for each mutant.
 TEST_S_MAX = 30
@@ -65,7 +67,7 @@ class Test:
     def is_of(self, crate):
         """Say whether it is a crate's own."""
         folder = Path(self.folder)
-        return folder.name == crate or (crate == "ethermem" and folder.name == "model")
+        return folder.name in TESTED_BY.get(crate, [crate])
 
 
 class Tree:
@@ -117,7 +119,7 @@ class Tree:
             for file, source in self.sources.items():
                 put(self.root / file, source.written())
             programs, wrong = self.compile()
-            if not wrong and (not self.alone or "ethermem" in self.alone):
+            if not wrong and (not self.alone or "pool" in self.alone):
                 model, wrong = self.compile("--manifest-path", "model/Cargo.toml")
                 programs += model
             if not wrong:
@@ -139,7 +141,8 @@ class Tree:
         # Without a word of targets: tests run programs of examples, which are built then alone.
         if not where:
             words += [] if self.alone else ["--workspace"]
-            for crate in self.alone:
+            folders = [one for crate in self.alone for one in TESTED_BY.get(crate, [crate])]
+            for crate in (one for one in dict.fromkeys(folders) if one != "model"):
                 manifest = tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text())
                 words += ["--package", manifest["package"]["name"]]
         ended = subprocess.run(words, cwd=self.root, stdout=subprocess.PIPE, check=False, text=True)

@@ -6,7 +6,7 @@ mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex};
 }
 
-#[path = "../../crates/ethermem/src/wait.rs"]
+#[path = "../../crates/pool/src/wait.rs"]
 mod wait;
 
 use std::sync::Arc;

@@ -55,8 +55,8 @@ pub(crate) type Owner = DefaultKey;
 /// An operation until somebody takes its result.
 pub(crate) type Slot = Arc<Mutex<Option<Box<dyn Operation>>>>;
 
-/// A client of a store, locked while it has an operation under way.
-pub(crate) type SharedClient = Arc<async_lock::Mutex<Client>>;
+/// A client of a store; none while an operation of it is in flight, which has it.
+pub(crate) type SharedClient = Arc<Mutex<Option<Client>>>;
 
 /// What a handle names. All kinds are in one table: a number is of one kind only.
 enum Entry {
@@ -130,7 +130,7 @@ pub(crate) fn add_store(store: Store, owner: Owner) -> Result<StoreHandle, Failu
 }
 
 pub(crate) fn add_client(client: Client, owner: Owner) -> Result<ClientHandle, Failure> {
-    let client = Arc::new(async_lock::Mutex::new(client));
+    let client = Arc::new(Mutex::new(Some(client)));
     insert(Entry::Client(client, owner)).map(|id| ClientHandle { id })
 }
 

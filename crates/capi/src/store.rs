@@ -2,12 +2,15 @@
 
 use std::ffi::c_void;
 use std::future::Future;
+use std::ops::{Deref, DerefMut};
+use std::sync::PoisonError;
 
-use async_lock::MutexGuardArc;
 use ethermem_kv::{Client, Config, Error, Index, Store, Value};
 
 use crate::border::{self, Buffer, Target};
-use crate::handles::{self, ClientHandle, Owner, PendingHandle, PoolHandle, StoreHandle};
+use crate::handles::{
+    self, ClientHandle, Owner, PendingHandle, PoolHandle, SharedClient, StoreHandle,
+};
 use crate::operation::end_composed;
 use crate::status::{Failure, Status, call};
 
@@ -98,14 +101,39 @@ pub extern "C" fn rclient_close(client: ClientHandle) -> Status {
 }
 
 /// The client of an operation, until that ends or is forgotten.
-type Taken = MutexGuardArc<Client>;
+struct Taken {
+    /// There until it goes back.
+    client: Option<Client>,
+    owner: SharedClient,
+}
+
+impl Deref for Taken {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        self.client.as_ref().expect("it goes back last")
+    }
+}
+
+impl DerefMut for Taken {
+    fn deref_mut(&mut self) -> &mut Client {
+        self.client.as_mut().expect("it goes back last")
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = self.client.take();
+    }
+}
 
 /// The client of a handle, unless it has something under way.
 fn take(handle: ClientHandle) -> Result<(Taken, Owner), Failure> {
-    let (client, owner) = handles::client(handle)?;
+    let (shared, owner) = handles::client(handle)?;
     let text = "the client has an operation under way: poll or forget that first";
-    let taken = client.try_lock_arc().ok_or_else(|| Failure::new(Status::Busy, text))?;
-    Ok((taken, owner))
+    let client = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let client = client.ok_or_else(|| Failure::new(Status::Busy, text))?;
+    Ok((Taken { client: Some(client), owner: shared }, owner))
 }
 
 /// # Safety

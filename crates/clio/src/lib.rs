@@ -2,10 +2,9 @@
 //! memory, what it does with each packet, and the client's transport. They are given the time and
 //! all randomness, and do no I/O.
 
-mod address;
 pub mod memory;
 pub mod node;
 pub mod offload;
 pub mod transport;
 
-pub use address::{Address, OFFSET_MAX};
+pub use ethermem_offload::{Address, OFFSET_MAX};

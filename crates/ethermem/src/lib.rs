@@ -4,44 +4,47 @@
 //! simulated fabric, in whose own time the application's code runs. A [`Thread`] submits
 //! operations and keeps their order, a [`Region`] is memory that was allocated, and a [`Pending`]
 //! is an operation under way: await it, wait for it, or poll it.
+//!
+//! Features: `remote` builds `udp:`, `ring:` and `node:`, `sim` builds `sim:`; both are on unless
+//! they are turned off. A program that uses `udp:` alone takes `remote` without `sim`, and builds
+//! no simulator. `local:` is always there.
 
-mod address;
-mod attempts;
-mod core;
-mod error;
+mod backends;
 mod node;
-mod order;
-mod pending;
+mod open_error;
+mod page;
 mod pool;
-mod region;
-mod sync;
-mod tasks;
-mod thread;
-mod url;
-mod wait;
-mod world;
+mod scheme;
+mod table;
 
-pub use address::{Address, Permissions, ProcessId};
-pub use error::{Error, OpenError, Wait};
-pub use ethermem_clio::offload::NAME_BYTES_MAX as OFFLOAD_NAME_BYTES_MAX;
-pub use ethermem_clio::offload::{
+pub use ethermem_offload::NAME_BYTES_MAX as OFFLOAD_NAME_BYTES_MAX;
+pub use ethermem_offload::{
     Chase, Chased, Comparison, Filter, NodeMemory, Offload, OffloadError, OffloadLimits, Sliced,
     Stop,
 };
-pub use ethermem_edm::RmwOperation;
+/// What a backend is, for programs that bring one.
+pub use ethermem_pool as backend;
+pub use ethermem_pool::{
+    ACCESS_BYTES_MAX, Address, Error, Pending, Permissions, ProcessId, Region, Segment, Spawner,
+    Tasks, Thread, Unfinished, Wait,
+};
+#[cfg(feature = "sim")]
 pub use ethermem_sim::Kind;
+#[cfg(feature = "sim")]
 pub use ethermem_sim::workload::LinkBlocks;
 pub use ethermem_units::Ps;
-pub use node::ACCESS_BYTES_MAX;
-pub use pending::Pending;
+pub use ethermem_wire::RmwOperation;
+pub use open_error::OpenError;
+pub use page::schemes_markdown;
 pub use pool::Pool;
-pub use region::Region;
-pub use tasks::{Spawner, Tasks};
-pub use thread::Thread;
-pub use wait::Unfinished;
-pub use world::{OFFLOAD_BYTES_MAX, Segment};
+pub use scheme::{Open, Parameter, Parameters, Scheme, Unless, Url, Values};
+pub use table::SCHEMES;
+
+/// Longest arguments of an offload at a memory node elsewhere: what one datagram carries whatever
+/// protects it.
+pub const OFFLOAD_BYTES_MAX: u64 = 65_000;
 
 /// The guide, whose code runs as a test.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "remote", feature = "sim"))]
 #[doc = include_str!("../../../docs/how-to/use-a-pool.md")]
 struct Guide;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
+use crate::module_edges::{FACADE_MODULES, POOL_MODULES};
 use crate::modules::{Modules, packages};
 use crate::{Findings, Tree, rust};
 
@@ -12,11 +13,12 @@ pub type Edges = (&'static str, &'static [&'static str], &'static [&'static str]
 
 /// Every edge between crates, from the foundation up: a crate uses only crates before it. An edge
 /// that is not here is a decision of its own, and one that no manifest has any more is removed.
-pub const EDGES: [Edges; 27] = [
+pub const EDGES: [Edges; 29] = [
     ("units", &[], &[]),
     ("wire", &["units"], &[]),
     ("edm", &["units", "wire"], &[]),
-    ("clio", &["units", "wire"], &[]),
+    ("offload", &["wire"], &[]),
+    ("clio", &["offload", "units", "wire"], &[]),
     ("wasm", &["clio", "wire"], &["units"]),
     ("files", &[], &[]),
     ("http", &[], &[]),
@@ -35,7 +37,8 @@ pub const EDGES: [Edges; 27] = [
         &["wire"],
     ),
     ("study", &["sim", "trace", "units"], &[]),
-    ("ethermem", &["clio", "edm", "sim", "udp", "units", "wire"], &["node", "ring"]),
+    ("pool", &["offload", "units", "wire"], &[]),
+    ("ethermem", &["clio", "offload", "pool", "sim", "udp", "units", "wire"], &["node", "ring"]),
     ("pager", &["ethermem", "trace", "units"], &["node"]),
     ("kv", &["ethermem"], &["clio", "edm", "node", "sim", "units", "wire"]),
     ("resp", &["ethermem", "http", "kv"], &["node", "units", "wire"]),
@@ -74,11 +77,11 @@ pub const APART: [&str; 1] = ["tidy"];
 /// Libraries that only one crate may use: a library parses no command line.
 pub const ONE_USER: [(&str, &str); 1] = [("clap", "cli")];
 /// Crates that take everything as an argument: no clock, no file, no socket, no thread.
-pub const PURE: [&str; 4] = ["units", "wire", "edm", "clio"];
+pub const PURE: [&str; 5] = ["units", "wire", "edm", "offload", "clio"];
 /// Crates whose results are the same bytes in every run.
-pub const DETERMINISTIC: [&str; 13] = [
-    "units", "wire", "edm", "clio", "files", "trace", "workload", "engine", "frames", "fabrics",
-    "report", "sim", "study",
+pub const DETERMINISTIC: [&str; 14] = [
+    "units", "wire", "edm", "offload", "clio", "files", "trace", "workload", "engine", "frames",
+    "fabrics", "report", "sim", "study",
 ];
 
 const PREFIX: &str = "ethermem-";
@@ -145,11 +148,13 @@ pub fn dependencies(tree: &Tree) -> Findings {
 }
 
 /// A module, and the modules beside it that it uses.
-type Module = (&'static str, &'static [&'static str]);
+pub type Module = (&'static str, &'static [&'static str]);
 
 /// The modules at the root of a crate whose parts stand above one another. `scenario`, `registry`
 /// and `run` are one part in three files.
-pub const MODULES: [(&str, &[Module]); 2] = [
+pub const MODULES: [(&str, &[Module]); 4] = [
+    ("pool", &POOL_MODULES),
+    ("ethermem", &FACADE_MODULES),
     (
         "engine",
         &[

@@ -16,6 +16,7 @@ pub mod hardware;
 pub mod history;
 pub mod layout;
 pub mod levels;
+pub mod module_edges;
 pub mod modules;
 pub mod text;
 

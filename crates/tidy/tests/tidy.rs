@@ -56,6 +56,7 @@ rules! {
     no_dead_file: ethermem_tidy::modules::dead_files;
     crates_keep_their_level: ethermem_tidy::levels::dependencies;
     modules_keep_their_edges: ethermem_tidy::levels::modules;
+    the_pool_names_no_protocol: ethermem_tidy::module_edges::protocols_in_pool;
     libraries_are_explained: ethermem_tidy::levels::libraries;
     crates_say_what_they_are: ethermem_tidy::layout::crate_docs;
     rust_parses: ethermem_tidy::layout::rust_parses;

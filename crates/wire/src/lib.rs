@@ -31,6 +31,7 @@
 //! ```
 #![cfg_attr(not(test), no_std)]
 
+mod access;
 mod block;
 pub mod clio;
 mod control;
@@ -44,6 +45,7 @@ mod opcode;
 mod scramble;
 mod size;
 
+pub use access::{Permissions, ProcessId};
 pub use block::{BLOCK_BITS, Block, BlockType, InvalidSync, SyncHeader, UnknownBlockType};
 pub use control::{CONTENT_BITS, ControlError, EdmControl, SubType};
 pub use deframe::{DeframeError, Deframer, Event, MD_BLOCKS_MAX};

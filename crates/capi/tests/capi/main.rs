@@ -4,6 +4,7 @@
 
 mod forks;
 mod header;
+mod light;
 mod names;
 mod node;
 mod programs;

@@ -9,9 +9,9 @@ type Names = BTreeSet<String>;
 /// Of each class, where its public functions are.
 const CLASSES: [(&str, &[&str]); 6] = [
     ("Pool", &["ethermem/src/pool.rs"]),
-    ("Thread", &["ethermem/src/thread.rs"]),
-    ("Region", &["ethermem/src/region.rs"]),
-    ("Pending", &["ethermem/src/pending.rs"]),
+    ("Thread", &["pool/src/thread/mod.rs"]),
+    ("Region", &["pool/src/thread/region.rs"]),
+    ("Pending", &["pool/src/pending.rs"]),
     ("Store", &["kv/src/store.rs"]),
     ("Client", &["kv/src/client/mod.rs", "kv/src/client/scan.rs"]),
 ];

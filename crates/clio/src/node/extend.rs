@@ -14,7 +14,7 @@ use super::machine::{Answers, Arrived, Busy, Node, no_such_process};
 use super::recent::{Known, Outcome};
 use super::runs::{Job, Run};
 use super::tenants::Tenant;
-use crate::address::Address;
+use crate::Address;
 use crate::memory::{ACCESS_BYTES_MAX, AccessError, SpaceId, VirtualMemory};
 use crate::offload::{
     ENDED_FAILED, ENDED_RESULT, ENDED_STOPPED, NodeMemory, Offload, OffloadError, View, WORK_MAX,

@@ -6,5 +6,4 @@ mod offload;
 mod space;
 
 pub(crate) use offload::NodeView;
-pub use space::ACCESS_BYTES_MAX;
-pub(crate) use space::{Node, PAGE_BYTES};
+pub(crate) use space::Node;

@@ -3,13 +3,11 @@
 
 use std::sync::Arc;
 
-use ethermem_clio::offload::{Offload, OffloadError, View};
-use ethermem_edm::RmwOperation;
+use ethermem_offload::{Offload, OffloadError, View};
+use ethermem_pool::{Address, Error, Permissions, ProcessId, Segment};
+use ethermem_wire::RmwOperation;
 
 use super::space::Node;
-use crate::address::{Address, Permissions, ProcessId};
-use crate::error::Error;
-use crate::world::Segment;
 
 /// The regions of a process, as an operation sees them.
 pub(crate) struct NodeView<'n> {

@@ -3,18 +3,9 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use ethermem_edm::RmwOperation;
+use ethermem_pool::{Address, Error, OFFSET_MAX, PAGE_BYTES, Permissions, ProcessId, Segment};
+use ethermem_wire::RmwOperation;
 use slab::Slab;
-
-use crate::address::{Address, OFFSET_MAX, Permissions, ProcessId};
-use crate::error::Error;
-use crate::world::Segment;
-
-/// Regions begin at multiples of this, and some bytes that belong to none lie between two.
-pub(crate) const PAGE_BYTES: u64 = 4096;
-
-/// Longest region, read or write: what an operation may be asked to hold in memory.
-pub const ACCESS_BYTES_MAX: u64 = 1 << 34;
 
 const WORD_BYTES: u64 = 8;
 

@@ -5,6 +5,7 @@
 mod access;
 mod bad_input;
 mod close;
+mod count;
 mod errors;
 mod litmus;
 mod lost;

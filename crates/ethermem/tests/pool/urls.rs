@@ -1,6 +1,8 @@
 //! Names of pools.
 
-use ethermem::{OpenError, Pool};
+use std::path::Path;
+
+use ethermem::{OpenError, Parameter, Pool, SCHEMES, Unless, Values};
 
 fn refused(url: &str) -> String {
     match Pool::open(url) {
@@ -100,4 +102,35 @@ fn parameters_are_named_as_short_as_they_may_be() {
         assert!(allowed.contains(&name), "{name} in {allowed:?}");
     }
     assert!(!allowed.contains(&"fabric.nodes"));
+}
+
+/// The part of the reference that is made from the table. `ETHERMEM_BLESS` writes it anew.
+#[test]
+fn the_page_of_urls_is_the_table() {
+    const FROM: &str = "<!-- made from crates/ethermem/src/table.rs -->\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/urls.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (head, table) = page.split_once(FROM).expect("the page says where the table begins");
+    let made = ethermem::schemes_markdown(&SCHEMES);
+    if std::env::var_os("ETHERMEM_BLESS").is_some() {
+        std::fs::write(&path, format!("{head}{FROM}\n{made}")).unwrap();
+    } else {
+        assert_eq!(table.trim_start(), made, "run the test with ETHERMEM_BLESS=1 to write it");
+    }
+}
+
+#[test]
+fn every_row_has_its_feature_and_its_parameters_in_order() {
+    for scheme in SCHEMES {
+        assert!(scheme.open.is_some(), "{}: this build has all features", scheme.name);
+        let names: Vec<&str> = scheme.parameters.iter().map(|parameter| parameter.name).collect();
+        assert!(names.is_sorted(), "{names:?}");
+        for Parameter { name, values, unless_said, .. } in scheme.parameters {
+            if let (Values::Number { least, most, .. }, Unless::Number(number)) =
+                (values, unless_said)
+            {
+                assert!((least..=most).contains(&number), "{name}");
+            }
+        }
+    }
 }

@@ -6,8 +6,8 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use ethermem_wire::clio::TenantId;
-use serde::Deserialize;
 use thiserror::Error;
+use toml::de::{DeTable, DeValue};
 
 use super::keys::{KEY_BYTES, TenantKey};
 
@@ -42,13 +42,6 @@ pub enum KeyFileError {
 
 /// Longer is no key file.
 const BYTES_MAX: u64 = 4096;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Text {
-    tenant: u16,
-    key_hex: String,
-}
 
 impl KeyFile {
     /// A new key from the system's random numbers.
@@ -113,12 +106,25 @@ impl KeyFile {
     /// The error never quotes the text: it may be a key.
     fn parse(text: &str) -> Result<KeyFile, String> {
         let what = "it is no key file: allowed are tenant (0 to 65535) and key_hex (64 digits)";
-        let text: Text = toml::from_str(text).map_err(|_| what.to_owned())?;
+        let (tenant, key_hex) = fields(text).ok_or_else(|| what.to_owned())?;
         let mut key = [0; KEY_BYTES];
-        let decoded = hex::decode_to_slice(&text.key_hex, &mut key);
+        let decoded = hex::decode_to_slice(&key_hex, &mut key);
         decoded.map_err(|_| format!("key_hex: allowed are {} hex digits", 2 * KEY_BYTES))?;
-        Ok(KeyFile { tenant: TenantId(text.tenant), key: TenantKey(key) })
+        Ok(KeyFile { tenant, key: TenantKey(key) })
     }
+}
+
+/// The two keys of the file, which has no other. Read without `serde`: a client library that reads
+/// nothing else stays light.
+fn fields(text: &str) -> Option<(TenantId, String)> {
+    let table = DeTable::parse(text).ok()?;
+    let table = table.get_ref();
+    let tenant = match table.get("tenant")?.get_ref() {
+        DeValue::Integer(number) => u16::from_str_radix(number.as_str(), number.radix()).ok()?,
+        _ => return None,
+    };
+    let key_hex = table.get("key_hex")?.get_ref().as_str()?.to_owned();
+    (table.len() == 2).then_some((TenantId(tenant), key_hex))
 }
 
 #[cfg(test)]

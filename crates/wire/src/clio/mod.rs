@@ -4,7 +4,6 @@
 //! All numbers are little-endian. `docs/internals/clio-wire.md` says why each field is there;
 //! [`OPCODES`] is the table of all packets.
 
-mod access;
 mod envelope;
 mod frame;
 mod octets;
@@ -13,7 +12,7 @@ mod request;
 mod response;
 mod status;
 
-pub use access::{Permissions, ProcessId};
+pub use crate::access::{Permissions, ProcessId};
 pub use envelope::{
     ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch, GCM_NONCE_BYTES, Protection, Sealed, SenderId,
     TenantId, VERSION,

@@ -1,0 +1,7 @@
+//! The kinds of pool: a module for each, behind the trait of `ethermem_pool`.
+
+pub(crate) mod local;
+#[cfg(feature = "remote")]
+pub(crate) mod remote;
+#[cfg(feature = "sim")]
+pub(crate) mod sim;

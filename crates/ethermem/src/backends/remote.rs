@@ -1,0 +1,572 @@
+//! `udp:`, `ring:` and `node:`: a memory node of an ordinary network. Operations become requests to
+//! it; what they give is what it answers.
+
+mod asked;
+mod connect;
+mod processes;
+mod quicker;
+mod running;
+mod url;
+mod waited;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ethermem_clio::node::Busy;
+use ethermem_clio::transport::{Completed, Event, OperationError};
+use ethermem_pool::{
+    Address, Asker, Backend, Direct, End, Ended, Error, Facts, LockWords, Network, Op, OpId,
+    Opened, Outcome, ProcessId, Progress, Reply, Segment, Wait, Waited, WaitedId,
+};
+use ethermem_udp::seal::TenantKey;
+use ethermem_udp::{Driver, Maker, RingPlace, Sleeper};
+use ethermem_units::{Bytes, Ps};
+use ethermem_wire::clio::{ClioStatus, Epoch, Request, TenantId};
+use slab::Slab;
+
+use self::asked::{Asked, AskedFor};
+use self::processes::Life;
+use self::running::{Ask, Running, Tries, problem};
+use self::waited::Alone;
+use crate::open_error::OpenError;
+use crate::scheme::Url;
+
+/// Times between two tries of a lock: they double.
+const LOCK_WAIT_MIN: Duration = Duration::from_micros(2);
+const LOCK_WAIT_MAX: Duration = Duration::from_micros(200);
+/// Longest rest while something is under way: another thread may have taken the answer.
+const REST_MAX: Duration = Duration::from_millis(2);
+/// Who polls looks so often for an answer before the clock is read again.
+const LOOKS_EACH_CLOCK: u32 = 8;
+/// So many operations are gathered at most, while others are under way, before they go together.
+const GATHER_MAX: u32 = 32;
+/// How long a pool that is dropped goes on trying to end its processes.
+const GOODBYE: Duration = Duration::from_millis(100);
+
+/// Where a node is, and what carries datagrams there.
+#[derive(Clone, Debug)]
+enum Way {
+    /// `host:port`, as it was given.
+    Udp(String),
+    Ring(RingPlace),
+    /// That of both which has the shorter round trips; without a place on raw Ethernet, all nodes
+    /// of the interface by which the host is reached are asked.
+    Quicker {
+        host: String,
+        ring: Option<RingPlace>,
+    },
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Way::Udp(node) => f.write_str(node),
+            Way::Ring(place) => write!(f, "ring://{place}"),
+            Way::Quicker { host, .. } => write!(f, "node://{host}"),
+        }
+    }
+}
+
+/// What a pool of this kind is made of.
+#[derive(Clone)]
+struct RemoteConfig {
+    way: Way,
+    tenant: TenantId,
+    /// Its key; without one, datagrams go in clear.
+    key: Option<TenantKey>,
+    datagram_bytes_max: Option<usize>,
+    window: u32,
+    incast_window: Bytes,
+    /// How long an operation is tried.
+    give_up_after: Duration,
+    /// How long it polls for an answer before it sleeps.
+    poll_for: Duration,
+}
+
+/// Opens `udp:`.
+pub(crate) fn open_udp(url: &Url<'_>) -> Result<Opened, OpenError> {
+    Ok(Remote::open(&url::udp(url)?)?.opened())
+}
+
+/// Opens `ring:`.
+pub(crate) fn open_ring(url: &Url<'_>) -> Result<Opened, OpenError> {
+    Ok(Remote::open(&url::ring(url)?)?.opened())
+}
+
+/// Opens `node:`.
+pub(crate) fn open_node(url: &Url<'_>) -> Result<Opened, OpenError> {
+    Ok(Remote::open(&url::node(url)?)?.opened())
+}
+
+/// The backend of `udp:`, `ring:` and `node:`.
+struct Remote {
+    driver: Driver,
+    node: String,
+    /// How one of several ways was chosen.
+    choice: Option<String>,
+    poll_for: Duration,
+    /// How long an operation is tried.
+    give_up_after: Duration,
+    /// Answers that came, of whatever.
+    answers: u64,
+    epoch: Epoch,
+    /// Lives of the node that ended while the pool was there.
+    life: u64,
+    lease: Option<Duration>,
+    opened: Instant,
+    /// How often somebody asked how long to rest.
+    looks: u32,
+    beat: Instant,
+    /// Of this pool. A number stays here when its process has ended: threads may have it still.
+    processes: BTreeMap<ProcessId, Life>,
+    /// By the operation's name.
+    running: Vec<Option<Running>>,
+    open: usize,
+    /// Operations that were begun, and not yet offered to the network.
+    gathered: u32,
+    /// Requests under way, by what they are for.
+    asked: AskedFor,
+    waiting: Vec<Waiting>,
+    /// Locks that were lost, and may have been taken: their words, and who would hold them.
+    lost_locks: BTreeSet<(Address, u64)>,
+    /// Accesses whose machine thread waits for each, by the ids that the pool has.
+    alone: Slab<Alone>,
+    /// Those of them that ended while something else was waited for.
+    ended_alone: Vec<WaitedId>,
+    /// Operations that ended while something else was waited for.
+    ended: Vec<(OpId, Outcome)>,
+    /// Why nothing can be done any more.
+    broken: Option<String>,
+}
+
+struct Waiting {
+    id: OpId,
+    until: Instant,
+    /// Of a lock: the rest before its next try. `None` is a sleep.
+    rest: Option<Duration>,
+}
+
+impl Remote {
+    /// The backend with what the pool must know of it.
+    fn opened(mut self) -> Opened {
+        let maker = Arc::clone(self.driver.maker());
+        let facts = Facts {
+            runs_offloads: false,
+            lock_words: LockWords::ProcessAndThread,
+            network: Some(Arc::new(Socket { maker, sleeper: self.driver.sleeper() })),
+            choice: self.choice.take().map(Arc::from),
+            ..Facts::new(1, 1)
+        };
+        Opened { backend: Box::new(self), facts }
+    }
+
+    /// Asks for something, and waits for its answer.
+    fn ask(&mut self, process: ProcessId, request: Request<'static>) -> Result<Completed, Error> {
+        let asked = self.driver.client().submit(process, request);
+        self.asked.insert(asked, Asked::Here);
+        self.send();
+        let sleeper = self.driver.sleeper();
+        let began = Instant::now();
+        loop {
+            // It may take seconds, and nobody else looks after the processes meanwhile.
+            self.keep_alive();
+            self.turn();
+            if let Some(problem) = &self.broken {
+                return Err(Error::Refused { node: self.node.clone(), problem: problem.clone() });
+            }
+            let mut outcome = None;
+            while let Some(event) = self.driver.client().poll_event() {
+                if event.operation == asked {
+                    self.asked.remove(asked);
+                    outcome = Some(event.outcome);
+                } else {
+                    self.hear(event);
+                }
+            }
+            match outcome {
+                Some(Ok(completed)) => return Ok(completed),
+                Some(Err(error)) => return Err(self.error_of(error)),
+                None if began.elapsed() < self.poll_for => std::thread::yield_now(),
+                None => sleeper.sleep(self.driver.rest().map_or(REST_MAX, |r| r.min(REST_MAX))),
+            }
+        }
+    }
+
+    fn error_of(&self, error: OperationError) -> Error {
+        match error {
+            OperationError::Lost => self.no_answer(1),
+            OperationError::Restarted(_) => Error::Restarted { node: self.node.clone() },
+            OperationError::Refused { status: ClioStatus::Busy, detail, .. }
+                if detail == Busy::Ending as u64 =>
+            {
+                Error::Ending { node: self.node.clone() }
+            }
+            OperationError::Refused { status, detail, .. } => {
+                Error::Refused { node: self.node.clone(), problem: problem(status, detail) }
+            }
+            OperationError::Length(_) => {
+                Error::Refused { node: self.node.clone(), problem: error.to_string() }
+            }
+        }
+    }
+
+    /// What an operation that was tried so often ends with where its answer did not come.
+    fn no_answer(&self, tries: u32) -> Error {
+        let waited = self.give_up_after.saturating_mul(tries);
+        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        Error::NoAnswer { node: self.node.clone(), waited_ms }
+    }
+
+    fn send(&mut self) {
+        self.gathered = 0;
+        if let Err(error) = self.driver.send() {
+            self.broken = Some(error.to_string());
+        }
+    }
+
+    /// What was begun goes, with others that were: at once where nothing is under way, for who asks
+    /// for one thing waits for it next. Else once there are many, or somebody looks for results.
+    fn gather(&mut self) {
+        self.gathered += 1;
+        if self.driver.client().under_way() == 0 || self.gathered >= GATHER_MAX {
+            self.send();
+        }
+    }
+
+    fn send_gathered(&mut self) {
+        if self.gathered > 0 {
+            self.send();
+        }
+    }
+
+    fn turn(&mut self) {
+        if let Err(error) = self.driver.turn() {
+            self.broken = Some(error.to_string());
+        }
+        self.notice();
+    }
+
+    fn submit(&mut self, id: OpId, process: ProcessId, ask: Ask, touched: Segment) {
+        let client = self.driver.client();
+        let asked = match ask {
+            Ask::Short(request) => client.submit(process, request),
+            Ask::Gather(segments) => {
+                let place = |segment: &Segment| (segment.address.0, segment.bytes);
+                client.submit_gather(process, segments.iter().map(place))
+            }
+            Ask::Write(address, data) => client.submit_write(process, address, data),
+            Ask::Offload(name, arguments) => client.submit_offload(process, &name, arguments),
+        };
+        self.asked.insert(asked, Asked::Part(id, touched));
+    }
+
+    /// A request has its outcome.
+    fn hear(&mut self, event: Event) {
+        let Event { operation, outcome } = event;
+        let Some(asked) = self.asked.remove(operation) else { return };
+        let (id, touched) = match asked {
+            Asked::Part(id, touched) => (id, touched),
+            Asked::Alive(process) => return self.heard_of(process, &outcome),
+            Asked::End | Asked::Here => return,
+            Asked::Alone(waited) => {
+                self.heard_of(self.alone[waited.place()].process, &outcome);
+                self.alone[waited.place()].outcome = Some(outcome);
+                return self.ended_alone.push(waited);
+            }
+        };
+        let running = self.running[id.place()].as_mut().expect("its request was under way");
+        let (process, lock) = (running.process, running.lock());
+        if matches!(outcome, Err(OperationError::Lost))
+            && let Some(ask) = running.read_again(self.answers, touched)
+        {
+            self.submit(id, process, ask, touched);
+            return self.send();
+        }
+        self.heard_of(process, &outcome);
+        let outcome = match lock {
+            Some(lock) => self.own_lock(lock, outcome),
+            None => outcome,
+        };
+        let running = self.running[id.place()].as_mut().expect("its request was under way");
+        let held = running.take(&self.node, touched, outcome);
+        let open = running.open;
+        if held {
+            let rest = LOCK_WAIT_MIN;
+            let known = self.waiting.iter_mut().find(|waiting| waiting.id == id);
+            let now = Instant::now();
+            match known {
+                Some(Waiting { until, rest: Some(rest), .. }) => {
+                    *rest = (*rest * 2).min(LOCK_WAIT_MAX);
+                    *until = now + *rest;
+                }
+                _ => self.waiting.push(Waiting { id, until: now + rest, rest: Some(rest) }),
+            }
+        } else if open == 0 {
+            self.end(id);
+        }
+    }
+
+    /// What the outcome of a lock's try means to who lost an earlier one: it finds itself to hold
+    /// the lock, and would wait for itself. Whether the answer that was lost said that a dead one
+    /// had held it, nobody knows, so that is what it is told.
+    fn own_lock(
+        &mut self,
+        lock: (Address, u64),
+        outcome: Result<Completed, OperationError>,
+    ) -> Result<Completed, OperationError> {
+        match outcome {
+            Err(OperationError::Lost) => {
+                self.lost_locks.insert(lock);
+            }
+            Ok(_) => {
+                self.lost_locks.remove(&lock);
+            }
+            Err(OperationError::Refused { status: ClioStatus::Held, detail, .. })
+                if detail == lock.1 && self.lost_locks.remove(&lock) =>
+            {
+                return Ok(Completed::OwnerDied);
+            }
+            Err(_) => {}
+        }
+        outcome
+    }
+
+    fn end(&mut self, id: OpId) {
+        let running = self.running[id.place()].take().expect("it ends once");
+        self.open -= 1;
+        self.waiting.retain(|waiting| waiting.id != id);
+        let tries = running.tries.count;
+        let outcome = running.outcome().map_err(|error| match error {
+            Error::Lost => self.no_answer(tries),
+            error => error,
+        });
+        self.ended.push((id, outcome));
+    }
+
+    /// Sleeps that are over end, and locks are tried again.
+    fn wake(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let due: Vec<(OpId, bool)> = self
+            .waiting
+            .iter()
+            .filter(|waiting| waiting.until <= now)
+            .map(|waiting| (waiting.id, waiting.rest.is_some()))
+            .collect();
+        let mut tried = false;
+        for (id, is_lock) in due {
+            if !is_lock {
+                self.open -= 1;
+                self.waiting.retain(|waiting| waiting.id != id);
+                self.ended.push((id, Ok(Reply::Done)));
+                continue;
+            }
+            let running = self.running[id.place()].as_ref().expect("a lock that waits is open");
+            // Else its try is under way.
+            if running.open > 0 {
+                continue;
+            }
+            let process = running.process;
+            // In another life of the node, its word is somebody else's memory.
+            if let Some(gone) = self.gone(process) {
+                self.running[id.place()].as_mut().expect("as above").fail(gone);
+                self.end(id);
+                continue;
+            }
+            let (ask, part) = self.running[id.place()].as_mut().expect("as above").again();
+            self.submit(id, process, ask, part);
+            tried = true;
+        }
+        if tried {
+            self.send();
+        }
+    }
+
+    /// The socket is gone: nothing that is under way will end otherwise.
+    fn break_off(&mut self, problem: &str) {
+        for running in self.running.iter_mut().filter_map(Option::take) {
+            let (node, problem) = (self.node.clone(), problem.to_owned());
+            self.ended.push((running.id, Err(Error::Refused { node, problem })));
+            self.open -= 1;
+        }
+        self.asked.clear();
+        self.waiting.retain(|waiting| waiting.rest.is_none());
+    }
+
+    /// How long the machine may rest.
+    fn rest(&mut self) -> Duration {
+        let waits = self.waiting.iter().map(|waiting| waiting.until);
+        let due = waits.min().map(|until| until.saturating_duration_since(Instant::now()));
+        self.looks = self.looks.wrapping_add(1);
+        if self.waiting.is_empty() && !self.looks.is_multiple_of(LOOKS_EACH_CLOCK) {
+            return Duration::ZERO;
+        }
+        if self.asked.is_empty() {
+            return due.unwrap_or(REST_MAX).min(REST_MAX);
+        }
+        if self.driver.idle() < self.poll_for {
+            return Duration::ZERO;
+        }
+        [due, self.driver.rest()].into_iter().flatten().fold(REST_MAX, Duration::min)
+    }
+}
+
+impl Backend for Remote {
+    fn now(&self) -> Ps {
+        let passed = self.opened.elapsed().as_nanos();
+        Ps(u64::try_from(passed).unwrap_or(u64::MAX).saturating_mul(1000))
+    }
+
+    fn new_process(&mut self, _: ProcessId) -> Result<ProcessId, Error> {
+        self.create_process()
+    }
+
+    fn begin(&mut self, id: OpId, asker: Asker, op: Op) -> Option<Outcome> {
+        if let Op::Sleep(until) = op {
+            let until = self.opened + Duration::from_nanos(until.0 / 1000);
+            if until <= Instant::now() {
+                return Some(Ok(Reply::Done));
+            }
+            self.open += 1;
+            self.waiting.push(Waiting { id, until, rest: None });
+            return None;
+        }
+        let process = asker.process;
+        if let Some(error) = self.gone(process).or_else(|| self.refuse(&op)) {
+            return Some(Err(error));
+        }
+        if self.running.len() <= id.place() {
+            self.running.resize_with(id.place() + 1, || None);
+        }
+        self.open += 1;
+        let tries = Tries::first(self.answers);
+        if let Some((running, ask, part)) = Running::read(id, process, &op, tries) {
+            self.running[id.place()] = Some(running);
+            self.submit(id, process, ask, part);
+        } else {
+            let (running, asks) = Running::new(id, process, op, tries);
+            self.running[id.place()] = Some(running);
+            for (ask, part) in asks {
+                self.submit(id, process, ask, part);
+            }
+        }
+        self.gather();
+        None
+    }
+
+    fn progress(&mut self, ended: &mut Ended) -> Progress {
+        self.send_gathered();
+        self.turn();
+        while let Some(event) = self.driver.client().poll_event() {
+            self.hear(event);
+        }
+        self.wake();
+        if let Some(problem) = self.broken.clone() {
+            self.break_off(&problem);
+        }
+        self.tell(ended);
+        if !ended.operations.is_empty() {
+            Progress::Ended
+        } else if self.open == 0 {
+            Progress::Idle
+        } else {
+            Progress::Wait(self.rest())
+        }
+    }
+
+    /// Processes live as long as their client is heard of, and what was lost is asked for again,
+    /// whether or not anybody waits.
+    fn tend(&mut self) {
+        self.keep_alive();
+        self.send_gathered();
+        self.turn();
+    }
+
+    fn waits(&self) -> Option<(usize, Wait)> {
+        let first = self.waiting.first().filter(|_| self.waiting.len() == self.open)?;
+        let lock = || self.running[first.id.place()].as_ref().and_then(Running::lock);
+        let first = match first.rest {
+            Some(_) => lock().map_or(Wait::Sleep, |(word, _)| Wait::Lock(word)),
+            None => Wait::Sleep,
+        };
+        Some((self.open, first))
+    }
+
+    fn direct(&mut self) -> Option<&mut dyn Direct> {
+        Some(self)
+    }
+
+    fn end(&mut self, _: End) -> Result<(), Error> {
+        if self.end_processes(GOODBYE) {
+            return Ok(());
+        }
+        let waited_ms = GOODBYE.as_millis() as u64;
+        Err(Error::NoAnswer { node: self.node.clone(), waited_ms })
+    }
+}
+
+impl Direct for Remote {
+    fn begin(&mut self, asker: Asker, access: Waited<'_>) -> Option<WaitedId> {
+        self.begin_alone(asker, access)
+    }
+
+    fn look(
+        &mut self,
+        id: WaitedId,
+        to: &mut [u8],
+        ended: &mut Ended,
+    ) -> Result<Result<(), Error>, Duration> {
+        let looked = self.look_alone(id, to);
+        self.tell(ended);
+        looked
+    }
+}
+
+/// The driver's socket or ring, and the process that opened it.
+struct Socket {
+    maker: Arc<Maker>,
+    sleeper: Sleeper,
+}
+
+impl Network for Socket {
+    #[inline]
+    fn is_here(&self) -> bool {
+        self.maker.is_here()
+    }
+
+    fn sleep(&self, most: Duration) {
+        self.sleeper.sleep(most);
+    }
+}
+
+impl Remote {
+    /// Hands over what has ended. A socket that is broken ends all accesses that are waited for.
+    fn tell(&mut self, ended: &mut Ended) {
+        ended.operations.append(&mut self.ended);
+        ended.waited.append(&mut self.ended_alone);
+        if self.broken.is_some() {
+            ended.waited.extend(self.alone.iter().map(|(place, _)| WaitedId::new(place)));
+        }
+    }
+
+    /// What no node has: places of another node's.
+    fn refuse(&self, op: &Op) -> Option<Error> {
+        let elsewhere = |segments: &[Segment]| {
+            let found = segments.iter().find(|segment| segment.address.memory() != 0)?;
+            Some(Error::Unmapped { address: found.address, bytes: found.bytes })
+        };
+        let word = |address| Segment { address, bytes: 8 };
+        match op {
+            Op::Read(segments) | Op::Write(segments, _) => elsewhere(segments),
+            Op::Modify(address, _) | Op::Lock { word: address, .. } => elsewhere(&[word(*address)]),
+            Op::Free(address, bytes) => elsewhere(&[Segment { address: *address, bytes: *bytes }]),
+            Op::Share { region, .. } => elsewhere(&[*region]),
+            // What an operation touches is for its thread's order.
+            Op::Offload { .. } | Op::Alloc { .. } | Op::Fence | Op::Sleep(_) => None,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What a URL of `udp:`, `ring:` or `node:` asks for.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ethermem_udp::NoRingPlace;
+use ethermem_udp::seal::KeyFile;
+use ethermem_units::Bytes;
+use ethermem_wire::clio::TenantId;
+
+use super::{RemoteConfig, Way};
+use crate::open_error::OpenError;
+use crate::scheme::{Parameters, Url};
+
+/// Reads a URL of `node:`.
+pub(super) fn node(url: &Url<'_>) -> Result<RemoteConfig, OpenError> {
+    let host = host("node", url)?.to_owned();
+    let parameters = url.parameters()?;
+    let bad = |error: NoRingPlace| OpenError::BadParameter {
+        name: "ring".to_owned(),
+        problem: error.to_string(),
+    };
+    let ring = parameters.text("ring").map(|place| place.parse().map_err(bad)).transpose()?;
+    remote(&parameters, Way::Quicker { host, ring })
+}
+
+/// Reads a URL of `udp:`.
+pub(super) fn udp(url: &Url<'_>) -> Result<RemoteConfig, OpenError> {
+    let host = host("udp", url)?.to_owned();
+    remote(&url.parameters()?, Way::Udp(host))
+}
+
+/// Reads a URL of `ring:`.
+pub(super) fn ring(url: &Url<'_>) -> Result<RemoteConfig, OpenError> {
+    let place = authority(url).and_then(|place| place.parse().ok());
+    let no_place = || OpenError::NoRing { found: url.place.to_owned() };
+    let place = place.ok_or_else(no_place)?;
+    remote(&url.parameters()?, Way::Ring(place))
+}
+
+/// `HOST:PORT`, behind `scheme://`.
+fn host<'u>(scheme: &'static str, url: &Url<'u>) -> Result<&'u str, OpenError> {
+    let is_host = |host: &str| match host.strip_prefix('[') {
+        Some(v6) => v6.strip_suffix(']').is_some_and(|v6| v6.contains(':')),
+        // Where the address ends and the port begins could not be told.
+        None => !host.is_empty() && !host.contains(':'),
+    };
+    let is_node = |node: &&str| {
+        let port = node.rsplit_once(':').filter(|(host, _)| is_host(host));
+        port.is_some_and(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0))
+    };
+    let no_node = || OpenError::NoNode { scheme, found: url.place.to_owned() };
+    authority(url).filter(is_node).ok_or_else(no_node)
+}
+
+/// What stands behind `scheme://`.
+fn authority<'u>(url: &Url<'u>) -> Option<&'u str> {
+    url.place.strip_prefix("//").map(|node| node.strip_suffix('/').unwrap_or(node))
+}
+
+fn remote(parameters: &Parameters<'_>, way: Way) -> Result<RemoteConfig, OpenError> {
+    let number = |name| parameters.number(name).unwrap_or_default();
+    let given = parameters.number("tenant").map(|tenant| TenantId(tenant as u16));
+    let key = parameters.text("key").map(|file| KeyFile::read(Path::new(file))).transpose();
+    let key = key.map_err(|error| not_allowed(format!("parameter `key`: {error}")))?;
+    let tenant = match (given, &key) {
+        (Some(TenantId(given)), Some(KeyFile { tenant, .. })) if given != tenant.0 => {
+            let allowed = tenant.0;
+            let problem = format!("parameter `tenant`: `{given}`: the key allows {allowed} alone");
+            return Err(not_allowed(problem));
+        }
+        (Some(given), _) => given,
+        (None, Some(key)) => key.tenant,
+        (None, None) => TenantId(0),
+    };
+    Ok(RemoteConfig {
+        way,
+        tenant,
+        key: key.map(|file| file.key),
+        datagram_bytes_max: parameters.number("datagram_bytes").map(|bytes| bytes as usize),
+        window: number("window") as u32,
+        incast_window: Bytes(number("incast_bytes")),
+        give_up_after: Duration::from_millis(number("timeout_ms")),
+        poll_for: Duration::from_micros(number("poll_us")),
+    })
+}
+
+fn not_allowed(problem: String) -> OpenError {
+    OpenError::NotAllowed { problem }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! What each parameter makes of a memory node's pool, at the ends of what it allows.
+
+use super::*;
+use crate::table::SCHEMES;
+
+fn read(text: &str) -> Result<RemoteConfig, OpenError> {
+    let url = Url::read(&SCHEMES, text)?;
+    match url.scheme.name {
+        "node" => node(&url),
+        "ring" => ring(&url),
+        _ => udp(&url),
+    }
+}
+
+fn refused(url: &str) -> String {
+    read(url).err().unwrap_or_else(|| panic!("{url} is taken")).to_string()
+}
+
+fn remote_of(url: &str) -> RemoteConfig {
+    read(url).unwrap_or_else(|error| panic!("{url}: {error}"))
+}
+
+#[test]
+fn parameters_of_a_memory_node_are_what_was_given_within_their_bounds() {
+    let url = "udp://node:7400";
+    type Value = fn(&RemoteConfig) -> u64;
+    let parameters: [(&str, u64, u64, Value); 6] = [
+        ("datagram_bytes", 256, 65_507, |config| config.datagram_bytes_max.unwrap_or(0) as u64),
+        ("incast_bytes", 65_536, 1 << 40, |config| config.incast_window.0),
+        ("poll_us", 0, 60_000_000, |config| config.poll_for.as_micros() as u64),
+        ("tenant", 0, 65_535, |config| config.tenant.0.into()),
+        ("timeout_ms", 10, 4_500, |config| config.give_up_after.as_millis() as u64),
+        ("window", 1, 65_535, |config| config.window.into()),
+    ];
+    for (name, least, most, value) in parameters {
+        for given in [least, most] {
+            let config = remote_of(&format!("{url}?{name}={given}"));
+            assert_eq!(value(&config), given, "{name}");
+        }
+        let beyond = [least.wrapping_sub(1), most + 1].into_iter().filter(|&given| given > least);
+        for given in beyond.map(|given| given.to_string()).chain(["-1".to_owned()]) {
+            let said = refused(&format!("{url}?{name}={given}"));
+            let expected = format!("`{name}`: `{given}`: allowed are {least} to {most}");
+            assert!(said.contains(&expected), "{said}");
+        }
+    }
+    let plain = remote_of(url);
+    assert_eq!((plain.window, plain.incast_window), (256, Bytes(4 << 20)));
+    assert_eq!((plain.give_up_after.as_millis(), plain.poll_for.as_micros()), (2000, 1000));
+    assert!(plain.key.is_none() && plain.datagram_bytes_max.is_none());
+}
+
+#[test]
+fn a_key_is_for_its_tenant_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tenant.key");
+    let made = KeyFile::generate(TenantId(7)).expect("there is randomness");
+    made.write(&path).expect("there is room");
+    let url = format!("udp://node:7400?key={}", path.display());
+    for more in ["", "&tenant=7"] {
+        let config = remote_of(&format!("{url}{more}"));
+        assert_eq!(config.tenant, TenantId(7));
+        assert!(config.key == Some(made.key));
+    }
+    for (tenant, order) in [(0, 0), (8, 1)] {
+        let given = match order {
+            0 => format!("{url}&tenant={tenant}"),
+            _ => format!("udp://node:7400?tenant={tenant}&key={}", path.display()),
+        };
+        let expected = format!("parameter `tenant`: `{tenant}`: the key allows 7 alone");
+        assert!(refused(&given).contains(&expected));
+    }
+}
+
+#[test]
+fn a_node_is_named_by_host_and_port() {
+    for (place, node) in [
+        ("node:1", "node:1"),
+        ("127.0.0.1:65535", "127.0.0.1:65535"),
+        ("[fd77::1]:7400", "[fd77::1]:7400"),
+        ("node:7400/", "node:7400"),
+    ] {
+        let config = remote_of(&format!("udp://{place}"));
+        assert!(matches!(&config.way, Way::Udp(found) if found == node), "{place}");
+        let config = remote_of(&format!("node://{place}"));
+        let is_it = |way: &Way| matches!(way, Way::Quicker { host, ring: None } if host == node);
+        assert!(is_it(&config.way), "{place}");
+    }
+    let quicker = remote_of("node://node:1?ring=lo:3&window=9");
+    let Way::Quicker { host, ring: Some(ring) } = &quicker.way else { panic!("no place") };
+    assert_eq!((&host[..], &ring.to_string()[..], quicker.window), ("node:1", "lo:3", 9));
+    let ring = remote_of("ring://lo:7401/02:00:00:00:00:01?window=9");
+    let Way::Ring(place) = &ring.way else { panic!("no place") };
+    assert_eq!((&place.to_string()[..], ring.window), ("lo:7401/02:00:00:00:00:01", 9));
+}

@@ -1,0 +1,122 @@
+//! Reads and writes that a machine thread waits for at once. They need no place in the lists of
+//! operations: their request is all that there is of them.
+
+use std::time::Duration;
+
+use ethermem_clio::transport::{Completed, OperationError, OperationId};
+use ethermem_pool::{Asker, Error, ProcessId, Segment, Waited, WaitedId};
+use ethermem_wire::clio::Request;
+
+use super::Remote;
+use super::asked::Asked;
+use super::running::{REQUEST_BYTES_MAX, Tries, Work};
+
+/// An access whose machine thread waits for it.
+pub(super) struct Alone {
+    operation: OperationId,
+    pub(super) process: ProcessId,
+    segment: Segment,
+    is_read: bool,
+    tries: Tries,
+    /// There is one, and the machine thread has not looked for it yet.
+    pub(super) outcome: Option<Result<Completed, OperationError>>,
+}
+
+impl Remote {
+    /// Begins it; `None` of what is more than one request, or refused.
+    pub(super) fn begin_alone(&mut self, asker: Asker, waited: Waited<'_>) -> Option<WaitedId> {
+        let process = asker.process;
+        let segment = match waited {
+            Waited::Read(segment) => segment,
+            Waited::Write(address, data) => Segment { address, bytes: data.len() as u64 },
+        };
+        let is_plain = segment.address.memory() == 0 && segment.bytes <= REQUEST_BYTES_MAX;
+        if !is_plain || self.gone(process).is_some() {
+            return None;
+        }
+        let operation = match waited {
+            Waited::Read(segment) => self.read_alone(process, segment),
+            Waited::Write(address, data) => {
+                let client = self.driver.client();
+                client.submit_write(process, address.0, data.to_vec())
+            }
+        };
+        let is_read = matches!(waited, Waited::Read(_));
+        let tries = Tries::first(self.answers);
+        let alone = Alone { operation, process, segment, is_read, tries, outcome: None };
+        let id = WaitedId::new(self.alone.insert(alone));
+        self.asked.insert(operation, Asked::Alone(id));
+        self.send();
+        Some(id)
+    }
+
+    fn read_alone(&mut self, process: ProcessId, segment: Segment) -> OperationId {
+        let (address, bytes) = (segment.address.0, segment.bytes as u32);
+        self.driver.client().submit(process, Request::Read { address, bytes })
+    }
+
+    /// How it ended, with what was read in `to`; else how long the machine may rest.
+    pub(super) fn look_alone(
+        &mut self,
+        id: WaitedId,
+        to: &mut [u8],
+    ) -> Result<Result<(), Error>, Duration> {
+        self.send_gathered();
+        self.turn();
+        let Alone { operation, process, .. } = self.alone[id.place()];
+        while let Some(event) = self.driver.client().poll_event() {
+            if event.operation == operation {
+                self.asked.remove(operation);
+                self.heard_of(process, &event.outcome);
+                return self.finish(id, event.outcome, to);
+            }
+            self.hear(event);
+        }
+        if let Some(outcome) = self.alone[id.place()].outcome.take() {
+            return self.finish(id, outcome, to);
+        }
+        if let Some(problem) = self.broken.clone() {
+            self.asked.remove(operation);
+            self.alone.remove(id.place());
+            return Ok(Err(Error::Refused { node: self.node.clone(), problem }));
+        }
+        self.wake();
+        Err(self.rest())
+    }
+
+    /// Its outcome is there: how it ended, or how long the machine may rest while another try is
+    /// in flight.
+    fn finish(
+        &mut self,
+        id: WaitedId,
+        outcome: Result<Completed, OperationError>,
+        to: &mut [u8],
+    ) -> Result<Result<(), Error>, Duration> {
+        let error = match outcome {
+            Ok(completed) => {
+                self.alone.remove(id.place());
+                if let Completed::Bytes(bytes) = completed {
+                    to.copy_from_slice(&bytes);
+                }
+                return Ok(Ok(()));
+            }
+            Err(error) => error,
+        };
+        let is_lost = matches!(error, OperationError::Lost);
+        let Alone { process, segment, is_read, mut tries, .. } = self.alone[id.place()];
+        if is_lost && is_read && self.gone(process).is_none() && tries.read_again(self.answers) {
+            let operation = self.read_alone(process, segment);
+            let alone = &mut self.alone[id.place()];
+            (alone.operation, alone.tries) = (operation, tries);
+            self.asked.insert(operation, Asked::Alone(id));
+            self.send();
+            return Err(self.rest());
+        }
+        self.alone.remove(id.place());
+        if is_lost {
+            return Ok(Err(self.no_answer(tries.count)));
+        }
+        let work = if is_read { Work::Read } else { Work::Write };
+        Ok(Err(work.error_of(process, &self.node, segment, error)))
+    }
+}

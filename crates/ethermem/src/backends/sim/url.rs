@@ -1,0 +1,112 @@
+//! What a URL of `sim:` asks for: parameters of the pool, and keys of a scenario.
+
+use ethermem_sim::SourceError;
+use ethermem_sim::registry::{FABRIC_NAMES, find};
+use ethermem_sim::run::offered;
+use ethermem_sim::scenario::{Changes, Scenario, Setting};
+use ethermem_sim::workload::WorkloadConfig;
+
+use super::SimConfig;
+use crate::open_error::OpenError;
+use crate::scheme::Url;
+
+/// The place of a simulated pool says it.
+const FABRIC: &str = "fabric.kind";
+/// Bytes of all memory nodes together, unless said.
+const MEMORY_BYTES: u64 = 64 << 30;
+/// The DRAM of EDM's evaluation, which its latencies leave out (section 4.2.2).
+const MEMORY_ACCESS: &str = "fabric.memory_access_ns=82";
+/// How long background traffic goes on: longer than anybody simulates, and within what a workload
+/// may take.
+const BACKGROUND_S: f64 = 36.0 * 3600.0;
+/// Tables of a scenario whose keys may be given without them, in the order of the search.
+const TABLES: [&str; 3] = ["fabric", "workload", "run"];
+
+/// Reads a URL.
+pub(super) fn config(url: &Url<'_>) -> Result<SimConfig, OpenError> {
+    let unknown_fabric = || OpenError::UnknownFabric {
+        fabric: url.place.to_owned(),
+        allowed: FABRIC_NAMES.join(", "),
+    };
+    let fabric = find(url.place).ok_or_else(unknown_fabric)?;
+    let parameters = url.parameters()?;
+    let keys: Vec<String> = Scenario::keys(FABRIC_NAMES).into_iter().map(|key| key.name).collect();
+    let mut settings = vec![setting("", &format!("{FABRIC}={}", fabric.name))?];
+    settings.push(setting("", MEMORY_ACCESS)?);
+    let mut background = false;
+    for (name, value) in &parameters.others {
+        let unknown = || OpenError::UnknownParameter {
+            name: name.clone(),
+            allowed: names(&keys, fabric.name, url),
+        };
+        let key = key(name, fabric.name, &keys).ok_or_else(unknown)?;
+        if key == FABRIC && value != fabric.name {
+            let problem = format!("`{value}`: the place says `{}`", fabric.name);
+            return Err(OpenError::BadParameter { name: name.clone(), problem });
+        }
+        background |= key == "workload.load";
+        settings.push(setting(name, &format!("{key}={value}"))?);
+    }
+    let changes = Changes { settings, trace: None };
+    let mut scenario = Scenario::default_with(&changes, FABRIC_NAMES).map_err(|error| {
+        let problem = error.to_string();
+        OpenError::NotAllowed { problem: problem.trim_start_matches("--set: ").to_owned() }
+    })?;
+    if background {
+        go_on(&mut scenario)?;
+    }
+    let nodes = scenario.fabric.nodes;
+    let memory_nodes = parameters.number("memory_nodes").map(|nodes| nodes as u16);
+    let memory_nodes = memory_nodes.unwrap_or(nodes / 2);
+    if memory_nodes >= nodes {
+        let problem = format!("{memory_nodes}: allowed are 1 to {} of {nodes} nodes", nodes - 1);
+        return Err(OpenError::BadParameter { name: "memory_nodes".to_owned(), problem });
+    }
+    let memory_bytes = parameters.number("memory_bytes");
+    let memory_bytes = memory_bytes.unwrap_or(MEMORY_BYTES / u64::from(memory_nodes));
+    Ok(SimConfig { fabric, scenario, background, memory_nodes, memory_bytes })
+}
+
+/// Lets the workload go on for as long as a workload may.
+fn go_on(scenario: &mut Scenario) -> Result<(), OpenError> {
+    let not_allowed = |error: SourceError| OpenError::NotAllowed { problem: error.to_string() };
+    let offered = offered(scenario).map_err(not_allowed)?;
+    if let (WorkloadConfig::Poisson(poisson), Some(offered)) = (&mut scenario.workload, offered) {
+        poisson.messages = (offered.messages_per_s * BACKGROUND_S) as u64;
+    }
+    Ok(())
+}
+
+/// The key of a scenario that a parameter means: with its table or, of the network, the fabric,
+/// the workload and the run, without.
+fn key(name: &str, fabric: &str, keys: &[String]) -> Option<String> {
+    let whole = std::iter::once(name.to_owned());
+    let own = std::iter::once(format!("fabric.{fabric}.{name}"));
+    let short = TABLES.iter().map(|table| format!("{table}.{name}"));
+    whole.chain(short).chain(own).find(|candidate| keys.contains(candidate))
+}
+
+/// What may be given, as short as it may be.
+fn names(keys: &[String], fabric: &str, url: &Url<'_>) -> String {
+    let own = format!("fabric.{fabric}.");
+    let short = |key: &String| {
+        let tables = TABLES.iter().filter_map(|table| key.strip_prefix(table)?.strip_prefix('.'));
+        let rest = key.strip_prefix(&own).or_else(|| tables.into_iter().next());
+        rest.filter(|rest| !rest.contains('.')).map(str::to_owned)
+    };
+    let mut names: Vec<String> = keys.iter().filter_map(short).collect();
+    names.extend(url.scheme.parameters.iter().map(|parameter| parameter.name.to_owned()));
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}
+
+fn setting(name: &str, text: &str) -> Result<Setting, OpenError> {
+    text.parse().map_err(|error: ethermem_sim::scenario::SettingError| OpenError::BadParameter {
+        name: name.to_owned(),
+        problem: error.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! The table of schemes as people read it: the page of the reference.
+
+use std::fmt::Write as _;
+
+use crate::scheme::{Parameter, Scheme, Unless, Values};
+
+/// The schemes and their parameters in Markdown: what `docs/reference/urls.md` holds.
+#[must_use]
+pub fn schemes_markdown(schemes: &[&Scheme]) -> String {
+    let mut page = String::from("| URL | opens | feature |\n|---|---|---|\n");
+    for scheme in schemes {
+        let feature = scheme.feature.map_or("always built".to_owned(), |name| format!("`{name}`"));
+        let line = writeln!(page, "| {} | {} | {feature} |", forms(scheme), scheme.about);
+        line.expect("a text takes any line");
+    }
+    for scheme in schemes {
+        let head = "| parameter | must be | unless said | meaning |\n|---|---|---|---|\n";
+        write!(page, "\n## `{}:`\n\n{head}", scheme.name).expect("a text takes any line");
+        for parameter in scheme.parameters {
+            let Parameter { name, about, .. } = parameter;
+            let (values, unless) = (values(parameter), unless(parameter));
+            let line = writeln!(page, "| `{name}` | {values} | {unless} | {about} |");
+            line.expect("a text takes any line");
+        }
+        if let Some(more) = scheme.more_parameters {
+            writeln!(page, "\nMore parameters: {more}.").expect("a text takes any line");
+        }
+    }
+    page
+}
+
+fn forms(scheme: &Scheme) -> String {
+    let forms = scheme.forms.iter().map(|form| format!("`{form}`"));
+    forms.collect::<Vec<_>>().join(", ")
+}
+
+fn values(parameter: &Parameter) -> String {
+    match parameter.values {
+        Values::Number { unit, least, most } => {
+            let most = if most == u64::MAX { "2^64 - 1".to_owned() } else { most.to_string() };
+            format!("{least} to {most} {unit}").trim_end().to_owned()
+        }
+        Values::Text(form) => form.to_owned(),
+    }
+}
+
+fn unless(parameter: &Parameter) -> String {
+    match parameter.unless_said {
+        Unless::Number(number) => number.to_string(),
+        Unless::Words(words) => words.to_owned(),
+    }
+}

@@ -1,0 +1,132 @@
+//! Records chosen at the node.
+
+use std::task::Poll;
+
+use crate::address::Address;
+use crate::sliced::{Allowance, Look, Sliced};
+use crate::words::{decode, encode};
+use crate::{NodeMemory, OffloadError};
+
+/// How a field compares to what is asked for, both as unsigned little-endian words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Comparison {
+    /// Below.
+    Less = 0,
+    /// The same.
+    Equal = 1,
+    /// Above.
+    Greater = 2,
+}
+
+/// The records of an array with a field that compares so, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// The first record.
+    pub start: Address,
+    /// How long a record is.
+    pub record_bytes: u32,
+    /// How many there are.
+    pub records: u32,
+    /// Where in a record the field is, an eight-byte word.
+    pub field_offset: u32,
+    /// How it is to compare.
+    pub comparison: Comparison,
+    /// To what.
+    pub operand: u64,
+}
+
+impl Filter {
+    /// Its name.
+    pub const NAME: &'static str = "filter";
+
+    /// As arguments of the operation: six little-endian words. The result is the records.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let words = [
+            self.start.0,
+            self.record_bytes.into(),
+            self.records.into(),
+            self.field_offset.into(),
+            self.comparison as u64,
+            self.operand,
+        ];
+        encode(&words, &[])
+    }
+
+    fn decode(arguments: &[u8]) -> Option<Filter> {
+        let ([start, record_bytes, records, field_offset, comparison, operand], []) =
+            decode::<6>(arguments)?
+        else {
+            return None;
+        };
+        let comparison = match comparison {
+            0 => Comparison::Less,
+            1 => Comparison::Equal,
+            2 => Comparison::Greater,
+            _ => return None,
+        };
+        let record_bytes = u32::try_from(record_bytes).ok().filter(|&bytes| bytes >= 8)?;
+        let field_offset = u32::try_from(field_offset).ok()?;
+        if field_offset > record_bytes - 8 {
+            return None;
+        }
+        let records = u32::try_from(records).ok()?;
+        let start = Address(start);
+        Some(Filter { start, record_bytes, records, field_offset, comparison, operand })
+    }
+}
+
+/// A filter under way.
+pub(super) struct Run {
+    filter: Filter,
+    /// The record that is looked at next.
+    next: u32,
+    found: Vec<u8>,
+    allowance: Allowance,
+}
+
+impl Run {
+    /// Looks at one record.
+    fn record(&mut self, memory: &mut NodeMemory<'_>) -> Result<(), OffloadError> {
+        let (filter, most) = (&self.filter, memory.result_bytes_max());
+        let offset = u64::from(self.next) * u64::from(filter.record_bytes);
+        let record = memory.read(filter.start.add(offset), filter.record_bytes.into())?;
+        let field = &record[filter.field_offset as usize..][..8];
+        let field = u64::from_le_bytes(field.try_into().expect("8 B were taken"));
+        let kept = match filter.comparison {
+            Comparison::Less => field < filter.operand,
+            Comparison::Equal => field == filter.operand,
+            Comparison::Greater => field > filter.operand,
+        };
+        if kept {
+            if self.found.len() + record.len() > most {
+                let problem = format!("a result of more than {most} B");
+                return Err(OffloadError::failed(problem));
+            }
+            self.found.extend_from_slice(record);
+        }
+        self.next += 1;
+        Ok(())
+    }
+}
+
+impl Sliced for Run {
+    fn step(&mut self, memory: &mut NodeMemory<'_>) -> Poll<Result<Vec<u8>, OffloadError>> {
+        while self.next < self.filter.records {
+            if self.allowance.slice_is_over(memory)? {
+                return Poll::Pending;
+            }
+            self.record(memory)?;
+        }
+        Poll::Ready(Ok(std::mem::take(&mut self.found)))
+    }
+}
+
+impl Look for Run {
+    fn begin(arguments: &[u8], allowance: Allowance) -> Result<Self, OffloadError> {
+        let allowed = "allowed are records of 8 B and more with a word in them, and 0, 1 or 2";
+        let filter = Filter::decode(arguments).ok_or_else(|| OffloadError::failed(allowed))?;
+        Ok(Run { filter, next: 0, found: Vec::new(), allowance })
+    }
+}

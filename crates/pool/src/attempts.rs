@@ -1,0 +1,151 @@
+//! What machine threads wait for at a pool: code of the application, an operation, an access.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use crate::backend::WaitedId;
+use crate::error::Error;
+use crate::notify::Notify;
+use crate::shared::Shared;
+use crate::wait::{Attempt, Step, Unfinished, Waiter, Why};
+
+/// How often a wait that can be interrupted asks whether it is.
+const ATTEND: Duration = Duration::from_millis(20);
+
+/// Asks its caller now and then whether to wait on.
+pub(crate) struct Attention<'a> {
+    is_interrupted: &'a mut dyn FnMut() -> bool,
+    asked: Instant,
+}
+
+impl<'a> Attention<'a> {
+    pub(crate) fn new(is_interrupted: &'a mut dyn FnMut() -> bool) -> Attention<'a> {
+        Attention { is_interrupted, asked: Instant::now() }
+    }
+
+    pub(crate) fn is_interrupted(&mut self) -> bool {
+        if self.asked.elapsed() < ATTEND {
+            return false;
+        }
+        self.asked = Instant::now();
+        (self.is_interrupted)()
+    }
+}
+
+/// Runs the application's code until it is done, or cannot go on.
+pub(crate) fn run<F: Future>(
+    shared: &Shared,
+    code: F,
+    attention: Option<Attention<'_>>,
+) -> Result<F::Output, Unfinished> {
+    let code = pin!(code);
+    shared.wait(&mut CodeAttempt { shared, code, waker: None, attention })
+}
+
+/// Waits for an access that the machine's thread has begun.
+pub(crate) fn wait_for(shared: &Shared, id: WaitedId, to: &mut [u8]) -> Result<(), Error> {
+    let mut access = AccessAttempt { shared, id, to, ended: None, was_parked: false };
+    shared.wait(&mut access).expect("an access ends, or its backend says why not")
+}
+
+/// Code of the application.
+struct CodeAttempt<'a, 'i, F> {
+    shared: &'a Shared,
+    code: Pin<&'a mut F>,
+    waker: Option<Waker>,
+    attention: Option<Attention<'i>>,
+}
+
+impl<F: Future> Attempt for CodeAttempt<'_, '_, F> {
+    type Output = F::Output;
+
+    const RUNS_CODE: bool = true;
+
+    fn poll(&mut self, waiter: &Arc<Waiter>, _: Why) -> Option<F::Output> {
+        let waker = self.waker.get_or_insert_with(|| Waker::from(Arc::clone(waiter)));
+        match self.code.as_mut().poll(&mut Context::from_waker(waker)) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        }
+    }
+
+    fn poll_to_park(&mut self, _: &Arc<Waiter>) -> Option<F::Output> {
+        // What it awaits has its waker.
+        None
+    }
+
+    fn step(&mut self) -> Step {
+        self.shared.step()
+    }
+
+    fn rest(&mut self, most: Duration) {
+        self.shared.rest(most);
+    }
+
+    fn attends(&self) -> bool {
+        self.attention.is_some()
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        self.attention.as_mut().is_some_and(Attention::is_interrupted)
+    }
+}
+
+/// A read or a write that needs no place in the lists of operations.
+struct AccessAttempt<'a> {
+    shared: &'a Shared,
+    id: WaitedId,
+    to: &'a mut [u8],
+    ended: Option<Result<(), Error>>,
+    /// Another machine thread may have its end.
+    was_parked: bool,
+}
+
+impl AccessAttempt<'_> {
+    fn look(&mut self) -> Result<Result<(), Error>, Duration> {
+        let AccessAttempt { shared, id, to, .. } = self;
+        shared.with(|core| core.look(*id, to))
+    }
+}
+
+impl Attempt for AccessAttempt<'_> {
+    type Output = Result<(), Error>;
+
+    const RUNS_CODE: bool = false;
+
+    fn poll(&mut self, _: &Arc<Waiter>, _: Why) -> Option<Result<(), Error>> {
+        if std::mem::take(&mut self.was_parked) {
+            return self.look().ok();
+        }
+        self.ended.take()
+    }
+
+    fn poll_to_park(&mut self, waiter: &Arc<Waiter>) -> Option<Result<(), Error>> {
+        self.was_parked = true;
+        let AccessAttempt { shared, id, to, .. } = self;
+        shared.with(|core| {
+            let looked = core.look(*id, to).ok();
+            if looked.is_none() {
+                core.await_end(*id, Notify::Waker(Waker::from(Arc::clone(waiter))));
+            }
+            looked
+        })
+    }
+
+    fn step(&mut self) -> Step {
+        match self.look() {
+            Ok(ended) => {
+                self.ended = Some(ended);
+                Step::Ended
+            }
+            Err(rest) => Step::Rest(rest),
+        }
+    }
+
+    fn rest(&mut self, most: Duration) {
+        self.shared.rest(most);
+    }
+}

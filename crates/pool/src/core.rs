@@ -1,0 +1,471 @@
+//! Operations under way: their order, their results, and who waits for them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ethermem_offload::Offload;
+use ethermem_units::Ps;
+use slab::Slab;
+
+use crate::address::{Address, ProcessId};
+use crate::backend::{Access, Backend, End, Ended, Facts, Opened, Progress, Waited, WaitedId};
+use crate::error::{Error, Wait};
+use crate::notify::{Inbox, Notify};
+use crate::operation::{Asker, Op, OpId, Outcome, Reply};
+use crate::order::{Sequence, Touched, Tracker};
+
+/// A thread's name.
+pub(crate) type ThreadId = usize;
+
+/// The state of a pool; see [`crate::Pool`].
+pub(crate) struct Core {
+    backend: Box<dyn Backend>,
+    pub(crate) facts: Facts,
+    offloads: BTreeMap<String, Arc<dyn Offload>>,
+    threads: Vec<Thread>,
+    processes: u32,
+    operations: Vec<Slot>,
+    free: Vec<OpId>,
+    /// Reused to avoid reallocation.
+    ended: Ended,
+    ready: Vec<OpId>,
+    /// Whom to tell once nobody holds the pool.
+    told: Vec<Notify>,
+    /// Machine threads that are parked until an access of theirs has ended.
+    parked: Vec<(WaitedId, Notify)>,
+    /// Of each list of tasks.
+    inboxes: Slab<Arc<Inbox>>,
+    turns: (u16, u16),
+    /// Operations that have ended.
+    ends: u64,
+}
+
+struct Thread {
+    asker: Asker,
+    tracker: Tracker,
+}
+
+enum Slot {
+    Free,
+    Open(Open),
+    /// Its result waits for its [`crate::Pending`].
+    Ended(Outcome),
+}
+
+struct Open {
+    thread: ThreadId,
+    sequence: Sequence,
+    touched: Touched,
+    /// While it may not go.
+    held: Option<Box<Op>>,
+    /// Who waits for it.
+    notify: Option<Notify>,
+    /// Nobody wants the result.
+    forgotten: bool,
+}
+
+/// What became of an operation that was submitted.
+pub(crate) enum Submitted {
+    Ended(Outcome),
+    Open(OpId),
+}
+
+impl Core {
+    pub(crate) fn new(Opened { backend, facts }: Opened) -> Core {
+        let built_in = ethermem_offload::built_in().into_iter();
+        Core {
+            backend,
+            facts,
+            offloads: built_in.map(|(name, offload)| (name.to_owned(), offload)).collect(),
+            threads: Vec::new(),
+            processes: 0,
+            operations: Vec::new(),
+            free: Vec::new(),
+            ended: Ended::default(),
+            ready: Vec::new(),
+            told: Vec::new(),
+            parked: Vec::new(),
+            inboxes: Slab::new(),
+            turns: (0, 0),
+            ends: 0,
+        }
+    }
+
+    pub(crate) fn new_process(&mut self) -> Result<ProcessId, Error> {
+        self.processes += 1;
+        self.backend.new_process(ProcessId(self.processes))
+    }
+
+    /// What a lock says that the thread holds.
+    pub(crate) fn lock_word(&self, thread: ThreadId) -> u64 {
+        self.facts.lock_words.word(self.threads[thread].asker.process, thread)
+    }
+
+    /// Has the backend do what is due although no thread waits.
+    pub(crate) fn tend(&mut self) {
+        self.backend.tend();
+    }
+
+    /// Does an access of a thread that has nothing in flight, where that takes no time.
+    pub(crate) fn at_once(
+        &mut self,
+        thread: ThreadId,
+        access: Access<'_>,
+    ) -> Option<Result<u64, Error>> {
+        let asker = self.idle(thread)?;
+        self.backend.at_once(asker, access)
+    }
+
+    /// Begins an access that its caller waits for by [`Core::look`], where that is a shorter way.
+    pub(crate) fn begin_waited(
+        &mut self,
+        thread: ThreadId,
+        access: Waited<'_>,
+    ) -> Option<WaitedId> {
+        let asker = self.idle(thread)?;
+        self.backend.direct()?.begin(asker, access)
+    }
+
+    /// Goes on with an access that a machine thread waits for.
+    pub(crate) fn look(
+        &mut self,
+        id: WaitedId,
+        to: &mut [u8],
+    ) -> Result<Result<(), Error>, Duration> {
+        let direct = self.backend.direct().expect("the access was begun by it");
+        let looked = direct.look(id, to, &mut self.ended);
+        if looked.is_ok() && !self.parked.is_empty() {
+            self.parked.retain(|(parked, _)| *parked != id);
+        }
+        self.settle_ended();
+        looked
+    }
+
+    /// `notify` is told when another machine thread has the end of the access.
+    pub(crate) fn await_end(&mut self, id: WaitedId, notify: Notify) {
+        self.parked.retain(|(parked, _)| *parked != id);
+        self.parked.push((id, notify));
+    }
+
+    /// How many operations have ended.
+    pub(crate) fn ends(&self) -> u64 {
+        self.ends
+    }
+
+    /// Ends the backend.
+    pub(crate) fn leave(&mut self, why: End) -> Result<(), Error> {
+        self.backend.end(why)
+    }
+
+    /// Time since the pool was opened.
+    pub(crate) fn now(&self) -> Ps {
+        self.backend.now()
+    }
+
+    pub(crate) fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+
+    pub(crate) fn register(&mut self, name: &str, offload: Arc<dyn Offload>) {
+        self.offloads.insert(name.to_owned(), offload);
+    }
+
+    pub(crate) fn offload(&self, name: &str) -> Option<&Arc<dyn Offload>> {
+        self.offloads.get(name)
+    }
+
+    /// What an offload at the node of `at` does, if the nodes are in this program.
+    ///
+    /// # Errors
+    /// [`Error::Unmapped`]; [`Error::NoSuchOffload`] where the nodes know no such name.
+    pub(crate) fn offload_at(
+        &self,
+        name: &str,
+        at: Address,
+    ) -> Result<Option<Arc<dyn Offload>>, Error> {
+        if at.memory() >= self.facts.memory_nodes || at == Address::NULL {
+            return Err(Error::Unmapped { address: at, bytes: 0 });
+        }
+        let found = self.offload(name);
+        if found.is_none() && self.facts.runs_offloads {
+            let allowed = self.offloads.keys().cloned().collect::<Vec<_>>().join(", ");
+            return Err(Error::NoSuchOffload { name: name.to_owned(), allowed });
+        }
+        Ok(found.cloned())
+    }
+
+    /// Whether there is such a compute node.
+    pub(crate) fn check_compute(&self, node: u16) -> Result<(), Error> {
+        check_node(node, self.facts.compute_nodes, "compute")
+    }
+
+    /// Whether there is such a memory node.
+    pub(crate) fn check_memory(&self, node: u16) -> Result<(), Error> {
+        check_node(node, self.facts.memory_nodes, "memory")
+    }
+
+    pub(crate) fn new_thread(&mut self, asker: Asker) -> ThreadId {
+        self.threads.push(Thread { asker, tracker: Tracker::default() });
+        self.threads.len() - 1
+    }
+
+    /// The thread, if nothing of it is under way.
+    pub(crate) fn idle(&self, thread: ThreadId) -> Option<Asker> {
+        let Thread { asker, tracker } = &self.threads[thread];
+        tracker.is_idle().then_some(*asker)
+    }
+
+    /// The compute node whose turn it is.
+    pub(crate) fn next_compute(&mut self) -> u16 {
+        next(&mut self.turns.0, self.facts.compute_nodes)
+    }
+
+    /// The memory node whose turn it is.
+    pub(crate) fn next_memory(&mut self) -> u16 {
+        next(&mut self.turns.1, self.facts.memory_nodes)
+    }
+
+    #[inline]
+    pub(crate) fn has_told(&self) -> bool {
+        !self.told.is_empty()
+    }
+
+    pub(crate) fn take_told(&mut self) -> Vec<Notify> {
+        std::mem::take(&mut self.told)
+    }
+
+    /// The same, for a list that is empty.
+    pub(crate) fn swap_told(&mut self, told: &mut Vec<Notify>) {
+        std::mem::swap(&mut self.told, told);
+    }
+
+    /// A list of tasks begins: its name.
+    pub(crate) fn new_list(&mut self, inbox: Arc<Inbox>) -> u32 {
+        self.inboxes.insert(inbox) as u32
+    }
+
+    pub(crate) fn end_list(&mut self, list: u32) {
+        self.inboxes.remove(list as usize);
+    }
+
+    pub(crate) fn inbox(&self, list: u32) -> Option<Arc<Inbox>> {
+        self.inboxes.get(list as usize).cloned()
+    }
+
+    /// Begins an operation, or has it wait for others of its thread. `notify` is told when it
+    /// ended, if that is not at once.
+    pub(crate) fn submit(&mut self, thread: ThreadId, op: Op, notify: Option<Notify>) -> Submitted {
+        let touched = Touched::by(&op);
+        let id = self.name();
+        let Thread { asker, tracker } = &mut self.threads[thread];
+        let known = |other: OpId| match &self.operations[other.place()] {
+            Slot::Open(open) => &open.touched,
+            Slot::Free | Slot::Ended(_) => unreachable!("what is under way is open"),
+        };
+        let (sequence, held) = if tracker.is_idle() {
+            if let Some(outcome) = self.backend.begin(id, *asker, op) {
+                self.free.push(id);
+                return Submitted::Ended(outcome);
+            }
+            (tracker.begin(id, &touched, known).0, None)
+        } else {
+            let (sequence, goes) = tracker.begin(id, &touched, known);
+            if goes {
+                if let Some(outcome) = self.backend.begin(id, *asker, op) {
+                    tracker.end(sequence, &touched, &mut self.ready);
+                    self.free.push(id);
+                    self.begin_ready(thread);
+                    return Submitted::Ended(outcome);
+                }
+                (sequence, None)
+            } else {
+                (sequence, Some(Box::new(op)))
+            }
+        };
+        self.open(id, Open { thread, sequence, touched, held, notify, forgotten: false })
+    }
+
+    /// An operation that ends when all of its thread before it have.
+    pub(crate) fn release(&mut self, thread: ThreadId, notify: Option<Notify>) -> Submitted {
+        if self.idle(thread).is_some() {
+            return Submitted::Ended(Ok(Reply::Done));
+        }
+        self.barrier(thread, None, notify)
+    }
+
+    /// The same, and then at the memory nodes.
+    pub(crate) fn fence(&mut self, thread: ThreadId, notify: Option<Notify>) -> Submitted {
+        if self.idle(thread).is_some() {
+            return self.submit(thread, Op::Fence, notify);
+        }
+        self.barrier(thread, Some(Box::new(Op::Fence)), notify)
+    }
+
+    fn barrier(
+        &mut self,
+        thread: ThreadId,
+        held: Option<Box<Op>>,
+        notify: Option<Notify>,
+    ) -> Submitted {
+        let id = self.name();
+        let (sequence, _) = self.threads[thread].tracker.barrier(id);
+        let touched = Touched::default();
+        self.open(id, Open { thread, sequence, touched, held, notify, forgotten: false })
+    }
+
+    fn name(&mut self) -> OpId {
+        self.free.pop().unwrap_or_else(|| {
+            self.operations.push(Slot::Free);
+            OpId::new(self.operations.len() - 1)
+        })
+    }
+
+    fn open(&mut self, id: OpId, open: Open) -> Submitted {
+        self.operations[id.place()] = Slot::Open(open);
+        Submitted::Open(id)
+    }
+
+    /// The result of an operation, once; until then `notify` is told when it is there.
+    pub(crate) fn take(
+        &mut self,
+        id: OpId,
+        notify: impl FnOnce(Option<Notify>) -> Option<Notify>,
+    ) -> Option<Outcome> {
+        match &mut self.operations[id.place()] {
+            Slot::Open(open) => {
+                open.notify = notify(open.notify.take());
+                None
+            }
+            slot @ Slot::Ended(_) => {
+                let Slot::Ended(outcome) = std::mem::replace(slot, Slot::Free) else {
+                    unreachable!("it is")
+                };
+                self.free.push(id);
+                Some(outcome)
+            }
+            Slot::Free => unreachable!("a result is taken once"),
+        }
+    }
+
+    /// Nobody will take the result.
+    pub(crate) fn forget(&mut self, id: OpId) {
+        match &mut self.operations[id.place()] {
+            Slot::Open(open) => {
+                open.forgotten = true;
+                open.notify = None;
+            }
+            slot => {
+                *slot = Slot::Free;
+                self.free.push(id);
+            }
+        }
+    }
+
+    /// Goes on until an operation ends. `Some` is how long the machine may rest before; an error
+    /// when nothing is under way, so that nothing can end.
+    pub(crate) fn progress(&mut self) -> Result<Option<Duration>, Stalled> {
+        let progress = self.backend.progress(&mut self.ended);
+        self.settle_ended();
+        match progress {
+            Progress::Ended => Ok(None),
+            Progress::Wait(rest) => Ok(Some(rest)),
+            Progress::Idle => Err(Stalled),
+        }
+    }
+
+    /// Goes on, with no other machine thread at the pool, until nothing is under way but what only
+    /// others could end.
+    pub(crate) fn drain(&mut self) -> Option<(usize, Wait)> {
+        while let Ok(rest) = self.progress() {
+            if let Some(waits) = self.backend.waits() {
+                return Some(waits);
+            }
+            if let Some(rest) = rest.filter(|rest| !rest.is_zero()) {
+                std::thread::sleep(rest);
+            }
+        }
+        None
+    }
+
+    /// Takes in what the backend says has ended.
+    fn settle_ended(&mut self) {
+        if !self.ended.operations.is_empty() {
+            let mut operations = std::mem::take(&mut self.ended.operations);
+            for (id, outcome) in operations.drain(..) {
+                self.settle(id, outcome);
+            }
+            self.ended.operations = operations;
+        }
+        if !self.ended.waited.is_empty() {
+            let waited = &self.ended.waited;
+            let due = self.parked.extract_if(.., |(id, _)| waited.contains(id));
+            self.told.extend(due.map(|(_, notify)| notify));
+            self.ended.waited.clear();
+        }
+    }
+
+    fn settle(&mut self, id: OpId, outcome: Outcome) {
+        let thread = self.end(id, outcome);
+        if !self.ready.is_empty() {
+            self.begin_ready(thread);
+        }
+    }
+
+    /// Begins what waited. What ends at once may let others of the thread go in turn: they are
+    /// behind it in the list, which is why this is a loop.
+    fn begin_ready(&mut self, thread: ThreadId) {
+        let asker = self.threads[thread].asker;
+        let mut begun = 0;
+        while let Some(&id) = self.ready.get(begun) {
+            begun += 1;
+            let Slot::Open(open) = &mut self.operations[id.place()] else {
+                unreachable!("what waits is open")
+            };
+            // A barrier has nothing to do.
+            let Some(outcome) = open
+                .held
+                .take()
+                .map_or(Some(Ok(Reply::Done)), |op| self.backend.begin(id, asker, *op))
+            else {
+                continue;
+            };
+            self.end(id, outcome);
+        }
+        self.ready.clear();
+    }
+
+    /// An operation ended: its result is kept, and what waited for it is ready.
+    fn end(&mut self, id: OpId, outcome: Outcome) -> ThreadId {
+        let slot = &mut self.operations[id.place()];
+        let Slot::Open(open) = slot else { unreachable!("it was open") };
+        let thread = open.thread;
+        self.ends += 1;
+        self.threads[thread].tracker.end(open.sequence, &open.touched, &mut self.ready);
+        self.told.extend(open.notify.take());
+        if open.forgotten {
+            *slot = Slot::Free;
+            self.free.push(id);
+        } else {
+            *slot = Slot::Ended(outcome);
+        }
+        thread
+    }
+}
+
+fn check_node(node: u16, nodes: u16, kind: &str) -> Result<(), Error> {
+    if node < nodes {
+        return Ok(());
+    }
+    Err(Error::NoSuchNode { node, allowed: format!("{kind} nodes 0 to {}", nodes - 1) })
+}
+
+fn next(turn: &mut u16, nodes: u16) -> u16 {
+    let now = *turn % nodes;
+    *turn = (now + 1) % nodes;
+    now
+}
+
+/// Nothing is under way that could end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stalled;
