@@ -58,7 +58,8 @@ install: capi ## Install the C library, its header and its pkg-config file: PREF
 
 # Of libraries that are there: LIBRARIES names their folder.
 .PHONY: install-built
-install-built: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+install-built: VERSION = $(shell sed -n \
+    '/^\[workspace.package\]/,/^$$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 install-built: LIB = $(DESTDIR)$(PREFIX)/lib
 install-built:
 	install -d $(LIB)/pkgconfig $(DESTDIR)$(PREFIX)/include

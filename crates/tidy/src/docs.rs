@@ -179,10 +179,11 @@ mod tests {
     #[test]
     fn a_link_that_leads_nowhere_fails() {
         let readme = "[a](docs/a.md#part) [b](https://host/x) [c](#here)\n\n[d](docs/gone.md)\n\n\
-                      ```\n[e](gone.md)\n```\n\n<img src=\"docs/gone.png\">\n\n[f](docs/)\n";
+                      ```\n[e](gone.md)\n```\n\n<img src=\"docs/gone.png\">\n\n[f](docs/)\n\n\
+                      # Here\n";
         let tree = Tree::from_files([
             ("README.md", readme),
-            ("docs/a.md", "[up](../README.md) ![g](a.png)\n[out](../../x.md)\n"),
+            ("docs/a.md", "[up](../README.md) ![g](a.png)\n[out](../../x.md)\n## Part\n"),
         ]);
         let broken = ["README.md:3", "README.md:9", "docs/a.md:1", "docs/a.md:2"];
         assert_eq!(links(&tree).places(), broken);
