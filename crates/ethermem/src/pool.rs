@@ -123,10 +123,10 @@ impl Pool {
     #[must_use]
     pub fn events(&self) -> u64 {
         #[cfg(feature = "sim")]
-        let events = self.simulated(Sim::events);
-        #[cfg(not(feature = "sim"))]
-        let events = None;
-        events.unwrap_or(0)
+        if let Some(events) = self.simulated(Sim::events) {
+            return events;
+        }
+        0
     }
 
     /// What a message of so many bytes takes of a simulated fabric's links, and how many blocks go
