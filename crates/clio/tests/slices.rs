@@ -42,6 +42,9 @@ enum Asked {
         owner: (u16, u64),
         with: u16,
         permissions: Permissions,
+        /// There was a share when it began. Giving up one that is not there is over at once, however
+        /// late that is told, and takes nothing from a share that begins meanwhile.
+        had_one: bool,
     },
     End {
         space: u16,
@@ -151,7 +154,14 @@ impl Bench {
                 let permissions = Permissions::from_bits(permissions).expect("two bits");
                 let owned = (SpaceId(owner.0), owner.1);
                 match Task::share(&mut self.map, owned, SpaceId(with), at, permissions) {
-                    Ok(task) => self.tasks.push((task, Asked::Share { owner, with, permissions })),
+                    Ok(task) => {
+                        let had_one = self
+                            .ranges
+                            .iter()
+                            .any(|(at, (_, of))| at.0 == with && *of == Some(owner));
+                        let asked = Asked::Share { owner, with, permissions, had_one };
+                        self.tasks.push((task, asked));
+                    }
                     Err(BeginError::Held) => assert!(!self.tasks.is_empty()),
                     Err(BeginError::Refused(_)) => {}
                 }
@@ -194,8 +204,8 @@ impl Bench {
                 self.ranges
                     .retain(|&at, (_, of)| at != (space, address) && *of != Some((space, address)));
             }
-            Asked::Share { owner, with, permissions } => {
-                if with == owner.0 {
+            Asked::Share { owner, with, permissions, had_one } => {
+                if with == owner.0 || (permissions == Permissions::NONE && !had_one) {
                     return;
                 }
                 self.ranges.retain(|at, (_, of)| at.0 != with || *of != Some(owner));
