@@ -7,6 +7,7 @@ mod atomic;
 mod columns;
 mod contain;
 mod error;
+mod folder;
 mod input;
 mod rows;
 
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 pub use atomic::AtomicFile;
 pub use columns::{reason, write_column};
 pub use error::{InputError, found};
+pub use folder::MadeFolder;
 pub use input::{INTEGERS, ParquetInput};
 pub use rows::{BatchError, RowReader, Rows, read_integers, read_values, same_length, unsigned};
 

@@ -1,11 +1,10 @@
 //! `ethermem man`: a manual page for each command.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Command};
 use clap_mangen::Man;
-use ethermem_sim::output::{OutputError, write_file};
+use ethermem_sim::output::{MadeFolder, write_file};
 
 use crate::failure::Failure;
 
@@ -23,14 +22,9 @@ pub(crate) fn run(arguments: &Arguments, root: Command) -> Result<(), Failure> {
     root.build();
     let mut pages = Vec::new();
     render(&root, &mut pages)?;
-    let folder = arguments.out.as_path();
-    let missing: Vec<&Path> = folder.ancestors().take_while(|one| !one.exists()).collect();
-    let written = write(folder, &pages);
-    if written.is_err() {
-        // The innermost first; a folder with a page in it stays.
-        missing.into_iter().for_each(|folder| drop(fs::remove_dir(folder)));
-    }
-    written.map_err(Failure::input)
+    let folder = MadeFolder::make(&arguments.out).map_err(Failure::input)?;
+    let write = |(name, text): &(String, Vec<u8>)| write_file(&folder.path().join(name), text);
+    pages.iter().try_for_each(write).map_err(Failure::input)
 }
 
 /// Adds the name and the text of the page of a command, and of each below it.
@@ -41,10 +35,4 @@ fn render(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<(), F
     pages.push((page.get_filename(), text));
     let below = command.get_subcommands().filter(|below| !below.is_hide_set());
     below.into_iter().try_for_each(|below| render(below, pages))
-}
-
-fn write(folder: &Path, pages: &[(String, Vec<u8>)]) -> Result<(), OutputError> {
-    let unmade = |reason| OutputError { path: folder.to_owned(), reason };
-    fs::create_dir_all(folder).map_err(unmade)?;
-    pages.iter().try_for_each(|(name, text)| write_file(&folder.join(name), text))
 }

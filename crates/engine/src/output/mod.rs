@@ -8,7 +8,7 @@ mod timeline;
 
 use serde::Serialize;
 
-pub use ethermem_files::{AtomicFile, OutputError, write_file};
+pub use ethermem_files::{AtomicFile, MadeFolder, OutputError, write_file};
 pub use messages::MessageWriter;
 pub use table::{TableStyle, TextTable, runs_table};
 pub use timeline::{Arg, Timeline, TimelineSummary, TrackId};

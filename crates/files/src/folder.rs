@@ -1,0 +1,74 @@
+//! A folder for output, which leaves no trace where nothing came of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::OutputError;
+
+/// A folder, with the folders around it that were made for it. When it is dropped, those that are
+/// still empty are removed.
+#[derive(Debug)]
+pub struct MadeFolder {
+    path: PathBuf,
+    /// The innermost folder first.
+    made: Vec<PathBuf>,
+}
+
+impl MadeFolder {
+    /// Makes `path`, and the folders around it, unless they are there.
+    ///
+    /// # Errors
+    /// [`OutputError`] when a folder cannot be made. Those that were made are removed.
+    pub fn make(path: &Path) -> Result<MadeFolder, OutputError> {
+        let missing = path.ancestors().take_while(|folder| !folder.exists());
+        let made = missing.filter(|folder| !folder.as_os_str().is_empty());
+        let folder = MadeFolder { path: path.to_owned(), made: made.map(Path::to_owned).collect() };
+        fs::create_dir_all(path).map_err(|reason| OutputError::new(path, reason))?;
+        Ok(folder)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for MadeFolder {
+    fn drop(&mut self) {
+        // A folder that is not empty, or not there, stays as it is.
+        for folder in &self.made {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_stay_only_with_something_in_them() {
+        let there = tempfile::tempdir().unwrap();
+        let (outer, inner) = (there.path().join("a"), there.path().join("a/b"));
+        drop(MadeFolder::make(&inner).unwrap());
+        assert!(!outer.exists());
+        let made = MadeFolder::make(&inner).unwrap();
+        fs::write(made.path().join("file"), "").unwrap();
+        drop(made);
+        assert!(inner.join("file").exists());
+        drop(MadeFolder::make(there.path()).unwrap());
+        assert!(there.path().is_dir(), "it was there before");
+    }
+
+    #[test]
+    fn what_was_made_on_the_way_to_an_error_is_removed() {
+        let there = tempfile::tempdir().unwrap();
+        fs::write(there.path().join("file"), "").unwrap();
+        let error = MadeFolder::make(&there.path().join("file/b")).unwrap_err();
+        assert!(error.to_string().starts_with("cannot write "), "{error}");
+        let long = there.path().join("a").join("n".repeat(300));
+        assert!(MadeFolder::make(&long).is_err());
+        assert!(!there.path().join("a").exists());
+    }
+}
