@@ -1,4 +1,4 @@
-//! What machine threads wait for at a pool: code of the application, an operation, an access.
+//! The things that machine threads wait for at a pool: application code, an operation, an access.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -12,10 +12,10 @@ use crate::notify::Notify;
 use crate::shared::Shared;
 use crate::wait::{Attempt, Step, Unfinished, Waiter, Why};
 
-/// How often a wait that can be interrupted asks whether it is.
+/// How often an interruptible wait polls its caller for an interrupt.
 const ATTEND: Duration = Duration::from_millis(20);
 
-/// Asks its caller now and then whether to wait on.
+/// Polls the caller from time to time for whether the wait goes on.
 pub(crate) struct Attention<'a> {
     is_interrupted: &'a mut dyn FnMut() -> bool,
     asked: Instant,
@@ -35,7 +35,7 @@ impl<'a> Attention<'a> {
     }
 }
 
-/// Runs the application's code until it is done, or cannot go on.
+/// Runs the application's code until it completes or cannot proceed.
 pub(crate) fn run<F: Future>(
     shared: &Shared,
     code: F,
@@ -45,13 +45,13 @@ pub(crate) fn run<F: Future>(
     shared.wait(&mut CodeAttempt { shared, code, waker: None, attention })
 }
 
-/// Waits for an access that the machine's thread has begun.
+/// Waits for an access that the machine thread has begun.
 pub(crate) fn wait_for(shared: &Shared, id: WaitedId, to: &mut [u8]) -> Result<(), Error> {
     let mut access = AccessAttempt { shared, id, to, ended: None, was_parked: false };
     shared.wait(&mut access).expect("an access ends, or its backend says why not")
 }
 
-/// Code of the application.
+/// Application code that a machine thread drives.
 struct CodeAttempt<'a, 'i, F> {
     shared: &'a Shared,
     code: Pin<&'a mut F>,
@@ -73,7 +73,7 @@ impl<F: Future> Attempt for CodeAttempt<'_, '_, F> {
     }
 
     fn poll_to_park(&mut self, _: &Arc<Waiter>) -> Option<F::Output> {
-        // What it awaits has its waker.
+        // The future that the code awaits holds its waker.
         None
     }
 
@@ -94,13 +94,13 @@ impl<F: Future> Attempt for CodeAttempt<'_, '_, F> {
     }
 }
 
-/// A read or a write that needs no place in the lists of operations.
+/// A read or a write that needs no entry in the lists of operations.
 struct AccessAttempt<'a> {
     shared: &'a Shared,
     id: WaitedId,
     to: &'a mut [u8],
     ended: Option<Result<(), Error>>,
-    /// Another machine thread may have its end.
+    /// True if the thread was parked: another machine thread may hold the access's outcome.
     was_parked: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a kind of pool brings: where operations go, and when they are done.
+//! The interface of a backend: it carries out operations and reports when they complete.
 
 use std::any::Any;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -14,46 +14,48 @@ use crate::operation::{Asker, Op, OpId, Outcome, Segment};
 
 /// A kind of pool: it carries out operations.
 ///
-/// The pool calls it under a lock, by one machine thread at a time. Four methods are required; the
-/// others are for backends that have a shorter way, or duties of their own.
+/// The pool calls a backend under a lock, from one machine thread at a time. Four methods are
+/// required. The others are for backends that have a shorter path or duties of their own.
 pub trait Backend: Send {
     /// Time since the pool was opened.
     fn now(&self) -> Ps;
 
-    /// Begins an operation. `Some` when it ended at once, and its id stays free.
+    /// Begins an operation. Returns `Some` when it completed at once; its id is then not in use.
     fn begin(&mut self, id: OpId, asker: Asker, op: Op) -> Option<Outcome>;
 
-    /// Goes on until an operation ends, or a lock is found taken, and adds what ended.
+    /// Runs until an operation completes or a lock is found taken, and adds what completed to
+    /// `ended`.
     fn progress(&mut self, ended: &mut Ended) -> Progress;
 
-    /// How many operations are open and what one of them waits for, if each waits for another
-    /// thread or for a time; `None` while any of them ends by itself.
+    /// Number of open operations and what one of them waits for, if every one waits for another
+    /// thread or for a time. `None` while any of them completes by itself.
     fn waits(&self) -> Option<(usize, Wait)>;
 
-    /// Makes a process: the one with this number, unless the memory nodes give out their own.
+    /// Creates a process: `next`, unless the memory nodes assign their own numbers.
     ///
     /// # Errors
-    /// Those of the memory nodes; none where the number is the pool's.
+    /// Errors of the memory nodes; none where the pool assigns the number.
     fn new_process(&mut self, next: ProcessId) -> Result<ProcessId, Error> {
         Ok(next)
     }
 
-    /// Does an access before it returns, and gives the word before an atomic, else 0. `None` where
-    /// an access takes time. The pool asks only while nothing of the thread is in flight.
+    /// Does an access before it returns, and gives the word before an atomic, else 0. Returns
+    /// `None` where an access takes time. The pool calls this only while the thread has nothing in
+    /// flight.
     fn at_once(&mut self, _: Asker, _: Access<'_>) -> Option<Result<u64, Error>> {
         None
     }
 
-    /// The shorter way for accesses whose caller waits, where the backend has one.
+    /// The shorter path for accesses whose caller waits, where the backend has one.
     fn direct(&mut self) -> Option<&mut dyn Direct> {
         None
     }
 
-    /// Does what is due although no thread waits. It ends no operation: its waiter would find
-    /// nothing in flight before it is told.
+    /// Does periodic work although no thread waits. It must not complete an operation: its waiter
+    /// would find nothing in flight before it is notified.
     fn tend(&mut self) {}
 
-    /// Gives back what the pool holds elsewhere.
+    /// Releases what the pool holds outside this process.
     ///
     /// # Errors
     /// An invariant that does not hold, or a memory node that does not answer.
@@ -61,21 +63,22 @@ pub trait Backend: Send {
         Ok(())
     }
 
-    /// What the facade knows this backend by, beyond the trait. A backend that wraps another one
-    /// passes on the answer of that one.
+    /// Access to the concrete backend for the facade, beyond the trait. A backend that wraps
+    /// another backend forwards the inner backend's answer.
     fn extension(&self) -> Option<&dyn Any> {
         None
     }
 }
 
-/// Accesses whose caller waits for each: they need no place in the lists of operations.
+/// Accesses whose caller waits for each of them; they need no entry in the lists of operations.
 pub trait Direct {
-    /// Begins an access; `None` where it must go the way of all operations. Nothing of the thread
-    /// is in flight.
+    /// Begins an access while the thread has nothing in flight. Returns `None` where the access
+    /// must take the path of all operations.
     fn begin(&mut self, asker: Asker, access: Waited<'_>) -> Option<WaitedId>;
 
-    /// Goes on: how the access ended, with what was read in `to`; else how long the machine may
-    /// rest. What ends of others is added to `ended`. After its end the id may be given again.
+    /// Makes progress. Returns how the access ended, with the bytes read in `to`, or else how long
+    /// the machine may rest. Other accesses and operations that complete are added to `ended`.
+    /// After its end the id may be reused.
     ///
     /// # Errors
     /// How long the machine may rest.
@@ -89,42 +92,43 @@ pub trait Direct {
 
 /// What a backend does for a pool whose memory is on another machine.
 pub trait Network: Send + Sync + UnwindSafe + RefUnwindSafe {
-    /// True in the process that opened the pool, false in its forks. Asked with every operation.
+    /// True in the process that opened the pool, false in its forks. The pool asks before every
+    /// operation.
     fn is_here(&self) -> bool;
 
-    /// Sleeps until an answer may be there, or for so long.
+    /// Sleeps until a response may have arrived, or for at most `most`.
     fn sleep(&self, most: Duration);
 }
 
-/// A backend, and what the pool must know of it.
+/// An opened backend, and what the pool must know of it.
 pub struct Opened {
     /// The backend.
     pub backend: Box<dyn Backend>,
-    /// What holds for it as long as it is open.
+    /// Facts that hold as long as the backend is open.
     pub facts: Facts,
 }
 
-/// What holds for a backend as long as it is open.
+/// Facts that hold as long as a backend is open.
 #[derive(Clone)]
 pub struct Facts {
-    /// How many compute nodes there are.
+    /// Number of compute nodes.
     pub compute_nodes: u16,
-    /// How many memory nodes there are.
+    /// Number of memory nodes.
     pub memory_nodes: u16,
-    /// Whether time is a simulated fabric's.
+    /// True if time is a simulated fabric's virtual time.
     pub is_simulated: bool,
-    /// Whether the memory nodes are in this program, and run the operations that it registers.
+    /// True if the memory nodes run in-process and can execute registered offloads.
     pub runs_offloads: bool,
-    /// What the word of a lock that is held says.
+    /// Content of the word of a lock that is held.
     pub lock_words: LockWords,
-    /// Where the memory is on another machine: the pool then tends the backend by a thread.
+    /// Present where the memory is on another machine; a background thread then tends the backend.
     pub network: Option<Arc<dyn Network>>,
     /// How one of several ways to the memory was chosen, as a line for people.
     pub choice: Option<Arc<str>>,
 }
 
 impl Facts {
-    /// Those of nodes in this program, in real time.
+    /// Facts of memory nodes in this process, in real time.
     #[must_use]
     pub fn new(compute_nodes: u16, memory_nodes: u16) -> Facts {
         Facts {
@@ -139,17 +143,17 @@ impl Facts {
     }
 }
 
-/// What the word of a lock says while a thread holds it.
+/// Content of a lock's word while a thread holds the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockWords {
     /// The thread's number, from 1.
     Thread,
-    /// The process in the upper half, so that nodes can tell a lock whose process died.
+    /// The process in the upper half, so that nodes can recognize a lock whose process died.
     ProcessAndThread,
 }
 
 impl LockWords {
-    /// The word of a thread, whose number in the pool is from 0.
+    /// The lock word of a thread; `thread` counts from 0 in the pool.
     #[must_use]
     pub fn word(self, process: ProcessId, thread: usize) -> u64 {
         let thread = thread as u64 + 1;
@@ -160,38 +164,38 @@ impl LockWords {
     }
 }
 
-/// What a backend did when it was told to go on.
+/// Result of [`Backend::progress`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Some operations ended.
+    /// Some operations completed.
     Ended,
-    /// Nothing will end before so much of the machine's time has passed.
+    /// Nothing will complete before this much of the machine's time has passed.
     Wait(Duration),
     /// Nothing is in flight.
     Idle,
 }
 
-/// What has ended.
+/// Operations and direct accesses that have completed.
 #[derive(Debug, Default)]
 pub struct Ended {
-    /// Operations, each with its outcome.
+    /// Completed operations, each with its outcome.
     pub operations: Vec<(OpId, Outcome)>,
-    /// Direct accesses whose outcome their own next look finds.
+    /// Direct accesses whose outcome is returned by their next [`Direct::look`].
     pub waited: Vec<WaitedId>,
 }
 
-/// The name that a backend gives a direct access; names of accesses that ended are given again.
+/// Identifier that a backend gives a direct access; identifiers of completed accesses are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitedId(usize);
 
 impl WaitedId {
-    /// A name by the access's place in a list of the backend's.
+    /// An identifier from the access's index in a list of the backend.
     #[must_use]
     pub const fn new(place: usize) -> WaitedId {
         WaitedId(place)
     }
 
-    /// The place.
+    /// The index in the backend's list.
     #[must_use]
     pub const fn place(self) -> usize {
         self.0
@@ -203,11 +207,11 @@ impl WaitedId {
 pub enum Waited<'d> {
     /// A read of one place.
     Read(Segment),
-    /// A write of these bytes.
+    /// A write of these bytes to an address.
     Write(Address, &'d [u8]),
 }
 
-/// An access that may end before the call that asks for it returns.
+/// An access that may complete before the call that asks for it returns.
 #[derive(Debug)]
 pub enum Access<'d> {
     /// Fills the buffer.
@@ -218,12 +222,12 @@ pub enum Access<'d> {
     Modify(Address, RmwOperation),
 }
 
-/// Why a backend ends.
+/// The reason why a backend ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The pool was closed: other traffic ends, all that is in flight passes, and what must hold
-    /// then is checked.
+    /// The pool was closed. Other traffic ends, everything in flight completes, and the final
+    /// invariants are checked.
     Closed,
-    /// The last user of the pool is gone, closed or not: nobody hears of an error.
+    /// The last user of the pool is gone, closed or not. An error has no recipient.
     Dropped,
 }

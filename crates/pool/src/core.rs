@@ -1,4 +1,4 @@
-//! Operations under way: their order, their results, and who waits for them.
+//! The operations of a pool: their order, their results, and their waiters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::notify::{Inbox, Notify};
 use crate::operation::{Asker, Op, OpId, Outcome, Reply};
 use crate::order::{Sequence, Touched, Tracker};
 
-/// A thread's name.
+/// Index of a thread in the pool, from 0.
 pub(crate) type ThreadId = usize;
 
 /// The state of a pool; see [`crate::Pool`].
@@ -30,14 +30,14 @@ pub(crate) struct Core {
     /// Reused to avoid reallocation.
     ended: Ended,
     ready: Vec<OpId>,
-    /// Whom to tell once nobody holds the pool.
+    /// Waiters to notify once the pool's lock is released.
     told: Vec<Notify>,
-    /// Machine threads that are parked until an access of theirs has ended.
+    /// Machine threads parked until their access has completed.
     parked: Vec<(WaitedId, Notify)>,
-    /// Of each list of tasks.
+    /// One inbox for each list of tasks.
     inboxes: Slab<Arc<Inbox>>,
     turns: (u16, u16),
-    /// Operations that have ended.
+    /// Number of operations that have completed.
     ends: u64,
 }
 
@@ -49,7 +49,7 @@ struct Thread {
 enum Slot {
     Free,
     Open(Open),
-    /// Its result waits for its [`crate::Pending`].
+    /// The result waits for its [`crate::Pending`].
     Ended(Outcome),
 }
 
@@ -57,15 +57,15 @@ struct Open {
     thread: ThreadId,
     sequence: Sequence,
     touched: Touched,
-    /// While it may not go.
+    /// The operation, while an earlier one blocks it.
     held: Option<Box<Op>>,
-    /// Who waits for it.
+    /// Waiter to notify when the operation completes.
     notify: Option<Notify>,
-    /// Nobody wants the result.
+    /// The result was discarded in advance.
     forgotten: bool,
 }
 
-/// What became of an operation that was submitted.
+/// Result of submitting an operation.
 pub(crate) enum Submitted {
     Ended(Outcome),
     Open(OpId),
@@ -97,17 +97,17 @@ impl Core {
         self.backend.new_process(ProcessId(self.processes))
     }
 
-    /// What a lock says that the thread holds.
+    /// Lock word that the thread writes when it takes a lock.
     pub(crate) fn lock_word(&self, thread: ThreadId) -> u64 {
         self.facts.lock_words.word(self.threads[thread].asker.process, thread)
     }
 
-    /// Has the backend do what is due although no thread waits.
+    /// Lets the backend do periodic work although no thread waits.
     pub(crate) fn tend(&mut self) {
         self.backend.tend();
     }
 
-    /// Does an access of a thread that has nothing in flight, where that takes no time.
+    /// Does an access that takes no time, for a thread with nothing in flight.
     pub(crate) fn at_once(
         &mut self,
         thread: ThreadId,
@@ -117,7 +117,8 @@ impl Core {
         self.backend.at_once(asker, access)
     }
 
-    /// Begins an access that its caller waits for by [`Core::look`], where that is a shorter way.
+    /// Begins an access whose caller waits by [`Core::look`], where the backend has the shorter
+    /// path.
     pub(crate) fn begin_waited(
         &mut self,
         thread: ThreadId,
@@ -127,7 +128,7 @@ impl Core {
         self.backend.direct()?.begin(asker, access)
     }
 
-    /// Goes on with an access that a machine thread waits for.
+    /// Makes progress on an access that a machine thread waits for.
     pub(crate) fn look(
         &mut self,
         id: WaitedId,
@@ -142,13 +143,13 @@ impl Core {
         looked
     }
 
-    /// `notify` is told when another machine thread has the end of the access.
+    /// Registers `notify`, for when another machine thread completes the access.
     pub(crate) fn await_end(&mut self, id: WaitedId, notify: Notify) {
         self.parked.retain(|(parked, _)| *parked != id);
         self.parked.push((id, notify));
     }
 
-    /// How many operations have ended.
+    /// Number of operations that have completed.
     pub(crate) fn ends(&self) -> u64 {
         self.ends
     }
@@ -175,7 +176,7 @@ impl Core {
         self.offloads.get(name)
     }
 
-    /// What an offload at the node of `at` does, if the nodes are in this program.
+    /// The offload `name` at the node of `at`, if the nodes run in-process.
     ///
     /// # Errors
     /// [`Error::Unmapped`]; [`Error::NoSuchOffload`] where the nodes know no such name.
@@ -195,12 +196,12 @@ impl Core {
         Ok(found.cloned())
     }
 
-    /// Whether there is such a compute node.
+    /// Checks that compute node `node` exists.
     pub(crate) fn check_compute(&self, node: u16) -> Result<(), Error> {
         check_node(node, self.facts.compute_nodes, "compute")
     }
 
-    /// Whether there is such a memory node.
+    /// Checks that memory node `node` exists.
     pub(crate) fn check_memory(&self, node: u16) -> Result<(), Error> {
         check_node(node, self.facts.memory_nodes, "memory")
     }
@@ -210,18 +211,18 @@ impl Core {
         self.threads.len() - 1
     }
 
-    /// The thread, if nothing of it is under way.
+    /// The thread's identity, if it has nothing in flight.
     pub(crate) fn idle(&self, thread: ThreadId) -> Option<Asker> {
         let Thread { asker, tracker } = &self.threads[thread];
         tracker.is_idle().then_some(*asker)
     }
 
-    /// The compute node whose turn it is.
+    /// The next compute node in round-robin order.
     pub(crate) fn next_compute(&mut self) -> u16 {
         next(&mut self.turns.0, self.facts.compute_nodes)
     }
 
-    /// The memory node whose turn it is.
+    /// The next memory node in round-robin order.
     pub(crate) fn next_memory(&mut self) -> u16 {
         next(&mut self.turns.1, self.facts.memory_nodes)
     }
@@ -235,12 +236,12 @@ impl Core {
         std::mem::take(&mut self.told)
     }
 
-    /// The same, for a list that is empty.
+    /// As [`Core::take_told`], into a list that is empty.
     pub(crate) fn swap_told(&mut self, told: &mut Vec<Notify>) {
         std::mem::swap(&mut self.told, told);
     }
 
-    /// A list of tasks begins: its name.
+    /// Registers a list of tasks and returns its index.
     pub(crate) fn new_list(&mut self, inbox: Arc<Inbox>) -> u32 {
         self.inboxes.insert(inbox) as u32
     }
@@ -253,8 +254,8 @@ impl Core {
         self.inboxes.get(list as usize).cloned()
     }
 
-    /// Begins an operation, or has it wait for others of its thread. `notify` is told when it
-    /// ended, if that is not at once.
+    /// Begins an operation, or queues it behind others of its thread. `notify` is notified when it
+    /// completes, unless it completes at once.
     pub(crate) fn submit(&mut self, thread: ThreadId, op: Op, notify: Option<Notify>) -> Submitted {
         let touched = Touched::by(&op);
         let id = self.name();
@@ -286,7 +287,7 @@ impl Core {
         self.open(id, Open { thread, sequence, touched, held, notify, forgotten: false })
     }
 
-    /// An operation that ends when all of its thread before it have.
+    /// An operation that completes when all earlier ones of its thread have.
     pub(crate) fn release(&mut self, thread: ThreadId, notify: Option<Notify>) -> Submitted {
         if self.idle(thread).is_some() {
             return Submitted::Ended(Ok(Reply::Done));
@@ -294,7 +295,7 @@ impl Core {
         self.barrier(thread, None, notify)
     }
 
-    /// The same, and then at the memory nodes.
+    /// As [`Core::release`], followed by a fence at the memory nodes.
     pub(crate) fn fence(&mut self, thread: ThreadId, notify: Option<Notify>) -> Submitted {
         if self.idle(thread).is_some() {
             return self.submit(thread, Op::Fence, notify);
@@ -326,7 +327,7 @@ impl Core {
         Submitted::Open(id)
     }
 
-    /// The result of an operation, once; until then `notify` is told when it is there.
+    /// Takes the result of an operation. If it is not there yet, `notify` is notified when it is.
     pub(crate) fn take(
         &mut self,
         id: OpId,
@@ -348,7 +349,7 @@ impl Core {
         }
     }
 
-    /// Nobody will take the result.
+    /// Discards the result of an operation in advance.
     pub(crate) fn forget(&mut self, id: OpId) {
         match &mut self.operations[id.place()] {
             Slot::Open(open) => {
@@ -362,8 +363,8 @@ impl Core {
         }
     }
 
-    /// Goes on until an operation ends. `Some` is how long the machine may rest before; an error
-    /// when nothing is under way, so that nothing can end.
+    /// Runs until an operation completes. `Some` is how long the machine may rest first. Fails when
+    /// nothing is in flight, so that nothing can complete.
     pub(crate) fn progress(&mut self) -> Result<Option<Duration>, Stalled> {
         let progress = self.backend.progress(&mut self.ended);
         self.settle_ended();
@@ -374,8 +375,8 @@ impl Core {
         }
     }
 
-    /// Goes on, with no other machine thread at the pool, until nothing is under way but what only
-    /// others could end.
+    /// Runs, with no other machine thread at the pool, until all that is in flight waits for other
+    /// threads or for a time.
     pub(crate) fn drain(&mut self) -> Option<(usize, Wait)> {
         while let Ok(rest) = self.progress() {
             if let Some(waits) = self.backend.waits() {
@@ -388,7 +389,7 @@ impl Core {
         None
     }
 
-    /// Takes in what the backend says has ended.
+    /// Records what the backend reports as completed.
     fn settle_ended(&mut self) {
         if !self.ended.operations.is_empty() {
             let mut operations = std::mem::take(&mut self.ended.operations);
@@ -412,8 +413,8 @@ impl Core {
         }
     }
 
-    /// Begins what waited. What ends at once may let others of the thread go in turn: they are
-    /// behind it in the list, which is why this is a loop.
+    /// Begins operations that became ready. One that completes at once may make others of the
+    /// thread ready; they are appended to the list, which is why this is a loop.
     fn begin_ready(&mut self, thread: ThreadId) {
         let asker = self.threads[thread].asker;
         let mut begun = 0;
@@ -422,7 +423,7 @@ impl Core {
             let Slot::Open(open) = &mut self.operations[id.place()] else {
                 unreachable!("what waits is open")
             };
-            // A barrier has nothing to do.
+            // A barrier carries no operation.
             let Some(outcome) = open
                 .held
                 .take()
@@ -435,7 +436,7 @@ impl Core {
         self.ready.clear();
     }
 
-    /// An operation ended: its result is kept, and what waited for it is ready.
+    /// Ends an operation: its result is stored, and operations that waited for it become ready.
     fn end(&mut self, id: OpId, outcome: Outcome) -> ThreadId {
         let slot = &mut self.operations[id.place()];
         let Slot::Open(open) = slot else { unreachable!("it was open") };
@@ -466,6 +467,6 @@ fn next(turn: &mut u16, nodes: u16) -> u16 {
     now
 }
 
-/// Nothing is under way that could end.
+/// Nothing is in flight that could complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stalled;

@@ -1,4 +1,4 @@
-//! Why something could not be done.
+//! Errors of operations and of pools.
 
 use ethermem_offload::{OffloadError, Stop};
 
@@ -9,165 +9,165 @@ use crate::address::{Address, Permissions};
 /// [`Error::is_retryable`] says whether trying again can help.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Some of the bytes are in no region that the process has: never allocated, freed, or not
-    /// shared with it.
+    /// Some of the bytes are in no region that the process can access: never allocated, freed, or
+    /// not shared with it.
     #[error("{} not all in one region of the process", places(*address, *bytes))]
     Unmapped {
-        /// Where the access begins.
+        /// First byte of the access.
         address: Address,
-        /// How long it is; 0 where the memory node does not say.
+        /// Length of the access in bytes; 0 where the memory node does not report it.
         bytes: u64,
     },
-    /// The process may not do this there.
+    /// The process lacks the permission for this access.
     #[error("no permission to {needed} at {address}")]
     Permission {
-        /// Where.
+        /// First byte of the access.
         address: Address,
-        /// What it would take.
+        /// Permissions that the access needs.
         needed: Permissions,
     },
-    /// Nothing was asked for.
+    /// The length asked for is zero.
     #[error("0 B: allowed are 1 to {most}")]
     Empty {
-        /// The most that is allowed.
+        /// Largest length in bytes.
         most: u64,
     },
-    /// Too much was asked for at once.
+    /// The length asked for is too large.
     #[error("{bytes} B: allowed are 1 to {most}")]
     TooLong {
-        /// What was asked for.
+        /// Length asked for, in bytes.
         bytes: u64,
-        /// The most that is allowed.
+        /// Largest length in bytes.
         most: u64,
     },
-    /// An atomic or a lock must be at a multiple of 8.
+    /// The address of an atomic or a lock must be a multiple of 8.
     #[error("an atomic at {address}: not a multiple of 8")]
     Misaligned {
-        /// Where.
+        /// Address of the word.
         address: Address,
     },
-    /// The pool has no memory left for this. It may have some once regions are freed.
+    /// The pool has too little free memory. It may have more once regions are freed.
     #[error("no room for {bytes} B: {free} B are free")]
     Full {
-        /// What was asked for.
+        /// Length asked for, in bytes.
         bytes: u64,
-        /// What its memory node has.
+        /// Free memory of the memory node in bytes.
         free: u64,
     },
-    /// A lock is released that its thread does not hold.
+    /// The thread releases a lock that it does not hold.
     #[error("the lock at {address} is not held by this thread")]
     NotHeld {
-        /// Where.
+        /// Address of the lock's word.
         address: Address,
     },
-    /// No node of this number, or not of this sort.
+    /// No node has this number, or the node has another role.
     #[error("node {node}: allowed are {allowed}")]
     NoSuchNode {
-        /// What was given.
+        /// Number that was given.
         node: u16,
-        /// What would do.
+        /// Numbers that exist.
         allowed: String,
     },
     /// The memory nodes know no operation of this name.
     #[error("offload `{name}`: allowed are {allowed}")]
     NoSuchOffload {
-        /// What was given.
+        /// Name that was given.
         name: String,
-        /// Every name.
+        /// Every known name.
         allowed: String,
     },
-    /// The operation at the memory node does not take these arguments, or ends without a result.
+    /// The operation at the memory node refuses these arguments, or ends without a result.
     #[error("offload `{name}`: {problem}")]
     Offload {
-        /// Which.
+        /// Name of the operation.
         name: String,
         /// What was found and what is allowed.
         problem: String,
     },
-    /// The operation at the memory node was stopped: it did what no program may, or used up what
-    /// it may have. What it did until then is done.
+    /// The memory node stopped the operation: it made an illegal access or exceeded a limit. Its
+    /// effects until then remain.
     #[error("offload `{name}`, {why}: {problem}")]
     OffloadStopped {
-        /// Which.
+        /// Name of the operation.
         name: String,
-        /// Why.
+        /// Reason for the stop.
         why: Stop,
-        /// Where, and what is allowed.
+        /// Where it stopped, and what is allowed.
         problem: String,
     },
-    /// The memory node did not answer in time: it may be away, or busy, or the way to it may be. A
-    /// read was not done; whether a write or an atomic was is not known.
+    /// The memory node did not respond in time: the node may be down or busy, or the network may
+    /// be. A read was not done; whether a write or an atomic was done is unknown.
     #[error("{node} did not answer within {waited_ms} ms: whether this was done is not known")]
     NoAnswer {
-        /// Which.
+        /// The node's address or number.
         node: String,
-        /// How long the operation was tried.
+        /// Time for which the operation was tried, in milliseconds.
         waited_ms: u64,
     },
     /// The simulated fabric lost a message of the operation. A read was not done; whether a write
-    /// or an atomic was is not known.
+    /// or an atomic was done is unknown.
     #[error("lost by the simulated fabric")]
     Lost,
-    /// The lock is this thread's, but whoever had it died: what it guards may be half changed. Put
-    /// that right, or unlock.
+    /// The thread now holds the lock, but its former holder died: the guarded data may be half
+    /// changed. Repair the data, or unlock.
     #[error("the lock at {address} is this thread's; who held it died")]
     OwnerDied {
-        /// Where.
+        /// Address of the lock's word.
         address: Address,
     },
-    /// The memory node was started anew: all that was on it is gone, and the process too. New
-    /// threads of the pool are of its new life.
+    /// The memory node restarted: its memory and the process are lost. New threads of the pool use
+    /// the restarted node.
     #[error("{node} was started anew: what was on it is gone")]
     Restarted {
-        /// Which.
+        /// The node's address or number.
         node: String,
     },
-    /// The process and its memory are gone: its lease was over, its pool was closed, or an operator
+    /// The process and its memory are gone: its lease expired, its pool was closed, or an operator
     /// of the node ended it.
     #[error(
         "{node} has ended the process: its lease was over, its pool was closed, or an operator \
          ended it"
     )]
     ProcessEnded {
-        /// Which node.
+        /// The node's address or number.
         node: String,
     },
-    /// The memory node is about to end, and takes no new process. Another may.
+    /// The memory node is shutting down and accepts no new process. Another node may.
     #[error("{node} is about to end, and takes no new process")]
     Ending {
-        /// Which.
+        /// The node's address or number.
         node: String,
     },
-    /// This process is a fork of the one that opened the pool, whose threads and memory stay the
-    /// parent's. Nothing was sent. It can open a pool of its own.
+    /// This process is a fork of the process that opened the pool; the parent owns its threads and
+    /// memory. Nothing was sent. The fork can open a pool of its own.
     #[error("the pool is the parent process's: after a fork the child opens one of its own")]
     Forked,
-    /// The memory node refuses it, for a reason of its own.
+    /// The memory node refuses the operation for a reason of its own.
     #[error("{node}: {problem}")]
     Refused {
-        /// Which.
+        /// The node's address or number.
         node: String,
-        /// Its reason.
+        /// The node's reason.
         problem: String,
     },
-    /// The pool was closed, and operations of it still waited: for a lock that another thread
-    /// holds, or for a time. They were not done.
+    /// The pool was closed while operations still waited for a lock that another thread holds, or
+    /// for a time. They were not done.
     #[error(
         "the pool was closed with {operations} of its operations still waiting after {waited_ms} \
          ms, one {wait}"
     )]
     StillWaiting {
-        /// How many.
+        /// Number of operations that still waited.
         operations: usize,
-        /// What one of them waits for.
+        /// Lock or time that one of them waits for.
         wait: Wait,
-        /// How long the pool waited for them.
+        /// Time that the pool waited for them, in milliseconds.
         waited_ms: u64,
     },
-    /// An invariant of the simulated fabric does not hold: what it did cannot be trusted.
+    /// An invariant of the simulated fabric is violated: its results cannot be trusted.
     #[error("invariant violated: {what}")]
     Violated {
-        /// Which, and where.
+        /// The invariant, and where it is violated.
         what: String,
     },
 }
@@ -179,7 +179,7 @@ fn places(address: Address, bytes: u64) -> String {
     }
 }
 
-/// What an operation waits for that is not an answer.
+/// What an operation waits for other than a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wait {
     /// A lock, by the address of its word.
@@ -191,7 +191,7 @@ pub enum Wait {
 }
 
 impl Error {
-    /// That of an operation at a memory node.
+    /// The error for a failed operation at a memory node.
     #[must_use]
     pub fn of_offload(name: &str, error: OffloadError) -> Error {
         match error {
@@ -206,13 +206,13 @@ impl Error {
         }
     }
 
-    /// Whether the same operation may be done if it is tried again.
+    /// True if the same operation may succeed when it is retried.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Error::Full { .. }) || self.is_uncertain()
     }
 
-    /// Whether it is not known if a write or an atomic that ended so was done.
+    /// True if a write or an atomic that ended with this error may or may not have been done.
     #[must_use]
     pub const fn is_uncertain(&self) -> bool {
         matches!(self, Error::Lost | Error::NoAnswer { .. })

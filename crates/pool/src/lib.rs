@@ -1,7 +1,7 @@
 //! Pools of remote memory: operations, their order and results, tasks, and the trait of a backend.
 //!
-//! The crate names no protocol and no URL. A [`Backend`] says where operations go; [`Pool`] keeps
-//! their order, hands out their results, and decides which machine thread drives the backend. The
+//! The crate names no protocol and no URL. A [`Backend`] carries out operations. [`Pool`] keeps
+//! their order, returns their results, and decides which machine thread drives the backend. The
 //! facade `ethermem`, which applications import, opens backends by URL.
 
 mod address;

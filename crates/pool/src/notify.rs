@@ -1,4 +1,4 @@
-//! Telling tasks and wakers that an operation ended.
+//! Notification of tasks and wakers when an operation completes.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,37 +7,37 @@ use std::task::Waker;
 
 use crate::wait::Waiter;
 
-/// A task's name in its pool. That of a task that has ended is used again, so one may be woken for
-/// what another awaited, which does no harm.
+/// Identifier of a task in its pool. The identifier of an ended task is reused, so a task may be
+/// woken for what an earlier task awaited. Such a spurious wake-up is harmless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskKey {
-    /// Which of the pool's lists of tasks.
+    /// Index of the list of tasks in the pool.
     pub(crate) list: u32,
     pub(crate) task: u32,
 }
 
-/// Who is told that an operation ended.
+/// Recipient of the notification that an operation completed.
 pub(crate) enum Notify {
     Task(TaskKey),
     Waker(Waker),
 }
 
-/// One poll of a task, named for the whole program.
+/// One poll of a task, unique in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PollId {
     pub(crate) list: u64,
     pub(crate) poll: u64,
 }
 
-/// What a machine thread polls now.
+/// The task that a machine thread polls at present.
 #[derive(Clone, Copy)]
 pub(crate) struct Current {
     pub(crate) key: TaskKey,
-    /// None once operations have ended in it.
+    /// The poll; `None` once operations have completed during it.
     pub(crate) poll: Option<PollId>,
-    /// Address of its pool's state, which is there as long as the task is polled.
+    /// Address of the pool's state, valid as long as the task is polled.
     pub(crate) pool: usize,
-    /// The two parts of its waker.
+    /// Data pointer and vtable of the task's waker.
     pub(crate) waker: (usize, usize),
 }
 
@@ -46,30 +46,30 @@ thread_local! {
 }
 
 impl Current {
-    /// The task that this machine thread polls, if it is of the pool whose state is there.
+    /// The task that this machine thread polls, if it belongs to the pool with its state at `pool`.
     #[inline]
     pub(crate) fn of(pool: usize) -> Option<Current> {
         CURRENT.get().filter(|current| current.pool == pool)
     }
 
-    /// Whether this wakes the task.
+    /// True if `waker` wakes the task.
     #[inline]
     pub(crate) fn is_woken_by(&self, waker: &Waker) -> bool {
         self.waker == parts(waker)
     }
 
-    /// Operations have ended: what this poll has seen before is out of date.
+    /// Marks the current poll as out of date, because operations have completed.
     pub(crate) fn forget_poll() {
         CURRENT.set(CURRENT.get().map(|current| Current { poll: None, ..current }));
     }
 }
 
-/// The parts by which wakers are told apart.
+/// Data pointer and vtable, which identify a waker.
 pub(crate) fn parts(waker: &Waker) -> (usize, usize) {
     (waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr())
 }
 
-/// Sets what is polled, and back again at its end.
+/// Sets the task that is polled, and restores the previous one on drop.
 pub(crate) struct Polling(Option<Current>);
 
 impl Polling {
@@ -84,23 +84,23 @@ impl Drop for Polling {
     }
 }
 
-/// Where other machine threads, and wakers, leave the tasks that they wake.
+/// Tasks woken by other machine threads and by wakers.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     woken: Mutex<Woken>,
-    /// Whether it may hold any: looked at far more often than it does.
+    /// True if the inbox may hold tasks. It is checked far more often than it is true.
     any: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Woken {
     tasks: Vec<u32>,
-    /// Of the machine thread that runs the list.
+    /// Waiter of the machine thread that runs the list.
     waiter: Option<Arc<Waiter>>,
 }
 
 impl Inbox {
-    /// Leaves a task, and wakes the machine thread that runs its list.
+    /// Adds a task, and wakes the machine thread that runs its list.
     pub(crate) fn wake(&self, key: TaskKey) {
         let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
         woken.tasks.push(key.task);
@@ -110,7 +110,7 @@ impl Inbox {
         }
     }
 
-    /// What is in the inbox already is found by the first look into it.
+    /// Sets the waiter. Tasks already in the inbox are found when the list next looks into it.
     pub(crate) fn set_waiter(&self, waiter: Option<Arc<Waiter>>) {
         self.woken.lock().unwrap_or_else(PoisonError::into_inner).waiter = waiter;
     }

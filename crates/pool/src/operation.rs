@@ -1,4 +1,4 @@
-//! What threads ask of a pool, and what they get.
+//! Operations that threads submit to a pool, and their replies.
 
 use std::sync::Arc;
 
@@ -10,113 +10,113 @@ use smallvec::SmallVec;
 use crate::address::{Address, Permissions, ProcessId};
 use crate::error::Error;
 
-/// Longest region, read or write: what an operation may be asked to hold in memory.
+/// Longest region, read or write in bytes: the most that one operation may hold in memory.
 pub const ACCESS_BYTES_MAX: u64 = 1 << 34;
 
-/// What order is kept by: operations of one thread that touch the same page keep theirs.
+/// Granularity of ordering in bytes: operations of one thread on one page stay in order.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// The pool's name of an operation that is in flight. Names are small numbers, and those of
-/// operations that ended are given again.
+/// Identifier of an operation in flight. Identifiers are small numbers, and those of completed
+/// operations are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(usize);
 
 impl OpId {
-    /// A name by its place in a list, for a backend that gives operations to other backends.
+    /// An identifier from an index, for a backend that passes operations on to other backends.
     #[must_use]
     pub const fn new(place: usize) -> OpId {
         OpId(place)
     }
 
-    /// The name as a place in a list.
+    /// The identifier as an index.
     #[must_use]
     pub const fn place(self) -> usize {
         self.0
     }
 }
 
-/// Bytes of one place.
+/// A contiguous range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// The first byte.
+    /// Address of the first byte.
     pub address: Address,
-    /// How many.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// Places, one after the other; most operations have one.
+/// Ranges, one after the other; most operations have one.
 pub type Segments = SmallVec<[Segment; 1]>;
 
-/// What a thread asks for.
+/// An operation that a thread submits.
 #[derive(Clone)]
 pub enum Op {
-    /// The bytes of all places, one after the other.
+    /// Reads the bytes of all ranges, one after the other.
     Read(Segments),
-    /// Writes the bytes to all places, one after the other.
+    /// Writes the bytes to all ranges, one after the other.
     Write(Segments, Vec<u8>),
     /// Executes an atomic on a word.
     Modify(Address, RmwOperation),
     /// Stores `holder` into the word once it is zero.
     Lock {
-        /// The lock.
+        /// Address of the lock's word.
         word: Address,
-        /// What it says while it is held.
+        /// Content of the word while the lock is held.
         holder: u64,
     },
     /// Allocates a region of zeros.
     Alloc {
-        /// On which memory node, from 0.
+        /// Index of the memory node, from 0.
         memory: u16,
-        /// How long it is.
+        /// Length in bytes.
         bytes: u64,
-        /// What its owner may do there.
+        /// Permissions of the owner.
         permissions: Permissions,
     },
-    /// Ends a region, by its first byte and its length.
+    /// Frees a region, by the address of its first byte and its length in bytes.
     Free(Address, u64),
-    /// Lets another process use a region, or ends that.
+    /// Grants another process permissions on a region, or revokes them.
     Share {
         /// The whole region.
         region: Segment,
-        /// The other process.
+        /// Process that receives the permissions.
         with: ProcessId,
-        /// What it may do there.
+        /// Permissions granted; none revokes.
         permissions: Permissions,
     },
     /// Runs an operation at a memory node.
     Offload {
-        /// Which node, from 0.
+        /// Index of the memory node, from 0.
         memory: u16,
-        /// What of the memory it may touch, for the order of the thread.
+        /// Ranges that it may touch, for the order of the thread.
         touches: Segments,
-        /// Its name.
+        /// Name of the operation.
         name: String,
-        /// What it does, where the nodes are in this program.
+        /// Its implementation, where the nodes run in-process.
         offload: Option<Arc<dyn Offload>>,
-        /// Its arguments.
+        /// Arguments in the operation's own encoding.
         arguments: Vec<u8>,
     },
-    /// Ends when all memory nodes have done what came before.
+    /// Completes when all memory nodes have done the operations before it.
     Fence,
-    /// Ends at a time.
+    /// Completes at a time since the pool was opened.
     Sleep(Ps),
 }
 
-/// What an operation gives.
+/// Result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Nothing but that it was done.
+    /// Confirmation without a value.
     Done,
-    /// The bytes of a read, or the result of an offload.
+    /// Bytes of a read, or the result of an offload.
     Bytes(Vec<u8>),
-    /// The word before an atomic.
+    /// Value of the word before an atomic.
     Word(u64),
-    /// Where an allocation is.
+    /// Address of a new region.
     Address(Address),
 }
 
 impl Reply {
-    /// The bytes of a read or an offload.
+    /// Bytes of a read or an offload.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self {
             Reply::Bytes(bytes) => bytes,
@@ -124,7 +124,7 @@ impl Reply {
         }
     }
 
-    /// The word before an atomic.
+    /// Value of the word before an atomic.
     pub(crate) fn into_word(self) -> u64 {
         match self {
             Reply::Word(word) => word,
@@ -139,8 +139,8 @@ pub type Outcome = Result<Reply, Error>;
 /// The thread's process and compute node.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker {
-    /// Whose memory is meant.
+    /// Process whose memory is addressed.
     pub process: ProcessId,
-    /// The compute node, from 0.
+    /// Index of the compute node, from 0.
     pub compute: u16,
 }

@@ -1,4 +1,4 @@
-//! What of a thread's operations must wait for which (section 3.1 of Clio's paper).
+//! Ordering of a thread's operations (section 3.1 of Clio's paper): which must wait for which.
 
 use std::collections::VecDeque;
 
@@ -7,20 +7,20 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::operation::{Op, OpId, PAGE_BYTES, Segment};
 
-/// A thread's number for an operation of its own: later ones are larger.
+/// Number of an operation within its thread; it increases with every submission.
 pub(crate) type Sequence = u64;
 
-/// What an operation touches.
+/// Pages that an operation touches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Touched {
-    /// First and last page of each part: in order, and no page twice.
+    /// First and last page of each part, sorted and disjoint.
     pages: SmallVec<[(u64, u64); 1]>,
-    /// Whether it changes them.
+    /// True if the operation changes them.
     writes: bool,
 }
 
 impl Touched {
-    /// What an operation must be ordered by.
+    /// Pages by which an operation is ordered.
     pub(crate) fn by(op: &Op) -> Touched {
         let all = |segments: &[Segment], writes| match segments {
             [one] => Touched::bytes(one.address.0, one.bytes, writes),
@@ -38,12 +38,12 @@ impl Touched {
         }
     }
 
-    /// So many bytes from an address on.
+    /// Pages of `bytes` bytes from `address` on.
     pub(crate) fn bytes(address: u64, bytes: u64, writes: bool) -> Touched {
         Touched { pages: smallvec![range(address, bytes)], writes }
     }
 
-    /// The bytes of all parts: addresses and how many.
+    /// Pages of all parts; each part is an address and a length in bytes.
     pub(crate) fn parts(parts: impl Iterator<Item = (u64, u64)>, writes: bool) -> Touched {
         Touched::ranges(parts.map(|(address, bytes)| range(address, bytes)).collect(), writes)
     }
@@ -60,49 +60,48 @@ impl Touched {
         Touched { pages, writes }
     }
 
-    /// Every page once.
+    /// Every page, each once.
     fn pages(&self) -> impl Iterator<Item = u64> {
         self.pages.iter().flat_map(|&(first, last)| first..=last)
     }
 }
 
-/// The first and the last page of some bytes.
+/// First and last page of a range of bytes.
 fn range(address: u64, bytes: u64) -> (u64, u64) {
     let last = address.saturating_add(bytes.max(1) - 1);
     (address / PAGE_BYTES, last / PAGE_BYTES)
 }
 
-/// The operations of one thread that are not done, and which of them may go on.
+/// The open operations of one thread, and which of them may proceed.
 ///
-/// On each page that is in use they form a queue. One may go when in each of its queues nothing
-/// that writes is before it, and nothing at all if it writes itself. Most threads have one
-/// operation under way, or only read: those are put into their queues when one comes that may have
-/// to wait.
+/// Operations queue at each page that they use. A read may proceed when no write is before it in
+/// any of its queues; a write when nothing is before it. Most threads have one operation in flight,
+/// or only reads. Those enter their queues only when an operation arrives that may have to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
     next: Sequence,
     open: usize,
-    /// In no queue: one that began when nothing was under way, and if it reads, all that read
-    /// behind it. In order; those that ended have no name any more, and the first has one.
+    /// Operations in no queue: one that began when nothing was in flight and, if it is a read, all
+    /// reads behind it. They are in order. A completed one has no id, and the first always has one.
     loose: VecDeque<(Sequence, Option<OpId>)>,
-    /// Whether the loose one writes.
+    /// True if the operation outside the queues writes.
     loose_writes: bool,
     queues: FxHashMap<u64, Queue>,
-    /// Of each operation that may not go: in how many queues it waits.
+    /// For each blocked operation, the number of queues in which it waits.
     waiting: FxHashMap<Sequence, usize>,
-    /// Those that wait for all before them, in order.
+    /// Operations that wait for all before them, in order.
     barriers: VecDeque<Barrier>,
-    /// Of the open operations, those before the last barrier.
+    /// Number of open operations before the last barrier.
     before_barriers: usize,
 }
 
-/// Who uses a page, and who waits for it.
+/// The users of one page, and its waiters.
 #[derive(Debug, Default)]
 struct Queue {
-    /// As many as nobody here is in the way of: readers, or one writer.
+    /// Number of operations that proceed: readers, or one writer.
     going: usize,
     writing: bool,
-    /// A writer, or readers behind one, and what came after.
+    /// Blocked operations: a writer, or readers behind one, and all later ones.
     waiting: VecDeque<Entry>,
 }
 
@@ -117,19 +116,19 @@ struct Entry {
 struct Barrier {
     sequence: Sequence,
     id: OpId,
-    /// Open operations between the barrier before and this.
+    /// Open operations between the previous barrier and this one.
     open: usize,
 }
 
 impl Tracker {
-    /// Whether nothing is under way.
+    /// True if nothing is in flight.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.open == 0
     }
 
-    /// A new operation, and whether it may go at once. `known` says what another that is under way
-    /// touches.
+    /// Adds an operation, and says whether it may proceed at once. `known` gives the pages of
+    /// another operation in flight.
     pub(crate) fn begin<'a>(
         &mut self,
         id: OpId,
@@ -152,7 +151,7 @@ impl Tracker {
         (sequence, self.enqueue(sequence, id, touched))
     }
 
-    /// Whether it may go at once.
+    /// Puts an operation into its queues, and says whether it may proceed at once.
     fn enqueue(&mut self, sequence: Sequence, id: OpId, touched: &Touched) -> bool {
         let entry = Entry { sequence, id, writes: touched.writes };
         let blocked =
@@ -164,7 +163,8 @@ impl Tracker {
         blocked == 0
     }
 
-    /// A new operation that may go when all before it ended, and whether it may at once.
+    /// Adds an operation that may proceed when all before it have completed, and says whether it
+    /// may at once.
     pub(crate) fn barrier(&mut self, id: OpId) -> (Sequence, bool) {
         let goes = self.is_idle();
         let open = self.open - self.before_barriers;
@@ -176,8 +176,8 @@ impl Tracker {
         (sequence, goes)
     }
 
-    /// An operation that went has ended: those that may go now are added to `ready`, in their
-    /// order.
+    /// Removes an operation that has completed. Operations that may proceed now are added to
+    /// `ready`, in order.
     pub(crate) fn end(&mut self, sequence: Sequence, touched: &Touched, ready: &mut Vec<OpId>) {
         self.open -= 1;
         let mut go: SmallVec<[(Sequence, OpId); 4]> = SmallVec::new();
@@ -192,12 +192,12 @@ impl Tracker {
     }
 
     fn leave_loose(&mut self, sequence: Sequence) {
-        // Most end in their order.
+        // Most operations complete in order.
         let at = match self.loose.front() {
             Some(&(first, _)) if first == sequence => 0,
             _ => self.loose.partition_point(|&(other, _)| other < sequence),
         };
-        // A barrier is nowhere.
+        // A barrier is in no queue.
         if let Some(loose) = self.loose.get_mut(at).filter(|loose| loose.0 == sequence) {
             loose.1 = None;
         }
@@ -206,7 +206,7 @@ impl Tracker {
         }
     }
 
-    /// An operation leaves its queues: those that it was the last one in the way of may go.
+    /// Removes an operation from its queues. Operations that it was the last to block may proceed.
     fn leave(&mut self, touched: &Touched, go: &mut SmallVec<[(Sequence, OpId); 4]>) {
         for page in touched.pages() {
             let queue = self.queues.get_mut(&page).expect("a page in use has a queue");
@@ -228,7 +228,7 @@ impl Tracker {
         }
     }
 
-    /// An operation is no longer before the barriers behind it: the first may go.
+    /// Counts an operation out of the barriers behind it; the first barrier may proceed.
     fn pass(&mut self, sequence: Sequence, go: &mut SmallVec<[(Sequence, OpId); 4]>) {
         let behind = self.barriers.partition_point(|barrier| barrier.sequence <= sequence);
         if let Some(barrier) = self.barriers.get_mut(behind) {
@@ -250,7 +250,7 @@ impl Tracker {
 }
 
 impl Queue {
-    /// Puts an operation in; whether nobody is in its way.
+    /// Appends an operation, and says whether it is unblocked.
     fn push(&mut self, entry: Entry) -> bool {
         let goes =
             if entry.writes { self.going == 0 } else { !self.writing && self.waiting.is_empty() };
@@ -263,7 +263,7 @@ impl Queue {
         goes
     }
 
-    /// The next that nobody is in the way of any more.
+    /// The next operation that has become unblocked.
     fn pop(&mut self) -> Option<Entry> {
         let entry = *self.waiting.front()?;
         if self.going > 0 && (self.writing || entry.writes) {
@@ -362,7 +362,7 @@ mod tests {
     enum Step {
         Begin(Touched),
         Barrier,
-        /// One of those that go ends.
+        /// An operation that proceeds completes.
         End(usize),
     }
 
@@ -383,14 +383,15 @@ mod tests {
     }
 
     proptest! {
-        /// An operation goes as soon as, and not before, all earlier ones that it conflicts with
-        /// have ended; a barrier when all before it have.
+        /// An operation proceeds exactly when all earlier operations that it conflicts with have
+        /// completed; a barrier when all before it have.
         #[test]
         fn operations_go_when_those_before_allow(
             steps in proptest::collection::vec(step(), 1..80),
         ) {
             let mut tracker = Tracker::default();
-            // By name: number, what it touches (none of a barrier), whether it goes.
+            // Per operation: id, number, the pages it touches (none for a barrier), whether it
+            // proceeds.
             let mut open: Vec<(OpId, Sequence, Option<Touched>, bool)> = Vec::new();
             for (id, step) in steps.into_iter().enumerate() {
                 match step {

@@ -1,4 +1,4 @@
-//! Operations that were asked for.
+//! Handles of submitted operations.
 
 use std::fmt;
 use std::future::Future;
@@ -14,32 +14,32 @@ use crate::operation::{OpId, Outcome, Reply};
 use crate::shared::Shared;
 use crate::wait::{Attempt, Step, Waiter, Why};
 
-/// An operation that was submitted when this was made, and its result.
+/// A submitted operation and its future result.
 ///
-/// It can be awaited, waited for by the machine's thread, or asked now and then. Dropping it
-/// forgets the result; the operation goes on.
+/// The result can be awaited, waited for by the machine thread, or polled. Dropping the handle
+/// discards the result; the operation goes on.
 #[must_use = "an operation may fail: await or wait for it, or `detach` it"]
 pub struct Pending<T> {
     state: State,
     convert: Option<Convert<T>>,
-    /// The poll of a task in which it was found open; the task is told when it ended.
+    /// The task poll that found the operation open. That task is notified when it completes.
     seen: Option<PollId>,
 }
 
 enum State {
     Ended(Option<Outcome>),
-    /// What has ended needs no pool.
+    /// An open operation. A completed one needs no pool.
     Open(Shared, OpId),
 }
 
-/// What a reply is to the application.
+/// Conversion of a reply to the application's type.
 pub(crate) enum Convert<T> {
     Plain(fn(Reply) -> T),
     With(Box<dyn FnOnce(Reply) -> T + Send + Sync>),
 }
 
 impl<T> Pending<T> {
-    /// `seen` is the poll of the task that is told when it ended, if it has not.
+    /// `seen` is the poll of the task to notify on completion, if the operation is still open.
     pub(crate) fn new(
         shared: &Shared,
         submitted: Submitted,
@@ -53,7 +53,7 @@ impl<T> Pending<T> {
         Pending { state, convert: Some(convert), seen }
     }
 
-    /// The result, if it is there; once.
+    /// Takes the result, if it is there.
     ///
     /// # Panics
     /// When the result was taken before.
@@ -61,11 +61,11 @@ impl<T> Pending<T> {
         self.take(keep)
     }
 
-    /// Waits for the result, by this thread of the machine. On a fabric with a time of its own,
-    /// that time goes on until it is there.
+    /// Blocks this machine thread until the result is there. On a simulated fabric, virtual time
+    /// advances meanwhile.
     ///
     /// # Errors
-    /// What the operation failed with.
+    /// The operation's error.
     pub fn wait(mut self) -> Result<T, Error> {
         if let Some(result) = self.take(keep) {
             return result;
@@ -76,7 +76,7 @@ impl<T> Pending<T> {
         waited.expect("an operation that is open is under way")
     }
 
-    /// Forgets the result, on purpose.
+    /// Discards the result, on purpose.
     pub fn detach(self) {}
 
     fn take(
@@ -117,7 +117,7 @@ impl<T> Future for Pending<T> {
             State::Ended(_) => None,
         };
         let result = match task.filter(|current| current.is_woken_by(waker)) {
-            // Nothing has ended since, and the task will hear of it.
+            // Nothing has completed since, and the task will be notified.
             Some(current) if current.poll.is_some() && self.seen == current.poll => None,
             Some(current) => {
                 self.seen = current.poll;
@@ -163,7 +163,7 @@ impl<T> Attempt for OperationAttempt<'_, T> {
     }
 }
 
-/// Whoever waited still does.
+/// The previously registered waiter stays registered.
 fn keep(known: Option<Notify>) -> Option<Notify> {
     known
 }

@@ -19,12 +19,12 @@ use crate::tasks::Tasks;
 use crate::thread::Thread;
 use crate::wait::{Step, Unfinished};
 
-/// How long a pool that is closed waits for locks and times.
+/// How long closing a pool waits for operations that wait for locks and times.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
-/// Remote memory behind a backend. Clones are the same pool.
+/// Remote memory behind a backend. Clones share one pool.
 ///
-/// The facade's `Pool` is this one, opened by a URL; each method is described there.
+/// The facade's `Pool` is this type, opened by a URL; each method is documented there.
 #[derive(Clone)]
 pub struct Pool {
     shared: Shared,
@@ -32,42 +32,42 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Makes a pool of a backend that is open.
+    /// Makes a pool from an open backend.
     ///
     /// # Errors
-    /// When the backend is to be tended, and no thread can be started for that.
+    /// When the backend needs tending and its background thread cannot be started.
     pub fn new(opened: Opened) -> io::Result<Pool> {
         let facts = Arc::new(opened.facts.clone());
         Ok(Pool { shared: Shared::new(Core::new(opened))?, facts })
     }
 
-    /// What holds for the backend.
+    /// The backend's constant facts.
     #[must_use]
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// Asks the backend something that the pool knows nothing of; see [`Backend::extension`].
+    /// Calls `ask` with the backend, for what the pool does not know; see [`Backend::extension`].
     pub fn with_backend<R>(&self, ask: impl FnOnce(&dyn Backend) -> R) -> R {
         self.shared.with(|core| ask(core.backend()))
     }
 
-    /// Makes a process and its first thread, on the next of the compute nodes in turn.
+    /// Creates a process and its first thread, on the next compute node in round-robin order.
     ///
     /// # Errors
-    /// Those of the backend's memory nodes.
+    /// Errors of the backend's memory nodes.
     pub fn thread(&self) -> Result<Thread, Error> {
         self.shared.check()?;
         self.thread_on(self.next_compute())
     }
 
-    /// The compute node whose turn it is.
+    /// The next compute node in round-robin order.
     #[must_use]
     pub fn next_compute(&self) -> u16 {
         self.shared.with(Core::next_compute)
     }
 
-    /// Makes a process and its first thread, on a compute node.
+    /// Creates a process and its first thread, on the given compute node.
     ///
     /// # Errors
     /// [`Error::NoSuchNode`]; else as [`Pool::thread`].
@@ -90,7 +90,8 @@ impl Pool {
     /// Ends the pool's operations, and then the backend.
     ///
     /// # Errors
-    /// Those of [`Backend::end`]; [`Error::StillWaiting`] with what the pool was closed without.
+    /// Errors of [`Backend::end`]; [`Error::StillWaiting`] with the operations that had not
+    /// completed.
     pub fn close(self) -> Result<(), Error> {
         self.shared.check()?;
         self.shared.settle(CLOSE_WAIT);
@@ -102,7 +103,8 @@ impl Pool {
         })
     }
 
-    /// Goes on until an operation ends or for a short rest; false when nothing is in flight.
+    /// Runs until an operation completes or for a short rest. Returns false when nothing is in
+    /// flight.
     pub fn step(&self) -> bool {
         if self.shared.check().is_err() {
             return false;
@@ -115,12 +117,13 @@ impl Pool {
         !matches!(step, Step::Idle { .. })
     }
 
-    /// Makes an offload known to the memory nodes of this program, over one of the same name.
+    /// Registers an offload with the memory nodes of this process, replacing one with an equal
+    /// name.
     pub fn register(&self, name: &str, offload: Arc<dyn Offload>) {
         self.shared.with(|core| core.register(name, offload));
     }
 
-    /// Makes an offload known unless there is one of this name.
+    /// Registers an offload unless its name is taken.
     pub fn register_once(&self, name: &str, offload: Arc<dyn Offload>) {
         self.shared.with(|core| {
             if core.offload(name).is_none() {
@@ -129,7 +132,7 @@ impl Pool {
         });
     }
 
-    /// Runs the application's code until it is done.
+    /// Runs the application's code until it completes.
     ///
     /// # Panics
     /// Where [`Pool::try_run`] fails.
@@ -137,7 +140,7 @@ impl Pool {
         self.try_run(code).unwrap_or_else(|unfinished| panic!("{unfinished}"))
     }
 
-    /// Runs the application's code until it is done, or cannot go on.
+    /// Runs the application's code until it completes or cannot proceed.
     ///
     /// # Errors
     /// [`Unfinished::Stalled`].
@@ -145,10 +148,10 @@ impl Pool {
         attempts::run(&self.shared, code, None)
     }
 
-    /// As [`Pool::try_run`], and asks about every 20 ms whether to give up.
+    /// As [`Pool::try_run`], but polls about every 20 ms whether to give up.
     ///
     /// # Errors
-    /// As [`Pool::try_run`]; [`Unfinished::Interrupted`] once `is_interrupted` says so.
+    /// As [`Pool::try_run`]; [`Unfinished::Interrupted`] once `is_interrupted` returns true.
     pub fn run_attended<F: Future>(
         &self,
         code: F,
@@ -157,7 +160,7 @@ impl Pool {
         attempts::run(&self.shared, code, Some(Attention::new(&mut is_interrupted)))
     }
 
-    /// A list of tasks that run together.
+    /// Makes a list of tasks that run together.
     #[must_use]
     pub fn tasks(&self) -> Tasks {
         Tasks::new(self.shared.clone())

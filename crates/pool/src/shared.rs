@@ -1,4 +1,4 @@
-//! A pool's state, shared by all that use it: its lock, who drives it, and how the machine rests.
+//! A pool's state, shared by all its users: its lock, its driver, and how the machine thread rests.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -11,13 +11,13 @@ use crate::error::Error;
 use crate::notify::{Current, Notify, TaskKey};
 use crate::wait::{Attempt, Seat, Step, Unfinished, Waiter, Why};
 
-/// Shortest rest for which the machine's thread is put to sleep: below it others are let go first.
+/// Shortest rest for which the machine thread sleeps. For a shorter one it yields.
 const SLEEP_MIN: Duration = Duration::from_micros(20);
 
-/// How often a network is looked after while no thread of the machine waits for it.
+/// How often a network is tended while no machine thread waits for it.
 const TEND_EVERY: Duration = Duration::from_millis(10);
 
-/// How often a machine thread goes on without rest before it lets others to the pool.
+/// Number of steps without rest after which a machine thread lets others reach the pool.
 const PASSES_EACH_YIELD: u32 = 64;
 
 thread_local! {
@@ -26,12 +26,12 @@ thread_local! {
     static HERE: Cell<u8> = const { Cell::new(0) };
 }
 
-/// A number of this machine thread that no other has while it lives.
+/// A number unique to this machine thread as long as it lives.
 pub(crate) fn machine_thread() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
-/// Calls `wait` with this machine thread's waiter; a wait inside of a wait has one of its own.
+/// Calls `wait` with this machine thread's waiter. A nested wait gets a waiter of its own.
 pub(crate) fn with_waiter<R>(wait: impl FnOnce(&Arc<Waiter>) -> R) -> R {
     let waiter = WAITER.take().unwrap_or_default();
     let result = wait(&waiter);
@@ -39,23 +39,23 @@ pub(crate) fn with_waiter<R>(wait: impl FnOnce(&Arc<Waiter>) -> R) -> R {
     result
 }
 
-/// A pool's state, shared by all that use it.
+/// A reference to a pool's state, shared by all its users.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<State>);
 
-/// What ends with its last user, in that user's thread.
+/// The state, dropped with its last user, in that user's thread.
 struct State {
     core: Arc<Mutex<Core>>,
-    /// Who of the machine threads that wait drives the pool.
+    /// The seat decides which of the waiting machine threads drives the pool.
     seat: Seat,
-    /// Where the memory is on another machine: a fork may not use the pool then.
+    /// Present where the memory is on another machine; a fork must not use such a pool.
     network: Option<Arc<dyn Network>>,
 }
 
 impl Drop for State {
     fn drop(&mut self) {
         if !self.is_forked() {
-            // Nobody is left to hear of an error.
+            // An error has no recipient any more.
             let _ = locked(&self.core).leave(End::Dropped);
         }
     }
@@ -74,10 +74,11 @@ fn locked(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
 }
 
 impl Shared {
-    /// Shares a pool's state, and has it tended where its memory is on another machine.
+    /// Wraps a pool's state, and starts its background thread where its memory is on another
+    /// machine.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// When the background thread cannot be started.
     pub(crate) fn new(core: Core) -> io::Result<Shared> {
         let network = core.facts.network.clone();
         let core = Arc::new(Mutex::new(core));
@@ -88,7 +89,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// To be asked before anything is begun.
+    /// Checks that the pool may be used here, before anything begins.
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -97,10 +98,10 @@ impl Shared {
         if self.0.is_forked() { Err(Error::Forked) } else { Ok(()) }
     }
 
-    /// Looks after the network now and then, until nobody uses the pool any more.
+    /// Starts a thread that tends the network until the pool's last user is gone.
     fn tend(&self) -> io::Result<()> {
         let core = Arc::downgrade(&self.0.core);
-        // Not the state: the last user must not find that it is this thread.
+        // The thread must not hold the state: the last user must not be this thread.
         let tend = move || {
             while let Some(core) = Weak::upgrade(&core) {
                 locked(&core).tend();
@@ -111,7 +112,7 @@ impl Shared {
         std::thread::Builder::new().name("ethermem-tend".to_owned()).spawn(tend).map(drop)
     }
 
-    /// Does something to the pool. Who waits is told when it is free again.
+    /// Calls `act` on the pool. Waiters are notified after its lock is released.
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Core) -> R) -> R {
         let mut core = self.lock();
@@ -129,8 +130,8 @@ impl Shared {
         if self.0.is_forked() { self.lock_copy() } else { locked(&self.0.core) }
     }
 
-    /// In a fork: a thread that had the pool at that moment is the parent's, and never gives it
-    /// back here.
+    /// Locks the pool in a fork. A thread that held the lock at the time of the fork exists only in
+    /// the parent, and never releases it here.
     #[cold]
     fn lock_copy(&self) -> MutexGuard<'_, Core> {
         match self.0.core.try_lock() {
@@ -140,7 +141,7 @@ impl Shared {
         }
     }
 
-    /// Where the pool's state is, which tells pools apart.
+    /// Address of the pool's state, which identifies a pool.
     #[inline]
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
@@ -164,11 +165,11 @@ impl Shared {
         }
     }
 
-    /// Waits for anything; the rules are those of [`Seat`].
+    /// Waits until `attempt` succeeds; [`Seat`] has the rules.
     pub(crate) fn wait<A: Attempt>(&self, attempt: &mut A) -> Result<A::Output, Unfinished> {
         with_waiter(|waiter| {
             if self.0.is_forked() {
-                // A thread that had the seat is the parent's.
+                // The thread that held the seat exists only in the parent.
                 return attempt.poll(waiter, Why::Idle).ok_or(Unfinished::Stalled);
             }
             self.know();
@@ -176,17 +177,17 @@ impl Shared {
         })
     }
 
-    /// This machine thread may wake others.
+    /// Registers this machine thread as one that may wake others.
     pub(crate) fn know(&self) {
         self.0.seat.know(machine_thread());
     }
 
-    /// Goes on until an operation ends, or the machine may rest for a while, and tells who waits.
+    /// Runs until an operation completes or the machine may rest, and notifies waiters.
     pub(crate) fn step(&self) -> Step {
         self.with(step_of)
     }
 
-    /// The same, and gives who is to be told. `told` is empty.
+    /// As [`Shared::step`], and returns the waiters to notify in `told`, which must be empty.
     pub(crate) fn step_telling(&self, told: &mut Vec<Notify>) -> Step {
         let mut core = self.lock();
         let step = step_of(&mut core);
@@ -194,7 +195,7 @@ impl Shared {
         step
     }
 
-    /// Goes on until nothing is under way, for so long at most.
+    /// Runs until nothing is in flight, for at most `most`.
     pub(crate) fn settle(&self, most: Duration) {
         let began = Instant::now();
         while began.elapsed() < most {
@@ -206,10 +207,10 @@ impl Shared {
         }
     }
 
-    /// Lets the machine's thread rest as long as it may.
+    /// Lets the machine thread rest for at most `rest`.
     pub(crate) fn rest(&self, rest: Duration) {
         if rest.is_zero() {
-            // Rarely: on a busy machine the others keep what they are offered for long.
+            // Yielding is rare: on a busy machine other threads keep the CPU for long.
             let passes = PASSES.get().wrapping_add(1);
             PASSES.set(passes);
             if passes.is_multiple_of(PASSES_EACH_YIELD) {

@@ -1,7 +1,7 @@
-//! Tasks of one machine thread, in the order in which they were woken.
+//! Tasks of one machine thread, which run in the order in which they were woken.
 //!
-//! An operation that a task awaits knows its task by number: most of what the pool costs a task
-//! would else be the atomics of wakers. Whatever else a task awaits wakes it by its waker.
+//! An operation knows the task that awaits it by number. Wakers would cost atomics, which would be
+//! most of a task's overhead. A task that awaits anything else is woken by its waker.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -38,14 +38,14 @@ impl Wake for TaskWaker {
 type Code = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Task {
-    /// With its waker; none while it is polled.
+    /// The task's code with its waker; `None` while it is polled.
     code: Option<(Code, Waker)>,
     is_ready: bool,
 }
 
 struct List {
     shared: Shared,
-    /// Its name in the pool, and in the program.
+    /// Index in the pool's lists, and a number unique in the program.
     index: u32,
     name: u64,
     inbox: Arc<Inbox>,
@@ -54,7 +54,7 @@ struct List {
     polls: Cell<u64>,
 }
 
-/// The next list's name.
+/// Number of the next list.
 static LISTS: AtomicU64 = AtomicU64::new(0);
 
 impl List {
@@ -73,7 +73,7 @@ impl List {
     }
 
     fn spawn(&self, code: Code) {
-        // Whoever was woken before it goes before it.
+        // A task that was woken earlier runs earlier.
         self.take_in();
         let mut tasks = self.tasks.borrow_mut();
         let entry = tasks.vacant_entry();
@@ -84,7 +84,7 @@ impl List {
         self.ready.borrow_mut().push_back(task);
     }
 
-    /// A task is to be polled, once, however often it is woken before.
+    /// Marks a task ready to be polled once, however often it is woken before.
     fn wake(&self, task: u32) {
         if let Some(found) = self.tasks.borrow_mut().get_mut(task as usize)
             && !std::mem::replace(&mut found.is_ready, true)
@@ -102,7 +102,7 @@ impl List {
         self.inbox.drain(|task| self.wake(task));
     }
 
-    /// Polls all that can go on, and what they wake.
+    /// Polls all ready tasks, and those that they wake.
     fn run_ready(&self) {
         self.take_in();
         while let Some(task) = self.next_ready() {
@@ -116,7 +116,7 @@ impl List {
     }
 
     fn poll(&self, task: u32) {
-        // One that was woken in its last poll has gone, and another may have its name.
+        // A task woken during its last poll has ended, and another may have its index.
         let code = self.tasks.borrow_mut().get_mut(task as usize).and_then(|found| {
             found.is_ready = false;
             found.code.take()
@@ -132,7 +132,7 @@ impl List {
         let is_done = code.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
         drop(polling);
         if is_done {
-            // What it holds may use the list.
+            // Dropping the code may use the list.
             drop(code);
             self.tasks.borrow_mut().remove(task as usize);
         } else {
@@ -140,7 +140,7 @@ impl List {
         }
     }
 
-    /// Runs all until they are done.
+    /// Runs all tasks until they complete.
     fn run(&self, attention: Option<Attention<'_>>) -> Result<(), Unfinished> {
         let told = Vec::new();
         let done = self.shared.wait(&mut ListAttempt { list: self, told, waiter: None, attention });
@@ -149,7 +149,7 @@ impl List {
     }
 }
 
-/// All tasks of a list.
+/// Waits for all tasks of a list.
 struct ListAttempt<'a, 'i> {
     list: &'a List,
     /// Reused to avoid reallocation.
@@ -169,7 +169,7 @@ impl Attempt for ListAttempt<'_, '_> {
             self.list.inbox.set_waiter(Some(Arc::clone(waiter)));
         }
         if why == Why::Idle {
-            // Another machine thread may have ended an operation, and not yet said so.
+            // Another machine thread may have completed an operation without having notified yet.
             self.list.wake_all();
         }
         self.list.run_ready();
@@ -177,7 +177,7 @@ impl Attempt for ListAttempt<'_, '_> {
     }
 
     fn poll_to_park(&mut self, _: &Arc<Waiter>) -> Option<()> {
-        // What the tasks await wakes them through the inbox, which rings.
+        // The operations that tasks await wake them through the inbox, which rings the waiter.
         None
     }
 
@@ -220,8 +220,8 @@ impl Drop for List {
     }
 }
 
-/// Tasks of one pool: many clients, on as many nodes, in one thread of the machine. The order in
-/// which they go on depends on nothing but the pool.
+/// Tasks of one pool: many clients, on as many nodes, in one machine thread. The order in which
+/// they proceed depends only on the pool.
 pub struct Tasks(Rc<List>);
 
 impl Tasks {
@@ -234,13 +234,13 @@ impl Tasks {
         self.0.spawn(Box::pin(task));
     }
 
-    /// What adds tasks from within tasks.
+    /// A handle that adds tasks from within tasks.
     #[must_use]
     pub fn spawner(&self) -> Spawner {
         Spawner(Rc::downgrade(&self.0))
     }
 
-    /// Runs all tasks until they are done.
+    /// Runs all tasks until they complete.
     ///
     /// # Panics
     /// As [`crate::Pool::run`].
@@ -248,7 +248,7 @@ impl Tasks {
         self.0.run(None).unwrap_or_else(|unfinished| panic!("{unfinished}"));
     }
 
-    /// As [`Tasks::run`], without the panic.
+    /// As [`Tasks::run`], but returns an error instead of panicking.
     ///
     /// # Errors
     /// As [`crate::Pool::try_run`].
@@ -256,7 +256,7 @@ impl Tasks {
         self.0.run(None)
     }
 
-    /// As [`Tasks::try_run`], and asks about every 20 ms whether to give up.
+    /// As [`Tasks::try_run`], but polls about every 20 ms whether to give up.
     ///
     /// # Errors
     /// As [`crate::Pool::run_attended`].
@@ -273,7 +273,7 @@ impl Spawner {
     /// Adds a task.
     ///
     /// # Panics
-    /// When the list has gone.
+    /// When the list has been dropped.
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         self.0.upgrade().expect("the list of tasks is there").spawn(Box::pin(task));
     }

@@ -1,8 +1,9 @@
-//! Waiting: which machine thread drives the pool, who is woken, and when nobody can go on.
+//! Waiting: which machine thread drives the pool, when waiters are woken, and what is a stall.
 //!
-//! Leader and followers: of all machine threads that wait, one has the seat and drives the pool;
-//! the others are parked. The rules and their invariants are in `docs/internals/pool.md`. The
-//! module knows nothing of pools, so that `model/tests/wait.rs` can check every interleaving of it.
+//! The scheme is leader and followers: one of the waiting machine threads has the seat and drives
+//! the pool; the others are parked. The rules and their invariants are in `docs/internals/pool.md`.
+//! The module knows nothing of pools, so that `model/tests/wait.rs` can check every interleaving of
+//! it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -13,84 +14,85 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering};
 
 /// The seat is taken.
 const DRIVEN: u32 = 1;
-/// A parked waiter was called to the seat, and has not come yet.
+/// A parked waiter was called to the seat, and has not taken it yet.
 const CALLED: u32 = 2;
 /// One parked waiter.
 const PARKED: u32 = 4;
-/// How often a waiter that found nothing under way looks again while others may go on.
+/// How often a waiter that found nothing in flight rechecks while other threads may proceed.
 const RECHECK: Duration = Duration::from_millis(10);
-/// So many looks in a row, 10 s, must find that nobody goes on before a stall is told.
+/// Number of consecutive rechecks, 10 s in all, without progress before a stall is reported.
 const RECHECKS: u32 = 1_000;
-/// How often a parked waiter that can be interrupted asks whether it is.
+/// How often a parked interruptible waiter polls for an interrupt.
 const ATTEND: Duration = Duration::from_millis(20);
 
-/// What one step of the pool was.
+/// Result of one step of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Operations ended, and their waiters were woken.
+    /// Operations completed, and their waiters were woken.
     Ended,
-    /// Nothing ends before so much of the machine's time has passed.
+    /// Nothing completes before this much of the machine's time has passed.
     Rest(Duration),
-    /// Nothing is under way; so many operations have ended since the pool was opened.
+    /// Nothing is in flight.
     Idle {
-        /// Tells whether any ended between two such steps.
+        /// Number of operations completed since the pool was opened; tells whether any completed
+        /// between two steps.
         ended: u64,
     },
 }
 
-/// Why a waiter asks for its result.
+/// The reason why a waiter polls for its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
     /// It begins, was woken, or has made a step.
     Woken,
-    /// Nothing is under way: whatever it waits for must be asked, woken or not.
+    /// Nothing is in flight: every result must be polled, whether or not the waiter was woken.
     Idle,
 }
 
 /// What a machine thread waits for.
 pub(crate) trait Attempt {
-    /// What it gives.
+    /// Type of the result.
     type Output;
 
-    /// Whether asking runs code of the application, which may take long and may wait in turn: the
-    /// seat is free meanwhile. Such a one asks only when it was woken.
+    /// True if a poll runs application code, which may take long and may itself wait. The seat is
+    /// free meanwhile. Such a waiter polls only after it was woken.
     const RUNS_CODE: bool;
 
-    /// The result, if it is there. What ends later wakes the waiter where code is run.
+    /// Returns the result, if it is there. If code is run, a later completion wakes the waiter.
     fn poll(&mut self, waiter: &Arc<Waiter>, why: Why) -> Option<Self::Output>;
 
-    /// As `poll`, and what ends later wakes the waiter in any case: before it is parked.
+    /// As `poll`, before the waiter parks: a later completion wakes the waiter in any case.
     fn poll_to_park(&mut self, waiter: &Arc<Waiter>) -> Option<Self::Output>;
 
-    /// Has the pool make a step, and wakes whoever waits for what ended.
+    /// Lets the pool make a step, and wakes the waiters of what completed.
     fn step(&mut self) -> Step;
 
     /// Lets the machine thread rest.
     fn rest(&mut self, most: Duration);
 
-    /// Whether it can be interrupted.
+    /// True if the wait is interruptible.
     fn attends(&self) -> bool {
         false
     }
 
-    /// Whether it is interrupted.
+    /// True if the caller interrupts the wait.
     fn is_interrupted(&mut self) -> bool {
         false
     }
 }
 
-/// Why a machine thread waits no more, without a result.
+/// The reason why a wait ended without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfinished {
-    /// Nothing of the pool is under way, and no other thread that waits for the pool can go on.
+    /// Nothing of the pool is in flight, and no other thread that waits for the pool can proceed.
     #[error("the code waits for something that is not of this pool")]
     Stalled,
-    /// The caller interrupted it.
+    /// The caller interrupted the wait.
     #[error("the wait was interrupted")]
     Interrupted,
 }
 
-/// One machine thread's waiting, to be woken.
+/// The parking place of one machine thread.
 #[derive(Debug, Default)]
 pub(crate) struct Waiter {
     woken: AtomicBool,
@@ -101,17 +103,17 @@ pub(crate) struct Waiter {
 #[derive(Debug, Default)]
 struct Parking {
     is_parked: bool,
-    /// The seat may be free.
+    /// True if the waiter was called to the seat.
     is_called: bool,
 }
 
 impl Waiter {
-    /// As [`Waiter::ring`], by the machine thread that waits.
+    /// As [`Waiter::ring`], but called by the waiting machine thread itself.
     pub(crate) fn mark(&self) {
         self.woken.store(true, Ordering::Release);
     }
 
-    /// Something that it waits for may be there.
+    /// Wakes the waiter, because its result may be there.
     pub(crate) fn ring(&self) {
         self.mark();
         let parking = self.parking.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +138,7 @@ impl Waiter {
         self.is_woken() && self.woken.swap(false, Ordering::AcqRel)
     }
 
-    /// Until it is woken or called, or for so long.
+    /// Parks until woken or called, or for at most `most`.
     fn park(&self, most: Option<Duration>) {
         let mut parking = self.parking.lock().unwrap_or_else(PoisonError::into_inner);
         parking.is_parked = true;
@@ -164,24 +166,24 @@ impl Wake for Waiter {
     }
 }
 
-/// The seat of a pool's driver, and who waits for it.
+/// The seat of a pool's driver, and the queue of parked waiters.
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
-    /// [`DRIVEN`], [`CALLED`], and how many are parked: one word, so that who leaves the seat and
-    /// who parks cannot miss one another.
+    /// [`DRIVEN`], [`CALLED`], and the number of parked waiters. They are one word, so that a
+    /// thread that leaves the seat and a thread that parks cannot miss one another.
     word: AtomicU32,
-    /// As many as the word says while the lock is free.
+    /// The parked waiters: as many as the word counts while the lock is free.
     parked: Mutex<VecDeque<Arc<Waiter>>>,
-    /// Machine threads inside that may still go on.
+    /// Number of waiting machine threads that may still proceed.
     going: AtomicUsize,
-    /// The first machine thread that waited; 0 is none.
+    /// Number of the first machine thread that waited; 0 is none.
     first: AtomicUsize,
-    /// Others have, too: somebody outside may wake who waits.
+    /// True if other threads have waited too, so that one outside may wake a waiter.
     is_shared: AtomicBool,
 }
 
 impl Seat {
-    /// A machine thread, by a number that no other has, uses the pool.
+    /// Registers a machine thread of the pool by its unique number.
     pub(crate) fn know(&self, machine_thread: usize) {
         let known = self.first.load(Ordering::Relaxed);
         if known == machine_thread {
@@ -197,7 +199,7 @@ impl Seat {
         }
     }
 
-    /// Waits for a result, driving the pool whenever nobody else does.
+    /// Waits for a result, and drives the pool whenever no other thread does.
     ///
     /// # Errors
     /// [`Unfinished`].
@@ -212,7 +214,7 @@ impl Seat {
             if A::RUNS_CODE {
                 place.leave_seat();
             }
-            // Before it asks: what ends from here on wakes it again.
+            // The flag is cleared before the poll: what completes from here on sets it again.
             waiter.take_woken();
             if let Some(output) = attempt.poll(waiter, why) {
                 return Ok(output);
@@ -231,7 +233,7 @@ impl Seat {
         self.word.fetch_or(DRIVEN, Ordering::AcqRel) & DRIVEN == 0
     }
 
-    /// Frees the seat, and calls one of those that are parked unless one was called already.
+    /// Frees the seat, and calls a parked waiter unless one was called already.
     fn free(&self) {
         let mut word = self.word.load(Ordering::Relaxed);
         let calls = loop {
@@ -262,27 +264,27 @@ impl Seat {
     }
 }
 
-/// What a waiter does next.
+/// A waiter's next action.
 enum Next<T> {
-    /// It goes on.
+    /// Loop again.
     Again,
-    /// It asks for its result.
+    /// Poll for the result.
     Poll(Why),
-    /// It has it.
+    /// Return the result.
     Done(T),
 }
 
-/// A machine thread inside. However it leaves, by a result, an interrupt or a panic, it leaves the
-/// seat to another.
+/// A machine thread in the wait. Whether it leaves by a result, an interrupt or a panic, it passes
+/// the seat on.
 struct Place<'s> {
     seat: &'s Seat,
     waiter: &'s Arc<Waiter>,
     drives: bool,
-    /// It counts among those that may go on.
+    /// True if it is counted among the threads that may proceed.
     is_going: bool,
-    /// How many operations had ended when it found nothing under way; since then it has asked.
+    /// Number of completed operations when it found nothing in flight; it has polled since.
     idle: Option<u64>,
-    /// So often in a row it has found that nobody goes on.
+    /// Number of consecutive rechecks without progress.
     rechecks: u32,
 }
 
@@ -338,14 +340,15 @@ impl<'s> Place<'s> {
         }
     }
 
-    /// Until it is woken, or called to the seat, or for so long. It may have the seat then.
+    /// Parks until woken, called to the seat, or for at most `most`. It may have the seat
+    /// afterwards.
     fn park_behind(&mut self, most: Option<Duration>) {
         let seat = self.seat;
         let lock = || seat.parked.lock().unwrap_or_else(PoisonError::into_inner);
         let mut parked = lock();
         parked.push_back(Arc::clone(self.waiter));
         if seat.word.fetch_add(PARKED, Ordering::AcqRel) & DRIVEN == 0 {
-            // Nobody would call it.
+            // No thread drives the pool, so none would call this waiter.
             parked.pop_back();
             seat.word.fetch_sub(PARKED, Ordering::AcqRel);
             return;
@@ -359,12 +362,12 @@ impl<'s> Place<'s> {
             return;
         }
         drop(parked);
-        // It was called: it takes the seat, or who has taken it calls the next.
+        // It was called. It takes the seat, or the thread that has taken it calls the next.
         seat.word.fetch_and(!CALLED, Ordering::AcqRel);
         self.take_seat();
     }
 
-    /// Something is under way.
+    /// Notes that something is in flight again.
     fn revive(&mut self) {
         (self.idle, self.rechecks) = (None, 0);
         if !std::mem::replace(&mut self.is_going, true) {
@@ -372,7 +375,8 @@ impl<'s> Place<'s> {
         }
     }
 
-    /// Nothing is under way, it has asked since, and it was not woken: only others can help it.
+    /// Handles a stall: nothing is in flight, it has polled since, and only other threads can wake
+    /// it.
     fn stall(&mut self) -> Result<(), Unfinished> {
         if !self.seat.is_shared.load(Ordering::Relaxed) {
             return Err(Unfinished::Stalled);

@@ -1,4 +1,4 @@
-//! Threads, which submit operations in an order, and regions, which threads allocate.
+//! Threads submit operations in an order; regions are memory that threads allocate.
 
 mod region;
 
@@ -20,13 +20,13 @@ use crate::shared::Shared;
 
 pub use region::Region;
 
-/// A stream of operations with an order of its own, of a process, on a compute node.
+/// An ordered stream of operations of a process, on a compute node.
 ///
-/// Every operation is submitted when its method is called. Over a network it goes at once where
-/// nothing is under way, and else with others: once there are many, or somebody waits for a result
-/// or calls [`crate::Pool::step`], and within 10 ms whatever anybody does. Those that touch the
-/// same page keep their order where one of them writes; others may be done in any. Clones are the
-/// same thread.
+/// Every operation is submitted when its method is called. Over a network it is sent at once if
+/// nothing is in flight. Otherwise it is batched, and sent once there are many, a thread waits for
+/// a result or calls [`crate::Pool::step`], and after 10 ms at the latest. Operations that touch
+/// the same page stay in order if one of them writes; others may be done in any order. Clones are
+/// the same thread.
 #[derive(Clone)]
 pub struct Thread {
     shared: Shared,
@@ -40,19 +40,19 @@ impl Thread {
         Thread { shared, id, process, compute }
     }
 
-    /// Its process.
+    /// The thread's process.
     #[must_use]
     pub fn process(&self) -> ProcessId {
         self.process
     }
 
-    /// Its compute node, from 0.
+    /// Index of the thread's compute node, from 0.
     #[must_use]
     pub fn compute(&self) -> u16 {
         self.compute
     }
 
-    /// Another thread of the same process, on a compute node.
+    /// Creates another thread of the same process, on the given compute node.
     ///
     /// # Errors
     /// [`Error::NoSuchNode`].
@@ -66,7 +66,7 @@ impl Thread {
         Ok(Thread::new(self.shared.clone(), id, self.process, compute))
     }
 
-    /// Another thread of the same process, on the same node.
+    /// Creates another thread of the same process, on the same node.
     #[must_use]
     pub fn fork(&self) -> Thread {
         self.fork_on(self.compute).expect("its own node is there, in its own process")
@@ -78,13 +78,13 @@ impl Thread {
         self.shared.with(|core| core.now())
     }
 
-    /// A region of zeros, on the next of the memory nodes in turn.
+    /// Allocates a region of zeros, on the next memory node in round-robin order.
     pub fn alloc(&self, bytes: u64, permissions: Permissions) -> Pending<Region> {
         let memory = self.shared.check().map_or(0, |()| self.shared.with(Core::next_memory));
         self.alloc_on(memory, bytes, permissions)
     }
 
-    /// A region of zeros, on a memory node.
+    /// Allocates a region of zeros, on the given memory node.
     pub fn alloc_on(&self, memory: u16, bytes: u64, permissions: Permissions) -> Pending<Region> {
         let thread = self.clone();
         let region = move |reply| {
@@ -99,21 +99,21 @@ impl Thread {
         self.submit(op, Convert::With(Box::new(region)))
     }
 
-    /// A region that another thread has allocated, of this process or shared with it. Whether that
-    /// is so shows with the first access.
+    /// A region that another thread has allocated, of this process or shared with it. The first
+    /// access checks that.
     #[must_use]
     pub fn region(&self, address: Address, bytes: u64) -> Region {
         Region::new(self.clone(), address, bytes)
     }
 
-    /// The bytes from `address` on.
+    /// Reads `bytes` bytes from `address` on.
     pub fn read(&self, address: Address, bytes: u64) -> Pending<Vec<u8>> {
         let op = length(bytes).map(|()| Op::Read(smallvec![Segment { address, bytes }]));
         self.submit(op, Convert::Plain(Reply::into_bytes))
     }
 
-    /// Fills `to` with the bytes from `address` on where that takes no way and no time: on
-    /// `local:`, when nothing of this thread is under way. `None` where it must be waited for.
+    /// Fills `to` with the bytes from `address` on where the access completes at once: on `local:`,
+    /// when this thread has nothing in flight. Returns `None` where the thread must wait.
     pub fn read_now(&self, address: Address, to: &mut [u8]) -> Option<Result<(), Error>> {
         if let Err(error) = length(to.len() as u64) {
             return Some(Err(error));
@@ -125,7 +125,7 @@ impl Thread {
         read.map(|read| read.map(drop))
     }
 
-    /// Fills `to` with the bytes from `address` on, and waits for that.
+    /// Fills `to` with the bytes from `address` on, and waits for completion.
     ///
     /// # Errors
     /// As [`Thread::read`].
@@ -141,8 +141,8 @@ impl Thread {
         }
     }
 
-    /// Writes `data` from `address` on, and waits for that: shorter than to wait for what
-    /// [`Thread::write`] gives.
+    /// Writes `data` from `address` on, and waits for completion. It is faster than waiting for the
+    /// handle of [`Thread::write`].
     ///
     /// # Errors
     /// As [`Thread::write`].
@@ -154,8 +154,8 @@ impl Thread {
         }
     }
 
-    /// Does what this machine thread waits for, where nothing of this thread is in flight and the
-    /// backend has a way that is shorter than the way of other operations.
+    /// Takes the backend's direct path where there is one and this thread has nothing in flight,
+    /// and waits for completion.
     fn wait_directly(&self, waited: Waited<'_>, to: &mut [u8]) -> Option<Result<(), Error>> {
         if let Err(error) = self.shared.check() {
             return Some(Err(error));
@@ -193,22 +193,22 @@ impl Thread {
         self.pending(submit, Convert::Plain(drop))
     }
 
-    /// The bytes of several places, one after the other, as one operation. Each place is read or
-    /// refused by itself, and one that is refused fails it.
+    /// Reads several ranges, one after the other, as one operation. Each range is read or refused
+    /// by itself, and one refused range fails the operation.
     pub fn gather(&self, places: &[Segment]) -> Pending<Vec<u8>> {
         let segments: Segments = SmallVec::from_slice(places);
         let op = lengths(&segments).map(|_| Op::Read(segments));
         self.submit(op, Convert::Plain(Reply::into_bytes))
     }
 
-    /// Fills `to` with the bytes of several places, one after the other, as one operation, and
-    /// waits for that.
+    /// Fills `to` with the bytes of several ranges, one after the other, as one operation, and
+    /// waits for completion.
     ///
     /// # Errors
     /// As [`Thread::gather`].
     ///
     /// # Panics
-    /// When `to` is not as long as all of the places together.
+    /// When the length of `to` differs from the sum of the ranges' lengths.
     pub fn gather_into(&self, places: &[Segment], to: &mut [u8]) -> Result<(), Error> {
         let bytes = places.iter().fold(0_u64, |sum, place| sum.saturating_add(place.bytes));
         assert_eq!(bytes, to.len() as u64, "places of so many bytes together, and a buffer of");
@@ -216,9 +216,9 @@ impl Thread {
         Ok(())
     }
 
-    /// Writes to several places, as one operation. Each place is written or refused by itself, and
-    /// one that is refused fails it; where one is of no memory node of the pool, none is written.
-    /// Places that overlap are written in any order.
+    /// Writes to several ranges, as one operation. Each range is written or refused by itself, and
+    /// one refused range fails the operation. If a range is on no memory node of the pool, none is
+    /// written. Ranges that overlap are written in any order.
     pub fn scatter(&self, places: &[(Address, &[u8])]) -> Pending<()> {
         let segment =
             |&(address, data): &(Address, &[u8])| Segment { address, bytes: data.len() as u64 };
@@ -231,28 +231,28 @@ impl Thread {
         self.submit(op, Convert::Plain(drop))
     }
 
-    /// Stores `desired` into the little-endian word at `address` if it is `expected`, and gives
-    /// the word before.
+    /// Stores `desired` into the little-endian word at `address` if it equals `expected`, and
+    /// returns the previous word.
     pub fn compare_and_swap(&self, address: Address, expected: u64, desired: u64) -> Pending<u64> {
         self.modify(address, RmwOperation::CompareAndSwap { expected, desired })
     }
 
-    /// Adds to the word at `address`, around the end, and gives the word before.
+    /// Adds to the word at `address`, modulo 2^64, and returns the previous word.
     pub fn fetch_add(&self, address: Address, addend: u64) -> Pending<u64> {
         self.modify(address, RmwOperation::FetchAndAdd(addend))
     }
 
-    /// Stores a word, and gives the one before.
+    /// Stores a word, and returns the previous one.
     pub fn swap(&self, address: Address, word: u64) -> Pending<u64> {
         self.modify(address, RmwOperation::Swap(word))
     }
 
-    /// Sets bit 0 of the word at `address`, and says whether it was set.
+    /// Sets bit 0 of the word at `address`, and returns whether it was set before.
     pub fn test_and_set(&self, address: Address) -> Pending<bool> {
         self.atomic(address, RmwOperation::Or(1), |reply| reply.into_word() & 1 == 1)
     }
 
-    /// Any atomic: gives the word before.
+    /// Executes any atomic, and returns the previous word.
     pub fn modify(&self, address: Address, operation: RmwOperation) -> Pending<u64> {
         self.atomic(address, operation, Reply::into_word)
     }
@@ -272,21 +272,20 @@ impl Thread {
         self.pending(submit, Convert::Plain(convert))
     }
 
-    /// Takes the lock that the word at `address` is, once nobody holds it. A word of 0 is a free
-    /// lock.
+    /// Acquires the lock whose word is at `address`, once it is free. A word of 0 is a free lock.
     ///
-    /// Over a network the word also says whose the lock is: one whose process has died is given to
-    /// the next, with [`Error::OwnerDied`], as a robust mutex is.
+    /// Over a network the word also identifies the holder. A lock whose process has died passes to
+    /// the next waiter, with [`Error::OwnerDied`], as a robust mutex does.
     pub fn lock(&self, address: Address) -> Pending<()> {
         let holder = self.shared.check().map(|()| self.lock_word());
         let op = holder.map(|holder| Op::Lock { word: address, holder });
         self.submit(op, Convert::Plain(drop))
     }
 
-    /// Gives back a lock, when all operations of this thread before are done.
+    /// Releases a lock, after all earlier operations of this thread are done.
     ///
     /// # Errors
-    /// [`Error::NotHeld`], and then nothing has changed.
+    /// [`Error::NotHeld`], and then the word is unchanged.
     pub async fn unlock(&self, address: Address) -> Result<(), Error> {
         self.release().await?;
         let holder = self.lock_word();
@@ -294,7 +293,7 @@ impl Thread {
         if held == holder { Ok(()) } else { Err(Error::NotHeld { address }) }
     }
 
-    /// As [`Thread::unlock`], and waits for it.
+    /// As [`Thread::unlock`], but blocks until it completes.
     ///
     /// # Errors
     /// As [`Thread::unlock`].
@@ -303,24 +302,24 @@ impl Thread {
         unlocked.unwrap_or_else(|unfinished| panic!("{unfinished}"))
     }
 
-    /// What a lock that this thread holds says.
+    /// Content of a lock's word while this thread holds the lock.
     fn lock_word(&self) -> u64 {
         self.shared.with(|core| core.lock_word(self.id))
     }
 
-    /// Ends when all operations of this thread before have ended.
+    /// Completes when all earlier operations of this thread have completed.
     pub fn release(&self) -> Pending<()> {
         self.pending(|core, notify| core.release(self.id, notify), Convert::Plain(drop))
     }
 
-    /// Ends when all operations of this thread before have ended, and every memory node that its
-    /// process has used has done what it was asked before.
+    /// Completes when all earlier operations of this thread have completed, and every memory node
+    /// that its process has used has done all earlier requests.
     pub fn fence(&self) -> Pending<()> {
         self.pending(|core, notify| core.fence(self.id, notify), Convert::Plain(drop))
     }
 
-    /// Runs the operation `name` at the memory node of `at`: one round trip, whatever it does
-    /// there. `touches` are the places that it uses; operations of this thread there are ordered
+    /// Runs the operation `name` at the memory node of `at` in one round trip, whatever it does
+    /// there. `touches` are the ranges that it uses; operations of this thread on them are ordered
     /// with it.
     pub fn offload(
         &self,
@@ -343,7 +342,7 @@ impl Thread {
         self.submit(op, Convert::Plain(Reply::into_bytes))
     }
 
-    /// Ends after a while.
+    /// Completes after `time`.
     pub fn sleep(&self, time: Ps) -> Pending<()> {
         let submit = |core: &mut Core, notify| {
             let until = Ps(core.now().0.saturating_add(time.0));
@@ -367,7 +366,7 @@ impl Thread {
         self.submit(op, Convert::Plain(drop))
     }
 
-    /// An operation that fails at once.
+    /// Makes an operation that fails at once.
     pub(crate) fn refuse<T>(&self, error: Error, convert: Convert<T>) -> Pending<T> {
         Pending::new(&self.shared, Submitted::Ended(Err(error)), convert, None)
     }
@@ -379,8 +378,8 @@ impl Thread {
         }
     }
 
-    /// What is submitted. The task that is polled now will be told, since it is who awaits it
-    /// mostly: it need not ask first.
+    /// The handle of a submitted operation. The task that is polled at present will be notified
+    /// without having to ask, because it is usually the one that awaits the result.
     #[inline]
     fn pending<T>(
         &self,
@@ -412,7 +411,7 @@ fn length(bytes: u64) -> Result<(), Error> {
     }
 }
 
-/// Each of the parts, and all together: gives the sum.
+/// Checks the length of each range and of all together, and returns the sum in bytes.
 fn lengths(segments: &Segments) -> Result<u64, Error> {
     let mut total: u64 = 0;
     for segment in segments {

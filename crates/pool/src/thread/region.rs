@@ -1,4 +1,4 @@
-//! Regions: memory that was allocated at once.
+//! Regions: contiguous memory, allocated as one.
 
 use super::Thread;
 use crate::address::{Address, Permissions, ProcessId};
@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::operation::{Reply, Segment};
 use crate::pending::{Convert, Pending};
 
-/// A region of remote memory, and a thread to reach it by. Dropping it does not free it: other
-/// threads, and pointers in remote memory, may know its address.
+/// A region of remote memory, and a thread to access it by. Dropping it does not free the region:
+/// other threads, and pointers in remote memory, may know its address.
 #[derive(Clone, Debug)]
 pub struct Region {
     thread: Thread,
@@ -20,38 +20,38 @@ impl Region {
         Region { thread, address, bytes }
     }
 
-    /// Its first byte.
+    /// Address of its first byte.
     #[must_use]
     pub fn address(&self) -> Address {
         self.address
     }
 
-    /// How long it is.
+    /// Length in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The byte at an offset; see [`Region::read`] for what is past its end.
+    /// Address of the byte at an offset; see [`Region::read`] for offsets past its end.
     #[must_use]
     pub fn at(&self, offset: u64) -> Address {
         self.address.add(offset)
     }
 
-    /// The thread that it is reached by.
+    /// Thread that accesses the region.
     #[must_use]
     pub fn thread(&self) -> &Thread {
         &self.thread
     }
 
-    /// The same region, reached by another thread.
+    /// The same region, accessed by another thread.
     #[must_use]
     pub fn by(&self, thread: &Thread) -> Region {
         Region::new(thread.clone(), self.address, self.bytes)
     }
 
-    /// So many bytes from an offset on. Outside of the region it fails with [`Error::Unmapped`],
-    /// whatever else the process has there.
+    /// Reads `bytes` bytes from an offset on. Outside of the region it fails with
+    /// [`Error::Unmapped`], whatever else the process has there.
     pub fn read(&self, offset: u64, bytes: u64) -> Pending<Vec<u8>> {
         match self.inside(offset, bytes) {
             Ok(address) => self.thread.read(address, bytes),
@@ -59,7 +59,7 @@ impl Region {
         }
     }
 
-    /// Fills `to` from an offset on, and waits for that.
+    /// Fills `to` from an offset on, and waits for completion.
     ///
     /// # Errors
     /// As [`Region::read`].
@@ -67,7 +67,7 @@ impl Region {
         self.thread.read_into(self.inside(offset, to.len() as u64)?, to)
     }
 
-    /// Writes `data` from an offset on. Outside of the region as [`Region::read`].
+    /// Writes `data` from an offset on. Outside of the region it fails as [`Region::read`] does.
     pub fn write(&self, offset: u64, data: &[u8]) -> Pending<()> {
         match self.inside(offset, data.len() as u64) {
             Ok(address) => self.thread.write(address, data),
@@ -75,7 +75,7 @@ impl Region {
         }
     }
 
-    /// Writes `data` from an offset on, and waits for that.
+    /// Writes `data` from an offset on, and waits for completion.
     ///
     /// # Errors
     /// As [`Region::read`].
@@ -83,14 +83,14 @@ impl Region {
         self.thread.write_from(self.inside(offset, data.len() as u64)?, data)
     }
 
-    /// Lets another process use it too, at the same address, or no longer with
-    /// [`Permissions::NONE`]. Only its owner may.
+    /// Grants another process access at the same address, or revokes it with [`Permissions::NONE`].
+    /// Only the region's owner may call this.
     pub fn share(&self, with: ProcessId, permissions: Permissions) -> Pending<()> {
         let region = Segment { address: self.address, bytes: self.bytes };
         self.thread.share(region, with, permissions)
     }
 
-    /// Ends it. Only its owner may; over a network others end their share by it.
+    /// Frees the region. Only its owner may; over a network, another process ends its share by it.
     pub fn free(self) -> Pending<()> {
         self.thread.free(self.address, self.bytes)
     }
