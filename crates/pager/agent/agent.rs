@@ -1,11 +1,11 @@
-//! The part of the pager that runs inside of a program: it only does what the kernel lets nobody
-//! do from outside, which is to take pages out of an address space.
+//! The part of the pager that runs inside of a program. It does only what the kernel allows no
+//! other process to do, which is to take pages out of an address space.
 //!
-//! Preloaded into the program, it opens a userfaultfd, hands it to the pager and starts one
-//! thread, with its own table of files, that moves pages to a staging area when the pager says
-//! so. It uses no library, no thread-local storage and no memory of the program: the thread has
-//! no C runtime. A program without a loader that preloads it has it written into its memory before
-//! its first instruction. See docs/internals/pager.md.
+//! Preloaded into the program, it opens a userfaultfd, hands it to the pager and starts one thread
+//! with its own table of files. The thread moves pages to a staging area when the pager orders it.
+//! It uses no library, no thread-local storage and no memory of the program, because the thread has
+//! no C runtime. If no loader preloads the agent, the pager writes it into the program's memory
+//! before the first instruction. See docs/internals/pager.md.
 
 #![no_std]
 
@@ -26,7 +26,7 @@ use protocol::{
 
 fn call(number: usize, a: [usize; 6]) -> isize {
     let result: isize;
-    // SAFETY: the callers below pass what each call of the kernel wants.
+    // SAFETY: the callers below pass the arguments that each system call requires.
     unsafe {
         asm!("syscall", inlateout("rax") number as isize => result,
              in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4],
@@ -44,7 +44,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     die()
 }
 
-/// The pager is gone, and with it the program's memory: nothing may run on.
+/// Ends the process: the pager is gone, and with it the program's memory, so no thread may run on.
 fn die() -> ! {
     let process = call3(sys::GETPID, 0, 0, 0) as usize;
     loop {
@@ -52,8 +52,8 @@ fn die() -> ! {
     }
 }
 
-// Named by the compiled part of `core`; nothing here unwinds. Hidden, so that no program that
-// unwinds finds this one.
+// The compiled part of `core` refers to this symbol; nothing here unwinds. It is hidden, so that a
+// program that unwinds does not bind to it.
 global_asm!(
     ".hidden rust_eh_personality",
     ".globl rust_eh_personality",
@@ -61,8 +61,8 @@ global_asm!(
     "ud2",
 );
 
-// What the compiler calls by itself. Hidden, as no library is there yet when the agent was
-// written into a program.
+// Functions to which the compiler emits calls. They are hidden, because no library is loaded yet
+// when the agent has been written into a program.
 global_asm!(
     ".hidden memset",
     ".globl memset",
@@ -86,23 +86,24 @@ const STACK_BYTES: usize = 64 << 10;
 const STAGING_BYTES: usize = BATCH_PAGES * PAGE_BYTES;
 const NAME_BYTES: usize = 64;
 
-/// At the start of the agent's own memory; its stack is behind it.
+/// Data at the start of the agent's own memory; its stack is behind it.
 #[repr(C)]
 struct Own {
     socket: usize,
     fault: usize,
     staging: usize,
-    /// What the pager sees of this process: pages are copied here once they were moved.
+    /// Memory shared with the pager: pages are copied here after they were moved.
     shown: usize,
     started: AtomicU32,
 }
 
-/// What a fork's child must find again: it has neither the agent nor its memory.
+/// What a fork's child needs again: it has neither the agent's thread nor the agent's own memory.
 struct Kept {
     name: [u8; NAME_BYTES],
     name_bytes: usize,
     probe: usize,
-    /// Where the agent was written to, which stays as it is; empty where a loader mapped its file.
+    /// Range into which the agent was written, which stays in place; zero where a loader mapped its
+    /// file.
     image_start: usize,
     image_end: usize,
 }
@@ -110,7 +111,7 @@ struct Kept {
 static mut KEPT: Kept =
     Kept { name: [0; NAME_BYTES], name_bytes: 0, probe: 0, image_start: 0, image_end: 0 };
 
-/// Of glibc: what is to be called in a fork's child.
+/// Type of glibc's function that registers handlers to be called in a fork's child.
 type RegisterAtFork = unsafe extern "C" fn(
     prepare: Option<extern "C" fn()>,
     parent: Option<extern "C" fn()>,
@@ -120,7 +121,7 @@ type RegisterAtFork = unsafe extern "C" fn(
 
 global_asm!(".weak __register_atfork");
 
-/// glibc's function, if this is a process with glibc.
+/// glibc's function, if this process uses glibc.
 fn register_at_fork() -> Option<RegisterAtFork> {
     let address: usize;
     // SAFETY: reads a word that the loader filled in: the function's address, or zero.
@@ -134,7 +135,8 @@ fn register_at_fork() -> Option<RegisterAtFork> {
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn(i32, *const *const u8, *const *const u8) = start;
 
-/// Called by glibc's loader. Others call it without arguments: there the program runs by itself.
+/// Called by glibc's loader. Other loaders pass no arguments: there the program runs without the
+/// pager.
 extern "C" fn start(_: i32, _: *const *const u8, environment: *const *const u8) {
     let Some(register) = register_at_fork() else { return };
     exec::find_all();
@@ -147,9 +149,9 @@ extern "C" fn start(_: i32, _: *const *const u8, environment: *const *const u8) 
     }
 }
 
-// Where a program begins that the agent was written into: r12 has the program's own first
+// Entry point of a program into which the agent was written. r12 holds the program's own first
 // instruction, r13 and r14 the start and the end of the agent's image, and the stack is the
-// program's first. The program finds all as it was; the kernel starts it with registers of zero.
+// program's initial one. All other registers are zero, as the kernel starts a program.
 global_asm!(
     ".globl ethermem_agent_enter",
     "ethermem_agent_enter:",
@@ -199,7 +201,7 @@ extern "C" fn entered(environment: *const *const u8, image_start: usize, image_e
 
 /// Attaches this process to the pager that the environment names.
 unsafe fn begin(environment: *const *const u8, kind: u32) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     unsafe {
         let kept = &mut *addr_of_mut!(KEPT);
         kept.name_bytes = named(environment, &mut kept.name);
@@ -207,7 +209,8 @@ unsafe fn begin(environment: *const *const u8, kind: u32) -> bool {
     }
 }
 
-/// A fork's child has memory that only its pager can bring: it does not run without.
+/// Attaches a fork's child. Only its pager can bring the child's memory, so it does not run without
+/// one.
 extern "C" fn forked() {
     if !attach(FORKED) {
         const STDERR: usize = 2;
@@ -217,9 +220,9 @@ extern "C" fn forked() {
     }
 }
 
-/// The value of the variable that names the socket, copied to `to`; its length.
+/// Copies the value of the variable that names the socket to `to`, and returns its length.
 unsafe fn named(environment: *const *const u8, to: &mut [u8]) -> usize {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     let value = unsafe { value_of(environment, SOCKET_VARIABLE.as_bytes()) };
     let Some(value) = value else { return 0 };
     let mut bytes = 0;
@@ -233,7 +236,7 @@ unsafe fn named(environment: *const *const u8, to: &mut [u8]) -> usize {
     bytes
 }
 
-/// The name of the socket of this process's own pager, copied to `to`; its length.
+/// Copies the name of the socket of this process's own pager to `to`, and returns its length.
 unsafe fn kept_name(to: &mut [u8; NAME_BYTES]) -> usize {
     // SAFETY: written once before any other thread runs, and read only from then on.
     let kept = unsafe { &*addr_of!(KEPT) };
@@ -266,7 +269,7 @@ fn map(bytes: usize) -> Option<usize> {
     (at > 0).then_some(at as usize)
 }
 
-/// Connects to the pager's socket, or says that nobody listens there.
+/// Connects to the pager's socket; `None` if no pager listens there.
 fn connect(name: &[u8]) -> Option<usize> {
     let socket = call3(sys::SOCKET, 1, sys::SEQPACKET | sys::CLOEXEC, 0);
     if socket < 0 {
@@ -287,7 +290,7 @@ fn connect(name: &[u8]) -> Option<usize> {
     Some(socket as usize)
 }
 
-/// A userfaultfd with `probe` registered, or the number of the error.
+/// A userfaultfd with `probe` registered, or the error's number.
 fn open_fault(probe: usize) -> Result<usize, u32> {
     let fault = call3(sys::USERFAULTFD, sys::CLOEXEC, 0, 0);
     if fault < 0 {
@@ -309,7 +312,7 @@ fn ioctl<T>(file: usize, code: u64, argument: &T) -> isize {
     call3(sys::IOCTL, file, code as usize, argument as *const T as usize)
 }
 
-/// Tells the pager of this process and starts the agent's thread.
+/// Announces this process to the pager and starts the agent's thread.
 fn attach(kind: u32) -> bool {
     let (Some(own), Some(staging)) = (map(STACK_BYTES), map(STAGING_BYTES)) else { return false };
     call3(sys::MADVISE, own, STACK_BYTES, sys::DONTFORK);
@@ -332,7 +335,7 @@ fn attach(kind: u32) -> bool {
         error,
         staging: staging as u64,
         probe: kept.probe as u64,
-        // A fork's child waits here until the pager has put its secret there.
+        // A fork's child waits here until the pager has put the secret at the probe page.
         secret: if kind == FORKED { secret_at(kept.probe) } else { [0; 2] },
         own_start: own as u64,
         own_end: (own + STACK_BYTES) as u64,
@@ -340,7 +343,7 @@ fn attach(kind: u32) -> bool {
         image_end: kept.image_end as u64,
         ..Hello::default()
     };
-    // Connected last, so that nothing lies between that and what is said.
+    // The connection is made last, so that no failure can come between it and the message.
     let socket = connect(&kept.name[..kept.name_bytes]);
     let shown = socket.and_then(|socket| introduce(socket, &hello, &mut fault));
     if let (Some(socket), Some(file), Some(shown)) = (socket, fault, shown) {
@@ -352,7 +355,7 @@ fn attach(kind: u32) -> bool {
         call3(sys::CLOSE, file, 0, 0);
     }
     if is_attached {
-        // So that a child of this one's can do the same.
+        // A child of this process can then do the same.
         call3(sys::MADVISE, kept.probe, PAGE_BYTES, sys::DONTNEED);
     } else {
         call3(sys::MUNMAP, own, STACK_BYTES, 0);
@@ -361,14 +364,14 @@ fn attach(kind: u32) -> bool {
     is_attached
 }
 
-/// What the pager put at the probe page.
+/// The secret that the pager put at the probe page.
 fn secret_at(probe: usize) -> [u64; 2] {
     // SAFETY: the page was mapped at start, and forks inherit it.
     unsafe { (probe as *const [u64; 2]).read_volatile() }
 }
 
-/// Says what this process is, and that it is: where the memory that the pager sees is mapped. With
-/// a fork's child its userfaultfd comes, too.
+/// Announces this process, and returns the address where the memory shared with the pager is
+/// mapped. For a fork's child the pager's answer also brings the userfaultfd.
 fn introduce(socket: usize, hello: &Hello, fault: &mut Option<usize>) -> Option<usize> {
     send_hello(socket, hello, *fault);
     let (mut welcome, mut files) = receive_welcome(socket)?;
@@ -419,7 +422,7 @@ struct Rights {
     gap: i32,
 }
 
-/// Up to two of them.
+/// Room for up to two file descriptors.
 #[repr(C, align(8))]
 struct Received {
     bytes: usize,
@@ -445,7 +448,7 @@ fn send_hello(socket: usize, hello: &Hello, fault: Option<usize>) {
     call3(sys::SENDMSG, socket, addr_of!(message) as usize, sys::NOSIGNAL);
 }
 
-/// The pager's answer, and the files that it brings.
+/// The pager's answer, and the file descriptors that it brings.
 fn receive_welcome(socket: usize) -> Option<(u32, [Option<usize>; 2])> {
     let mut welcome = Welcome::default();
     let mut rights = Received { bytes: 0, level: 0, kind: 0, files: [-1; 2] };
@@ -467,7 +470,7 @@ fn receive_welcome(socket: usize) -> Option<(u32, [Option<usize>; 2])> {
         if got != size_of::<Welcome>() as isize {
             return None;
         }
-        // SAFETY: the kernel wrote them through the pointers above.
+        // SAFETY: the kernel wrote both through the pointers above.
         let (welcome, rights) =
             unsafe { (addr_of!(welcome).read_volatile(), addr_of!(rights).read_volatile()) };
         let is_rights = rights.level == 1 && rights.kind == 1;
@@ -480,7 +483,7 @@ fn receive_welcome(socket: usize) -> Option<(u32, [Option<usize>; 2])> {
 }
 
 /// Starts the agent's thread at the top of its own memory, with every signal blocked, and waits
-/// until it has let go of the files that it does not need.
+/// until it has closed the files that it does not need.
 fn run_beside(own: usize, content: Own) {
     let place = own as *mut Own;
     let mut mask = u64::MAX;
@@ -538,7 +541,7 @@ extern "C" fn ethermem_agent_serve(own: usize) -> ! {
     own.started.store(1, Ordering::Release);
     call(sys::FUTEX, [addr_of!(own.started) as usize, 129, 1, 0, 0, 0]);
     let mut order = Order { kind: 0, count: 0, pages: [0; BATCH_PAGES] };
-    // The first answer says that orders are heard from now on, and by whom.
+    // The first answer says that the agent accepts orders from now on, and names its thread.
     let mut done = Done { errors: [0; BATCH_PAGES] };
     done.errors[0] = call3(sys::GETTID, 0, 0, 0) as i32;
     loop {
@@ -559,7 +562,7 @@ extern "C" fn ethermem_agent_serve(own: usize) -> ! {
     }
 }
 
-/// Writes to pages without changing them.
+/// Writes to pages without changing their content, so that they are no longer shared with a fork.
 fn unshare(order: &Order, done: &mut Done) {
     for place in 0..(order.count as usize).min(BATCH_PAGES) {
         let page = order.pages[place] as usize;
@@ -571,7 +574,8 @@ fn unshare(order: &Order, done: &mut Done) {
 /// Empties the staging area, and moves the pages there.
 fn take(own: &Own, order: &Order, done: &mut Done) {
     let staging = [own.staging as u64, STAGING_BYTES as u64];
-    // Not registered, the area can be emptied without an event that the pager would have to read.
+    // While the area is not registered, emptying it causes no event that the pager would have to
+    // read.
     ioctl(own.fault, request::UNREGISTER, &staging);
     call3(sys::MADVISE, own.staging, STAGING_BYTES, sys::DONTNEED);
     let range = [staging[0], staging[1], request::MODE_MISSING, 0];
@@ -580,7 +584,8 @@ fn take(own: &Own, order: &Order, done: &mut Done) {
     let mut place = 0;
     while place < count {
         let pages = if registered < 0 { 0 } else { run_of(order, place, count) };
-        // Some of a run may not be movable: the first of those is asked for by itself, to know why.
+        // Some pages of a run may not be movable. The first of them is retried alone, to get its
+        // error.
         let mut moved = move_pages(own, order, place, pages);
         if moved.is_err() && pages > 1 {
             moved = move_pages(own, order, place, 1);
@@ -598,7 +603,7 @@ fn take(own: &Own, order: &Order, done: &mut Done) {
     }
 }
 
-/// Copies pages that were moved to where the pager reads them.
+/// Copies moved pages to the memory shared with the pager.
 fn show(own: &Own, place: usize, pages: usize) {
     let (at, bytes) = (place * PAGE_BYTES, pages * PAGE_BYTES);
     // SAFETY: both areas have room for a batch, and only this thread uses them.
@@ -611,7 +616,7 @@ fn show(own: &Own, place: usize, pages: usize) {
     }
 }
 
-/// How many pages from that at `place` on lie one behind the other.
+/// Number of pages from `place` on that are contiguous.
 fn run_of(order: &Order, place: usize, count: usize) -> usize {
     let mut pages = 1;
     while place + pages < count
@@ -622,7 +627,7 @@ fn run_of(order: &Order, place: usize, count: usize) -> usize {
     pages
 }
 
-/// Moves this many pages, by one call; how many were moved, at least one.
+/// Moves `pages` pages by one call, and returns how many were moved, at least one.
 fn move_pages(own: &Own, order: &Order, place: usize, pages: usize) -> Result<usize, isize> {
     if pages == 0 {
         return Err(sys::EAGAIN);
@@ -631,7 +636,7 @@ fn move_pages(own: &Own, order: &Order, place: usize, pages: usize) -> Result<us
     let mut words = [to as u64, order.pages[place], bytes as u64, request::MOVE_MODE, 0];
     let words = addr_of_mut!(words);
     let result = call3(sys::IOCTL, own.fault, request::MOVE as usize, words as usize);
-    // SAFETY: the kernel wrote there how many bytes it moved, or an error.
+    // SAFETY: the kernel wrote the number of bytes moved, or an error, into the word.
     let moved = unsafe { addr_of!((*words)[4]).read_volatile() } as i64;
     match (result, moved) {
         (0, _) => Ok(pages),

@@ -1,8 +1,8 @@
-//! Programs that a program executes: those that no loader preloads the agent into are announced to
-//! the pager, which writes it into them.
+//! Executions by the program: if no loader preloads the agent into the new program, this announces
+//! it to the pager, which writes the agent into it.
 //!
-//! These functions stand before those of the C library, and call them. Nothing here writes to
-//! memory of the program's: it may be a `vfork`'s child that runs in its parent's.
+//! These functions interpose those of the C library, and call them. Nothing here writes to the
+//! program's memory: the caller may be a `vfork` child that runs in its parent's memory.
 
 use core::arch::{asm, naked_asm};
 use core::ptr::null;
@@ -15,7 +15,7 @@ use super::{
 
 type Text = *const u8;
 type Texts = *const Text;
-/// What only the C library looks at.
+/// An argument that only the C library inspects.
 type Passed = *const u8;
 
 /// The C library's functions, each with a zero behind its name.
@@ -40,7 +40,7 @@ const SPAWNP: usize = 7;
 
 static FOUND: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
 
-/// The address of a symbol that another library has, or zero.
+/// Address of a symbol of another library, or zero.
 macro_rules! address_of {
     ($symbol:literal) => {{
         let address: usize;
@@ -57,15 +57,15 @@ macro_rules! address_of {
     }};
 }
 
-/// Looks for all of [`NAMES`]: not when they are called, as a fork's child of a program with
-/// threads must not wait for the loader.
+/// Looks up all of [`NAMES`] in advance: a fork's child of a program with threads must not wait for
+/// the loader when it calls one.
 pub(super) fn find_all() {
     for place in 0..NAMES.len() {
         find(place);
     }
 }
 
-/// The next function of that name behind ours.
+/// The next function with that name after ours.
 fn find(place: usize) -> usize {
     let known = FOUND[place].load(Ordering::Relaxed);
     if known != 0 {
@@ -92,7 +92,7 @@ fn own_environment() -> Texts {
     if place.is_null() { null() } else { unsafe { *place } }
 }
 
-/// What the C library's functions make of a result of the kernel's.
+/// Converts a kernel result as the C library's functions do.
 fn ended(result: isize) -> i32 {
     let place = address_of!("__errno_location");
     if result < 0 && place != 0 {
@@ -105,12 +105,12 @@ fn ended(result: isize) -> i32 {
     if result < 0 { -1 } else { result as i32 }
 }
 
-/// What a file is, as far as its beginning says.
+/// Kind of a file, as far as its first bytes show.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     /// The loader preloads the agent.
     Preloaded,
-    /// It does not, or that cannot be told from here.
+    /// The loader does not preload the agent, or the first bytes do not show it.
     Other,
     /// There is no such file.
     Absent,
@@ -118,10 +118,10 @@ enum Seen {
 
 const HEAD_BYTES: usize = 1024;
 const PATH_BYTES: usize = 1024;
-/// So many scripts may be each other's interpreters.
+/// Limit of scripts that are each other's interpreters.
 const SCRIPTS_MAX: usize = 5;
 
-/// Looks at the file that is `path` in `folder`, and at the interpreters of scripts.
+/// Inspects the file `path` in `folder`, and the interpreters of scripts.
 fn look(folder: usize, path: Text) -> Seen {
     let mut head = [0; HEAD_BYTES];
     let (mut folder, mut path) = (folder, path);
@@ -144,7 +144,7 @@ fn look(folder: usize, path: Text) -> Seen {
     Seen::Other
 }
 
-/// What an open file is; or, of a script, its interpreter, in `head`.
+/// The kind of an open file or, for a script, its interpreter in `head`.
 fn look_into(file: usize, head: &mut [u8; HEAD_BYTES]) -> Result<Seen, Text> {
     let bytes = call(sys::PREAD, [file, head.as_mut_ptr() as usize, HEAD_BYTES - 1, 0, 0, 0]);
     if bytes < 4 {
@@ -158,7 +158,7 @@ fn look_into(file: usize, head: &mut [u8; HEAD_BYTES]) -> Result<Seen, Text> {
     Ok(if has_glibc_loader(head, bytes) { Seen::Preloaded } else { Seen::Other })
 }
 
-/// Where the name of a script's interpreter begins; it ends with a zero.
+/// Start of the name of a script's interpreter; the name ends with a zero.
 fn interpreter(head: &mut [u8; HEAD_BYTES], bytes: usize) -> Option<Text> {
     let mut start = 2;
     while start < bytes && (head[start] == b' ' || head[start] == b'\t') {
@@ -175,8 +175,8 @@ fn interpreter(head: &mut [u8; HEAD_BYTES], bytes: usize) -> Option<Text> {
     Some(&raw const head[start])
 }
 
-/// Whether it is a program of 64 bits that glibc's loader loads. The segment that names a loader
-/// lies before those that are loaded; where it does not, the pager looks.
+/// True for a 64-bit program that glibc's loader loads. The segment that names a loader usually
+/// precedes the loadable segments; where it does not, the pager inspects the file.
 fn has_glibc_loader(head: &[u8; HEAD_BYTES], bytes: usize) -> bool {
     const LOADER: u32 = 3;
     const LOADED: u32 = 1;
@@ -204,7 +204,7 @@ fn has_glibc_loader(head: &[u8; HEAD_BYTES], bytes: usize) -> bool {
     false
 }
 
-/// Without the C library's `bcmp`, which a comparison of slices calls.
+/// Compares byte by byte: a comparison of slices would call the C library's `bcmp`.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let mut alike = 0;
     while alike < one.len() && alike < other.len() && one[alike] == other[alike] {
@@ -213,7 +213,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     alike == one.len() && alike == other.len()
 }
 
-/// Where `text` has `wanted`: the place behind it.
+/// Position in `text` behind `wanted`, if `text` contains it.
 fn holds(text: &[u8], wanted: &[u8]) -> Option<usize> {
     let mut end = wanted.len();
     while end <= text.len() {
@@ -225,12 +225,12 @@ fn holds(text: &[u8], wanted: &[u8]) -> Option<usize> {
     None
 }
 
-/// Looks at the program of this name, as the C library finds it.
+/// Inspects the program of this name, found as the C library finds it.
 ///
 /// # Safety
 /// `name` ends with a zero, and the environment is the C library's.
 unsafe fn search(name: Text) -> Seen {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     unsafe {
         let mut length = 0;
         while *name.add(length) != 0 {
@@ -267,28 +267,29 @@ unsafe fn search(name: Text) -> Seen {
     }
 }
 
-/// What the pager was told, and will be told that it is over.
+/// An announcement to the pager, to be followed by a message that the execution is over.
 struct Told {
     name: [u8; NAME_BYTES],
     name_bytes: usize,
 }
 
 impl Told {
-    /// Tells the pager that `environment` names of what comes, unless the loader will; waits until
-    /// the pager is ready for it. Where the environment lacks what brings the agent (`env -i`), the
-    /// pager of this process is told, so that it can say so.
+    /// Announces an execution to the pager that `environment` names, unless the loader preloads the
+    /// agent. Waits until the pager is ready. Where the environment lacks the agent's variables
+    /// (`env -i`), it announces to the pager of this process, which can then report the program.
     ///
     /// # Safety
-    /// As of [`named`], but `environment` may be null.
+    /// As for [`named`], but `environment` may be null.
     unsafe fn of(seen: Seen, environment: Texts, kind: u32) -> Told {
         let mut told = Told { name: [0; NAME_BYTES], name_bytes: 0 };
         let lacks = |name: &[u8]| {
-            // SAFETY: the caller's.
+            // SAFETY: the caller upholds this function's contract.
             environment.is_null() || unsafe { value_of(environment, name) }.is_none()
         };
         let is_bare = lacks(SOCKET_VARIABLE.as_bytes()) || lacks(b"LD_PRELOAD");
         if seen == Seen::Other || (is_bare && seen != Seen::Absent) {
-            // SAFETY: the caller's; what is kept was written before any of this can be called.
+            // SAFETY: the caller upholds the contract; `KEPT` was written before this can be
+            // called.
             unsafe {
                 told.name_bytes = match is_bare {
                     true => kept_name(&mut told.name),
@@ -316,8 +317,9 @@ impl Told {
         matches!(welcome, Some((Welcome::ACCEPTED, _)))
     }
 
-    /// Whether this thread may open sockets: not where a seccomp filter was put upon it that the
-    /// pager does not have, as that may end it. How many the pager has ends its name.
+    /// True if this thread may open sockets. It may not if it has more seccomp filters than the
+    /// pager, because one of them may kill it. The pager's number of filters ends its socket's
+    /// name.
     #[inline(never)]
     fn may_call(&self) -> bool {
         let name = &self.name[..self.name_bytes];
@@ -342,7 +344,8 @@ impl Told {
         dash > 0 && is_same(&status[start..end], &name[dash..])
     }
 
-    /// It was tried: where it succeeded, nobody is left to say so, but for spawns.
+    /// Reports that the execution was tried. After a success only a spawning process still runs to
+    /// report.
     fn over(&self) {
         if self.name_bytes > 0 {
             self.tell(OVER);
@@ -350,8 +353,8 @@ impl Told {
     }
 }
 
-/// Tells of what comes, calls the C library's function, or the kernel where there is none, and says
-/// that it is over.
+/// Announces an execution, calls the C library's function (or the kernel where there is none), and
+/// reports that it is over.
 macro_rules! pass {
     ($place:expr, $seen:expr, $environment:expr, $kind:expr, $otherwise:expr,
      ($($argument:expr),*), $type:ty) => {{
@@ -368,11 +371,11 @@ macro_rules! pass {
 }
 
 /// # Safety
-/// As of the C library's function of this name.
+/// As for the C library's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execve(path: Text, arguments: Texts, environment: Texts) -> i32 {
     let all = [sys::HERE, path as usize, arguments as usize, environment as usize, 0, 0];
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     unsafe {
         pass!(EXECVE, look(sys::HERE, path), environment, EXECUTES, ended(call(sys::EXECVEAT, all)),
               (path, arguments, environment), unsafe extern "C" fn(Text, Texts, Texts) -> i32)
@@ -380,12 +383,12 @@ pub unsafe extern "C" fn execve(path: Text, arguments: Texts, environment: Texts
 }
 
 /// # Safety
-/// As of the C library's function of this name.
+/// As for the C library's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execv(path: Text, arguments: Texts) -> i32 {
     let environment = own_environment();
     let all = [sys::HERE, path as usize, arguments as usize, environment as usize, 0, 0];
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     unsafe {
         pass!(EXECV, look(sys::HERE, path), environment, EXECUTES, ended(call(sys::EXECVEAT, all)),
               (path, arguments), unsafe extern "C" fn(Text, Texts) -> i32)
@@ -393,10 +396,10 @@ pub unsafe extern "C" fn execv(path: Text, arguments: Texts) -> i32 {
 }
 
 /// # Safety
-/// As of the C library's function of this name.
+/// As for the C library's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvp(name: Text, arguments: Texts) -> i32 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     unsafe {
         pass!(EXECVP, search(name), own_environment(), EXECUTES, ended(sys::ENOSYS),
               (name, arguments), unsafe extern "C" fn(Text, Texts) -> i32)
@@ -404,10 +407,10 @@ pub unsafe extern "C" fn execvp(name: Text, arguments: Texts) -> i32 {
 }
 
 /// # Safety
-/// As of the C library's function of this name.
+/// As for the C library's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvpe(name: Text, arguments: Texts, environment: Texts) -> i32 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     unsafe {
         pass!(EXECVPE, search(name), environment, EXECUTES, ended(sys::ENOSYS),
               (name, arguments, environment), unsafe extern "C" fn(Text, Texts, Texts) -> i32)
@@ -415,7 +418,7 @@ pub unsafe extern "C" fn execvpe(name: Text, arguments: Texts, environment: Text
 }
 
 /// # Safety
-/// As of the C library's function of this name.
+/// As for the C library's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fexecve(file: i32, arguments: Texts, environment: Texts) -> i32 {
     let mut head = [0; HEAD_BYTES];
@@ -427,7 +430,7 @@ pub unsafe extern "C" fn fexecve(file: i32, arguments: Texts, environment: Texts
     let empty = b"\0".as_ptr() as usize;
     let all =
         [file as usize, empty, arguments as usize, environment as usize, EMPTY_PATH, 0];
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     unsafe {
         pass!(FEXECVE, seen, environment, EXECUTES, ended(call(sys::EXECVEAT, all)),
               (file, arguments, environment), unsafe extern "C" fn(i32, Texts, Texts) -> i32)
@@ -435,7 +438,7 @@ pub unsafe extern "C" fn fexecve(file: i32, arguments: Texts, environment: Texts
 }
 
 /// # Safety
-/// As of the C library's function of this name.
+/// As for the C library's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execveat(
     folder: i32,
@@ -445,13 +448,13 @@ pub unsafe extern "C" fn execveat(
     flags: i32,
 ) -> i32 {
     let at = folder as isize as usize;
-    // Without a path it is the file itself: the pager looks.
+    // Without a path the program is the file itself; the pager inspects it.
     let seen = match look(at, path) {
         Seen::Absent => Seen::Other,
         seen => seen,
     };
     let all = [at, path as usize, arguments as usize, environment as usize, flags as usize, 0];
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     unsafe {
         pass!(EXECVEAT, seen, environment, EXECUTES, ended(call(sys::EXECVEAT, all)),
               (folder, path, arguments, environment, flags),
@@ -461,16 +464,17 @@ pub unsafe extern "C" fn execveat(
 
 type Spawn = unsafe extern "C" fn(Passed, Text, Passed, Passed, Texts, Texts) -> i32;
 
-/// Of a spawn: as the child may change its folder first, what is absent here may be there.
+/// For a spawn: the child may change its folder first, so a file that is absent here may exist
+/// there.
 fn from_here(seen: Seen) -> Seen {
     if seen == Seen::Absent { Seen::Other } else { seen }
 }
 
-/// A function that spawns a program that `$look` finds.
+/// Defines a function that spawns the program found by `$look`.
 macro_rules! spawn {
     ($name:ident, $place:expr, $look:expr) => {
         /// # Safety
-        /// As of the C library's function of this name.
+        /// As for the C library's function of this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             process: Passed,
@@ -480,7 +484,7 @@ macro_rules! spawn {
             arguments: Texts,
             environment: Texts,
         ) -> i32 {
-            // SAFETY: the caller's.
+            // SAFETY: the caller upholds this function's contract.
             unsafe {
                 let seen = from_here($look(program));
                 pass!($place, seen, environment, SPAWNS, -sys::ENOSYS as i32,
@@ -493,12 +497,12 @@ macro_rules! spawn {
 spawn!(posix_spawn, SPAWN, |path| look(sys::HERE, path));
 spawn!(posix_spawnp, SPAWNP, |name| search(name));
 
-/// Arguments in a row, from the first behind the path on, as `execl` gets them: those in registers
-/// are put before those on the stack.
+/// Collects arguments into an array, from the first behind the path on, as `execl` receives them:
+/// those in registers are put before those on the stack.
 macro_rules! in_a_row {
     ($name:ident, $with:ident) => {
         /// # Safety
-        /// As of the C library's function of this name.
+        /// As for the C library's function of this name.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
@@ -527,18 +531,18 @@ in_a_row!(execlp, execlp_in_a_row);
 in_a_row!(execle, execle_in_a_row);
 
 unsafe extern "C" fn execl_in_a_row(path: Text, arguments: Texts) -> i32 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     unsafe { execv(path, arguments) }
 }
 
 unsafe extern "C" fn execlp_in_a_row(name: Text, arguments: Texts) -> i32 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     unsafe { execvp(name, arguments) }
 }
 
 /// The environment lies behind the null pointer that ends the arguments.
 unsafe extern "C" fn execle_in_a_row(path: Text, arguments: Texts) -> i32 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     unsafe {
         let mut end = arguments;
         while !(*end).is_null() {

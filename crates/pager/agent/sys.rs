@@ -40,5 +40,5 @@ pub const NOSIGNAL: usize = 0x4000;
 pub const SIGKILL: usize = 9;
 pub const EINTR: isize = -4;
 pub const EAGAIN: isize = -11;
-/// VM, FS, SIGHAND, THREAD, SYSVSEM; not FILES: the agent keeps its own.
+/// VM, FS, SIGHAND, THREAD, SYSVSEM. FILES is absent: the agent has its own table of files.
 pub const CLONE_FLAGS: usize = 0x100 | 0x200 | 0x800 | 0x10000 | 0x40000;

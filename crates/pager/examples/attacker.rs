@@ -1,9 +1,10 @@
-//! Tells a pager lies, as any process of the machine may: `attacker SECONDS [--silent]`.
+//! Sends false messages to pagers, as any process of the machine may: `attacker SECONDS
+//! [--silent]`.
 //!
 //! It connects to every pager whose socket `/proc/net/unix` names, or to the one that
-//! `ETHERMEM_PAGER` names, and sends messages whose every field is a lie: another's process, its
-//! threads, its addresses, files of all kinds, half a message, none. It says how many were sent and
-//! how often the pager believed something, and ends with 1 if it ever did.
+//! `ETHERMEM_PAGER` names. Every field of its messages is false: another process's number, threads
+//! and addresses, files of all kinds, half a message, none. It prints how many it sent and how
+//! often the pager accepted one, and exits with 1 if any was accepted.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -19,7 +20,7 @@ use nix::sys::socket::{
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// The names of all pagers' sockets.
+/// Names of all pagers' sockets.
 fn names() -> Vec<String> {
     if let Ok(name) = std::env::var(SOCKET_VARIABLE) {
         return vec![name];
@@ -41,7 +42,7 @@ fn open(name: &str) -> Option<OwnedFd> {
     Some(file)
 }
 
-/// A userfaultfd that anyone may open, with a page of it registered; and that page.
+/// A userfaultfd that any user may open, with a page of it registered, and the page's address.
 fn userfault() -> Option<(OwnedFd, u64)> {
     const USER_MODE_ONLY: libc::c_int = 1;
     // SAFETY: the calls take numbers, and structures of the lengths that their codes state.
@@ -63,7 +64,7 @@ fn userfault() -> Option<(OwnedFd, u64)> {
     }
 }
 
-/// A word that is a lie: a process, a thread, an address, of whoever runs here.
+/// A false word: a process, thread or address of another running process.
 fn lie(random: &mut Xoshiro256PlusPlus, own: u64) -> u64 {
     let draw = random.next_u64();
     match draw % 8 {
@@ -97,7 +98,7 @@ fn hello(random: &mut Xoshiro256PlusPlus, own: u64) -> Hello {
     }
 }
 
-/// Sends a message of this many bytes, with a file; whether that could be sent.
+/// Sends a message of `bytes` bytes with files, and returns whether that was possible.
 fn send(to: &OwnedFd, hello: &Hello, bytes: usize, files: &[RawFd]) -> bool {
     // SAFETY: integers without gaps.
     let message = unsafe {
@@ -109,7 +110,7 @@ fn send(to: &OwnedFd, hello: &Hello, bytes: usize, files: &[RawFd]) -> bool {
     sendmsg::<()>(to.as_raw_fd(), &parts, controls, MsgFlags::MSG_NOSIGNAL, None).is_ok()
 }
 
-/// Whether the pager answered that it believes.
+/// True if the pager answered that it accepts the message.
 fn is_believed(from: &OwnedFd) -> bool {
     let mut answer = [0u8; 64];
     match recv(from.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT) {
@@ -150,7 +151,7 @@ fn attack(
         };
         said.messages += u64::from(send(&connection, &hello, bytes, &files));
     }
-    // Some are looked at at once, some later, some never say anything and stay open.
+    // Some connections are polled at once, some later, and some stay open and silent.
     open_ones.push(connection);
     if open_ones.len() > 200 {
         let place = random.next_u64() as usize % open_ones.len();

@@ -1,6 +1,6 @@
-//! Runs a program with a limit on its local memory, and says what that took:
-//! `limit MEBIBYTES|all [--pool URL] [--late] PROGRAM ARGUMENTS...`. With `--late`, pages and what
-//! comes along with them take times of their own, of which some are long.
+//! Runs a program with a limit on its local memory, and prints what that cost: `limit MEBIBYTES|all
+//! [--pool URL] [--late] PROGRAM ARGUMENTS...`. With `--late`, pages and prefetched pages have
+//! separate random delays, some of them long.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

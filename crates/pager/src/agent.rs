@@ -1,5 +1,5 @@
-//! The agents inside of programs: their image, and the pager's side of what is said once an agent
-//! is believed (`door.rs`).
+//! The agents inside of programs: their image, and the pager's side of the dialogue after `door.rs`
+//! has accepted an agent.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -21,31 +21,31 @@ use crate::protocol::{BATCH_PAGES, Done, Hello, Order, PAGE_BYTES, TAKE, UNSHARE
 /// The shared library that is preloaded into programs.
 pub(crate) const IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.so"));
 
-/// How long the pager waits for an agent whose program may be stopped, or does not want to answer:
-/// other programs wait for their pages meanwhile.
+/// How long the pager waits for an agent whose program may be stopped or uncooperative. Other
+/// programs wait for their pages meanwhile.
 const PATIENCE_MS: u16 = 4;
 const SHOWN_BYTES: usize = BATCH_PAGES * PAGE_BYTES;
 
-/// Bytes of a message as they lie in memory.
+/// The bytes of a message in memory.
 pub(crate) fn bytes_of<T: Copy>(value: &T) -> &[u8] {
-    // SAFETY: every message is made of integers without gaps.
+    // SAFETY: every message consists of integers without gaps.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
 fn bytes_of_mut<T: Copy>(value: &mut T) -> &mut [u8] {
-    // SAFETY: as above, and any bytes are a value of it.
+    // SAFETY: as above, and any bytes are a valid message.
     unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(value).cast(), size_of::<T>()) }
 }
 
-/// Memory that a process copies its pages to, for the pager. It sees nothing else of a process: to
-/// read one from outside is to wait for whatever it has mapped there.
+/// Memory to which a process copies its pages for the pager. The pager sees nothing else of a
+/// process: reading its memory from outside could block on whatever it has mapped there.
 #[derive(Debug)]
 struct Shown {
     at: NonNull<libc::c_void>,
 }
 
 impl Shown {
-    /// The memory, and the file that it is of. It cannot be made shorter.
+    /// Maps the memory, and returns it with its file. The file is sealed against shrinking.
     fn new() -> nix::Result<(Shown, OwnedFd)> {
         let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
         let file = memfd_create(c"ethermem-pages", flags)?;
@@ -53,18 +53,18 @@ impl Shown {
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
         let bytes = std::num::NonZero::new(SHOWN_BYTES).ok_or(Errno::EINVAL)?;
-        // SAFETY: new memory, at a place of the kernel's choice.
+        // SAFETY: this maps new memory at an address that the kernel chooses.
         let at =
             unsafe { mmap(None, bytes, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, &file, 0)? };
         Ok((Shown { at }, file))
     }
 
-    /// Copies what it has at `place` (in pages). The process may change it meanwhile: its own loss.
+    /// Copies the page at index `place`. The process may change it meanwhile, at its own risk.
     fn read(&self, place: usize, to: &mut [u8]) {
         let from = place * PAGE_BYTES;
         assert!(from + to.len() <= SHOWN_BYTES, "{place} and {} bytes", to.len());
-        // SAFETY: within the mapping, which lasts as long as this. No reference to it is made, as
-        // another process writes to it.
+        // SAFETY: the source is within the mapping, which lasts as long as `self`. No reference to
+        // it is made, as another process writes to it.
         unsafe {
             let from = self.at.as_ptr().cast::<u8>().add(from);
             std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len());
@@ -74,18 +74,18 @@ impl Shown {
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        // SAFETY: the mapping of `new`, to which there are no references.
+        // SAFETY: the mapping is that of `new`, and no references to it exist.
         let _ = unsafe { munmap(self.at, SHOWN_BYTES) };
     }
 }
 
-/// An agent that announced itself, and was believed.
+/// An agent whose announcement was accepted.
 #[derive(Debug)]
 pub(crate) struct Agent {
     socket: OwnedFd,
     pub(crate) hello: Hello,
     pub(crate) peer: Peer,
-    /// Once the process is served.
+    /// Present once the process is served.
     shown: Option<Shown>,
 }
 
@@ -95,32 +95,33 @@ impl AsFd for Agent {
     }
 }
 
-/// How an order ended.
+/// Result of an order.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// What became of each page.
+    /// The result for each page.
     Done(Box<Done>),
-    /// Not yet: the program may be stopped.
+    /// No answer yet: the program may be stopped.
     Later,
     /// The agent is gone, and its process with it.
     Gone,
 }
 
 impl Agent {
-    /// `peer` said `hello` over `socket`, which does not block.
+    /// An agent whose process `peer` sent `hello` over the non-blocking `socket`.
     pub(crate) fn new(socket: OwnedFd, peer: Peer, hello: Hello) -> Agent {
-        // What it says from now on is about its own pages alone.
+        // Its later messages concern only its own pages.
         let _ = door::pass_pidfds(&socket, false);
         Agent { socket, hello, peer, shown: None }
     }
 
-    /// Refuses what was announced, or lets it go on.
+    /// Refuses the announcement, or lets the process proceed.
     pub(crate) fn answer_with(&self, may: bool) -> io::Result<()> {
         let answer = if may { Welcome::ACCEPTED } else { Welcome::REFUSED };
         door::welcome(self.socket.as_fd(), answer, &[])
     }
 
-    /// The process is served from now on. A fork's child gets its userfaultfd.
+    /// Tells the agent that its process is served from now on. A fork's child receives its
+    /// userfaultfd.
     pub(crate) fn serve(&mut self, fault: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let (shown, file) = Shown::new()?;
         let files: Vec<_> =
@@ -130,7 +131,7 @@ impl Agent {
         Ok(())
     }
 
-    /// What the process shows from `place` on, in pages of the last order.
+    /// Reads what the process shows from index `place` on, in pages of the last order.
     pub(crate) fn shown(&self, place: usize, to: &mut [u8]) {
         match &self.shown {
             Some(shown) => shown.read(place, to),
@@ -138,12 +139,12 @@ impl Agent {
         }
     }
 
-    /// Orders pages to be moved to the staging area, and waits a while for the answer.
+    /// Orders pages to be moved to the staging area, and waits briefly for the answer.
     pub(crate) fn take(&self, pages: &[u64]) -> Answer {
         if self.order(TAKE, pages) { self.answer() } else { Answer::Gone }
     }
 
-    /// Orders pages to be made the process's own; the answer comes later.
+    /// Orders pages to be unshared; the answer comes later.
     pub(crate) fn unshare(&self, pages: &[u64]) -> bool {
         self.order(UNSHARE, pages)
     }

@@ -1,4 +1,4 @@
-//! Changes of address spaces: forks, mappings that move or go, ends.
+//! Changes of address spaces: forks, mappings that are moved or unmapped, and exits.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use crate::protocol::{Hello, PAGE_BYTES};
 use crate::standby::Owner;
 use crate::table::{NO_SLOT, Page, State};
 
-/// How long a fork's child waits for a moment at which no change of its parent is unread.
+/// How long a fork's child waits for a moment at which all changes of its parent have been read.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Pager<'_> {
-    /// A process forked: its child's address space, of which `file` tells.
+    /// Handles a fork: `file` reports the events of the child's address space.
     pub(crate) fn fork(&mut self, id: usize, file: i32) -> Result<Option<usize>, String> {
         let faults = fault::adopt(file).map_err(|error| format!("a fork: {error}"))?;
         let Some(parent) = self.processes.get(&id) else { return Ok(None) };
@@ -42,10 +42,10 @@ impl Pager<'_> {
         Ok(Some(self.add(child)))
     }
 
-    /// Settles a fork's child, which has announced itself and waits: what is known of it becomes
-    /// what it really has. A registration, and a mapping that moved or went, may have come between
-    /// the fork and its being told, or before the fork and been told after it. Whether that could
-    /// be done now.
+    /// Settles a fork's child, which has announced itself and waits: replaces what the pager
+    /// assumed by what the kernel shows. A registration, a move or an unmapping may have happened
+    /// between the fork and its event, or before the fork and been reported after it. Returns
+    /// whether this was possible now.
     pub(crate) fn settle(&mut self, id: usize, hello: &Hello, smaps: &str) -> bool {
         let Some(process) = self.processes.get(&id) else { return true };
         let Some(origin) = &process.origin else { return true };
@@ -75,8 +75,8 @@ impl Pager<'_> {
         true
     }
 
-    /// Whether faults of a process can be served by what is known of it. A fork's child without an
-    /// agent does not wait until it is settled: its first fault does.
+    /// True if the faults of a process can be served by what is known of it. A fork's child without
+    /// an agent is settled by its first fault.
     pub(crate) fn is_settled(&mut self, id: usize) -> bool {
         let Some(process) = self.processes.get(&id) else { return true };
         let (Some(hello), Some(_)) = (process.injected, &process.origin) else { return true };
@@ -84,7 +84,7 @@ impl Pager<'_> {
         smaps.is_none_or(|smaps| self.settle(id, &hello, &smaps))
     }
 
-    /// Pages have other addresses now. `kept` is whether their old ones are still mapped.
+    /// Moves pages to other addresses. `kept` is true if their old addresses stay mapped.
     pub(crate) fn remap(&mut self, id: usize, from: u64, to: u64, bytes: u64, kept: bool) {
         for child in self.processes.values_mut() {
             if let Some(origin) = child.origin.as_mut().filter(|origin| origin.parent == id) {
@@ -111,7 +111,7 @@ impl Pager<'_> {
         process.served.insert(to..to + bytes);
     }
 
-    /// The program gave back `start..end`.
+    /// The program discarded the content of `start..end`.
     pub(crate) fn remove(&mut self, id: usize, start: u64, end: u64) {
         self.forget(id, start, end);
         let Some(process) = self.processes.get_mut(&id) else { return };
@@ -120,7 +120,7 @@ impl Pager<'_> {
         }
     }
 
-    /// Nothing is mapped at `start..end` any more.
+    /// `start..end` was unmapped.
     pub(crate) fn unmap(&mut self, id: usize, start: u64, end: u64) {
         self.forget(id, start, end);
         if let Some(process) = self.processes.get_mut(&id) {
@@ -128,7 +128,7 @@ impl Pager<'_> {
         }
     }
 
-    /// The content of `start..end` is no longer needed.
+    /// Drops the content of `start..end`.
     fn forget(&mut self, id: usize, start: u64, end: u64) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         let (standby, store) = (&mut self.standby, &mut self.setup.store);
@@ -142,11 +142,11 @@ impl Pager<'_> {
         });
     }
 
-    /// An address space has ended, or its agent has.
+    /// Handles the end of an address space or of its agent.
     pub(crate) fn ended(&mut self, id: usize) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         if process.is_alive() {
-            // Its faults are served on; nothing can be taken out any more.
+            // Its faults are still served, but pages can no longer be taken out.
             process.agent = None;
             process.ordered = None;
             process.files = None;
@@ -157,7 +157,7 @@ impl Pager<'_> {
         self.await_no_more(id);
     }
 
-    /// Looks for address spaces that ended unheard.
+    /// Looks for address spaces that ended without an event.
     pub(crate) fn sweep(&mut self) {
         let silent: Vec<usize> = self
             .processes

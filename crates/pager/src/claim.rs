@@ -1,6 +1,7 @@
-//! What a process says to the pager, and whether it can be true.
+//! Judges whether a message from a process can be true.
 //!
-//! Pure: bytes and facts in, a decision out. The facts are the kernel's, gathered by `door.rs`.
+//! The module is pure: bytes and facts in, a decision out. `door.rs` gathers the facts from the
+//! kernel.
 
 use std::ops::Range;
 
@@ -12,29 +13,29 @@ use crate::protocol::{
 
 const PAGE: u64 = PAGE_BYTES as u64;
 const STAGING_BYTES: u64 = (BATCH_PAGES * PAGE_BYTES) as u64;
-/// The agent's image and its stack are far smaller.
+/// Bound of the agent's own memory in bytes; its image and its stack are far smaller.
 const OWN_BYTES_MAX: u64 = 16 << 20;
 const ERROR_MAX: u32 = 4095;
 
-/// Why a message is not believed.
+/// The reason why a message is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lie {
-    /// It is not as long as a message.
+    /// The message has the wrong length, which is given in bytes.
     #[error("a message of {0} bytes")]
     Length(usize),
-    /// Another agent's.
+    /// The version is another agent's.
     #[error("an agent of version {0}")]
     Version(u32),
-    /// There is no such kind, or not now.
+    /// The kind does not exist, or is not valid now.
     #[error("a message of kind {0} that is not expected")]
     Kind(u32),
-    /// It must bring a userfaultfd, or must not.
+    /// The kind requires a userfaultfd and has none, or the reverse.
     #[error("a message of kind {0} with a wrong file, or none")]
     File(u32),
-    /// Not whole pages, or not of the memory of whoever says it.
+    /// An address is not page-aligned, or not in the sender's memory.
     #[error("an address that is not its own: {0}")]
     Address(&'static str),
-    /// A field that is not of this kind of message is not 0.
+    /// A field that this kind of message does not use is not 0.
     #[error("a field that means nothing here: {0}")]
     Field(&'static str),
 }
@@ -42,26 +43,26 @@ pub enum Lie {
 /// What the kernel knows of a message and its sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'f> {
-    /// Whether the message came with a userfaultfd; `None`: with another file.
+    /// True if the message came with a userfaultfd; `None` if it came with another kind of file.
     pub userfault: Option<bool>,
-    /// Whether the sender was asked for a proof.
+    /// True if the sender was asked for a proof.
     pub is_challenged: bool,
-    /// The sender's private, anonymous memory, in order.
+    /// The sender's private, anonymous memory, in order of address.
     pub memory: &'f [Range<u64>],
 }
 
-/// The private, anonymous, writable memory of a process, in order, from the text of its
-/// `/proc/PID/maps`: what a message may name.
+/// The private, anonymous, writable memory of a process, in order of address, from the text of its
+/// `/proc/PID/maps`. A message may name only this memory.
 #[must_use]
 pub fn memory_of(maps: &str) -> Vec<Range<u64>> {
     memory_map::writable(maps)
 }
 
-/// The message in `bytes`.
+/// Decodes a message.
 ///
 /// # Errors
 ///
-/// When it is none of this version.
+/// When the bytes are not a message of this version.
 pub fn decode(bytes: &[u8]) -> Result<Hello, Lie> {
     if bytes.len() != size_of::<Hello>() {
         return Err(Lie::Length(bytes.len()));
@@ -71,17 +72,17 @@ pub fn decode(bytes: &[u8]) -> Result<Hello, Lie> {
     if hello.version == VERSION { Ok(hello) } else { Err(Lie::Version(hello.version)) }
 }
 
-/// Whether the sender's memory must be known to judge `hello`.
+/// True if judging `hello` requires the sender's memory map.
 #[must_use]
 pub fn names_addresses(hello: &Hello) -> bool {
     matches!(hello.kind, STARTED | FORKED | INJECTED)
 }
 
-/// Whether `hello` can be true of a process of which the kernel knows `facts`.
+/// Checks whether `hello` can be true of a process of which the kernel knows `facts`.
 ///
 /// # Errors
 ///
-/// When it cannot.
+/// When it cannot be true.
 pub fn judge(hello: &Hello, facts: &Facts<'_>) -> Result<(), Lie> {
     let is_expected = match hello.kind {
         PROOF => facts.is_challenged,
@@ -120,7 +121,7 @@ fn addresses(hello: &Hello, memory: &[Range<u64>]) -> Result<(), Lie> {
             return Err(Lie::Address(name));
         }
     }
-    // Where the agent was written to, some is code, which is not the same mapping.
+    // The agent's image includes code, which is not the writable mapping.
     let image = hello.image_start..hello.image_end;
     let is_image = match hello.kind {
         STARTED => image == (0..0),
@@ -129,7 +130,7 @@ fn addresses(hello: &Hello, memory: &[Range<u64>]) -> Result<(), Lie> {
     if is_image { Ok(()) } else { Err(Lie::Address("image")) }
 }
 
-/// Whole pages of the user's half, not many.
+/// True for a page-aligned range of user addresses of bounded size.
 fn is_sound(range: &Range<u64>) -> bool {
     const END: u64 = 1 << 56;
     let is_whole = range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE);
@@ -137,7 +138,7 @@ fn is_sound(range: &Range<u64>) -> bool {
     is_whole && is_some && range.end - range.start <= OWN_BYTES_MAX
 }
 
-/// Whether all of `range` is mapped; `memory` is in order.
+/// True if all of `range` is mapped; `memory` is in order of address.
 fn is_within(range: Range<u64>, memory: &[Range<u64>]) -> bool {
     if !is_sound(&range) {
         return false;
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn only_whole_messages_of_this_version_are_read() {
         let hello = truth(STARTED);
-        // SAFETY: integers without gaps.
+        // SAFETY: the structure consists of integers without gaps.
         let bytes: [u8; size_of::<Hello>()] = unsafe { std::mem::transmute(hello) };
         assert_eq!(decode(&bytes), Ok(hello));
         for length in 0..bytes.len() {
@@ -265,7 +266,7 @@ mod tests {
         ] {
             assert!(!is_sound(&range), "{range:x?}");
         }
-        // Mappings side by side are one place.
+        // Adjacent mappings count as one.
         let memory = [PAGE..2 * PAGE, 2 * PAGE..3 * PAGE, 4 * PAGE..5 * PAGE];
         for (range, mapped) in [
             (PAGE..2 * PAGE, true),

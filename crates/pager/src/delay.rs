@@ -1,4 +1,4 @@
-//! How long remote memory takes, where that is not what it is but what is asked for.
+//! Emulated delay of remote memory.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,45 +7,45 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::protocol::PAGE_BYTES;
 
-/// The network between a program and its remote memory.
+/// Model of the network between a program and its remote memory.
 #[derive(Clone, Debug, Default)]
 pub enum Delay {
-    /// None is added.
+    /// No delay is added.
     #[default]
     None,
-    /// Latency, and the time of the bytes at a rate; what is asked for at once shares the rate.
+    /// A latency plus serialization at a rate; concurrent requests share the rate.
     Fixed {
-        /// From the fault to the first byte.
+        /// Time from the fault to the first byte.
         latency: Duration,
-        /// Bits of a second; none for infinitely many.
+        /// Rate in bits per second; `None` is infinite.
         bits_per_second: Option<f64>,
     },
-    /// Completion times that were measured or simulated, drawn at random, each as likely.
+    /// Measured or simulated completion times, drawn at random with equal probability.
     Drawn {
-        /// Times of pages that a thread waits for, of which there is at least one.
+        /// Times of pages that a thread waits for; at least one.
         times: Vec<Duration>,
-        /// Times of runs of pages that are brought along, by the bytes of a run; a run takes one of
-        /// those whose size is nearest. Without any, each of its pages takes one of `times`.
+        /// Times of prefetched runs, by a run's length in bytes. A run draws from the nearest
+        /// length. If the map is empty, each of its pages draws from `times`.
         runs: BTreeMap<u64, Vec<Duration>>,
-        /// Repeats the run.
+        /// Seed of the draws, so that a run is repeatable.
         seed: u64,
     },
 }
 
-/// When what a fault asks for is there.
+/// Times at which the pages of a fault arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// The page that a thread waits for.
+    /// Arrival of the page that a thread waits for.
     pub(crate) page: Instant,
-    /// Those that are brought along.
+    /// Arrival of the prefetched run.
     pub(crate) run: Instant,
 }
 
-/// A [`Delay`] at work.
+/// A link that applies a [`Delay`].
 #[derive(Debug)]
 pub(crate) struct Link {
     delay: Delay,
-    /// When the bytes that were asked for so far have passed.
+    /// Time when the bytes requested so far have passed the link.
     busy_until: Option<Instant>,
     random: rand_xoshiro::Xoshiro256PlusPlus,
 }
@@ -57,8 +57,8 @@ impl Link {
         Link { delay, busy_until: None, random }
     }
 
-    /// When a page and `run` of them behind it, asked for at `now`, are there; none when no delay
-    /// is wanted.
+    /// Arrival of a page and of the `run` pages behind it, requested at `now`; `None` without a
+    /// delay.
     pub(crate) fn due(&mut self, now: Instant, run: usize) -> Option<Due> {
         let Link { delay, random, .. } = self;
         match delay {
@@ -81,7 +81,7 @@ impl Link {
         }
     }
 
-    /// Occupies the link for `bytes`; when the last has passed.
+    /// Occupies the link for `bytes` bytes, and returns the time when the last has passed.
     pub(crate) fn transfer(&mut self, now: Instant, bytes: u64) -> Instant {
         let Delay::Fixed { bits_per_second: Some(rate), .. } = self.delay else { return now };
         let start = self.busy_until.map_or(now, |until| until.max(now));
@@ -96,7 +96,7 @@ fn draw(times: &[Duration], random: &mut impl Rng) -> Duration {
     times[index as usize]
 }
 
-/// The times of the size that is nearest to `bytes`, the larger of two.
+/// The times of the length nearest to `bytes`; of two equally near lengths, the larger.
 fn nearest(runs: &BTreeMap<u64, Vec<Duration>>, bytes: u64) -> Option<&[Duration]> {
     let (below, above) = (runs.range(..bytes).next_back(), runs.range(bytes..).next());
     let distance = |(size, _): &(&u64, &Vec<Duration>)| size.abs_diff(bytes);
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(Link::new(Delay::None).due(now, 0), None);
     }
 
-    /// What 64 faults with `run` pages behind them take: the pages, and the runs.
+    /// Delays of 64 faults with `run` pages behind them: of the pages, and of the runs.
     fn drawn(runs: &[(u64, u64)], run: usize) -> [Vec<Duration>; 2] {
         let runs = runs.iter().map(|(bytes, time)| (*bytes, vec![us(*time)])).collect();
         let mut link = Link::new(Delay::Drawn { times: vec![us(1), us(9)], runs, seed: 7 });

@@ -1,10 +1,11 @@
-//! Where agents announce themselves, and what is proved before anything of it is believed.
+//! Authentication: where agents announce themselves, and what is proved before a message is
+//! accepted.
 //!
-//! Anyone on the machine can connect, as programs that changed their user must be able to. So of
-//! each connection the kernel says who opened it, and of each message who sent it (`SO_PEERPIDFD`,
-//! `SCM_PIDFD`): both must be one live process that descends from this one. What it says must be
-//! possible (`claim.rs`), and its userfaultfd must be of its own memory: the pager puts a secret
-//! there, and the process says it. No call here waits.
+//! Any process on the machine can connect, because programs that changed their user must be able
+//! to. So the kernel names the process that opened each connection and the sender of each message
+//! (`SO_PEERPIDFD`, `SCM_PIDFD`). Both must be one live process that descends from this one. Its
+//! message must be possible (`claim.rs`), and its userfaultfd must serve its own memory: the pager
+//! puts a secret there, and the process repeats it. No call here blocks.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -27,22 +28,22 @@ use crate::fault::Faults;
 use crate::peer::{Peer, is_userfaultfd};
 use crate::protocol::{Hello, PAGE_BYTES, Welcome};
 
-/// Of linux/socket.h: received messages bring a pidfd of their sender.
+/// From linux/socket.h: received messages carry a pidfd of their sender.
 const PASS_PIDFD: c_int = 76;
-/// A pidfd of whoever connected.
+/// From linux/socket.h: a pidfd of the process that connected.
 const PEER_PIDFD: c_int = 77;
 /// The kind of ancillary data that is the sender's pidfd.
 const SENDER_PIDFD: c_int = 4;
 
-/// A descendant that connected says something within this time, unless it is stopped.
+/// A connected descendant must send a message within this time, unless it is stopped.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Connections that have said nothing yet, of one process and of all.
+/// Limits of waiting connections, of one process and of all.
 const WAITING_MAX_OF_PROCESS: usize = 64;
 const WAITING_MAX: usize = 1024;
-/// Strangers that are remembered, so that their next connection costs nothing.
+/// Refused processes that are remembered, so that their next connection costs nothing.
 const STRANGERS_MAX: usize = 64;
 
-/// What a page that only its process can read says.
+/// Content of a page that only its process can read.
 pub(crate) type Secret = [u64; 2];
 
 /// A secret, and a page that begins with it.
@@ -57,7 +58,7 @@ pub(crate) fn secret() -> io::Result<(Secret, Vec<u8>)> {
     Ok(([word(0), word(1)], page))
 }
 
-/// A process that was asked for a proof that a userfaultfd is its own.
+/// A process that must prove that a userfaultfd is its own.
 #[derive(Debug)]
 struct Challenged {
     hello: Hello,
@@ -65,7 +66,7 @@ struct Challenged {
     secret: Secret,
 }
 
-/// A descendant that connected, and has not said all yet.
+/// A connected descendant that has not completed its announcement.
 #[derive(Debug)]
 struct Waiting {
     socket: OwnedFd,
@@ -74,27 +75,29 @@ struct Waiting {
     challenged: Option<Challenged>,
 }
 
-/// What was heard.
+/// Result of reading a connection.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// Nothing yet, or nothing that counts.
+    /// No message, or one that is ignored.
     Nothing,
-    /// An agent, whose every word is proved, and its userfaultfd, if it brings one.
+    /// A proved agent, and its userfaultfd, if it brings one.
     Agent(Box<Agent>, Option<Faults>),
-    /// A descendant said what cannot be true: it is not served. Which, and why.
+    /// A descendant sent a false message and is not served. The text names the process and the
+    /// reason.
     Lie(String),
 }
 
-/// Where agents announce themselves.
+/// The socket where agents announce themselves.
 #[derive(Debug)]
 pub(crate) struct Door {
     socket: OwnedFd,
     name: String,
-    /// Whoever speaks descends from this process.
+    /// The pager's process, of which every accepted sender is a descendant.
     ancestor: Pid,
     waiting: FxHashMap<u64, Waiting>,
     next: u64,
-    /// Pidfds' inodes of processes that were refused: no stranger becomes a descendant.
+    /// Device and inode of the pidfds of refused processes. Such a process never becomes a
+    /// descendant.
     strangers: VecDeque<(u64, u64)>,
 }
 
@@ -112,7 +115,7 @@ impl Door {
         let name = format!("ethermem-pager-{random:032x}-{filters}");
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let file = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
-        // Before anyone can connect: accepted sockets inherit it.
+        // This precedes the first connection: accepted sockets inherit the option.
         pass_pidfds(&file, true)?;
         bind(file.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
         listen(&file, Backlog::new(128)?)?;
@@ -126,17 +129,17 @@ impl Door {
         })
     }
 
-    /// What programs find in their environment.
+    /// The socket's name, which programs find in their environment.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Takes one connection, if one waits: its number, if a descendant opened it. One at a time,
-    /// so that faults are served between two of them.
+    /// Accepts one waiting connection, and returns its number if a descendant opened it. It takes
+    /// one at a time, so that faults are served between two connections.
     pub(crate) fn accept(&mut self) -> Option<u64> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = accept4(self.socket.as_raw_fd(), flags).ok()?;
-        // SAFETY: the kernel just made it, for us alone.
+        // SAFETY: the kernel just created the descriptor, and nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let pidfd = peer_pidfd(&socket).ok()?;
         let inode = fstat(&pidfd).ok().map(|it| (it.st_dev, it.st_ino))?;
@@ -162,12 +165,12 @@ impl Door {
         Some(number)
     }
 
-    /// The socket of a connection that waits.
+    /// The socket of a waiting connection.
     pub(crate) fn connection(&self, number: u64) -> Option<BorrowedFd<'_>> {
         self.waiting.get(&number).map(|waiting| waiting.socket.as_fd())
     }
 
-    /// Reads what a connection says, if it says something.
+    /// Reads a message from a connection, if one is there.
     pub(crate) fn hear(&mut self, number: u64) -> Heard {
         let Some(mut waiting) = self.waiting.remove(&number) else { return Heard::Nothing };
         let message = match receive(waiting.socket.as_fd()) {
@@ -176,7 +179,7 @@ impl Door {
                 self.waiting.insert(number, waiting);
                 return Heard::Nothing;
             }
-            // Closed, or the sender has ended.
+            // The connection was closed, or the sender has ended.
             Err(_) => return Heard::Nothing,
         };
         match waiting.believe(message) {
@@ -192,7 +195,7 @@ impl Door {
         }
     }
 
-    /// Descendants that connected and say nothing are not waited for.
+    /// Drops descendants that connected and stayed silent for too long.
     pub(crate) fn expire(&mut self, now: Instant) {
         self.waiting.retain(|_, waiting| {
             let is_late = now.saturating_duration_since(waiting.since) > PATIENCE;
@@ -201,15 +204,15 @@ impl Door {
     }
 }
 
-/// How far a process is believed.
+/// Result of checking a message.
 enum Believed {
-    /// In all that it says.
+    /// The message is accepted.
     Whole(Hello, Option<Faults>),
-    /// It was asked for a proof.
+    /// The sender must first prove it.
     Challenged,
 }
 
-/// Why a message is not believed, or cannot be answered.
+/// The reason why a message is rejected or cannot be answered.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
     #[error("sent by another process than connected")]
@@ -263,7 +266,7 @@ fn challenge(hello: Hello, file: OwnedFd) -> io::Result<Challenged> {
     Ok(Challenged { hello, faults, secret })
 }
 
-/// Answers an announcement, with these files.
+/// Answers an announcement, and passes the files.
 pub(crate) fn welcome(to: BorrowedFd<'_>, answer: u32, files: &[RawFd]) -> io::Result<()> {
     let welcome = Welcome { answer };
     let parts = [IoSlice::new(bytes_of(&welcome))];
@@ -288,18 +291,18 @@ impl Received {
     }
 }
 
-/// Room for two files, each with its header: what does not fit, the kernel closes.
+/// Room for two files, each with its header. The kernel closes files that do not fit.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
-/// Reads a message, if one is there. One that is longer, or brings more than one file, is an error.
+/// Reads a message, if one is there. A longer message, or more than one file, is an error.
 fn receive(from: BorrowedFd<'_>) -> nix::Result<Received> {
     let mut received =
         Received { content: [0; size_of::<Hello>()], length: 0, file: None, sender: None };
     let mut control = Control([0; 64]);
     let base = received.content.as_mut_ptr().cast::<c_void>();
     let mut part = libc::iovec { iov_base: base, iov_len: received.content.len() };
-    // SAFETY: all zeroes are a value: without a name, parts or room for anything.
+    // SAFETY: all zeroes are a valid header, without a name, parts or room for anything.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     (header.msg_iov, header.msg_iovlen) = (&raw mut part, 1);
     header.msg_control = (&raw mut control).cast();
@@ -311,7 +314,7 @@ fn receive(from: BorrowedFd<'_>) -> nix::Result<Received> {
     // SAFETY: the kernel filled the header in, and `control` is aligned for what is in it.
     let mut place = unsafe { libc::CMSG_FIRSTHDR(&raw const header) };
     while !place.is_null() {
-        // SAFETY: it lies in `control`, whole.
+        // SAFETY: the header lies entirely in `control`.
         let (part, data) = unsafe { (place.read(), libc::CMSG_DATA(place).cast::<RawFd>()) };
         let bytes = part.cmsg_len - (data as usize - place as usize);
         for number in 0..bytes / size_of::<RawFd>() {
@@ -319,7 +322,8 @@ fn receive(from: BorrowedFd<'_>) -> nix::Result<Received> {
             if part.cmsg_level != libc::SOL_SOCKET || !is_file {
                 continue;
             }
-            // SAFETY: both kinds of data are numbers of files that the kernel made for us alone.
+            // SAFETY: both kinds of data are descriptors that the kernel just created; nothing else
+            // owns them.
             let file = unsafe { OwnedFd::from_raw_fd(data.add(number).read_unaligned()) };
             if part.cmsg_type == SENDER_PIDFD {
                 received.sender = Some(file);
@@ -336,12 +340,12 @@ fn receive(from: BorrowedFd<'_>) -> nix::Result<Received> {
     if received.length == 0 { Err(Errno::ECONNRESET) } else { Ok(received) }
 }
 
-/// Whether messages bring a pidfd of their sender.
+/// Sets whether received messages carry a pidfd of their sender.
 pub(crate) fn pass_pidfds(socket: impl AsFd, wanted: bool) -> nix::Result<()> {
     let value = c_int::from(wanted);
     let bytes = size_of::<c_int>() as socklen_t;
     let file = socket.as_fd().as_raw_fd();
-    // SAFETY: the option is an integer, of which the length is given.
+    // SAFETY: the option is an integer, and its length is passed.
     let result = unsafe {
         libc::setsockopt(file, libc::SOL_SOCKET, PASS_PIDFD, (&raw const value).cast(), bytes)
     };
@@ -352,16 +356,17 @@ pub(crate) fn pass_pidfds(socket: impl AsFd, wanted: bool) -> nix::Result<()> {
 fn peer_pidfd(socket: &OwnedFd) -> nix::Result<OwnedFd> {
     let (mut file, mut bytes): (RawFd, _) = (-1, size_of::<RawFd>() as socklen_t);
     let to = (&raw mut file).cast();
-    // SAFETY: the option is an integer, of which the length is given.
+    // SAFETY: the option is an integer, and its length is passed.
     let result = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, PEER_PIDFD, to, &raw mut bytes)
     };
     Errno::result(result)?;
-    // SAFETY: the kernel just made it, for us alone.
+    // SAFETY: the kernel just created the descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(file) })
 }
 
-/// How many seccomp filters this process has: programs that have more are not asked for anything.
+/// Number of seccomp filters of this process. Programs with more filters are not asked to announce
+/// executions.
 fn seccomp_filters() -> u32 {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let filters = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));

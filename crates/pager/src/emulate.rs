@@ -23,14 +23,14 @@ use crate::run::{Options, run};
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// The interval's lower end; none for one repeat.
+    /// Lower end of the interval; `None` for one repeat.
     pub low: Option<f64>,
-    /// The interval's upper end; none for one repeat.
+    /// Upper end of the interval; `None` for one repeat.
     pub high: Option<f64>,
 }
 
 impl Estimate {
-    /// Of ratios: the interval is that of their logarithms, so that it is never below zero.
+    /// The mean of ratios, with the interval of their logarithms, so that it is never below zero.
     fn of_ratios(ratios: &[f64]) -> Estimate {
         let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
         let (mean, half) = mean_and_half(&logs);
@@ -55,8 +55,8 @@ fn mean_and_half(values: &[f64]) -> (f64, Option<f64>) {
     (mean, Some(t.inverse_cdf(0.975) * (variance / count).sqrt()))
 }
 
-/// Pearson's coefficient of correlation; none for fewer than three points, or where all have the
-/// same place.
+/// Pearson's correlation coefficient; `None` for fewer than three points or where all x or all y
+/// are equal.
 #[must_use]
 pub fn correlation(points: &[(f64, f64)]) -> Option<f64> {
     if points.len() < 3 {
@@ -67,66 +67,66 @@ pub fn correlation(points: &[(f64, f64)]) -> Option<f64> {
     coefficient.is_finite().then_some(coefficient)
 }
 
-/// How exactly delays were kept.
+/// Accuracy of the emulated delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Accuracy {
-    /// Accesses that were delayed.
+    /// Number of delayed accesses.
     pub accesses: u64,
-    /// The mean delay that was asked for.
+    /// Mean of the requested delays in nanoseconds.
     pub wanted_mean_ns: f64,
-    /// How far accesses were from what was asked for on average, in percent of it.
+    /// Mean deviation from the requested delay, in percent of it.
     pub error_mean_percent: f64,
-    /// How far 99 of 100 accesses were at most, in percent of what was asked for.
+    /// 99th percentile of the deviation from the requested delay, in percent of it.
     pub error_p99_percent: f64,
 }
 
-/// What one network cost.
+/// The cost of one network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Emulation {
-    /// Share of the program's peak that might be local.
+    /// Fraction of the program's peak memory that may be local.
     pub local_share: f64,
-    /// The same in bytes.
+    /// Memory that may be local, in bytes.
     pub local_bytes: u64,
-    /// The network, in words.
+    /// Description of the network.
     pub network: String,
-    /// With all memory local.
+    /// Duration with all memory local, in seconds.
     pub local_seconds: f64,
-    /// With remote memory that takes no time beyond what this machine needs.
+    /// Duration in seconds with remote memory but no emulated delay.
     pub undelayed_seconds: Estimate,
-    /// With the network's delays.
+    /// Duration in seconds with the network's delays.
     pub delayed_seconds: Estimate,
-    /// The delayed time over the undelayed one.
+    /// Delayed duration over undelayed duration.
     pub slowdown: Estimate,
-    /// What went to and from remote memory without delays, in gigabits of each second.
+    /// Traffic to and from remote memory without delays, in Gb/s.
     pub swap_gbps: f64,
-    /// Of the last delayed run.
+    /// Counters of the last delayed run.
     pub counts: Counts,
-    /// How exactly delays were kept.
+    /// Accuracy of the delays.
     pub accuracy: Accuracy,
 }
 
 /// A network to be emulated.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// In words.
+    /// Description of the network.
     pub name: String,
-    /// Its delays.
+    /// Delays of its accesses.
     pub delay: Delay,
 }
 
-/// The emulation's result, or how the program ended when it failed.
+/// The result of an emulation, or the exit status of a failed run.
 #[derive(Debug)]
 pub enum Emulated {
-    /// Every run ended with 0.
+    /// Every run exited with 0.
     Done(Box<Emulation>),
-    /// A run did not.
+    /// A run failed with this status.
     Failed(ExitStatus),
 }
 
 struct Watch {
     wanted_ns: u128,
     off_ns: u128,
-    /// In hundredths of a percent.
+    /// Deviations in hundredths of a percent.
     off: Histogram<u64>,
 }
 
@@ -165,18 +165,18 @@ impl Recorder for Watch {
 /// One run with a network's delays.
 #[derive(Clone, Debug, Serialize)]
 pub struct DelayedRun {
-    /// The network, in words.
+    /// Description of the network.
     pub network: String,
-    /// From start to end.
+    /// Duration from start to end.
     pub seconds: f64,
-    /// What was counted.
+    /// Counters of the run.
     pub counts: Counts,
-    /// How exactly delays were kept.
+    /// Accuracy of the delays.
     pub accuracy: Accuracy,
 }
 
-/// Runs `command` once with the delays of `network`, for programs whose speed is known to those
-/// who use them: a server's clients.
+/// Runs `command` once with the delays of `network`, for programs whose speed is measured by their
+/// users, such as a server's clients.
 ///
 /// # Errors
 ///
@@ -199,9 +199,9 @@ pub fn emulate_once(
     Ok((outcome.status, run))
 }
 
-/// Runs `command` by turns without and with the delays of `network`, `repeats` times, with
-/// `local_bytes` of its memory local. `peak_bytes` and `local_seconds` are those of a run with
-/// all memory local.
+/// Runs `command` alternately without and with the delays of `network`, `repeats` times, with
+/// `local_bytes` of its memory local. `peak_bytes` and `local_seconds` come from a run with all
+/// memory local.
 ///
 /// # Errors
 ///

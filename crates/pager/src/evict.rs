@@ -1,4 +1,4 @@
-//! Taking pages out of programs, and what becomes of them.
+//! Eviction: taking pages out of programs, and storing them.
 
 use std::time::Instant;
 
@@ -14,18 +14,18 @@ use crate::protocol::{BATCH_PAGES, Done, PAGE_BYTES};
 use crate::standby::Owner;
 use crate::table::{NO_SLOT, State};
 
-/// Pages that are taken out beyond what must be, as a share of the limit, so that faults find
-/// room made before them.
+/// Fraction of the limit (1 over this) by which pages are taken out beyond the required number, so
+/// that faults find free room.
 const SLACK_SHARE: u64 = 64;
-/// So much above the limit, as a share of it, pages are taken out even while one is due.
+/// Excess over the limit, as 1 over this of it, at which pages are evicted even while one is due.
 const PRESSING_SHARE: u64 = 16;
-/// The standby list, as a share of the limit.
+/// Size of the standby list: the limit divided by this.
 const STANDBY_SHARE: u64 = 8;
-/// The least that a limit comes to: programs need some pages to do anything.
+/// Smallest effective limit in pages: programs need some pages to make progress.
 const SMALLEST_PAGES: u64 = 256;
 
 impl Pager<'_> {
-    /// Pages in local memory, those on standby included.
+    /// Pages in local memory, including those on standby.
     pub(crate) fn local_pages(&self) -> u64 {
         self.occupied() + self.standby.pages()
     }
@@ -35,7 +35,7 @@ impl Pager<'_> {
         self.processes.values().map(|process| process.occupied).sum()
     }
 
-    /// Reads again how much memory the processes occupy.
+    /// Rereads how much memory the processes occupy.
     pub(crate) fn measure(&mut self) {
         for process in self.processes.values_mut() {
             process.measure();
@@ -57,18 +57,18 @@ impl Pager<'_> {
         }
     }
 
-    /// Takes pages out while there are more in local memory than may be. Returns whether an agent
-    /// has not answered.
+    /// Takes pages out while local memory exceeds its limit. Returns the process whose agent has
+    /// not answered, if any.
     pub(crate) fn make_room(&mut self) -> Result<Option<usize>, String> {
         let Some(limit) = self.limit() else { return Ok(None) };
         self.is_over |= self.local_pages() > limit;
         if !self.is_over {
             return Ok(None);
         }
-        // The standby list is local memory that is set aside, once something had to leave.
+        // The standby list uses part of local memory, once a page has had to leave.
         self.standby.widen(limit / STANDBY_SHARE);
         let most = limit.saturating_sub(self.standby.capacity());
-        // A page that is due is not kept waiting, unless faults come without a pause.
+        // A page that is due is not delayed, unless faults come without a pause.
         let pause = if self.next_due().is_some() { limit / PRESSING_SHARE } else { 0 };
         if self.occupied() <= most + pause {
             return Ok(None);
@@ -117,7 +117,7 @@ impl Pager<'_> {
         self.answered(id, answer)
     }
 
-    /// An agent answered, or did not.
+    /// Handles an agent's answer, or its absence.
     pub(crate) fn answered(&mut self, id: usize, answer: Answer) -> Result<Round, String> {
         let Some(process) = self.processes.get_mut(&id) else { return Ok(Round::Nothing) };
         match answer {
@@ -141,7 +141,7 @@ impl Pager<'_> {
         }
     }
 
-    /// Keeps the pages that were moved, and queues those again that were not.
+    /// Keeps the pages that were moved, and requeues the others.
     fn sort(&mut self, id: usize, pages: &[u64], done: &Done) -> Result<Round, String> {
         let Some(process) = self.processes.get_mut(&id) else { return Ok(Round::Nothing) };
         let mut moved = Vec::with_capacity(pages.len());
@@ -152,7 +152,7 @@ impl Pager<'_> {
                 continue;
             }
             match Errno::from_raw(done.errors[place]) {
-                // Not there: the program gave it back, or it is a page of zeroes.
+                // The page is absent: the program discarded it, or it is the zero page.
                 Errno::ENOENT => {}
                 Errno::EAGAIN => requeue(process, *page),
                 Errno::EBUSY if !process.table.get(*page).refused => {
@@ -160,7 +160,7 @@ impl Pager<'_> {
                     requeue(process, *page);
                     shared.push(*page);
                 }
-                // Of a mapping whose pages must stay, until the next walk.
+                // The mapping's pages must stay, until the next walk.
                 _ => self.counts.kept_pages += 1,
             }
         }
@@ -168,7 +168,7 @@ impl Pager<'_> {
             process.is_busy = agent.unshare(&shared);
         }
         if moved.is_empty() {
-            // Perhaps an event must be read first: not now, then.
+            // An event may have to be read first, so the pager retries later.
             return Ok(Round::Nothing);
         }
         process.occupied = process.occupied.saturating_sub(moved.len() as u64);
@@ -185,7 +185,7 @@ impl Pager<'_> {
         kept.map(|()| Round::Took)
     }
 
-    /// A page was taken out: it goes on standby.
+    /// Puts a page that was taken out on standby.
     fn keep(&mut self, id: usize, page: u64, content: &[u8]) -> Result<(), String> {
         self.counts.taken_pages += 1;
         let owner = Owner { process: id, page };
@@ -211,7 +211,7 @@ impl Pager<'_> {
         if is_owner { self.demote(owner) } else { Err("a page on standby lost its owner".into()) }
     }
 
-    /// A page leaves local memory.
+    /// Moves a page from standby to the store.
     pub(crate) fn demote(&mut self, owner: Owner) -> Result<(), String> {
         let Some(process) = self.processes.get_mut(&owner.process) else { return Ok(()) };
         let entry = process.table.entry(owner.page);
@@ -254,14 +254,14 @@ impl Pager<'_> {
     }
 }
 
-/// How an attempt to take pages out went.
+/// Result of an attempt to take pages out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
-    /// Some were taken, or will be next time.
+    /// Some were taken, or will be at the next attempt.
     Took,
     /// The agent has not answered.
     Late,
-    /// There are none that could be taken.
+    /// No page can be taken.
     Nothing,
 }
 

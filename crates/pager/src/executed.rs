@@ -1,9 +1,9 @@
-//! Programs that a program executes and that no loader preloads the agent into.
+//! Executed programs into which no loader preloads the agent.
 //!
-//! An agent announces such an execution. The thread is then traced until the kernel says that the
-//! new program is there, which gets its agent as one that the pager starts does, and is let go.
-//! Nothing is waited for meanwhile: what the kernel copies for the new program may be remote.
-//! Where the agent stands before no function, the kernel tells of the execution (`follow.rs`).
+//! An agent announces such an execution. The pager then traces the thread until the kernel reports
+//! the new program, writes the agent into it as into one that the pager starts, and detaches. The
+//! pager never blocks meanwhile: what the kernel copies for the new program may be remote. Where
+//! the agent interposes no function, the kernel reports the execution (`follow.rs`).
 
 use std::path::Path;
 
@@ -19,45 +19,46 @@ use crate::inject::{Injected, control, inject_executed};
 use crate::launch::{PRELOAD, Way, way_into};
 use crate::protocol::{EXECUTES, OVER, SOCKET_VARIABLE, SPAWNS};
 
-/// What is waited for in a thread that is traced.
+/// What the pager expects of a traced thread.
 #[derive(Debug)]
 enum Traced {
     /// It executes a program.
     Executing,
     /// It starts a process that executes a program.
     Spawning,
-    /// It executes a program, as the kernel said: whatever else it comes to first is after that.
+    /// It executes a program, as the kernel reported. Any stop before that is later than the
+    /// report.
     Told,
-    /// That is over; the agent is to be told when nobody traces it any more.
+    /// Its execution is over; the agent is answered once no tracer is attached.
     Leaving(Agent),
 }
 
-/// Threads that are traced.
+/// The traced threads.
 #[derive(Debug, Default)]
 pub(crate) struct Executed {
     threads: FxHashMap<i32, Traced>,
 }
 
-/// What became of a program that was executed, or of a process that is traced.
+/// Outcome for an executed program or a traced process.
 #[derive(Debug)]
 pub(crate) enum News {
-    /// Nothing to be told.
+    /// Nothing to report.
     Nothing,
-    /// It runs by itself: its file, and why.
+    /// The program runs without the pager; the text has its file and the reason.
     ByItself(String),
-    /// It is served, and what tells of its executions is new.
+    /// The program is served, and its executions are reported through a new descriptor.
     Told(Executions),
-    /// It ended, with this status.
+    /// The process ended, with this status.
     Ended(Pid, c_int),
 }
 
-/// Whether an agent says something about an execution.
+/// True if the agent's message concerns an execution.
 pub(crate) fn is_execution(agent: &Agent) -> bool {
     matches!(agent.hello.kind, EXECUTES | SPAWNS | OVER)
 }
 
 impl Executed {
-    /// An agent announces an execution, or that it is over.
+    /// Handles an agent's announcement of an execution or of its end.
     pub(crate) fn hear(&mut self, agent: Agent) -> News {
         let Some(thread) = agent.peer.thread(agent.hello.thread) else {
             let _ = agent.answer_with(false);
@@ -70,7 +71,7 @@ impl Executed {
         let (traced, options) = if agent.hello.kind == EXECUTES {
             (Traced::Executing, Options::PTRACE_O_TRACEEXEC)
         } else {
-            // The child is traced from its beginning, with the same options.
+            // The child is traced from its start, with equal options.
             let children = Options::PTRACE_O_TRACEVFORK
                 | Options::PTRACE_O_TRACEFORK
                 | Options::PTRACE_O_TRACECLONE;
@@ -78,7 +79,7 @@ impl Executed {
         };
         let seized = ptrace::seize(thread, options);
         if seized.is_ok() && !Path::new(&agent.peer.path(&format!("task/{thread}"))).exists() {
-            // It ended, and another one has its number: that is let go when it stops.
+            // It ended, and its number was reused; that thread is released when it stops.
             self.threads.insert(thread.as_raw(), Traced::Told);
             let _ = ptrace::interrupt(thread);
             return News::Nothing;
@@ -86,7 +87,7 @@ impl Executed {
         if seized.is_ok() {
             self.threads.insert(thread.as_raw(), traced);
         }
-        // Before it goes on: it has another name then.
+        // This precedes its resumption, after which its name differs.
         let news = seized.map_or_else(
             |error| {
                 let parent = file_of(thread);
@@ -98,8 +99,8 @@ impl Executed {
         news
     }
 
-    /// The kernel tells of an execution. The thread goes on until the new program is there or the
-    /// call failed, and stops then.
+    /// Handles the kernel's report of an execution. The thread proceeds until it stops at the new
+    /// program or the call has failed.
     pub(crate) fn told(&mut self, executions: &Executions) -> News {
         let Some(waiting) = executions.next() else { return News::Nothing };
         let thread = waiting.thread;
@@ -119,7 +120,7 @@ impl Executed {
         news
     }
 
-    /// What `thread` announced is over. It goes on when it is no longer traced.
+    /// Ends what `thread` announced. It proceeds when it is no longer traced.
     fn leave(&mut self, thread: Pid, agent: Agent) {
         if self.threads.contains_key(&thread.as_raw()) && ptrace::interrupt(thread).is_ok() {
             self.threads.insert(thread.as_raw(), Traced::Leaving(agent));
@@ -129,18 +130,18 @@ impl Executed {
         }
     }
 
-    /// A process ended, or a thread that was traced.
+    /// Forgets a process or a traced thread that ended.
     pub(crate) fn ended(&mut self, process: Pid) {
         self.threads.remove(&process.as_raw());
     }
 
-    /// A thread that is traced stopped, with this status of `waitpid`.
+    /// Handles a stop of a traced thread, with its `waitpid` status.
     pub(crate) fn stopped(&mut self, thread: Pid, status: c_int) -> News {
         let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
         let number = thread.as_raw();
         match event {
             libc::PTRACE_EVENT_EXEC => {
-                // Of several threads another may have become the first one.
+                // Of several threads another one may have become the thread-group leader.
                 let former = ptrace::getevent(thread).unwrap_or_default();
                 self.threads.remove(&i32::try_from(former).unwrap_or(number));
                 self.threads.remove(&number);
@@ -159,7 +160,7 @@ impl Executed {
             libc::PTRACE_EVENT_STOP if signal == libc::SIGTRAP => {
                 let _ = control(libc::PTRACE_CONT, thread, 0);
             }
-            // Stopped as a process, by a signal: until another one lets it go on.
+            // A signal stopped the whole process, until another signal continues it.
             libc::PTRACE_EVENT_STOP => {
                 let _ = control(libc::PTRACE_LISTEN, thread, 0);
             }
@@ -170,7 +171,7 @@ impl Executed {
         News::Nothing
     }
 
-    /// From now on nobody traces `thread`; `signal` reaches it.
+    /// Detaches from `thread`, and delivers `signal` to it.
     fn let_go(&mut self, thread: Pid, signal: c_int) {
         let _ = control(libc::PTRACE_DETACH, thread, signal);
         if let Some(Traced::Leaving(agent)) = self.threads.remove(&thread.as_raw()) {
@@ -179,14 +180,14 @@ impl Executed {
     }
 }
 
-/// Whether `thread` is traced by this process already.
+/// True if this process already traces `thread`.
 fn is_traced_by_us(thread: Pid) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
     let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
     tracer.is_some_and(|tracer| tracer.trim() == std::process::id().to_string())
 }
 
-/// A program was executed and stopped before its first instruction.
+/// Serves a program that was executed and is stopped before its first instruction.
 fn arrive(program: Pid) -> News {
     let by_itself = |why: &str| News::ByItself(format!("{}: {why}", file_of(program)));
     let way = way_into(Path::new(&format!("/proc/{program}/exe")));
@@ -212,7 +213,7 @@ fn arrive(program: Pid) -> News {
     }
 }
 
-/// What is to be told of a program that got its agent.
+/// What to report about a program that received its agent.
 pub(crate) fn followed_by(program: Pid, followed: Followed) -> News {
     match followed {
         Followed::New(executions) => News::Told(executions),
@@ -224,7 +225,7 @@ pub(crate) fn followed_by(program: Pid, followed: Followed) -> News {
     }
 }
 
-/// Whether the environment of a program that was just executed has what brings the agent.
+/// True if the environment of a newly executed program has the agent's variables.
 fn names_pager(program: Pid) -> bool {
     let environment = std::fs::read(format!("/proc/{program}/environ")).unwrap_or_default();
     let has = |name: &str| {
@@ -235,7 +236,7 @@ fn names_pager(program: Pid) -> bool {
     has(SOCKET_VARIABLE) && has(PRELOAD)
 }
 
-/// Whether the kernel gave it other rights than whoever executed it has.
+/// True if the kernel gave the program other privileges than its executor has.
 fn is_secure(program: Pid) -> bool {
     const SECURE: u64 = 23;
     let vector = std::fs::read(format!("/proc/{program}/auxv")).unwrap_or_default();
@@ -246,13 +247,13 @@ fn is_secure(program: Pid) -> bool {
     words.chunks_exact(2).any(|entry| entry == [SECURE, 1])
 }
 
-/// The file of a process, for people.
+/// A process's file, as text for people.
 pub(crate) fn file_of(process: Pid) -> String {
     let file = std::fs::read_link(format!("/proc/{process}/exe"));
     file.map_or_else(|_| format!("process {process}"), |path| path.display().to_string())
 }
 
-/// The next process that ended, or thread that is traced and stopped, and its status.
+/// The next process that ended or traced thread that stopped, and its status.
 pub(crate) fn next_change() -> nix::Result<Option<(Pid, c_int)>> {
     let mut status = 0;
     // SAFETY: the status has room.

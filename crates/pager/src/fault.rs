@@ -1,6 +1,6 @@
-//! The kernel's userfaultfd, and the two other calls that read another process's memory map.
+//! The kernel's userfaultfd, and the two calls that read another process's memory map.
 //!
-//! Unsafe code of the pager is here and in `launch.rs` alone.
+//! The pager's unsafe code is here and in `launch.rs` alone.
 
 use std::fs::File;
 use std::io;
@@ -10,17 +10,19 @@ use nix::errno::Errno;
 
 use crate::protocol::{PAGE_BYTES, feature, request};
 
-/// What a userfaultfd tells.
+/// An event of a userfaultfd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A thread waits for the page at `page`.
+    /// A thread waits for the page at address `page`.
     Fault { page: u64, thread: u32, write: bool },
-    /// A fork; the child's memory is served through this file.
+    /// A fork; the child's memory is served through `file`.
     Fork { file: RawFd },
-    /// A mapping moved. `kept` is whether its old addresses are still mapped, to nothing yet: so it
-    /// is told, and unless the program asked for it, that they are gone is told next.
+    /// A mapping moved. `kept` is true while its old addresses stay mapped. The kernel first
+    /// reports a move as kept; unless the program asked for that, it then reports that the old
+    /// addresses are gone.
     Remap { from: u64, to: u64, bytes: u64, kept: bool },
-    /// The program gave back the content of `start..end`; the kernel drops it after this was read.
+    /// The program discards the content of `start..end`; the kernel drops it after this event was
+    /// read.
     Remove { start: u64, end: u64 },
     /// `start..end` is no longer mapped.
     Unmap { start: u64, end: u64 },
@@ -51,18 +53,18 @@ impl AsFd for Faults {
 }
 
 impl Faults {
-    /// Takes over a userfaultfd that a program opened.
+    /// Takes ownership of a userfaultfd that a program opened.
     pub(crate) fn new(file: OwnedFd) -> io::Result<Faults> {
         nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))?;
         Ok(Faults { file })
     }
 
-    /// Whether this machine has all that the pager needs; the error otherwise.
+    /// Checks that this machine has all that the pager needs.
     pub(crate) fn probe() -> io::Result<()> {
-        // SAFETY: the call takes flags alone.
+        // SAFETY: the call takes only flags.
         let file = unsafe { nix::libc::syscall(nix::libc::SYS_userfaultfd, nix::libc::O_CLOEXEC) };
         let file = Errno::result(file)?;
-        // SAFETY: the kernel just made it, for us alone.
+        // SAFETY: the kernel just created the descriptor, and nothing else owns it.
         let file = unsafe { OwnedFd::from_raw_fd(RawFd::try_from(file).unwrap_or(-1)) };
         let faults = Faults { file };
         faults.order(request::API, &mut [request::API_VERSION, feature::ALL, 0])?;
@@ -75,13 +77,13 @@ impl Faults {
         Errno::result(result).map(drop)
     }
 
-    /// Reads all that waits, appending it to `to`. Faults come before other events.
+    /// Reads all pending events and appends them to `to`. Faults come before other events.
     pub(crate) fn read(&self, to: &mut Vec<Event>) -> nix::Result<()> {
         while self.read_some(to)? == MESSAGES {}
         Ok(())
     }
 
-    /// Reads what fits into one call; how many messages there were.
+    /// Reads as much as one call returns, and returns the number of messages.
     fn read_some(&self, to: &mut Vec<Event>) -> nix::Result<usize> {
         let mut messages = [Message::default(); MESSAGES];
         // SAFETY: `Message` has no invalid values, and the length is that of the array.
@@ -102,7 +104,7 @@ impl Faults {
         Ok(count)
     }
 
-    /// Puts `content` (whole pages) at `page`; how many bytes were put before an error came.
+    /// Puts `content` (whole pages) at `page`, and returns the bytes put before any error.
     pub(crate) fn copy(&self, page: u64, content: &[u8]) -> (usize, nix::Result<()>) {
         let (from, bytes) = (content.as_ptr() as u64, content.len() as u64);
         let mut words = [page, from, bytes, 0, 0];
@@ -115,24 +117,25 @@ impl Faults {
         self.order(request::ZEROPAGE, &mut [page, PAGE_BYTES as u64, 0, 0])
     }
 
-    /// Lets threads that wait for `page` try again.
+    /// Lets threads that wait for `page` retry.
     pub(crate) fn wake(&self, page: u64) -> nix::Result<()> {
         self.order(request::WAKE, &mut [page, PAGE_BYTES as u64])
     }
 
-    /// From now on, absent pages of `start..end` are faults that are told here.
+    /// Registers `start..end`: from now on its absent pages are faults reported here.
     pub(crate) fn register(&self, start: u64, end: u64) -> nix::Result<()> {
         self.order(request::REGISTER, &mut [start, end - start, request::MODE_MISSING, 0])
     }
 
-    /// Whether a mapping changed and that was not read yet; `unserved` is a page that is not
+    /// True if a mapping changed and the event has not been read. `unserved` is a page that is not
     /// registered.
     pub(crate) fn is_changing(&self, unserved: u64) -> bool {
         self.zero(unserved) == Err(Errno::EAGAIN)
     }
 
-    /// Whether absent pages at `page` are told of; none while a change was not read yet. What is
-    /// asked of the kernel is refused for private memory, but only where that is registered.
+    /// True if absent pages at `page` are reported; `None` while a change has not been read. The
+    /// request is one that the kernel refuses for private memory, but only if that memory is
+    /// registered.
     pub(crate) fn is_registered(&self, page: u64) -> Option<bool> {
         match self.order(request::CONTINUE, &mut [page, PAGE_BYTES as u64, 0, 0]) {
             Err(Errno::EAGAIN) => None,
@@ -140,7 +143,7 @@ impl Faults {
         }
     }
 
-    /// Whether the address space is still there; `unserved` is a page that is not registered.
+    /// True if the address space still exists; `unserved` is a page that is not registered.
     pub(crate) fn is_alive(&self, unserved: u64) -> bool {
         self.zero(unserved) != Err(Errno::ESRCH)
     }
@@ -164,9 +167,9 @@ impl Message {
     }
 }
 
-/// Takes over the file of a fork's child.
+/// Takes ownership of the userfaultfd of a fork's child.
 pub(crate) fn adopt(file: RawFd) -> io::Result<Faults> {
-    // SAFETY: the event gave it to this process, and nobody else knows it.
+    // SAFETY: the event gave the descriptor to this process, and nothing else owns it.
     Faults::new(unsafe { OwnedFd::from_raw_fd(file) })
 }
 
@@ -192,8 +195,8 @@ const SCAN_REQUEST: u64 = 3 << 30 | 96 << 16 | (b'f' as u64) << 8 | 16;
 const PRESENT: u64 = 1 << 3;
 const ZERO_PAGE: u64 = 1 << 5;
 
-/// The ranges of pages in `start..end` that occupy memory, to the end or until `to` holds
-/// `most` ranges; where the walk ended.
+/// Finds the ranges of pages in `start..end` that occupy memory, until `to` holds `most` ranges.
+/// Returns where the walk ended.
 pub(crate) fn present(
     pagemap: &File,
     start: u64,

@@ -1,9 +1,9 @@
-//! Executions by programs that the agent was written into: there is no C library's `exec` that the
-//! agent could stand before, so the kernel tells of them.
+//! Executions by programs into which the agent was written. They have no C library's `exec` that
+//! the agent could interpose, so the kernel reports executions.
 //!
-//! Such a program gets a seccomp filter that lets every system call pass but `execve` and
-//! `execveat`: with those the thread waits until the pager has heard of it, and then they are done
-//! as they were asked for. Forks and executed programs inherit it.
+//! Such a program gets a seccomp filter that lets every system call pass except `execve` and
+//! `execveat`. At those the thread waits until the pager has heard of it; then the kernel does the
+//! call unchanged. Forks and executed programs inherit the filter.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -18,7 +18,7 @@ use crate::inject::Stopped;
 /// `AUDIT_ARCH_X86_64` of linux/audit.h.
 const X86_64: u32 = 0xc000_003e;
 
-/// What tells of executions by a program, and by all that it starts.
+/// The descriptor that reports executions by a program and by all its descendants.
 #[derive(Debug)]
 pub(crate) struct Executions {
     file: OwnedFd,
@@ -37,7 +37,8 @@ impl AsFd for Executions {
     }
 }
 
-/// `struct seccomp_data` begins with the number of the call and the machine's kind.
+/// The filter on `struct seccomp_data`, which begins with the call's number and the architecture.
+/// [`follow`] appends the last answer.
 fn filter() -> [sock_filter; 6] {
     const NUMBER: u32 = 0;
     const MACHINE: u32 = 4;
@@ -56,28 +57,29 @@ fn filter() -> [sock_filter; 6] {
     ]
 }
 
-/// Bytes that the program's memory must have for [`follow`].
+/// Bytes of the program's memory that [`follow`] needs.
 pub(crate) const FILTER_BYTES: usize = 128;
 
-/// Whether executions are told of.
+/// Whether a program's executions are reported.
 #[derive(Debug)]
 pub(crate) enum Followed {
-    /// From now on.
+    /// They are reported from now on.
     New(Executions),
-    /// As the parent's are.
+    /// They are reported through the parent's descriptor.
     Already,
-    /// They are not, and why.
+    /// They are not reported, for this reason.
     Refused(Errno),
 }
 
-/// Makes a program before its first instruction tell of executions, with the help of
-/// [`FILTER_BYTES`] of its memory at `place`.
+/// Makes a program that is before its first instruction report executions, using [`FILTER_BYTES`]
+/// of its memory at `place`.
 ///
 /// # Errors
 ///
-/// When the program must not go on: it was told to wait for answers that nobody can give.
+/// When the program must not proceed: it would wait for answers that no process can give.
 pub(crate) fn follow(stopped: &mut Stopped, place: u64) -> io::Result<Followed> {
-    // That it can be fetched must be sure before it is made: a file is set aside for it.
+    // A descriptor is reserved before the filter is installed, so that fetching the listener cannot
+    // fail.
     let number = c_long::from(stopped.program().as_raw());
     let open = || call(libc::SYS_pidfd_open, [number, 0, 0]);
     let (program, aside) = match (open(), open()) {
@@ -118,31 +120,31 @@ pub(crate) fn follow(stopped: &mut Stopped, place: u64) -> io::Result<Followed> 
     Ok(Followed::New(Executions { file }))
 }
 
-/// A system call that makes a file.
+/// A system call that creates a file descriptor.
 fn call(number: c_long, [a, b, c]: [c_long; 3]) -> nix::Result<OwnedFd> {
-    // SAFETY: the calls that are made here take numbers alone.
+    // SAFETY: the calls made here take only numbers.
     let file = Errno::result(unsafe { libc::syscall(number, a, b, c) })?;
-    // SAFETY: the kernel just made it, for us alone.
+    // SAFETY: the kernel just created the descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(RawFd::try_from(file).unwrap_or(-1)) })
 }
 
 impl Executions {
-    /// The next thread that waits; none when it is gone meanwhile.
+    /// The next thread that waits; `None` if it has ended meanwhile.
     pub(crate) fn next(&self) -> Option<Waiting> {
-        // SAFETY: all zeroes are a value, and what the kernel wants.
+        // SAFETY: all zeroes are a valid value, and the kernel requires them.
         let mut told: seccomp_notif = unsafe { std::mem::zeroed() };
         let request = libc::SECCOMP_IOCTL_NOTIF_RECV;
-        // SAFETY: the request fills in what it is given.
+        // SAFETY: the request writes a notification into `told`.
         let result = unsafe { libc::ioctl(self.file.as_raw_fd(), request, &raw mut told) };
         let thread = Pid::from_raw(told.pid.cast_signed());
         Errno::result(result).is_ok().then_some(Waiting { id: told.id, thread })
     }
 
-    /// Lets the thread do what it asked for.
+    /// Lets the thread proceed with its call.
     pub(crate) fn go_on(&self, waiting: Waiting) {
         let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
         let answer = seccomp_notif_resp { id: waiting.id, val: 0, error: 0, flags };
-        // SAFETY: the request reads what it is given. Who waits no longer needs no answer.
+        // SAFETY: the request only reads the answer. A thread that no longer waits needs no answer.
         let _ = unsafe {
             libc::ioctl(self.file.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer)
         };
@@ -155,8 +157,8 @@ mod tests {
 
     use super::{FILTER_BYTES, X86_64, filter};
 
-    /// What the filter answers: the place behind its last step, which is the last answer, counts
-    /// as "tell".
+    /// Evaluates the filter. [`super::follow`] appends the answer "tell", so a jump past the end
+    /// counts as that answer.
     fn tells(machine: u32, number: u32) -> bool {
         let steps = filter();
         let (mut at, mut loaded) = (0, 0);

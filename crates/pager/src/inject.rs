@@ -1,9 +1,9 @@
-//! Writing the agent into a program that no loader preloads it into: one that is linked
-//! statically, or has a loader other than glibc's.
+//! Writes the agent into a program into which no loader preloads it: one that is linked statically,
+//! or has a loader other than glibc's.
 //!
-//! The program is stopped before its first instruction. It is made to map memory, gets the agent's
-//! image there, relocated, and is let go at the agent's beginning, which goes on to the program's.
-//! From then on nobody traces it.
+//! The program is stopped before its first instruction. The pager makes it map memory, writes the
+//! agent's relocated image there, and resumes it at the agent's entry, which continues at the
+//! program's. From then on no tracer is attached.
 
 use std::io::{self, IoSlice};
 
@@ -21,17 +21,18 @@ use crate::follow::{FILTER_BYTES, Followed, follow};
 use crate::protocol::PAGE_BYTES;
 
 const KILLED: &str = "it was killed before its first instruction";
-/// `syscall`.
+/// The `syscall` instruction.
 const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
-/// The agent as it lies in memory, from address zero.
+/// The agent's memory image, linked at address zero.
 struct Laid {
     content: Vec<u8>,
-    /// Words that are addresses of the agent's own: where, and how far from its start.
+    /// Relocations: offset of each word that holds an address of the agent, and the address's
+    /// offset.
     own_addresses: Vec<(usize, u64)>,
-    /// Parts that may be executed, or only read: start, bytes, protection.
+    /// Parts that are executable or read-only: start, length in bytes, protection.
     protected: Vec<(u64, u64, i32)>,
-    /// Where a program begins.
+    /// Offset of the agent's entry point.
     enter: u64,
 }
 
@@ -62,7 +63,7 @@ fn lay() -> Laid {
         RelocationFlags::Elf { r_type: R_X86_64_RELATIVE } => {
             Some((at as usize, relocation.addend() as u64))
         }
-        // Of the C library, weak, and not there.
+        // A weak symbol of the C library, which is absent.
         RelocationFlags::Elf { r_type: R_X86_64_GLOB_DAT } => None,
         other => unreachable!("{OWN}: {other:?}"),
     });
@@ -70,19 +71,19 @@ fn lay() -> Laid {
     Laid { content, own_addresses, protected, enter: file.entry() }
 }
 
-/// How a program goes on.
+/// Result of writing the agent into a program.
 #[derive(Debug)]
 pub(crate) enum Injected {
-    /// With the agent in it.
+    /// The program runs with the agent.
     Done(Followed),
-    /// To its end, by a signal before its first instruction.
+    /// A signal is killing the program before its first instruction.
     Doomed,
-    /// It ended before its first instruction, with this status of `waitpid`.
+    /// The program ended before its first instruction, with this `waitpid` status.
     Ended(c_int),
 }
 
 /// Writes the agent into `program`, which this thread seized and which is about to be executed, and
-/// lets it go. One that does not get to its first instruction is let go to its end.
+/// resumes it. A program that does not reach its first instruction is left to end.
 pub(crate) fn inject(program: Pid) -> io::Result<Followed> {
     wait_for_execution(program)?;
     match inject_executed(program)? {
@@ -92,7 +93,7 @@ pub(crate) fn inject(program: Pid) -> io::Result<Followed> {
     }
 }
 
-/// Waits until the kernel says that `program` was executed.
+/// Waits until the kernel reports that `program` was executed.
 fn wait_for_execution(program: Pid) -> io::Result<()> {
     loop {
         let mut status = 0;
@@ -112,10 +113,10 @@ fn wait_for_execution(program: Pid) -> io::Result<()> {
     }
 }
 
-/// Writes the agent into `program`, which this thread seized and of which the kernel just said that
-/// it was executed, and lets it go. After an error it is as it was, and still traced.
+/// Writes the agent into `program`, which this thread seized and which the kernel reported as
+/// executed, and resumes it. After an error the program is unchanged, and still traced.
 pub(crate) fn inject_executed(program: Pid) -> io::Result<Injected> {
-    // The kernel has still to end the call that executed it.
+    // The kernel has yet to finish the `execve` call.
     let step = || control(libc::PTRACE_SINGLESTEP, program, 0);
     step()?;
     write_into(program, step)
@@ -152,7 +153,7 @@ fn write_into(program: Pid, resume: impl Fn() -> nix::Result<()>) -> io::Result<
 struct Placed {
     base: u64,
     bytes: u64,
-    /// Where it begins, from `base` on.
+    /// Offset of its entry point from `base`.
     enter: u64,
     followed: Followed,
 }
@@ -165,7 +166,7 @@ fn place(stopped: &mut Stopped) -> io::Result<Placed> {
     let map = [0, bytes, read_write as u64, flags as u64, u64::MAX, 0];
     let base = stopped.call(libc::SYS_mmap, map)?;
     const { assert!(FILTER_BYTES <= PAGE_BYTES) };
-    // There is room before the agent comes.
+    // The filter uses this memory before the agent is written there.
     let followed = follow(stopped, base)?;
     let mut content = laid.content;
     for (at, address) in laid.own_addresses {
@@ -182,16 +183,16 @@ fn place(stopped: &mut Stopped) -> io::Result<Placed> {
     Ok(Placed { base, bytes, enter: laid.enter, followed })
 }
 
-/// A program before its first instruction.
+/// A program stopped before its first instruction.
 pub(crate) struct Stopped {
     program: Pid,
-    /// As the kernel set them.
+    /// Registers as the kernel set them.
     registers: user_regs_struct,
-    /// What is at the first instruction.
+    /// Original word at the first instruction.
     word: i64,
-    /// Signals that came meanwhile.
+    /// Signals that arrived meanwhile.
     signals: Vec<c_int>,
-    /// Its status, where it ended meanwhile.
+    /// Status, if the program ended meanwhile.
     ended: Option<c_int>,
 }
 
@@ -210,7 +211,7 @@ impl Stopped {
         self.program
     }
 
-    /// Makes the program call the kernel.
+    /// Makes the program do a system call.
     pub(crate) fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
         let [rdi, rsi, rdx, r10, r8, r9] = arguments;
         let rax = number as u64;
@@ -232,12 +233,12 @@ impl Stopped {
         u64::try_from(result).map_err(|_| Errno::from_raw(-result as i32).into())
     }
 
-    /// The registers, without a system call that the kernel would do again.
+    /// The registers, changed so that the kernel does not restart a system call.
     fn unrestarted(&self) -> user_regs_struct {
         user_regs_struct { orig_rax: u64::MAX, ..self.registers }
     }
 
-    /// Puts back what was changed, and lets the program go, by the agent's beginning.
+    /// Restores what was changed, and resumes the program at the agent's entry.
     fn go(self, enter: u64, start: u64, end: u64) -> io::Result<()> {
         let first = self.registers.rip;
         let rip = enter;
@@ -249,7 +250,7 @@ impl Stopped {
         Ok(())
     }
 
-    /// Puts back what was changed; the program stays stopped.
+    /// Restores what was changed; the program stays stopped.
     fn put_back(self) -> io::Result<()> {
         self.restore(self.unrestarted())?;
         self.send_again();
@@ -263,31 +264,31 @@ impl Stopped {
 
     fn send_again(&self) {
         for signal in &self.signals {
-            // SAFETY: a number of a process and of a signal.
+            // SAFETY: the call takes a process number and a signal number.
             unsafe { libc::kill(self.program.as_raw(), *signal) };
         }
     }
 }
 
-/// A request of `ptrace` that takes a signal, or 0. The kernel has some that no list of names has.
+/// A `ptrace` request that takes a signal, or 0. Some such requests have no safe wrapper.
 pub(crate) fn control(request: u32, thread: Pid, signal: c_int) -> nix::Result<()> {
     let (none, signal) = (std::ptr::null_mut::<libc::c_void>(), signal as usize);
-    // SAFETY: the requests that are made here neither read nor write memory of this process.
+    // SAFETY: the requests made here neither read nor write this process's memory.
     let result = unsafe { libc::ptrace(request, thread.as_raw(), none, signal) };
     Errno::result(result).map(drop)
 }
 
-/// Why a program stopped.
+/// The reason why a program stopped.
 enum Trap {
-    /// As it was told.
+    /// The expected trap.
     Told,
-    /// It cannot go on.
+    /// A fatal fault, with its signal.
     Fatal(c_int),
-    /// It is no more.
+    /// The program ended, with this status.
     Ended(c_int),
 }
 
-/// Waits until the program stopped by itself. Signals to it are kept; they stop it before the next
+/// Waits until the program stops by itself. Signals to it are kept; they stop it before the next
 /// instruction, so that it is resumed.
 fn wait_for_trap(
     program: Pid,
@@ -310,7 +311,7 @@ fn wait_for_trap(
             (0, SIGTRAP) => return Ok(Trap::Told),
             (0, signal @ (SIGBUS | SIGFPE | SIGILL | SIGSEGV)) => return Ok(Trap::Fatal(signal)),
             (0, signal) => signals.push(signal),
-            // Not of its own doing.
+            // Another process caused this stop.
             _ => {}
         }
         resume()?;

@@ -1,15 +1,15 @@
-//! The keeper: a small process between the pager and the program, so that the program dies with its
-//! pager, and with it every process that it started, however.
+//! The keeper is a small process between the pager and the program. It ensures that the program,
+//! and every process that it started in whatever way, dies with the pager.
 //!
-//! It shares the pager's table of files and nothing else (`CLONE_FILES`): every userfaultfd that
-//! the pager holds, from the instant at which the kernel gives it, it holds, too. When the pager is
-//! killed none of them is closed, so that who touches an absent page waits and never sees a zero.
-//! The keeper is the program's parent, and the subreaper of all that comes from it: it kills its
+//! The keeper shares only the pager's table of files (`CLONE_FILES`). It therefore holds every
+//! userfaultfd of the pager from the instant at which the kernel creates it. When the pager is
+//! killed none of them is closed, so a thread that touches an absent page waits and never sees a
+//! zero. The keeper is the program's parent and the subreaper of its descendants. It kills its
 //! children until it has none, and ends. When the keeper is killed its children become the pager's,
-//! which does the same.
+//! which then does this.
 //!
-//! It is made by a bare system call in a process that may have threads, so nothing here allocates,
-//! locks or panics.
+//! The keeper starts by a bare system call in a process that may have threads, so nothing here
+//! allocates, locks or panics.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -25,8 +25,8 @@ use nix::unistd::{Pid, getpid, pipe2, read, write};
 use crate::error::Error;
 use crate::peer::Peer;
 
-/// What the pager sends to its keeper so that it ends the program, and the kernel when the pager
-/// has ended. Not a signal that anyone sends to all processes of a service.
+/// Signal that makes the keeper kill the program. The pager sends it, and the kernel does when the
+/// pager has ended. Service managers do not send this signal to all processes of a service.
 const END: c_int = 64;
 const CHILDREN: &CStr = c"/proc/thread-self/children";
 
@@ -36,13 +36,13 @@ pub(crate) struct Plan {
     pub(crate) path: CString,
     pub(crate) arguments: Vec<CString>,
     pub(crate) environment: Vec<CString>,
-    /// The signals that it blocks.
+    /// Signals that it blocks.
     pub(crate) mask: SigSet,
-    /// A file to be deleted when the pager does not.
+    /// A file to be deleted if the pager does not.
     pub(crate) leftover: CString,
 }
 
-/// What the keeper and the program's first process use: numbers and addresses alone.
+/// Data for the keeper and the program's first process: only numbers and addresses.
 struct Bare {
     path: *const c_char,
     arguments: *const *const c_char,
@@ -50,9 +50,10 @@ struct Bare {
     leftover: *const c_char,
     mask: libc::sigset_t,
     pager: pid_t,
-    /// Where the first process says its number, waits, and says why it could not begin.
+    /// Socket on which the first process reports its number, waits, and reports why it could not
+    /// begin.
     gate: RawFd,
-    /// Where the keeper says how the first process ended.
+    /// Pipe on which the keeper reports how the first process ended.
     end: RawFd,
 }
 
@@ -103,9 +104,10 @@ pub(crate) fn start(plan: &Plan) -> Result<Ready, Error> {
         gate: far.as_raw_fd(),
         end: end.as_raw_fd(),
     };
-    // SAFETY: the new process has a copy of this one's memory, and calls what may be called then.
+    // SAFETY: the new process has a copy of this one's memory, and only does async-signal-safe
+    // calls.
     let keeper = match unsafe { clone(libc::CLONE_FILES | libc::SIGCHLD) } {
-        // SAFETY: this is that process.
+        // SAFETY: this is the new process.
         0 => unsafe { keep(&bare) },
         number => Errno::result(number).map_err(system("a keeper"))?,
     };
@@ -117,7 +119,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Ready, Error> {
         let number = (bytes == number.len()).then(|| pid_t::from_ne_bytes(number));
         Peer::of_number(Pid::from_raw(number.filter(|it| *it > 0).ok_or(Errno::ESRCH)?))
     });
-    // The first process has its own: when that closes, this end is told.
+    // The first process has its own end. When that closes, this end is notified.
     drop(far);
     match first {
         Ok(first) => Ok(Ready { keeper: Keeper { held, first, status, _end: end }, gate }),
@@ -129,7 +131,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Ready, Error> {
     }
 }
 
-/// What is said over `gate`, unless the keeper ends before.
+/// Reads what arrives on `gate`, unless the keeper ends first.
 fn said(gate: &OwnedFd, keeper: &Peer, to: &mut [u8]) -> io::Result<usize> {
     loop {
         let mut ready = [
@@ -150,7 +152,7 @@ fn said(gate: &OwnedFd, keeper: &Peer, to: &mut [u8]) -> io::Result<usize> {
 }
 
 impl Ready {
-    /// Lets the first process become the program. An error is why the kernel would not.
+    /// Lets the first process become the program, or returns the kernel's error.
     pub(crate) fn go(self) -> Result<Keeper, (io::Error, Keeper)> {
         let mut number = [0; 4];
         let failed = write(&self.gate, &[1])
@@ -168,12 +170,12 @@ impl Ready {
 }
 
 impl Keeper {
-    /// Whether this is the keeper's number.
+    /// True if `process` is the keeper.
     pub(crate) fn is(&self, process: Pid) -> bool {
         self.held.number() == process
     }
 
-    /// How the program's first process ended, as `waitpid` says it, once it has.
+    /// The `waitpid` status of the program's first process, once it has ended.
     pub(crate) fn status(&self) -> Option<c_int> {
         let mut status = [0; 4];
         match read(&self.status, &mut status) {
@@ -187,21 +189,22 @@ impl Keeper {
         let _ = self.first.signal(number);
     }
 
-    /// Ends every process of the program, and the keeper. What is said of threads that are traced
-    /// is not heard any more.
+    /// Kills every process of the program, and the keeper. Later reports on traced threads are
+    /// ignored.
     pub(crate) fn end(&self) {
-        // Where it was killed, its children are this process's.
+        // If the keeper was killed, its children are this process's.
         let _ = self.held.signal(END);
         let _ = end_children_of(|number| self.is(number));
     }
 }
 
-/// Ends all children of this process, and theirs, which become this one's: until there are none.
+/// Kills all children of this process, and their children, which become its own, until none is
+/// left.
 pub(crate) fn end_children() -> io::Result<()> {
     end_children_of(|_| false)
 }
 
-/// As [`end_children`], but for a child that ends by itself.
+/// As [`end_children`], except for a child that ends by itself.
 fn end_children_of(spared: impl Fn(Pid) -> bool) -> io::Result<()> {
     loop {
         for task in std::fs::read_dir("/proc/self/task")? {
@@ -209,7 +212,7 @@ fn end_children_of(spared: impl Fn(Pid) -> bool) -> io::Result<()> {
             for child in children.unwrap_or_default().split_ascii_whitespace() {
                 let Ok(child) = child.parse().map(Pid::from_raw) else { continue };
                 if !spared(child) {
-                    // A child's number is its own until it is waited for.
+                    // A child's number is not reused until it is waited for.
                     let _ = nix::sys::signal::kill(child, nix::sys::signal::Signal::SIGKILL);
                 }
             }
@@ -223,21 +226,21 @@ fn end_children_of(spared: impl Fn(Pid) -> bool) -> io::Result<()> {
     }
 }
 
-/// `clone` without a stack of its own, as `fork` does it, but with these flags.
+/// `clone` as `fork` does it, without a stack of its own, but with these flags.
 ///
 /// # Safety
-/// As `fork`.
+/// As for `fork`.
 unsafe fn clone(flags: c_int) -> pid_t {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds this function's contract.
     unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(flags), 0, 0, 0, 0) as pid_t }
 }
 
-/// The keeper.
+/// Runs the keeper.
 ///
 /// # Safety
-/// In a process of its own, with what `bare` names.
+/// To be called in a process of its own, with what `bare` names.
 unsafe fn keep(bare: &Bare) -> ! {
-    // SAFETY: only calls that may be made after a fork, with memory of this process.
+    // SAFETY: the calls are allowed after a fork, and use memory of this process.
     unsafe {
         let (mut all, mut awaited) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&raw mut all);
@@ -249,12 +252,12 @@ unsafe fn keep(bare: &Bare) -> ! {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
         libc::prctl(libc::PR_SET_NAME, c"ethermem-keeper".as_ptr());
         let keeper = libc::getpid();
-        // A copy of the table of files, so that the program has none of what comes.
+        // The child has a copy of the table of files, so that the program gets no later file.
         let first = clone(libc::SIGCHLD);
         if first == 0 {
             become_program(bare, keeper);
         }
-        // Whoever started the command may ignore it, and then no child is ever waited for.
+        // The parent may have set it to ignored, and then no child could be waited for.
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         stay_last();
         let mut is_over = first < 0;
@@ -284,9 +287,9 @@ unsafe fn keep(bare: &Bare) -> ! {
     }
 }
 
-/// Where memory is short, others are ended first.
+/// Makes the kernel prefer other processes when it kills for lack of memory.
 unsafe fn stay_last() {
-    // SAFETY: names and content are constants; without the right to it, nothing is changed.
+    // SAFETY: names and content are constants; without permission, nothing is changed.
     unsafe {
         let file =
             libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
@@ -299,7 +302,7 @@ unsafe fn stay_last() {
 
 /// Kills every child of this process, which has one thread.
 unsafe fn kill_children() {
-    // SAFETY: reads into memory of this function.
+    // SAFETY: the calls read into memory of this function.
     unsafe {
         let file = libc::open(CHILDREN.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         let mut text = [0u8; 4096];
@@ -322,9 +325,9 @@ unsafe fn kill_children() {
     }
 }
 
-/// The program's first process: says its number, waits until it may go on, and becomes the program.
+/// The program's first process: reports its number, waits for permission, and becomes the program.
 unsafe fn become_program(bare: &Bare, keeper: pid_t) -> ! {
-    // SAFETY: only calls that may be made after a fork, with memory of this process.
+    // SAFETY: the calls are allowed after a fork, and use memory of this process.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         let number = libc::getpid();
@@ -336,7 +339,7 @@ unsafe fn become_program(bare: &Bare, keeper: pid_t) -> ! {
         {
             libc::_exit(127);
         }
-        // As the standard library starts programs; it ignores this one itself.
+        // As the standard library does when it starts programs; it ignores this signal itself.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const bare.mask, std::ptr::null_mut());
         libc::execve(bare.path, bare.arguments, bare.environment);

@@ -1,4 +1,4 @@
-//! Starting a program with the agent in it, and ending as it ended.
+//! Starts a program with the agent in it, and ends this process as the program ended.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -25,15 +25,15 @@ use crate::protocol::SOCKET_VARIABLE;
 
 pub(crate) const PRELOAD: &str = "LD_PRELOAD";
 
-/// A program that was started, and what it needs while it runs.
+/// A program that was started, and the files that it needs while it runs.
 #[derive(Debug)]
 pub(crate) struct Launched {
     pub(crate) keeper: Keeper,
-    /// The agent's image, which programs that the program executes load, too.
+    /// The agent's image, which executed programs also load.
     _image: NamedTempFile,
 }
 
-/// Signals that whoever started us may send to end or to steer the program.
+/// Signals with which this process's caller may end or control the program.
 pub(crate) const FORWARDED: [Signal; 6] = [
     Signal::SIGINT,
     Signal::SIGTERM,
@@ -43,8 +43,8 @@ pub(crate) const FORWARDED: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 
-/// Starts `command` with its agents told to announce themselves at `name`; and whether what it
-/// executes is told of, where the agent was written into it.
+/// Starts `command` with its agents told to connect to `name`. Also returns whether the program's
+/// executions are reported, where the agent was written into it.
 pub(crate) fn start(
     command: &[OsString],
     name: &str,
@@ -88,8 +88,8 @@ pub(crate) fn start(
     Ok((Launched { keeper, _image: image }, followed))
 }
 
-/// Starts a keeper and, under it, the program; with the agent written into it, where no loader
-/// brings it.
+/// Starts a keeper and, under it, the program, with the agent written into it where no loader
+/// preloads it.
 fn begin(plan: &Plan, path: PathBuf, way: Way) -> Result<(Keeper, Followed), Error> {
     let ready = keeper::start(plan)?;
     let number = ready.keeper.first.number();
@@ -114,14 +114,14 @@ fn begin(plan: &Plan, path: PathBuf, way: Way) -> Result<(Keeper, Followed), Err
     match inject(number) {
         Ok(followed) => Ok((keeper, followed)),
         Err(error) => {
-            // It may be stopped, and would wait for ever.
+            // The program may be stopped, and would wait for ever.
             keeper.end();
             Err(Error::Inject { path, error })
         }
     }
 }
 
-/// The file of `program`, as the shell finds it.
+/// The file of `program`, found as the shell finds it.
 fn find(program: &OsString) -> Result<PathBuf, Error> {
     let named = Path::new(program);
     if program.as_bytes().contains(&b'/') {
@@ -134,7 +134,7 @@ fn find(program: &OsString) -> Result<PathBuf, Error> {
         .ok_or_else(|| Error::NotFound { program: program.clone() })
 }
 
-/// How the agent comes into a program.
+/// How the agent enters a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// glibc's loader preloads it.
@@ -154,7 +154,7 @@ pub(crate) fn way_into(path: &Path) -> Result<Way, Error> {
     way_into_file(&content).ok_or_else(|| Error::Format { path: path.to_owned() })
 }
 
-/// Of a program of this machine's kind; none of other files.
+/// How the agent enters a program for this machine's architecture; `None` for other files.
 fn way_into_file<'f>(file: impl ReadRef<'f>) -> Option<Way> {
     let header = FileHeader64::<Endianness>::parse(file).ok()?;
     let endian = header.endian().ok()?;
@@ -171,14 +171,14 @@ fn way_into_file<'f>(file: impl ReadRef<'f>) -> Option<Way> {
     Some(Way::Injected)
 }
 
-/// Ends this process as `status` says the program ended.
+/// Ends this process with the program's `status`.
 pub fn end_as(status: std::process::ExitStatus) -> io::Result<i32> {
     use std::os::unix::process::ExitStatusExt;
     if let Some(signal) = status.signal() {
-        // A signal that dumps core has done so once.
+        // The program has already dumped core, if its signal does that.
         nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0)?;
-        // By number, as those for real time have no names. The default action takes no handler;
-        // SIGKILL has no other, and refuses.
+        // The signal is a number, as real-time signals have no names. The default action takes no
+        // handler. SIGKILL has no other action, so the call fails harmlessly.
         // SAFETY: the set is filled in before it is read, and nothing else is passed by address.
         unsafe {
             libc::signal(signal, libc::SIG_DFL);

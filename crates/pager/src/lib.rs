@@ -1,8 +1,8 @@
 //! Transparent remote memory for programs that know nothing of it.
 //!
-//! [`run()`] starts a program with a limit on how much of its private memory is local. What is
-//! above the limit lives in a store and comes back when it is touched, by the kernel's
-//! userfaultfd. See docs/internals/pager.md.
+//! [`run()`] starts a program with a limit on how much of its private memory is local. Pages above
+//! the limit live in a store, and the kernel's userfaultfd brings them back when they are touched.
+//! See docs/internals/pager.md.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 

@@ -1,24 +1,24 @@
-//! What a process has mapped, as `/proc` tells it.
+//! A process's mappings, from `/proc`.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Private, anonymous memory side by side, with nothing else between.
+/// Contiguous private, anonymous memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// To be registered as one: up to where something else begins. What grows or is mapped there
-    /// while it is registered is registered whole, or not at all; the kernel moves no mapping of
-    /// which a part is registered.
+    /// Range to register as one: up to the next other mapping. Memory that grows or is mapped there
+    /// while it is registered is registered entirely or not at all. The kernel moves no mapping of
+    /// which only a part is registered.
     pub(crate) whole: Range<u64>,
-    /// What of it the pager may serve: what can be read and written now.
+    /// Parts that the pager may serve: those that are readable and writable now.
     pub(crate) servable: Vec<Range<u64>>,
 }
 
-/// The runs of `maps` (the text of `/proc/PID/maps`) that have something to serve. None of
-/// `borders` is part of one, nor, where `keeps_variables`, what lies right behind a file's mapping,
-/// as zeroed variables do. Stacks of main threads grow by themselves and stay.
+/// The runs of `maps` (the text of `/proc/PID/maps`) that have memory to serve. A run includes none
+/// of `borders`. Where `keeps_variables`, it also excludes memory right behind a file's mapping,
+/// which may be zeroed variables. Stacks of main threads grow by themselves and stay.
 pub(crate) fn runs(maps: &str, borders: &[Range<u64>], keeps_variables: bool) -> Vec<Run> {
     let (mut found, mut run) = (Vec::new(), None::<Run>);
     let mut file_end = None;
@@ -44,7 +44,7 @@ pub(crate) fn runs(maps: &str, borders: &[Range<u64>], keeps_variables: bool) ->
     found
 }
 
-/// The private, anonymous memory of `maps` that can be written, in order.
+/// The writable private, anonymous memory of `maps`, in order of address.
 pub(crate) fn writable(maps: &str) -> Vec<Range<u64>> {
     let lines = maps.lines().filter(|line| is_anonymous(line) && is_writable(line));
     lines.filter_map(range_of).collect()
@@ -59,7 +59,7 @@ fn is_file(line: &str) -> bool {
     line.split_ascii_whitespace().nth(4).is_some_and(|inode| inode != "0")
 }
 
-/// Whether it is private and not of a file.
+/// True if the mapping is private and not of a file.
 fn is_anonymous(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace().skip(1);
     let is_private = words.next().is_some_and(|permissions| permissions.ends_with('p'));
@@ -71,17 +71,18 @@ fn is_writable(line: &str) -> bool {
     line.split_ascii_whitespace().nth(1).is_some_and(|permissions| permissions.starts_with("rw"))
 }
 
-/// A part of a process's private, anonymous memory whose absent pages are told of.
+/// A part of a process's private, anonymous memory whose absent pages are reported.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Registered {
     pub(crate) range: Range<u64>,
-    /// It can be written now.
+    /// True if it can be written now.
     pub(crate) is_writable: bool,
-    /// A fork's child has zeroes there (`MADV_WIPEONFORK`).
+    /// True if a fork's child has zeroes there (`MADV_WIPEONFORK`).
     pub(crate) is_wiped: bool,
 }
 
-/// What of a process's private, anonymous memory is registered: `um` in its `smaps`, at this path.
+/// The registered parts of a process's private, anonymous memory: those with `um` in the file
+/// `smaps`.
 pub(crate) fn registered(smaps: &str) -> io::Result<Vec<Registered>> {
     Ok(registered_of(&std::fs::read_to_string(smaps)?))
 }
@@ -103,8 +104,8 @@ fn registered_of(smaps: &str) -> Vec<Registered> {
     found
 }
 
-/// Pages of private memory that a process occupies, from the text of `/proc/PID/statm`: resident,
-/// without those of files and shared memory.
+/// Pages of private memory that a process occupies, from the text of `/proc/PID/statm`: resident
+/// pages minus those of files and shared memory.
 fn occupied(statm: &str) -> Option<u64> {
     let mut words = statm.split_ascii_whitespace().skip(1);
     let (resident, shared): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
@@ -120,7 +121,7 @@ pub(crate) struct ProcessFiles {
 }
 
 impl ProcessFiles {
-    /// Of the process whose folder in `/proc` this is.
+    /// Opens the files of the process whose folder in `/proc` is `folder`.
     pub(crate) fn open(folder: &str) -> io::Result<ProcessFiles> {
         Ok(ProcessFiles {
             maps: format!("{folder}/maps"),
@@ -134,7 +135,7 @@ impl ProcessFiles {
         std::fs::read_to_string(&self.maps)
     }
 
-    /// Pages of private memory that the process occupies now; none when it has ended.
+    /// Pages of private memory that the process occupies now; 0 when it has ended.
     pub(crate) fn occupied(&self) -> u64 {
         let mut text = [0; 128];
         let bytes = self.statm.read_at(&mut text, 0).unwrap_or(0);
@@ -142,7 +143,7 @@ impl ProcessFiles {
     }
 }
 
-/// The process that `thread` belongs to.
+/// Number of the process that `thread` belongs to.
 pub(crate) fn process_of(thread: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn what_is_registered_ends_where_something_else_begins() {
         let whole = |runs: Vec<Run>| -> Vec<_> { runs.into_iter().map(|run| run.whole).collect() };
-        // Not up to the stack, which grows towards it.
+        // The run ends before the stack, which grows towards it.
         let expected = [0x55d0_a000_0000..0x7f10_0000_0000, 0x7f20_0000_1000..0x7f30_0000_9000];
         assert_eq!(whole(runs(MAPS, &[], false)), expected);
         let without_variables = [expected[0].clone(), 0x7f30_0000_0000..0x7f30_0000_9000];

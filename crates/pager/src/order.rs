@@ -1,13 +1,14 @@
-//! The order of changes: the kernel tells of a change after it let go of the mappings, so that
-//! those of several threads may be told in another order than they happened.
+//! Reconstructs the order of changes. The kernel reports a change after it has released the
+//! mappings' lock, so changes by several threads may be reported in another order than they
+//! happened.
 
 use std::ops::Range;
 
 use crate::fault::Event;
 
-/// Makes one change of what the kernel tells of a mapping that moved: that it did, and then, by the
-/// same thread, that its old addresses are gone. What another thread put there in between is told
-/// between the two, and is not gone.
+/// Joins the two events of a moved mapping into one: the move, and then, by the same thread, the
+/// unmapping of its old addresses. What another thread maps there in between is reported between
+/// the two, and is not unmapped.
 pub(crate) fn join(events: &mut Vec<Event>) {
     for at in 0..events.len() {
         let Some(&Event::Remap { from, bytes, kept: true, .. }) = events.get(at) else { continue };
@@ -21,8 +22,8 @@ pub(crate) fn join(events: &mut Vec<Event>) {
     }
 }
 
-/// Pages to which a mapping moved and which are freed by what is told later: either it moved on, or
-/// that came first.
+/// Pages to which a mapping moved and which a later event frees. Either the mapping moved on, or
+/// the freeing happened first.
 pub(crate) fn contested(events: &[Event]) -> Vec<u64> {
     let page = |(at, event): (usize, &Event)| {
         let there = moved_to(event)?;
@@ -31,10 +32,10 @@ pub(crate) fn contested(events: &[Event]) -> Vec<u64> {
     events.iter().enumerate().filter_map(page).collect()
 }
 
-/// Puts what freed addresses before what moved a mapping there. `events` are all changes that are
-/// told of at a moment when none is left untold, and `registered` says what is registered then of
-/// the pages that are contested. A page is filled and freed by turns; from what it is at the end
-/// follows what it was before.
+/// Puts events that freed addresses before the moves to those addresses. `events` are all changes
+/// reported at a moment when none is pending. `registered` says which contested pages are
+/// registered at that moment. A page is filled and freed alternately, so its final state determines
+/// its earlier ones.
 pub(crate) fn arrange(events: &mut Vec<Event>, registered: &[(u64, bool)]) {
     let (mut at, mut moves) = (0, 0);
     while at < events.len() {
@@ -47,7 +48,7 @@ pub(crate) fn arrange(events: &mut Vec<Event>, registered: &[(u64, bool)]) {
         {
             let freed = events.remove(at + 1 + later);
             events.insert(at, freed);
-            // Where it leads to may have been freed before, in turn.
+            // The move's target may itself have been freed earlier.
             moves += 1;
             continue;
         }
@@ -62,7 +63,7 @@ fn moved_to(event: &Event) -> Option<Range<u64>> {
     }
 }
 
-/// How often `page` is filled by `events`, less how often it is freed.
+/// How often `events` fill `page`, minus how often they free it.
 fn gained(events: &[Event], page: u64) -> i64 {
     let page = page..page + 1;
     let fills = |event: &Event| moved_to(event).is_some_and(|there| there.contains(&page.start));
@@ -70,7 +71,7 @@ fn gained(events: &[Event], page: u64) -> i64 {
     events.iter().map(gain).sum()
 }
 
-/// Whether `event` leaves addresses of `range` to whoever maps something next.
+/// True if `event` leaves addresses of `range` free for a later mapping.
 fn frees(event: &Event, range: &Range<u64>) -> bool {
     let (start, end) = match *event {
         Event::Remap { from, bytes, kept: false, .. } => (from, from + bytes),
@@ -83,7 +84,8 @@ fn frees(event: &Event, range: &Range<u64>) -> bool {
     start < range.end && range.start < end
 }
 
-/// The first that frees addresses of `range`; none from a fork on, whose child has what was before.
+/// The first event that frees addresses of `range`. The search stops at a fork, whose child has the
+/// earlier state.
 fn freed_later(events: &[Event], range: &Range<u64>) -> Option<usize> {
     let until = events.iter().position(|event| matches!(event, Event::Fork { .. }));
     events[..until.unwrap_or(events.len())].iter().position(|event| frees(event, range))
@@ -98,13 +100,13 @@ mod tests {
         Event::Remap { from, to, bytes: 0x1000, kept: false }
     }
 
-    /// What the kernel tells of it.
+    /// The kernel's two events for a move.
     fn told(from: u64, to: u64) -> [Event; 2] {
         let gone = Event::Unmap { start: from, end: from + 0x1000 };
         [Event::Remap { from, to, bytes: 0x1000, kept: true }, gone]
     }
 
-    /// `registered` is what is at the end.
+    /// Arranges `events`; `registered` are the pages registered at the end.
     fn arranged(events: &[Event], registered: &[u64]) -> Vec<Event> {
         let mut events = events.to_vec();
         join(&mut events);
@@ -120,11 +122,11 @@ mod tests {
         let twice = [told(0x5000, 0x1000), told(0x1000, 0x9000)].concat();
         let moves = [remap(0x5000, 0x1000), remap(0x1000, 0x9000)];
         assert_eq!(arranged(&twice, &[0x9000]), moves);
-        // Two change places through a third.
+        // Two mappings are exchanged through a third place.
         let exchange = [told(0x1000, 0x9000), told(0x5000, 0x1000), told(0x9000, 0x5000)].concat();
         let moves = [remap(0x1000, 0x9000), remap(0x5000, 0x1000), remap(0x9000, 0x5000)];
         assert_eq!(arranged(&exchange, &[0x1000, 0x5000]), moves);
-        // Another thread fills the old addresses before they are told to be gone.
+        // Another thread fills the old addresses before their unmapping is reported.
         let [away, gone] = told(0x1000, 0x9000);
         let [there, left] = told(0x5000, 0x1000);
         let moves = [remap(0x1000, 0x9000), remap(0x5000, 0x1000)];
@@ -147,7 +149,7 @@ mod tests {
         assert_eq!(arranged(&[away, there], &[0x1000, 0x9000]), [away, there]);
         let gone = Event::Unmap { start: 0, end: 0x2000 };
         assert_eq!(arranged(&[there, gone], &[0x1000]), [gone, there]);
-        // And what was moved there went on.
+        // The moved mapping also moved on.
         let on = remap(0x1000, 0x7000);
         assert_eq!(arranged(&[there, gone, on], &[0x7000]), [gone, there, on]);
         assert_eq!(arranged(&[there, on, away], &[0x7000, 0x9000])[1], there);
@@ -157,7 +159,7 @@ mod tests {
     fn one_mapping_that_moved_twice_did_so_in_turn() {
         let turns = [remap(0x5000, 0x1000), remap(0x1000, 0x9000)];
         assert_eq!(arranged(&turns, &[0x9000]), turns);
-        // Also where something else was before, and was told to be gone.
+        // Something else was mapped there before, and its unmapping was reported.
         let gone = Event::Unmap { start: 0x1000, end: 0x2000 };
         let all = [gone, turns[0], turns[1]];
         assert_eq!(arranged(&all, &[0x9000]), all);

@@ -1,5 +1,5 @@
-//! The pager: one thread that serves the faults of all processes of a program, and takes pages
-//! out of them so that what is local stays within its limit.
+//! The pager is one thread that serves the faults of all processes of a program. It takes pages out
+//! of them so that local memory stays within its limit.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,12 +29,12 @@ use crate::store::Store;
 use crate::stream::MOST_PAGES;
 use crate::table::{Page, State};
 
-/// Pages that are on their way, in the order in which they are put: of what is due at once, the
-/// page that a thread waits for before the run that it comes with, which takes long to put.
+/// Pages in flight, in the order in which they are put. At equal times the page that a thread waits
+/// for precedes its prefetched run, which takes long to put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Awaited {
     due: Instant,
-    /// Nobody waits for the first of them.
+    /// True if no thread waits for the first of them.
     is_along: bool,
     asked: Instant,
     process: usize,
@@ -42,11 +42,11 @@ struct Awaited {
     pages: usize,
 }
 
-/// How often a fault of an address space is asked for its process.
+/// How often the pager looks up the process of an address space's fault.
 const NAMINGS_MAX: u8 = 3;
 
-/// The process of a thread that a fault names, if it can be known: the kernel says the thread's
-/// number in its own namespace, where it may be that of someone else here.
+/// The process of a thread that a fault names, if it can be known. The kernel gives the thread's
+/// number in its own namespace, where another thread here may have that number.
 fn peer_of(thread: u32) -> Option<Peer> {
     let number = memory_map::process_of(thread)?;
     let peer = Peer::of_number(Pid::from_raw(number.cast_signed())).ok()?;
@@ -56,18 +56,18 @@ fn peer_of(thread: u32) -> Option<Peer> {
 /// How much of a program's private memory may be local, over all of its processes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Local {
-    /// All of it.
+    /// All memory may be local.
     All,
-    /// So many bytes.
+    /// This many bytes may be local.
     Bytes(u64),
-    /// A share, 0 to 1, of what the program holds at the time, locally and remotely.
+    /// A fraction, 0 to 1, of what the program holds at the time, locally and remotely.
     Share(f64),
 }
 
-/// What a run needs.
+/// Parameters of a run.
 pub(crate) struct Setup<'r> {
     pub(crate) local: Local,
-    /// Whether pages are brought along that no thread waits for.
+    /// True if pages are prefetched.
     pub(crate) prefetch: bool,
     pub(crate) store: Store,
     pub(crate) link: Link,
@@ -77,26 +77,26 @@ pub(crate) struct Setup<'r> {
 /// All state of a run.
 pub(crate) struct Pager<'r> {
     pub(crate) processes: FxHashMap<usize, Process>,
-    /// Agents of forks' children whose address space is not known or not settled yet.
+    /// Agents of forks' children whose address space is not yet known or settled.
     waiting: Vec<Agent>,
     next_process: usize,
     pub(crate) setup: Setup<'r>,
     pub(crate) standby: Standby,
     pub(crate) counts: Counts,
-    /// Programs that ran without being served, and why.
+    /// Programs that ran without being served, with the reason.
     pub(crate) by_itself: Vec<String>,
     awaited: BinaryHeap<Reverse<Awaited>>,
-    /// Faults that the kernel would not let be served yet.
+    /// Faults that the kernel did not yet allow to be served: process, page, write.
     again: Vec<(usize, u64, bool)>,
     events: Vec<Event>,
     pub(crate) content: Vec<u8>,
-    /// Room for pages that were taken out.
+    /// Buffer for pages that were taken out.
     pub(crate) taken: Vec<u8>,
     pub(crate) began: Instant,
-    /// Of the hash that tells a page that changed from one that did not: secret, so that no content
-    /// can be made to collide.
+    /// Seed of the hash that detects changed pages. It is secret, so that no content can be made to
+    /// collide.
     pub(crate) seed: u64,
-    /// Whether there was once more in local memory than may be.
+    /// True if local memory has ever exceeded its limit.
     pub(crate) is_over: bool,
 }
 
@@ -121,7 +121,8 @@ impl<'r> Pager<'r> {
         }
     }
 
-    /// A program or a fork's child announced itself; the address space that became known.
+    /// Handles the announcement of a program or a fork's child, and returns an address space that
+    /// became known.
     pub(crate) fn meet(&mut self, mut agent: Agent, faults: Option<Faults>) -> Option<usize> {
         match (agent.hello.kind, faults) {
             (STARTED | INJECTED, Some(faults)) => {
@@ -141,14 +142,14 @@ impl<'r> Pager<'r> {
             _ => {
                 let error = Errno::from_raw(agent.hello.error.cast_signed()).desc();
                 self.leave_out(format!("{}: userfaultfd: {error}", agent.peer.file()));
-                // It runs by itself, as it cannot be served.
+                // The program runs without the pager, as it cannot be served.
                 agent.answer_with(false).ok()?;
                 None
             }
         }
     }
 
-    /// A program runs without being served.
+    /// Records a program that runs without being served.
     pub(crate) fn leave_out(&mut self, which: String) {
         self.counts.unserved += 1;
         if self.by_itself.len() < BY_ITSELF_MAX {
@@ -164,8 +165,8 @@ impl<'r> Pager<'r> {
         id
     }
 
-    /// Lets fork's children go on that have announced themselves and whose address space is known
-    /// and settled; those that can be told from now on.
+    /// Lets forks' children proceed that have announced themselves and whose address space is known
+    /// and settled. Returns those whose events can be read from now on.
     pub(crate) fn admit(&mut self) -> Vec<usize> {
         let mut admitted = Vec::new();
         for mut agent in std::mem::take(&mut self.waiting) {
@@ -173,7 +174,7 @@ impl<'r> Pager<'r> {
             let is_it = |process: &Process| process.secret == secret && process.agent.is_none();
             let id = self.processes.iter().find(|(_, it)| is_it(it)).map(|(id, _)| *id);
             let Some(id) = id else {
-                // It was put there before it could be said.
+                // The secret was at the probe page before the child could report it.
                 self.leave_out(format!("{}: it does not know its memory", agent.peer.file()));
                 continue;
             };
@@ -193,12 +194,12 @@ impl<'r> Pager<'r> {
         admitted
     }
 
-    /// Fork's children that ended before they could be admitted are not waited for.
+    /// Drops forks' children that ended before they could be admitted.
     pub(crate) fn forget_the_gone(&mut self) {
         self.waiting.retain(|agent| !agent.peer.has_ended());
     }
 
-    /// Reads and serves what one address space tells. Returns those that are new.
+    /// Reads and serves the events of one address space. Returns the address spaces that are new.
     pub(crate) fn serve(&mut self, id: usize) -> Result<Vec<usize>, String> {
         let mut new = Vec::new();
         let Some(process) = self.processes.get_mut(&id) else { return Ok(new) };
@@ -210,8 +211,8 @@ impl<'r> Pager<'r> {
         if process.read_events(&mut events).is_err() {
             events.clear();
         }
-        // Changes first: once they are read, the kernel lets pages be put again, and each must be
-        // put as it is after them, though its fault may have come before.
+        // Changes come first. Once they are read, the kernel allows pages to be put again. Each
+        // page must be put in its state after the changes, even if its fault preceded them.
         for event in &events {
             match *event {
                 Event::Fault { .. } => {}
@@ -271,7 +272,7 @@ impl<'r> Pager<'r> {
         Ok(())
     }
 
-    /// When `page` comes with what was asked for already.
+    /// Time at which `page` arrives with an earlier request.
     fn when_it_comes(&self, id: usize, page: u64) -> Option<Instant> {
         let awaited = self.awaited.iter().map(|Reverse(awaited)| awaited);
         let comes = |it: &&Awaited| {
@@ -285,8 +286,8 @@ impl<'r> Pager<'r> {
         self.processes.get(&id).map_or(State::Unknown, |process| process.table.get(page).state)
     }
 
-    /// How many pages to bring from `page` on: those of a run whose content lies where that of
-    /// `page` lies, in memory that is served.
+    /// Number of pages to bring from `page` on: those of a run whose content is stored where that
+    /// of `page` is, in memory that is served.
     fn window(&mut self, id: usize, page: u64) -> usize {
         let Some(process) = self.processes.get_mut(&id) else { return 1 };
         if !self.setup.prefetch {
@@ -332,7 +333,7 @@ impl<'r> Pager<'r> {
         }
     }
 
-    /// Puts the content of pages where the program expects it, and lets it go on.
+    /// Puts pages at their addresses in the program, and resumes the threads that wait.
     fn put(&mut self, id: usize, page: u64, pages: usize, write: bool) -> Result<(), String> {
         if self.challenge(id, page, write)? {
             return Ok(());
@@ -351,15 +352,15 @@ impl<'r> Pager<'r> {
         let Some(process) = self.processes.get_mut(&id) else { return Ok(()) };
         match result {
             Err(Errno::EAGAIN) if put == 0 => self.again.push((id, page, write)),
-            // There already, or no longer mapped: the thread finds out by itself.
+            // The page is present already or no longer mapped; the thread retries and finds out.
             Err(_) if put == 0 => drop(process.faults.wake(page)),
             _ => {}
         }
         Ok(())
     }
 
-    /// A fork's child that has not announced itself finds a secret at its probe page. Whoever says
-    /// it can read that address space: it is its own.
+    /// Answers a fault at the probe page of an unannounced fork's child with a secret. A process
+    /// that repeats the secret can read that address space, so it is the process's own.
     fn challenge(&mut self, id: usize, page: u64, write: bool) -> Result<bool, String> {
         let Some(process) = self.processes.get_mut(&id) else { return Ok(false) };
         let is_probe = process.agent.is_none() && process.probe != 0 && page == process.probe;
@@ -375,7 +376,8 @@ impl<'r> Pager<'r> {
         Ok(true)
     }
 
-    /// Where the content of pages lies as they want it, so that the kernel copies it from there.
+    /// The pages' content where it is contiguous in memory, so that the kernel copies it from
+    /// there.
     fn in_place(&self, id: usize, page: u64, pages: usize) -> Option<(&Faults, &[u8])> {
         let process = self.processes.get(&id)?;
         let entry = process.table.get(page);
@@ -392,7 +394,7 @@ impl<'r> Pager<'r> {
         Some((&process.faults, content))
     }
 
-    /// Puts pages whose content has to be gathered; how many were put before an error came.
+    /// Puts pages whose content must be gathered, and returns the number put before any error.
     fn put_gathered(
         &mut self,
         id: usize,
@@ -413,8 +415,8 @@ impl<'r> Pager<'r> {
         Ok((bytes / PAGE_BYTES, result))
     }
 
-    /// Fills `to` with the pages from `page` on; whether all of them are zeroes. A run of pages in
-    /// the store is asked for at once, as the store may be far away.
+    /// Fills `to` with the pages from `page` on, and returns whether all of them are zeroes. A run
+    /// of pages in the store is requested at once, as the store may be remote.
     fn gather(&mut self, id: usize, page: u64, to: &mut [u8]) -> Result<bool, String> {
         let Some(process) = self.processes.get(&id) else { return Ok(true) };
         let entries: SmallVec<[Page; MOST_PAGES]> = (page..)
@@ -443,7 +445,7 @@ impl<'r> Pager<'r> {
         Ok(entries.iter().all(|entry| !entry.is_kept()))
     }
 
-    /// A page is in the program's memory again.
+    /// Records that a page is in the program's memory again.
     fn arrived(&mut self, id: usize, page: u64) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         let entry = process.table.entry(page);
@@ -463,7 +465,7 @@ impl<'r> Pager<'r> {
         process.occupied += 1;
     }
 
-    /// Tries again what the kernel did not allow while an event had not been read.
+    /// Retries what the kernel did not allow while an event was unread.
     pub(crate) fn retry(&mut self) -> Result<(), String> {
         let again = std::mem::take(&mut self.again);
         for (id, page, write) in again {
@@ -477,18 +479,18 @@ impl<'r> Pager<'r> {
         Ok(())
     }
 
-    /// Whether faults wait that the kernel would not let be served, or children that could not be
-    /// settled.
+    /// True if faults wait that the kernel did not allow to be served, or children that could not
+    /// be settled.
     pub(crate) fn has_retries(&self) -> bool {
         !self.again.is_empty() || !self.waiting.is_empty()
     }
 
-    /// When the next page on its way is due.
+    /// Time at which the next page in flight is due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.awaited.peek().map(|Reverse(awaited)| awaited.due)
     }
 
-    /// Puts what is due first, now that its time has come.
+    /// Puts the pages that are due first, now that their time has come.
     pub(crate) fn deliver(&mut self, now: Instant) -> Result<(), String> {
         let Some(Reverse(awaited)) = self.awaited.pop() else { return Ok(()) };
         let Awaited { due, is_along, asked, process: id, page, pages } = awaited;
@@ -503,7 +505,7 @@ impl<'r> Pager<'r> {
             if is_stored {
                 self.put(id, page, run.len(), true)?;
             } else if let Some(process) = self.processes.get(&id) {
-                // It came, or was given up, meanwhile, and may be leaving just now.
+                // The page has arrived or was discarded meanwhile, and may be in eviction.
                 for (page, _) in run {
                     let _ = process.faults.wake(*page);
                 }
@@ -512,17 +514,17 @@ impl<'r> Pager<'r> {
         Ok(())
     }
 
-    /// Nobody waits any more for pages of an address space.
+    /// Drops the pages in flight of an address space.
     pub(crate) fn await_no_more(&mut self, id: usize) {
         self.awaited.retain(|Reverse(awaited)| awaited.process != id);
     }
 
-    /// `now`, since the run began.
+    /// Time of `now` since the start of the run.
     pub(crate) fn time(&self, now: Instant) -> Ns {
         Ns(u64::try_from(now.duration_since(self.began).as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Time of the run so far.
+    /// Duration of the run so far.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
@@ -538,7 +540,7 @@ mod tests {
         let later = due + Duration::from_micros(1);
         let run = Awaited { due, is_along: true, asked: due, process: 0, page: 4096, pages: 31 };
         let next = Awaited { due: later, is_along: false, page: 0, pages: 1, ..run };
-        // A thread came to a page of the run after it was asked for.
+        // A thread touched a page of the run after the run was requested.
         let within = Awaited { due, is_along: false, asked: later, page: 8192, pages: 1, ..run };
         let mut awaited = BinaryHeap::from([run, next, within].map(Reverse));
         let put = std::iter::from_fn(|| awaited.pop().map(|Reverse(awaited)| awaited));

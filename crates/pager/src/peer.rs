@@ -1,8 +1,9 @@
-//! A process at the other end of a socket, as the kernel names it.
+//! A process at the other end of a socket, identified by the kernel.
 //!
-//! Nothing that a process says of itself is in here. A [`Peer`] holds the process by a pidfd and by
-//! its folder of `/proc`, opened while the pidfd said that it lives: whatever is read through it is
-//! of this process, or fails. A number that the kernel gave to another process is never followed.
+//! Nothing that a process says of itself is in this module. A [`Peer`] holds the process by a pidfd
+//! and by its folder of `/proc`, opened while the pidfd showed that the process lives. Reads
+//! through the folder concern this process, or fail. A number that the kernel reused for another
+//! process is never followed.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -14,42 +15,42 @@ use nix::libc::{self, c_int, c_long};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::Pid;
 
-/// So many parents are looked at between a process and the pager.
+/// Limit of ancestors that are followed between a process and the pager.
 const GENERATIONS_MAX: usize = 4096;
 
-/// A live process, held so that its number cannot come to mean another one.
+/// A live process, held so that its number cannot be reused.
 #[derive(Debug)]
 pub(crate) struct Peer {
     number: Pid,
     pidfd: OwnedFd,
-    /// `/proc/PID`.
+    /// Descriptor of `/proc/PID`.
     folder: OwnedFd,
 }
 
 /// Opens a pidfd of the process of this number.
 fn pidfd_open(number: Pid) -> nix::Result<OwnedFd> {
-    // SAFETY: the call takes numbers alone.
+    // SAFETY: the call takes only numbers.
     let file = unsafe { libc::syscall(libc::SYS_pidfd_open, c_long::from(number.as_raw()), 0) };
     let file = Errno::result(file)?;
-    // SAFETY: the kernel just made it, for us alone.
+    // SAFETY: the kernel just created the descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(RawFd::try_from(file).unwrap_or(-1)) })
 }
 
-/// Sends `signal` to the process of `pidfd`; 0 asks whether it is there.
+/// Sends `signal` to the process of `pidfd`; 0 tests whether it exists.
 fn signal(pidfd: &OwnedFd, signal: c_int) -> nix::Result<()> {
     let none = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: without further information the call takes numbers alone.
+    // SAFETY: without a siginfo argument the call takes only numbers.
     let result =
         unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, none, 0) };
     Errno::result(result).map(drop)
 }
 
-/// The value of a line of `/proc/PID/status` or of a pidfd's `fdinfo`.
+/// Value of a line of `/proc/PID/status` or of a pidfd's `fdinfo`.
 fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// Readable once it has ended.
+/// The descriptor becomes readable once the process has ended.
 impl AsFd for Peer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
@@ -61,27 +62,27 @@ impl Peer {
     pub(crate) fn of(pidfd: OwnedFd) -> io::Result<Peer> {
         let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd()))?;
         let number = field(&info, "Pid").and_then(|number| number.parse::<i32>().ok());
-        // None of this namespace is 0, one that ended -1.
+        // A process of another namespace has the number 0, an ended one -1.
         let number = number.filter(|number| *number > 0).ok_or(Errno::ESRCH)?;
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let folder = open(Path::new(&format!("/proc/{number}")), flags, Mode::empty())?;
-        // It lives still, so the folder is its own.
+        // The process still lives, so the folder is its own.
         signal(&pidfd, 0)
             .or_else(|error| if error == Errno::EPERM { Ok(()) } else { Err(error) })?;
         Ok(Peer { number: Pid::from_raw(number), pidfd, folder })
     }
 
-    /// The process of this number, whichever has it now.
+    /// The process that has this number at present.
     pub(crate) fn of_number(number: Pid) -> io::Result<Peer> {
         Peer::of(pidfd_open(number)?)
     }
 
-    /// Its number, as this process sees it.
+    /// The process's number in this process's namespace.
     pub(crate) fn number(&self) -> Pid {
         self.number
     }
 
-    /// A path of its folder in `/proc`.
+    /// A path in the process's `/proc` folder.
     pub(crate) fn path(&self, rest: &str) -> String {
         format!("/proc/self/fd/{}/{rest}", self.folder.as_raw_fd())
     }
@@ -90,15 +91,15 @@ impl Peer {
         std::fs::read_to_string(self.path(rest))
     }
 
-    /// Its parent's number.
+    /// Number of the process's parent.
     fn parent(&self) -> io::Result<Pid> {
         let status = self.read("status")?;
         let parent = field(&status, "PPid").and_then(|number| number.parse().ok());
         parent.map(Pid::from_raw).ok_or_else(|| Errno::ESRCH.into())
     }
 
-    /// Whether `ancestor` started it, or started whoever did. A process whose parent ended is its
-    /// subreaper's: where `ancestor` is one, no descendant leaves it.
+    /// True if `ancestor` is among the process's ancestors. A process whose parent ended becomes
+    /// its subreaper's child, so no descendant of a subreaper leaves it.
     pub(crate) fn descends_from(&self, ancestor: Pid) -> bool {
         let mut above: Option<Peer> = None;
         for _ in 0..GENERATIONS_MAX {
@@ -111,10 +112,11 @@ impl Peer {
                 return false;
             }
             let Ok(held) = Peer::of_number(parent) else {
-                // It ended meanwhile, and the child has another parent now, or has ended as well.
+                // The parent ended meanwhile: the child has another parent now, or has ended too.
                 continue;
             };
-            // Held by a number that was its parent's before and is still: it is its parent.
+            // The number was the child's parent before and is still, so the held process is the
+            // parent.
             if child.parent().is_ok_and(|again| again == parent) {
                 above = Some(held);
             }
@@ -122,7 +124,7 @@ impl Peer {
         false
     }
 
-    /// Whether `pidfd` is of this process.
+    /// True if `pidfd` refers to this process.
     pub(crate) fn is(&self, pidfd: &OwnedFd) -> bool {
         // Where pidfds have a file system of their own, a process has one inode there for ever.
         let one = fstat(&self.pidfd).map(|it| (it.st_dev, it.st_ino));
@@ -132,8 +134,8 @@ impl Peer {
         one.is_ok() && one == other && number == Some(self.number.as_raw())
     }
 
-    /// The thread of this process that calls itself `said`, as this process sees it. Threads of
-    /// another namespace of processes have other numbers there.
+    /// The thread of this process that has the number `said` in its own namespace, as numbered in
+    /// this one. Threads of another PID namespace have other numbers there.
     pub(crate) fn thread(&self, said: u64) -> Option<Pid> {
         let said = i32::try_from(said).ok().filter(|said| *said > 0)?;
         if self.own_number(&format!("task/{said}/status")) == Some(said) {
@@ -146,42 +148,43 @@ impl Peer {
             .map(Pid::from_raw)
     }
 
-    /// The number that a thread has in its own, innermost namespace of processes.
+    /// The number that a thread has in its innermost PID namespace.
     fn own_number(&self, status: &str) -> Option<i32> {
         let status = self.read(status).ok()?;
         field(&status, "NSpid")?.split_ascii_whitespace().next_back()?.parse().ok()
     }
 
-    /// Whether its numbers are those that this process sees.
+    /// True if the process is in this process's PID namespace.
     pub(crate) fn is_of_this_namespace(&self) -> bool {
         self.own_number("status") == Some(self.number.as_raw())
     }
 
-    /// Whether a signal or a tracer stopped it: it cannot say anything until it goes on.
+    /// True if a signal or a tracer stopped the process, so that it cannot send anything until it
+    /// continues.
     pub(crate) fn is_stopped(&self) -> bool {
         let status = self.read("status").unwrap_or_default();
         field(&status, "State").is_some_and(|state| state.starts_with(['T', 't']))
     }
 
-    /// Whether it has ended.
+    /// True if the process has ended.
     pub(crate) fn has_ended(&self) -> bool {
         signal(&self.pidfd, 0) == Err(Errno::ESRCH)
     }
 
-    /// Sends it a signal.
+    /// Sends the process a signal.
     pub(crate) fn signal(&self, number: c_int) -> nix::Result<()> {
         signal(&self.pidfd, number)
     }
 
-    /// Its file, for people.
+    /// Path of the process's file, for people.
     pub(crate) fn file(&self) -> String {
         let file = std::fs::read_link(self.path("exe"));
         file.map_or_else(|_| format!("process {}", self.number), |path| path.display().to_string())
     }
 }
 
-/// Whether a file is a userfaultfd. Nothing is asked of a file before this is known: a request of
-/// the pager's may mean anything to another kind of file, and a read of it may wait for ever.
+/// True if a file is a userfaultfd. The pager checks this before any other request: the request may
+/// mean anything to another kind of file, and a read may block for ever.
 pub(crate) fn is_userfaultfd(file: impl AsFd) -> bool {
     let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()));
     link.is_ok_and(|link| link == Path::new("anon_inode:[userfaultfd]"))
@@ -250,7 +253,7 @@ mod tests {
         assert!(peer.is_stopped());
         let runs = std::fs::read_link(peer.path("exe")).expect("it has a file");
         assert_eq!(peer.file(), runs.display().to_string());
-        // SAFETY: the call takes numbers alone.
+        // SAFETY: the call takes only numbers.
         let kept = unsafe { nix::libc::fcntl(peer.folder.as_raw_fd(), nix::libc::F_GETFD) };
         assert_eq!(kept, nix::libc::FD_CLOEXEC, "no program that is started has the folder");
         child.kill().expect("killed");
@@ -261,17 +264,17 @@ mod tests {
 
     #[test]
     fn a_userfaultfd_is_known() {
-        // What everybody may have: faults of the user's code alone.
+        // A mode for every user: only faults of user code are reported.
         const USER_MODE_ONLY: i32 = 1;
         let flags = nix::libc::O_CLOEXEC | USER_MODE_ONLY;
-        // SAFETY: the call takes numbers alone, and its result is checked.
+        // SAFETY: the call takes only numbers, and its result is checked.
         let file = unsafe { nix::libc::syscall(nix::libc::SYS_userfaultfd, flags) };
         if file < 0 {
             let line = format!("SKIPPED: userfaultfd: {}\n", std::io::Error::last_os_error());
             let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
             return;
         }
-        // SAFETY: the kernel just made it, for us alone.
+        // SAFETY: the kernel just created the descriptor, and nothing else owns it.
         let file = unsafe { OwnedFd::from_raw_fd(file as i32) };
         assert!(is_userfaultfd(&file));
     }

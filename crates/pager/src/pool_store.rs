@@ -1,4 +1,4 @@
-//! Pages in a pool: on a memory node, or in this process behind the same interface.
+//! Pages in a pool: on a memory node, or in this process behind the pool's interface.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use ethermem::{Error, Pending, Permissions, Pool, Region, Thread};
 use crate::protocol::PAGE_BYTES;
 use crate::store::{Backing, CHUNK_PAGES};
 
-/// Writes that may be under way at once.
+/// Limit of writes in flight.
 const WRITES: usize = 64;
-/// Between two signs of life when nothing else is asked of the pool, well within any lease.
+/// Interval of keep-alives while the pool is otherwise idle, well within any lease.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(500);
 
 /// Regions of a pool, each of a chunk's size.
 pub(crate) struct InPool {
-    // Closed last, after what uses it.
+    // The pool is dropped last, after what uses it.
     regions: Vec<Region>,
     writes: VecDeque<Pending<()>>,
     thread: Thread,
@@ -35,7 +35,7 @@ impl InPool {
         (&self.regions[chunk], (index * PAGE_BYTES) as u64)
     }
 
-    /// What went wrong, with the pool that it went wrong in.
+    /// Text of an error, with the pool's name.
     fn said(&self, error: &Error) -> String {
         format!("{}: {error}", self.pool.url())
     }
@@ -71,7 +71,7 @@ impl Backing for InPool {
 
     fn load(&mut self, slots: &[u32], to: &mut [u8]) -> Result<(), String> {
         self.asked = Instant::now();
-        // Pages that left together lie together: one read for each run of them.
+        // Pages that left together are stored together, so that each run of them needs one read.
         let is_next = |one: &u32, next: &u32| {
             *next == one + 1 && !(*next as usize).is_multiple_of(CHUNK_PAGES)
         };
@@ -111,8 +111,7 @@ impl Backing for InPool {
 
 impl Drop for InPool {
     fn drop(&mut self) {
-        // What is under way comes before the end of what it is for. A node that is lost has
-        // nothing to be given back.
+        // Operations in flight complete before their regions are freed. A lost node needs no frees.
         let writes = self.writes.drain(..).try_for_each(Pending::wait);
         let frees: Vec<Pending<()>> = self.regions.drain(..).map(Region::free).collect();
         let _ = writes.and_then(|()| frees.into_iter().try_for_each(Pending::wait));

@@ -1,4 +1,4 @@
-//! One address space that is served.
+//! One address space that the pager serves.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,73 +17,73 @@ use crate::stream::Streams;
 use crate::table::{State, Table};
 use crate::threads::Descriptors;
 
-/// Ranges that one walk through the page table returns.
+/// Number of ranges that one walk through the page table returns.
 const SCAN_RANGES: usize = 512;
-/// Between two walks lies at least this many times what the last one took, so that a program all
-/// of whose pages must stay costs little.
+/// Ratio of the pause between two walks to the duration of the last, so that a program whose pages
+/// must all stay costs little.
 const SCAN_SHARE: u32 = 10;
 const SCAN_PAUSE: Duration = Duration::from_millis(1);
-/// The pages that came last stay, whatever the limit: an instruction may need several at once, and
-/// a program of which each page is taken before it was used gets nowhere.
+/// Number of most recent pages that stay, whatever the limit. An instruction may need several at
+/// once, and a program whose pages are evicted before use makes no progress.
 const KEEP_PAGES: usize = 64;
 const KEEP_PAGES_OF_THREAD: usize = 8;
 
-/// How often threads that change mappings are waited for, as they may never all rest: a minute and
-/// more. Not a time, as a thread that was preempted within a change needs the processor, and on a
-/// busy machine it does not have it for seconds.
+/// Number of looks at threads that change mappings, as they may never all rest: a minute or more.
+/// It is a number and not a time: a thread that was preempted within a change needs the processor,
+/// and on a busy machine may wait seconds for it.
 const CHANGE_LOOKS: u32 = 1_000_000;
 const CHANGE_PAUSE: Duration = Duration::from_micros(20);
-/// Nothing is mapped there of the kernel's own accord.
+/// Address of a page where the kernel never maps anything by itself.
 const LOW_PAGE: u64 = 1 << 20;
 
-/// An address space, and all that is known of it.
+/// An address space, and all that the pager knows of it.
 pub(crate) struct Process {
     pub(crate) faults: Faults,
-    /// Its number; unknown in a fork's child until its agent announces itself or, where it has
-    /// none, until its first fault.
+    /// Number of the process. For a fork's child it is unknown until its agent announces itself or,
+    /// without an agent, until its first fault.
     pub(crate) number: Option<u32>,
-    /// Of a fork's child without an agent: the process that its first faults named.
+    /// For a fork's child without an agent: the process that its first faults named.
     pub(crate) peer: Option<Peer>,
-    /// How often it was asked which process a fault names.
+    /// Number of lookups of the process that a fault names.
     pub(crate) namings: u8,
-    /// The page where a fork's child finds the secret that proves which address space is its own,
-    /// or 0.
+    /// The probe page, where a fork's child finds the secret that proves which address space is its
+    /// own, or 0.
     pub(crate) probe: u64,
-    /// What was put there.
+    /// Secret that was put at the probe page.
     pub(crate) secret: Option<Secret>,
     pub(crate) agent: Option<Agent>,
-    /// What the agent said that was written into the program; forks have this, and no agent.
+    /// Announcement of the agent that was written into the program; forks have it, but no agent.
     pub(crate) injected: Option<Hello>,
-    /// The agent's thread, 0 until it is ready.
+    /// Number of the agent's thread, 0 until it is ready.
     pub(crate) agent_thread: u32,
     pub(crate) files: Option<ProcessFiles>,
     pub(crate) table: Table,
-    /// Where absent pages are told of; nothing in a fork's child until it is settled.
+    /// Ranges whose absent pages are reported; empty in a fork's child until it is settled.
     pub(crate) served: Ranges,
-    /// What a fork's child came from, until it is settled.
+    /// The parent's state, for a fork's child, until the child is settled.
     pub(crate) origin: Option<Origin>,
-    /// Pages in the program's memory, the one put there first in front.
+    /// Pages in the program's memory, the oldest in front.
     pub(crate) queue: VecDeque<u64>,
     pub(crate) streams: Streams,
-    /// What must stay.
+    /// Thread descriptors, whose pages must stay.
     descriptors: Descriptors,
-    /// Pages that an agent was told to take, and has not answered.
+    /// Pages that the agent was ordered to take; present until it answers.
     pub(crate) ordered: Option<Vec<u64>>,
-    /// Whether the agent starts, or makes pages the process's own, and has not answered.
+    /// True while the agent starts or unshares pages, and has not answered.
     pub(crate) is_busy: bool,
-    /// Pages that the process occupies, as last read and counted on from there.
+    /// Pages that the process occupies, as last read and updated since.
     pub(crate) occupied: u64,
     scan_after: Instant,
 }
 
-/// Where a fork's child came from. The kernel tells of a fork and of changes of the parent's
-/// mappings that came before it in any order.
+/// The parent of a fork's child. The kernel reports a fork and the parent's earlier changes of
+/// mappings in any order.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) parent: usize,
-    /// Mappings of the parent that moved, as was told after the fork: from, to, bytes.
+    /// Mappings of the parent whose moves were reported after the fork: from, to, bytes.
     pub(crate) moved: Vec<(u64, u64, u64)>,
-    /// When the fork was told of.
+    /// Time when the fork was reported.
     pub(crate) since: Instant,
 }
 
@@ -113,9 +113,9 @@ impl Process {
         }
     }
 
-    /// Its agent is ready, and says that it runs as `said`. The process is looked at through that
-    /// thread: the first one of a process may end before the others, and nothing is seen through it
-    /// any more. Whether it is a thread of the process.
+    /// Records that the agent is ready and runs as thread `said`. The process is inspected through
+    /// that thread, because its first thread may end before the others and then shows nothing.
+    /// Returns whether `said` is a thread of the process.
     pub(crate) fn ready(&mut self, said: u64) -> bool {
         let Some(agent) = &self.agent else { return false };
         let Some(thread) = agent.peer.thread(said) else { return false };
@@ -125,23 +125,23 @@ impl Process {
         true
     }
 
-    /// A page that is not registered.
+    /// Address of a page that is not registered.
     fn unserved(&self) -> u64 {
         self.agent.as_ref().map_or(LOW_PAGE, |agent| agent.hello.own_start)
     }
 
-    /// Whether a mapping changed and that was not read yet.
+    /// True if a mapping changed and the event has not been read.
     pub(crate) fn is_changing(&self) -> bool {
         self.faults.is_changing(self.unserved())
     }
 
-    /// Whether the address space is still there.
+    /// True if the address space still exists.
     pub(crate) fn is_alive(&self) -> bool {
         self.faults.is_alive(self.unserved())
     }
 
-    /// Reads all that is told; where a mapping moved, until no change is untold, with changes in
-    /// their order.
+    /// Reads all events. If a mapping moved, it reads until no change is pending, and puts the
+    /// changes in order.
     pub(crate) fn read_events(&self, to: &mut Vec<Event>) -> nix::Result<()> {
         self.faults.read(to)?;
         if !to.iter().any(|event| matches!(event, Event::Remap { .. })) {
@@ -150,7 +150,7 @@ impl Process {
         for look in 0.. {
             let is_late = look >= CHANGE_LOOKS;
             if self.is_changing() && !is_late {
-                // Leaves the processor to the thread that has changed something and was preempted.
+                // Leaves the processor to the thread that made a change and was preempted.
                 std::thread::sleep(CHANGE_PAUSE);
                 self.faults.read(to)?;
                 continue;
@@ -167,19 +167,19 @@ impl Process {
         Ok(())
     }
 
-    /// Reads how much memory it occupies.
+    /// Reads how much memory the process occupies.
     pub(crate) fn measure(&mut self) {
         self.occupied = self.files.as_ref().map_or(0, ProcessFiles::occupied);
     }
 
-    /// Whether pages can be taken out now.
+    /// True if pages can be taken out now.
     pub(crate) fn can_give(&self) -> bool {
         let is_idle = self.ordered.is_none() && !self.is_busy;
         is_idle && self.agent.is_some() && self.files.is_some()
     }
 
-    /// The next pages to take out, oldest first; a walk through the page table finds more when
-    /// the queue has run out.
+    /// The next pages to take out, oldest first. A walk through the page table finds more when the
+    /// queue is empty.
     pub(crate) fn oldest(&mut self, most: usize) -> io::Result<Vec<u64>> {
         if let Some(agent) = &self.agent {
             self.descriptors.look(&agent.peer.path("task"), self.queue.len(), most);
@@ -207,13 +207,13 @@ impl Process {
         Ok(pages)
     }
 
-    /// Registers what was mapped since, and queues the pages that are in memory.
+    /// Registers new mappings, and queues the pages that are in memory.
     fn discover(&mut self) -> io::Result<()> {
         let (Some(files), Some(agent)) = (&self.files, &self.agent) else { return Ok(()) };
         let began = Instant::now();
         let mut is_new = false;
-        // Where the C library is unknown, so is what the kernel writes to when a thread ends; that
-        // of musl is among its variables.
+        // Where the C library is unknown, so is the word that the kernel writes when a thread ends;
+        // musl keeps it among its variables.
         let keeps_variables = self.injected.is_some();
         let own = own(&agent.hello);
         for run in memory_map::runs(&files.maps()?, &own, keeps_variables) {
@@ -224,11 +224,13 @@ impl Process {
             }
             let register = |range: &Range<u64>| self.faults.register(range.start, range.end);
             is_new |= register(&run.whole).is_ok()
-                // Some is the program's own to serve, or is something else now: what can be.
+                // Some ranges are the program's own to serve or have changed, so each is tried by
+                // itself.
                 || unserved.iter().filter(|range| register(range).is_ok()).count() > 0;
         }
         if is_new {
-            // Not what was asked for: part of it may have been unmapped before, and not be told of.
+            // The requested ranges may differ: part may have been unmapped, with the event still
+            // pending.
             let smaps = agent.peer.path(&format!("task/{}/smaps", self.agent_thread));
             self.served = registered(&smaps, &agent.hello)?.writable;
         }
@@ -251,18 +253,18 @@ impl Process {
     }
 }
 
-/// What the kernel has registered of an address space.
+/// Ranges that the kernel has registered of an address space.
 #[derive(Default)]
 pub(crate) struct Registration {
     pub(crate) all: Ranges,
-    /// What of it can be written now.
+    /// Ranges that can be written now.
     pub(crate) writable: Ranges,
-    /// What of it is zeroes in a fork's child.
+    /// Ranges that are zeroes in a fork's child.
     pub(crate) wiped: Ranges,
 }
 
-/// What is registered of the process with these `smaps`, whose agent said `hello`. Whatever changes
-/// from then on is told.
+/// Reads what is registered of the process with these `smaps`, whose agent sent `hello`. Later
+/// changes are reported.
 pub(crate) fn registered(smaps: &str, hello: &Hello) -> io::Result<Registration> {
     let mut found = Registration::default();
     for part in memory_map::registered(smaps)? {
@@ -287,7 +289,7 @@ fn without(range: Range<u64>, hello: &Hello) -> impl Iterator<Item = Range<u64>>
     left.iter().collect::<Vec<_>>().into_iter()
 }
 
-/// The agent's memory, which stays as it is.
+/// The agent's memory, which stays in place.
 fn own(hello: &Hello) -> [Range<u64>; 4] {
     [
         hello.own_start..hello.own_end,

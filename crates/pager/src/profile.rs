@@ -1,4 +1,4 @@
-//! `ethermem profile`: what a program asks of remote memory, written down.
+//! `ethermem profile`: records a program's accesses to remote memory.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,41 +17,41 @@ use crate::protocol::PAGE_BYTES;
 use crate::record::{Nothing, Recorder};
 use crate::run::{Options, Outcome, run};
 
-/// The working set is told for intervals of this length, or longer ones in long runs.
+/// Interval of the working set's samples; long runs use a multiple.
 const INTERVAL: Duration = Duration::from_millis(100);
 const MOST_INTERVALS: usize = 600;
 
-/// Different remote pages that a program touched in an interval.
+/// Distinct remote pages that a program touched in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
-    /// When it ended, since the start of the run.
+    /// End of the interval in milliseconds since the start of the run.
     pub end_ms: u64,
-    /// How many pages.
+    /// Number of pages.
     pub pages: u64,
 }
 
-/// What a run was.
+/// Result of a profiled run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Profile {
-    /// As a shell reads it.
+    /// The command, quoted for a shell.
     pub command: String,
     /// How the program ended.
     pub ended: String,
-    /// How long it ran.
+    /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// Private memory that might be local.
+    /// Private memory that may be local, in bytes.
     pub local_bytes: u64,
-    /// Most that was local.
+    /// Largest amount that was local, in bytes.
     pub local_peak_bytes: u64,
-    /// Most that the program held, locally and remotely.
+    /// Largest amount that the program held, locally and remotely, in bytes.
     pub peak_bytes: u64,
-    /// Remote reads that a thread waited for, in each second.
+    /// Remote reads per second that a thread waited for.
     pub reads_per_second: f64,
-    /// What went to and from remote memory, in gigabits of each second.
+    /// Traffic to and from remote memory, in Gb/s.
     pub swap_gbps: f64,
-    /// Remote accesses that are not in the trace.
+    /// Number of remote accesses that are missing from the trace.
     pub unrecorded_accesses: u64,
-    /// All counts.
+    /// All counters.
     pub counts: Counts,
     /// As [`Outcome::by_itself`].
     #[serde(default)]
@@ -60,7 +60,7 @@ pub struct Profile {
     pub working_set: Vec<Interval>,
 }
 
-/// Why there is no profile.
+/// The reason why there is no profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// The program did not run.
@@ -69,9 +69,9 @@ pub enum ProfileError {
     /// The trace could not be written.
     #[error("{error}")]
     Trace {
-        /// Why not.
+        /// The cause.
         error: WriteError,
-        /// How the program ended, if it began.
+        /// Exit status of the program, if it began.
         status: Option<ExitStatus>,
     },
 }
@@ -106,7 +106,7 @@ impl Recording {
             self.working_set.push(Interval { end_ms, pages: self.seen.len() as u64 });
             self.seen.clear();
             if self.working_set.len() == MOST_INTERVALS {
-                // Two become one; the larger is a lower bound of what both saw.
+                // Two intervals become one; the larger count is a lower bound of their union.
                 let halves = self.working_set.chunks_exact(2);
                 self.working_set = halves
                     .map(|pair| Interval { pages: pair[0].pages.max(pair[1].pages), ..pair[1] })
@@ -141,7 +141,7 @@ impl Recorder for Recording {
     fn delayed(&mut self, _: Duration, _: Duration) {}
 }
 
-/// The most that a program holds, and how it ran, when all of its memory is local.
+/// Runs a program with all memory local, and returns its peak memory in bytes and its outcome.
 ///
 /// # Errors
 ///
@@ -221,7 +221,7 @@ fn ended(status: ExitStatus) -> Ended {
     }
 }
 
-/// A command as a shell reads it.
+/// A command, quoted for a shell.
 #[must_use]
 pub fn shown(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();

@@ -1,8 +1,8 @@
-//! What the pager and its agent say to each other, on a socket that keeps messages whole.
+//! The messages between the pager and its agent, on a socket that preserves message boundaries.
 //!
-//! The agent is compiled by itself, without the standard library, and shares this file.
+//! The agent is compiled separately, without the standard library, and shares this file.
 
-/// Bytes of a page: what is moved, stored and recorded.
+/// Bytes of a page, the unit that is moved, stored and recorded.
 pub const PAGE_BYTES: usize = 4096;
 /// Most pages that one request takes out of a program.
 pub const BATCH_PAGES: usize = 64;
@@ -11,58 +11,59 @@ pub const SOCKET_VARIABLE: &str = "ETHERMEM_PAGER";
 /// Changes with this file, so that an agent of another version is refused.
 pub const VERSION: u32 = 4;
 
-/// `Hello::kind`: a program began (it was executed); the message brings its userfaultfd.
+/// `Hello::kind`: a program was executed; the message brings its userfaultfd.
 pub const STARTED: u32 = 0;
-/// `Hello::kind`: a fork's child; its userfaultfd came to the pager as an event of the parent's.
+/// `Hello::kind`: a fork's child; the parent's fork event brought its userfaultfd to the pager.
 pub const FORKED: u32 = 1;
 /// `Hello::kind`: as [`STARTED`], but the agent was written into the program, whose C library is
 /// unknown.
 pub const INJECTED: u32 = 2;
 
-/// `Hello::kind`: a thread is about to execute a program that no loader preloads the agent into; it
-/// waits for the answer.
+/// `Hello::kind`: a thread is about to execute a program into which no loader preloads the agent,
+/// and waits for the answer.
 pub const EXECUTES: u32 = 3;
-/// `Hello::kind`: as [`EXECUTES`], but the next process that the thread starts does.
+/// `Hello::kind`: as [`EXECUTES`], but the next process that the thread starts executes it.
 pub const SPAWNS: u32 = 4;
-/// `Hello::kind`: what [`EXECUTES`] or [`SPAWNS`] announced is over, whether it was done or not.
+/// `Hello::kind`: the execution that [`EXECUTES`] or [`SPAWNS`] announced is over, done or not.
 pub const OVER: u32 = 5;
-/// `Hello::kind`: the answer to a challenge ([`Welcome::PROVE`]); it says `secret` alone.
+/// `Hello::kind`: the answer to a challenge ([`Welcome::PROVE`]); it carries only `secret`.
 pub const PROOF: u32 = 6;
 
-/// What the agent says. Which process says it is not in here: the kernel tells that of each
-/// message. Everything else is believed once the pager has proved it (`claim.rs`).
+/// The agent's announcement. It does not name the sending process: the kernel does that for each
+/// message. Everything else is accepted once the pager has proved it (`claim.rs`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
     /// [`VERSION`].
     pub version: u32,
     /// [`STARTED`], [`FORKED`] or [`INJECTED`]; or [`EXECUTES`], [`SPAWNS`] or [`OVER`], which
-    /// say `thread` alone; or [`PROOF`].
+    /// carry only `thread`; or [`PROOF`].
     pub kind: u32,
-    /// Why no userfaultfd could be opened, as the number of the system's error; or 0.
+    /// Error number for which no userfaultfd could be opened; or 0.
     pub error: u32,
     /// Always 0.
     pub reserved: u32,
-    /// The thread that asks, as itself sees it.
+    /// The sending thread's number in its own namespace.
     pub thread: u64,
-    /// Where pages that are taken out go: [`BATCH_PAGES`] pages.
+    /// Address of the staging area for pages that are taken out: [`BATCH_PAGES`] pages.
     pub staging: u64,
-    /// A page where the pager puts a secret, which only the process itself can read.
+    /// Address of the probe page, where the pager puts a secret that only the process itself can
+    /// read.
     pub probe: u64,
-    /// What is at the probe page, for [`FORKED`] and [`PROOF`].
+    /// Content of the probe page, for [`FORKED`] and [`PROOF`].
     pub secret: [u64; 2],
-    /// The first byte of the agent's own memory, which stays as it is.
+    /// First address of the agent's own memory, which stays in place.
     pub own_start: u64,
-    /// The end of the agent's own memory.
+    /// End address of the agent's own memory.
     pub own_end: u64,
-    /// The agent's code, where it was written into the program.
+    /// First address of the agent's code, where it was written into the program.
     pub image_start: u64,
-    /// Its end.
+    /// End address of the agent's code.
     pub image_end: u64,
 }
 
-/// The pager's answer to [`Hello`]. Where a process is served, it brings the memory that the agent
-/// copies pages to and, for [`FORKED`], the userfaultfd.
+/// The pager's answer to [`Hello`]. For a process that is served, it brings the memory to which the
+/// agent copies pages and, for [`FORKED`], the userfaultfd.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Welcome {
@@ -73,55 +74,54 @@ pub struct Welcome {
 impl Welcome {
     /// The process is not served, or the execution not followed.
     pub const REFUSED: u32 = 0;
-    /// The process is served, or what was announced may go on.
+    /// The process is served, or the announced execution may proceed.
     pub const ACCEPTED: u32 = 1;
-    /// A secret is at the probe page: the agent must say it ([`PROOF`]).
+    /// A secret is at the probe page: the agent must repeat it ([`PROOF`]).
     pub const PROVE: u32 = 2;
 }
 
 /// `Order::kind`: move pages into the staging area, page `i` to place `i`, and copy them from there
-/// to the memory that the pager sees.
+/// to the memory shared with the pager.
 pub const TAKE: u32 = 0;
-/// `Order::kind`: make pages the process's own again that a fork left shared, so that they can be
-/// moved.
+/// `Order::kind`: unshare pages that a fork left shared, so that they can be moved.
 pub const UNSHARE: u32 = 1;
 
-/// What the pager wants of the agent.
+/// An order of the pager to the agent.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
     /// [`TAKE`] or [`UNSHARE`].
     pub kind: u32,
-    /// How many of `pages` are meant.
+    /// Number of valid entries in `pages`.
     pub count: u32,
-    /// First bytes of pages.
+    /// Addresses of pages.
     pub pages: [u64; BATCH_PAGES],
 }
 
-/// What became of each page of an [`Order`]: 0, or the number of the system's error. The first, to
-/// which there is no order, says that the agent is ready, and its thread in the first place.
+/// Result for each page of an [`Order`]: 0, or the error's number. The agent sends the first one
+/// unsolicited, as its sign that it is ready, with its thread in the first entry.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Done {
-    /// In the order of [`Order::pages`].
+    /// Results in the order of [`Order::pages`].
     pub errors: [i32; BATCH_PAGES],
 }
 
-/// Features that a program's userfaultfd must have, and the pager relies on.
+/// Features of a userfaultfd that the pager requires.
 pub mod feature {
-    /// A fork tells, and the child's memory is served, too.
+    /// Forks are reported, and the child's memory is served, too.
     pub const EVENT_FORK: u64 = 1 << 1;
-    /// Moved mappings tell.
+    /// Moved mappings are reported.
     pub const EVENT_REMAP: u64 = 1 << 2;
-    /// Memory given back (`MADV_DONTNEED`, `MADV_FREE`) tells.
+    /// Discarded memory (`MADV_DONTNEED`, `MADV_FREE`) is reported.
     pub const EVENT_REMOVE: u64 = 1 << 3;
-    /// Unmapped memory tells.
+    /// Unmapped memory is reported.
     pub const EVENT_UNMAP: u64 = 1 << 6;
     /// Faults name their thread.
     pub const THREAD_ID: u64 = 1 << 8;
     /// Pages can be moved, not only copied (Linux 6.8).
     pub const MOVE: u64 = 1 << 16;
-    /// All of them.
+    /// All required features.
     pub const ALL: u64 = EVENT_FORK | EVENT_REMAP | EVENT_REMOVE | EVENT_UNMAP | THREAD_ID | MOVE;
 }
 

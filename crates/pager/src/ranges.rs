@@ -1,16 +1,16 @@
-//! A set of addresses, as ranges that do not touch.
+//! A set of addresses, as disjoint, non-adjacent ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Ranges by their start.
+/// Ranges by start address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
     ends: BTreeMap<u64, u64>,
 }
 
 impl Ranges {
-    /// Adds `range`.
+    /// Adds `range` to the set.
     pub(crate) fn insert(&mut self, range: Range<u64>) {
         let Range { mut start, mut end } = range;
         let touching: Vec<(u64, u64)> = self
@@ -27,7 +27,7 @@ impl Ranges {
         self.ends.insert(start, end);
     }
 
-    /// Takes `range` away.
+    /// Removes `range` from the set.
     pub(crate) fn remove(&mut self, range: Range<u64>) {
         let Range { start, end } = range;
         let cut: Vec<(u64, u64)> = self
@@ -48,13 +48,13 @@ impl Ranges {
         }
     }
 
-    /// The end of the range that holds `address`.
+    /// End of the range that holds `address`.
     pub(crate) fn end_of(&self, address: u64) -> Option<u64> {
         let (_, end) = self.ends.range(..=address).next_back()?;
         (*end > address).then_some(*end)
     }
 
-    /// Whether all of `range` is in the set.
+    /// True if all of `range` is in the set.
     pub(crate) fn contains(&self, range: &Range<u64>) -> bool {
         self.end_of(range.start).is_some_and(|end| end >= range.end)
     }

@@ -1,19 +1,19 @@
-//! What is written down about a run.
+//! The interface for recording a run.
 
 use std::time::Duration;
 
 use ethermem_trace::Access;
 
-/// Is told of what happens, on the pager's thread.
+/// Receives a run's events, on the pager's thread.
 pub trait Recorder {
-    /// A remote access begins. For a page that is written back, the thread is 0: none waits. Pages
-    /// that are read along with another come behind it, at the same time, for the same thread.
+    /// A remote access begins. For a page that is written back the thread is 0, as none waits.
+    /// Prefetched pages follow the page that caused them, with equal time and thread.
     fn access(&mut self, access: &Access);
-    /// An access that was to take `wanted` took `real`, until its page was put.
+    /// A delayed access, which should have taken `wanted`, took `real` until its page was put.
     fn delayed(&mut self, wanted: Duration, real: Duration);
 }
 
-/// Writes nothing down.
+/// A recorder that records nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 

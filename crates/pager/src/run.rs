@@ -31,71 +31,71 @@ use crate::protocol::{OVER, PAGE_BYTES};
 use crate::record::Recorder;
 use crate::store::{Backing, InProcess, Store};
 
-/// What is asked of a run.
+/// Options of a run.
 #[derive(Clone)]
 pub struct Options {
     /// How much of the program's private memory may be local.
     pub local: Local,
-    /// Whether pages are brought along that no thread waits for.
+    /// True if pages are prefetched.
     pub prefetch: bool,
-    /// What remote accesses take beyond what they take here.
+    /// Delay that is added to remote accesses.
     pub delay: Delay,
-    /// The remote memory; this process's own, when there is no pool.
+    /// The remote memory; `None` is this process's own memory.
     pub pool: Option<Pool>,
 }
 
 impl Options {
-    /// With so much local, and everything else as it is by default: remote memory is this
-    /// process's own, pages are brought along, nothing is delayed.
+    /// Options with `local` memory and defaults otherwise: remote memory is this process's own,
+    /// pages are prefetched, no delay is added.
     #[must_use]
     pub fn new(local: Local) -> Options {
         Options { local, prefetch: true, delay: Delay::None, pool: None }
     }
 }
 
-/// How a run went.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How the program ended.
+    /// Exit status of the program.
     pub status: ExitStatus,
-    /// From its start to the end of its last process.
+    /// Duration from the program's start to the end of its last process.
     pub elapsed: Duration,
-    /// What was counted.
+    /// Counters of the run.
     pub counts: Counts,
-    /// Programs that ran without being served, as far as the pager was told of them: which, and
-    /// why; the first [`BY_ITSELF_MAX`].
+    /// Programs that ran without being served, as far as the pager was told of them, with the
+    /// reason; the first [`BY_ITSELF_MAX`].
     pub by_itself: Vec<String>,
 }
 
-/// So many programs are named that ran by themselves; all are counted.
+/// Limit of unserved programs that are named; all are counted.
 pub const BY_ITSELF_MAX: usize = 100;
 
 const LISTENER: u64 = 0;
 const SIGNALS: u64 = 1;
 const FIRST: u64 = 2;
-/// From here on, connections that have not said all yet.
+/// First epoll token of connections that have not completed their announcement.
 const CONNECTIONS: u64 = 1 << 62;
-/// From here on, what tells of executions.
+/// First epoll token of descriptors that report executions.
 const EXECUTIONS: u64 = 1 << 63;
-/// Closer to a deadline than this, the pager only looks at the clock.
+/// If a deadline is closer than this, the pager only polls the clock.
 const SPIN: Duration = Duration::from_micros(3);
 const BYTES_PER_SECOND: u64 = 4_000_000_000;
 const TICK: Duration = Duration::from_millis(1);
-/// So many connections of strangers are refused in a tick, a tenth of a processor's time. The next
-/// ones wait: a pager that is always busy is served late by the kernel, and with it every page.
+/// Strangers' connections refused in a tick, a tenth of a processor's time. Further ones wait: the
+/// kernel schedules an always busy pager late, and with it every page.
 const STRANGERS_A_TICK: u32 = 4;
-/// So often the memory of a program is read that is far from its limit, for its peak.
+/// Longest interval of reading a program's memory, for its peak, while it is far from its limit.
 const LONGEST_TICK: Duration = Duration::from_millis(5);
 
 fn system(what: &'static str) -> impl Fn(Errno) -> Error {
     move |error| Error::System { what, error: io::Error::from(error) }
 }
 
-/// The signals that this process had blocked before it first held some.
+/// Signals that were blocked before this process first held some.
 static BEFORE: OnceLock<SigSet> = OnceLock::new();
 
-/// Blocks the signals that are passed on to programs, so that no thread that is started from now on
-/// takes them. Call it before a pool that starts threads is opened; [`run()`] does it in any case.
+/// Blocks the signals that are passed on to programs, so that no later thread takes them. Call it
+/// before opening a pool that starts threads; [`run()`] calls it in any case.
 ///
 /// # Errors
 ///
@@ -174,7 +174,7 @@ fn run_blocked(
     };
     let ended = running.note(news).and_then(|()| running.serve());
     if let Err(lost) = ended {
-        // A program that has ended meanwhile misses nothing, and its end is its own.
+        // A program that has ended meanwhile is unaffected, and its own status counts.
         if !running.reap().unwrap_or(false) {
             running.launched.keeper.end();
             return Err(lost);
@@ -193,14 +193,14 @@ struct Running<'r> {
     signals: SignalFd,
     launched: Launched,
     executed: Executed,
-    /// What tells of executions, by its token, as long as a process has it.
+    /// Descriptors that report executions, by token, as long as a process has one.
     executions: FxHashMap<u64, Executions>,
     next_executions: u64,
     status: Option<ExitStatus>,
     next_tick: Instant,
-    /// Strangers refused since the last tick; at [`STRANGERS_A_TICK`] the door is not looked at.
+    /// Strangers refused since the last tick; at [`STRANGERS_A_TICK`] the door is not polled.
     strangers: u32,
-    /// Half of what it takes to read the clock.
+    /// Half the time of reading the clock.
     half_a_reading: Duration,
 }
 
@@ -211,7 +211,7 @@ impl Running<'_> {
         let mut ended = false;
         while !ended {
             self.await_next()?;
-            // Before the next page is asked for, not while one is due.
+            // Room is made before the next page is requested, and not while one is due.
             if let Some(late) = self.pager.make_room().map_err(Error::Lost)? {
                 self.pause(late)?;
             }
@@ -244,8 +244,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// What is done now and then, when no page is due that it would make late, unless one always
-    /// is. Whether the last process ended.
+    /// Does periodic work when no page is due that it would delay, or when one always is. Returns
+    /// whether the last process ended.
     fn tick_between(&mut self) -> Result<bool, Error> {
         let now = Instant::now();
         let latest = if self.pager.next_due().is_some() { TICK } else { Duration::ZERO };
@@ -258,19 +258,19 @@ impl Running<'_> {
         }
         self.strangers = 0;
         self.pager.setup.store.tick().map_err(Error::Lost)?;
-        // A thread of someone else may have taken the signal.
+        // A thread outside the pager may have taken the signal.
         self.reap()
     }
 
-    /// Puts the pages that are due, and those that are so soon that nothing else fits in between.
+    /// Puts the pages that are due, and those due so soon that nothing else fits in between.
     fn await_next(&mut self) -> Result<(), Error> {
         while let Some(due) = self.pager.next_due() {
             let mut now = Instant::now();
             if due.saturating_duration_since(now) > SPIN {
                 break;
             }
-            // Up to the reading that is nearest, before or after. No pause in between: that of the
-            // processor is longer than a reading.
+            // Polls up to the clock reading nearest to the deadline, before or after it. It has no
+            // pause instruction, which takes longer than a reading.
             while now + self.half_a_reading < due {
                 now = Instant::now();
             }
@@ -289,8 +289,8 @@ impl Running<'_> {
         EpollTimeout::try_from(left).unwrap_or(EpollTimeout::ZERO)
     }
 
-    /// Looks at how much memory is local, and when to look again: before a program that only
-    /// writes could have filled what is left.
+    /// Reads how much memory is local, and sets the time of the next reading: before a program that
+    /// only writes could have filled the rest.
     fn tick(&mut self, now: Instant) {
         self.pager.sweep();
         self.door.expire(now);
@@ -303,7 +303,7 @@ impl Running<'_> {
         self.next_tick = now + left.clamp(TICK, LONGEST_TICK);
     }
 
-    /// Listens to what tells of executions.
+    /// Polls a descriptor that reports executions.
     fn follow(&mut self, executions: Executions) -> Result<(), Error> {
         let event = EpollEvent::new(EpollFlags::EPOLLIN, self.next_executions);
         self.epoll.add(&executions, event).map_err(system("epoll"))?;
@@ -312,7 +312,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// A thread executes a program, or no process is left that would tell.
+    /// Handles a thread that executes a program, or the end of the last process that would report
+    /// one.
     fn execution(&mut self, token: u64, events: EpollFlags) -> Result<(), Error> {
         if events.contains(EpollFlags::EPOLLHUP) {
             self.executions.remove(&token);
@@ -323,7 +324,7 @@ impl Running<'_> {
         self.note(news)
     }
 
-    /// Someone connected.
+    /// Handles a new connection.
     fn meet(&mut self) -> Result<(), Error> {
         let Some(number) = self.door.accept() else {
             self.strangers += 1;
@@ -345,14 +346,14 @@ impl Running<'_> {
         self.epoll.modify(&self.door, &mut event).map_err(system("epoll"))
     }
 
-    /// A connection says something, perhaps.
+    /// Handles a connection that may have a message.
     fn converse(&mut self, number: u64) -> Result<(), Error> {
         let (agent, faults) = match self.door.hear(number) {
             Heard::Agent(agent, faults) => (*agent, faults),
             Heard::Lie(which) => return self.note(News::ByItself(which)),
             Heard::Nothing => return Ok(()),
         };
-        // What it says from now on is heard elsewhere.
+        // Its later messages are read elsewhere.
         let _ = self.epoll.delete(&agent);
         if is_execution(&agent) {
             self.pager.counts.announced += u64::from(agent.hello.kind != OVER);
@@ -385,7 +386,7 @@ impl Running<'_> {
         }
     }
 
-    /// An address space tells something.
+    /// Handles events of an address space.
     fn tell(&mut self, token: u64) -> Result<(), Error> {
         let id = ((token - FIRST) / 2) as usize;
         let new = self.pager.serve(id).map_err(Error::Lost)?;
@@ -395,7 +396,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// An agent answers late, or is gone.
+    /// Handles a late answer of an agent, or its end.
     fn hear(&mut self, id: usize) -> Result<(), Error> {
         let Some(process) = self.pager.processes.get(&id) else { return Ok(()) };
         let Some(agent) = &process.agent else { return Ok(()) };
@@ -403,7 +404,8 @@ impl Running<'_> {
         let is_awaited = was_late || process.is_busy;
         let answer = if is_awaited { agent.answer() } else { Answer::Gone };
         if matches!(answer, Answer::Gone) {
-            // Closed with the process; a descriptor that stays open must not be told of again.
+            // The socket closed with the process. A descriptor that stays open must not be reported
+            // again.
             let _ = self.epoll.delete(agent);
         }
         self.pager.answered(id, answer).map_err(Error::Lost)?;
@@ -414,8 +416,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// An agent is late: until it answers, its address space is not read, so that what is told
-    /// there is not confused with what it was ordered.
+    /// Handles a late agent: until it answers, the events of its address space are not read, so
+    /// that they are not confused with the effects of its order.
     fn pause(&self, id: usize) -> Result<(), Error> {
         let Some(process) = self.pager.processes.get(&id) else { return Ok(()) };
         match self.epoll.delete(process.faults.as_fd()) {
@@ -424,11 +426,12 @@ impl Running<'_> {
         }
     }
 
-    /// Signals: children that ended, and what is passed on. Whether the last process ended.
+    /// Handles signals: children that ended, and signals to pass on. Returns whether the last
+    /// process ended.
     fn signal(&mut self) -> Result<bool, Error> {
         while let Ok(Some(signal)) = self.signals.read_signal() {
             let number = Signal::try_from(signal.ssi_signo.cast_signed());
-            // The terminal sends its signals to the program, too.
+            // The terminal also sends its signals to the program.
             let from_someone = signal.ssi_code <= 0;
             if let (Ok(number), true) = (number, from_someone)
                 && number != Signal::SIGCHLD
@@ -439,7 +442,7 @@ impl Running<'_> {
         self.reap()
     }
 
-    /// Takes note of processes that ended, and of threads that stopped; whether the last ended.
+    /// Reaps ended processes and handles stopped threads. Returns whether the last process ended.
     fn reap(&mut self) -> Result<bool, Error> {
         loop {
             match next_change() {

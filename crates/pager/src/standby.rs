@@ -1,4 +1,4 @@
-//! Pages that were taken out last: still local, so that a page taken out too early costs no remote
+//! Recently evicted pages, which are still local, so that a page evicted too early costs no remote
 //! access. With the queue before it, this is the segmented FIFO that VAX/VMS used where the
 //! hardware had no bits for accessed pages (Turner and Levy, SIGMETRICS 1981).
 
@@ -6,17 +6,17 @@ use std::collections::VecDeque;
 
 use crate::protocol::PAGE_BYTES;
 
-/// Most pages on standby: 16 GiB.
+/// Largest number of pages on standby: 16 GiB.
 const MOST_PAGES: u64 = 1 << 22;
 
-/// Who a page on standby belongs to.
+/// Address space and address of a page on standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) process: usize,
     pub(crate) page: u64,
 }
 
-/// One arrival. It is history when the place has another generation now.
+/// One arrival. It is stale if its place has another generation now.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     owner: Owner,
@@ -34,7 +34,7 @@ pub(crate) struct Standby {
 }
 
 impl Standby {
-    /// Room for `pages` pages, at least one.
+    /// Creates a list with room for `pages` pages, at least one.
     pub(crate) fn new(pages: u32) -> Standby {
         let pages = pages.max(1);
         Standby {
@@ -45,10 +45,10 @@ impl Standby {
         }
     }
 
-    /// Makes room for `pages` pages, if there is less.
+    /// Enlarges the list to `pages` pages, if it is smaller.
     pub(crate) fn widen(&mut self, pages: u64) {
         let (now, wanted) = (self.generations.len() as u32, pages.min(MOST_PAGES) as u32);
-        // In steps, as what is there is copied.
+        // It grows in steps, because growing copies the content.
         if wanted > now + now / 4 {
             self.content.resize(wanted as usize * PAGE_BYTES, 0);
             self.generations.resize(wanted as usize, 0);
@@ -60,12 +60,12 @@ impl Standby {
         self.generations.len() as u64
     }
 
-    /// Pages on standby.
+    /// Number of pages on standby.
     pub(crate) fn pages(&self) -> u64 {
         self.capacity() - self.free.len() as u64
     }
 
-    /// Keeps a page and returns its place, if there is room.
+    /// Stores a page and returns its place, if there is room.
     pub(crate) fn push(&mut self, owner: Owner, page: &[u8]) -> Option<u32> {
         let place = self.free.pop()?;
         let start = place as usize * PAGE_BYTES;
@@ -74,7 +74,7 @@ impl Standby {
         Some(place)
     }
 
-    /// The page at `place` has another address now; it counts as new.
+    /// Changes the address of the page at `place`; the page counts as new.
     pub(crate) fn rename(&mut self, owner: Owner, place: u32) {
         self.arrive(owner, place);
     }
@@ -89,7 +89,7 @@ impl Standby {
         self.order.push_back(Arrival { owner, place, generation });
     }
 
-    /// Whose page came first, and its place, which stays taken until it is released.
+    /// Owner and place of the oldest page. The place stays taken until it is released.
     pub(crate) fn oldest(&mut self) -> Option<(Owner, u32)> {
         while let Some(item) = self.order.pop_front() {
             if item.generation == self.generations[item.place as usize] {
@@ -104,7 +104,7 @@ impl Standby {
         &self.content[start..start + PAGE_BYTES]
     }
 
-    /// The page at `place` is no longer needed here.
+    /// Frees the place of a page that is no longer needed here.
     pub(crate) fn release(&mut self, place: u32) {
         let generation = &mut self.generations[place as usize];
         *generation = generation.wrapping_add(1);
@@ -156,7 +156,7 @@ mod tests {
             places.push(standby.push(owner(page), &[page as u8; PAGE_BYTES]).expect("room"));
         }
         assert_eq!(standby.pages(), 8);
-        // Less, as much, and a little more are not worth it.
+        // Growing by nothing, or by a little, is not worth a copy.
         for pages in [0, 8, 10] {
             standby.widen(pages);
             assert_eq!(standby.capacity(), 8, "{pages}");

@@ -1,23 +1,23 @@
-//! Where pages go that are not in local memory.
+//! Storage for pages that are not in local memory.
 
 use crate::protocol::PAGE_BYTES;
 
-/// Pages that are asked of a backing at once.
+/// Number of pages by which a backing grows.
 pub(crate) const CHUNK_PAGES: usize = 512;
 
-/// Memory for pages, by number.
+/// Memory for pages, indexed by slot.
 pub(crate) trait Backing {
     /// Makes room for `CHUNK_PAGES` more pages.
     fn grow(&mut self) -> Result<(), String>;
-    /// Puts a page.
+    /// Stores a page.
     fn save(&mut self, slot: u32, page: &[u8]) -> Result<(), String>;
-    /// Gets pages, one after the other into `to`.
+    /// Loads pages, one after the other, into `to`.
     fn load(&mut self, slots: &[u32], to: &mut [u8]) -> Result<(), String>;
-    /// The pages, where they lie one behind the other in this process's memory.
+    /// The pages, where they are contiguous in this process's memory.
     fn view(&self, _slots: &[u32]) -> Option<&[u8]> {
         None
     }
-    /// Is called now and then: what waits is ended, and whoever keeps the pages hears of us.
+    /// Called periodically: completes pending work, and keeps the backing's lease alive.
     fn tick(&mut self) -> Result<(), String> {
         Ok(())
     }
@@ -61,12 +61,12 @@ impl Backing for InProcess {
         let is_row = slots.windows(2).all(|pair| pair[1] == pair[0] + 1);
         let (chunk, range) = InProcess::place(*slots.first()?);
         let end = range.start + slots.len() * PAGE_BYTES;
-        // The end of a chunk is that of a row.
+        // A row ends where its chunk ends.
         if is_row { self.chunks[chunk].get(range.start..end) } else { None }
     }
 }
 
-/// A backing with its places counted: a place that processes share since a fork has several users.
+/// A backing with reference-counted slots: processes share a slot after a fork.
 pub(crate) struct Store {
     backing: Box<dyn Backing>,
     users: Vec<u32>,
@@ -78,7 +78,7 @@ impl Store {
         Store { backing, users: Vec::new(), free: Vec::new() }
     }
 
-    /// Puts a page at `slot` if nobody else uses it, else at a new place; returns the place.
+    /// Stores a page at `slot` if that has no other user, else at a new slot, and returns the slot.
     pub(crate) fn save(&mut self, slot: Option<u32>, page: &[u8]) -> Result<u32, String> {
         let slot = match slot {
             Some(slot) if self.users[slot as usize] == 1 => slot,
@@ -104,12 +104,12 @@ impl Store {
         self.backing.tick()
     }
 
-    /// One user more of `slot`.
+    /// Adds a user of `slot`.
     pub(crate) fn share(&mut self, slot: u32) {
         self.users[slot as usize] += 1;
     }
 
-    /// One user less of `slot`.
+    /// Removes a user of `slot`.
     pub(crate) fn release(&mut self, slot: u32) {
         let users = &mut self.users[slot as usize];
         *users -= 1;
@@ -118,7 +118,7 @@ impl Store {
         }
     }
 
-    /// Pages that are in the store.
+    /// Number of pages in the store.
     pub(crate) fn pages(&self) -> u64 {
         (self.users.len() - self.free.len()) as u64
     }

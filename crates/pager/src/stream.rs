@@ -1,24 +1,23 @@
-//! Runs of faults at addresses that follow one another, so that the pages after them can be
-//! brought along.
+//! Detects runs of faults at consecutive addresses, so that the pages after them can be prefetched.
 
 use crate::protocol::PAGE_BYTES;
 
-/// Most pages that one fault brings.
+/// Largest number of pages that one fault brings.
 pub(crate) const MOST_PAGES: usize = 32;
 const STREAMS: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    /// The page after the last that was brought.
+    /// The page after the last one that was brought.
     next: u64,
-    /// How many pages the last fault brought.
+    /// Number of pages that the last fault brought.
     window: usize,
-    /// When it was used last, as a count of faults.
+    /// Number of the fault that used it last.
     used: u64,
 }
 
-/// The runs of one process. A run that goes on doubles its window; one that stops is forgotten
-/// with what it brought too much, so that random accesses bring nothing along.
+/// The runs of one process. A run that continues doubles its window. A run that stops is forgotten
+/// along with its excess prefetch, so that random accesses prefetch nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streams {
     streams: [Stream; STREAMS],
@@ -26,7 +25,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// How many pages to bring, from `page` on, now that `page` is missing.
+    /// Number of pages to bring from `page` on, given a fault at `page`.
     pub(crate) fn window(&mut self, page: u64) -> usize {
         self.faults += 1;
         let faults = self.faults;
@@ -41,7 +40,7 @@ impl Streams {
         1
     }
 
-    /// `pages` pages from `page` on were brought.
+    /// Records that `pages` pages from `page` on were brought.
     pub(crate) fn brought(&mut self, page: u64, pages: usize) {
         let expected = [page, page + PAGE_BYTES as u64];
         let stream = self

@@ -1,53 +1,53 @@
-//! What the pager knows of each page of one address space.
+//! The pager's state of each page of one address space.
 
 use rustc_hash::FxHashMap;
 
 use crate::protocol::PAGE_BYTES;
 
 const PAGE: u64 = PAGE_BYTES as u64;
-/// Pages whose entries lie together: those of 2 MiB.
+/// Pages whose entries are stored together: those of 2 MiB.
 const CHUNK_PAGES: usize = 512;
 const CHUNK_BYTES: u64 = CHUNK_PAGES as u64 * PAGE;
 
-/// A place in the store, or none.
+/// A slot index that means none.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
 
-/// Where the content of a page is.
+/// Location of a page's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
-    /// In the program's memory if the program has touched it, else it is all zeroes: never taken
-    /// out, as far as the pager knows.
+    /// In the program's memory if the program has touched it, else all zeroes. The pager has never
+    /// taken it out.
     #[default]
     Unknown,
-    /// The program gave its content back: zeroes when touched again. Until then it must not be
-    /// taken out, as the kernel drops the content only after it said so.
+    /// The program discarded the content: zeroes when touched again. Until then the page must not
+    /// be taken out, because the kernel drops the content only after its event was read.
     Removed,
-    /// Put back by the pager; `slot` has it as it was then.
+    /// In the program's memory, put there by the pager; `slot` has its content at that time.
     Resident,
-    /// In the standby list, at place `standby`; `slot` may have it as it once was.
+    /// In the standby list, at `standby`; `slot` may have an earlier content.
     Standby,
     /// In the store, at `slot`.
     Stored,
 }
 
-/// One page.
+/// State of one page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
     pub(crate) state: State,
-    /// Whether the queue of pages in the program's memory has it.
+    /// True if the page is in the queue of the program's pages.
     pub(crate) queued: bool,
-    /// Whether the kernel refused to move it, as it was shared with another process or in use.
+    /// True if the kernel refused to move the page, because it was shared or in use.
     pub(crate) refused: bool,
-    /// Its place in the standby list.
+    /// Place in the standby list.
     pub(crate) standby: u32,
-    /// Its place in the store, or [`NO_SLOT`].
+    /// Slot in the store, or [`NO_SLOT`].
     pub(crate) slot: u32,
-    /// What the content at `slot` hashes to.
+    /// Hash of the content at `slot`.
     pub(crate) hash: u128,
 }
 
 impl Page {
-    /// Whether the pager has its content.
+    /// True if the pager has the page's content.
     pub(crate) fn is_kept(&self) -> bool {
         matches!(self.state, State::Stored | State::Standby)
     }
@@ -66,7 +66,7 @@ impl Default for Page {
     }
 }
 
-/// The pages of one address space, by address. A page that was never named is [`Page::default`].
+/// The pages of one address space, by address. A page without an entry is [`Page::default`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     chunks: FxHashMap<u64, Box<[Page]>>,
@@ -77,13 +77,13 @@ fn place(page: u64) -> (u64, usize) {
 }
 
 impl Table {
-    /// What is known of the page at `page`.
+    /// State of the page at `page`.
     pub(crate) fn get(&self, page: u64) -> Page {
         let (chunk, index) = place(page);
         self.chunks.get(&chunk).map_or_else(Page::default, |pages| pages[index])
     }
 
-    /// The entry of the page at `page`.
+    /// Entry of the page at `page`, created if absent.
     pub(crate) fn entry(&mut self, page: u64) -> &mut Page {
         let (chunk, index) = place(page);
         let pages = self
@@ -93,7 +93,7 @@ impl Table {
         &mut pages[index]
     }
 
-    /// Forgets the pages of `start..end`, giving each that had something to `forget`.
+    /// Removes the pages of `start..end`, and passes each that had an entry to `forget`.
     pub(crate) fn take(&mut self, start: u64, end: u64, mut forget: impl FnMut(u64, Page)) {
         for chunk in self.chunks_in(start, end) {
             let base = chunk * CHUNK_BYTES;
@@ -111,7 +111,7 @@ impl Table {
         }
     }
 
-    /// The chunks that have entries of `start..end`, without looking at each address of a long
+    /// The chunks that have entries in `start..end`, found without visiting each address of a long
     /// range.
     fn chunks_in(&self, start: u64, end: u64) -> Vec<u64> {
         let (first, last) = (start / CHUNK_BYTES, end.div_ceil(CHUNK_BYTES));
@@ -179,7 +179,7 @@ mod tests {
                 0 => entry.state = State::Removed,
                 1 => entry.slot = 7,
                 2 => entry.queued = true,
-                // Only looked at.
+                // A read of the table only.
                 _ => {}
             }
         }

@@ -1,9 +1,9 @@
-//! Pages that must stay because of threads that end.
+//! Pages that must stay in memory because of threads that end.
 //!
-//! When a thread ends, the kernel writes a zero for those who join it, and marks the locks it
-//! held. It does so when faults are no longer told to anyone: were the page absent, the write
-//! would be dropped and the joining thread would wait for ever. Both words lie in the C library's
-//! descriptor of the thread, whose address the kernel tells as that of the list of locks.
+//! When a thread ends, the kernel writes a zero for the threads that join it, and marks the locks
+//! it held. It does so when faults are no longer reported. If the page were absent, the write would
+//! be dropped and the joining thread would wait for ever. Both words lie in the C library's
+//! descriptor of the thread, near the list of robust locks, whose address the kernel gives.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -13,18 +13,18 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::protocol::PAGE_BYTES;
 
-/// The word for those who join lies this many bytes before the list, or fewer.
+/// The word for joining threads lies at most this many bytes before the list.
 const BEFORE_LIST: u64 = 64;
 const PAUSE: Duration = Duration::from_millis(5);
-/// The C library gives the stack of a thread that ended, and its descriptor with it, to the next
-/// that begins: so many of the last stay held, as the next ends perhaps before it is looked for.
+/// The C library reuses the stack and descriptor of an ended thread for the next one. This many
+/// recent descriptors stay held, because the next thread may end before it is found.
 const ENDED_MAX: usize = 1024;
 
 /// The descriptors of a process's threads.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
     threads: FxHashMap<u32, u64>,
-    /// Of threads that ended, the last at the end.
+    /// Descriptors of ended threads, the latest at the end.
     ended: VecDeque<u64>,
     pages: FxHashSet<u64>,
     looked: Option<Instant>,
@@ -33,18 +33,18 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
-    /// Whether `page` holds a descriptor.
+    /// True if `page` holds a descriptor.
     pub(crate) fn holds(&self, page: u64) -> bool {
         self.pages.contains(&page)
     }
 
-    /// How many threads there are.
+    /// Number of threads.
     pub(crate) fn threads(&self) -> usize {
         self.threads.len()
     }
 
-    /// Looks for threads in `tasks`, a folder in `/proc`, that are new: now and then, and before a
-    /// page of a thread that began since could have gone through a queue of `queued` pages.
+    /// Looks for new threads in `tasks`, a folder in `/proc`. It looks from time to time, and
+    /// before a page of a new thread could have passed through a queue of `queued` pages.
     pub(crate) fn look(&mut self, tasks: &str, queued: usize, wanted: usize) {
         self.taken += wanted;
         let is_fresh = self.looked.is_some_and(|looked| looked.elapsed() < PAUSE);
@@ -61,7 +61,7 @@ impl Descriptors {
         self.ended.extend(gone);
         self.ended.drain(..self.ended.len().saturating_sub(ENDED_MAX));
         for thread in threads {
-            // A thread has no list in its first moments: then it is asked again next time.
+            // A thread has no list in its first moments; the next look asks again.
             if !self.threads.contains_key(&thread)
                 && let Some(list) = list_of(thread)
             {
@@ -78,10 +78,10 @@ impl Descriptors {
     }
 }
 
-/// Where the list of locks of `thread` is, if it has one.
+/// Address of the list of robust locks of `thread`, if it has one.
 fn list_of(thread: u32) -> Option<u64> {
     let (mut head, mut bytes) = (0u64, 0usize);
-    // SAFETY: both results have room; the thread is named by its number.
+    // SAFETY: both results have room, and the thread is named by its number.
     let result =
         unsafe { libc::syscall(libc::SYS_get_robust_list, thread, &raw mut head, &raw mut bytes) };
     (result == 0 && head > BEFORE_LIST).then_some(head)
@@ -100,12 +100,12 @@ mod tests {
         descriptors.look("/proc/self/task", 0, 0);
         assert!(descriptors.holds(list & !(PAGE_BYTES as u64 - 1)));
         assert!(!descriptors.holds(0));
-        // SAFETY: `pthread_self` is where the descriptor begins, in glibc.
+        // SAFETY: in glibc, `pthread_self` is the address of the descriptor.
         let begins = unsafe { nix::libc::pthread_self() };
         assert!((begins..begins + 4096).contains(&list), "{begins:x} {list:x}");
     }
 
-    /// A descriptor stays held when its thread has ended: the next thread gets it.
+    /// A descriptor stays held after its thread has ended, because the next thread reuses it.
     #[test]
     fn the_descriptors_of_threads_that_come_and_go_are_held() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -123,7 +123,7 @@ mod tests {
             let (number, list) = told.recv().expect("it began");
             std::fs::write(folder.path().join(number.to_string()), "").expect("room");
             std::fs::write(folder.path().join("no number"), "").expect("room");
-            // So many pages are taken out that a look cannot wait.
+            // So many pages are taken out that a look cannot be postponed.
             descriptors.look(tasks, 400, 100);
             assert_eq!(descriptors.threads(), 1, "{count}");
             assert!(descriptors.holds(page_of(list)));

@@ -1,5 +1,5 @@
-//! Random messages of peers, beside truths of which one thing is changed: each is believed exactly
-//! when it can be true.
+//! Random messages, and true messages with one change: each is accepted exactly when it can be
+//! true.
 
 #[path = "support/claims.rs"]
 mod claims;
@@ -15,7 +15,7 @@ fn what_is_said_is_believed_when_it_can_be_true_and_then_only() {
     for _ in 0..20_000 {
         let draw = random.next_u64();
         let mut bytes = vec![0; 104];
-        // Most fields of a truth are 0.
+        // Most fields of a true message are 0.
         for byte in &mut bytes {
             if random.next_u64().is_multiple_of(200) {
                 *byte = random.next_u64() as u8;
@@ -37,7 +37,7 @@ fn what_is_said_is_believed_when_it_can_be_true_and_then_only() {
         let names_none = kind > 2 && draw >> 48 & 7 != 0;
         let mut places = [(); 6].map(|()| place(random.next_u64()).filter(|_| !names_none));
         if draw >> 52 & 3 != 0 {
-            // No image.
+            // The message has no image.
             places[4..].fill(None);
         }
         let (has_file, is_challenged) = (kind == 0 || kind == 2, kind == 6);

@@ -1,5 +1,5 @@
-//! Static programs that a program under the pager executes: they are served, too, and find
-//! everything as they find it alone.
+//! Static programs that a program under the pager executes: they are served too, and behave as
+//! without the pager.
 
 mod support;
 
@@ -27,7 +27,7 @@ const WAYS: [&str; 14] = [
     "thread",
 ];
 
-/// A folder with `told`, linked statically, and `executes`, linked as most programs are.
+/// A folder with `told`, linked statically, and `executes`, linked dynamically.
 fn programs() -> Option<(tempfile::TempDir, PathBuf, PathBuf)> {
     if !can_page() {
         return None;
@@ -39,7 +39,7 @@ fn programs() -> Option<(tempfile::TempDir, PathBuf, PathBuf)> {
     is_built.then_some((folder, told, executes))
 }
 
-/// Writes a file that may be executed.
+/// Writes an executable file.
 fn executable(path: &Path, content: &[u8]) {
     std::fs::write(path, content).expect("written");
     std::fs::set_permissions(path, Permissions::from_mode(0o755)).expect("allowed");
@@ -49,7 +49,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path of text")
 }
 
-/// Runs `command`, with the pager in front of it or not.
+/// Runs `command`, with or without the pager.
 fn run(folder: &Path, paged: bool, command: &[&str]) -> Output {
     let pager = example("limit");
     let mut run = Command::new(if paged { text(&pager) } else { command[0] });
@@ -60,7 +60,7 @@ fn run(folder: &Path, paged: bool, command: &[&str]) -> Output {
     run.output().expect("it runs")
 }
 
-/// A count that `limit` says at the end.
+/// A counter that `limit` prints at the end.
 fn count(output: &Output, name: &str) -> u64 {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let number =
@@ -68,7 +68,7 @@ fn count(output: &Output, name: &str) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name} in {said}"))
 }
 
-/// Runs `command` alone and under the pager: the same output and end, and pages that were remote.
+/// Runs `command` alone and under the pager: equal output and status, and some pages were remote.
 fn compare(folder: &Path, command: &[&str]) {
     let (alone, paged) = (run(folder, false, command), run(folder, true, command));
     let what = command.join(" ");
@@ -96,7 +96,7 @@ fn a_static_program_is_served_however_it_is_executed() {
     }
 }
 
-/// What has no C library that the agent stands before: the kernel tells of what it executes.
+/// Builds without a C library that the agent could interpose: the kernel reports their executions.
 const WITHOUT_LOADER: [&[&str]; 3] = [
     &["cc", "-O1", "-pthread", "-static"],
     &["musl-gcc", "-O1", "-pthread", "-static"],
@@ -119,7 +119,7 @@ fn a_static_program_is_served_that_a_static_one_executes() {
                 let own = if starts { "0" } else { "self" };
                 compare(folder.path(), &[text(&executes), way, program, own, signal]);
             }
-            // Through a static program and a shell, which has a loader.
+            // The execution passes through a static program and a shell, which has a loader.
             let line = format!("./static-executes {way} {program} 0 0; echo $?; told 0");
             compare(folder.path(), &[text(&executes), "execv", "/bin/sh", "-c", &line]);
         }
@@ -168,7 +168,7 @@ fn nothing_is_lost_however_often_static_programs_are_executed() {
     }
 }
 
-/// Nothing is traced any more after an execution that fails, whatever the reason.
+/// No thread stays traced after an execution that fails, whatever the reason.
 #[test]
 fn what_cannot_be_executed_fails_as_alone() {
     let Some((folder, _, executes)) = programs() else { return };
@@ -200,7 +200,7 @@ fn fails_as_alone(folder: &Path, executes: &Path) {
     }
 }
 
-/// A program that someone else traces cannot be traced by the pager: it runs by itself, by name.
+/// A program with another tracer cannot be traced by the pager: it runs unserved, and is named.
 #[test]
 fn what_may_not_be_traced_runs_by_itself_and_is_named() {
     let Some((folder, told, _)) = programs() else { return };
@@ -219,7 +219,7 @@ fn what_may_not_be_traced_runs_by_itself_and_is_named() {
     );
 }
 
-/// The filter wants CAP_SYS_ADMIN; without it, what would be executed is named.
+/// The filter requires CAP_SYS_ADMIN; without it, the executed program is named.
 #[test]
 fn what_the_kernel_does_not_tell_of_is_named() {
     let Some((folder, told, _)) = programs() else { return };
@@ -241,7 +241,7 @@ fn what_the_kernel_does_not_tell_of_is_named() {
     );
 }
 
-/// What a loader preloads the agent into is not announced, so that nothing is traced.
+/// A program into which a loader preloads the agent is not announced, so nothing is traced.
 #[test]
 fn programs_with_a_loader_are_executed_without_the_pager() {
     let Some((folder, ..)) = programs() else { return };
@@ -254,8 +254,8 @@ fn programs_with_a_loader_are_executed_without_the_pager() {
     assert_eq!((paged.status.code(), count(&paged, "announced")), (Some(7), 2));
 }
 
-/// Without an environment there is nothing that brings the agent: such a program runs by itself, as
-/// it does alone, and the report says so.
+/// Without an environment nothing preloads the agent: such a program runs unserved, as it does
+/// alone, and the report says so.
 #[test]
 fn a_program_without_an_environment_runs_by_itself_and_is_named() {
     let Some((folder, told, executes)) = programs() else { return };
@@ -281,7 +281,7 @@ fn a_program_without_an_environment_runs_by_itself_and_is_named() {
     }
 }
 
-/// Where asking would be its end, a program is not made to ask.
+/// A program that an announcement would kill does not announce.
 #[test]
 fn a_program_that_may_open_no_socket_runs_by_itself() {
     let Some((folder, told, _)) = programs() else { return };

@@ -1,5 +1,5 @@
-//! Peers that lie: processes of another user, and descendants that may not be trusted. Nothing that
-//! they say is believed, nothing of others is read or ended, and the program goes on.
+//! Peers that send false messages: processes of another user, and hostile descendants. No false
+//! message is accepted, no other process is read or ended, and the program goes on.
 
 mod support;
 
@@ -38,7 +38,7 @@ fn place() -> Option<Place> {
     built(&["cc", "-O1"], "waits.c", &waits).then_some(Place { folder, attacker, waits })
 }
 
-/// How long to attack; `make soak` asks for more.
+/// Duration of the attack in seconds; `make soak` raises it.
 fn seconds() -> f64 {
     let asked = std::env::var("ETHERMEM_ATTACK_S").ok().and_then(|text| text.parse().ok());
     asked.unwrap_or(rounds() as f64)
@@ -49,7 +49,7 @@ impl Place {
         self.folder.path().join("end")
     }
 
-    /// The program that measures, under a pager, a quarter of its memory local.
+    /// Starts the measuring program under a pager, with a quarter of its memory local.
     fn program(&self, more: &[&str]) -> Child {
         let mut command = Command::new(example("limit"));
         command.args(["4", text(&self.waits), text(&self.end())]).args(more);
@@ -67,7 +67,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path of text")
 }
 
-/// What a process said, once it has ended; one that hangs is a failure.
+/// Output of a process that has ended. A process that hangs is a failure.
 fn ended(mut child: Child, what: &str) -> Output {
     let began = Instant::now();
     while child.try_wait().expect("waited").is_none() {
@@ -111,7 +111,7 @@ fn strangers_read_nothing_end_nothing_and_stop_nothing() {
     bystander.wait().expect("ended");
 }
 
-/// A descendant is heard, and what it says of itself may be believed: it harms itself alone.
+/// A descendant's messages about itself may be accepted: it can harm only itself.
 #[test]
 fn a_descendant_that_lies_harms_itself_alone() {
     let Some(place) = place() else { return };

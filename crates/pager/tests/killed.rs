@@ -1,8 +1,8 @@
 //! A program dies with its pager: every process that it started, however it is linked and however
-//! it forks, and none of them sees a word that is not its own before it does.
+//! it forks. None of them sees a wrong word before that.
 //!
-//! The pager, or its keeper, is killed at any time from the first instruction on. A process that is
-//! left is found by a token in its environment; a word that was wrong is in a file.
+//! The pager or its keeper is killed at any time from the first instruction on. A surviving process
+//! is found by a token in its environment; a wrong word is recorded in a file.
 
 mod support;
 
@@ -16,10 +16,10 @@ use support::{built, can_page, example, rounds};
 
 const TOKEN: &str = "ETHERMEM_TEST_TOKEN";
 const SEED: &str = "ETHERMEM_KILL_SEED";
-/// Longer than any of this takes on a machine that does something else.
+/// Longer than any step takes on a busy machine.
 const HANG: Duration = Duration::from_secs(60);
 
-/// How a kind of program is built, from what, and how it is told to fork.
+/// How a kind of program is built, its source, and how it is told to fork.
 const KINDS: [(&str, &[&str], &str, &str); 5] = [
     ("glibc", &["cc", "-O1"], "keeps.c", "libc"),
     ("musl", &["musl-gcc", "-O1"], "keeps.c", "libc"),
@@ -45,21 +45,21 @@ fn left(token: &str) -> Vec<(i32, String)> {
     numbers.filter(has_token).map(|number| (number, name(number).trim().to_owned())).collect()
 }
 
-/// The process between the pager and the program, if it is there already.
+/// The process between the pager and the program, if it has started.
 fn keeper(pager: &Child) -> Option<i32> {
     let pager = pager.id();
     let children = std::fs::read_to_string(format!("/proc/{pager}/task/{pager}/children")).ok()?;
     children.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Whom to kill.
+/// The process to kill.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Victim {
     Pager,
     Keeper,
 }
 
-/// One program under a pager, and what it left.
+/// One program under a pager, and what remains of it.
 struct Trial<'f> {
     folder: &'f Path,
     program: &'f Path,
@@ -80,8 +80,8 @@ impl Trial<'_> {
         command.spawn().expect("the example runs")
     }
 
-    /// Kills `victim` some time after the start, or after all processes of the program run; what
-    /// is wrong then.
+    /// Kills `victim` some time after the start, or after all processes of the program run, and
+    /// returns what is wrong then.
     fn run(&self, victim: Victim, is_ready: bool, after: Duration) -> Vec<String> {
         let began = Instant::now();
         let mut pager = self.start();

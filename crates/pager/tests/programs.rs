@@ -1,6 +1,8 @@
-//! Whole programs under the pager: their results, their ends, and every byte of their memory.
+//! Whole programs under the pager: their results, their exit statuses, and every byte of their
+//! memory.
 //!
-//! Each run is a process of its own (`examples/limit`), as a pager waits for all of its children.
+//! Each run is a process of its own (`examples/limit`), because a pager waits for all of its
+//! children.
 
 mod support;
 
@@ -27,8 +29,8 @@ fn torture(local: &str, more: &[&str], accesses: u64, seed: u64) {
     );
 }
 
-/// The first pages leave while threads fork: in one of 1,500 such runs, a child was once taken to
-/// have been registered with its parent, a moment after the fork.
+/// The first pages are evicted while threads fork. In one of 1,500 such runs, a child was once
+/// taken to have been registered with its parent, a moment after the fork.
 #[test]
 fn no_byte_changes_when_a_fork_meets_the_first_registration() {
     if !can_page() {
@@ -39,9 +41,8 @@ fn no_byte_changes_when_a_fork_meets_the_first_registration() {
     }
 }
 
-/// More runs at once than there are processors: threads are preempted between a change of a
-/// mapping and its being told, so that others overtake them. One in 600,000 accesses a thread once
-/// lost a page.
+/// More runs at once than processors: threads are preempted between a change of a mapping and its
+/// event, so that other threads overtake them. In 600,000 accesses a thread once lost a page.
 #[test]
 fn no_byte_changes_on_an_overloaded_machine() {
     if !can_page() {
@@ -67,7 +68,7 @@ fn no_byte_changes_at_any_share() {
     }
 }
 
-/// Pages are on their way while their memory is moved, given back, forked and taken out again.
+/// Pages are in flight while their memory is moved, discarded, forked and evicted again.
 #[test]
 fn no_byte_changes_while_pages_come_late() {
     if !can_page() {
@@ -87,7 +88,7 @@ fn no_byte_changes_in_a_pool() {
     }
 }
 
-/// No loader preloads the agent into these: it is written into them.
+/// No loader preloads the agent into these programs, so it is written into them.
 #[test]
 fn programs_of_any_linkage_and_language_keep_every_byte() {
     if !can_page() {
@@ -162,7 +163,7 @@ fn a_program_dies_with_its_pager() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    // Its memory would be zeroes from then on.
+    // If the program survived, its memory would be zeroes from then on.
     let mut pager = Command::new(example("limit"))
         .args(["4", "sh", "-c", "echo $$ > pid; sleep 60; echo survived > wrong"])
         .current_dir(folder.path())

@@ -1,4 +1,4 @@
-//! The bare sequences: no table, no policy, no recovery.
+//! The bare sequences of system calls, without table, policy or recovery.
 
 use std::io::Result;
 use std::net::UdpSocket;
@@ -12,11 +12,11 @@ use nix::unistd::Pid;
 pub(crate) const PAGE_BYTES: usize = 4096;
 const RUN_PAGES: usize = 16;
 
-/// What this machine takes.
+/// What the bare sequences cost on this machine.
 pub(crate) struct Floor {
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
-    /// Pages of a second, 16 to a call.
+    /// Pages per second, put 16 to a call.
     pub(crate) copies: f64,
 }
 
@@ -40,7 +40,7 @@ fn order<const WORDS: usize>(file: i32, code: u64, mut words: [u64; WORDS]) -> i
     unsafe { libc::ioctl(file, code, words.as_mut_ptr()) }
 }
 
-/// Fresh pages whose faults the returned file tells.
+/// Fresh memory whose page faults are reported through the returned file.
 fn registered(pages: usize) -> (*mut u8, i32) {
     let bytes = pages * PAGE_BYTES;
     let rights = libc::PROT_READ | libc::PROT_WRITE;
@@ -57,9 +57,9 @@ fn registered(pages: usize) -> (*mut u8, i32) {
     (memory, file)
 }
 
-/// Runs `work` in a process of its own, which is killed when the returned number is.
+/// Runs `work` in a child process and returns its number, by which the caller kills it.
 fn beside(work: impl FnOnce()) -> i32 {
-    // SAFETY: this process has one thread yet.
+    // SAFETY: this process still has one thread.
     let child = unsafe { libc::fork() };
     if child == 0 {
         work();
@@ -70,7 +70,7 @@ fn beside(work: impl FnOnce()) -> i32 {
 }
 
 fn end(child: i32) {
-    // SAFETY: a child of ours.
+    // SAFETY: the number is that of a child of this process.
     unsafe {
         libc::kill(child, libc::SIGKILL);
         libc::waitpid(child, std::ptr::null_mut(), 0);
@@ -87,7 +87,7 @@ fn serve_pages(socket: &UdpSocket) {
     }
 }
 
-/// Serves faults: fetches the page, puts it.
+/// Serves faults: fetches the page and puts it.
 fn serve_faults(file: i32, socket: &UdpSocket) {
     let (mut page, mut message) = ([0u8; PAGE_BYTES], [0u64; 4]);
     loop {
@@ -103,7 +103,7 @@ fn serve_faults(file: i32, socket: &UdpSocket) {
     }
 }
 
-/// A fault, a page from another process over UDP, and its mapping; and pages put in runs.
+/// Measures a fault with a page fetched from another process over UDP, and pages put in runs.
 pub(crate) fn measure(pages: usize) -> Result<Floor> {
     let before = nix::sched::sched_getaffinity(Pid::from_raw(0))?;
     let (memory, file) = registered(pages);
@@ -124,7 +124,7 @@ pub(crate) fn measure(pages: usize) -> Result<Floor> {
     let mut times: Vec<f64> = (0..pages)
         .map(|page| {
             let began = Instant::now();
-            // SAFETY: inside of the mapping.
+            // SAFETY: the address is inside of the mapping.
             let byte = unsafe { memory.add(page * PAGE_BYTES).read_volatile() };
             assert_eq!(byte, 7, "a wrong page");
             began.elapsed().as_secs_f64() * 1e6

@@ -1,4 +1,4 @@
-//! What a remote page costs under the pager, beside the bare sequence of the same system calls.
+//! Measures what a remote page costs under the pager, beside the bare sequence of system calls.
 //!
 //! `cargo bench -p ethermem-pager --bench pages`: the floors are measured first, then this program
 //! runs itself under the pager, with its memory here and at a memory node on another thread.
@@ -23,18 +23,18 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use floor::{Floor, PAGE_BYTES, median, quantile};
 
-/// Set where this program is the one under the pager: where it writes what it measured.
+/// Variable that is set in the measured program under the pager; it names the file for the results.
 const RESULTS: &str = "ETHERMEM_PAGES_RESULTS";
-/// What the program holds, and how much of it is local.
+/// Pages that the program holds.
 const PAGES: usize = 8192;
 const LOCAL_BYTES: u64 = 8 << 20;
-/// What is read where there is room.
+/// Pages that are read while local memory has room.
 const ROOM_PAGES: usize = 1024;
 const TOUCHES: usize = 20_000;
-/// Less than this is no fault.
+/// An access that takes less than this many microseconds is no fault.
 const HIT_US: f64 = 1.0;
 const ROUNDS: usize = 5;
-/// Runs with all memory local, and as many without a pager.
+/// Runs with all memory local, each paired with a run without a pager.
 const PAIRS: usize = 11;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -54,7 +54,7 @@ fn main() -> Result<()> {
     let mut server = ethermem_node::start(&NodeOptions::in_clear(Bytes(64 << 20)))?.server;
     let url = format!("udp://{}", server.address().expect("it is bound"));
     std::thread::spawn(move || {
-        // As the floor has it, so that the program can be on the other one.
+        // As in the floor's measurement, so that the program can run on the other processor.
         let _ = floor::bind_to(1);
         server.run(Duration::from_millis(1), &AtomicBool::new(false))
     });
@@ -65,7 +65,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// With the program and its pager on one processor, as the floor has them.
+/// Runs the program and its pager on one processor, as the floor does.
 fn on_one(options: &Options) -> Result<Measured> {
     let this = Pid::from_raw(0);
     let before = sched_getaffinity(this)?;
@@ -75,8 +75,8 @@ fn on_one(options: &Options) -> Result<Measured> {
     measured
 }
 
-/// The program by itself and under the pager with all memory local, by turns: what its work takes
-/// longer, and how much later it begins and ends.
+/// Runs the program alternately by itself and under the pager with all memory local. Compares the
+/// time of its work, and how much later it begins and ends.
 fn all_local() -> Result<()> {
     let (mut ratios, mut starts) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
@@ -100,7 +100,7 @@ fn all_local() -> Result<()> {
     Ok(())
 }
 
-/// Runs this program by itself; the seconds of its work.
+/// Runs this program without the pager, and returns the seconds of its work.
 fn alone() -> Result<f64> {
     let file = tempfile::NamedTempFile::new()?;
     let mut command = std::process::Command::new(std::env::current_exe()?);
@@ -115,11 +115,11 @@ fn alone() -> Result<f64> {
 struct Measured {
     p50_us: f64,
     p99_us: f64,
-    /// Pages of a second, for each of which another one leaves.
+    /// Pages per second, where another page is evicted for each one.
     scan: f64,
-    /// The same where there is room.
+    /// Pages per second where local memory has room.
     roomy_scan: f64,
-    /// All that the program does.
+    /// Duration of all the program's work in seconds.
     work_s: f64,
     counts: Counts,
 }
@@ -175,7 +175,7 @@ fn touch(results: &Path) -> Result<()> {
         missed = times;
     }
     let mut scans: Vec<f64> = (0..ROUNDS).map(|_| scan(&memory)).collect();
-    // What is put in its place and given back leaves room.
+    // Evicting these pages leaves room for the reads below.
     let part = &memory[..ROOM_PAGES * PAGE_BYTES / 8];
     let mut roomy: Vec<f64> = (0..ROUNDS)
         .map(|round| {
@@ -194,7 +194,7 @@ fn touch(results: &Path) -> Result<()> {
     Ok(std::fs::write(results, text)?)
 }
 
-/// Reads a word of each page, in order; pages of a second.
+/// Reads a word of each page, in order, and returns pages per second.
 fn scan(memory: &[u64]) -> f64 {
     let began = Instant::now();
     let sum: u64 = memory.iter().step_by(PAGE_BYTES / 8).fold(0, |sum, word| sum ^ word);

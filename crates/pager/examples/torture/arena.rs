@@ -1,4 +1,4 @@
-//! Pages whose content follows from what was last done to them.
+//! Pages whose expected content follows from the last operation on them.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,20 +8,20 @@ use nix::libc;
 pub(crate) const PAGE_BYTES: usize = 4096;
 const WORDS: usize = PAGE_BYTES / 8;
 
-/// Pages of private memory at addresses that may change, and beside them, in shared memory, what
-/// each must hold.
+/// Pages of private memory at addresses that may change. Shared memory beside them holds the
+/// version of each, from which its expected content follows.
 pub(crate) struct Arena {
-    /// Where each page is.
+    /// Address of each page.
     places: Vec<*mut u64>,
-    /// How often each was written; 0 for one that is all zeroes.
+    /// Number of times each page was written; 0 for a page of zeroes.
     versions: &'static [AtomicU32],
     seed: u64,
 }
 
-/// Fresh memory; nothing works without.
+/// Maps fresh memory, and panics if that fails.
 pub(crate) fn map(bytes: usize, kind: i32) -> *mut u64 {
     let rights = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping takes nothing from anyone.
+    // SAFETY: a new mapping replaces no other.
     let place = unsafe { libc::mmap(null_mut(), bytes, rights, kind | libc::MAP_ANONYMOUS, -1, 0) };
     assert_ne!(place, libc::MAP_FAILED, "memory");
     place.cast()
@@ -38,10 +38,10 @@ fn expected(seed: u64, page: usize, version: u32, word: usize) -> u64 {
 impl Arena {
     pub(crate) fn new(pages: usize, seed: u64) -> Arena {
         let start = map(pages * PAGE_BYTES, libc::MAP_PRIVATE);
-        // SAFETY: inside of the mapping.
+        // SAFETY: the address is inside of the mapping.
         let places = (0..pages).map(|page| unsafe { start.add(page * WORDS) }).collect();
         let versions = map(pages * 4, libc::MAP_SHARED).cast::<AtomicU32>();
-        // SAFETY: the mapping stays for ever, and zeroes are counters.
+        // SAFETY: the mapping is never unmapped, and zeroes are valid counters.
         let versions = unsafe { std::slice::from_raw_parts(versions, pages) };
         Arena { places, versions, seed }
     }
@@ -62,19 +62,19 @@ impl Arena {
         self.versions[page].load(Ordering::Relaxed)
     }
 
-    /// What the page holds when it was written once more.
+    /// Content of the page after one more write.
     pub(crate) fn next(&mut self, page: usize) -> [u64; WORDS] {
         let version = self.version(page) + 1;
         self.versions[page].store(version, Ordering::Relaxed);
         self.content(page)
     }
 
-    /// What the page must hold.
+    /// Content that the page must have.
     pub(crate) fn content(&self, page: usize) -> [u64; WORDS] {
         std::array::from_fn(|word| expected(self.seed, page, self.version(page), word))
     }
 
-    /// The page is all zeroes from now on.
+    /// Records that the page is all zeroes from now on.
     pub(crate) fn cleared(&mut self, page: usize) {
         self.versions[page].store(0, Ordering::Relaxed);
     }
@@ -103,7 +103,7 @@ impl Arena {
         (0..WORDS).try_for_each(|word| self.check_word(page, word))
     }
 
-    /// Whether a copy of the page is right.
+    /// Checks a copy of the page.
     pub(crate) fn check_copy(&self, page: usize, copy: &[u64; WORDS]) -> Result<(), String> {
         if *copy == self.content(page) {
             return Ok(());
@@ -111,7 +111,7 @@ impl Arena {
         Err(format!("page {page} was read wrong by the kernel"))
     }
 
-    /// What a child expects of its own pages, as it is before the fork.
+    /// A copy of the expectations for a child, as they are before the fork.
     pub(crate) fn expectations(&self) -> &'static [AtomicU32] {
         let versions = map(self.pages() * 4, libc::MAP_SHARED).cast::<AtomicU32>();
         // SAFETY: as in `new`.
@@ -122,15 +122,15 @@ impl Arena {
         versions
     }
 
-    /// The child takes them over.
+    /// Replaces the child's expectations by the copy.
     pub(crate) fn adopt(&mut self, versions: &'static [AtomicU32]) {
         self.versions = versions;
     }
 
-    /// The parent drops them.
+    /// Unmaps the parent's copy.
     pub(crate) fn drop_expectations(versions: &'static [AtomicU32]) {
         let place = versions.as_ptr().cast_mut().cast();
-        // SAFETY: made by `expectations`, and used by nobody in this process.
+        // SAFETY: `expectations` made the mapping, and nothing in this process uses it.
         unsafe { libc::munmap(place, size_of_val(versions)) };
     }
 }

@@ -1,5 +1,4 @@
-//! System calls whose arguments lie in memory that may be remote, and those that change memory
-//! itself.
+//! System calls whose arguments lie in memory that may be remote, and calls that change mappings.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -41,7 +40,7 @@ impl Pipe {
         Ok(Pipe { from, to })
     }
 
-    /// The kernel writes the page: `read` into it.
+    /// Lets the kernel write the page: `read` into it.
     pub(crate) fn fill_page(&mut self, arena: &mut Arena, page: usize) -> Result<(), String> {
         let content = arena.next(page);
         self.to.write_all(bytes(&content)).map_err(|error| format!("write: {error}"))?;
@@ -54,11 +53,11 @@ impl Pipe {
         }
     }
 
-    /// The kernel reads the page: `writev` out of it, in two parts.
+    /// Lets the kernel read the page: `writev` out of it, in two parts.
     pub(crate) fn send_page(&mut self, arena: &mut Arena, page: usize) -> Result<(), String> {
         let start: *mut u8 = arena.place(page).cast();
         let parts = [(0, 1000), (1000, PAGE_BYTES - 1000)].map(|(from, len)| libc::iovec {
-            // SAFETY: inside of the page.
+            // SAFETY: the address is inside of the page.
             iov_base: unsafe { start.add(from) }.cast(),
             iov_len: len,
         });
@@ -75,7 +74,7 @@ impl Pipe {
     }
 }
 
-/// The page itself goes into a pipe: `vmsplice`.
+/// Gives the page itself to a pipe: `vmsplice`.
 pub(crate) fn gift(pipe: &mut Pipe, arena: &mut Arena, page: usize) -> Result<(), String> {
     let part = libc::iovec { iov_base: arena.place(page).cast(), iov_len: PAGE_BYTES };
     // SAFETY: the page is mapped, and not written before the pipe has been read.
@@ -84,9 +83,9 @@ pub(crate) fn gift(pipe: &mut Pipe, arena: &mut Arena, page: usize) -> Result<()
     pipe.receive(arena, page)
 }
 
-/// `pwrite` and `pread` with a file, the second back into the page.
+/// Writes the page to a file with `pwrite`, and reads it back with `pread`.
 pub(crate) fn file(arena: &mut Arena, page: usize) -> Result<(), String> {
-    // SAFETY: a name and no flags.
+    // SAFETY: the call takes a name and flags.
     let file = unsafe { libc::memfd_create(c"torture".as_ptr(), libc::MFD_CLOEXEC) };
     check(file as isize, "memfd")?;
     let place = arena.place(page);
@@ -102,7 +101,7 @@ pub(crate) fn file(arena: &mut Arena, page: usize) -> Result<(), String> {
     arena.check_page(page)
 }
 
-/// The kernel compares a word of the page.
+/// Lets the kernel compare a word of the page.
 pub(crate) fn futex(arena: &mut Arena, page: usize) -> Result<(), String> {
     let place = arena.place(page);
     // SAFETY: the word is mapped; it never holds what is asked for, so the call returns at once.
@@ -123,7 +122,7 @@ pub(crate) fn futex(arena: &mut Arena, page: usize) -> Result<(), String> {
     Err(format!("futex: {result}, error {error}"))
 }
 
-/// A run of pages from `page` on that lie one behind the other.
+/// Number of contiguous pages from `page` on.
 fn run(arena: &Arena, page: usize, most: u64, random: &mut Xoshiro256PlusPlus) -> usize {
     let wanted = 1 + (random.next_u64() % most) as usize;
     let first = arena.place(page) as usize;
@@ -135,20 +134,20 @@ fn run(arena: &Arena, page: usize, most: u64, random: &mut Xoshiro256PlusPlus) -
         .count()
 }
 
-/// `madvise(MADV_DONTNEED)`: the pages are zeroes.
+/// Discards pages with `madvise(MADV_DONTNEED)`; they are zeroes afterwards.
 pub(crate) fn give_back(
     arena: &mut Arena,
     page: usize,
     random: &mut Xoshiro256PlusPlus,
 ) -> Result<(), String> {
     let pages = run(arena, page, 8, random);
-    // SAFETY: the pages are mapped, and expected to lose their content.
+    // SAFETY: the pages are mapped, and the arena expects them to lose their content.
     let result =
         unsafe { libc::madvise(arena.place(page).cast(), pages * PAGE_BYTES, libc::MADV_DONTNEED) };
     check(result as isize, "madvise")?;
     for page in page..page + pages {
         arena.cleared(page);
-        // Half are looked at now, half after something else happened.
+        // Half of them are checked now, the others after other operations.
         if random.next_u64().is_multiple_of(2) {
             arena.check_page(page)?;
         }
@@ -156,7 +155,7 @@ pub(crate) fn give_back(
     Ok(())
 }
 
-/// Unmaps pages and maps new ones where they were.
+/// Unmaps pages and maps new ones at their addresses.
 pub(crate) fn replace(
     arena: &mut Arena,
     page: usize,
@@ -166,7 +165,7 @@ pub(crate) fn replace(
     let (place, bytes) = (arena.place(page), pages * PAGE_BYTES);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
     let rights = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: only pages of this arena, whose content is given up.
+    // SAFETY: the pages belong to this arena, whose content is given up.
     let result = unsafe { libc::mmap(place.cast(), bytes, rights, flags, -1, 0) };
     if result.cast() != place {
         return Err("mmap over pages".to_owned());
@@ -179,7 +178,7 @@ pub(crate) fn replace(
     Ok(())
 }
 
-/// Takes away the right to write, looks, and gives it back.
+/// Revokes write permission, checks the page, and restores the permission.
 pub(crate) fn protect(arena: &mut Arena, page: usize) -> Result<(), String> {
     let place = arena.place(page).cast();
     // SAFETY: the page is mapped, and not written between the calls.
@@ -202,7 +201,7 @@ pub(crate) fn relocate(
     let flags =
         flags | if random.next_u64().is_multiple_of(2) { libc::MREMAP_DONTUNMAP } else { 0 };
     let place = arena.place(page);
-    // SAFETY: both pages are this arena's alone.
+    // SAFETY: both pages belong to this arena alone.
     let moved = unsafe { libc::mremap(place.cast(), PAGE_BYTES, PAGE_BYTES, flags, target) };
     if moved.cast() != target {
         return Err(format!("mremap: {}", std::io::Error::last_os_error()));
@@ -212,7 +211,7 @@ pub(crate) fn relocate(
     if flags & libc::MREMAP_DONTUNMAP != 0 {
         // SAFETY: the old page stayed mapped, and is empty.
         let left = unsafe { place.add(3).read_volatile() };
-        // SAFETY: nobody uses it any more.
+        // SAFETY: nothing uses the page any more.
         check(unsafe { libc::munmap(place.cast(), PAGE_BYTES) } as isize, "munmap")?;
         if left != 0 {
             return Err(format!("page {page} left {left:016x} behind when it moved"));
@@ -239,16 +238,16 @@ pub(crate) fn install_handler() {
     unsafe { libc::signal(libc::SIGUSR1, look as extern "C" fn(i32) as libc::sighandler_t) };
 }
 
-/// A signal whose handler touches the page.
+/// Raises a signal whose handler touches the page.
 pub(crate) fn signal(arena: &Arena, page: usize) -> Result<(), String> {
     LOOK.with(|place| place.store(arena.place(page), Ordering::Relaxed));
-    // SAFETY: a signal to this thread, which has a handler.
+    // SAFETY: the signal goes to this thread, which has a handler.
     let result = unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR1) };
     check(-(result as isize), "pthread_kill")?;
     arena.check_page(page)
 }
 
-/// A thread with a stack of its own that ends again.
+/// Starts a thread with a stack of its own, which ends again.
 pub(crate) fn short_thread(draw: u64) -> Result<(), String> {
     let thread = std::thread::spawn(move || {
         let words: [u64; 2048] = std::array::from_fn(|word| draw ^ word as u64);
@@ -260,7 +259,7 @@ pub(crate) fn short_thread(draw: u64) -> Result<(), String> {
     }
 }
 
-/// A child that looks at its parent's pages, changes its own, and looks again.
+/// Forks a child that checks its parent's pages, changes its own, and checks again.
 pub(crate) fn fork(arena: &mut Arena, random: &mut Xoshiro256PlusPlus) -> Result<(), String> {
     let pages = arena.pages();
     let looked: Vec<usize> = (0..32).map(|_| (random.next_u64() % pages as u64) as usize).collect();
@@ -274,7 +273,7 @@ pub(crate) fn fork(arena: &mut Arena, random: &mut Xoshiro256PlusPlus) -> Result
             arena.write_page(*page);
         }
         right &= looked.iter().all(|page| arena.check_page(*page).is_ok());
-        // SAFETY: ends the child at once.
+        // SAFETY: the call ends the child at once.
         unsafe { libc::_exit(i32::from(!right)) };
     }
     Arena::drop_expectations(expectations);
@@ -283,7 +282,7 @@ pub(crate) fn fork(arena: &mut Arena, random: &mut Xoshiro256PlusPlus) -> Result
         arena.write_page(*page);
     }
     let mut status = 0;
-    // SAFETY: waits for the child above.
+    // SAFETY: the call waits for the child above.
     check(unsafe { libc::waitpid(child, &raw mut status, 0) } as isize, "waitpid")?;
     if status != 0 {
         return Err(format!("a child saw wrong pages, or ended with status {status:x}"));
@@ -291,7 +290,7 @@ pub(crate) fn fork(arena: &mut Arena, random: &mut Xoshiro256PlusPlus) -> Result
     looked.iter().try_for_each(|page| arena.check_page(*page))
 }
 
-/// Another program.
+/// Executes another program.
 pub(crate) fn execute() -> Result<(), String> {
     match Command::new("/bin/true").status() {
         Ok(status) if status.success() => Ok(()),

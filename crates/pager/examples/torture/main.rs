@@ -1,8 +1,9 @@
-//! A program that does to its memory whatever programs do, and checks every byte it reads.
+//! A program that exercises its memory in every way that programs do, and checks every byte it
+//! reads.
 //!
-//! `torture [--accesses N] [--threads N] [--mebibytes N] [--seed N]`: says `clean` and ends with 0,
-//! or says which word of which page is wrong and ends with 1. It is meant to be run under a pager.
-//! What it expects of its memory it keeps in a shared mapping, which pagers leave alone.
+//! `torture [--accesses N] [--threads N] [--mebibytes N] [--seed N]` prints `clean` and exits with
+//! 0, or names the wrong word and its page and exits with 1. It is meant to run under a pager. It
+//! keeps what it expects of its memory in a shared mapping, which pagers leave alone.
 
 mod arena;
 mod calls;
@@ -16,7 +17,7 @@ use arena::{Arena, PAGE_BYTES};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// What is asked on the command line.
+/// Arguments of the command line.
 struct Asked {
     accesses: u64,
     threads: u64,
@@ -76,7 +77,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One thread: mostly words, sometimes whole pages, now and then a system call.
+/// One thread's work: mostly words, sometimes whole pages, now and then a system call.
 fn work(seed: u64, accesses: u64, pages: u64, shared: &Shared) -> Result<(), String> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut arena = Arena::new(pages as usize, seed);

@@ -1,5 +1,5 @@
-//! Pages that io_uring reads and writes, in the thread that asks, in a thread of the kernel's, and
-//! as a buffer that is pinned.
+//! Pages that io_uring reads and writes: in the submitting thread, in a kernel thread, and as a
+//! pinned buffer.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -12,17 +12,17 @@ use rand_xoshiro::rand_core::Rng;
 
 use crate::arena::{Arena, PAGE_BYTES};
 
-/// A ring of this thread's, and a file.
+/// A ring of this thread, and a file.
 pub(crate) struct Ring {
     ring: IoUring,
     file: File,
 }
 
 impl Ring {
-    /// None where the kernel has no io_uring for us.
+    /// A ring; `None` where the kernel does not offer io_uring.
     pub(crate) fn new() -> Result<Option<Ring>, String> {
         let Ok(ring) = IoUring::new(4) else { return Ok(None) };
-        // SAFETY: a name and no flags; the descriptor is ours alone.
+        // SAFETY: the call takes a name and flags; nothing else owns the descriptor.
         let file = unsafe {
             let file = libc::memfd_create(c"torture".as_ptr(), libc::MFD_CLOEXEC);
             if file < 0 {
@@ -33,7 +33,7 @@ impl Ring {
         Ok(Some(Ring { ring, file }))
     }
 
-    /// The page goes to a file and comes back.
+    /// Writes the page to a file and reads it back.
     pub(crate) fn there_and_back(
         &mut self,
         arena: &mut Arena,
@@ -45,7 +45,7 @@ impl Ring {
         let is_pinned = random.next_u64().is_multiple_of(4);
         let (write, read) = if is_pinned {
             let part = libc::iovec { iov_base: buffer.cast(), iov_len: PAGE_BYTES };
-            // SAFETY: the page stays mapped until the buffer is given back below.
+            // SAFETY: the page stays mapped until the buffer is unregistered below.
             unsafe { self.ring.submitter().register_buffers(&[part]) }
                 .map_err(|error| format!("register_buffers: {error}"))?;
             let write = opcode::WriteFixed::new(file, buffer, bytes, 0).build();
@@ -57,7 +57,7 @@ impl Ring {
         let is_elsewhere = random.next_u64().is_multiple_of(2);
         let flags = if is_elsewhere { Flags::ASYNC } else { Flags::empty() };
         self.submit(&write.flags(flags))?;
-        // SAFETY: the page is mapped, and nothing is under way.
+        // SAFETY: the page is mapped, and no request is in flight.
         unsafe { place.write_bytes(0xee, 512) };
         self.submit(&read.flags(flags))?;
         if is_pinned {

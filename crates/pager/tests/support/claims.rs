@@ -1,6 +1,5 @@
-//! What holds for everything that a process may say to the pager. The rules stand here once more,
-//! page by page and without the pager's code, so that both must be wrong in the same way for a lie
-//! to pass.
+//! The rules for every message from a process. They stand here a second time, page by page and
+//! without the pager's code, so that both must be wrong alike for a false message to pass.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +10,12 @@ use ethermem_pager::protocol::{
 };
 
 const PAGE: u64 = PAGE_BYTES as u64;
-/// The agent's own memory and its image are no larger.
+/// Bound of the agent's own memory and of its image, in pages.
 const OWN_PAGES_MAX: u64 = 4096;
-/// The user's half ends here.
+/// End of the user's address range.
 const END: u64 = 1 << 56;
 
-/// What the kernel may say of a mapping, and whether a claim may name it.
+/// Properties and name of a mapping in the kernel's text, and whether a claim may name it.
 const MAPPINGS: [(&str, &str, bool); 11] = [
     ("rw-p 00000000 00:00 0", "", true),
     ("rw-p 00000000 00:00 0", "[heap]", true),
@@ -31,22 +30,22 @@ const MAPPINGS: [(&str, &str, bool); 11] = [
     ("rw-p 00000000 00:00 0", "[stack]", false),
 ];
 
-/// Something that a process says, and what the kernel knows of it.
+/// A message, and what the kernel knows of its sender.
 #[derive(Debug)]
 pub(crate) struct Said<'s> {
     /// The message.
     pub(crate) bytes: &'s [u8],
-    /// Its length, version and kind are put right, so that what is behind them is looked at.
+    /// True if length, version and kind are corrected, so that the later checks are reached.
     pub(crate) is_near: bool,
-    /// Where its addresses are taken from the mappings: which page, and how far beside it.
+    /// For each address field, an optional page of the mappings and an offset from it.
     pub(crate) places: [Option<(u16, i8)>; 6],
-    /// Mappings in order: pages before it, pages of it, which of [`MAPPINGS`].
+    /// Mappings in order: pages before it, pages of it, index in [`MAPPINGS`].
     pub(crate) mappings: &'s [(u8, u8, u8)],
     pub(crate) userfault: Option<bool>,
     pub(crate) is_challenged: bool,
 }
 
-/// Checks that what is said is believed exactly when it can be true: its kind, if it is.
+/// Checks that the message is accepted exactly when it can be true, and returns its kind if so.
 pub(crate) fn check(said: &Said<'_>) -> Option<u32> {
     let (maps, pages) = mapped(said.mappings);
     let memory = memory_of(&maps);

@@ -1,4 +1,4 @@
-//! What the tests of whole programs share.
+//! Helpers for the tests of whole programs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,12 @@ pub(crate) fn example(name: &str) -> PathBuf {
     test.ancestors().nth(2).expect("target/PROFILE/deps").join("examples").join(name)
 }
 
-/// Says aloud that something cannot be tested here: past the capture of the test runner, which
-/// swallows what a test prints.
+/// Prints why something cannot be tested here, bypassing the test runner's capture of output.
 pub(crate) fn skipped(why: &str) {
     let _ = std::io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes());
 }
 
-/// Whether the kernel gives what the pager needs; says why not.
+/// True if the kernel gives what the pager needs; prints the reason if not.
 pub(crate) fn can_page() -> bool {
     let tried = under("all", &["true"]);
     let said = String::from_utf8_lossy(&tried.stderr).into_owned();
@@ -31,13 +30,13 @@ pub(crate) fn under(local: &str, command: &[&str]) -> Output {
     Command::new(example("limit")).arg(local).args(command).output().expect("the example runs")
 }
 
-/// How often to try what may fail seldom; `make soak` asks for more.
+/// Number of repeats of what fails rarely; `make soak` raises it.
 pub(crate) fn rounds() -> u64 {
     let asked = std::env::var("ETHERMEM_TORTURE").ok().and_then(|text| text.parse().ok());
     asked.unwrap_or(3)
 }
 
-/// Builds a program of `tests/foreign`, or says why it cannot be built here.
+/// Builds a program of `tests/foreign`, or prints why that is impossible here.
 pub(crate) fn built(builder: &[&str], source: &str, to: &Path) -> bool {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(source);
     let (program, arguments) = builder.split_first().expect("a compiler");
