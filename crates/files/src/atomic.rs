@@ -6,13 +6,13 @@ use tempfile::TempPath;
 
 use crate::OutputError;
 
-/// A file that takes its name when it is whole: written beside it, renamed by
-/// [`AtomicFile::commit`], removed when dropped before. A path that names a device or a pipe is
-/// written directly, as a rename would replace it.
+/// A file that takes its name when it is whole. It is written beside its target and renamed by
+/// [`AtomicFile::commit`]; a drop before the commit removes it. A path that names a device or a
+/// pipe is written directly, as a rename would replace it.
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,
-    // Before `part`: the file is closed before its name is removed.
+    // This field stands before `part`, so that the file is closed before its name is removed.
     file: BufWriter<File>,
     part: Option<Part>,
 }
@@ -32,7 +32,7 @@ impl AtomicFile {
         AtomicFile::open(path).map_err(|reason| OutputError::new(path, reason))
     }
 
-    /// The name it will take.
+    /// The name that the file will take.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -50,7 +50,7 @@ impl AtomicFile {
     fn open(path: &Path) -> io::Result<AtomicFile> {
         let direct =
             |file| AtomicFile { path: path.to_owned(), file: BufWriter::new(file), part: None };
-        // Through a link, so that the link stays and its target is replaced.
+        // The path is resolved through a link, so that the link stays and its target is replaced.
         let target = match path.canonicalize() {
             Ok(target) => target,
             Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
@@ -80,19 +80,19 @@ impl AtomicFile {
         let Some(part) = part else {
             return Ok(());
         };
-        // A full disk may show only now.
+        // A full disk may show only at this call.
         file.sync_all()?;
         drop(file);
         part.name.persist(part.target).map_err(|failed| failed.error)
     }
 }
 
-/// A new file of a random name: in a container every process may have the number that a killed one
-/// had, and the name of the target may be as long as a name can be.
+/// Makes a new file of a random name. In a container every process may have the process number of a
+/// killed one, and the target's name may be as long as a name can be.
 fn part_in(folder: &Path) -> io::Result<(File, TempPath)> {
     let mut name = tempfile::Builder::new();
     name.prefix(".ethermem-").suffix(".part");
-    // Not private to its owner, as a temporary file would be.
+    // The file's mode is the usual one; a temporary file would be private to its owner.
     Ok(name.make_in(folder, |path| File::create_new(path))?.into_parts())
 }
 
@@ -142,8 +142,8 @@ mod tests {
         assert!(names(folder.path()).is_empty());
     }
 
-    /// A process that was killed leaves its part. The next one may have its number, may write the
-    /// same file, and may be one of several that do.
+    /// A killed process leaves its part. The next process may have its number, may write the same
+    /// file, and may be one of several that do.
     #[test]
     fn what_a_killed_process_left_is_in_nobodys_way() {
         let folder = tempfile::tempdir().unwrap();

@@ -6,10 +6,11 @@ use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedRowGroupWriter;
 
-/// The next column of the schema; `present` marks the rows that have a value, `None` if all have.
+/// Writes the next column of the schema. `present` marks the rows that have a value; `None` means
+/// that all have one.
 ///
 /// # Errors
-/// [`ParquetError`] when it cannot be encoded or written.
+/// [`ParquetError`] when the column cannot be encoded or written.
 ///
 /// # Panics
 /// If the schema has no more columns.
@@ -23,7 +24,7 @@ pub fn write_column<T: DataType>(
     column.close()
 }
 
-/// The operating system's reason where there is one: what the reader of one line wants.
+/// The operating system's reason where there is one: a one-line error needs no more.
 pub fn reason(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(cause) => match cause.downcast::<io::Error>() {

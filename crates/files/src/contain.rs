@@ -1,4 +1,4 @@
-//! Panics of a library kept from the person whose file caused them.
+//! Panics of a library, turned into errors for the caller whose file caused them.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -8,11 +8,11 @@ thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `decode` returns, or `None` when it panicked, of which nothing is printed. What it worked
-/// on must not be used afterwards.
+/// Returns what `decode` returns, or `None` when it panicked; nothing of the panic is printed. What
+/// `decode` worked on must not be used after a panic.
 ///
-/// The Parquet library asserts in places what a damaged file breaks; such a file must end in an
-/// error as any other does.
+/// The Parquet library asserts in places what a damaged file breaks. Such a file must end in an
+/// error, as any other damaged file does.
 pub(crate) fn contain<T>(decode: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

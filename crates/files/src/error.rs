@@ -1,11 +1,11 @@
 use std::fmt;
 use std::path::Path;
 
-/// Most characters of a found value that an error repeats.
+/// Maximum number of characters of a found value that an error repeats.
 const FOUND_CHARS_MAX: usize = 60;
 
-/// Input that cannot be used: one line that names the file, the line or key, what was found and
-/// what is allowed. A retry helps only after the file was changed.
+/// Input that cannot be used. It prints as one line: the file, the line or key, what was found and
+/// what it must be. A retry helps only after the file was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputError {
     file: String,
@@ -15,39 +15,39 @@ pub struct InputError {
 }
 
 impl InputError {
-    /// A problem of the whole file.
+    /// An error about the whole file.
     #[must_use]
     pub fn file(file: &Path, problem: impl AsRef<str>) -> InputError {
         let file = one_line(&file.display().to_string());
         InputError { file, line: None, problem: one_line(problem.as_ref()), unusable: false }
     }
 
-    /// A problem at `line`, counted from 1.
+    /// An error at `line`, counted from 1.
     #[must_use]
     pub fn line(file: &Path, line: u64, problem: impl AsRef<str>) -> InputError {
         InputError { line: Some(line), ..InputError::file(file, problem) }
     }
 
-    /// The same problem, found at `line` of `file`.
+    /// This error, moved to `line` of `file`.
     #[must_use]
     pub fn moved(self, file: &Path, line: u64) -> InputError {
         InputError::line(file, line, self.problem)
     }
 
-    /// The problem without its place, and the place.
+    /// The problem without its place, then the place.
     #[must_use]
     pub fn parts(&self) -> (&str, &str) {
         (&self.problem, &self.file)
     }
 
-    /// A file that the system does not let us use.
+    /// An error about a file that the operating system refuses to open or read.
     #[must_use]
     pub fn io(file: &Path, doing: &str, error: &std::io::Error) -> InputError {
         let error = InputError::file(file, format!("cannot {doing}: {}", reason(error)));
         InputError { unusable: true, ..error }
     }
 
-    /// Whether the system does not let us use the file: what is in it may be right.
+    /// True if the operating system refuses the file; what is in it may be right.
     #[must_use]
     pub fn is_unusable(&self) -> bool {
         self.unusable
@@ -65,7 +65,7 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// A found value as an error repeats it: shortened, nothing in it that could break the line.
+/// A found value as an error repeats it: shortened, without characters that could break the line.
 #[must_use]
 pub fn found(value: &str) -> String {
     let mut chars = value.chars();
@@ -79,7 +79,7 @@ pub fn found(value: &str) -> String {
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
-        // Line and paragraph separators are no control characters but break lines all the same.
+        // Line and paragraph separators are no control characters but break lines.
         if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
             line.extend(c.escape_default());
         } else {
@@ -89,7 +89,7 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// The system's words without the "(os error 2)" that `std` appends.
+/// The system's words, without the "(os error 2)" that `std` appends.
 fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {

@@ -1,12 +1,12 @@
-//! A folder for output, which leaves no trace where nothing came of it.
+//! A folder for output that is removed again when no output was written into it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::OutputError;
 
-/// A folder, with the folders around it that were made for it. When it is dropped, those that are
-/// still empty are removed.
+/// A folder for output, with the folders around it that were made for it. A drop removes those of
+/// them that are still empty.
 #[derive(Debug)]
 pub struct MadeFolder {
     path: PathBuf,
@@ -15,10 +15,10 @@ pub struct MadeFolder {
 }
 
 impl MadeFolder {
-    /// Makes `path`, and the folders around it, unless they are there.
+    /// Makes `path` and the folders around it, unless they exist.
     ///
     /// # Errors
-    /// [`OutputError`] when a folder cannot be made. Those that were made are removed.
+    /// [`OutputError`] when a folder cannot be made. The folders that were made are removed.
     pub fn make(path: &Path) -> Result<MadeFolder, OutputError> {
         let missing = path.ancestors().take_while(|folder| !folder.exists());
         let made = missing.filter(|folder| !folder.as_os_str().is_empty());
@@ -27,7 +27,7 @@ impl MadeFolder {
         Ok(folder)
     }
 
-    /// Where it is.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -36,7 +36,7 @@ impl MadeFolder {
 
 impl Drop for MadeFolder {
     fn drop(&mut self) {
-        // A folder that is not empty, or not there, stays as it is.
+        // A folder that is missing or not empty stays as it is.
         for folder in &self.made {
             let _ = fs::remove_dir(folder);
         }

@@ -1,4 +1,5 @@
-//! Parquet from outside: a damaged file ends in an error of one line, as any other does.
+//! Parquet input from outside. A damaged file ends in an error of one line, as any other bad input
+//! does.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::contain::contain;
 /// The physical types of whole numbers.
 pub const INTEGERS: [Type; 2] = [Type::INT32, Type::INT64];
 
-/// A Parquet file, and what errors call it.
+/// A Parquet file, and the path by which errors name it.
 pub struct ParquetInput<R: ChunkReader> {
     path: PathBuf,
     reader: SerializedFileReader<R>,
@@ -24,7 +25,7 @@ impl ParquetInput<File> {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`InputError`] when it cannot be read or is not Parquet.
+    /// [`InputError`] when the file cannot be read or is not Parquet.
     pub fn open(path: &Path) -> Result<ParquetInput<File>, InputError> {
         let file = File::open(path).map_err(|error| InputError::io(path, "be read", &error))?;
         if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
@@ -36,10 +37,10 @@ impl ParquetInput<File> {
 }
 
 impl<R: ChunkReader + 'static> ParquetInput<R> {
-    /// Reads from any reader; `path` is what errors call it.
+    /// Reads from any reader; errors name it by `path`.
     ///
     /// # Errors
-    /// [`InputError`] when it is not Parquet.
+    /// [`InputError`] when the bytes are not Parquet.
     pub fn new(reader: R, path: &Path) -> Result<ParquetInput<R>, InputError> {
         let reader = contain(|| SerializedFileReader::new(reader));
         let reader = reader.ok_or_else(|| damaged(path))?;
@@ -47,13 +48,13 @@ impl<R: ChunkReader + 'static> ParquetInput<R> {
         Ok(ParquetInput { path: path.to_owned(), reader })
     }
 
-    /// What errors call it.
+    /// The path by which errors name the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many rows its footer promises; `None` when that is no number of rows.
+    /// Number of rows that the footer promises; `None` when the footer's number is negative.
     #[must_use]
     pub fn rows(&self) -> Option<u64> {
         u64::try_from(self.reader.metadata().file_metadata().num_rows()).ok()
@@ -63,17 +64,17 @@ impl<R: ChunkReader + 'static> ParquetInput<R> {
         self.reader.num_row_groups()
     }
 
-    /// The text that the file's metadata has under `key`.
+    /// The text under `key` in the file's metadata.
     #[must_use]
     pub fn note(&self, key: &str) -> Option<&str> {
         let notes = self.reader.metadata().file_metadata().key_value_metadata()?;
         notes.iter().find(|note| note.key == key)?.value.as_deref()
     }
 
-    /// Where the column `name` is, when there is one.
+    /// The index of the column `name`, if the file has one.
     ///
     /// # Errors
-    /// [`InputError`] when it is repeated or of a type that is not `allowed`.
+    /// [`InputError`] when the column is repeated or its type is not `allowed`.
     pub fn column(&self, name: &str, allowed: &[Type]) -> Result<Option<usize>, InputError> {
         let schema = self.reader.metadata().file_metadata().schema_descr();
         let mut columns = schema.columns().iter();
@@ -91,10 +92,10 @@ impl<R: ChunkReader + 'static> ParquetInput<R> {
         Ok(Some(index))
     }
 
-    /// Where the column `name` is; `needed` names all that a file must have.
+    /// The index of the column `name`; `needed` names all columns that a file must have.
     ///
     /// # Errors
-    /// [`InputError`] when it is missing, repeated, or of a type that is not `allowed`.
+    /// [`InputError`] when the column is missing or repeated, or its type is not `allowed`.
     pub fn required(
         &self,
         name: &str,
@@ -107,7 +108,7 @@ impl<R: ChunkReader + 'static> ParquetInput<R> {
         })
     }
 
-    /// The columns at `indices` of a row group, each at its first row.
+    /// Readers of the columns at `indices` of a row group, each at its first row.
     pub(crate) fn columns<const N: usize>(
         &self,
         row_group: usize,
@@ -121,8 +122,8 @@ impl<R: ChunkReader + 'static> ParquetInput<R> {
         Ok(columns.try_into().unwrap_or_else(|_| unreachable!("a reader for each index")))
     }
 
-    /// What `decode` makes of the file; when it panicked, what it worked on must not be used
-    /// afterwards.
+    /// Returns what `decode` makes of the file. After a panic, what `decode` worked on must not be
+    /// used.
     pub(crate) fn decode<T>(&self, decode: impl FnOnce() -> T) -> Result<T, InputError> {
         contain(decode).ok_or_else(|| damaged(&self.path))
     }

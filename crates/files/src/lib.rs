@@ -1,7 +1,9 @@
-//! Files in and out, the same way everywhere: an output is there whole or not at all, and an input
-//! that cannot be used is one line that says what, where and what is allowed.
+//! Files in and out, handled in one way everywhere. An output file is there whole or not at all. An
+//! input file that cannot be used is refused in one line: what was found, where, and what it must
+//! be.
 //!
-//! What this crate does not do: say what is in a file. Formats belong to who reads them.
+//! What this crate does not do: know what is in a file. A format belongs to the crate that reads
+//! it.
 
 mod atomic;
 mod columns;
@@ -24,15 +26,15 @@ pub use rows::{BatchError, RowReader, Rows, read_integers, read_values, same_len
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {reason}", path.display())]
 pub struct OutputError {
-    /// The file asked for.
+    /// The path that was to be written.
     pub path: PathBuf,
-    /// Why it is not there.
+    /// Why the file could not be written.
     #[source]
     pub reason: std::io::Error,
 }
 
 impl OutputError {
-    /// `path`, and why it is not there.
+    /// An error that says why `path` could not be written.
     #[must_use]
     pub fn new(path: &Path, reason: std::io::Error) -> OutputError {
         OutputError { path: path.to_owned(), reason }

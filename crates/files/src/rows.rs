@@ -1,4 +1,4 @@
-//! Rows of a Parquet file, one after the other: one batch in memory, whatever the size of the file.
+//! Rows of a Parquet file, in order. One batch is in memory, whatever the size of the file.
 
 use std::collections::VecDeque;
 
@@ -9,18 +9,18 @@ use parquet::file::reader::ChunkReader;
 use crate::input::words;
 use crate::{InputError, ParquetInput};
 
-/// Rows decoded at a time.
+/// Number of rows decoded at a time.
 const BATCH_ROWS: usize = 8_192;
 
-/// What the rows of a file mean, given the values of its `N` columns.
+/// What the rows of a file mean: how to make them from the values of their `N` columns.
 pub trait RowReader<const N: usize> {
-    /// One row.
+    /// The type of a row.
     type Row;
 
-    /// Adds the next rows; none at the end of the row group.
+    /// Appends the next rows; appends none at the end of the row group.
     ///
     /// # Errors
-    /// [`BatchError`] at the first row that cannot be used; those before it may have been added.
+    /// [`BatchError`] at the first row that cannot be used. Rows before it may have been appended.
     fn read(
         &mut self,
         columns: &mut [ColumnReader; N],
@@ -31,13 +31,13 @@ pub trait RowReader<const N: usize> {
 /// A row that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchError {
-    /// Rows of the batch before it.
+    /// Number of rows of the batch before the bad row.
     pub offset: usize,
-    /// What was found, and what is allowed.
+    /// What was found, and what it must be.
     pub problem: String,
 }
 
-/// The rows of a file in their order, to the end or the first that cannot be used.
+/// The rows of a file in order, up to the end or to the first row that cannot be used.
 pub struct Rows<R: ChunkReader, F: RowReader<N>, const N: usize> {
     input: ParquetInput<R>,
     indices: [usize; N],
@@ -45,14 +45,14 @@ pub struct Rows<R: ChunkReader, F: RowReader<N>, const N: usize> {
     next_row_group: usize,
     columns: Option<[ColumnReader; N]>,
     rows: VecDeque<F::Row>,
-    /// Behind the last of `rows`.
+    /// The error that follows the last of `rows`.
     failed: Option<InputError>,
     rows_read: u64,
     ended: bool,
 }
 
 impl<R: ChunkReader + 'static, F: RowReader<N>, const N: usize> Rows<R, F, N> {
-    /// The rows of `input`, of the columns at `indices`.
+    /// Reads the rows of `input` from the columns at `indices`.
     pub fn new(input: ParquetInput<R>, indices: [usize; N], format: F) -> Rows<R, F, N> {
         Rows {
             input,
@@ -72,15 +72,15 @@ impl<R: ChunkReader + 'static, F: RowReader<N>, const N: usize> Rows<R, F, N> {
         &self.input
     }
 
-    /// What its rows mean.
+    /// The format that makes rows of the columns.
     pub fn format(&self) -> &F {
         &self.format
     }
 
-    /// The next row, `None` at the end of the file.
+    /// The next row; `None` at the end of the file.
     ///
     /// # Errors
-    /// [`InputError`] with the row's number, from 1. After an error there are no more rows.
+    /// [`InputError`] with the row's number, counted from 1. After an error there are no more rows.
     pub fn next_row(&mut self) -> Result<Option<F::Row>, InputError> {
         loop {
             if let Some(row) = self.rows.pop_front() {
@@ -134,11 +134,11 @@ impl<R: ChunkReader + 'static, F: RowReader<N>, const N: usize> Rows<R, F, N> {
     }
 }
 
-/// The next values of a column without gaps, as many for each column; none at the end of its row
-/// group.
+/// Reads the next values of a column that has a value in every row. Every column yields as many; at
+/// the end of the row group there are none.
 ///
 /// # Errors
-/// [`BatchError`] for what cannot be decoded, and for a row without a value.
+/// [`BatchError`] for values that cannot be decoded, and for a row without a value.
 pub fn read_values<T: DataType>(
     name: &str,
     reader: &mut ColumnReaderImpl<T>,
@@ -158,10 +158,10 @@ pub fn read_values<T: DataType>(
     Ok(values)
 }
 
-/// [`read_values`] of a column that is one of [`crate::INTEGERS`].
+/// Reads as [`read_values`] does, from a column of one of the types [`crate::INTEGERS`].
 ///
 /// # Errors
-/// As [`read_values`].
+/// Those of [`read_values`].
 ///
 /// # Panics
 /// When the column is of another type.
@@ -175,10 +175,10 @@ pub fn read_integers(name: &str, column: &mut ColumnReader) -> Result<Vec<i64>, 
     }
 }
 
-/// How many rows columns of these lengths have.
+/// Number of rows in columns of these lengths.
 ///
 /// # Errors
-/// [`BatchError`] when their lengths differ, as a damaged file's may.
+/// [`BatchError`] when the lengths differ, as they may in a damaged file.
 pub fn same_length<const N: usize>(lengths: [usize; N]) -> Result<usize, BatchError> {
     let rows = lengths.iter().copied().min().unwrap_or(0);
     if lengths.iter().any(|&length| length != rows) {
@@ -188,10 +188,10 @@ pub fn same_length<const N: usize>(lengths: [usize; N]) -> Result<usize, BatchEr
     Ok(rows)
 }
 
-/// A value that may not be negative.
+/// Checks that a value is not negative.
 ///
 /// # Errors
-/// What was found, and what is allowed.
+/// A text that says what was found, and what it must be.
 pub fn unsigned(name: &str, value: i64) -> Result<u64, String> {
     u64::try_from(value).map_err(|_| format!("{name} = {value}: allowed are whole numbers"))
 }

@@ -58,7 +58,7 @@ count! {
 }
 
 impl Bytes {
-    /// Data blocks that carry this many bytes, the last one padded.
+    /// Number of data blocks that carry this many bytes; the last one is padded.
     #[inline]
     #[must_use]
     pub const fn to_blocks(self) -> Blocks {

@@ -4,12 +4,13 @@ use crate::{BLOCK_PAYLOAD_BITS, Blocks, Bytes, Ps};
 
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// A link's data rate in bits per second: what the 64 payload bits of a block see, so that a block
-/// of a 100 Gb/s link takes 640 ps (the line itself runs at 66/64 of it).
+/// A link's data rate in bits per second, as the 64 payload bits of a block see it. A block of a
+/// 100 Gb/s link takes 640 ps; the line itself runs at 66/64 of the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BitsPerSecond(u64);
 
-/// A rate whose block time is no whole number of picoseconds, or zero.
+/// The refused rate, in bits per second: zero, or its block time is not a whole number of
+/// picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateError(pub u64);
 
@@ -37,7 +38,7 @@ impl BitsPerSecond {
     /// A rate in whole Gb/s.
     ///
     /// # Errors
-    /// As [`BitsPerSecond::new`].
+    /// Those of [`BitsPerSecond::new`].
     pub const fn from_gbps(gbps: u64) -> Result<BitsPerSecond, RateError> {
         match gbps.checked_mul(1_000_000_000) {
             Some(rate) => BitsPerSecond::new(rate),
@@ -45,27 +46,27 @@ impl BitsPerSecond {
         }
     }
 
-    /// In Gb/s, for reports.
+    /// The rate in Gb/s, for reports.
     #[must_use]
     pub fn as_gbps_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The time of one block on the line: 640 ps at 100 Gb/s.
+    /// The time that one block takes on the line: 640 ps at 100 Gb/s.
     #[inline]
     #[must_use]
     pub const fn block_time(self) -> Ps {
         Ps(BLOCK_PAYLOAD_BITS * PS_PER_S / self.0)
     }
 
-    /// The time of `blocks` on the line.
+    /// The time that `blocks` take on the line.
     #[inline]
     #[must_use]
     pub fn blocks_time(self, blocks: Blocks) -> Ps {
         self.block_time() * blocks.0
     }
 
-    /// The time of `bytes` on the line, framing not counted; rounded up to a picosecond.
+    /// The time that `bytes` take on the line without framing, rounded up to a picosecond.
     #[must_use]
     pub fn bytes_time(self, bytes: Bytes) -> Ps {
         let bits = u128::from(bytes.0) * 8;

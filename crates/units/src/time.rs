@@ -9,16 +9,16 @@ pub struct Ps(pub u64);
 impl Ps {
     /// The start of every run.
     pub const ZERO: Ps = Ps(0);
-    /// Later than any event.
+    /// A time later than every event.
     pub const MAX: Ps = Ps(u64::MAX);
 
-    /// Whole nanoseconds.
+    /// A time of whole nanoseconds.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Ps {
         Ps(ns * 1_000)
     }
 
-    /// The nearest picosecond to `ns`; `None` when it is negative, not finite or too large.
+    /// The nearest picosecond to `ns`; `None` when `ns` is negative, not finite or too large.
     #[must_use]
     pub fn from_ns_f64(ns: f64) -> Option<Ps> {
         let ps = (ns * 1_000.0).round();
@@ -26,13 +26,13 @@ impl Ps {
         (ps.is_finite() && (0.0..9.2e18).contains(&ps)).then_some(Ps(ps as u64))
     }
 
-    /// In nanoseconds, for reports.
+    /// The time in nanoseconds, for reports.
     #[must_use]
     pub fn as_ns_f64(self) -> f64 {
         self.0 as f64 / 1_000.0
     }
 
-    /// In seconds, for reports.
+    /// The time in seconds, for reports.
     #[must_use]
     pub fn as_s_f64(self) -> f64 {
         self.0 as f64 / 1e12
@@ -88,13 +88,13 @@ impl fmt::Display for Ps {
     }
 }
 
-/// A time or a duration in nanoseconds, for what runs on machines rather than in a simulation: 64
+/// A time or a duration in nanoseconds, for code that runs on machines and not in a simulation. 64
 /// bits hold 584 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ns(pub u64);
 
 impl Ns {
-    /// No time.
+    /// A duration of zero.
     pub const ZERO: Ns = Ns(0);
 
     /// `self - earlier`, or zero when `earlier` is later.
@@ -103,7 +103,8 @@ impl Ns {
         Ns(self.0.saturating_sub(earlier.0))
     }
 
-    /// `self + later`, or the end of time: of numbers that came from outside.
+    /// `self + later`, or the greatest time where the sum does not fit. It is for numbers from
+    /// outside.
     #[must_use]
     pub const fn saturating_add(self, later: Ns) -> Ns {
         Ns(self.0.saturating_add(later.0))
@@ -118,7 +119,7 @@ impl Add for Ns {
     }
 }
 
-/// A count of clock cycles. Which clock is said where it is turned into time.
+/// A count of clock cycles. The clock is named where the count is turned into time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cycles(pub u64);
 
@@ -142,15 +143,15 @@ impl Sum for Cycles {
     }
 }
 
-/// A clock, by its period.
+/// A clock, described by its period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// One cycle.
+    /// The time of one cycle.
     pub period: Ps,
 }
 
 impl Clock {
-    /// How long `cycles` of this clock take.
+    /// The time that `cycles` of this clock take.
     #[inline]
     #[must_use]
     pub fn duration(self, cycles: Cycles) -> Ps {

@@ -1,8 +1,9 @@
-//! How many cases a property is tested with.
+//! The number of cases with which a property is tested.
 
 use proptest::prelude::ProptestConfig;
 
-/// So many cases, or as many as `PROPTEST_CASES` says: a number in the code alone would hide it.
+/// A configuration of `usual` cases, or of as many as `PROPTEST_CASES` says: a number in the code
+/// alone would override that variable.
 pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let said = std::env::var_os("PROPTEST_CASES").is_some();
     let config = ProptestConfig::default();
