@@ -1,8 +1,8 @@
-//! Whose memory something is, and what may be done with it.
+//! The owner of memory, and what may be done with it.
 
 use core::fmt;
 
-/// Whose memory something is. Processes of one pool have one number each.
+/// The process that owns memory. Every process of a pool has a number of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId(pub u32);
 
@@ -11,7 +11,7 @@ pub struct ProcessId(pub u32);
 pub struct Permissions(u8);
 
 impl Permissions {
-    /// Nothing: what is shared so is no longer shared.
+    /// No access. A share with no permissions is ended.
     pub const NONE: Permissions = Permissions(0);
     /// Reading.
     pub const READ: Permissions = Permissions(1);
@@ -20,19 +20,19 @@ impl Permissions {
     /// Reading, writing and atomics.
     pub const READ_WRITE: Permissions = Permissions(3);
 
-    /// Whether these allow all that `needed` are.
+    /// True if these permissions include all that are `needed`.
     #[must_use]
     pub const fn allow(self, needed: Permissions) -> bool {
         self.0 & needed.0 == needed.0
     }
 
-    /// Bit 0 for reading, bit 1 for writing; `None` for any other.
+    /// Reads bit 0 as read and bit 1 as write; `None` if any other bit is set.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Option<Permissions> {
         if bits <= Permissions::READ_WRITE.0 { Some(Permissions(bits)) } else { None }
     }
 
-    /// The same bits.
+    /// The bits: bit 0 for reading, bit 1 for writing.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0

@@ -26,18 +26,18 @@ pub struct Block {
     payload: u64,
 }
 
-/// A sync header of 00 or 11: the receiver lost a bit of it, or lost block lock.
+/// A sync header of 00 or 11: the receiver got one of its bits wrong, or lost block lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("sync header {0:#04b} is neither control (01) nor data (10)")]
 pub struct InvalidSync(pub u8);
 
-/// A control block type octet that is no codeword of the block types' code.
+/// A control block type octet that is not a codeword of the block types' code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("block type {0:#04x} is not assigned")]
 pub struct UnknownBlockType(pub u8);
 
 impl Block {
-    /// Eight idle control characters: what fills the line when nobody sends.
+    /// Eight idle control characters, which fill the line while there is nothing to send.
     pub const IDLE: Block = Block::control(BlockType::Control, 0);
 
     /// A data block of eight octets, the first transmitted in the low byte.
@@ -67,7 +67,7 @@ impl Block {
         }
     }
 
-    /// Control or data.
+    /// The sync header: control or data.
     #[inline]
     #[must_use]
     pub const fn sync(self) -> SyncHeader {
@@ -102,15 +102,15 @@ impl Block {
         }
     }
 
-    /// Whether the block is eight idle characters.
+    /// True if the block is eight idle characters.
     #[inline]
     #[must_use]
     pub fn is_idle(self) -> bool {
         self == Block::IDLE
     }
 
-    /// Whether this is a block of eight control characters with an /E/ among them: the sender gives
-    /// up the frame in progress.
+    /// True if this is a block of eight control characters with an /E/ among them: the sender
+    /// aborts the frame in progress.
     #[must_use]
     pub fn has_error_character(self) -> bool {
         const ERROR_CHARACTER: u64 = 0x1e;
@@ -125,8 +125,8 @@ impl fmt::Debug for Block {
     }
 }
 
-/// What a control block is, by its first octet: the 15 types of IEEE 802.3 figure 49-7 and, under
-/// the one codeword they leave free, the blocks of EDM.
+/// The type of a control block, which is its first octet. There are the 15 types of IEEE 802.3
+/// figure 49-7; EDM's blocks use the one codeword that these leave free.
 ///
 /// C is a control character, O an ordered set, S a start, T a terminate, D data; the digit is the
 /// octet's lane.
@@ -168,7 +168,7 @@ pub enum BlockType {
 }
 
 impl BlockType {
-    /// All sixteen, EDM's first.
+    /// All sixteen types, EDM's first.
     pub const ALL: [BlockType; 16] = [
         BlockType::Edm,
         BlockType::Control,
@@ -188,14 +188,14 @@ impl BlockType {
         BlockType::Terminate7,
     ];
 
-    /// /T/ by the count of data octets before it; `None` above seven.
+    /// The /T/ type with this count of data octets before it; `None` above seven.
     #[must_use]
     pub const fn terminate(data_octets: usize) -> Option<BlockType> {
         const FIRST: usize = 8;
         if data_octets < 8 { Some(BlockType::ALL[FIRST + data_octets]) } else { None }
     }
 
-    /// The type of this octet.
+    /// The type that this octet stands for, if it is assigned.
     #[inline]
     #[must_use]
     pub const fn from_octet(octet: u8) -> Option<BlockType> {
@@ -209,7 +209,7 @@ impl BlockType {
         None
     }
 
-    /// Data octets of a block that starts a frame, the last of the block; `None` for the others.
+    /// Number of data octets of a block that starts a frame, at its end; `None` for other blocks.
     #[must_use]
     pub const fn start_octets(self) -> Option<usize> {
         match self {
@@ -219,7 +219,8 @@ impl BlockType {
         }
     }
 
-    /// Data octets of a block that ends a frame, right after the type; `None` for the others.
+    /// Number of data octets of a block that ends a frame, right after the type; `None` for other
+    /// blocks.
     #[must_use]
     pub const fn terminate_octets(self) -> Option<usize> {
         Some(match self {
@@ -235,7 +236,7 @@ impl BlockType {
         })
     }
 
-    /// Whether an ordered set (link fault signalling) is in the block.
+    /// True if an ordered set (link fault signalling) is in the block.
     #[must_use]
     pub const fn has_ordered_set(self) -> bool {
         matches!(

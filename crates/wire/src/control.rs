@@ -9,15 +9,15 @@ use crate::crc;
 pub const CONTENT_BITS: u32 = 40;
 const CONTENT_MASK: u64 = (1 << CONTENT_BITS) - 1;
 
-/// Which EDM control block: octet 1 of the block. Each is a codeword of the block types' own
-/// extended Hamming code; the pairs whose confusion would hurt most, /MS/ with /MT/ and /N/ with
-/// /G/, are complements. Zero is not used, so that no block of zeros is valid.
+/// The kind of an EDM control block: octet 1 of the block. Each value is a codeword of the block
+/// types' own extended Hamming code. The pairs whose confusion would hurt most, /MS/ with /MT/ and
+/// /N/ with /G/, are complements. Zero is unused, so that a block of zeros is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SubType {
     /// /MS/: a memory message of several blocks starts.
     Start = 0x33,
-    /// /MT/: it ends.
+    /// /MT/: a memory message of several blocks ends.
     Terminate = 0xcc,
     /// /MST/: a memory message in one block.
     Single = 0x66,
@@ -28,7 +28,7 @@ pub enum SubType {
 }
 
 impl SubType {
-    /// All five.
+    /// All five sub-types.
     pub const ALL: [SubType; 5] = [
         SubType::Start,
         SubType::Terminate,
@@ -37,7 +37,7 @@ impl SubType {
         SubType::Grant,
     ];
 
-    /// The sub-type of this octet.
+    /// The sub-type that this octet stands for, if it is assigned.
     #[inline]
     #[must_use]
     pub const fn from_octet(octet: u8) -> Option<SubType> {
@@ -52,14 +52,14 @@ impl SubType {
     }
 }
 
-/// An EDM control block that passed its checks, or that is about to get them.
+/// An EDM control block whose checks held, or whose checks are still to be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EdmControl {
     sub_type: SubType,
     content: u64,
 }
 
-/// Why a control block is not one of EDM. All but [`ControlError::NotEdm`] are corruption.
+/// Why a control block is not a valid EDM block. All but [`ControlError::NotEdm`] are corruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ControlError {
     /// A data block or a standard control block.
@@ -71,12 +71,12 @@ pub enum ControlError {
     /// The sub-type octet is not assigned.
     #[error("EDM sub-type {0:#04x} is not assigned")]
     SubType(u8),
-    /// The CRC-8 does not fit sub-type and content.
+    /// The CRC-8 does not match sub-type and content.
     #[error("CRC-8 of an EDM control block is {found:#04x}, should be {computed:#04x}")]
     Crc {
-        /// In the block.
+        /// The CRC-8 in the block.
         found: u8,
-        /// Over the block.
+        /// The CRC-8 computed over the block.
         computed: u8,
     },
 }
@@ -89,7 +89,7 @@ impl EdmControl {
         EdmControl { sub_type, content: content & CONTENT_MASK }
     }
 
-    /// Which of the five.
+    /// The sub-type.
     #[inline]
     #[must_use]
     pub const fn sub_type(self) -> SubType {
@@ -115,7 +115,7 @@ impl EdmControl {
     /// Checks a block.
     ///
     /// # Errors
-    /// [`ControlError`] when the block is another one, or corrupt.
+    /// [`ControlError`] when the block is not an EDM block, or is corrupt.
     pub fn decode(block: Block) -> Result<EdmControl, ControlError> {
         if block.block_type()? != Some(BlockType::Edm) {
             return Err(ControlError::NotEdm);

@@ -1,13 +1,12 @@
-//! The check codes. All are reflected: a code's bits leave in the order of its polynomial's powers
-//! when the low bit goes first, as it does on the line, so that an error burst on the line is a
-//! burst for the code.
+//! The check codes, all reflected. A code's bits leave in the order of its polynomial's powers when
+//! the low bit goes first, as on the line. So an error burst on the line is a burst for the code.
 
 use crc::{Algorithm, CRC_16_IBM_SDLC, CRC_32_ISCSI, CRC_32_ISO_HDLC, Crc, Digest, Table};
 
-/// x^8 + x^5 + x^4 + x^2 + x + 1, over sub-type and content of an EDM control block. Of all
-/// polynomials of degree 8 that catch every error of up to three bits and every two errors of the
-/// line after the descrambler, it misses the fewest threes of the line; `tests/polynomial.rs`
-/// repeats the search.
+/// x^8 + x^5 + x^4 + x^2 + x + 1, over sub-type and content of an EDM control block. The search is
+/// over the polynomials of degree 8 that detect every error of up to three bits and every two line
+/// errors after the descrambler. Of these, this polynomial misses the fewest triples of line
+/// errors; `tests/polynomial.rs` repeats the search.
 pub(crate) const CONTROL_CRC: Algorithm<u8> = Algorithm {
     width: 8,
     poly: 0x37,
@@ -41,7 +40,8 @@ pub(crate) fn chunk() -> Digest<'static, u32, Table<1>> {
     CHUNK.digest()
 }
 
-/// CRC-32C of a datagram: a chunk's code by larger tables, since a datagram has up to 64 KiB.
+/// CRC-32C of a datagram. It is a chunk's code with larger tables, since a datagram has up to 64
+/// KiB.
 pub(crate) fn datagram(octets: &[u8]) -> u32 {
     DATAGRAM.checksum(octets)
 }

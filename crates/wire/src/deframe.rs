@@ -7,19 +7,19 @@ use crate::control::{ControlError, EdmControl, SubType};
 use crate::field::MAX_CHUNK_BYTES;
 use crate::message::{DecodeError, MD_BYTES, Message};
 
-/// /MD/ blocks of the longest chunk: a page and the head of an acknowledged write.
+/// Number of /MD/ blocks of the longest chunk: a page and the header word of an acknowledged write.
 pub const MD_BLOCKS_MAX: usize = MAX_CHUNK_BYTES / MD_BYTES + 1;
 
-/// What a block completed or was.
+/// What a received block is, or what it completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A block for the Ethernet PCS above: idles, ordered sets, a frame's blocks.
     Ethernet(Block),
-    /// A message. Towards the PCS its blocks become idles.
+    /// A complete message. Towards the PCS its blocks become idles.
     Message(Message<'a>),
 }
 
-/// What does not follow the rules of the line. The chunk in progress, if any, is dropped.
+/// A violation of the line's rules. The chunk in progress, if any, is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DeframeError {
     /// The sync header is neither control nor data.
@@ -43,21 +43,21 @@ pub enum DeframeError {
     /// A data block in neither a message nor a frame.
     #[error("data block outside of message and frame")]
     StrayData,
-    /// A block that cannot be in a frame, or one that must be in one.
+    /// A block that cannot be in a frame, or a block that cannot be outside one.
     #[error("block of type {found:?} {} a frame", if *.in_frame { "inside" } else { "outside of" })]
     FrameSequence {
         /// The block.
         found: BlockType,
-        /// Whether a frame was open.
+        /// True if a frame was open.
         in_frame: bool,
     },
-    /// The blocks are whole, but they are no message.
+    /// The blocks are intact, but they are not a message.
     #[error(transparent)]
     Message(#[from] DecodeError),
 }
 
 impl DeframeError {
-    /// Whether bits changed on the way, so that the link is to be disabled.
+    /// True if bits changed on the line, so that the link must be disabled.
     #[must_use]
     pub const fn is_corruption(&self) -> bool {
         match self {
@@ -67,12 +67,12 @@ impl DeframeError {
     }
 }
 
-/// Takes the blocks of a link in order, sorts out memory messages, which may come anywhere between
-/// the blocks of an Ethernet frame, and hands on the rest. `MD_BLOCKS` bounds the messages it
-/// takes and is all the memory it has.
+/// A receiver that takes the blocks of a link in order. It extracts memory messages, which may come
+/// anywhere between the blocks of an Ethernet frame, and passes the other blocks on. `MD_BLOCKS`
+/// bounds the messages that it accepts and is all of its memory.
 #[derive(Clone, Debug)]
 pub struct Deframer<const MD_BLOCKS: usize = MD_BLOCKS_MAX> {
-    /// The content of /MS/ while a message is open.
+    /// The content of /MS/ while a message is open; otherwise `None`.
     start: Option<u64>,
     blocks: [[u8; MD_BYTES]; MD_BLOCKS],
     block_count: usize,
@@ -97,10 +97,10 @@ impl<const MD_BLOCKS: usize> Deframer<MD_BLOCKS> {
         Self::default()
     }
 
-    /// The next block as the descrambler hands it over. `None` while a message is not complete.
+    /// Takes the next block as the descrambler returns it. `None` while a message is incomplete.
     ///
     /// # Errors
-    /// As [`Deframer::push`], and for an invalid sync header.
+    /// Those of [`Deframer::push`], and an error for an invalid sync header.
     pub fn push_line(&mut self, sync: u8, payload: u64) -> Result<Option<Event<'_>>, DeframeError> {
         match Block::from_line(sync, payload) {
             Ok(block) => self.push(block),
@@ -111,7 +111,7 @@ impl<const MD_BLOCKS: usize> Deframer<MD_BLOCKS> {
         }
     }
 
-    /// The next block. `None` while a message is not complete.
+    /// Takes the next block. `None` while a message is incomplete.
     ///
     /// # Errors
     /// [`DeframeError`] when the block may not come here or completes no valid message.
@@ -119,7 +119,7 @@ impl<const MD_BLOCKS: usize> Deframer<MD_BLOCKS> {
         if block.sync() == SyncHeader::Data {
             return self.push_data(block);
         }
-        // Whatever the control block is, an open message ends here, well or badly.
+        // Any control block ends an open message, complete or not.
         let start = self.start.take();
         let block_type = match block.block_type()? {
             Some(BlockType::Edm) => return self.push_edm(block, start),

@@ -12,13 +12,13 @@ const BLOCK_BYTES: usize = 8;
 const PREAMBLE: [u8; 7] = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
 const FCS_BYTES: usize = 4;
 
-/// The frame check sequence over a frame without one; it is sent low byte first.
+/// The frame check sequence of a frame that has none yet; it is sent low byte first.
 #[must_use]
 pub fn frame_check_sequence(frame: &[u8]) -> u32 {
     crc::frame(frame)
 }
 
-/// Whether the last four bytes of a frame are its check sequence.
+/// True if the last four bytes of a frame are its check sequence.
 #[must_use]
 pub fn has_valid_fcs(frame: &[u8]) -> bool {
     frame
@@ -26,23 +26,23 @@ pub fn has_valid_fcs(frame: &[u8]) -> bool {
         .is_some_and(|(frame, &fcs)| frame_check_sequence(frame) == u32::from_le_bytes(fcs))
 }
 
-/// The blocks of a frame, starting on lane 0; the gap after it is the caller's.
+/// The blocks of a frame that starts on lane 0. The caller adds the gap after it.
 #[derive(Clone, Debug)]
 pub struct FrameBlocks<'a> {
-    /// What is left of the frame; `None` after /T/.
+    /// The rest of the frame; `None` after /T/.
     rest: Option<&'a [u8]>,
     started: bool,
 }
 
 impl<'a> FrameBlocks<'a> {
-    /// The blocks of `frame`, destination address to FCS.
+    /// The blocks of `frame`, which reaches from the destination address to the FCS.
     #[must_use]
     pub const fn new(frame: &'a [u8]) -> FrameBlocks<'a> {
         FrameBlocks { rest: Some(frame), started: false }
     }
 }
 
-/// Up to seven octets in the low bytes of a number.
+/// Packs up to seven octets into the low bytes of a number.
 fn pack(octets: &[u8]) -> u64 {
     octets.iter().rev().fold(0, |packed, &octet| packed << 8 | u64::from(octet))
 }
@@ -75,7 +75,7 @@ impl Iterator for FrameBlocks<'_> {
 impl ExactSizeIterator for FrameBlocks<'_> {}
 impl FusedIterator for FrameBlocks<'_> {}
 
-/// Why blocks are no frame.
+/// Why blocks are not a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// The frame does not fit the buffer.
@@ -84,13 +84,13 @@ pub enum FrameError {
     /// The frame does not begin with six octets of preamble and the SFD.
     #[error("preamble or SFD is wrong")]
     Preamble,
-    /// The frame ended with a block that is no /T/.
+    /// The frame ended with a block other than /T/.
     #[error("frame ended without /T/")]
     Aborted,
 }
 
-/// Collects a frame's blocks into its bytes: the buffer in which a frame waits for its /T/. Holds
-/// frames of up to `BYTES` bytes less the seven of the preamble.
+/// Collects a frame's blocks into its bytes until the /T/ arrives. It holds frames of up to `BYTES`
+/// bytes less the seven bytes of the preamble.
 #[derive(Clone, Debug)]
 pub struct FrameAssembler<const BYTES: usize> {
     octets: [u8; BYTES],
@@ -102,7 +102,7 @@ pub struct FrameAssembler<const BYTES: usize> {
 enum State {
     Between,
     Open,
-    /// Open, but too long already.
+    /// The frame is open, but already too long.
     Overflown,
 }
 
@@ -119,11 +119,11 @@ impl<const BYTES: usize> FrameAssembler<BYTES> {
         Self::default()
     }
 
-    /// The next block that [`crate::Deframer`] passed on; a frame when it was the last of one.
-    /// Starts on lane 4 are taken as well. The FCS is not checked here.
+    /// Takes the next block that [`crate::Deframer`] passed on. Returns the frame when the block
+    /// ends one. A frame may also start on lane 4. The FCS is not checked here.
     ///
     /// # Errors
-    /// [`FrameError`] once a frame, where it ends.
+    /// At most one [`FrameError`] a frame, at its end.
     pub fn push(&mut self, block: Block) -> Result<Option<&[u8]>, FrameError> {
         let octets = block.payload().to_le_bytes();
         let Ok(Some(block_type)) = block.block_type() else {

@@ -1,4 +1,4 @@
-//! The fields of messages: each value that exists fits its bits.
+//! The fields of messages: every value of these types fits the bits of its field.
 
 use ethermem_units::Bytes;
 use thiserror::Error;
@@ -9,7 +9,7 @@ pub enum FieldError {
     /// A node number above 511.
     #[error("node {0} does not fit 9 bits")]
     Node(u16),
-    /// No bytes, or more than [`Length::MAX`].
+    /// A length of zero, or above [`Length::MAX`].
     #[error("length {} B is not between 1 B and {} B", .0.0, Length::MAX.bytes().0)]
     Length(Bytes),
     /// An address above 2^40 - 1.
@@ -18,27 +18,27 @@ pub enum FieldError {
     /// A chunk number above 2^15 - 1.
     #[error("chunk number {0} does not fit 15 bits")]
     ChunkIndex(u16),
-    /// No bytes, or more than [`MAX_CHUNK_BYTES`].
+    /// A chunk of zero bytes, or above [`MAX_CHUNK_BYTES`].
     #[error("a chunk of {0} B is not between 1 B and {MAX_CHUNK_BYTES} B")]
     Chunk(usize),
-    /// A read that its request cannot name to the byte: lengths above 65,535 B go in units of 64 B,
-    /// and only a request with a 64-bit address says how many bytes too many that is.
+    /// A read whose length a short request cannot state to the byte. Lengths above 65,535 B go in
+    /// units of 64 B, and only a request with a 64-bit address states the excess.
     #[error("a read of {} B needs a 64-bit address or a multiple of 64 B", .0.0)]
     InexactLength(Bytes),
 }
 
-/// Largest chunk: a page. The CRC-32C was checked for two line errors up to this size.
+/// Size of the largest chunk: a page. The CRC-32C was checked for two line errors up to this size.
 pub const MAX_CHUNK_BYTES: usize = 4096;
 
-/// A node: a port of the switch. Nine bits.
+/// A node, which is a port of the switch: nine bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(u16);
 
 impl NodeId {
-    /// Nodes that can be told apart.
+    /// Number of different node ids.
     pub const COUNT: u16 = 1 << 9;
 
-    /// Node `number`.
+    /// Makes the id of node `number`.
     ///
     /// # Errors
     /// [`FieldError::Node`] from [`NodeId::COUNT`] on.
@@ -46,7 +46,7 @@ impl NodeId {
         if number < NodeId::COUNT { Ok(NodeId(number)) } else { Err(FieldError::Node(number)) }
     }
 
-    /// Its number.
+    /// The number of the node.
     #[inline]
     #[must_use]
     pub const fn number(self) -> u16 {
@@ -56,7 +56,7 @@ impl NodeId {
     /// The node at a port that is known to exist.
     ///
     /// # Panics
-    /// From [`NodeId::COUNT`] on.
+    /// If `port` is [`NodeId::COUNT`] or above.
     #[inline]
     #[must_use]
     pub const fn at(port: u16) -> NodeId {
@@ -65,17 +65,17 @@ impl NodeId {
     }
 }
 
-/// What tells apart the messages that a compute node has open with one memory node. Eight bits.
+/// The id of a message that a compute node has open with one memory node: eight bits.
 ///
 /// Bit 7 is the class: 0 for a read or RMW (and its response), 1 for a write. Both ends of a pair
-/// choose ids of their own, so a grant (peer, id) would be ambiguous at a node that both reads and
-/// is read from, were it not for the class. Bits 0 to 2 are the
-/// row of the message state table, bits 3 to 6 a generation that tells the users of a row apart.
+/// choose their own ids, so a node that both reads and is read from needs the class. Without it a
+/// grant (peer, id) would be ambiguous. Bits 0 to 2 are the row of the message state table; bits 3
+/// to 6 are a generation that tells successive users of a row apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub u8);
 
 impl MessageId {
-    /// Rows that 3 bits can name.
+    /// Number of rows that 3 bits can name.
     pub const ROWS: usize = 8;
 
     const CLASS_WRITE: u8 = 0x80;
@@ -88,15 +88,15 @@ impl MessageId {
         MessageId(class | (generation & 0xf) << 3 | row & 7)
     }
 
-    /// Whether it names a write of its sender; otherwise a read, an RMW or their response.
+    /// True if it names a write of its sender; false for a read, an RMW or their response.
     #[inline]
     #[must_use]
     pub const fn is_write(self) -> bool {
         self.0 & MessageId::CLASS_WRITE != 0
     }
 
-    /// Whether it is a later user of the row of `before`. Generations are compared as serial
-    /// numbers: up to 8 ahead is later, otherwise it is the same id or an older one.
+    /// True if this id is a later user of its row than `before`. Generations are compared as serial
+    /// numbers: up to 8 ahead is later; otherwise this id is equal or older.
     #[inline]
     #[must_use]
     pub const fn is_after(self, before: MessageId) -> bool {
@@ -104,7 +104,7 @@ impl MessageId {
         1 <= ahead && ahead <= 8
     }
 
-    /// Counts the users of its row, modulo 16.
+    /// Number of the user of its row, modulo 16.
     #[inline]
     #[must_use]
     pub const fn generation(self) -> u8 {
@@ -119,8 +119,8 @@ impl MessageId {
     }
 }
 
-/// A demand: 16 bits and a unit bit. 1 B to 65,535 B go to the byte, up to 4 MiB - 64 B in units of
-/// 64 B.
+/// A demand: 16 bits and a unit bit. 1 B to 65,535 B are stated to the byte, up to 4 MiB - 64 B in
+/// units of 64 B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Length(u32);
 
@@ -130,7 +130,7 @@ impl Length {
     /// 4 MiB - 64 B.
     pub const MAX: Length = Length(0xffff * Length::UNIT.0 as u32);
 
-    /// The least length that a demand can name and that is not below `bytes`.
+    /// The least length that is not below `bytes` and that a demand can state.
     ///
     /// # Errors
     /// [`FieldError::Length`] for zero and above [`Length::MAX`].
@@ -143,7 +143,7 @@ impl Length {
         Ok(Length(if exact <= 0xffff { exact } else { exact.next_multiple_of(unit) }))
     }
 
-    /// In bytes.
+    /// The length in bytes.
     #[inline]
     #[must_use]
     pub const fn bytes(self) -> Bytes {
@@ -158,7 +158,7 @@ impl Length {
         }
     }
 
-    /// `None` for zero and for a number of units that is to be written in bytes.
+    /// Reads a length; `None` for zero and for a number of units that must be stated in bytes.
     pub(crate) const fn from_bits(bits: u64) -> Option<Length> {
         let (count, in_units) = (bits as u32 & 0xffff, bits >> 16 & 1 == 1);
         let bytes = if in_units { count * Length::UNIT.0 as u32 } else { count };
@@ -166,7 +166,7 @@ impl Length {
     }
 }
 
-/// An address of 40 bits. In a request, in units that its region fixes; in a posted write, in
+/// An address of 40 bits. A request counts it in units that its region fixes, a posted write in
 /// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address40(u64);
@@ -175,10 +175,10 @@ impl Address40 {
     /// Bits of the address.
     pub const BITS: u32 = 40;
 
-    /// Address `number`.
+    /// Makes the address `number`.
     ///
     /// # Errors
-    /// [`FieldError::Address`] from 2^40 on.
+    /// [`FieldError::Address`] if `number` is 2^40 or above.
     pub const fn new(number: u64) -> Result<Address40, FieldError> {
         if number >> Address40::BITS == 0 {
             Ok(Address40(number))
@@ -187,7 +187,7 @@ impl Address40 {
         }
     }
 
-    /// Its number.
+    /// The number of the address.
     #[inline]
     #[must_use]
     pub const fn number(self) -> u64 {
@@ -195,17 +195,17 @@ impl Address40 {
     }
 }
 
-/// Where a request reads or modifies.
+/// The address that a request reads or modifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// In the /MT/ block.
+    /// An address in the /MT/ block.
     Short(Address40),
-    /// In an /MD/ block of its own.
+    /// An address in an /MD/ block of its own.
     Long(u64),
 }
 
 impl Address {
-    /// The form of the request that carries it.
+    /// The form of the requests that carry this address.
     #[must_use]
     pub const fn width(self) -> AddressWidth {
         match self {
@@ -224,19 +224,19 @@ pub enum AddressWidth {
     Bits64,
 }
 
-/// A chunk's number within its message, modulo 2^15: what tells a chunk from its copy through the
-/// mirror switch, and a chunk after a lost one from the lost one.
+/// A chunk's number within its message, modulo 2^15. It tells a chunk from its duplicate through
+/// the mirror switch, and a lost chunk from the one after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkIndex(u16);
 
 impl ChunkIndex {
-    /// Numbers there are.
+    /// Number of different chunk numbers.
     pub const COUNT: u16 = 1 << 15;
 
-    /// Chunk `number`.
+    /// Makes the number `number`.
     ///
     /// # Errors
-    /// [`FieldError::ChunkIndex`] from [`ChunkIndex::COUNT`] on.
+    /// [`FieldError::ChunkIndex`] if `number` is [`ChunkIndex::COUNT`] or above.
     pub const fn new(number: u16) -> Result<ChunkIndex, FieldError> {
         if number < ChunkIndex::COUNT {
             Ok(ChunkIndex(number))
@@ -245,7 +245,7 @@ impl ChunkIndex {
         }
     }
 
-    /// Its number.
+    /// The number as an integer.
     #[inline]
     #[must_use]
     pub const fn number(self) -> u16 {
@@ -265,10 +265,10 @@ impl ChunkIndex {
 pub struct ChunkData<'a>(&'a [u8]);
 
 impl<'a> ChunkData<'a> {
-    /// These bytes.
+    /// Makes chunk data of these bytes.
     ///
     /// # Errors
-    /// [`FieldError::Chunk`] when there are none or too many.
+    /// [`FieldError::Chunk`] for zero bytes and for too many.
     pub const fn new(bytes: &'a [u8]) -> Result<ChunkData<'a>, FieldError> {
         if bytes.is_empty() || bytes.len() > MAX_CHUNK_BYTES {
             return Err(FieldError::Chunk(bytes.len()));

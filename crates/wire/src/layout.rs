@@ -35,13 +35,14 @@ impl Field {
         word & !(self.mask() << self.at)
     }
 
-    /// Whether the field is zero in `word`, as reserved bits must be.
+    /// True if the field is zero in `word`, as reserved bits must be.
     pub(crate) const fn is_zero(self, word: u64) -> bool {
         self.get(word) == 0
     }
 }
 
-// Every block but those of WREQ begins alike, so that a switch cuts the same slices from all.
+// Every block except those of WREQ begins with these fields, so that a switch cuts equal slices
+// from all.
 pub(crate) const OPCODE: Field = Field::new(0, 4);
 pub(crate) const NODE: Field = Field::new(4, 9);
 pub(crate) const ID: Field = Field::new(13, 8);
@@ -49,44 +50,44 @@ pub(crate) const ID: Field = Field::new(13, 8);
 pub(crate) const LENGTH: Field = Field::new(21, 17);
 pub(crate) const LENGTH_RESERVED: Field = Field::new(38, 2);
 
-/// /N/ and /G/, where other blocks have the opcode.
+/// A field of /N/ and /G/, where other blocks have the opcode.
 pub(crate) const FLAG: Field = Field::new(0, 1);
 pub(crate) const FLAG_RESERVED: Field = Field::new(1, 3);
-/// /G/, over the low bits of the length.
+/// A field of /G/, over the low bits of the length.
 pub(crate) const GRANT_BYTES: Field = Field::new(21, 16);
 pub(crate) const GRANT_RESERVED: Field = Field::new(37, 3);
 
-/// /MST/.
+/// A field of /MST/.
 pub(crate) const STATUS: Field = Field::new(21, 4);
 pub(crate) const STATUS_RESERVED: Field = Field::new(25, 15);
 
-/// /MT/ of a read with a 40-bit address, and the address of a posted write as one number.
+/// The /MT/ of a read with a 40-bit address; also the address of a posted write as one number.
 pub(crate) const ADDRESS: Field = Field::new(0, 40);
 
-/// /MT/ of everything that ends in a CRC-32.
+/// The /MT/ of every message that ends in a CRC-32.
 pub(crate) const TAIL_OCTET: Field = Field::new(0, 8);
 pub(crate) const CRC32: Field = Field::new(8, 32);
-/// /MT/ of a read with a 64-bit address: bytes that the length is above the read.
+/// The /MT/ of a read with a 64-bit address: number of bytes by which the length exceeds the read.
 pub(crate) const EXCESS: Field = Field::new(0, 6);
 pub(crate) const EXCESS_RESERVED: Field = Field::new(6, 2);
 
-/// /MS/ and /MT/ of a read-modify-write.
+/// Fields of the /MS/ and /MT/ of a read-modify-write.
 pub(crate) const RMW_RESERVED: Field = Field::new(21, 3);
 pub(crate) const RMW_ADDRESS_LOW: Field = Field::new(24, 16);
 pub(crate) const RMW_ADDRESS_HIGH: Field = Field::new(0, 24);
 pub(crate) const CRC16: Field = Field::new(24, 16);
 
-/// /MS/ of a read response.
+/// Fields of the /MS/ of a read response.
 pub(crate) const RRES_TAIL: Field = Field::new(21, 3);
 pub(crate) const RRES_LAST: Field = Field::new(24, 1);
 pub(crate) const RRES_INDEX: Field = Field::new(25, 15);
 
-/// /MS/ of a write; address bits 32..40 are in the tail octet of /MT/.
+/// Fields of the /MS/ of a write; address bits 32..40 are in the tail octet of /MT/.
 pub(crate) const WREQ_TAIL: Field = Field::new(4, 3);
 pub(crate) const WREQ_LAST: Field = Field::new(7, 1);
 pub(crate) const WREQ_ADDRESS_LOW: Field = Field::new(8, 32);
 
-/// The first /MD/ of an acknowledged write, all 64 bits of it.
+/// Fields of the first /MD/ of an acknowledged write, over all 64 bits.
 pub(crate) const ACK_RESERVED: Field = Field::new(0, 4);
 pub(crate) const ACK_SOURCE: Field = Field::new(4, 9);
 pub(crate) const ACK_ID: Field = Field::new(13, 8);
@@ -111,13 +112,13 @@ mod tests {
 
     type Fields = Vec<(&'static str, Field)>;
 
-    /// What a format has after opcode, node and id.
+    /// A format that has these fields after opcode, node and id.
     fn headed(rest: &[(&'static str, Field)]) -> Fields {
         [&[("opcode", OPCODE), ("node", NODE), ("id", ID)], rest].concat()
     }
 
-    /// /N/, /G/, /MST/ and the first block of a message, by name, from bit 0 up. Names are those
-    /// of the RTL.
+    /// The formats of /N/, /G/, /MST/ and the first block of each message: name and fields, from
+    /// bit 0 up. The names are those of the RTL.
     fn first_blocks() -> Vec<(&'static str, Fields)> {
         let flagged = |flag, rest: &[(&'static str, Field)]| {
             let head = [(flag, FLAG), ("reserved_low", FLAG_RESERVED), ("node", NODE), ("id", ID)];
@@ -136,7 +137,7 @@ mod tests {
         ]
     }
 
-    /// The last block of a message, and the one of data that has fields.
+    /// The formats of the last block of each message, and of the one data block that has fields.
     fn later_blocks() -> Vec<(&'static str, Fields)> {
         let crc32 = ("crc", CRC32);
         let acknowledged = vec![
@@ -160,7 +161,7 @@ mod tests {
         [first_blocks(), later_blocks()].concat()
     }
 
-    /// Every number that is no place of a field.
+    /// Every number that is not the place of a field.
     fn constants() -> Vec<(String, u64)> {
         let mut all = vec![
             ("BlockBits".to_owned(), u64::from(BLOCK_BITS)),

@@ -1,12 +1,12 @@
-//! Every format on the wire, defined once: the 66-bit blocks of the 64b/66b PCS, the control blocks
-//! and messages that EDM adds to them, their checks, the scrambler, and the number of blocks that
-//! each takes.
+//! Every format on the wire, defined once: the 66-bit blocks of the 64b/66b PCS, EDM's control
+//! blocks and messages, their checks and the scrambler, and the number of blocks that each format
+//! takes.
 //!
-//! [`Message::blocks`] turns a message into blocks and [`Deframer`] turns a link's blocks back into
-//! messages and typed errors; what no error on the line can do unseen is in
-//! `docs/internals/wire.md`. A value of any type here is valid: parsing is where it is checked, and
-//! parsing never panics. [`clio`] has the datagrams of the memory node on ordinary networks. What
-//! this crate does not do: I/O, allocation, clocks, and the decision what to send when.
+//! [`Message::blocks`] turns a message into blocks. [`Deframer`] turns a link's blocks back into
+//! messages and typed errors; `docs/internals/wire.md` lists the line errors that it detects. A
+//! value of any type here is valid: parsing checks it, and parsing never panics. [`clio`] has the
+//! datagrams of the memory node on ordinary networks. What this crate does not do: I/O, allocation,
+//! clocks, and the decision what to send when.
 //!
 //! ```
 //! use ethermem_units::Bytes;

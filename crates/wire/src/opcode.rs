@@ -11,9 +11,9 @@ pub enum Opcode {
     Read = 1,
     /// RRES: a chunk of what was read.
     ReadResponse = 2,
-    /// WREQ: a chunk to write; nobody waits for an answer.
+    /// WREQ: a chunk to write; there is no response.
     PostedWrite = 3,
-    /// WREQ: a chunk to write, answered with a status after the last.
+    /// WREQ: a chunk to write; a status answers the last chunk.
     AcknowledgedWrite = 4,
     /// RMWREQ: store the second operand if memory equals the first.
     CompareAndSwap = 8,
@@ -29,12 +29,12 @@ pub enum Opcode {
     Xor = 13,
 }
 
-/// The opcode bits as they came, assigned or not: a status names the opcode it answers, also one
-/// that nobody knows.
+/// The opcode bits as they arrived, assigned or not. A status names the opcode that it answers,
+/// even an unassigned one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpcodeBits(u8);
 
-/// Four bits that are no opcode.
+/// Four bits that are not an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("opcode {} is not assigned", .0.0)]
 pub struct UnassignedOpcode(pub OpcodeBits);
@@ -69,7 +69,7 @@ impl TryFrom<OpcodeBits> for Opcode {
 }
 
 impl Opcode {
-    /// All there are.
+    /// All opcodes.
     pub const ALL: [Opcode; 10] = [
         Opcode::Read,
         Opcode::ReadResponse,
@@ -89,20 +89,20 @@ impl Opcode {
 pub enum RmwKind {
     /// Two operands: the value expected and the value to store.
     CompareAndSwap,
-    /// One operand, as all that follow: what to add.
+    /// One operand: the value to add.
     FetchAndAdd,
-    /// What to store.
+    /// One operand: the value to store.
     Swap,
-    /// What to and.
+    /// One operand: the value to and.
     And,
-    /// What to or.
+    /// One operand: the value to or.
     Or,
-    /// What to exclusive-or.
+    /// One operand: the value to exclusive-or.
     Xor,
 }
 
 impl RmwKind {
-    /// All six.
+    /// All six operations.
     pub const ALL: [RmwKind; 6] = [
         RmwKind::CompareAndSwap,
         RmwKind::FetchAndAdd,
@@ -112,7 +112,7 @@ impl RmwKind {
         RmwKind::Xor,
     ];
 
-    /// Its opcode.
+    /// The opcode of the operation.
     #[must_use]
     pub const fn opcode(self) -> Opcode {
         match self {
@@ -125,13 +125,14 @@ impl RmwKind {
         }
     }
 
-    /// The operation of an opcode as it came: `None` if that is not assigned or no atomic's.
+    /// The operation of an opcode as it arrived; `None` if the opcode is unassigned or not an
+    /// atomic.
     #[must_use]
     pub fn from_bits(bits: OpcodeBits) -> Option<RmwKind> {
         RmwKind::ALL.into_iter().find(|kind| OpcodeBits::from(kind.opcode()) == bits)
     }
 
-    /// 64-bit operands it carries.
+    /// Number of 64-bit operands of the operation.
     #[must_use]
     pub const fn operand_count(self) -> usize {
         match self {
@@ -141,18 +142,18 @@ impl RmwKind {
     }
 }
 
-/// Bytes of the word that a read-modify-write changes, and of its answer.
+/// Bytes of the word that a read-modify-write changes, and of the response.
 pub const RMW_BYTES: Bytes = Bytes(8);
 
-/// A read-modify-write of a 64-bit word, with its operands. Its answer is a read response of
-/// [`RMW_BYTES`], the word before.
+/// A read-modify-write of a 64-bit word, with its operands. Its response is a read response of
+/// [`RMW_BYTES`] with the word before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RmwOperation {
     /// Store `desired` if the word is `expected`.
     CompareAndSwap {
-        /// What the word must be.
+        /// The value that the word must have.
         expected: u64,
-        /// What it becomes.
+        /// The value that the word gets.
         desired: u64,
     },
     /// Add, modulo 2^64.
@@ -168,7 +169,7 @@ pub enum RmwOperation {
 }
 
 impl RmwOperation {
-    /// Which operation.
+    /// The operation without its operands.
     #[must_use]
     pub const fn kind(self) -> RmwKind {
         match self {
@@ -181,7 +182,7 @@ impl RmwOperation {
         }
     }
 
-    /// The operands in the order of their blocks; the second is zero where there is one.
+    /// The operands in the order of their blocks; the second is zero where the operation has one.
     #[must_use]
     pub const fn operands(self) -> [u64; 2] {
         match self {
@@ -194,7 +195,7 @@ impl RmwOperation {
         }
     }
 
-    /// `kind` with `operands`, the second ignored where there is one.
+    /// The operation `kind` with `operands`; the second is ignored where the operation has one.
     #[must_use]
     pub const fn new(kind: RmwKind, operands: [u64; 2]) -> RmwOperation {
         let [first, second] = operands;

@@ -1,57 +1,57 @@
-//! The self-synchronising scrambler of clause 49: x^58 + x^39 + 1 over the payloads, sync headers
-//! left out.
+//! The self-synchronising scrambler of clause 49: x^58 + x^39 + 1 over the payloads, without the
+//! sync headers.
 
 const NEAR: u32 = 39;
 const FAR: u32 = 58;
 
-/// What the 58 bits sent before a payload add to it, all 64 bits at once; `line` is the last
-/// payload on the line, its bit 63 the latest.
+/// The sum of earlier line bits that the polynomial adds to a payload, for all its 64 bits at once.
+/// `line` is the last payload on the line; its bit 63 is the latest.
 #[inline]
 const fn history(line: u64) -> u64 {
     line >> (64 - NEAR) ^ line >> (64 - FAR)
 }
 
-/// The transmit side.
+/// The scrambler of the transmit side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scrambler {
     line: u64,
 }
 
 impl Scrambler {
-    /// A scrambler whose last 64 bits on the line were `line`, bit 63 the latest. Any start will
-    /// do: the receiver is in step after 58 bits.
+    /// A scrambler whose last 64 bits on the line were `line`, bit 63 the latest. Any start works:
+    /// the receiver synchronises after 58 bits.
     #[must_use]
     pub const fn new(line: u64) -> Scrambler {
         Scrambler { line }
     }
 
-    /// One payload onto the line.
+    /// Scrambles one payload for the line.
     #[inline]
     pub const fn scramble(&mut self, payload: u64) -> u64 {
-        // Bits 0..39 depend on the past alone; the others also on bits of this very word, each of
-        // which is final before it is used since 39 + 39 and 39 + 58 exceed 63.
+        // Bits 0..39 depend on the past alone. The other bits depend on bits of this very word,
+        // each of which is final before it is used since 39 + 39 and 39 + 58 exceed 63.
         let past = payload ^ history(self.line);
         self.line = past ^ past << NEAR ^ past << FAR;
         self.line
     }
 }
 
-/// The receive side. One wrong bit on the line makes three wrong bits here: itself, and those 39
-/// and 58 later.
+/// The descrambler of the receive side. One wrong bit on the line makes three wrong bits here: the
+/// bit itself, and the bits 39 and 58 later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descrambler {
     line: u64,
 }
 
 impl Descrambler {
-    /// A descrambler that last saw `line`. When that is not what was sent, the first payload is
-    /// wrong and all that follow are right.
+    /// A descrambler that last saw `line`. If the line carried something else, the first payload is
+    /// wrong and all later ones are right.
     #[must_use]
     pub const fn new(line: u64) -> Descrambler {
         Descrambler { line }
     }
 
-    /// One payload from the line.
+    /// Descrambles one payload from the line.
     #[inline]
     pub const fn descramble(&mut self, line: u64) -> u64 {
         let payload = line ^ history(self.line) ^ line << NEAR ^ line << FAR;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bit by bit from the polynomial; `state` bit 0 is the latest bit on the line.
+    /// Scrambles bit by bit, from the polynomial; `state` bit 0 is the latest bit on the line.
     fn scramble_serially(state: &mut u64, payload: u64) -> u64 {
         (0..64).fold(0, |line, index| {
             let bit = (payload >> index ^ *state >> (NEAR - 1) ^ *state >> (FAR - 1)) & 1;

@@ -1,4 +1,5 @@
-//! How many blocks each thing takes on a link: the one truth of simulator and scheduler.
+//! The number of blocks that each item takes on a link: simulator and scheduler share these
+//! numbers.
 
 use ethermem_units::{BLOCK_PAYLOAD_BYTES, Blocks, Bytes};
 
@@ -17,15 +18,15 @@ pub const STATUS_BLOCKS: Blocks = Blocks(1);
 const FRAMING: u64 = 2;
 /// Start character, six octets of preamble and the SFD.
 const PREAMBLE_BYTES: u64 = 8;
-/// Least mean gap between two frames, the terminate character included.
+/// Minimum mean gap between two frames, including the terminate character.
 const GAP_BYTES: u64 = 12;
 
-/// What a chunk is part of.
+/// The kind of message that a chunk is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChunkKind {
-    /// WREQ without an answer.
+    /// WREQ without a response.
     PostedWrite,
-    /// WREQ with an answer.
+    /// WREQ with a response.
     AcknowledgedWrite,
     /// RRES.
     ReadResponse,
@@ -54,7 +55,8 @@ pub const fn rmw_request_blocks(kind: RmwKind, width: AddressWidth) -> Blocks {
     Blocks(FRAMING + address_blocks(width) + kind.operand_count() as u64)
 }
 
-/// A chunk of `data` bytes with its framing: 10 blocks for 64 B, 11 if it is acknowledged.
+/// Blocks of a chunk of `data` bytes with its framing: 10 for 64 B, 11 if the chunk is
+/// acknowledged.
 ///
 /// # Panics
 /// Unless `data` is between 1 B and [`MAX_CHUNK_BYTES`].
@@ -68,7 +70,7 @@ pub const fn chunk_blocks(kind: ChunkKind, data: Bytes) -> Blocks {
     Blocks(FRAMING + head + data.to_blocks().0)
 }
 
-/// All chunks of a message of `data` bytes, each of `chunk` bytes but the last.
+/// Blocks of all chunks of a message of `data` bytes; each chunk has `chunk` bytes except the last.
 ///
 /// # Panics
 /// Unless `chunk` is between 1 B and [`MAX_CHUNK_BYTES`].
@@ -81,22 +83,23 @@ pub const fn message_blocks(kind: ChunkKind, data: Bytes, chunk: Bytes) -> Block
     }
 }
 
-/// An Ethernet frame from /S/ to /T/. `frame` counts from the destination address to the FCS.
+/// Blocks of an Ethernet frame from /S/ to /T/. `frame` counts from the destination address to the
+/// FCS.
 #[must_use]
 pub const fn frame_blocks(frame: Bytes) -> Blocks {
     Blocks(1 + frame.0 / BLOCK_PAYLOAD_BYTES + 1)
 }
 
-/// An Ethernet frame and the gap after it, each frame starting on lane 0 and no gap under its
-/// minimum. [`InterPacketGap`] is what a transmitter does better.
+/// Blocks of an Ethernet frame and the gap after it, if each frame starts on lane 0 and no gap is
+/// under its minimum. [`InterPacketGap`] models a transmitter that does better.
 #[must_use]
 pub const fn frame_blocks_with_gap(frame: Bytes) -> Blocks {
     Bytes(PREAMBLE_BYTES + frame.0 + GAP_BYTES).to_blocks()
 }
 
-/// The deficit idle count of IEEE 802.3 46.3.1.4 for starts on lane 0: single gaps may fall up to
-/// seven octets short so that the mean gap is the minimum, and the line carries a frame every
-/// `20 + frame` bytes.
+/// The deficit idle count of IEEE 802.3 46.3.1.4 for starts on lane 0. Single gaps may be up to
+/// seven octets short so that the mean gap is the minimum. So the line carries a frame every `20 +
+/// frame` bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterPacketGap {
     deficit_bytes: u64,

@@ -1,4 +1,5 @@
-//! No error turns one control block into another: every pattern on real blocks.
+//! No error turns one control block into another. The tests apply every error pattern to real
+//! blocks.
 
 #[path = "support/errors.rs"]
 mod errors;
@@ -8,11 +9,11 @@ use ethermem_wire::{Block, BlockType, DeframeError, Deframer, EdmControl, SubTyp
 
 const CONTENTS: [u64; 4] = [0, 0xff_ffff_ffff, 0x01_2345_6789, 0xa5_5a0f_f033];
 
-/// What a receiver makes of a block by itself.
+/// What a receiver makes of a block alone.
 #[derive(Debug, PartialEq)]
 enum Seen {
     Detected,
-    /// Both sync bits are wrong: whether a data block may stand there, the sequence decides.
+    /// Both sync bits are wrong; the block sequence decides whether a data block may stand there.
     Data,
     Standard(BlockType),
     Edm(EdmControl),
@@ -41,7 +42,7 @@ fn edm_blocks() -> impl Iterator<Item = Block> {
 fn standard_blocks() -> impl Iterator<Item = Block> {
     let types = BlockType::ALL.into_iter().filter(|&block_type| block_type != BlockType::Edm);
     types.flat_map(|block_type| {
-        // Among the payloads, one that would be an EDM block with its type at zero.
+        // One of the payloads would be an EDM block if its type were zero.
         let edm = EdmControl::new(SubType::Notification, CONTENTS[3]).encode().payload() >> 8;
         [0, u64::MAX, edm].into_iter().map(move |rest| Block::control(block_type, rest))
     })
@@ -109,14 +110,14 @@ fn a_standard_block_never_becomes_another_type() {
                 Seen::Edm(seen) => panic!("{block:?} with {error:x?} became {seen:?}"),
             }
         }
-        // Errors past the type are the frame check sequence's business.
+        // Errors past the type are left to the frame check sequence.
         assert!(seen_standard > 0);
     }
 }
 
 #[test]
 fn a_data_block_becomes_a_control_block_only_by_both_sync_bits() {
-    // The worst case: data that is, bit for bit, a notification.
+    // The worst case is data that equals a notification bit for bit.
     let edm = EdmControl::new(SubType::Notification, CONTENTS[3]).encode();
     let data = Block::data(edm.payload());
     for error in up_to_two(&bits()).chain(up_to_two(&patterns())) {

@@ -1,4 +1,5 @@
-//! Datagrams of the memory node: every packet there and back, and nothing else taken for one.
+//! Datagrams of the memory node. Every packet survives emission and parsing, and other octets are
+//! refused.
 
 #[path = "support/clio_invariants.rs"]
 mod clio_invariants;
@@ -49,7 +50,7 @@ fn packets_of_a_datagram_come_out_as_they_went_in() {
     }
 }
 
-/// Bytes of the fields that have a fixed length; whether a rest follows.
+/// Number of bytes of the fields of fixed length, and whether a rest follows.
 fn fixed(fields: &[ethermem_wire::clio::Field]) -> (usize, bool) {
     fields.iter().fold((0, false), |(bytes, rest), field| match field.bytes {
         FieldBytes::Number(more) => (bytes + usize::from(more), rest),
@@ -85,7 +86,7 @@ fn a_datagram_that_is_cut_short_is_refused() {
         let whole = datagram(&envelope, &[written(|into| requests()[0].emit(into))]);
         for length in 0..whole.len() {
             let opened = Envelope::open(&whole[..length]);
-            // Without a check of its own a cut shows in the packet.
+            // Where the datagram has no check of its own, a packet shows the cut.
             let refused = opened.map_or(true, |opened| {
                 Packets::new(&whole[opened.packets]).any(|packet| packet.is_err())
                     || length == ENVELOPE_BYTES + envelope.protection.trailer_bytes()

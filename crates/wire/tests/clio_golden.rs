@@ -1,5 +1,6 @@
-//! The vectors of `golden/wire/clio_*.csv`, which dissectors and other languages check themselves
-//! by. With `UPDATE_GOLDEN=1` in the environment, writes them anew instead of comparing.
+//! The vectors of `golden/wire/clio_*.csv`, against which dissectors and other languages check
+//! themselves. With `UPDATE_GOLDEN=1` in the environment, the test writes the files instead of
+//! comparing them.
 
 #[path = "support/clio_samples.rs"]
 mod clio_samples;
@@ -35,7 +36,7 @@ fn packets() {
         let length = envelope.emit(&mut octets).expect("samples are short");
         let length = envelope.seal(&mut octets, length).expect("samples are short");
         let what = format!("{envelope:?}").replace(',', ";");
-        // What AES-GCM puts behind it needs a key.
+        // The octets that AES-GCM puts behind the envelope depend on a key.
         let shown = if envelope.protection == Protection::Gcm { ENVELOPE_BYTES } else { length };
         row(&mut vectors, &[&"envelope", &"", &what, &hex(&octets[..shown])]);
     }
@@ -53,7 +54,8 @@ fn packets() {
     compare("clio_packets.csv", &vectors);
 }
 
-/// A line for each field of a format that begins so many octets into its packet or datagram.
+/// Writes a line for each field of a format that begins this many octets into its packet or
+/// datagram.
 fn layout(
     vectors: &mut String,
     format: &str,

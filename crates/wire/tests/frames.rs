@@ -1,4 +1,4 @@
-//! Ethernet frames as blocks, and memory messages between these.
+//! Ethernet frames as blocks, with memory messages between these.
 
 #[path = "support/samples.rs"]
 mod samples;
@@ -40,14 +40,15 @@ fn a_frame_is_laid_out_as_the_standard_does() {
     assert_eq!(blocks[1], Block::data(0x0706_0504_0302_0100));
     let tail = u64::from(u16::from_le_bytes([frame[64], frame[65]]));
     assert_eq!(blocks[9], Block::control(BlockType::Terminate2, tail));
-    // The check value of CRC-32 in every catalogue.
+    // CRC catalogues give this check value for CRC-32.
     assert_eq!(frame_check_sequence(b"123456789"), 0xcbf4_3926);
     assert!(!has_valid_fcs(&[1, 2, 3]));
 }
 
 #[test]
 fn a_start_on_lane_four_is_taken() {
-    // C0..C3 S4 and three octets of preamble, then all shifted by four octets.
+    // The block C0..C3 S4 with three octets of preamble; everything after it is shifted by four
+    // octets.
     let frame = frame(64);
     let mut octets = vec![0x55, 0x55, 0x55, 0xd5];
     octets.extend(&frame);

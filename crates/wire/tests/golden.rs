@@ -1,5 +1,5 @@
 //! The vectors in `golden/wire`, which the RTL's tests and Python read as well. With
-//! `UPDATE_GOLDEN=1` in the environment, writes them anew instead of comparing.
+//! `UPDATE_GOLDEN=1` in the environment, the test writes the files instead of comparing them.
 
 #[path = "support/errors.rs"]
 mod errors;
@@ -110,7 +110,7 @@ fn scrambler() {
     compare("scrambler.csv", &vectors);
 }
 
-/// What a receiver says of a block by its sync header, type, sub-type and CRC-8 alone.
+/// What a receiver concludes from a block's sync header, type, sub-type and CRC-8 alone.
 fn verdict(sync: u8, payload: u64) -> &'static str {
     let Ok(block) = Block::from_line(sync, payload) else {
         return "sync";
@@ -139,7 +139,7 @@ fn errors() {
         write("", 0, 0);
         for (index, (name, error)) in errors.iter().enumerate() {
             write(name, error.sync, error.payload);
-            // Another of the errors for each, a different one for each sub-type.
+            // A second error follows each error; it differs from sub-type to sub-type.
             let (other_name, other) = &errors[(index + 1 + 23 * row) % errors.len()];
             let names = format!("{name}+{other_name}");
             write(&names, error.sync ^ other.sync, error.payload ^ other.payload);

@@ -1,5 +1,5 @@
 //! A whole line: blocks through scrambler, errors, descrambler and receiver. With up to two wrong
-//! bits on the line, no message is wrong, and none is lost unseen.
+//! bits on the line, no message is wrong, and every lost message raises an error.
 
 #[path = "support/samples.rs"]
 mod samples;
@@ -41,7 +41,7 @@ fn scramble(blocks: &[Block]) -> Line {
     line.collect()
 }
 
-/// What a receiver handed up before the first error, and whether there was one.
+/// What a receiver delivered before the first error, and whether there was one.
 #[derive(Clone, Default)]
 struct Receiver {
     deframer: Deframer<8>,
@@ -98,7 +98,8 @@ fn snapshots(line: &Line) -> Vec<(Receiver, Descrambler)> {
     line.iter().map(snapshot).collect()
 }
 
-/// Delivered messages are those sent, in order; if some are missing, an error was raised.
+/// Checks that delivered messages are the sent ones, in order, and that a missing one raised an
+/// error.
 fn assert_honest(sent: &Receiver, received: &Receiver, bits: &[usize]) {
     let mut rest = sent.messages.iter();
     for message in &received.messages {
@@ -143,14 +144,15 @@ fn no_single_line_error_is_believed() {
 
 #[test]
 fn no_pair_of_line_errors_is_believed() {
-    // Up to two blocks apart: farther, the second comes after the first was seen.
+    // The errors are up to two blocks apart: farther apart, the first is detected before the second
+    // comes.
     let (cases, detected) = check_errors(132);
     assert!(detected * 100 > cases * 95, "{detected} of {cases} detected");
 }
 
 #[test]
 fn data_that_looks_like_a_message_passes_with_both_sync_bits_wrong_but_fails_the_frame() {
-    // The limit of the promise: nothing in the block itself can tell, the frame's check can.
+    // The promise ends here: the block itself shows no error, but the frame's check does.
     let grant = EdmControl::new(SubType::Grant, 64 << 21).encode();
     let mut frame = vec![0; 60];
     frame[16..24].copy_from_slice(&grant.payload().to_le_bytes());

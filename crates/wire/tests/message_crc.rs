@@ -1,15 +1,15 @@
-//! What the CRC-32C of a chunk and the CRC-16 of a read-modify-write see of the errors of a line.
+//! The line errors that the CRC-32C of a chunk and the CRC-16 of a read-modify-write detect.
 
 use crc::{CRC_16_IBM_SDLC, CRC_32_ISCSI};
 use ethermem_wire::MAX_CHUNK_BYTES;
 
-/// The scrambler's polynomial: k errors of the line in the middle of a message are this, times a
+/// The scrambler's polynomial. k line errors in the middle of a message are this polynomial times a
 /// polynomial of k terms.
 const SCRAMBLER: u128 = (1 << 58) | (1 << 39) | 1;
 const CRC32C: u64 = (1 << 32) | CRC_32_ISCSI.poly as u64;
 const CRC16: u64 = (1 << 16) | CRC_16_IBM_SDLC.poly as u64;
 
-/// Bits of the codeword of a chunk: content of /MS/, data, an octet and the CRC of /MT/.
+/// Number of bits of a chunk's codeword: content of /MS/, data, an octet and the CRC of /MT/.
 const fn chunk_bits(data_bytes: usize) -> usize {
     40 + 8 * data_bytes.next_multiple_of(8) + 40
 }
@@ -40,8 +40,9 @@ fn powers(polynomial: u64, count: usize) -> Vec<u64> {
 
 #[test]
 fn the_scrambler_takes_nothing_from_the_crcs() {
-    // With no common factor, a multiple of the scrambler's polynomial is one of the CRC's only if
-    // the other factor is: the CRC sees k line errors exactly if it sees k bit errors.
+    // The two polynomials have no common factor. So a multiple of the scrambler's polynomial is one
+    // of the CRC's only if the other factor is: the CRC detects k line errors exactly if it detects
+    // k bit errors.
     assert_eq!(gcd(SCRAMBLER, u128::from(CRC32C)), 1);
     assert_eq!(gcd(SCRAMBLER, u128::from(CRC16)), 1);
     // (x + 1)(x^2 + x + 1) and (x + 1)(x^3 + x + 1).
@@ -50,7 +51,7 @@ fn the_scrambler_takes_nothing_from_the_crcs() {
 
 #[test]
 fn up_to_three_line_errors_are_seen_in_every_message() {
-    // Two: no power of x comes twice. One and three: the factor x + 1, so that every codeword has
+    // Two errors: no power of x occurs twice. One and three: the factor x + 1 gives every codeword
     // an even number of ones.
     let rmw_bits = 40 + 2 * 64 + 40;
     for (polynomial, bits) in [(CRC32C, chunk_bits(MAX_CHUNK_BYTES + 8)), (CRC16, rmw_bits)] {

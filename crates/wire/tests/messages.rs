@@ -1,4 +1,4 @@
-//! Messages and blocks are one to one, and sizes are what the encoder makes.
+//! Messages and blocks are one to one, and the encoder makes as many blocks as the sizes say.
 
 #[path = "support/invariants.rs"]
 mod invariants;
@@ -121,14 +121,15 @@ proptest! {
 
 #[test]
 fn sealed_instructions_reach_messages() {
-    // Opcode 1, 2 and 3 with no, one and two data blocks: else the check above checks nothing.
+    // Opcodes 1, 2 and 3 with zero, one and two data blocks: without them the check above would be
+    // empty.
     let read = 1_u64 | 64 << 21;
     for (operation, word, words) in [(4, read | 7 << 40, 1), (4, 2, 1), (4, 3, 2), (5, 10, 1)] {
         let mut input = vec![operation | words << 3];
         input.extend(word.to_le_bytes());
         input.extend([0; 18]);
         let found = invariants::check(&input);
-        // An excess in a length that counts bytes is not canonical.
+        // A length in bytes with an excess is not canonical.
         assert_eq!(found, usize::from(word >> 40 == 0), "word {word:#x}");
     }
 }
@@ -151,7 +152,7 @@ fn a_switch_rewrites_the_peer_and_the_end_to_end_check_holds() {
             Message::RmwRequest(rmw) => Message::RmwRequest(RmwRequest { peer, ..rmw }),
             _ => continue,
         };
-        // Only /MS/ differs, so the switch needs to touch nothing else.
+        // Only /MS/ differs, so the switch rewrites no other block.
         assert!(released.blocks().skip(1).eq(sample.blocks().skip(1)), "{sample:?}");
         assert_ne!(released.blocks().next(), sample.blocks().next());
         check(&released);
@@ -200,7 +201,7 @@ fn receivers_refuse_what_senders_do_not_send() {
     assert_eq!(deframer.push(Block::IDLE), Ok(Some(Event::Ethernet(Block::IDLE))));
 }
 
-/// Whether contents with right CRCs, the tail above the 40 bits of `ms`, make a message.
+/// True if contents with correct CRCs make a message; the tail is above the 40 bits of `ms`.
 fn passes(wide: bool, ms: u64, words: &[u64]) -> bool {
     let operation = if wide { 4 } else { 5 };
     let mut input = vec![operation | (words.len() as u8) << 3];

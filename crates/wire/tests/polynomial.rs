@@ -1,5 +1,5 @@
-//! The choice of the CRC-8 polynomial, repeated: all 256 of degree 8 against every error of the
-//! line that reaches a control block.
+//! Repeats the choice of the CRC-8 polynomial: all 256 of degree 8 against every line error that
+//! reaches a control block.
 
 #[path = "support/errors.rs"]
 mod errors;
@@ -8,13 +8,13 @@ use ethermem_wire::{EdmControl, SubType};
 
 /// x^8 + x^5 + x^4 + x^2 + x + 1, without x^8.
 const CHOSEN: u8 = 0x37;
-/// Where the CRC-8's codeword begins in a block: with the sub-type.
+/// First bit of the CRC-8's codeword in a block: the sub-type.
 const CODEWORD_AT: usize = 8;
 /// Rows that sum to zero over every codeword of the block types' code, which is its own dual.
 const PARITY_ROWS: [u8; 4] = [0x1e, 0x2d, 0x4b, 0x87];
 
-/// What each payload bit adds to the checks of a block: eight bits of CRC, four of the type's
-/// code, four of the sub-type's. The checks see an error if its sum is not zero.
+/// What each payload bit adds to the checks of a block: eight bits of CRC, four of the type's code,
+/// four of the sub-type's code. The checks detect an error if its sum is not zero.
 fn syndromes(polynomial: u8) -> [u16; 64] {
     let parity = |octet: u8| {
         PARITY_ROWS
@@ -45,7 +45,7 @@ fn sum(syndromes: &[u16; 64], mut payload: u64) -> u16 {
     sum
 }
 
-/// Whether the CRC alone sees every error of one, two and three bits in its codeword.
+/// True if the CRC alone detects every error of one, two and three bits in its codeword.
 fn sees_three_bits(syndromes: &[u16; 64]) -> bool {
     let bits: Vec<u16> = syndromes[CODEWORD_AT..].iter().map(|sum| sum & 0xff).collect();
     let mut seen = [false; 256];
@@ -58,7 +58,8 @@ fn sees_three_bits(syndromes: &[u16; 64]) -> bool {
     pairs.all(|pair| !seen[usize::from(pair)])
 }
 
-/// The threes of line errors that pass all checks; `None` if a single one or a pair does.
+/// Number of triples of line errors that pass all checks; `None` if a single error or a pair
+/// passes.
 fn missed_threes(syndromes: &[u16; 64]) -> Option<usize> {
     let patterns = errors::line_errors().into_iter().map(|(_, pattern)| pattern.payload);
     let sums: Vec<u16> =
@@ -70,7 +71,7 @@ fn missed_threes(syndromes: &[u16; 64]) -> Option<usize> {
         }
     }
     let pairs = sums.iter().enumerate().flat_map(|(i, a)| sums[..i].iter().map(move |b| a ^ b));
-    // Each three is counted once for each of its three pairs.
+    // Each triple is counted once for each of its three pairs.
     Some(pairs.filter(|&pair| seen[usize::from(pair)]).count() / 3)
 }
 
@@ -90,7 +91,8 @@ fn the_chosen_polynomial_is_the_best() {
 fn a_burst_of_three_is_no_missed_three() {
     let syndromes = syndromes(CHOSEN);
     for burst in [0b1_u128, 0b11, 0b101, 0b111] {
-        // From the payload before, its bits 0..64, into the block's own, bits 64..128.
+        // The burst moves from the payload before, bits 0..64, into the block's own payload, bits
+        // 64..128.
         for at in 0..128 - (burst.ilog2()) {
             let line = burst << at;
             let error = ((line ^ (line << 39) ^ (line << 58)) >> 64) as u64;
@@ -101,8 +103,8 @@ fn a_burst_of_three_is_no_missed_three() {
 
 #[test]
 fn the_model_is_the_code() {
-    // A block's checks are affine: what one bit of content changes in the CRC is the same for all
-    // contents, and is the bit's syndrome.
+    // A block's checks are affine. A bit of content changes the CRC equally for all contents, and
+    // this change is the bit's syndrome.
     let syndromes = syndromes(CHOSEN);
     for content in [0, 0xff_ffff_ffff, 0x5a_1234_a5a5] {
         let block = EdmControl::new(SubType::Grant, content).encode();

@@ -6,7 +6,7 @@ use ethermem_wire::{
     ReadResponse, Scrambler,
 };
 
-/// The read of the tour: 64 B of node 1 for node 0, the first one of its pair.
+/// The read of the tour: node 0 reads 64 B of node 1, as the first message of this pair.
 fn request(peer: u16) -> ReadRequest {
     let peer = NodeId::new(peer).expect("nine bits");
     let address = Address::Short(Address40::new(0x12_3400).expect("40 bits"));
@@ -14,7 +14,7 @@ fn request(peer: u16) -> ReadRequest {
     ReadRequest::new(peer, id, address, Bytes(64)).expect("a read of 64 B")
 }
 
-/// The blocks of a message as the pages write them: sync header, then the payload from its last bit
+/// The blocks of a message as the pages print them: sync header, then the payload from its last bit
 /// to its first.
 fn shown(message: &Message<'_>) -> Vec<String> {
     let sync = |block: ethermem_wire::Block| block.to_bits() as u8 & 0b11;

@@ -1,4 +1,4 @@
-//! Around the packets of a datagram: who sent it, to which life of the node, until when it counts,
+//! The envelope around the packets of a datagram: its sender, the epoch of the node, its deadline,
 //! and a check.
 
 use core::ops::Range;
@@ -18,20 +18,20 @@ pub const ENVELOPE_BYTES: usize = 32;
 /// Octets of the nonce of AES-GCM.
 pub const GCM_NONCE_BYTES: usize = 12;
 
-/// Whose key and whose quota.
+/// A tenant: its key authenticates a datagram, and its quota is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TenantId(pub u16);
 
-/// Which life of the node: another number after each start.
+/// One run of the node: each start of the node draws another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Epoch(pub u32);
 
 impl Epoch {
-    /// Of a sender that does not know it yet.
+    /// The epoch in datagrams of a sender that does not know the node's epoch yet.
     pub const UNKNOWN: Epoch = Epoch(0);
 }
 
-/// One sender, for as long as it runs: drawn at random when it starts.
+/// A sender, for as long as it runs. It draws this number at random when it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SenderId(pub u64);
 
@@ -39,19 +39,19 @@ pub struct SenderId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Protection {
-    /// By what carries it alone: for datagrams that do not leave the machine.
+    /// No check but the carrier's: for datagrams that stay on the machine.
     Carrier = 0,
-    /// CRC-32C over envelope and packets: against errors, not against people.
+    /// CRC-32C over envelope and packets. It detects errors, not attacks.
     Crc = 1,
-    /// AES-256-GCM: the packets are encrypted, and they and the envelope authenticated.
+    /// AES-256-GCM: packets are encrypted, and packets and envelope are authenticated.
     Gcm = 2,
 }
 
 impl Protection {
-    /// All three.
+    /// All three protections.
     pub const ALL: [Protection; 3] = [Protection::Carrier, Protection::Crc, Protection::Gcm];
 
-    /// Octets behind the packets.
+    /// Number of octets behind the packets.
     #[must_use]
     pub const fn trailer_bytes(self) -> usize {
         match self {
@@ -62,69 +62,70 @@ impl Protection {
     }
 }
 
-/// The front of a datagram.
+/// The header at the front of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// How it is checked.
+    /// How the datagram is checked.
     pub protection: Protection,
-    /// Whose key and quota.
+    /// The tenant whose key and quota apply.
     pub tenant: TenantId,
-    /// Which life of the node.
+    /// The epoch of the node that the datagram is meant for or comes from.
     pub epoch: Epoch,
-    /// Who sent it.
+    /// The sender of the datagram.
     pub sender: SenderId,
-    /// Counts the sender's datagrams. A sender uses no number twice: with its key it makes the
-    /// nonce.
+    /// A counter of the sender's datagrams. A sender uses no number twice: the number and the
+    /// sender's key make the nonce.
     pub sequence: u64,
-    /// On the node's clock. In requests: after it, nothing of the datagram is executed; of one
-    /// sender it never goes back. In answers: now.
+    /// A time on the node's clock. In a request it is the deadline: the node executes nothing of
+    /// the datagram after it, and one sender's deadlines never decrease. In a response it is the
+    /// current time.
     pub clock: Ns,
 }
 
-/// Why octets are no datagram.
+/// Why octets are not a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EnvelopeError {
-    /// Too short to be one.
+    /// The octets are too few for an envelope.
     #[error("{bytes} B are no datagram: at least {least} B are")]
     Truncated {
-        /// How many there are.
+        /// Number of octets found.
         bytes: usize,
-        /// How many it takes.
+        /// Minimum number of octets.
         least: usize,
     },
-    /// Of another version of this format.
+    /// The version of the format is not [`VERSION`].
     #[error("version {0}: allowed is {VERSION}")]
     Version(u8),
-    /// Protected in an unknown way.
+    /// The number of the protection is not assigned.
     #[error("protection {0}: allowed are 0, 1 and 2")]
     Protection(u8),
-    /// The CRC is that of other octets. The envelope may be wrong as well: it is good for a hint,
-    /// and no more.
+    /// The CRC does not match the octets. The envelope may be wrong as well: it is good for a hint
+    /// only.
     #[error("CRC {found:#010x}, and the octets have {expected:#010x}")]
     Corrupt {
-        /// What came.
+        /// The CRC in the datagram.
         found: u32,
-        /// What its octets have.
+        /// The CRC computed over the octets.
         expected: u32,
-        /// The envelope as it came.
+        /// The envelope as it arrived.
         envelope: Envelope,
     },
 }
 
-/// A datagram as it came.
+/// A datagram as it arrived, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sealed {
-    /// Its front. With AES-GCM it can be trusted once the tag was verified.
+    /// The envelope. With AES-GCM it can be trusted only after the tag was verified.
     pub envelope: Envelope,
-    /// Where its packets are, encrypted with AES-GCM.
+    /// The range of the packets, which are encrypted with AES-GCM.
     pub packets: Range<usize>,
-    /// Where the check is.
+    /// The range of the check.
     pub trailer: Range<usize>,
 }
 
 impl Envelope {
-    /// Finds the parts of a datagram, and verifies its CRC where it has one. An AES-GCM tag is left
-    /// to who has the key: the associated data are the first [`ENVELOPE_BYTES`].
+    /// Finds the parts of a datagram, and verifies its CRC where it has one. Verifying an AES-GCM
+    /// tag is left to the holder of the key; the associated data are the first [`ENVELOPE_BYTES`].
     ///
     /// # Errors
     /// [`EnvelopeError`].
@@ -166,7 +167,7 @@ impl Envelope {
         rest().ok_or(truncated)
     }
 
-    /// Writes the front of a datagram; the packets come behind it.
+    /// Writes the envelope of a datagram; the packets come behind it.
     ///
     /// # Errors
     /// [`NoRoom`].
@@ -182,8 +183,8 @@ impl Envelope {
         writer.end()
     }
 
-    /// Puts the CRC of the first `end` octets behind them where the datagram has one, and gives
-    /// its whole length. With AES-GCM that length has room for the tag.
+    /// Puts the CRC of the first `end` octets behind them where the datagram has a CRC. Returns the
+    /// whole length of the datagram; with AES-GCM it includes room for the tag.
     ///
     /// # Errors
     /// [`NoRoom`].
@@ -199,7 +200,8 @@ impl Envelope {
         Ok(needed)
     }
 
-    /// The nonce of AES-GCM: the sequence number, under a key that is the sender's own.
+    /// The nonce of AES-GCM: the sequence number. Each sender has a key of its own, so the nonce is
+    /// used once.
     #[must_use]
     pub fn nonce(&self) -> [u8; GCM_NONCE_BYTES] {
         let mut nonce = [0; GCM_NONCE_BYTES];

@@ -1,20 +1,20 @@
-//! Datagrams in frames of Ethernet, without IP: what stands between a frame's addresses and the
-//! datagram, or a piece of it where it is longer than a frame carries. Numbers are little-endian
-//! but for the EtherType, which is Ethernet's:
+//! Datagrams in frames of Ethernet, without IP: the header between a frame's addresses and the
+//! datagram. A datagram that is longer than a frame carries is sent as pieces. Numbers are
+//! little-endian, except the EtherType, which is in Ethernet's order:
 //!
 //! | at | octets | field |
 //! |---|---|---|
-//! | 0 | 6 | to: its address |
-//! | 6 | 6 | from: its address, of one station |
+//! | 0 | 6 | destination MAC address |
+//! | 6 | 6 | source MAC address, not a multicast one |
 //! | 12 | 2 | [`ETHER_TYPE`] |
 //! | 14 | 2 | [`FRAME_MARK`], its second octet the version |
 //! | 16 | 1 | kind: 0 datagram, 1 piece, 2 question, 3 answer |
 //! | 17 | 1 | zero |
-//! | 18 | 2 | bytes of what follows the head; 0 of questions and answers alone |
-//! | 20 | 2 | carries: what a frame to the sender may bring, [`CARRIES_MIN`] at least |
-//! | 22 | 8 | to: its port |
-//! | 30 | 8 | from: its port |
-//! | 38 | 4, 1, 1, 2 | number, index, count and total, of a piece alone |
+//! | 18 | 2 | bytes after the header; 0 for a question or an answer |
+//! | 20 | 2 | carries: most octets that a frame to the sender may bring, at least [`CARRIES_MIN`] |
+//! | 22 | 8 | destination port |
+//! | 30 | 8 | source port |
+//! | 38 | 4, 1, 1, 2 | number, index, count and total, in a piece only |
 
 use core::ops::Range;
 
@@ -22,44 +22,43 @@ use thiserror::Error;
 
 use super::octets::{NoRoom, Reader, Writer};
 
-/// The first of the EtherTypes that IEEE 802 leaves to local experiments: nobody has registered one
-/// for memory.
+/// The first of the EtherTypes that IEEE 802 reserves for local experiments: no EtherType is
+/// registered for memory.
 pub const ETHER_TYPE: u16 = 0x88b5;
 
-/// What our frames begin with behind the EtherType, which others may use as well: a mark and the
-/// version of the format.
+/// The mark and format version behind the EtherType. Other protocols may use the EtherType as well.
 pub const FRAME_MARK: [u8; 2] = [0x65, 1];
 
-/// Octets of a frame's addresses and EtherType, which an MTU does not count.
+/// Octets of a frame's addresses and EtherType, which an MTU excludes.
 pub const ETHERNET_BYTES: usize = 14;
 
-/// Octets before a frame's datagram.
+/// Octets of a frame before its datagram.
 pub const FRAME_BYTES: usize = 38;
 
-/// The same before a piece of one.
+/// Octets of a frame before a piece of a datagram.
 pub const PIECE_FRAME_BYTES: usize = FRAME_BYTES + 8;
 
-/// Most pieces of a datagram.
+/// Maximum number of pieces of a datagram.
 pub const PIECES_MAX: u8 = 128;
 
-/// Least that a frame carries of a datagram or a piece: what an MTU of 576 B leaves, of which the
-/// longest datagram needs no more than [`PIECES_MAX`].
+/// Minimum number of octets of a datagram or piece that a frame carries. An MTU of 576 B leaves as
+/// many, and then the longest datagram needs at most [`PIECES_MAX`] pieces.
 pub const CARRIES_MIN: u16 = 544;
 
-/// Where [`FRAME_MARK`] and the [`Port`] that a frame goes to begin.
+/// Octet of a frame at which [`FRAME_MARK`] begins.
 pub const FRAME_MARK_AT: u16 = 14;
-/// See [`FRAME_MARK_AT`].
+/// Octet of a frame at which the destination [`Port`] begins.
 pub const FRAME_TO_AT: u16 = 22;
 
-/// An address of Ethernet.
+/// A MAC address of Ethernet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// Of everybody.
+    /// The broadcast address.
     pub const BROADCAST: Mac = Mac([0xff; 6]);
 
-    /// Whether it is of several.
+    /// True if it is a multicast address.
     #[must_use]
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
@@ -73,7 +72,7 @@ impl core::fmt::Display for Mac {
     }
 }
 
-/// It is no address of Ethernet.
+/// A text that is not a MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("allowed are six octets in hexadecimal, as in 02:00:00:00:00:01")]
 pub struct NoMac;
@@ -93,79 +92,79 @@ impl core::str::FromStr for Mac {
     }
 }
 
-/// Who it is of those behind one address of Ethernet: a node by the number that its operator chose,
-/// up to 65,535; a client by one that it drew at random, above.
+/// One of several endpoints behind a MAC address. A node has the number that its operator chose, at
+/// most 65,535. A client draws a larger one at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u64);
 
-/// One end of the way of a frame.
+/// One end of a frame's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Station {
-    /// Its address.
+    /// The MAC address.
     pub mac: Mac,
-    /// Who of those behind it.
+    /// The endpoint behind the address.
     pub port: Port,
 }
 
-/// What is in a frame.
+/// The kind of a frame's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameBody {
     /// A datagram.
     Datagram,
     /// A piece of a datagram.
     Piece(Piece),
-    /// Who is there?
+    /// A question: which stations are there?
     Question,
-    /// I am.
+    /// The answer of a station to a question.
     Answer,
 }
 
-/// Which piece of which datagram. All but the last are as long as each other.
+/// The place of a piece in its datagram. All pieces but the last have one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Piece {
-    /// Tells datagrams of one sender apart.
+    /// A number that tells datagrams of one sender apart.
     pub number: u32,
-    /// Which, from 0.
+    /// Index of the piece, from 0.
     pub index: u8,
-    /// Of how many, 2 or more.
+    /// Number of pieces of the datagram, 2 or more.
     pub count: u8,
-    /// Octets of the datagram.
+    /// Total octets of the datagram.
     pub total: u16,
 }
 
-/// What stands before a frame's octets.
+/// The header before a frame's octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// To whom.
+    /// The destination.
     pub to: Station,
-    /// From whom.
+    /// The source.
     pub from: Station,
-    /// Octets of a datagram, or of a piece of one, that a frame to the sender may bring, at most:
+    /// Maximum number of octets of a datagram or piece that a frame to the sender may bring:
     /// [`CARRIES_MIN`] or more.
     pub carries: u16,
-    /// What it is.
+    /// The kind of the content.
     pub body: FrameBody,
 }
 
-/// Why octets are no frame of ours.
+/// Why octets are not one of our frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// It ends before its octets do.
+    /// The frame ends before its header says.
     #[error("a frame of {0} B that is cut off")]
     Short(usize),
-    /// It is of another protocol, or version.
+    /// The frame is of another protocol or version.
     #[error("another EtherType, mark or version")]
     Foreign,
-    /// It says that it is from several.
+    /// The source is a multicast address.
     #[error("from {0}, which is no address of one station")]
     Source(Mac),
-    /// There is no such kind.
+    /// The number of the kind is not assigned.
     #[error("kind {0}: allowed are 0 to 3")]
     Kind(u8),
-    /// A field that is to be zero is not, or lengths contradict each other.
+    /// A field that must be zero is not, or lengths contradict each other.
     #[error("lengths that contradict each other")]
     Contradiction,
-    /// Its sender takes frames too short for it.
+    /// The sender accepts only frames that are shorter than [`CARRIES_MIN`] allows.
     #[error("frames to its sender carry {0} B: allowed are {CARRIES_MIN} and more")]
     Carries(u16),
 }
@@ -176,9 +175,9 @@ const QUESTION: u8 = 2;
 const ANSWER: u8 = 3;
 
 impl Frame {
-    /// Reads what stands before a frame's octets, and says where those are. What follows them fills
-    /// a frame that would be shorter than Ethernet's shortest. Whether a piece's lengths contradict
-    /// each other is for [`Piece::place`] to say, which whoever puts it anywhere needs.
+    /// Reads the header before a frame's octets, and returns the range of the octets. Padding up to
+    /// Ethernet's shortest frame is left out. This function leaves a check to [`Piece::place`]:
+    /// whether the lengths of a piece contradict each other.
     ///
     /// # Errors
     /// [`FrameError`].
@@ -222,7 +221,7 @@ impl Frame {
         Ok((Frame { to, from, carries, body }, range))
     }
 
-    /// Writes what stands before `bytes` octets, and gives how many octets that takes.
+    /// Writes the header before `bytes` octets, and returns the length of the header.
     ///
     /// # Errors
     /// [`NoRoom`].
@@ -253,15 +252,15 @@ impl Frame {
 }
 
 impl Piece {
-    /// `None` where it is cut off.
+    /// Reads a piece; `None` where it is cut off.
     fn parse(reader: &mut Reader<'_>) -> Option<Piece> {
         let number = reader.u32()?;
         let (index, count) = reader.u8().zip(reader.u8())?;
         Some(Piece { number, index, count, total: reader.u16()? })
     }
 
-    /// Where in its datagram a piece of so many octets is, and how long all but the last are;
-    /// `None` of lengths that contradict each other.
+    /// The range of a piece of `bytes` octets in its datagram, and the length of all pieces but the
+    /// last. `None` if the lengths contradict each other.
     #[must_use]
     pub fn place(&self, bytes: usize) -> Option<(Range<usize>, usize)> {
         let (index, others) = (usize::from(self.index), usize::from(self.count.checked_sub(1)?));
@@ -292,7 +291,7 @@ mod tests {
         Frame { to, from, carries: 1468, body }
     }
 
-    /// The kernel's filter looks at these places.
+    /// The kernel's filter looks at these offsets.
     #[test]
     fn mark_and_port_are_where_they_are_said_to_be() {
         let mut written = [0; PIECE_FRAME_BYTES];

@@ -1,5 +1,5 @@
-//! The datagrams of the memory node: an [`Envelope`] around packets, each of which is a request
-//! that can be executed alone or the one answer to one.
+//! The datagrams of the memory node: an [`Envelope`] around packets. Each packet is a request that
+//! can be executed alone, or the one response to a request.
 //!
 //! All numbers are little-endian. `docs/internals/clio-wire.md` says why each field is there;
 //! [`OPCODES`] is the table of all packets.

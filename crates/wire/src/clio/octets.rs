@@ -2,17 +2,17 @@
 
 use thiserror::Error;
 
-/// The octets do not fit what they were to be written into.
+/// The buffer is too small for the octets to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no room: {needed} B are needed and {room} B are left")]
 pub struct NoRoom {
-    /// What it takes.
+    /// Number of octets needed.
     pub needed: usize,
-    /// What there is.
+    /// Number of octets of the buffer.
     pub room: usize,
 }
 
-/// Takes numbers off the front.
+/// Reads numbers from the front of a slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -23,12 +23,12 @@ impl<'a> Reader<'a> {
         Some(front)
     }
 
-    /// All that is left.
+    /// Takes all octets that are left.
     pub(super) fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.0)
     }
 
-    /// How many zeros are left, if nothing else is.
+    /// Number of octets that are left, if all of them are zeros.
     pub(super) fn zeros(&mut self) -> Option<u16> {
         let rest = self.rest();
         let count = u16::try_from(rest.len()).ok()?;
@@ -58,8 +58,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Puts numbers behind each other. What does not fit is counted and not written, so that a caller
-/// learns how much room it takes.
+/// Writes numbers one after the other. Octets that do not fit are counted but not written, so that
+/// a caller learns how much room is needed.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
     into: &'a mut [u8],
@@ -103,13 +103,13 @@ impl<'a> Writer<'a> {
         self.put(&number.to_le_bytes());
     }
 
-    /// How much was put.
+    /// Number of octets written, or [`NoRoom`].
     pub(super) fn end(self) -> Result<usize, NoRoom> {
         let (needed, room) = (self.at, self.into.len());
         if needed <= room { Ok(needed) } else { Err(NoRoom { needed, room }) }
     }
 
-    /// The same for a packet, whose length goes to where both kinds have it.
+    /// Ends a packet: stores its length at [`LENGTH_AT`], which requests and responses share.
     pub(super) fn end_packet(self) -> Result<usize, NoRoom> {
         let (needed, room) = (self.at, self.into.len().min(usize::from(u16::MAX)));
         if needed > room {
@@ -120,5 +120,5 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Where a packet has its length, requests and answers alike.
+/// Octet of a packet at which its length is, for requests and responses alike.
 pub(super) const LENGTH_AT: usize = 2;

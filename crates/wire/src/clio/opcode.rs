@@ -1,17 +1,16 @@
-//! The table of all packets: what parsers, dissectors and documents are held to.
+//! The table of all packets, to which parsers, dissectors and documents are held.
 
 use thiserror::Error;
 
 use crate::opcode::RmwKind;
 
-/// What a packet asks for or answers. The atomics have the numbers that they have in
-/// [`crate::Opcode`].
+/// What a packet asks for or answers. The atomics have the numbers of [`crate::Opcode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ClioOpcode {
-    /// The bytes from an address on.
+    /// Read bytes from an address on.
     Read = 1,
-    /// Bytes to write from an address on.
+    /// Write bytes from an address on.
     Write = 2,
     /// Store the second operand if the word is the first.
     CompareAndSwap = 8,
@@ -27,60 +26,61 @@ pub enum ClioOpcode {
     Xor = 13,
     /// Store 1.
     TestAndSet = 14,
-    /// Take a lock, if nobody alive holds it.
+    /// Take a lock, unless a live process holds it.
     Lock = 16,
     /// Give a lock back.
     Unlock = 17,
-    /// Answered when all that the node had taken in before it is done.
+    /// Answered when the node has executed all requests that it received before.
     Fence = 18,
-    /// Memory for a process.
+    /// Allocate memory for a process.
     Allocate = 32,
     /// End an allocation or a share.
     Free = 33,
     /// Let another process use an allocation.
     Share = 34,
-    /// A new process.
+    /// Create a process.
     CreateProcess = 35,
     /// End a process, and free what is its own.
     EndProcess = 36,
     /// Run an operation at the node.
     Offload = 48,
-    /// What the node is.
+    /// Ask for the facts of the node.
     Hello = 64,
-    /// The process is alive.
+    /// Tell the node that the process is alive.
     KeepAlive = 65,
-    /// Answers that have come, of which the node need keep nothing. It is not answered.
+    /// Responses that arrived, for which the node need keep nothing. This packet is not answered.
     Acknowledge = 66,
-    /// Answers a datagram whose check failed. Nobody asks for it.
+    /// Answers a datagram whose check failed. No request has this opcode.
     Nack = 67,
-    /// Nothing but octets, answered by a packet as long: whether the path carries such a datagram.
+    /// Zeros, answered by a packet of equal length: it tests whether the path carries such a
+    /// datagram.
     Probe = 68,
 }
 
-/// An octet that is no opcode.
+/// An octet that is not an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("opcode {0} is not assigned")]
 pub struct UnknownClioOpcode(pub u8);
 
-/// Which part of the node executes a request.
+/// The part of the node that executes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Path {
-    /// In bounded time, without allocation.
+    /// The fast path: bounded time, no allocation.
     Fast,
-    /// Changes what is allocated to whom.
+    /// The slow path: changes which process has which memory.
     Slow,
-    /// Runs operations of others.
+    /// The extend path: runs registered operations.
     Extend,
-    /// Of the transport.
+    /// The transport.
     Transport,
 }
 
-/// How long a field is.
+/// The length of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldBytes {
-    /// So many bytes, a little-endian number.
+    /// A little-endian number of this many bytes.
     Number(u8),
-    /// As many as the number before it says.
+    /// As many bytes as the number before it says.
     Counted,
     /// The rest of the packet, as bytes.
     Rest,
@@ -91,24 +91,24 @@ pub enum FieldBytes {
 /// A field of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name, with its unit.
+    /// The name of the field, with its unit.
     pub name: &'static str,
-    /// Its length.
+    /// The length of the field.
     pub bytes: FieldBytes,
 }
 
 /// A row of [`OPCODES`].
 #[derive(Clone, Copy, Debug)]
 pub struct OpcodeRow {
-    /// Which.
+    /// The opcode of the row.
     pub opcode: ClioOpcode,
-    /// Its name in documents and tools.
+    /// The opcode's name in documents and tools.
     pub name: &'static str,
-    /// Which part of the node executes it.
+    /// The part of the node that executes the request.
     pub path: Path,
     /// The body of the request.
     pub request: &'static [Field],
-    /// The body of the answer where it was done. Where it was not, the body is a `detail` of eight
+    /// The body of the response if the request was done. Otherwise the body is a `detail` of eight
     /// bytes.
     pub response: &'static [Field],
 }
@@ -123,7 +123,7 @@ const fn rest(name: &'static str, bytes: FieldBytes) -> Field {
 
 const ADDRESS: Field = number("address", 8);
 const DATA: Field = rest("data", FieldBytes::Rest);
-/// Zeros.
+/// A body of zeros.
 const PADDING: &[Field] = &[rest("padding", FieldBytes::Rest)];
 const OPERAND: &[Field] = &[ADDRESS, number("operand", 8)];
 const OPERANDS: &[Field] = &[ADDRESS, number("expected", 8), number("desired", 8)];
@@ -148,7 +148,7 @@ const fn row(
     OpcodeRow { opcode, name, path, request, response }
 }
 
-/// The front of a datagram.
+/// The fields of the envelope.
 pub const ENVELOPE_FIELDS: [Field; 7] = [
     number("version", 1),
     number("protection", 1),
@@ -169,7 +169,7 @@ pub const REQUEST_FIELDS: [Field; 6] = [
     number("acknowledged", 8),
 ];
 
-/// The header of an answer.
+/// The header of a response.
 pub const RESPONSE_FIELDS: [Field; 6] = [
     number("opcode", 1),
     number("attempt", 1),
@@ -179,7 +179,7 @@ pub const RESPONSE_FIELDS: [Field; 6] = [
     number("request", 8),
 ];
 
-/// Every packet there is, by its number.
+/// Every packet, in the order of the numbers.
 pub const OPCODES: [OpcodeRow; 23] = {
     use ClioOpcode as Op;
     use Path::{Extend, Fast, Slow, Transport};
@@ -221,14 +221,14 @@ pub const OPCODES: [OpcodeRow; 23] = {
 };
 
 impl ClioOpcode {
-    /// Its row of the table.
+    /// The opcode's row of the table.
     #[must_use]
     pub fn row(self) -> &'static OpcodeRow {
         let found = OPCODES.iter().find(|row| row.opcode == self);
         found.expect("a test holds the table to have every opcode")
     }
 
-    /// Whether it may be executed twice, since it changes nothing.
+    /// True if the request may be executed twice, since it changes nothing.
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
         use ClioOpcode::{Acknowledge, Fence, Hello, KeepAlive, Nack, Probe, Read};

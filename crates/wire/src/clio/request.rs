@@ -1,4 +1,4 @@
-//! What a client asks for.
+//! Requests of a client to the node.
 
 use core::iter::FusedIterator;
 
@@ -12,9 +12,9 @@ use crate::opcode::{RmwKind, RmwOperation};
 /// Octets before the body of a request.
 pub const REQUEST_BYTES: usize = 24;
 
-/// A request's number: larger than all that its sender used before. 0 is none.
+/// A request's number, larger than all that its sender used before. 0 stands for no request.
 ///
-/// A part of a long access is a request like any other, with a number of its own.
+/// A part of a long access is a request of its own, with a number of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
@@ -26,20 +26,20 @@ impl RequestId {
 /// A request with its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestPacket<'a> {
-    /// Which try of the request, from 0, and round again. The answer repeats it, so that a round
-    /// trip is measured from the try that was answered.
+    /// The number of the attempt, from 0, modulo 256. The response repeats it, so that the client
+    /// measures the round trip of the attempt that was answered.
     pub attempt: u8,
-    /// For whom.
+    /// The process that the request is for.
     pub process: ProcessId,
-    /// Its number: the same in every try.
+    /// The request's number, equal in every attempt.
     pub request: RequestId,
-    /// A request of the same sender whose answer has come and that is not tried any more.
+    /// A request of this sender whose response arrived and that is not retried any more.
     pub acknowledged: RequestId,
-    /// What is asked for.
+    /// The operation, with its fields.
     pub body: Request<'a>,
 }
 
-/// What is asked for; [`ClioOpcode`] says what each means.
+/// The operation of a request; [`ClioOpcode`] says what each means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are those of the table of opcodes")]
 pub enum Request<'a> {
@@ -51,24 +51,24 @@ pub enum Request<'a> {
     Modify { address: u64, operation: RmwOperation },
     /// See [`ClioOpcode::TestAndSet`].
     TestAndSet { address: u64 },
-    /// See [`ClioOpcode::Lock`]; the holder is a number among those of its process.
+    /// See [`ClioOpcode::Lock`]; the holder is a number that is unique within its process.
     Lock { address: u64, holder: u32 },
     /// See [`ClioOpcode::Unlock`].
     Unlock { address: u64, holder: u32 },
     /// See [`ClioOpcode::Fence`].
     Fence,
-    /// See [`ClioOpcode::Allocate`]; `at` 0 is anywhere.
+    /// See [`ClioOpcode::Allocate`]; with `at` 0 the node chooses the address.
     Allocate { bytes: u64, at: u64, permissions: Permissions },
     /// See [`ClioOpcode::Free`].
     Free { address: u64 },
-    /// See [`ClioOpcode::Share`]; `at` 0 is the address that it has already, and no permissions
-    /// end it.
+    /// See [`ClioOpcode::Share`]; with `at` 0 the share keeps its address. No permissions end the
+    /// share.
     Share { address: u64, at: u64, with: ProcessId, permissions: Permissions },
     /// See [`ClioOpcode::CreateProcess`].
     CreateProcess,
     /// See [`ClioOpcode::EndProcess`].
     EndProcess,
-    /// See [`ClioOpcode::Offload`]; a name has up to 255 bytes, and what is longer is cut.
+    /// See [`ClioOpcode::Offload`]; a name has up to 255 bytes, and a longer one is cut.
     Offload { name: &'a str, arguments: &'a [u8] },
     /// See [`ClioOpcode::Hello`].
     Hello,
@@ -76,7 +76,7 @@ pub enum Request<'a> {
     KeepAlive,
     /// See [`ClioOpcode::Acknowledge`].
     Acknowledge(AcknowledgedIds<'a>),
-    /// See [`ClioOpcode::Probe`]; so many zeros.
+    /// See [`ClioOpcode::Probe`]; `padding` is a number of zeros.
     Probe { padding: u16 },
 }
 
@@ -85,39 +85,39 @@ pub enum Request<'a> {
 pub struct AcknowledgedIds<'a>(&'a [u8]);
 
 impl<'a> AcknowledgedIds<'a> {
-    /// The numbers in `octets`; `None` where a part of one is left over.
+    /// The numbers in `octets`; `None` if the length is not a multiple of eight.
     #[must_use]
     pub fn new(octets: &'a [u8]) -> Option<AcknowledgedIds<'a>> {
         octets.len().is_multiple_of(8).then_some(AcknowledgedIds(octets))
     }
 
-    /// Each of them.
+    /// The numbers in order.
     pub fn iter(self) -> impl Iterator<Item = RequestId> + 'a {
         let (numbers, _) = self.0.as_chunks();
         numbers.iter().map(|number| RequestId(u64::from_le_bytes(*number)))
     }
 }
 
-/// Why octets are no packet.
+/// Why octets are not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PacketError {
-    /// The packet is longer than what is left of the datagram, or shorter than any. Nothing behind
-    /// it can be found.
+    /// The packet is longer than the rest of the datagram, or shorter than a header. The packets
+    /// behind it cannot be found.
     #[error("a packet of {length} B where {left} B are left of the datagram")]
     Truncated {
-        /// What the packet says, or the least that one has.
+        /// The length in the packet, or the least length of a packet.
         length: usize,
-        /// What there is.
+        /// Number of octets left in the datagram.
         left: usize,
     },
-    /// The packet can be passed over and refused by its number.
+    /// The packet can be skipped, and refused by its number.
     #[error("request {}: {problem}", request.0)]
     Refused {
-        /// Which request, or to which.
+        /// The number of the request, also for a response.
         request: RequestId,
-        /// Which try.
+        /// The number of the attempt.
         attempt: u8,
-        /// Its opcode as it came.
+        /// The opcode as it arrived.
         opcode: u8,
         /// What is wrong.
         problem: Malformed,
@@ -127,29 +127,28 @@ pub enum PacketError {
 /// What is wrong with a packet that has a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
-    /// The opcode is not known.
+    /// The opcode is unknown.
     #[error(transparent)]
     Opcode(#[from] UnknownClioOpcode),
-    /// The body is shorter or longer than its opcode's.
+    /// The body is shorter or longer than its opcode requires.
     #[error("a body of {0} B is none of its opcode's")]
     Length(usize),
-    /// A field cannot be so.
+    /// A field has an invalid value.
     #[error("field `{0}` is not allowed so")]
     Field(&'static str),
-    /// Something reserved is not zero.
+    /// A reserved field is not zero.
     #[error("a reserved bit is set")]
     Reserved,
 }
 
-/// The packets of a datagram, one after the other. After a [`PacketError::Truncated`] there are no
-/// more.
+/// The packets of a datagram, in order. After a [`PacketError::Truncated`] there are no more.
 #[derive(Clone, Debug)]
 pub struct Packets<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Packets<'a> {
-    /// The packets in the octets between envelope and trailer.
+    /// An iterator over the packets between envelope and trailer.
     #[must_use]
     pub fn new(octets: &'a [u8]) -> Packets<'a> {
         Packets { rest: octets }
@@ -163,7 +162,7 @@ impl<'a> Packets<'a> {
         }
         let length = self.rest.get(LENGTH_AT..).and_then(|at| Reader(at).u16());
         let length = length.map_or(header_bytes, usize::from);
-        // A wrong length hides where the next packet begins: octets of data must not pass for one.
+        // A wrong length hides where the next packet begins: data must not be taken for a packet.
         match self.rest.split_at_checked(length) {
             Some((packet, rest)) if length >= header_bytes => {
                 self.rest = rest;
@@ -227,7 +226,7 @@ impl<'a> RequestPacket<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Which.
+    /// The opcode of the request.
     #[must_use]
     pub fn opcode(&self) -> ClioOpcode {
         match self {
@@ -258,7 +257,7 @@ impl<'a> Request<'a> {
         if reader.0.is_empty() { Ok(parsed) } else { Err(length) }
     }
 
-    /// `None` where the body is too short.
+    /// Reads the fields; `None` where the body is too short.
     fn fields(
         opcode: ClioOpcode,
         reader: &mut Reader<'a>,
@@ -316,7 +315,7 @@ impl<'a> Request<'a> {
                 let padding = reader.zeros().ok_or(Malformed::Reserved)?;
                 return Ok(Some(Request::Probe { padding }));
             }
-            // Nobody asks for one.
+            // No client asks for a negative acknowledgement.
             ClioOpcode::Nack => return Err(UnknownClioOpcode(opcode as u8).into()),
             _ => {}
         }

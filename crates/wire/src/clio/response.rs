@@ -1,4 +1,4 @@
-//! What the node answers: one packet to each request.
+//! Responses of the node: one packet to each request.
 
 use ethermem_units::Bytes;
 
@@ -9,67 +9,69 @@ use super::request::{Malformed, PacketError, Packets, RequestId};
 use super::status::ClioStatus;
 use crate::clio::ProcessId;
 
-/// Octets before the body of an answer.
+/// Octets before the body of a response.
 pub const RESPONSE_BYTES: usize = 16;
 
-/// Set in the opcode of an answer.
+/// The bit of an opcode that marks a response.
 const ANSWER: u8 = 0x80;
 
-/// An answer with its header.
+/// A response with its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponsePacket<'a> {
-    /// The opcode of the request; that bits are an opcode is not certain where it is refused.
+    /// The opcode of the request. It may be unassigned where the request is refused.
     pub opcode: u8,
-    /// Which try is answered.
+    /// The number of the attempt that is answered.
     pub attempt: u8,
-    /// Which request.
+    /// The number of the request.
     pub request: RequestId,
-    /// What became of it.
+    /// The result of the request.
     pub reply: Reply<'a>,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// Done, and nothing to say.
+    /// The request was done; there is no result.
     Done,
-    /// The lock is the requester's; it was a dead process's.
+    /// The requester has the lock; its previous holder is a dead process.
     OwnerDied,
-    /// Bytes of the memory, or an offload's result.
+    /// Bytes of the memory, or the result of an offload.
     Bytes(&'a [u8]),
     /// The word before an atomic.
     Word(u64),
-    /// Where it is.
+    /// The address of the allocation or share.
     Address(u64),
     /// The process that was made.
     Created(ProcessId),
-    /// What the node is.
+    /// The facts of the node.
     Facts(NodeFacts),
-    /// So many zeros.
+    /// This number of zeros.
     Padding(u16),
-    /// Not done. What the number means, the status says.
+    /// The request was not done. The status says what the number means.
     Refused(ClioStatus, u64),
 }
 
-/// What a client must know of a node.
+/// The facts of a node that a client needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeFacts {
-    /// Its life.
+    /// The epoch of the node.
     pub epoch: Epoch,
-    /// Of a page.
+    /// Size of a page, in bytes.
     pub page_bytes: u32,
-    /// Most data that one packet may carry or ask for.
+    /// Maximum data bytes that one packet may carry or ask for.
     pub data_bytes_max: u32,
-    /// How far ahead of the node's clock a datagram may say that it counts.
+    /// Maximum time by which a request's deadline may be ahead of the node's clock, in
+    /// microseconds.
     pub lifetime_us_max: u32,
-    /// What it serves.
+    /// Size of the memory that the node serves.
     pub memory: Bytes,
-    /// How long a process lives without a word of its client; 0 for ever.
+    /// How long the node keeps a process without hearing from its client, in milliseconds; 0 means
+    /// for ever.
     pub lease_ms: u64,
 }
 
 impl<'a> ResponsePacket<'a> {
-    /// The answers of a datagram, one after the other.
+    /// An iterator over the responses of a datagram, in order.
     pub fn packets(
         octets: &'a [u8],
     ) -> impl Iterator<Item = Result<ResponsePacket<'a>, PacketError>> {
@@ -119,7 +121,7 @@ impl<'a> ResponsePacket<'a> {
         writer.end_packet()
     }
 
-    /// Writes the header of a packet that is all of `packet` and whose data are in it already.
+    /// Writes the header of a packet that fills `packet` and whose data are already in place.
     ///
     /// # Errors
     /// [`NoRoom`]; also for a packet of more than 65,535 B.
@@ -133,7 +135,7 @@ impl<'a> ResponsePacket<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// How the request ended.
+    /// The status of the request.
     #[must_use]
     pub const fn status(&self) -> ClioStatus {
         match self {
@@ -143,7 +145,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// `None` where the body is too short.
+    /// Reads the result; `None` where the body is too short.
     fn parse(
         opcode: u8,
         status: ClioStatus,
@@ -170,7 +172,7 @@ impl<'a> Reply<'a> {
             ClioOpcode::CreateProcess => reader.u32().map(|id| Reply::Created(ProcessId(id))),
             ClioOpcode::Hello => NodeFacts::parse(reader).map(Reply::Facts),
             ClioOpcode::Probe => Some(Reply::Padding(reader.zeros().ok_or(Malformed::Reserved)?)),
-            // A check that failed is refused, and acknowledgements are not answered.
+            // A failed check is a refusal, and an acknowledgement has no response.
             ClioOpcode::Nack | ClioOpcode::Acknowledge => return Err(Malformed::Field("status")),
             ClioOpcode::Write
             | ClioOpcode::Lock

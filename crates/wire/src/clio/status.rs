@@ -2,62 +2,61 @@
 
 use thiserror::Error;
 
-/// How a request ended, as one octet of its answer.
+/// How a request ended: one octet of its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ClioStatus {
     /// It was done.
     Ok = 0,
-    /// It was done: the lock was held by a process that is dead, and what it guards may be half
-    /// changed.
+    /// It was done. A dead process held the lock, and the data that it guards may be half changed.
     OwnerDied = 1,
     /// Not done: the datagram's check failed.
     Corrupt = 2,
     /// Not done: the node does not know the opcode.
     UnknownOpcode = 3,
-    /// Not done: the packet is not what its opcode takes.
+    /// Not done: the packet does not fit its opcode.
     Malformed = 4,
-    /// Not done: the node was started anew, and nothing of what was on it is there.
+    /// Not done: the node was restarted, and its former content is lost.
     WrongEpoch = 5,
-    /// Not done: the request was too long under way.
+    /// Not done: the request arrived after its deadline.
     Expired = 6,
-    /// Not done: no such process, or one of another tenant.
+    /// Not done: the process does not exist or belongs to another tenant.
     NoSuchProcess = 7,
-    /// Not done: some of the bytes are not the process's.
+    /// Not done: some of the bytes are not mapped in the process.
     Unmapped = 8,
-    /// Not done: the process may not do this there.
+    /// Not done: the process lacks the permission for these bytes.
     Permission = 9,
-    /// Not done: an atomic or a lock must be at a multiple of 8.
+    /// Not done: an atomic or a lock is not at a multiple of 8.
     Misaligned = 10,
-    /// Not done: more bytes than a packet may ask for, or none.
+    /// Not done: zero bytes, or more than a packet may ask for.
     BadLength = 11,
-    /// Not done: no room of some kind for the moment. The detail says which, by number.
+    /// Not done: a resource is used up for the moment. The detail is the number of the resource.
     Busy = 12,
-    /// Not done: another holds the lock.
+    /// Not done: another holder has the lock.
     Held = 13,
-    /// Not done: the lock is not held by who would give it back.
+    /// Not done: the requester does not hold the lock that it would release.
     NotHeld = 14,
-    /// Not done: the node has no memory left for it. The detail is how many bytes are free.
+    /// Not done: the node has too little free memory. The detail is the number of free bytes.
     Full = 15,
-    /// Not done: the tenant may not have more. The detail is how much it has left.
+    /// Not done: the tenant's quota is used up. The detail is what is left of it.
     Quota = 16,
-    /// Not done: the address asked for is in use, or no page begins there.
+    /// Not done: the requested address is in use, or it is not the start of a page.
     AddressTaken = 17,
-    /// Not done: the page table has no place for the address asked for.
+    /// Not done: the page table has no free entry for the requested address.
     AddressOverflows = 18,
-    /// Not done: the node knows no offload of this name.
+    /// Not done: the node has no offload of this name.
     NoSuchOffload = 19,
-    /// Not done, or in part: the offload refused its arguments, or found no end.
+    /// Not done, or done in part: the offload refused its arguments, or ran past its limit.
     OffloadFailed = 20,
 }
 
-/// An octet that is no status.
+/// An octet that is not a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("status {0} is not assigned")]
 pub struct UnassignedStatus(pub u8);
 
 impl ClioStatus {
-    /// All there are, by their numbers.
+    /// All statuses, in the order of their numbers.
     pub const ALL: [ClioStatus; 21] = [
         ClioStatus::Ok,
         ClioStatus::OwnerDied,
@@ -82,13 +81,13 @@ impl ClioStatus {
         ClioStatus::OffloadFailed,
     ];
 
-    /// Whether what was asked for has been done.
+    /// True if the request was done.
     #[must_use]
     pub const fn is_done(self) -> bool {
         matches!(self, ClioStatus::Ok | ClioStatus::OwnerDied)
     }
 
-    /// Whether the same request may be done if it is sent again.
+    /// True if the request may succeed when it is sent again.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         use ClioStatus::{Busy, Corrupt, Expired, Full, Held, Quota};

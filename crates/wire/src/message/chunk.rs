@@ -1,5 +1,5 @@
-//! Chunks: RRES and WREQ. What they carry ends in a CRC-32C, and their length follows from the
-//! number of /MD/ blocks and the count of valid octets in the last.
+//! Chunks: RRES and WREQ. Their content ends in a CRC-32C. Their length follows from the number of
+//! /MD/ blocks and the count of valid octets in the last one.
 
 use crate::field::{Address40, ChunkData, ChunkIndex, MAX_CHUNK_BYTES, MessageId, NodeId};
 use crate::layout;
@@ -11,50 +11,51 @@ use crate::opcode::Opcode;
 /// RRES: a chunk of what was read, or the word before a read-modify-write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReadResponse<'a> {
-    /// The memory node, from end to end.
+    /// The memory node, which sends the response end to end.
     pub source: NodeId,
     /// The request it answers.
     pub id: MessageId,
-    /// Which chunk of the response.
+    /// The number of the chunk within the response.
     pub index: ChunkIndex,
-    /// Whether it is the last.
+    /// True in the last chunk of the response.
     pub last: bool,
-    /// What was read.
+    /// The bytes that were read.
     pub data: ChunkData<'a>,
 }
 
-/// WREQ without an answer. It says all that the memory node needs, so the node keeps no state.
+/// WREQ without a response. It holds all that the memory node needs, so the node keeps no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PostedWrite<'a> {
     /// Byte address of the chunk's first byte.
     pub address: Address40,
-    /// What to write.
+    /// The bytes to write.
     pub data: ChunkData<'a>,
 }
 
 /// WREQ whose last chunk is answered with a status; one block longer than a posted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AcknowledgedWrite<'a> {
-    /// The compute node, from end to end.
+    /// The compute node, which sends the write end to end.
     pub source: NodeId,
-    /// The write.
+    /// The id of the write.
     pub id: MessageId,
-    /// Which chunk of the write.
+    /// The number of the chunk within the write.
     pub index: ChunkIndex,
-    /// Whether it is the last.
+    /// True in the last chunk of the write.
     pub last: bool,
     /// Byte address of the chunk's first byte.
     pub address: u64,
-    /// What to write.
+    /// The bytes to write.
     pub data: ChunkData<'a>,
 }
 
-/// Valid octets in the last /MD/ block; 0 stands for all eight.
+/// Number of valid octets in the last /MD/ block; 0 stands for all eight.
 fn tail_count(data: ChunkData<'_>) -> u64 {
     (data.bytes().len() % MD_BYTES) as u64
 }
 
-/// The first `count` octets of the last block and all of those before; the rest must be zero.
+/// Takes the first `tail` octets of the last block and all octets of the blocks before it. The
+/// other octets must be zero.
 fn take_data(blocks: &[[u8; MD_BYTES]], tail: u64) -> Result<ChunkData<'_>, DecodeError> {
     let padding = (MD_BYTES - tail as usize) % MD_BYTES;
     let octets = blocks.as_flattened();
@@ -66,7 +67,7 @@ fn take_data(blocks: &[[u8; MD_BYTES]], tail: u64) -> Result<ChunkData<'_>, Deco
 }
 
 fn check_chunk(framed: Framed<'_>) -> Result<(), DecodeError> {
-    // Before the CRC, so that the work on a hostile sequence of blocks is bounded.
+    // This check comes before the CRC, so that the work on a hostile sequence of blocks is bounded.
     if framed.blocks.len() > MAX_CHUNK_BYTES / MD_BYTES + 1 {
         return Err(DecodeError::ChunkLength(framed.blocks.len() * MD_BYTES));
     }

@@ -40,7 +40,7 @@ pub enum Message<'a> {
     AcknowledgedWrite(AcknowledgedWrite<'a>),
 }
 
-/// Why blocks whose CRC-8s hold are no message.
+/// Why blocks with correct CRC-8s are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// An opcode that this version does not know; its request is answered with
@@ -48,36 +48,36 @@ pub enum DecodeError {
     #[error("opcode {} of message {} with node {} is not assigned", opcode.bits(), id.0,
             peer.number())]
     Opcode {
-        /// As it came.
+        /// The opcode as it arrived.
         opcode: OpcodeBits,
-        /// Whom to answer, if the opcode is a request's.
+        /// The node to answer, if the opcode is a request's.
         peer: NodeId,
-        /// What to answer, if the opcode is a request's.
+        /// The message id to answer, if the opcode is a request's.
         id: MessageId,
     },
-    /// The CRC-16 or CRC-32 over several blocks does not fit.
+    /// The CRC-16 or CRC-32 over several blocks does not match.
     #[error("CRC of a memory message is {found:#x}, should be {computed:#x}")]
     Crc {
-        /// In /MT/.
+        /// The CRC in /MT/.
         found: u32,
-        /// Over the message.
+        /// The CRC computed over the message.
         computed: u32,
     },
-    /// More or fewer /MD/ blocks than the opcode has.
+    /// The number of /MD/ blocks does not fit the opcode.
     #[error("{opcode:?} with {found} data blocks")]
     BlockCount {
-        /// In /MS/.
+        /// The opcode in /MS/.
         opcode: Opcode,
-        /// /MD/ blocks.
+        /// The number of /MD/ blocks found.
         found: usize,
     },
-    /// A block that is neither /N/, /G/ nor /MST/ stands alone.
+    /// A block other than /N/, /G/ and /MST/ stands alone.
     #[error("{0:?} is no message of one block")]
     NotSingle(SubType),
-    /// Reserved bits are set: a later version's message.
+    /// Reserved bits are set, as a later version may do.
     #[error("reserved bits are set")]
     Reserved,
-    /// A length of zero, or one that should have been written otherwise.
+    /// A length of zero, or a length that has another encoding.
     #[error("length is zero or not in its shortest form")]
     Length,
     /// A status code that this version does not know.
@@ -92,8 +92,8 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// Whether bits changed on the way, so that the link is to be disabled. The other errors are
-    /// the sender's, and would come again.
+    /// True if bits changed on the line, so that the link must be disabled. The other errors are
+    /// made by the sender, and would be repeated.
     #[must_use]
     pub const fn is_corruption(&self) -> bool {
         matches!(self, DecodeError::Crc { .. } | DecodeError::BlockCount { .. })
@@ -104,7 +104,7 @@ impl DecodeError {
     }
 }
 
-/// The contents between a start and its end, as they arrived.
+/// The contents between /MS/ and /MT/, as they arrived.
 #[derive(Clone, Copy)]
 pub(crate) struct Framed<'a> {
     ms: u64,
@@ -134,10 +134,10 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// The message of one control block.
+    /// Decodes the message in one control block.
     ///
     /// # Errors
-    /// [`DecodeError`] for /MS/ and /MT/ and for contents that are no message.
+    /// [`DecodeError`] for /MS/ and /MT/, and for contents that are not a message.
     pub fn decode_single(control: EdmControl) -> Result<Message<'static>, DecodeError> {
         let content = control.content();
         match control.sub_type() {
@@ -148,10 +148,11 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The message of the contents of /MS/, the octets of the /MD/ blocks and the contents of /MT/.
+    /// Decodes the message in the contents of /MS/, the octets of the /MD/ blocks and the contents
+    /// of /MT/.
     ///
     /// # Errors
-    /// [`DecodeError`] when their checks fail or they are no message.
+    /// [`DecodeError`] when a check fails or the contents are not a message.
     pub fn decode_framed(
         ms: u64,
         blocks: &'a [[u8; 8]],

@@ -11,10 +11,10 @@ use crate::layout;
 
 /// Octets of an /MD/ block.
 pub(crate) const MD_BYTES: usize = BLOCK_PAYLOAD_BYTES as usize;
-/// Most /MD/ blocks before the data: a 64-bit address and two operands.
+/// Maximum number of /MD/ blocks before the data: a 64-bit address and two operands.
 const HEAD_MAX: usize = 3;
 
-/// The content of the blocks of a message.
+/// The contents of a message's blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Parts<'a> {
     Single(EdmControl),
@@ -32,7 +32,8 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// A frame of `ms`, the words of `head` and then `data`; its /MT/ is to be set.
+    /// A frame with the /MS/ content `ms`, the words of `head` and then `data`. The caller sets its
+    /// /MT/.
     pub(crate) fn new(ms: u64, head: &[u64], data: &'a [u8]) -> Frame<'a> {
         let mut words = [0; HEAD_MAX];
         words[..head.len()].copy_from_slice(head);
@@ -43,7 +44,7 @@ impl<'a> Frame<'a> {
         self.head_count + self.data.len().div_ceil(MD_BYTES)
     }
 
-    /// The octets of an /MD/ block, the last one padded with zeros.
+    /// The octets of an /MD/ block; the last block is padded with zeros.
     fn md(&self, index: usize) -> [u8; MD_BYTES] {
         let Some(data_index) = index.checked_sub(self.head_count) else {
             return self.head[index].to_le_bytes();
@@ -72,7 +73,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Octets of a 40-bit content in line order.
+/// The octets of a 40-bit content in line order.
 fn content_octets(content: u64) -> [u8; 5] {
     let [a, b, c, d, e, ..] = content.to_le_bytes();
     [a, b, c, d, e]

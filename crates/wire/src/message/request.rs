@@ -1,7 +1,7 @@
 //! RREQ and RMWREQ. In both, `peer` is the memory node on the way to the switch and the compute
-//! node on the way from it: the switch, which looked the destination up and knows the port it came
-//! from, writes the source over it when it releases the request. It recomputes the CRC-8 of /MS/;
-//! the checks in /MT/ leave the node out and so hold from end to end.
+//! node on the way from it. The switch knows the port that the request came from. When it releases
+//! the request, it writes the source over the destination that it looked up, and recomputes the
+//! CRC-8 of /MS/. The checks in /MT/ leave the node out, so they hold from end to end.
 
 use ethermem_units::Bytes;
 
@@ -12,8 +12,8 @@ use crate::message::single::{check_reserved, party, put_party};
 use crate::message::{DecodeError, Framed};
 use crate::opcode::{Opcode, RmwKind, RmwOperation};
 
-/// RREQ: reads bytes. Also the notification of its response's demand and, released to the memory
-/// node, that response's first grant.
+/// RREQ: reads bytes. It is also the notification of its response's demand. Once released to the
+/// memory node, it is the first grant of that response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReadRequest {
     peer: NodeId,
@@ -22,16 +22,16 @@ pub struct ReadRequest {
     bytes: Bytes,
 }
 
-/// RMWREQ: reads, modifies and writes a 64-bit word atomically; answered by the word before.
+/// RMWREQ: reads, modifies and writes a 64-bit word atomically. The response is the word before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RmwRequest {
     /// The memory node on the way to the switch, the compute node on the way from it.
     pub peer: NodeId,
-    /// The request.
+    /// The id of the request.
     pub id: MessageId,
-    /// The word.
+    /// The address of the word.
     pub address: Address,
-    /// What to do to it.
+    /// The operation on the word.
     pub operation: RmwOperation,
 }
 
@@ -39,8 +39,8 @@ impl ReadRequest {
     /// A read of `bytes` at `address`.
     ///
     /// # Errors
-    /// [`FieldError::Length`] for no bytes or above [`Length::MAX`], and
-    /// [`FieldError::InexactLength`] when the 40-bit form cannot say `bytes` to the byte.
+    /// [`FieldError::Length`] for zero bytes and above [`Length::MAX`].
+    /// [`FieldError::InexactLength`] when the 40-bit form cannot state `bytes` to the byte.
     pub const fn new(
         peer: NodeId,
         id: MessageId,
@@ -63,31 +63,31 @@ impl ReadRequest {
         self.peer
     }
 
-    /// The same request with another peer, as the switch releases it.
+    /// This request with another peer, as the switch releases it.
     #[must_use]
     pub const fn with_peer(self, peer: NodeId) -> ReadRequest {
         ReadRequest { peer, ..self }
     }
 
-    /// The request.
+    /// The id of the request.
     #[must_use]
     pub const fn id(&self) -> MessageId {
         self.id
     }
 
-    /// Where to read.
+    /// The address to read from.
     #[must_use]
     pub const fn address(&self) -> Address {
         self.address
     }
 
-    /// How much to read.
+    /// The number of bytes to read.
     #[must_use]
     pub const fn bytes(&self) -> Bytes {
         self.bytes
     }
 
-    /// What the scheduler is told: [`ReadRequest::bytes`], rounded up as [`Length`] does.
+    /// The demand that the scheduler sees: [`ReadRequest::bytes`], rounded up as [`Length`] does.
     #[must_use]
     pub fn demand(&self) -> Length {
         Length::covering(self.bytes).expect("checked when the request was made")
@@ -129,7 +129,7 @@ impl ReadRequest {
         let (peer, id) = party(framed.ms);
         let bytes = Bytes(demand.bytes().0.saturating_sub(excess));
         let request = ReadRequest::new(peer, id, address, bytes);
-        // An excess in a length that counts bytes would have been left out of the length.
+        // A length in bytes has no excess: the sender would have subtracted it from the length.
         let canonical = request.ok().filter(|request| request.demand() == demand);
         canonical.ok_or(DecodeError::Length)
     }
@@ -189,7 +189,7 @@ fn address40(number: u64) -> Address40 {
     Address40::new(number).expect("the fields are 40 bits wide together")
 }
 
-/// A request with a 64-bit address: CRC-32 in /MT/, over everything but the node.
+/// Builds a request with a 64-bit address: its /MT/ has a CRC-32 over everything but the node.
 fn seal_long(ms: u64, head: &[u64], tail_octet: u64) -> Frame<'static> {
     let mut frame = Frame::new(layout::NODE.clear(ms), head, &[]).seal32(tail_octet);
     frame.ms = ms;

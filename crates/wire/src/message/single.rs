@@ -8,23 +8,23 @@ use crate::layout;
 use crate::message::DecodeError;
 use crate::opcode::OpcodeBits;
 
-/// How a write's chunks travel, which the scheduler needs for their time on the line.
+/// How a write's chunks travel. The scheduler derives their time on the line from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriteKind {
-    /// No answer; no source, message id or 64-bit address in the chunk.
+    /// There is no response; a chunk has no source, message id or 64-bit address.
     Posted,
     /// A status answers the last chunk.
     Acknowledged,
 }
 
-/// /N/: a compute node tells the switch of a write it wants to send.
+/// /N/: a compute node tells the switch of a write that it wants to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Notification {
     /// The memory node.
     pub destination: NodeId,
-    /// The write.
+    /// The id of the write.
     pub id: MessageId,
-    /// Data bytes to send, rounded up as [`Length`] does.
+    /// Number of data bytes to send, rounded up as [`Length`] does.
     pub demand: Length,
     /// How its chunks travel.
     pub kind: WriteKind,
@@ -44,11 +44,11 @@ pub enum GrantKind {
 pub struct Grant {
     /// The node that the chunk goes to.
     pub peer: NodeId,
-    /// The message; numbered by the compute node.
+    /// The id of the message, which the compute node assigned.
     pub id: MessageId,
-    /// Whose message it is.
+    /// What the receiver may send.
     pub kind: GrantKind,
-    /// Data bytes of the chunk.
+    /// Number of data bytes of the chunk.
     pub bytes: NonZeroU16,
 }
 
@@ -62,20 +62,20 @@ pub enum StatusCode {
     BadOpcode = 1,
     /// The address is in no region, or the operation crosses the end of one.
     BadAddress = 2,
-    /// A link that the operation needs was disabled; it may or may not have been done.
+    /// A link that the operation needs was disabled; the operation may or may not have been done.
     LinkDisabled = 3,
     /// The NULL response: no answer came in time.
     Null = 4,
     /// The address of an atomic is not a multiple of 8.
     Misaligned = 5,
-    /// A part of the data did not arrive; what did arrive may have been written.
+    /// A part of the data did not arrive; the parts that arrived may have been written.
     Incomplete = 6,
     /// The memory node had no room to keep the response or its grants.
     Overloaded = 7,
 }
 
 impl StatusCode {
-    /// All eight.
+    /// All eight codes.
     pub const ALL: [StatusCode; 8] = [
         StatusCode::Ok,
         StatusCode::BadOpcode,
@@ -91,17 +91,17 @@ impl StatusCode {
 /// /MST/: acknowledges a write, or answers a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Status {
-    /// The opcode it answers, as it came.
+    /// The opcode of the answered message, as it arrived.
     pub opcode: OpcodeBits,
     /// The compute node on the way to the switch, the memory node on the way from it.
     pub peer: NodeId,
-    /// The message it answers.
+    /// The id of the answered message.
     pub id: MessageId,
-    /// How it ended.
+    /// How the operation ended.
     pub code: StatusCode,
 }
 
-/// The node and message id that all blocks but those of WREQ have at the same place.
+/// The node and message id, which every block except those of WREQ has at one place.
 pub(crate) fn party(content: u64) -> (NodeId, MessageId) {
     let node = NodeId::new(layout::NODE.get(content) as u16).expect("the field is nine bits wide");
     (node, MessageId(layout::ID.get(content) as u8))
@@ -111,7 +111,7 @@ pub(crate) fn put_party(node: NodeId, id: MessageId) -> u64 {
     layout::NODE.put(u64::from(node.number())) | layout::ID.put(u64::from(id.0))
 }
 
-/// Refuses set reserved bits, so that a block has one meaning and a meaning one block.
+/// Refuses set reserved bits, so that blocks and meanings are one to one.
 pub(crate) fn check_reserved(content: u64, reserved: &[layout::Field]) -> Result<(), DecodeError> {
     if reserved.iter().all(|field| field.is_zero(content)) {
         Ok(())

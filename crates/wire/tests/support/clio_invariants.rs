@@ -1,14 +1,14 @@
-//! What holds for every datagram: the fuzz target and a property test share this file.
+//! Invariants of every datagram, shared by the fuzz target and a property test.
 
 use ethermem_wire::clio::{
     ENVELOPE_BYTES, Envelope, EnvelopeError, PacketError, Packets, Protection, RequestPacket,
     ResponsePacket,
 };
 
-/// Opens `input` as a datagram with the protection that its second octet says, its CRC put right
-/// first if `sealed`, and reads what is in it as requests and as answers. Nothing may panic, and
-/// each packet that comes out must be written as the very octets that it came from. Returns how
-/// many packets came out.
+/// Opens `input` as a datagram with the protection in its second octet. If `sealed`, the CRC is
+/// corrected first. The packets are read as requests and as responses. Nothing may panic, and each
+/// parsed packet must be emitted as the octets that it came from. Returns the number of parsed
+/// packets.
 pub(crate) fn check(input: &[u8], sealed: bool) -> usize {
     let mut datagram = input.to_vec();
     if sealed {
@@ -26,7 +26,7 @@ pub(crate) fn check(input: &[u8], sealed: bool) -> usize {
     requests + rebuild(octets, answers, ResponsePacket::emit)
 }
 
-/// Makes the CRC right, so that what is behind it is reached.
+/// Corrects the CRC, so that the parsers behind it are reached.
 fn seal(datagram: &mut [u8]) {
     if let Err(EnvelopeError::Corrupt { envelope, .. }) = Envelope::open(datagram) {
         let end = datagram.len() - Protection::Crc.trailer_bytes();

@@ -1,4 +1,4 @@
-//! A packet of every opcode, at the ends of its fields' ranges.
+//! A packet of every opcode, with fields at the ends of their ranges.
 
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{

@@ -1,6 +1,6 @@
-//! What errors of the line look like in one block after the descrambler.
+//! How line errors look in one block after the descrambler.
 
-/// The scrambler's taps: an error comes again this many bits later.
+/// The scrambler's taps: an error is repeated this many bits later.
 const TAPS: [u32; 3] = [0, 39, 58];
 
 /// Bits that are wrong in a block.
@@ -10,8 +10,8 @@ pub(crate) struct Pattern {
     pub(crate) payload: u64,
 }
 
-/// Every single line error that reaches a block, with a name: of its sync header, of its own
-/// payload, and of the payload before it.
+/// Every single line error that reaches a block, with a name. The error is in the block's sync
+/// header, in its own payload, or in the payload before it.
 pub(crate) fn line_errors() -> Vec<(String, Pattern)> {
     let mut errors = Vec::new();
     for bit in 0..2 {

@@ -1,4 +1,4 @@
-//! A file of `golden/wire`, compared or written anew.
+//! A file of `golden/wire`, compared or rewritten.
 
 use std::path::Path;
 

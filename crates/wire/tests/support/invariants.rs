@@ -1,4 +1,4 @@
-//! What holds for every sequence of blocks: the fuzz target and a property test share this file.
+//! Invariants of every sequence of blocks, shared by the fuzz target and a property test.
 
 mod sealed;
 
@@ -8,7 +8,7 @@ use sealed::sealed;
 
 const MD_BLOCKS: usize = 20;
 
-/// A receiver and, beside it, the blocks of the message in progress.
+/// A receiver, and the blocks of the message in progress beside it.
 #[derive(Default)]
 struct Link {
     deframer: Deframer<MD_BLOCKS>,
@@ -17,11 +17,11 @@ struct Link {
     messages: usize,
 }
 
-/// Reads `input` as instructions for blocks, sends these to a receiver and checks that it neither
-/// panics nor takes for a message what that message would not be sent as. Returns how many
-/// messages came out.
+/// Reads `input` as instructions for blocks and sends the blocks to a receiver. The receiver must
+/// not panic, and each message it delivers must be encoded as the blocks that were sent. Returns
+/// the number of messages.
 ///
-/// An instruction is nine bytes: what to make, and 64 bits to make it of. Bits alone would hardly
+/// An instruction is nine bytes: what to make, and 64 bits of content. Random bits would hardly
 /// ever pass a CRC, so most instructions compute it.
 pub(crate) fn check(input: &[u8]) -> usize {
     let mut link = Link::default();
@@ -81,7 +81,7 @@ impl Link {
     }
 }
 
-/// Whether a fresh receiver makes the same message of a message's blocks.
+/// True if a fresh receiver decodes a message's blocks to that message.
 pub(crate) fn decodes_to_itself(message: &Message<'_>) {
     let mut deframer = Deframer::<{ ethermem_wire::MD_BLOCKS_MAX }>::new();
     let mut left = message.blocks().len();

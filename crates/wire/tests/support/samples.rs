@@ -1,4 +1,4 @@
-//! A message of every kind and form, at the ends of its fields' ranges.
+//! A message of every kind and form, with fields at the ends of their ranges.
 
 use core::num::NonZeroU16;
 
@@ -9,7 +9,7 @@ use ethermem_wire::{
     RmwKind, RmwOperation, RmwRequest, Status, StatusCode, WriteKind,
 };
 
-/// 0, 1, 2, ... so that every octet's place shows.
+/// The octets 0, 1, 2, ...: each octet shows its own place.
 pub(crate) static PATTERN: [u8; 256] = {
     let mut octets = [0; 256];
     let mut index = 0;

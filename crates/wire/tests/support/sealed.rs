@@ -1,4 +1,4 @@
-//! Messages whose checks hold and whose fields are anything.
+//! Messages with correct checks and arbitrary fields.
 
 use crc::{CRC_16_IBM_SDLC, CRC_32_ISCSI, Crc};
 use ethermem_wire::{Block, EdmControl, Opcode, OpcodeBits, SubType};
@@ -8,14 +8,14 @@ static CRC16: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_SDLC);
 
 const NODE_BITS: u64 = 0x1ff << 4;
 
-/// A message with right CRCs around any content.
+/// A message with correct CRCs around any content.
 pub(crate) fn sealed(ms: u64, words: &[u64], wide: bool) -> impl Iterator<Item = Block> {
     let opcode = Opcode::try_from(OpcodeBits::from_low_bits(ms as u8));
     let end_to_end = match opcode {
         Ok(Opcode::ReadResponse | Opcode::PostedWrite | Opcode::AcknowledgedWrite) => ms,
         _ => ms & !NODE_BITS,
     };
-    // The bits of /MS/ that do not fit its content serve as the tail.
+    // The bits of /MS/ above its content serve as the tail.
     let tail = ms >> 40;
     let mut covered = end_to_end.to_le_bytes()[..5].to_vec();
     covered.extend(words.iter().flat_map(|word| word.to_le_bytes()));
