@@ -1,6 +1,5 @@
-//! Writes a trace of the clocked scheduler, as in `golden/sched` but as long as wanted, for the
-//! RTL's equivalence test. What is wanted comes as a line on the standard input: `PORTS POLICY
-//! CYCLES SEED`.
+//! Writes a trace of the clocked scheduler, as in `golden/sched` but of any length, for the RTL's
+//! equivalence test. Standard input has the parameters on one line: `PORTS POLICY CYCLES SEED`.
 
 #[path = "../tests/support/rng.rs"]
 mod rng;
@@ -13,7 +12,7 @@ use std::io::{self, Write as _};
 use ethermem_edm::Order;
 use trace::{Case, POLICIES, Recorder, header, record, value_of};
 
-/// Text is written in pieces of so many bytes.
+/// Text is written in pieces of this many bytes.
 const PIECE_BYTES: usize = 1 << 16;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -42,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     written?;
     out.write_all(recorder.rows.as_bytes())?;
-    // The trace is whole: everything that was demanded has been granted.
+    // The trace is complete: every demanded byte was granted.
     writeln!(out, "# demanded_bytes={}", recorder.demanded_bytes)?;
     Ok(())
 }

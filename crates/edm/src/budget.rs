@@ -1,5 +1,5 @@
 //! Cycles of EDM's pipeline stages, as built on the 25 GbE testbed (Figure 5, sections 3.2.1 and
-//! 3.2.2). The one list: the simulator's delays and the latency table are sums of these.
+//! 3.2.2). No other list exists: the simulator's delays and the latency table are sums of these.
 
 use ethermem_units::Cycles;
 

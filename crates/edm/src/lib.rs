@@ -1,4 +1,5 @@
-//! EDM as pure state machines: host, switch and grant scheduler, given the time, doing no I/O.
+//! EDM as pure state machines: host, switch and grant scheduler. They are given the time and do no
+//! I/O.
 
 pub mod budget;
 mod config;

@@ -1,7 +1,8 @@
-//! What hosts, switch and memory exchange, at the level of messages, grants and chunks.
+//! The values that hosts, switch and memory exchange, at the level of messages, grants and chunks.
 //!
-//! In every type that travels, `peer` is the other end as seen by who holds the value: the
-//! destination while it is sent, the source once it is received. [`Outbound::sent_by`] turns it.
+//! In every type that travels, `peer` is the other end as seen by the holder of the value. It is
+//! the destination while the value is sent, and the source once it is received.
+//! [`Outbound::sent_by`] converts.
 
 use ethermem_units::Bytes;
 use ethermem_wire::Length;
@@ -10,7 +11,7 @@ pub use ethermem_wire::{
     WriteKind,
 };
 
-/// The caller's own handle of a request: returned in events, never sent.
+/// The caller's handle of a request: returned in events, never sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u32);
 
@@ -18,28 +19,28 @@ pub struct Token(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(pub u64);
 
-/// Most bytes of one message.
+/// Maximum bytes of one message.
 pub const MESSAGE_BYTES_MAX: Bytes = Length::MAX.bytes();
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Gets `bytes` from the peer (RREQ, answered by an RRES).
     Read {
-        /// 1 to [`MESSAGE_BYTES_MAX`].
+        /// Bytes to read: 1 to [`MESSAGE_BYTES_MAX`].
         bytes: Bytes,
     },
     /// Puts `bytes` into the peer's memory (WREQ).
     Write {
-        /// 1 to [`MESSAGE_BYTES_MAX`].
+        /// Bytes to write: 1 to [`MESSAGE_BYTES_MAX`].
         bytes: Bytes,
-        /// Posted: it is complete when its last chunk is handed to the transmitter.
-        /// Acknowledged: when the memory node says that it was applied.
+        /// A posted write is complete when its last chunk is handed to the transmitter. An
+        /// acknowledged write is complete when the memory node reports that it was applied.
         kind: WriteKind,
     },
     /// Changes one 8-byte word atomically (RMWREQ, answered by an RRES with the old word).
     ReadModifyWrite {
-        /// What it does, with its operands.
+        /// The operation, with its operands.
         operation: RmwOperation,
     },
 }
@@ -47,20 +48,20 @@ pub enum Op {
 /// One access of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Returned in its event.
+    /// A handle that is returned in the request's event.
     pub token: Token,
     /// The memory node.
     pub peer: NodeId,
-    /// Where it acts in the peer's memory.
+    /// The address in the peer's memory.
     pub address: Address,
-    /// What it does.
+    /// The operation.
     pub op: Op,
-    /// Under [`crate::Order::Relaxed`]: after all earlier requests to this peer, and before all
-    /// later ones. [`crate::Order::Pair`] orders all of them anyway.
+    /// Under [`crate::Order::Relaxed`]: the request acts after all earlier requests to this peer,
+    /// and before all later ones. [`crate::Order::Pair`] orders fences in any case.
     pub fence: bool,
 }
 
-/// Why a request was not taken. Nothing of it remains in the host.
+/// Why a request was refused. The host keeps nothing of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
     /// All message entries are in use. Retry after an event was polled.
@@ -69,33 +70,34 @@ pub enum SubmitError {
     /// The peer is this node or does not exist. A retry cannot help.
     #[error("the peer is this node or does not exist")]
     BadPeer,
-    /// No bytes, or more than [`MESSAGE_BYTES_MAX`]. A retry cannot help.
+    /// Zero bytes, or more than [`MESSAGE_BYTES_MAX`]. A retry cannot help.
     #[error("a message carries 1 to {} bytes", MESSAGE_BYTES_MAX.0)]
     BadLength,
-    /// The own link or the peer failed. Retry after it was restored.
+    /// This host's link or the peer failed. Retry after it was restored.
     #[error("the link or the peer is down; retry after it was restored")]
     LinkDown,
 }
 
-/// Why a request failed. Whether a write or an RMW took effect is then unknown, except for
-/// [`FailReason::Remote`] with a code other than [`StatusCode::Incomplete`]: it did not.
+/// Why a request failed. It is then unknown whether a write or an RMW took effect. The exception is
+/// [`FailReason::Remote`] with a code other than [`StatusCode::Incomplete`]: the request then had
+/// no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailReason {
-    /// No response within the read timeout: the NULL response.
+    /// No response arrived within the read timeout: the NULL response.
     Timeout,
     /// A part of the response did not arrive.
     Incomplete,
-    /// Grants came faster than they could be kept.
+    /// Grants arrived faster than the host could keep them.
     GrantsLost,
     /// The peer was declared failed.
     PeerDown,
-    /// The own link was declared failed.
+    /// This host's link was declared failed.
     LinkDown,
-    /// The memory node refused it.
+    /// The memory node refused the request.
     Remote(StatusCode),
 }
 
-/// How a request ended. Every accepted request yields exactly one.
+/// How a request ended. Every accepted request yields exactly one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The whole response has arrived.
@@ -118,11 +120,11 @@ pub enum Event {
         /// The request.
         token: Token,
     },
-    /// It did not end well; a read's NULL response.
+    /// The request failed; this is also a read's NULL response.
     Failed {
         /// The request.
         token: Token,
-        /// Why.
+        /// Why the request failed.
         why: FailReason,
     },
 }
@@ -146,54 +148,54 @@ impl Event {
 pub struct MemoryRequest {
     /// The other end.
     pub peer: NodeId,
-    /// Chosen by the compute node, of the read class.
+    /// The id, which the compute node chose in the read class.
     pub id: MessageId,
-    /// Where to read.
+    /// The address to read from.
     pub address: Address,
     /// Bytes of the response; [`RMW_BYTES`] for an atomic.
     pub bytes: Bytes,
-    /// Set for an RMWREQ.
+    /// The modification of an RMWREQ; `None` for an RREQ.
     pub modify: Option<Modify>,
 }
 
-/// The modify step of an RMWREQ. The opcode is as received: it may be unknown.
+/// The modify step of an RMWREQ. The opcode is as received, so it may be unassigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modify {
-    /// One of [`RmwKind`]'s, unless this version does not know it.
+    /// An opcode of [`RmwKind`], or one that this version does not know.
     pub opcode: OpcodeBits,
-    /// See [`RmwOperation::operands`].
+    /// The operands: see [`RmwOperation::operands`].
     pub operands: [u64; 2],
 }
 
-/// /N/: the demand of a write, or of several that share it.
+/// /N/: the demand of a write, or of several writes that share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
     /// The memory node.
     pub peer: NodeId,
-    /// Of the write class.
+    /// The id, of the write class.
     pub id: MessageId,
     /// Data bytes to be granted.
     pub bytes: Bytes,
-    /// Writes that share it: each is framed as a message of its own inside the grants.
+    /// Number of writes that share it; inside the grants each is framed as a message of its own.
     pub members: u8,
 }
 
 /// /G/: the right to send `bytes` of a message now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Where the data goes.
+    /// The node that the data goes to.
     pub peer: NodeId,
-    /// A write of this node, or a read of the peer.
+    /// The id of a write of this node, or of a read of the peer.
     pub id: MessageId,
-    /// At most a chunk.
+    /// Data bytes allowed, at most a chunk.
     pub bytes: Bytes,
 }
 
 impl Grant {
-    /// How many bytes of a message of `message_bytes` this grant allows when `left` of them have
-    /// not been granted. The switch counts the demand as the wire says it, rounded up by
-    /// [`Length`], so the last grant may be for more than there is. `None` for no bytes, and for
-    /// more than that explains.
+    /// The bytes of a message of `message_bytes` that this grant allows when `left` of them are not
+    /// granted. The switch counts the demand as on the wire, rounded up by [`Length`], so the last
+    /// grant may be for more than is left. `None` for zero bytes, and for more than rounding
+    /// explains.
     pub(crate) fn usable(self, message_bytes: u32, left: u32) -> Option<u32> {
         let excess = self.bytes.0.saturating_sub(left.into());
         let usable = (self.bytes.0 - excess) as u32;
@@ -209,19 +211,20 @@ impl Grant {
 pub struct Chunk {
     /// The other end.
     pub peer: NodeId,
-    /// The message.
+    /// The id of the message.
     pub id: MessageId,
-    /// What it is a part of.
+    /// The kind of message that the chunk is part of.
     pub kind: ChunkKind,
-    /// Which of the writes that share the id: 0 unless batched, 0 in a response.
+    /// Index of the write among those that share the id: 0 unless batched, 0 in a response.
     pub member: u8,
-    /// Of its first byte in the message (in the member, where several share the id).
+    /// Offset of the chunk's first byte in the message, or in the member where several share the
+    /// id.
     pub offset: Bytes,
-    /// Data bytes.
+    /// Number of data bytes.
     pub bytes: Bytes,
-    /// Whether the message (the member) ends with it.
+    /// True if the message (the member) ends with this chunk.
     pub last: bool,
-    /// Of its first byte at the memory node.
+    /// Address of the chunk's first byte at the memory node.
     pub address: Address,
 }
 
@@ -230,24 +233,24 @@ pub struct Chunk {
 pub struct Status {
     /// The other end.
     pub peer: NodeId,
-    /// The message.
+    /// The id of the message.
     pub id: MessageId,
-    /// Which of the writes that share the id.
+    /// Index of the write among those that share the id.
     pub member: u8,
-    /// How it was taken.
+    /// How the request ended.
     pub code: StatusCode,
 }
 
-/// What a host transmits next.
+/// A message that a host transmits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outbound {
     /// RREQ or RMWREQ.
     Request(MemoryRequest),
     /// /N/.
     Notify(Notification),
-    /// Data, on the circuit of a grant.
+    /// Data that a grant allows.
     Chunk {
-        /// Its header.
+        /// The header of the chunk.
         chunk: Chunk,
         /// The write whose buffer holds the bytes; `None` for a response, whose bytes were read
         /// from memory when its request arrived.
@@ -258,7 +261,7 @@ pub enum Outbound {
 }
 
 impl Outbound {
-    /// The node it goes to.
+    /// The destination.
     #[must_use]
     pub const fn peer(&self) -> NodeId {
         match self {
@@ -269,7 +272,7 @@ impl Outbound {
         }
     }
 
-    /// The same, as its receiver sees it: `peer` is the sender, and no token.
+    /// The message as its receiver sees it: `peer` is the sender, and there is no token.
     #[must_use]
     pub fn sent_by(mut self, sender: NodeId) -> Outbound {
         match &mut self {
@@ -285,10 +288,10 @@ impl Outbound {
     }
 }
 
-/// Bytes that the world must move because of what a host received.
+/// Bytes that the caller must move because of a message that a host received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Memory node: read (or modify) now, keep the bytes for the response's chunks. Where memory
+    /// Memory node: read (or modify) now, and keep the bytes for the response's chunks. If memory
     /// refuses, call [`crate::Host::refuse`].
     Serve(MemoryRequest),
     /// Memory node: write a chunk now, then call [`crate::Host::on_written`] with the result.
@@ -297,9 +300,9 @@ pub enum Action {
     Deliver {
         /// The request.
         token: Token,
-        /// Of the first byte in the response.
+        /// Offset of the first byte in the response.
         offset: Bytes,
-        /// How many.
+        /// Number of bytes.
         bytes: Bytes,
     },
 }

@@ -1,4 +1,4 @@
-//! One end of a link, put together as a host port does, and what it did in a slot.
+//! One end of a link, assembled as in a host port, and a record of what it did in each slot.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,17 +13,17 @@ use ethermem_wire::{Block, Descrambler, EdmControl, Scrambler, SubType};
 use crate::ethernet::Encoder;
 use crate::messages::Units;
 
-/// The RTL's scramblers begin so.
+/// The scramblers of the RTL start from this state.
 const FIRST_LINE: u64 = u64::MAX;
 
-/// What comes in a slot.
+/// The block that arrives in a slot.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrived {
     pub(crate) line: LineBlock,
     pub(crate) signal: bool,
 }
 
-/// What the host or switch behind the end wants before the block is looked at.
+/// What the host or switch behind the end requests before the block is processed.
 #[derive(Clone, Copy)]
 pub(crate) struct Wish {
     pub(crate) fail: bool,
@@ -36,9 +36,9 @@ pub(crate) struct End {
     transmitter: TxArbiter,
     scrambler: Scrambler,
     descrambler: Descrambler,
-    /// Blocks of the message that comes in.
+    /// Blocks of the message that is being received.
     message: Vec<Block>,
-    /// Whether the encoder was asked for a block, for the last slots.
+    /// For each of the last slots: true if the encoder was asked for a block.
     asked: VecDeque<bool>,
     pub(crate) encoder: Encoder,
     pub(crate) units: Units,
@@ -48,7 +48,8 @@ pub(crate) struct End {
 #[derive(Clone, Copy)]
 enum Memory {
     None,
-    /// Begins a message, ends it, and how: 0 sound, 1 refused, 2 aborted.
+    /// A block that may begin or end its message. At the end, `ending` is 0 for valid, 1 for
+    /// refused and 2 for aborted.
     Block {
         first: bool,
         last: bool,
@@ -57,19 +58,21 @@ enum Memory {
     },
 }
 
-/// A slot, as a line of hexadecimal numbers. A block is its header and its payload.
+/// A slot as a line of hexadecimal numbers. A block is printed as its header and its payload.
 pub(crate) struct Row {
     arrived: Arrived,
     wish: Wish,
     memory: Memory,
     decoder: Block,
-    /// Bits: corrupt, fault of the other or no signal, started; then what the counters counted.
+    /// Bits: corrupt, remote fault or no signal, started. The bits above tell which counters moved.
     events: u8,
-    /// Bits: up, ready; from bit 8 on what was heard, from bit 16 on the own failure.
+    /// Bits: up, ready. From bit 8: the peer's failure number that was heard. From bit 16: this
+    /// end's failure number.
     state: u32,
     /// Whether the encoder answers, and its block.
     encoded: (bool, Option<Block>),
-    /// What the memory side offers: of several blocks, the unit's last, the block.
+    /// What the memory side offers: whether its unit has several blocks, whether this is the unit's
+    /// last block, and the block.
     offered: Option<(bool, bool, Block)>,
     taken: bool,
     encoder_ready: bool,
@@ -111,7 +114,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// A memory side that notes whether its block was taken.
+/// A memory side that records whether its block was taken.
 struct Noting<'a> {
     units: &'a mut Units,
     taken: bool,
@@ -129,7 +132,8 @@ impl MemorySource for Noting<'_> {
 }
 
 impl Units {
-    /// What goes next: whether it is of a unit of several blocks, and its last, and the block.
+    /// The next block: whether its unit has several blocks, whether it is the unit's last block,
+    /// and the block.
     fn peek(&self) -> Option<(bool, bool, Block)> {
         if let Some(&block) = self.open.front() {
             return Some((true, self.open.len() == 1, block));
@@ -163,7 +167,7 @@ impl End {
         LineBlock { sync: block.sync() as u8, payload }
     }
 
-    /// What its fault says, or would say.
+    /// The fault signal that this end sends, or would send.
     pub(crate) fn signal(&self) -> FaultSignal {
         let none = FaultSignal { failure: 0, heard: 0, ready: false };
         self.faults.clone().transmit().and_then(FaultSignal::decode).unwrap_or(none)
@@ -175,7 +179,7 @@ impl End {
         self.units = Units::default();
     }
 
-    /// One slot. `strange` goes out in place of whatever would.
+    /// Runs one slot. A `strange` block is sent in place of the normal one.
     pub(crate) fn slot(&mut self, arrived: Arrived, wish: Wish, strange: Option<Block>) -> Row {
         let before = *self.receiver.counters();
         if wish.fail && self.is_up() {
@@ -235,7 +239,8 @@ impl End {
         (slot.line, memory.taken, slot.encoder_ready)
     }
 
-    /// A block of a link that is up: for the memory side, for the decoder, whether it is corrupt.
+    /// Receives a block on a link that is up. Returns a block for the memory side, a block for the
+    /// decoder, and the event bits.
     fn receive(&mut self, line: LineBlock) -> (Memory, Block, u8) {
         let aborted = self.receiver.counters().messages_aborted;
         let block = Block::from_line(line.sync, line.payload).unwrap_or(Block::IDLE);
@@ -271,7 +276,7 @@ impl End {
         (Memory::Block { first, last: false, ending: 0, block }, decoder, 0)
     }
 
-    /// The message under way, if there is one, ends without its end.
+    /// Ends the message in progress, if there is one, without its /MT/.
     fn abort(&mut self) -> Memory {
         if self.message.is_empty() {
             return Memory::None;

@@ -1,8 +1,8 @@
-//! Writes what one end of a link does, a line a slot, for the equivalence tests of the RTL's PHY.
-//! What is wanted comes as a line on the standard input: `fair|strict SLOTS SEED`.
+//! Writes what one end of a link does, one line a slot, for the equivalence tests of the RTL's PHY.
+//! Standard input has the parameters on one line: `fair|strict SLOTS SEED`.
 //!
-//! Two ends send each other messages of all kinds and Ethernet frames; bits flip on the way, the
-//! signal is lost, blocks are put in that nobody sent, and the link starts anew each time.
+//! Two ends exchange messages of all kinds and Ethernet frames. Bits flip on the line, the signal
+//! is lost, and unsolicited blocks are inserted; the link restarts after each failure.
 
 #[path = "../../tests/support/draws.rs"]
 mod draws;
@@ -28,27 +28,27 @@ use end::{Arrived, End, Wish};
 use rng::Rng;
 use traffic::Traffic;
 
-/// Slots that a block is on the link.
+/// Number of slots that a block is on the link.
 const FLIGHT_SLOTS: usize = 6;
 
-/// What a line carries before its first block.
+/// The state of a line before its first block.
 const DARK: LineBlock = LineBlock { sync: 0, payload: 0 };
 
-/// One direction: what has left, scrambled, and has not arrived.
+/// One direction of a link: the scrambled blocks in flight.
 struct Line {
     flying: VecDeque<LineBlock>,
-    /// Slots without a signal still to come.
+    /// Number of slots without a signal that are still to come.
     dark: u64,
 }
 
 impl Line {
-    /// A line that has carried nothing yet.
+    /// A line that has carried no block yet.
     fn new() -> Line {
         let flying = [DARK; FLIGHT_SLOTS];
         Line { flying: VecDeque::from(flying), dark: FLIGHT_SLOTS as u64 + 2 }
     }
 
-    /// One slot; `errors` draws whether bits flip.
+    /// Runs one slot. With `errors`, bits may flip at random.
     fn carry(&mut self, line: LineBlock, rng: &mut Rng, errors: bool) -> Arrived {
         self.flying.push_back(line);
         let mut line = self.flying.pop_front().expect("a line is as long as it was");
@@ -68,7 +68,7 @@ impl Line {
     }
 }
 
-/// What a host or switch does about its link.
+/// Draws what a host or switch does about its link.
 fn wish(end: &End, rng: &mut Rng, errors: bool) -> Wish {
     let fail = errors && rng.below(10_000) == 0;
     Wish { fail, allow: (!end.is_up() || rng.below(100) == 0) && rng.below(40) == 0 }

@@ -1,4 +1,4 @@
-//! What an end has to send: loads that change, frames of all sizes, messages of all kinds.
+//! The load of an end, which changes over time: frames of all sizes and messages of all kinds.
 
 use ethermem_edm::phy::{ABORT, FRAME_BYTES_MAX, FaultSignal, LOCAL_FAULT};
 use ethermem_wire::{Block, BlockType, EdmControl, FrameBlocks, SubType};
@@ -9,29 +9,29 @@ use crate::messages::message;
 use crate::rng::Rng;
 use crate::sealed::sealed;
 
-/// Slots until the load changes.
+/// Mean number of slots until the load changes.
 const EPOCH_SLOTS: u64 = 3_000;
-/// Most /MD/ blocks of a chunk and one more, so that some are too long.
+/// Number of /MD/ blocks of the longest chunk plus one, so that some chunks are too long.
 const MD_BLOCKS_MAX: u64 = 515;
 
 #[derive(Default)]
 pub(crate) struct Traffic {
     slots_left: u64,
-    /// Of 100 slots in which nothing waits, how many bring something.
+    /// Percentage of idle slots in which a frame arrives.
     frames: u64,
     messages: u64,
-    /// Bits flip, blocks come that nobody sent.
+    /// True if bits flip and unsolicited blocks arrive.
     errors: bool,
     strange: bool,
 }
 
 impl Traffic {
-    /// Whether the links are to have errors.
+    /// True if the links have errors.
     pub(crate) fn has_errors(&self) -> bool {
         self.errors
     }
 
-    /// A slot begins.
+    /// Begins a slot.
     pub(crate) fn slot(&mut self, end: &mut End, rng: &mut Rng) {
         if self.slots_left == 0 {
             let load = |rng: &mut Rng| [0, 1, 10, 50, 100][rng.below(5) as usize];
@@ -49,7 +49,7 @@ impl Traffic {
         }
     }
 
-    /// A block that comes in place of what was sent, seldom: the kinds that a link must tell apart.
+    /// Draws, rarely, a block that replaces a sent one, of the kinds that a link must tell apart.
     pub(crate) fn strange(&self, near: &End, rng: &mut Rng) -> Option<Block> {
         if !self.strange || rng.below(1_500) > 0 {
             return None;
@@ -83,13 +83,14 @@ fn any_type(rng: &mut Rng) -> BlockType {
     BlockType::ALL[rng.below(BlockType::ALL.len() as u64) as usize]
 }
 
-/// A unit of memory blocks. Its checks hold; `strange` ones have fields that nobody sets.
+/// Draws a unit of memory blocks with correct checks. A `strange` unit has fields that no sender
+/// sets.
 fn unit(rng: &mut Rng, strange: bool) -> Vec<Block> {
     if strange && rng.percent(70) {
         let words = if rng.percent(2) { rng.below(MD_BLOCKS_MAX) } else { rng.below(12) };
         let words: Vec<u64> =
             (0..words).map(|_| rng.next() >> (8 * rng.below(9)).min(63)).collect();
-        // Few bits, so that reserved ones are often clear.
+        // Few bits are set, so that reserved bits are often clear.
         let start = rng.next() & rng.next() & rng.next();
         return sealed(start, &words, rng.percent(70)).collect();
     }
@@ -128,7 +129,7 @@ fn send_frame(end: &mut End, rng: &mut Rng, strange: bool) {
     end.encoder.blocks.extend(blocks.into_iter().map(Some).chain([None]));
 }
 
-/// A bit behind the type of a control block, or any of a data block, is another one.
+/// Flips a bit of a data block, or a bit behind the type of a control block.
 fn damaged(block: Block, rng: &mut Rng) -> Block {
     let bit = 1 << (8 + rng.below(56));
     let payload = block.payload() ^ bit;

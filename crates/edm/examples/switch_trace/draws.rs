@@ -1,4 +1,4 @@
-//! What nodes send, at random.
+//! Random messages of the nodes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,11 +12,11 @@ use ethermem_wire::{
 
 use crate::rng::Rng;
 
-/// Demands a pair and flow: X. What exceeds it is refused, and when it does depends on the latency
-/// of the notification queue.
+/// Maximum demands per pair and flow: X. The switch refuses demands beyond it, and the time of a
+/// refusal depends on the latency of the notification queue.
 const DEMANDS_MAX: usize = 3;
 
-/// How the receiver says that a message ends.
+/// The receiver's verdict at the end of a message.
 #[derive(Clone, Copy)]
 pub(crate) enum Ending {
     Sound = 0,
@@ -24,7 +24,7 @@ pub(crate) enum Ending {
     Aborted = 2,
 }
 
-/// A message's blocks on their way to the switch.
+/// The blocks of a message on their way to the switch.
 pub(crate) type Unit = (VecDeque<Block>, Ending);
 
 pub(crate) fn unit(message: &Message<'_>) -> Unit {
@@ -41,15 +41,15 @@ pub(crate) fn link_status(peer: NodeId, code: StatusCode) -> Unit {
     status(0, peer, MessageId(0), code)
 }
 
-/// Who sends to whom, and whether responses.
+/// Sender, receiver, and whether the messages are responses.
 pub(crate) type Stream = (NodeId, NodeId, bool);
 
 pub(crate) struct Draws {
     pub(crate) rng: Rng,
     pub(crate) ports: u16,
-    /// Bytes of demands not granted yet, oldest first.
+    /// Bytes of demands that are not fully granted, oldest first.
     pub(crate) open: BTreeMap<Stream, VecDeque<u64>>,
-    /// A port that nobody asks.
+    /// A port to which no node sends demands.
     pub(crate) shunned: Option<NodeId>,
 }
 
@@ -63,7 +63,7 @@ impl Draws {
         NodeId::at((id.number() + step) % self.ports)
     }
 
-    /// Whether a demand may be sent, which is then open.
+    /// Returns whether a demand may be sent; if so, it is recorded as open.
     fn demands(&mut self, stream: Stream, bytes: u64) -> bool {
         let shunned = self.shunned.is_some_and(|port| stream.0 == port || stream.1 == port);
         let open = self.open.entry(stream).or_default();
@@ -73,7 +73,7 @@ impl Draws {
     }
 
     pub(crate) fn granted(&mut self, from: NodeId, to: NodeId, response: bool, bytes: u64) {
-        // Those of a failed port are forgotten, and its last grants may still come.
+        // Demands of a failed port are forgotten, but its last grants may still arrive.
         let Some(open) = self.open.get_mut(&(from, to, response)) else { return };
         let Some(oldest) = open.front_mut() else { return };
         *oldest = oldest.saturating_sub(bytes);
@@ -82,7 +82,8 @@ impl Draws {
         }
     }
 
-    /// A grant's answer: a chunk, two that share it, one that is given up, or none.
+    /// Draws the answer to a grant: one chunk, two chunks that share the grant, an aborted chunk,
+    /// or none.
     pub(crate) fn answer(
         &mut self,
         from: NodeId,
@@ -107,7 +108,7 @@ impl Draws {
                     self.chunk(from, id, response, bytes - part),
                 ]
             }
-            // More than was granted: it goes nowhere, and its grant is still open.
+            // A chunk that exceeds its grant: the switch drops it, and the grant is still open.
             3 => vec![self.chunk(from, id, response, bytes + 1), unused()],
             _ => vec![self.chunk(from, id, response, bytes)],
         }
@@ -133,7 +134,7 @@ impl Draws {
         })
     }
 
-    /// A message that no grant calls for.
+    /// Draws a message that no grant calls for.
     pub(crate) fn ask(&mut self, id: NodeId) -> Option<Unit> {
         let peer = self.peer(id);
         let of = MessageId::new(false, self.below(16) as u8, self.below(8) as u8);

@@ -1,9 +1,10 @@
-//! Writes what goes in and out of a `BlockSwitch` under random traffic, for the RTL's equivalence
-//! test. What is wanted comes as a line on the standard input: `PORTS POLICY SLOTS FAILURES SEED`.
+//! Writes the inputs and outputs of a `BlockSwitch` under random traffic, for the RTL's equivalence
+//! test. Standard input has the parameters on one line: `PORTS POLICY SLOTS FAILURES SEED`.
 //!
-//! A row is `slot,event,port,first,last,ending,header,payload`: a memory block `in` with what the
-//! receiver says of it, a memory block `out`, or a port that goes `up` or `down`. Control blocks
-//! are not charged: when those of a downlink count depends on the latency of the egress.
+//! A row is `slot,event,port,first,last,ending,header,payload`. Its event is a memory block `in`
+//! with the receiver's verdict, a memory block `out`, or a port that goes `up` or `down`. Control
+//! blocks are not charged: the time at which a downlink's control blocks count depends on the
+//! latency of the egress.
 
 mod draws;
 #[path = "../../tests/support/rng.rs"]
@@ -26,12 +27,13 @@ use rng::Rng;
 
 const SLOT: Ps = Ps(1_000);
 const CHUNK_BYTES: u64 = 128;
-/// Slots between failures, before one in which nobody asks, and until its port is back.
+/// Slots between failures, before the slot of a failure without demands, and until the port is
+/// back.
 const FAILURE_SLOTS: u64 = 2_000;
 const QUIET_SLOTS: u64 = 150;
 const DOWN_SLOTS: u64 = 300;
 
-/// A node as the switch sees one: it asks, and answers its grants in order, mostly.
+/// A node as the switch sees it. It sends requests, and answers its grants, mostly in order.
 struct Node {
     id: NodeId,
     faults: LinkFaults,
@@ -63,7 +65,7 @@ impl Node {
         self.sending.0.clear();
     }
 
-    /// The next block, whether it begins and ends its message, and how.
+    /// The next block, whether it begins or ends its message, and the ending.
     fn send(&mut self, slot: u64, draws: &mut Draws) -> Option<(Block, bool, bool, Ending)> {
         if self.sending.0.is_empty() {
             if draws.below(4) == 0 {
@@ -82,7 +84,7 @@ impl Node {
         Some((block, first, self.sending.0.is_empty(), self.sending.1))
     }
 
-    /// Answers what it hears from the switch.
+    /// Answers a block of the switch.
     fn hear(&mut self, slot: u64, block: Block, draws: &mut Draws) {
         if block == ABORT {
             self.hears = Deframer::new();
@@ -123,7 +125,7 @@ struct Bench {
     nodes: Vec<Node>,
     draws: Draws,
     rows: String,
-    /// A node asks once in so many slots.
+    /// A node sends a request once in this many slots.
     thinned: u64,
 }
 

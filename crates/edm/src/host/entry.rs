@@ -4,53 +4,53 @@ use ethermem_units::Ps;
 
 use crate::message::{Event, FailReason, MessageId, NodeId, StatusCode, Token};
 
-/// No entry.
+/// The index that stands for no entry.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Who still needs an entry; it is freed when nobody does. And what is known of its message.
+/// The holders of an entry, and what is known of its message. An entry without holders is freed.
 pub(super) mod state {
-    /// In a queue of its destination.
+    /// The entry is in a queue of its destination.
     pub(in crate::host) const QUEUED: u8 = 1 << 0;
-    /// In the control queue: not yet handed to the transmitter.
+    /// The entry is in the control queue: its message was not handed to the transmitter.
     pub(in crate::host) const UNSENT: u8 = 1 << 1;
-    /// Its id is in use: in the message state table, or a member behind an entry that is.
+    /// The id is in use: in the message state table, or as a member behind an entry in the table.
     pub(in crate::host) const OPEN: u8 = 1 << 2;
-    /// Its event waits to be polled.
+    /// The event waits to be polled.
     pub(in crate::host) const EVENT: u8 = 1 << 3;
-    /// All of these hold the entry.
+    /// The holders: an entry with any of these bits is in use.
     pub(in crate::host) const HELD: u8 = QUEUED | UNSENT | OPEN | EVENT;
 
-    /// Its event was decided. Nothing of it may reach the caller any more.
+    /// The event was decided. From now on nothing of the message may reach the caller.
     pub(in crate::host) const ENDED: u8 = 1 << 4;
-    /// All its data was sent; an acknowledgement is due.
+    /// All data was sent; an acknowledgement is due.
     pub(in crate::host) const AWAITS_ACK: u8 = 1 << 5;
-    /// In the deadline list.
+    /// The entry is in the deadline list.
     pub(in crate::host) const TIMED: u8 = 1 << 6;
-    /// The peer may have seen its id.
+    /// The peer may have seen the id.
     pub(in crate::host) const EXPOSED: u8 = 1 << 7;
 }
 
-/// What a message is.
+/// The kind of a message.
 pub(super) mod kind {
-    /// A write; otherwise a read.
+    /// Set for a write, clear for a read.
     pub(in crate::host) const WRITE: u8 = 1 << 0;
-    /// Of a write: acknowledged.
+    /// For a write: it is acknowledged.
     pub(in crate::host) const ACKED: u8 = 1 << 1;
-    /// Of a read: an atomic.
+    /// For a read: it is an atomic.
     pub(in crate::host) const MODIFY: u8 = 1 << 2;
-    /// Ordered against everything else to its destination.
+    /// The message is ordered against all other messages to its destination.
     pub(in crate::host) const FENCE: u8 = 1 << 3;
-    /// In the queue behind a fence (relaxed order).
+    /// The entry waits in the queue behind a fence (relaxed order).
     pub(in crate::host) const BEHIND_FENCE: u8 = 1 << 4;
-    /// Its id was given with it.
+    /// The caller chose the id.
     pub(in crate::host) const NAMED: u8 = 1 << 5;
 }
 
-/// One message of this host as compute node: 64 bytes, one cache line.
+/// One message that this host sends as compute node: 64 bytes, one cache line.
 ///
-/// `demand`, `granted` and `moved` belong to the id, so to the entry that leads it; the others
-/// that share it use `moved` for their own bytes. Invariant: moved <= granted <= demand, a read
-/// counting as granted in full by its request.
+/// `demand`, `granted` and `moved` belong to the id, so to the entry that leads it. Other entries
+/// that share the id use `moved` for their own bytes. Invariant: moved <= granted <= demand, where
+/// a read's request counts as a full grant.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Entry {
@@ -61,13 +61,15 @@ pub(super) struct Entry {
     pub(super) demand: u32,
     pub(super) granted: u32,
     pub(super) moved: u32,
-    /// Queue: the one behind. Open id: the next member. Free: the next free entry.
+    /// In a queue: the next entry. In an open id: the next member. In the free list: the next free
+    /// entry.
     pub(super) next: u32,
-    /// Queue: the one before. Leader of an open id: the member whose acknowledgement is next.
+    /// In a queue: the previous entry. In the leader of an open id: the member whose
+    /// acknowledgement is next.
     pub(super) before: u32,
-    /// Leader: the member whose data goes next.
+    /// In a leader: the member whose data goes next.
     pub(super) cursor: u32,
-    /// Deadline list; once ended, the list of events.
+    /// The next entry in the deadline list; once ended, in the list of events.
     pub(super) time_next: u32,
     pub(super) time_before: u32,
     pub(super) peer: NodeId,
@@ -75,7 +77,7 @@ pub(super) struct Entry {
     pub(super) state: u8,
     pub(super) kind: u8,
     pub(super) member: u8,
-    /// Leader of a write: acknowledgements that are due. Atomic: its opcode.
+    /// In the leader of a write: number of acknowledgements that are due. In an atomic: its opcode.
     pub(super) acks_or_opcode: u8,
     pub(super) outcome: Outcome,
 }
@@ -118,7 +120,7 @@ impl Outcome {
     }
 }
 
-/// A list of entries by `next` and `before`.
+/// A list of entries, linked by `next` and `before`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
     pub(super) head: u32,
@@ -134,14 +136,14 @@ impl List {
     }
 }
 
-/// Entries up to a capacity fixed at construction. Memory of entries never used is never touched,
-/// and the one freed last is used next, so the working set is that of the messages in flight.
+/// Entries up to a capacity fixed at construction. Memory of unused entries is never touched. The
+/// entry freed last is reused first, so the working set is the messages in flight.
 #[derive(Debug)]
 pub(super) struct Slab {
     entries: Vec<Entry>,
     capacity: usize,
     free: u32,
-    /// Operands of atomics, by entry: too large and too rare for the line.
+    /// Operands of atomics, by entry; they are too large and too rare for the entry's cache line.
     operands: Vec<[u64; 2]>,
     in_use: usize,
 }
@@ -189,7 +191,7 @@ impl Slab {
         self.operands[index as usize]
     }
 
-    /// Lets go of an entry in the name of `holders`; frees it with the last one.
+    /// Removes `holders` from an entry, and frees it when no holder is left.
     #[inline]
     pub(super) fn release(&mut self, index: u32, holders: u8) {
         let entry = &mut self.entries[index as usize];
@@ -215,7 +217,7 @@ impl Slab {
         list.tail = index;
     }
 
-    /// Takes an entry out of `list`. It stays marked as queued until released or reused.
+    /// Removes an entry from `list`. It stays marked as queued until it is released or reused.
     #[inline]
     pub(super) fn unlink(&mut self, list: &mut List, index: u32) {
         let Entry { next, before, .. } = self.entries[index as usize];
@@ -229,7 +231,7 @@ impl Slab {
         }
     }
 
-    /// Appends to a list by time.
+    /// Appends an entry to a list ordered by time.
     #[inline]
     pub(super) fn push_time(&mut self, list: &mut List, index: u32) {
         let entry = &mut self.entries[index as usize];
@@ -242,7 +244,7 @@ impl Slab {
         list.tail = index;
     }
 
-    /// Takes an entry out of a list by time.
+    /// Removes an entry from a list ordered by time.
     #[inline]
     pub(super) fn unlink_time(&mut self, list: &mut List, index: u32) {
         let Entry { time_next, time_before, .. } = self.entries[index as usize];

@@ -1,4 +1,4 @@
-//! Deadlines, and what fails with a peer or with the link.
+//! Deadlines, and what ends when a peer or the link fails.
 
 use ethermem_units::Ps;
 
@@ -9,7 +9,7 @@ use super::peers::{DOWN, Destination};
 use super::{Control, Host, Target};
 
 impl Host {
-    /// When [`Host::on_timer`] has something to do; `None` while no request has a deadline.
+    /// The time at which [`Host::on_timer`] must be called; `None` while no request has a deadline.
     #[inline]
     #[must_use]
     pub fn next_timeout(&self) -> Option<Ps> {
@@ -22,9 +22,9 @@ impl Host {
     /// Ends every read, RMW and acknowledged write whose deadline has come: the NULL response of
     /// section 3.3.
     ///
-    /// An id that the switch has heard of stays in quarantine, and counts as active there, until
-    /// its last chunk or its status arrives, or its peer fails: the switch may still hold its
-    /// demand, and what arrives late must find no newer message under the id.
+    /// An id that the switch has seen stays in quarantine and counts as active. The quarantine ends
+    /// when its last chunk or its status arrives, or when its peer fails. The switch may still hold
+    /// the demand, and a late message must not find a newer message under the id.
     pub fn on_timer(&mut self, now: Ps) {
         self.advance(now);
         while self.next_timeout().is_some_and(|deadline| deadline <= now) {
@@ -38,8 +38,8 @@ impl Host {
         }
     }
 
-    /// Declares a peer failed: ends all requests to it, forgets all of its own, and refuses new
-    /// ones until [`Host::restore_peer`]. Linear in what it ends.
+    /// Declares a peer failed. All requests to it end, its own requests are forgotten, and new ones
+    /// are refused until [`Host::restore_peer`]. The time is linear in the ended requests.
     pub fn fail_peer(&mut self, now: Ps, peer: NodeId) {
         self.advance(now);
         if self.is_known(peer) {
@@ -47,7 +47,8 @@ impl Host {
         }
     }
 
-    /// Declares the own link failed: as [`Host::fail_peer`] for every peer.
+    /// Declares this host's link failed, which has the effect of [`Host::fail_peer`] for every
+    /// peer.
     pub fn fail_link(&mut self, now: Ps) {
         self.advance(now);
         self.link_down = true;
@@ -59,19 +60,22 @@ impl Host {
         }
     }
 
-    /// A failed peer works again, and both ends have forgotten what was under way between them.
+    /// Declares that a failed peer works again. Both ends must have dropped what was in flight
+    /// between them.
     pub fn restore_peer(&mut self, peer: NodeId) {
         if usize::from(peer.number()) < self.peers.len() {
             self.peers.destination_mut(peer).flags &= !DOWN;
         }
     }
 
-    /// The own link works again. Peers declared failed on their own stay so.
+    /// Declares that this host's link works again. Peers that were declared failed by themselves
+    /// stay failed.
     pub fn restore_link(&mut self) {
         self.link_down = false;
     }
 
-    /// The own link works again, and no peer is reached before [`Host::restore_peer`] says so.
+    /// Declares that this host's link works again, with every peer unreachable until
+    /// [`Host::restore_peer`].
     pub(crate) fn restore_link_alone(&mut self) {
         assert!(self.link_down, "the link is in use");
         self.restore_link();
@@ -101,7 +105,7 @@ impl Host {
         self.forget(peer);
     }
 
-    /// Takes everything that concerns `peer` out of the control and grant queues.
+    /// Removes everything that concerns `peer` from the control and grant queues.
     fn purge(&mut self, peer: NodeId) {
         let Host { control, grants, slab, responses, statuses_queued, .. } = self;
         control.retain(|control| match control {

@@ -1,10 +1,10 @@
 //! The host stack of one node: compute side and memory side (section 3.2.1).
 //!
-//! A [`Host`] is told what its caller wants ([`Host::submit`]), what arrives
-//! ([`Host::on_grant`], [`Host::on_request`], [`Host::on_chunk`], [`Host::on_status`]) and how time
-//! passes ([`Host::on_timer`]); it says what to transmit ([`Host::poll_outbound`]), what ended
-//! ([`Host::poll_event`]) and which bytes to move ([`crate::Action`]). It moves no bytes and
-//! adds no latency: both belong to the world around it. Nothing allocates after construction.
+//! The caller tells a [`Host`] of its requests ([`Host::submit`]), of arrivals ([`Host::on_grant`],
+//! [`Host::on_request`], [`Host::on_chunk`], [`Host::on_status`]) and of time ([`Host::on_timer`]).
+//! The host returns what to transmit ([`Host::poll_outbound`]), what ended ([`Host::poll_event`])
+//! and which bytes to move ([`crate::Action`]). It moves no bytes and adds no latency: its caller
+//! does both. Nothing allocates after construction.
 
 mod counters;
 mod entry;
@@ -34,21 +34,21 @@ use ring::Ring;
 use serve::Responses;
 use table::ENTRIES_MAX;
 
-/// What a host is built from.
+/// The parameters of a host.
 #[derive(Clone, Copy, Debug)]
 pub struct HostConfig<'a> {
-    /// This node.
+    /// The node of this host.
     pub node: NodeId,
-    /// Nodes of the network, this one included.
+    /// Number of nodes of the network, this one included.
     pub nodes: u16,
     /// Parameters of the network.
     pub edm: &'a EdmConfig,
-    /// Most requests between [`Host::submit`] and their polled event: 1 to 2^24 - 1. Memory is
-    /// reserved for all of them and touched as they are first used.
+    /// Maximum requests between [`Host::submit`] and their polled event: 1 to 2^24 - 1. Memory is
+    /// reserved for all of them and touched at their first use.
     pub messages_max: usize,
 }
 
-/// What leaves this host, other than data: by index, so that it can end while it waits.
+/// What leaves this host, except data. It is stored by index, so that it can end while it waits.
 #[derive(Clone, Copy, Debug)]
 enum Control {
     /// The request or the notification of an entry.
@@ -65,13 +65,13 @@ struct Granted {
 
 #[derive(Clone, Copy, Debug)]
 enum Target {
-    /// An own write, by the entry that leads its id.
+    /// A write of this host, by the entry that leads its id.
     Write(u32),
     /// A response, by its index.
     Response(u16),
 }
 
-/// The message-level host stack of one node; see the module's description.
+/// The message-level host stack of one node, which the module's documentation describes.
 #[derive(Debug)]
 pub struct Host {
     node: NodeId,
@@ -85,9 +85,9 @@ pub struct Host {
     now: Ps,
     slab: Slab,
     peers: Peers,
-    /// Relaxed order: the lanes of every destination. Otherwise empty.
+    /// The lanes of every destination under relaxed order; otherwise empty.
     lanes: Vec<List>,
-    /// By deadline, which is the order of submission.
+    /// Entries by deadline, which is the order of submission.
     deadlines: List,
     events: List,
     control: Ring<Control>,
@@ -99,7 +99,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host with nothing under way. All memory it will ever use is reserved here.
+    /// A host without requests. All memory that it will use is reserved here.
     ///
     /// # Panics
     /// If the configuration is out of the ranges that [`EdmConfig`] and [`HostConfig`] state.
@@ -113,8 +113,8 @@ impl Host {
         let relaxed = edm.order == Order::Relaxed;
         let rows = usize::from(nodes) * MessageId::ROWS;
         let requests = usize::from(nodes) * usize::from(edm.notifications_max);
-        // One acknowledgement for each write id that the peers can have open, and room to spare
-        // for the members of batches.
+        // There is one acknowledgement for each write id that the peers can have open, and spare
+        // room for the members of batches.
         let statuses_max = 2 * rows + 64;
         Host {
             node,
@@ -134,27 +134,28 @@ impl Host {
             control: Ring::new(requests + rows + statuses_max),
             statuses_queued: 0,
             statuses_max,
-            // A grant is answered within a chunk's time or two, so a few an active message are
-            // many; more are counted and end their message.
+            // A grant is answered within one or two chunk times, so a few grants per active message
+            // are many. Grants beyond the capacity are counted and end their message.
             grants: Ring::new((8 * requests).max(64)),
             responses: Responses::new(nodes, edm.notifications_max),
             counters: Counters::default(),
         }
     }
 
-    /// Takes a request. It ends with exactly one [`Event`] that carries its token.
+    /// Accepts a request. It ends with exactly one [`Event`] that carries its token.
     ///
     /// # Errors
-    /// [`SubmitError`]; nothing of the request remains then.
+    /// [`SubmitError`]; the host then keeps nothing of the request.
     ///
     /// # Panics
-    /// If `now` is before that of an earlier call: true of every method that takes the time.
+    /// If `now` is before the time of an earlier call. This holds for every method that takes the
+    /// time.
     pub fn submit(&mut self, now: Ps, request: Request) -> Result<(), SubmitError> {
         self.take(now, request, None)
     }
 
-    /// As [`Host::submit`], but the message gets the id that its caller chose: two hosts of one
-    /// node, each on a switch of its own, name a message alike. The id's row must not be in use.
+    /// Accepts a request as [`Host::submit`] does, with an id that the caller chose. So two hosts
+    /// of one node, each on a switch of its own, give a message one id. The id's row must be free.
     pub(crate) fn submit_as(
         &mut self,
         now: Ps,
@@ -212,11 +213,12 @@ impl Host {
     }
 
     fn entry(&self, request: Request, bytes: u32, kind: u8, opcode: u8) -> Entry {
-        // A posted write ends on this side of the link: failure of the link or the peer ends it.
+        // A posted write ends on this side of the link: only a failure of the link or the peer ends
+        // it early.
         let timed = kind & kind::WRITE == 0 || kind & kind::ACKED != 0;
         Entry {
             address: request.address.0,
-            // Saturating: a timeout of `Ps::MAX` means none.
+            // The sum saturates: a timeout of `Ps::MAX` means no deadline.
             deadline: Ps(self.now.0.saturating_add(self.read_timeout.0)),
             token: request.token,
             bytes,
@@ -238,7 +240,7 @@ impl Host {
         }
     }
 
-    /// How the next request ended, in the order of the endings. Frees its entry.
+    /// The result of the next ended request, in the order of the endings. Frees its entry.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         let index = self.events.head;
@@ -255,36 +257,36 @@ impl Host {
         Bytes(self.chunk as u64)
     }
 
-    /// What was dropped, by cause.
+    /// Dropped inputs, by cause.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Requests between their submission and their polled event, and ids that wait in quarantine.
+    /// Number of requests between submission and polled event, plus ids in quarantine.
     #[must_use]
     pub const fn messages_in_use(&self) -> usize {
         self.slab.in_use()
     }
 
-    /// Whether requests to `peer` are taken: neither it nor the link was declared failed.
+    /// True if requests to `peer` are accepted: neither the peer nor the link was declared failed.
     pub(crate) fn is_reachable(&self, peer: NodeId) -> bool {
         !self.link_down && self.peers.get(peer).is_some_and(|d| !d.is(DOWN))
     }
 
-    /// Whether an id is in use, quarantine included.
+    /// True if an id is in use, quarantine included.
     pub(crate) fn is_open(&self, peer: NodeId, id: MessageId) -> bool {
         let index = self.peers.leader_of(peer, id);
         index != NONE && self.slab[index].id == id
     }
 
-    /// Notifications to `peer` whose demand was not sent in full: at most X.
+    /// Number of notifications to `peer` whose demand was not sent in full: at most X.
     #[must_use]
     pub fn notifications_active(&self, peer: NodeId) -> u8 {
         self.peers.get(peer).map_or(0, |found| found.writes_active)
     }
 
-    /// Read and RMW ids open with `peer`, those in quarantine included: at most X.
+    /// Number of read and RMW ids open with `peer`, quarantine included: at most X.
     #[must_use]
     pub fn reads_active(&self, peer: NodeId) -> u8 {
         let found = self.peers.get(peer);
@@ -297,7 +299,8 @@ impl Host {
         self.now = now;
     }
 
-    /// Whether `peer` may be heard: another node, neither it nor the link declared failed.
+    /// True if messages of `peer` are accepted: it is another node, and neither it nor the link was
+    /// declared failed.
     #[inline]
     fn is_known(&mut self, peer: NodeId) -> bool {
         let known = !self.link_down
@@ -312,7 +315,7 @@ impl Host {
         self.peers.destination_mut(peer)
     }
 
-    /// Decides how a request ended. Its entry stays while its id is in use.
+    /// Decides the result of a request. Its entry stays while its id is in use.
     #[inline]
     fn end(&mut self, index: u32, outcome: Outcome) {
         let entry = &mut self.slab[index];
@@ -326,7 +329,7 @@ impl Host {
         self.slab.push_time(&mut self.events, index);
     }
 
-    /// Releases an id and lets go of all entries that share it.
+    /// Releases an id and all entries that share it.
     fn close(&mut self, leader: u32) {
         let entry = &self.slab[leader];
         let (peer, exposed) = (entry.peer, entry.has(state::EXPOSED));

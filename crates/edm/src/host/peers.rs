@@ -1,4 +1,4 @@
-//! What a host keeps of its peers.
+//! The state that a host keeps for its peers.
 
 use crate::message::{MessageId, NodeId};
 
@@ -7,23 +7,23 @@ use super::serve::Served;
 use super::store::Store;
 use super::table::FREE_ROW;
 
-/// What the compute side knows of one destination, besides its rows of the table.
+/// What the compute side knows of one destination, apart from its rows of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Destination {
-    /// Rows of reads and of writes in use, one bit each.
+    /// The rows of reads and of writes in use, one bit each.
     pub(super) rows: [u8; 2],
-    /// Notifications whose demand was not sent in full: at most X.
+    /// Number of notifications whose demand was not sent in full: at most X.
     pub(super) writes_active: u8,
     pub(super) flags: u8,
 }
 
-/// A fence is under way: nothing else may be dequeued.
+/// A fence is in progress: no other message may be dequeued.
 pub(super) const FENCING: u8 = 1 << 0;
-/// A fence ended in the queue: the next message takes over its order.
+/// A fence ended in the queue: the next message inherits its order.
 pub(super) const FENCE_INHERITED: u8 = 1 << 1;
-/// Declared failed.
+/// The destination was declared failed.
 pub(super) const DOWN: u8 = 1 << 2;
-/// Something is in its queue or in its lanes.
+/// A message is in the destination's queue or lanes.
 pub(super) const QUEUED: u8 = 1 << 3;
 
 impl Destination {
@@ -34,30 +34,31 @@ impl Destination {
         self.flags & flag != 0
     }
 
-    /// Nothing waits, and no fence has a say about what comes next.
+    /// True if no message waits and no fence orders the next one.
     #[inline]
     pub(super) const fn is_passable(&self) -> bool {
         !self.is(QUEUED | FENCING | FENCE_INHERITED)
     }
 
-    /// Nothing is under way that a fence would have to wait for.
+    /// True if nothing is in flight that a fence would have to wait for.
     #[inline]
     pub(super) const fn is_quiet(&self) -> bool {
         self.rows[0] == 0 && self.writes_active == 0
     }
 }
 
-/// What waits for a destination.
+/// The messages that wait for a destination.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    /// Messages not yet dequeued. Relaxed order: those behind a fence; the others are in lanes.
+    /// Messages not yet dequeued. Under relaxed order: messages behind a fence; the others are in
+    /// lanes.
     pub(super) queue: List,
-    /// Relaxed order: lanes that hold a message, one bit each.
+    /// Under relaxed order: the lanes that hold a message, one bit each.
     pub(super) lanes: u16,
 }
 
-/// All that most messages touch of a peer, together: its destination, and the first row of each of
-/// its tables.
+/// The state of a peer that most messages touch, kept together: its destination, and the first row
+/// of each of its tables.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     destination: Destination,
@@ -68,8 +69,8 @@ struct Peer {
 
 const _: () = assert!(size_of::<Peer>() == 24, "of many peers, two or three share a cache line");
 
-/// Rows are reserved for all, and filled in when one of their number is first used: within the
-/// reservation, so nothing is allocated.
+/// Fills in the rows of one number for all peers when one of them is first used. They are reserved
+/// before, so nothing is allocated.
 #[inline]
 fn touch<T: Copy>(rows: &mut Vec<T>, at: usize, nodes: usize, unused: T) -> &mut [T] {
     if at >= rows.len() {
@@ -78,8 +79,8 @@ fn touch<T: Copy>(rows: &mut Vec<T>, at: usize, nodes: usize, unused: T) -> &mut
     rows
 }
 
-/// Peers and their rows. The rows behind the first are used where several messages of a pair are
-/// under way at once: the second ones of all peers lie together, then the third ones.
+/// Peers and their rows. Rows after the first are used when several messages of a pair are in
+/// flight. The second rows of all peers lie together, then the third rows.
 #[derive(Debug)]
 pub(super) struct Peers {
     peers: Vec<Peer>,
@@ -87,13 +88,13 @@ pub(super) struct Peers {
     opened: [Vec<u32>; 2],
     served: Vec<Served>,
     stores: Vec<Store>,
-    /// Of reads and of writes.
+    /// Number of rows of reads and of writes.
     rows: [usize; 2],
 }
 
 impl Peers {
-    /// Reads have X rows. Writes have all 8: those that wait for an acknowledgement keep theirs,
-    /// though their notification is no longer active.
+    /// Reads have X rows. Writes have all 8: a write that waits for an acknowledgement keeps its
+    /// row, though its notification is no longer active.
     pub(super) fn new(nodes: u16, notifications_max: u8) -> Peers {
         let nodes = usize::from(nodes);
         let rows = [usize::from(notifications_max), MessageId::ROWS];
@@ -117,7 +118,7 @@ impl Peers {
         self.peers.len()
     }
 
-    /// `None` for a node that does not exist.
+    /// The state of a peer; `None` for a node that does not exist.
     #[inline]
     pub(super) fn get(&self, peer: NodeId) -> Option<&Destination> {
         self.peers.get(usize::from(peer.number())).map(|peer| &peer.destination)
@@ -138,13 +139,13 @@ impl Peers {
         &mut self.waiting[usize::from(peer.number())]
     }
 
-    /// Rows of the message state table for reads or for writes.
+    /// Number of rows of the message state table for reads or for writes.
     #[inline]
     pub(super) fn rows(&self, write: bool) -> usize {
         self.rows[usize::from(write)]
     }
 
-    /// Where a row behind the first stands among those of all peers.
+    /// The position of a row after the first among such rows of all peers.
     #[inline]
     fn behind(&self, peer: NodeId, row: usize) -> usize {
         (row - 1) * self.peers.len() + usize::from(peer.number())
@@ -173,7 +174,7 @@ impl Peers {
         }
     }
 
-    /// What is known of the reads of a peer under a row, which there must be.
+    /// What is known of the peer's reads under a row. The row must exist.
     #[inline]
     pub(super) fn served(&mut self, peer: NodeId, row: usize) -> &mut Served {
         match row {
@@ -185,7 +186,7 @@ impl Peers {
         }
     }
 
-    /// What is known of the writes of a peer under a row.
+    /// What is known of the peer's writes under a row.
     #[inline]
     pub(super) fn store(&mut self, peer: NodeId, row: usize) -> &mut Store {
         match row {

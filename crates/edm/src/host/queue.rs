@@ -1,14 +1,14 @@
-//! Message queues: what waits for each destination, in which order it is dequeued, and what shares
-//! a notification.
+//! Message queues: the messages that wait for each destination, the order in which they are
+//! dequeued, and the messages that share a notification.
 //!
-//! `Order::Pair` and `Order::Strict`: one queue a destination, first in, first out. A read waits at
-//! its head until the writes before it were handed to the transmitter in full, those that share
-//! bytes with it or, strictly, all; the link and the switch keep the order from there. A write goes
-//! out behind reads at once: the scheduler holds its notification until they were released.
+//! `Order::Pair` and `Order::Strict`: one first-in-first-out queue per destination. A read waits at
+//! its head until earlier writes were handed to the transmitter in full: those that share bytes
+//! with it or, under `Strict`, all. The link and the switch keep the order from there. A write
+//! leaves behind reads at once: the scheduler holds its notification until the reads were released.
 //!
-//! `Order::Relaxed`: a lane a destination, kind and size class; the lane of the smallest sizes goes
-//! first. A fence, and all that came after it, waits in the queue until the lanes are empty and
-//! nothing is under way; what follows it waits until it is done.
+//! `Order::Relaxed`: one lane per destination, kind and size class; the lane of the smallest sizes
+//! goes first. A fence, and every message after it, waits in the queue until the lanes are empty
+//! and nothing is in flight. What follows the fence waits until the fence is done.
 
 use ethermem_units::Ps;
 
@@ -18,16 +18,16 @@ use super::entry::{Entry, List, NONE, kind, state};
 use super::peers::{FENCE_INHERITED, FENCING, QUEUED, Waiting};
 use super::{Control, Host};
 
-/// Most writes that share a notification: bounds what one call has to look at.
+/// Maximum number of writes that share a notification. It bounds the work of one call.
 pub(super) const MEMBERS_MAX: u8 = 64;
-/// Most bytes that share a notification.
+/// Maximum bytes of the writes that share a notification.
 const BATCH_BYTES_MAX: u32 = 64 << 10;
 
 const CLASSES: u32 = 8;
 /// Lanes of a destination: reads by size class, then writes by size class.
 pub(super) const LANES: usize = 2 * CLASSES as usize;
 
-/// Sizes up to 64 B, 256 B, 1 KiB, ... 256 KiB, and the rest.
+/// The lane of a size class: up to 64 B, 256 B, 1 KiB, ... 256 KiB, and larger.
 const fn lane(bytes: u32, write: bool) -> usize {
     let log2_ceil = u32::BITS - (bytes - 1).leading_zeros();
     let class = log2_ceil.saturating_sub(5) / 2;
@@ -36,7 +36,7 @@ const fn lane(bytes: u32, write: bool) -> usize {
 }
 
 impl Host {
-    /// Puts a new entry where it waits, or opens it at once.
+    /// Puts a new entry into its queue or lane, or opens it at once.
     #[inline]
     pub(super) fn enqueue(&mut self, now: Ps, index: u32) {
         let entry = &self.slab[index];
@@ -51,7 +51,7 @@ impl Host {
         }
     }
 
-    /// Dequeues what may go to `peer`, after something that held it back is gone.
+    /// Dequeues what may go to `peer`, after something that held it back has ended.
     #[inline]
     pub(super) fn pump(&mut self, now: Ps, peer: NodeId) {
         if self.relaxed {
@@ -71,7 +71,7 @@ impl Host {
         }
     }
 
-    /// Takes an entry that ended out of the queue it waits in.
+    /// Removes an ended entry from the queue that it waits in.
     pub(super) fn remove_queued(&mut self, index: u32) {
         let entry = self.slab[index];
         let peer = entry.peer;
@@ -89,7 +89,7 @@ impl Host {
         self.slab.release(index, state::QUEUED);
     }
 
-    /// The first entry that waits for `peer`, in no order that matters.
+    /// Any entry that waits for `peer`; the order does not matter.
     pub(super) fn any_queued(&mut self, peer: NodeId) -> Option<u32> {
         let Waiting { queue: List { head, .. }, lanes } = *self.peers.waiting(peer);
         match (head, lanes) {
@@ -99,7 +99,7 @@ impl Host {
         }
     }
 
-    /// Whether a message may be dequeued now, if it is its turn.
+    /// True if a message may be dequeued now, provided that it is next.
     #[inline]
     fn may_open(&self, index: u32) -> bool {
         let entry = &self.slab[index];
@@ -107,14 +107,14 @@ impl Host {
         self.has_place(entry.peer, write) && (write || self.relaxed || !self.waits_for_write(entry))
     }
 
-    /// Whether a read or a write to `peer` would find a free id, and be within X.
+    /// True if a read or a write to `peer` would find a free id within X.
     #[inline]
     fn has_place(&self, peer: NodeId, write: bool) -> bool {
         self.peers.has_free_row(peer, write)
             && (!write || self.peers.destination(peer).writes_active < self.notifications_max)
     }
 
-    /// Whether a write that was dequeued before this read, and is not sent in full, orders it.
+    /// True if an earlier dequeued write that was not sent in full orders this read.
     #[inline]
     fn waits_for_write(&self, read: &Entry) -> bool {
         let destination = self.peers.destination(read.peer);
@@ -139,7 +139,7 @@ impl Host {
         })
     }
 
-    /// Gives an entry its id and queues its request or notification for transmission.
+    /// Assigns an id to an entry and queues its request or notification for transmission.
     #[inline]
     fn open(&mut self, now: Ps, index: u32) {
         let entry = &mut self.slab[index];
@@ -168,7 +168,7 @@ impl Host {
         self.control.push(now, Control::Open(index));
     }
 
-    /// Opens an entry just dequeued; small writes that would have to wait behind it share its
+    /// Opens an entry that was just dequeued. Small writes that would wait behind it share its
     /// notification.
     fn open_batch(&mut self, now: Ps, leader: u32) {
         self.open(now, leader);
@@ -208,7 +208,7 @@ impl Host {
         entry.is(kind::WRITE) && !entry.is(kind::FENCE) && entry.bytes <= self.chunk
     }
 
-    /// What would be dequeued next, if it is a write.
+    /// The next entry in dequeue order, if it is a write.
     fn next_write(&mut self, peer: NodeId) -> u32 {
         if !self.relaxed {
             return self.peers.waiting(peer).queue.head;
@@ -276,8 +276,8 @@ impl Host {
         }
     }
 
-    /// Moves what waited behind a fence that is done to the lanes, up to the next fence: each
-    /// message once.
+    /// Moves what waited behind a completed fence to the lanes, up to the next fence. Each message
+    /// is moved once.
     fn release_behind_fence(&mut self, peer: NodeId) {
         loop {
             let head = self.peers.waiting(peer).queue.head;
@@ -292,8 +292,8 @@ impl Host {
         }
     }
 
-    /// Takes the first of the smallest size class that may be opened; a read where a read and a
-    /// write tie.
+    /// Takes the first entry of the smallest size class that may be opened. Where a read and a
+    /// write tie, the read goes first.
     fn lane_pop(&mut self, peer: NodeId) -> Option<u32> {
         let lanes = u32::from(self.peers.waiting(peer).lanes);
         let open = |write: bool, lanes: u32| {

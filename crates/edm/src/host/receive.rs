@@ -1,4 +1,4 @@
-//! Data and statuses in.
+//! Received data and statuses.
 
 use ethermem_units::{Bytes, Ps};
 
@@ -8,7 +8,7 @@ use super::Host;
 use super::entry::{Entry, NONE, Outcome, kind, state};
 
 impl Host {
-    /// A chunk arrived: of a response to this node, or of a write into its memory.
+    /// Processes a chunk: of a response to this node, or of a write into its memory.
     #[inline]
     #[must_use]
     pub fn on_chunk(&mut self, now: Ps, chunk: Chunk) -> Option<Action> {
@@ -36,14 +36,14 @@ impl Host {
         }
         let Entry { token, moved, demand, .. } = self.slab[index];
         if self.slab[index].has(state::ENDED) {
-            // In quarantine: the last chunk says that nothing more can come under this id.
+            // The id is in quarantine; after the last chunk nothing more can arrive under it.
             self.counters.chunk_late += 1;
             if last {
                 self.release_read(now, index);
             }
             return None;
         }
-        // Saturating: a length from the network may be anything.
+        // The sum saturates: a length from the network may be anything.
         let end = offset.0.saturating_add(bytes.0);
         let follows = offset.0 == u64::from(moved);
         if !follows || end > u64::from(demand) || last != (end == u64::from(demand)) {
@@ -63,7 +63,7 @@ impl Host {
         Some(Action::Deliver { token, offset, bytes })
     }
 
-    /// A status arrived: the acknowledgement of a write, or the refusal of any request.
+    /// Processes a status: the acknowledgement of a write, or the refusal of any request.
     pub fn on_status(&mut self, now: Ps, status: Status) {
         self.advance(now);
         if !self.is_known(status.peer) {

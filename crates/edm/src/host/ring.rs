@@ -1,16 +1,16 @@
-//! A queue of a capacity fixed at construction, each item with the time it became ready.
+//! A queue of fixed capacity, each item with the time at which it became ready.
 
 use std::collections::VecDeque;
 
 use ethermem_units::Ps;
 
-/// The first item lies within, and mostly there is one at most: the memory behind is then not
-/// touched.
+/// A queue whose first item lies inline. Mostly there is at most one item, and the memory for the
+/// others is then not touched.
 #[derive(Debug)]
 pub(super) struct Ring<T> {
-    /// When the first became ready; [`Ps::MAX`] when empty.
+    /// The time at which the first item became ready; [`Ps::MAX`] when empty.
     ready: Ps,
-    /// Invariant: `None` only when there is none behind it.
+    /// Invariant: `None` only when no item is behind it.
     first: Option<T>,
     behind: VecDeque<(Ps, T)>,
     capacity: usize,
@@ -26,7 +26,7 @@ impl<T> Ring<T> {
         self.behind.len() + usize::from(self.first.is_some()) == self.capacity
     }
 
-    /// When the first became ready; [`Ps::MAX`] when empty.
+    /// The time at which the first item became ready; [`Ps::MAX`] when empty.
     #[inline]
     pub(super) fn ready(&self) -> Ps {
         self.ready
@@ -37,7 +37,7 @@ impl<T> Ring<T> {
         self.first.as_mut()
     }
 
-    /// Appends. The capacity must have been checked: growing would allocate.
+    /// Appends an item. The caller must have checked the capacity, since growing would allocate.
     #[inline]
     pub(super) fn push(&mut self, ready: Ps, item: T) {
         assert!(!self.is_full(), "a ring of {} overflowed", self.capacity);
@@ -55,20 +55,22 @@ impl<T> Ring<T> {
         Some(item)
     }
 
-    /// The next one becomes the first.
+    /// Makes the next item the first.
     #[inline]
     fn follow_up(&mut self) {
         self.ready = Ps::MAX;
         if let Some((ready, item)) = self.behind.pop_front() {
             (self.ready, self.first) = (ready, Some(item));
             if self.behind.is_empty() {
-                // Starts over at the first slot, so that a short queue stays in few cache lines.
+                // The queue restarts at the first slot, so that a short queue stays in few cache
+                // lines.
                 self.behind.clear();
             }
         }
     }
 
-    /// Keeps the items that `keep` says, in order. Linear: for failures only.
+    /// Keeps the items for which `keep` is true, in order. It is linear, so it is for failures
+    /// only.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         let first_stays = self.first.as_ref().is_none_or(&mut keep);
         self.behind.retain(|(_, item)| keep(item));

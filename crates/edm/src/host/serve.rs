@@ -12,18 +12,18 @@ use super::{Granted, Host, Target};
 
 const NO_RESPONSE: u16 = u16::MAX;
 
-/// A response under way. Invariant: sent <= granted <= bytes.
+/// A response in progress. Invariant: sent <= granted <= bytes.
 #[derive(Clone, Copy, Debug)]
 struct Response {
     address: u64,
     bytes: u32,
     granted: u32,
-    /// Bytes sent; of a free response, the next free one.
+    /// Bytes sent; in a free response, the index of the next free one.
     sent_or_next: u32,
     peer: NodeId,
     id: MessageId,
-    /// Memory refused: grants are consumed without data, then this is answered. Not before, so
-    /// that the requester does not reuse the id while the switch still grants it.
+    /// Memory refused the request. The refusal is sent once all grants were consumed without data.
+    /// Sent earlier, the requester could reuse the id while the switch still grants it.
     refused: Option<StatusCode>,
 }
 
@@ -40,7 +40,7 @@ impl Served {
         Served { response: NO_RESPONSE, id: MessageId(0), seen: false };
 }
 
-/// Responses in a slab, so that those in flight are close together; peers have their indices.
+/// Responses in a slab, so that those in flight lie close together. Peers hold indices into it.
 #[derive(Debug)]
 pub(super) struct Responses {
     slab: Vec<Response>,
@@ -78,8 +78,8 @@ impl Responses {
 }
 
 impl Host {
-    /// An RREQ or RMWREQ arrived at this memory node. It is also the grant of the response's first
-    /// chunk.
+    /// Processes an RREQ or RMWREQ at this memory node. The request is also the grant of the
+    /// response's first chunk.
     #[must_use]
     pub fn on_request(&mut self, now: Ps, request: MemoryRequest) -> Option<Action> {
         self.advance(now);
@@ -122,7 +122,7 @@ impl Host {
         Some(Action::Serve(request))
     }
 
-    /// Memory refused a request: its requester is told instead of being answered with data.
+    /// Records that memory refused a request: the requester gets a status in place of data.
     pub fn refuse(&mut self, peer: NodeId, id: MessageId, code: StatusCode) {
         let found = if self.is_known(peer) { self.response_of(peer, id) } else { None };
         if let Some(index) = found {
@@ -154,7 +154,7 @@ impl Host {
         self.grants.push(now, Granted { target: Target::Response(index), bytes });
     }
 
-    /// Sends all `granted` bytes of a response: one chunk.
+    /// Sends all `granted` bytes of a response as one chunk.
     pub(super) fn send_response(&mut self, index: u16, granted: u32) -> (u32, Option<Outbound>) {
         let response = &mut self.responses.slab[usize::from(index)];
         let offset = response.sent_or_next;
@@ -195,15 +195,15 @@ impl Host {
         }
     }
 
-    /// Gives up a response whose requester has begun to use the row anew: it was restored after a
-    /// failure that this node did not hear of.
+    /// Abandons a response whose requester has reused the row: the requester was restored after a
+    /// failure that this node was not told of.
     fn abandon(&mut self, index: u16) {
         self.counters.response_abandoned += 1;
         self.grants.retain(|granted| !matches!(granted.target, Target::Response(i) if i == index));
         self.remove_response(index);
     }
 
-    /// Whether requests can come under this id.
+    /// True if requests can arrive under this id.
     #[inline]
     fn is_served_under(&self, id: MessageId) -> bool {
         !id.is_write() && id.row() < self.peers.rows(false)
@@ -225,7 +225,7 @@ impl Host {
         self.responses.remove(index);
     }
 
-    /// Forgets what a peer has sent: its requests, its writes, and which of its ids were seen.
+    /// Forgets what a peer has sent: its requests, its writes, and which ids were seen.
     pub(super) fn forget(&mut self, peer: NodeId) {
         for row in 0..self.peers.rows(false) {
             let response = self.peers.served(peer, row).response;

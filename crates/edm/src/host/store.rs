@@ -15,7 +15,7 @@ pub(super) struct Store {
     /// The member whose chunk is due.
     member: u8,
     seen: bool,
-    /// A chunk of the current member is missing: the rest of it is not stored.
+    /// A chunk of the current member is missing: the rest of the member is not stored.
     broken: bool,
 }
 
@@ -25,7 +25,7 @@ impl Store {
 }
 
 impl Host {
-    /// Takes a chunk of a write: what the world shall store.
+    /// Processes a chunk of a write; returns what the caller must store.
     pub(super) fn receive_write(&mut self, now: Ps, chunk: Chunk) -> Option<Action> {
         let Chunk { peer, id, kind, member, offset, bytes, last, .. } = chunk;
         if !id.is_write()
@@ -40,7 +40,7 @@ impl Host {
             *row = Store { id, seen: true, ..Store::UNUSED };
         }
         if row.id == id && member > row.member {
-            // The members between ended at the writer, or were lost: nobody hears of them.
+            // The members between ended at the writer or were lost, so no answer is due for them.
             *row = Store { member, received: 0, broken: false, ..*row };
         }
         let offset = offset.0 as u32;
@@ -68,9 +68,9 @@ impl Host {
         None
     }
 
-    /// Memory took a chunk given by [`Action::Store`], or refused it. Answers an acknowledged
-    /// write once its last chunk was taken. A refusal of an earlier chunk need not be kept: chunks
-    /// go to rising addresses, so the last one is refused too.
+    /// Records that memory took or refused a chunk given by [`Action::Store`]. An acknowledged
+    /// write is answered once its last chunk was taken. A refusal of an earlier chunk need not be
+    /// kept: addresses of chunks rise, so the last chunk is refused too.
     pub fn on_written(&mut self, now: Ps, chunk: &Chunk, code: StatusCode) {
         self.advance(now);
         let Chunk { peer, id, member, last, .. } = *chunk;

@@ -1,6 +1,6 @@
-//! The message state table, indexed by (destination, class, row): 24 bits of entry index and the
-//! generation of the row's last id. A row is not reused before its id was released, and then under
-//! the next generation.
+//! The message state table, indexed by (destination, class, row). A row has 24 bits of entry index
+//! and the generation of its last id. A row is reused only after its id was released, and under the
+//! next generation.
 
 use crate::message::{MessageId, NodeId};
 
@@ -10,7 +10,7 @@ use super::peers::Peers;
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 
-/// Most entries that a row can point at.
+/// Maximum number of entries that a row can point at.
 pub(super) const ENTRIES_MAX: usize = INDEX_MASK as usize;
 
 /// A row that was never used.
@@ -23,7 +23,7 @@ impl Peers {
         (used.trailing_ones() as usize) < self.rows(write)
     }
 
-    /// Opens an id for `index`. There must be a free row.
+    /// Opens an id for `index`. A row must be free.
     #[inline]
     pub(super) fn open(&mut self, peer: NodeId, write: bool, index: u32) -> MessageId {
         assert!(self.has_free_row(peer, write), "no free row for {peer:?}");
@@ -44,7 +44,7 @@ impl Peers {
         *slot = u32::from(id.generation()) << INDEX_BITS | index;
     }
 
-    /// The entry that leads an id, whatever its generation; the caller compares the id.
+    /// The entry that leads the row of an id. Any generation matches; the caller compares the id.
     #[inline]
     pub(super) fn leader_of(&self, peer: NodeId, id: MessageId) -> u32 {
         if id.row() >= self.rows(id.is_write()) {
@@ -62,8 +62,8 @@ impl Peers {
         self.opened(peer, write, row) & INDEX_MASK
     }
 
-    /// Releases an open id. One that the peer never saw is used again: the peer tells new ids from
-    /// duplicates by how far ahead they are, so a row must not run away from it.
+    /// Releases an open id. An id that the peer never saw is reused: the peer tells new ids from
+    /// duplicates by how far ahead they are, so a row must not advance too far.
     #[inline]
     pub(super) fn close(&mut self, peer: NodeId, id: MessageId, exposed: bool) {
         let slot = self.opened_mut(peer, id.is_write(), id.row());

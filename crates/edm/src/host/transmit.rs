@@ -1,4 +1,4 @@
-//! Grants in, blocks out.
+//! Grants in, messages out.
 
 use ethermem_units::{Bytes, Ps};
 
@@ -11,7 +11,7 @@ use super::entry::{Entry, NONE, Outcome, kind, state};
 use super::{Control, Granted, Host, Target};
 
 impl Host {
-    /// A /G/ arrived: the right to send a chunk of an own write or of a response.
+    /// Processes a /G/: the permission to send a chunk of a write of this host or of a response.
     #[inline]
     pub fn on_grant(&mut self, now: Ps, grant: Grant) {
         self.advance(now);
@@ -52,12 +52,12 @@ impl Host {
         self.grants.push(now, Granted { target: Target::Write(leader), bytes });
     }
 
-    /// What to transmit next, `None` when nothing is ready.
+    /// The next message to transmit; `None` when none is ready.
     ///
-    /// Requests, notifications and statuses leave in the order they became ready, chunks in the
-    /// order of their grants. Of the two, what became ready first goes first; at the same instant
-    /// the control blocks, which are short and on which others wait. A grant that covers several
-    /// writes yields a chunk for each.
+    /// Requests, notifications and statuses leave in the order in which they became ready, chunks
+    /// in the order of their grants. Between the two, what became ready first goes first. At one
+    /// instant the control blocks go first: they are short, and other nodes wait for them. A grant
+    /// that covers several writes yields a chunk for each.
     #[inline]
     pub fn poll_outbound(&mut self, now: Ps) -> Option<Outbound> {
         self.advance(now);
@@ -80,14 +80,14 @@ impl Host {
         }
     }
 
-    /// Whether [`Host::poll_outbound`] could have something.
+    /// True if [`Host::poll_outbound`] may return a message.
     #[inline]
     #[must_use]
     pub fn has_outbound(&self) -> bool {
         self.control.ready() != Ps::MAX || self.grants.ready() != Ps::MAX
     }
 
-    /// The request or the notification of an entry; `None` if it ended while it waited.
+    /// The request or the notification of an entry; `None` if the entry ended while it waited.
     #[inline]
     fn send_open(&mut self, now: Ps, index: u32) -> Option<Outbound> {
         let entry = &mut self.slab[index];
@@ -97,7 +97,7 @@ impl Host {
         let write = entry.is(kind::WRITE);
         let alone = entry.next == NONE;
         if entry.has(state::ENDED) && alone {
-            // The switch never heard of it, so nothing late can come.
+            // The switch has not seen the id, so nothing late can arrive under it.
             if write {
                 self.destination(peer).writes_active -= 1;
             }
@@ -127,7 +127,7 @@ impl Host {
         self.slab[member].member + 1
     }
 
-    /// The next chunk of the first grant; `None` if its message ended before.
+    /// The next chunk of the first grant; `None` if the grant's message ended before.
     #[inline]
     fn send_data(&mut self, now: Ps) -> Option<Outbound> {
         let &mut Granted { target, bytes } = self.grants.front_mut()?;
@@ -149,12 +149,12 @@ impl Host {
         outbound
     }
 
-    /// Sends up to `granted` bytes of the member whose turn it is. Those of a member that ended
-    /// are skipped: its buffer belongs to the caller again.
+    /// Sends up to `granted` bytes of the current member. Bytes of an ended member are skipped: its
+    /// buffer belongs to the caller again.
     fn send_write(&mut self, leader: u32, granted: u32) -> (u32, Option<Outbound>) {
         let cursor = self.slab[leader].cursor;
         let entry = self.slab[cursor];
-        // The leader is the first member: while it is its turn, all that moved is its own.
+        // The leader is the first member: while it is current, `moved` counts only its own bytes.
         let offset = entry.moved;
         let bytes = granted.min(entry.bytes - offset);
         let last = offset + bytes == entry.bytes;
@@ -191,8 +191,8 @@ impl Host {
         (bytes, Some(Outbound::Chunk { chunk, token: Some(entry.token) }))
     }
 
-    /// Once all data of an id was sent, its notification is no longer active; once nothing more
-    /// can come back, the id is free.
+    /// Once all data of an id was sent, its notification is no longer active. Once no answer is
+    /// due, the id is free.
     #[inline]
     fn finish_if_sent(&mut self, now: Ps, leader: u32) {
         let entry = &self.slab[leader];
@@ -208,7 +208,7 @@ impl Host {
         self.pump(now, peer);
     }
 
-    /// Ends all members of an id that have not ended.
+    /// Ends all members of an id that are not ended.
     pub(super) fn fail_members(&mut self, leader: u32, why: FailReason) {
         let mut member = leader;
         while member != NONE {

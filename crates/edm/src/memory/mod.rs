@@ -4,35 +4,37 @@ use crate::message::{Address, Modify, OpcodeBits, RMW_BYTES, RmwKind, RmwOperati
 
 /// A byte-addressed memory from address 0.
 ///
-/// One access is one call, so an atomic is atomic: nothing can come between its read and its write.
+/// One access is one call, so an atomic is atomic: no access can come between its read and its
+/// write.
 #[derive(Clone, Debug)]
 pub struct Memory<B> {
     bytes: B,
 }
 
-/// Why an access was refused. It had no effect. [`StatusCode::from`] says it on the wire.
+/// Why an access was refused. The access had no effect. [`StatusCode::from`] gives the code for the
+/// wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
     /// The access begins or ends outside the memory. A retry cannot help.
     #[error("{bytes} B at {address:#x} are outside the memory of {size} B")]
     OutOfBounds {
-        /// Where it begins.
+        /// First byte of the access.
         address: u64,
-        /// How long it is.
+        /// Length of the access in bytes.
         bytes: u64,
-        /// How large the memory is.
+        /// Size of the memory in bytes.
         size: u64,
     },
-    /// An atomic must be at a multiple of 8. A retry cannot help.
+    /// An atomic is not at a multiple of 8. A retry cannot help.
     #[error("an atomic at {address:#x}: not a multiple of 8")]
     Misaligned {
-        /// Where it is.
+        /// Address of the word.
         address: u64,
     },
     /// The opcode is not one of [`RmwKind`]. A retry cannot help.
     #[error("unknown RMW opcode {}", opcode.bits())]
     UnknownOpcode {
-        /// What it is.
+        /// The opcode as received.
         opcode: OpcodeBits,
     },
 }
@@ -50,22 +52,22 @@ impl From<MemoryError> for StatusCode {
 /// The result of an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modified {
-    /// The word before: what the response carries.
+    /// The word before, which the response carries.
     pub old: u64,
-    /// Whether a word was stored: false only for a compare-and-swap that found another word than
-    /// expected. The requester derives it: `old == expected`.
+    /// True if a word was stored. It is false only for a compare-and-swap that found another word
+    /// than expected. The requester derives it: `old == expected`.
     pub stored: bool,
 }
 
 const WORD_BYTES: usize = RMW_BYTES.0 as usize;
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Memory<B> {
-    /// The memory that `bytes` are.
+    /// A memory with the contents `bytes`.
     pub fn new(bytes: B) -> Memory<B> {
         Memory { bytes }
     }
 
-    /// All bytes.
+    /// The contents of the memory.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.as_ref()

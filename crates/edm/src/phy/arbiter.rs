@@ -1,4 +1,4 @@
-//! The transmitter: which block goes out in a slot.
+//! The transmitter's arbiter, which decides which block leaves in a slot.
 
 use ethermem_wire::Block;
 
@@ -6,26 +6,26 @@ use super::encoder_buffer::EncoderBuffer;
 use super::signal::starts_frame;
 use crate::Arbitration;
 
-/// What the memory side sends without a break.
+/// A sequence of blocks that the memory side sends without a break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// /N/, /G/ or /MST/.
     Single,
-    /// /MS/ to /MT/: a request or a chunk. Nothing may stand between its blocks.
+    /// /MS/ to /MT/: a request or a chunk. No other block may come between its blocks.
     Framed,
 }
 
 /// The memory side of a transmitter.
 pub trait MemorySource {
-    /// What goes next, the most urgent first; `None` while nothing waits.
+    /// The kind of the next unit, the most urgent first; `None` while no unit waits.
     fn head(&mut self) -> Option<Unit>;
 
     /// The next block of the unit that [`MemorySource::head`] named, and whether it is the unit's
-    /// last. Called again in each of the following slots until then; a unit may not run dry.
+    /// last. It is called in each following slot until the last block; a unit must not run dry.
     fn take(&mut self) -> (Block, bool);
 }
 
-/// The memory side of a link that is down: nothing.
+/// The memory side of a link that is down: it sends nothing.
 struct Silent;
 
 impl MemorySource for Silent {
@@ -38,41 +38,41 @@ impl MemorySource for Silent {
     }
 }
 
-/// Slots without data that the gap of 12 octets between two frames can take: so long, frames are
-/// not done but between two of them.
+/// Maximum number of slots that the gap of 12 octets between two frames takes. So long without
+/// data, the frames pause but have not ended.
 pub const GAP_SLOTS: u32 = 2;
 
-/// What a slot carries, and what it tells the encoder.
+/// The block of a slot, and the signal to the encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxSlot {
-    /// Towards the scrambler.
+    /// The block for the scrambler.
     pub line: Block,
-    /// The encoder may produce a block now; it is handed over
-    /// [`super::ENCODER_LATENCY_SLOTS`] slots later. Otherwise it holds, and so do the MAC and
-    /// the application above it.
+    /// True if the encoder may produce a block now; it arrives [`super::ENCODER_LATENCY_SLOTS`]
+    /// slots later. Otherwise the encoder pauses, and so do the MAC and the application above it.
     pub encoder_ready: bool,
 }
 
-/// Decides slot by slot between memory blocks and those of Ethernet frames.
+/// Decides slot by slot between memory blocks and blocks of Ethernet frames.
 ///
-/// [`Arbitration::Fair`]: single blocks alternate with a frame's blocks; after a unit of k blocks,
-/// which nothing may interrupt, frames may take up to k slots before the next such unit. The gap
-/// between two frames counts as taken, though single blocks use its slots, and what frames are owed
-/// is forgotten once they offered nothing for longer than a gap. [`Arbitration::Strict`]: memory
-/// whenever it has something.
+/// [`Arbitration::Fair`]: single blocks alternate with a frame's blocks. After a unit of k blocks,
+/// which is never interrupted, frames may take up to k slots before the next such unit. The gap
+/// between two frames counts as taken, though single blocks use its slots. The slots owed to frames
+/// expire once no frame was offered for longer than a gap. [`Arbitration::Strict`]: memory goes
+/// whenever a unit waits.
 #[derive(Clone, Debug)]
 pub struct TxArbiter {
     arbitration: Arbitration,
     frames: EncoderBuffer,
-    /// Within a framed unit.
+    /// True inside a framed unit.
     open: bool,
-    /// The last slot carried memory.
+    /// True if the last slot carried a memory block.
     memory_was_last: bool,
-    /// Slots that frames may take before the next framed unit. At most the longest unit's blocks.
+    /// Number of slots that frames may take before the next framed unit: at most the longest unit's
+    /// blocks.
     owed: u32,
-    /// Slots in a row in which frames offered nothing.
+    /// Number of consecutive slots in which no frame block was offered.
     unused: u32,
-    /// What frames offer is the rest of one whose start was dropped.
+    /// True while the offered blocks are the rest of a frame whose start was dropped.
     cut: bool,
 }
 
@@ -84,7 +84,7 @@ enum Choice {
 }
 
 impl TxArbiter {
-    /// A transmitter with nothing under way.
+    /// A transmitter with an idle line.
     #[must_use]
     pub const fn new(arbitration: Arbitration) -> TxArbiter {
         TxArbiter {
@@ -98,9 +98,9 @@ impl TxArbiter {
         }
     }
 
-    /// A slot that carries `line`, since the link is down or about to come up. Memory sends
-    /// nothing, and the unit under way is forgotten. What frames offer is dropped; the frame of
-    /// which a part was, to its end, also when the link is up by then: its rest would be no frame.
+    /// Runs a slot that carries `line`, since the link is down or about to come up. Memory sends
+    /// nothing, and the unit in progress is forgotten. Frame blocks are dropped. A frame that lost
+    /// a part is dropped to its end, even if the link is up by then, since its rest is not a frame.
     pub fn slot_without(&mut self, from_encoder: Option<Block>, line: Block) -> TxSlot {
         self.open = false;
         let slot = self.slot(from_encoder, &mut Silent);
@@ -108,12 +108,12 @@ impl TxArbiter {
         TxSlot { line, ..slot }
     }
 
-    /// One slot. `from_encoder` is what the encoder was asked for a latency ago: a frame's block,
-    /// `None` for the idles between frames. Within a frame it answers whenever it was asked; a MAC
-    /// that runs dry must have it send [`super::ABORT`].
+    /// Runs one slot. `from_encoder` is what the encoder was asked for a latency ago: a frame's
+    /// block, or `None` for the idles between frames. Within a frame it answers every request; a
+    /// MAC that runs dry must make it send [`super::ABORT`].
     ///
     /// # Panics
-    /// If the encoder hands over a block that it was not asked for.
+    /// If the encoder delivers a block that was not requested.
     pub fn slot(&mut self, from_encoder: Option<Block>, memory: &mut impl MemorySource) -> TxSlot {
         self.frames.accept(from_encoder);
         self.cut &= !self.frames.head().is_some_and(starts_frame);

@@ -2,27 +2,28 @@
 
 use ethermem_wire::Block;
 
-/// Slots from the moment the transmitter says that it is ready until the block that it so asked
-/// for arrives: the 4 cycles of section 3.2.3, and with them the size of the buffer.
+/// Number of slots from the transmitter's ready signal until the requested block arrives. It is the
+/// 4 cycles of section 3.2.3, and also the size of the buffer.
 pub const ENCODER_LATENCY_SLOTS: usize = 4;
 
 const CAPACITY: u32 = ENCODER_LATENCY_SLOTS as u32;
 const OLDEST: u8 = 1 << (CAPACITY - 1);
 const MASK: u8 = (1 << CAPACITY) - 1;
 
-/// What the encoder produced and no slot has carried yet: blocks of frames and, in their order, the
-/// gaps between frames.
+/// The encoder's output that no slot has carried yet: blocks of frames and, in order, the gaps
+/// between frames.
 ///
-/// The encoder is asked only while what is stored and what was asked for fit together, so the
-/// buffer cannot overflow. As every answer takes its place, gaps too, the two make up a full
-/// latency whenever the encoder is held: it does not run dry in a frame when the slots come back.
+/// The encoder is asked only while the stored and the requested blocks fit together, so the buffer
+/// cannot overflow. Every answer takes its place, gaps included. So stored and requested blocks
+/// cover a full latency whenever the encoder is paused, and it does not run dry in a frame when
+/// slots come back.
 #[derive(Clone, Debug)]
 pub(super) struct EncoderBuffer {
-    /// `None` is a gap.
+    /// The buffered blocks; `None` is a gap.
     blocks: [Option<Block>; ENCODER_LATENCY_SLOTS],
     head: usize,
     len: u32,
-    /// Slots in which a block was asked for, the last one in bit 0.
+    /// The slots in which a block was requested; the last one is bit 0.
     asked: u8,
 }
 
@@ -31,7 +32,7 @@ impl EncoderBuffer {
         EncoderBuffer { blocks: [None; ENCODER_LATENCY_SLOTS], head: 0, len: 0, asked: 0 }
     }
 
-    /// A slot begins; `block` is the encoder's answer to what it was asked a latency ago.
+    /// Begins a slot; `block` is the encoder's answer to the request of a latency ago.
     pub(super) fn accept(&mut self, block: Option<Block>) {
         let due = self.asked & OLDEST != 0;
         self.asked = self.asked << 1 & MASK;
@@ -43,12 +44,12 @@ impl EncoderBuffer {
         }
     }
 
-    /// A frame's block, if that is next.
+    /// The next item, if it is a frame's block.
     pub(super) fn head(&self) -> Option<Block> {
         if self.len > 0 { self.blocks[self.head] } else { None }
     }
 
-    /// Takes what is next: a frame's block, or a gap's slot, which anyone may use.
+    /// Takes the next item: a frame's block, or a slot of a gap, which memory may use.
     pub(super) fn take(&mut self) -> Option<Block> {
         if self.len == 0 {
             return None;
@@ -59,7 +60,7 @@ impl EncoderBuffer {
         block
     }
 
-    /// A slot ends: whether the encoder may produce a block for the one a latency later.
+    /// Ends a slot. Returns whether the encoder may produce a block for the slot a latency later.
     pub(super) fn ask(&mut self) -> bool {
         let room = self.len + self.asked.count_ones() < CAPACITY;
         self.asked |= u8::from(room);
@@ -81,7 +82,7 @@ mod tests {
             let answer = slot >= 4 && asked[slot - 4];
             buffer.accept(answer.then(|| Block::data(sent)));
             sent += u64::from(answer);
-            // Slots 20 to 39 are taken by memory.
+            // Memory takes slots 20 to 39.
             if !(20..40).contains(&slot) {
                 let block = buffer.take();
                 assert_eq!(block, (slot >= 4).then(|| Block::data(received)), "slot {slot}");

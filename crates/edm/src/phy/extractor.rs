@@ -1,4 +1,4 @@
-//! The receiver: memory messages out, whole frames up.
+//! The receiver: it takes memory messages out and passes whole frames up.
 
 use ethermem_wire::{
     Block, BlockType, DecodeError, DeframeError, Deframer, Event, FrameAssembler, FrameError,
@@ -11,13 +11,13 @@ use super::signal::{FaultSignal, standard_type, starts_frame};
 /// Octets after the start character, which the assembler keeps until the frame ends.
 const PREAMBLE_BYTES: usize = 7;
 
-/// Bits changed on the way: the link is to be disabled (section 3.3).
+/// A sign that bits changed on the line, so that the link must be disabled (section 3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Corruption {
     /// A block or a message that no sender sends.
     #[error(transparent)]
     Block(DeframeError),
-    /// A frame whose check sequence does not fit.
+    /// A frame with a wrong check sequence.
     #[error("frame check sequence is wrong")]
     FrameCheckSequence,
     /// A frame whose preamble is damaged.
@@ -25,51 +25,52 @@ pub enum Corruption {
     Preamble,
 }
 
-/// What a slot brought.
+/// The event of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RxEvent<'a> {
-    /// Nothing for the memory side.
+    /// There is nothing for the memory side.
     None,
-    /// A message, its last block being this slot's.
+    /// A message, whose last block arrived in this slot.
     Message(Message<'a>),
-    /// Its blocks are sound, but they are no message that this version knows. The link stays.
+    /// The blocks are valid, but this version does not know their message. The link stays up.
     Refused(DecodeError),
-    /// The far end receives nothing it can trust: the link is disabled.
+    /// The far end receives nothing that it can trust: the link must be disabled.
     RemoteFault,
-    /// The link is to be disabled. What was under way on it is dropped.
+    /// The link must be disabled. What was in flight on it is dropped.
     Corrupt(Corruption),
 }
 
 /// One slot's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RxSlot<'a> {
-    /// Towards the decoder: a frame's blocks in consecutive slots, idles otherwise.
+    /// The block for the decoder: a frame's blocks in consecutive slots, idles otherwise.
     pub decoder: Block,
-    /// Towards the memory side.
+    /// The event for the memory side.
     pub event: RxEvent<'a>,
 }
 
-/// What was dropped, by cause.
+/// Dropped frames and messages, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RxCounters {
-    /// Frames whose sender gave up, or that were under way when an error came.
+    /// Frames that their sender aborted, or that were in progress when an error came.
     pub frames_aborted: u64,
     /// Frames longer than [`FRAME_BYTES_MAX`].
     pub frames_too_long: u64,
     /// Frames with a wrong check sequence or preamble.
     pub frames_corrupt: u64,
-    /// Messages whose sender gave up.
+    /// Messages that their sender aborted.
     pub messages_aborted: u64,
 }
 
-/// Sorts the blocks of a link, one a slot. See the module's description.
+/// Sorts the blocks of a link, one per slot; the module's documentation describes it.
 #[derive(Clone, Debug)]
 pub struct RxExtractor {
     deframer: Deframer,
-    /// The frame's octets, to check it. In hardware the check runs along with the blocks.
+    /// The octets of the frame, kept for the check. In hardware the check runs along with the
+    /// blocks.
     assembler: Box<FrameAssembler<{ FRAME_BYTES_MAX + PREAMBLE_BYTES }>>,
     frames: FrameBuffer,
-    /// Blocks of the frame under way are kept.
+    /// True while blocks of the frame in progress are kept.
     in_frame: bool,
     counters: RxCounters,
 }
@@ -81,7 +82,7 @@ impl Default for RxExtractor {
 }
 
 impl RxExtractor {
-    /// A receiver between messages and frames. All memory it will use is reserved here.
+    /// A receiver between messages and frames. All memory that it will use is reserved here.
     #[must_use]
     pub fn new() -> RxExtractor {
         RxExtractor {
@@ -93,25 +94,25 @@ impl RxExtractor {
         }
     }
 
-    /// What was dropped.
+    /// Dropped frames and messages, by cause.
     #[must_use]
     pub const fn counters(&self) -> &RxCounters {
         &self.counters
     }
 
-    /// Forgets all that is under way: the link was disabled.
+    /// Forgets all that is in progress, because the link was disabled.
     pub fn reset(&mut self) {
         self.deframer = Deframer::new();
         self.abort_frame();
         self.frames.clear();
     }
 
-    /// One slot: the two sync bits and the payload, as the descrambler hands them over.
+    /// Runs one slot with the two sync bits and the payload that the descrambler returned.
     pub fn slot(&mut self, sync: u8, payload: u64) -> RxSlot<'_> {
         let mut corruption = None;
         let mut standard = None;
         let block = Block::from_line(sync, payload);
-        // Split here, so that the borrow of a message does not keep the frame side from working.
+        // The receiver is split here, so that the borrow of a message leaves the frame side usable.
         let RxExtractor { deframer, assembler, frames, in_frame, counters } = self;
         let mut event = match deframer.push_line(sync, payload) {
             Ok(None) => RxEvent::None,
@@ -145,7 +146,7 @@ impl RxExtractor {
             frames.pass_gap();
         }
         let up = frames.pop();
-        // Ordered sets pass where no frame goes up; everything else has become idles.
+        // Ordered sets pass while no frame goes up; all other blocks become idles.
         let other = standard.filter(|&block| has_ordered_set(block));
         RxSlot { decoder: up.or(other).unwrap_or(Block::IDLE), event }
     }
@@ -155,13 +156,13 @@ impl RxExtractor {
     }
 }
 
-/// Drops the frame under way, if any.
+/// Drops the frame in progress, if any.
 fn drop_frame(frames: &mut FrameBuffer, in_frame: &mut bool, counters: &mut RxCounters) {
     frames.drop_partial();
     counters.frames_aborted += u64::from(std::mem::take(in_frame));
 }
 
-/// The parts of the receiver that a frame's blocks go through.
+/// The parts of the receiver that a frame's blocks pass through.
 struct FrameSide<'a> {
     assembler: &'a mut FrameAssembler<{ FRAME_BYTES_MAX + PREAMBLE_BYTES }>,
     frames: &'a mut FrameBuffer,
@@ -172,7 +173,7 @@ struct FrameSide<'a> {
 impl FrameSide<'_> {
     fn take(&mut self, block: Block) -> Result<(), Corruption> {
         if starts_frame(block) {
-            // What the assembler held was counted when its error came.
+            // The assembler's content was counted when its error occurred.
             let _interrupted = self.assembler.push(block);
             self.frames.drop_partial();
             *self.in_frame = true;

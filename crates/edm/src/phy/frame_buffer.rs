@@ -1,32 +1,34 @@
-//! Where a frame waits for its /T/.
+//! The buffer in which a frame waits for its /T/.
 
 use ethermem_units::Bytes;
 use ethermem_wire::{Block, frame_blocks};
 
-/// Longest frame that is taken, with its FCS: a jumbo frame of 9,018 B and a VLAN tag.
+/// Longest frame that is accepted, FCS included: a jumbo frame of 9,018 B and a VLAN tag.
 pub const FRAME_BYTES_MAX: usize = 9_022;
 
-/// Blocks of the longest frame; one more for a start on lane 4.
+/// Blocks of the longest frame, plus one for a start on lane 4.
 pub(super) const FRAME_BLOCKS_MAX: usize =
     frame_blocks(Bytes(FRAME_BYTES_MAX as u64)).0 as usize + 1;
 
-/// Idles kept of the gap after a frame, where a frame follows before this one went up: as many as
-/// the decoder needs, and no more than the line had, so that frames go up as fast as they come.
+/// Number of idles kept of the gap after a frame, where the next frame begins before this one went
+/// up. The decoder needs as many, and the line had at least as many, so that frames go up as fast
+/// as they arrive.
 const GAP_BLOCKS: usize = 2;
 
-/// Blocks in order; those of a frame can be read once it is whole.
+/// Blocks in order; a frame's blocks can be read once the frame is whole.
 ///
-/// Frames are read out while the next one comes in. Both move at most a block a slot, and reading
-/// pauses only when nothing whole is left, so what waits never exceeds the longest frame and a gap.
+/// Frames are read while the next frame arrives. Both move at most one block a slot, and reading
+/// pauses only when no whole frame is left. So the backlog never exceeds the longest frame and a
+/// gap.
 #[derive(Clone, Debug)]
 pub(super) struct FrameBuffer {
     blocks: Box<[Block]>,
     head: usize,
-    /// Blocks of whole frames.
+    /// Number of blocks of whole frames.
     whole: usize,
-    /// Blocks after those, of the frame under way.
+    /// Number of blocks after these, of the frame in progress.
     partial: usize,
-    /// Idles that may still be kept of the gap after the last frame.
+    /// Number of idles that may still be kept of the gap after the last frame.
     gap: usize,
     overflown: bool,
 }
@@ -43,7 +45,7 @@ impl FrameBuffer {
         }
     }
 
-    /// Adds a block to the frame under way.
+    /// Adds a block to the frame in progress.
     pub(super) fn push(&mut self, block: Block) {
         let len = self.whole + self.partial;
         if len == self.blocks.len() {
@@ -55,14 +57,14 @@ impl FrameBuffer {
         self.partial += 1;
     }
 
-    /// The frame under way is whole, and of no more than [`FRAME_BYTES_MAX`].
+    /// Marks the frame in progress as whole; it has at most [`FRAME_BYTES_MAX`].
     pub(super) fn commit(&mut self) {
         assert!(!self.overflown, "a frame that is not too long found no room");
         self.whole += std::mem::take(&mut self.partial);
         self.gap = GAP_BLOCKS;
     }
 
-    /// A slot between frames.
+    /// Records a slot between frames.
     pub(super) fn pass_gap(&mut self) {
         if self.gap > 0 && self.whole > 0 {
             self.push(Block::IDLE);
@@ -71,7 +73,7 @@ impl FrameBuffer {
         }
     }
 
-    /// Drops the frame under way.
+    /// Drops the frame in progress.
     pub(super) fn drop_partial(&mut self) {
         self.partial = 0;
         self.overflown = false;

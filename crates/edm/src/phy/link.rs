@@ -1,58 +1,60 @@
-//! Whether a link carries anything, and how it starts anew: link fault signalling.
+//! The state of a link and its restart: link fault signalling.
 
 use ethermem_wire::Block;
 
 use super::signal::{FaultSignal, LOCAL_FAULT, LineBlock};
 
-/// A signal counts once it came so often in a row, with nothing in between: the errors of one event
-/// touch two blocks, and no two alike.
+/// A signal counts once it arrived this many times in a row. The errors of one event touch two
+/// blocks, and never two alike.
 pub const SIGNAL_REPEATS: u32 = 3;
 
-/// Idles that an end sends before anything else once it is up: one more than its peer must see.
+/// Number of idles that an end sends first once it is up: one more than its peer must see.
 pub const FIRST_IDLES: u32 = SIGNAL_REPEATS + 1;
 
-/// What a slot's block means for the link.
+/// The meaning of a slot's block for the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkSlot {
-    /// It is down. What came is not to be looked at.
+    /// The link is down. The arrived block must be ignored.
     Down,
-    /// It came up with this block: all that comes from now on is of the new start.
+    /// The link came up with this block: all later blocks were sent after the restart.
     Started,
-    /// It is up, and the block is to be received.
+    /// The link is up, and the block must be received.
     Up(LineBlock),
-    /// It was up, and has failed: all that was under way is to be dropped.
+    /// The link was up and has failed: all that was in progress must be dropped.
     Failed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Up,
-    /// Sends its fault, with what it knows of its peer.
+    /// The end sends its fault, with what it knows of its peer.
     Down,
 }
 
 /// One end of a link.
 ///
-/// An end that fails drops what it had and sends a remote fault, as clause 46.3.4 has it, with the
-/// number of this failure and the number of the peer's that it last heard of. Who hears its own
-/// number knows that the peer was down after it went down itself, so nothing that comes behind is
-/// of before. Once it is allowed to, it says so (*ready*); the link is up for an end that hears its
-/// own number and *ready*, or, being ready, idles. `docs/internals/edm-faults.md` has the rules.
+/// An end that fails drops what it had and sends a remote fault, as clause 46.3.4 defines. The
+/// fault carries the number of this failure and the last failure number heard from the peer. An end
+/// that hears its own number knows that the peer was down after it went down itself. So all later
+/// blocks belong to the new start. Once it is allowed to start, it signals *ready*. The link is up
+/// for an end that hears its own number and *ready* or, being ready, idles.
+/// `docs/internals/edm-faults.md` has the rules.
 #[derive(Clone, Debug)]
 pub struct LinkFaults {
     state: State,
-    /// Number of this end's last failure; 0 is none.
+    /// Number of this end's last failure; 0 stands for none.
     failure: u8,
-    /// The peer's last failure that was heard of since then.
+    /// Number of the peer's last failure that was heard since then.
     heard: u8,
-    /// The peer has heard of this end's last failure: both are, or were, down together.
+    /// True if the peer has heard of this end's last failure: both ends are, or were, down
+    /// together.
     answered: bool,
-    /// May start anew.
+    /// True if the end may restart.
     allowed: bool,
-    /// What came last, and how often in a row.
+    /// The last block that arrived, and how often in a row.
     last: Option<Block>,
     repeats: u32,
-    /// Idles still to be sent first.
+    /// Number of idles still to be sent first.
     idles: u32,
 }
 
@@ -63,7 +65,7 @@ impl Default for LinkFaults {
 }
 
 impl LinkFaults {
-    /// An end that is up.
+    /// An end of a link that is up.
     #[must_use]
     pub const fn new() -> LinkFaults {
         LinkFaults {
@@ -78,13 +80,13 @@ impl LinkFaults {
         }
     }
 
-    /// Whether the link carries messages and frames.
+    /// True if the link carries messages and frames.
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.state == State::Up
     }
 
-    /// Disables the link, until it is allowed to start anew.
+    /// Disables the link until it is allowed to restart.
     pub fn fail(&mut self) {
         if self.is_up() {
             self.state = State::Down;
@@ -93,12 +95,12 @@ impl LinkFaults {
         }
     }
 
-    /// A link that is down may start anew, and goes on trying until it has.
+    /// Allows a link that is down to restart; it keeps trying until it is up.
     pub fn allow_start(&mut self) {
         self.allowed |= !self.is_up();
     }
 
-    /// Another failure, as far as the peer is concerned: what it answered to the last one is void.
+    /// Begins another failure as the peer sees it: the peer's answer to the last one is void.
     fn forget_peer(&mut self) {
         self.failure = if self.failure == u8::MAX { 1 } else { self.failure + 1 };
         self.heard = 0;
@@ -107,7 +109,8 @@ impl LinkFaults {
         self.repeats = 0;
     }
 
-    /// What came in a slot, `None` without a signal. A local fault that the PHY reports is none.
+    /// Processes what arrived in a slot, `None` without a signal. A local fault that the PHY
+    /// reports counts as no signal.
     pub fn receive(&mut self, arrived: Option<LineBlock>) -> LinkSlot {
         let arrived = arrived.filter(|&line| line != LineBlock::from(LOCAL_FAULT));
         let block = arrived.and_then(|line| Block::from_line(line.sync, line.payload).ok());
@@ -128,7 +131,8 @@ impl LinkFaults {
         if self.is_up() { LinkSlot::Started } else { LinkSlot::Down }
     }
 
-    /// The peer is about to follow: it sent this before it heard that this end is up.
+    /// True if the signal was sent before the peer heard that this end is up; the peer is about to
+    /// follow.
     fn is_of_this_start(&self, signal: FaultSignal) -> bool {
         let FaultSignal { failure, heard, ready } = signal;
         ready && self.failure != 0 && (failure, heard) == (self.heard, self.failure)
@@ -138,8 +142,8 @@ impl LinkFaults {
         let signal = block.and_then(FaultSignal::decode);
         let idle = block == Some(Block::IDLE);
         if signal.is_none() && !idle {
-            // From a peer that has answered, this was its fault, its first idle or its first
-            // message before an error; it may take the link for up.
+            // A peer that has answered sent a fault, its first idle or its first message, and an
+            // error hit it. The peer may take the link for up.
             if self.answered {
                 self.forget_peer();
             }
@@ -157,7 +161,7 @@ impl LinkFaults {
                 self.answered = failure != 0 && heard == self.failure;
                 ready
             }
-            // It was ready, heard that this end is, and is up.
+            // An idle: the peer was ready, heard that this end is ready, and came up.
             None => true,
         };
         if self.answered && self.allowed && peer_is_ready {
@@ -166,7 +170,8 @@ impl LinkFaults {
         }
     }
 
-    /// What this slot carries in place of messages and frames; `None` when these may be sent.
+    /// The block that this slot carries in place of messages and frames; `None` when these may be
+    /// sent.
     pub fn transmit(&mut self) -> Option<Block> {
         if !self.is_up() {
             let LinkFaults { failure, heard, .. } = *self;
@@ -183,7 +188,7 @@ impl LinkFaults {
 mod tests {
     use super::*;
 
-    /// What the peer's signals say here: that this is its ninth failure.
+    /// The failure number in the peer's signals here: its ninth failure.
     const PEERS: u8 = 9;
 
     fn signal(failure: u8, heard: u8, ready: bool) -> Option<LineBlock> {
@@ -194,14 +199,15 @@ mod tests {
         Some(LineBlock::from(Block::IDLE))
     }
 
-    /// As often as it takes to be taken.
+    /// Receives a block as often as a signal must be repeated.
     fn hear(link: &mut LinkFaults, line: Option<LineBlock>) {
         for _ in 0..SIGNAL_REPEATS {
             link.receive(line);
         }
     }
 
-    /// What it says of itself: its failure, the peer's that it heard of, whether it is ready.
+    /// The signal of an end: its failure, the peer's failure that it heard of, and whether it is
+    /// ready.
     fn says(link: &mut LinkFaults) -> (u8, u8, bool) {
         let block = link.transmit().expect("it is down");
         let FaultSignal { failure, heard, ready } = FaultSignal::decode(block).expect("a fault");
@@ -214,7 +220,7 @@ mod tests {
         link
     }
 
-    /// Up again after its first failure.
+    /// An end that is up again after its first failure.
     fn started() -> LinkFaults {
         let mut link = failed();
         link.allow_start();

@@ -1,10 +1,11 @@
 //! The block-level edges of EDM: where memory blocks join and leave a link (section 3.2.3).
 //!
 //! [`TxArbiter`] sits between encoder and scrambler: it decides, slot by slot, whether a memory
-//! block, an Ethernet block or idles go out. [`RxExtractor`] sits between descrambler and decoder:
-//! it takes memory messages out, holds an Ethernet frame until it is whole and puts idles in their
-//! places. Both are clocked by block slots, one call a slot, and allocate nothing after they are
-//! built. `docs/internals/edm-phy.md` has the bounds on what each side waits for the other.
+//! block, an Ethernet block or an idle goes out. [`RxExtractor`] sits between descrambler and
+//! decoder. It takes memory messages out, puts idles in their places, and holds an Ethernet frame
+//! until it is whole. Both are clocked by block slots, one call a slot, and allocate nothing after
+//! construction. `docs/internals/edm-phy.md` has the bounds on how long each side waits for the
+//! other.
 
 mod arbiter;
 mod encoder_buffer;

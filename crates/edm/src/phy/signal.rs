@@ -1,13 +1,13 @@
-//! What the two ends of a link tell each other without a message.
+//! Signals between the two ends of a link that are not messages.
 
 use ethermem_wire::{Block, BlockType};
 
-/// A block as a link carries it, right or wrong: two sync bits and the payload, descrambled.
+/// A block as a link carries it, valid or not: two sync bits and the payload, descrambled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineBlock {
-    /// The two bits in front; 01 and 10 are valid.
+    /// The two sync bits; 01 and 10 are valid.
     pub sync: u8,
-    /// The 64 bits after them.
+    /// The 64 payload bits.
     pub payload: u64,
 }
 
@@ -17,35 +17,35 @@ impl From<Block> for LineBlock {
     }
 }
 
-/// Eight error characters. Between /MS/ and /MT/: the sender gives the message up, as a switch must
-/// when the link that a chunk came by fails under it. The next link is sound, so its receiver drops
-/// the message and must not take this for corruption. No error of one or two bits makes this block
+/// Eight error characters. Between /MS/ and /MT/ they abort the message. A switch must abort a
+/// chunk when the link that it arrives by fails. The next link works, so its receiver drops the
+/// message and must not take this block for corruption. One or two bit errors never make this block
 /// of a data block or of another control block.
 pub const ABORT: Block = Block::control(BlockType::Control, repeated_character(0x1e));
 
-/// The sequence ordered set of clause 46.3.4 on both columns: this end receives nothing it can
+/// The sequence ordered set of clause 46.3.4 on both columns. This end receives nothing that it can
 /// trust, so the link is disabled in both directions.
 pub const REMOTE_FAULT: Block = Block::control(BlockType::OrderedOrdered, 0x02 << 16 | 0x02 << 48);
 
-/// The same for a local fault: the PHY reports it in place of what it cannot receive.
+/// The ordered set for a local fault: the PHY reports it in place of what it cannot receive.
 pub const LOCAL_FAULT: Block = Block::control(BlockType::OrderedOrdered, 0x01 << 16 | 0x01 << 48);
 
-/// A remote fault with what its sender knows. The first column is the standard's set, the second
-/// one says in its three octets which failure this is, the peer's last one that was heard of
-/// (0: none), and 2, or 3 from an end that is ready to start anew. Without numbers it is
-/// [`REMOTE_FAULT`].
+/// A remote fault with what its sender knows. The first column is the standard's set. The second
+/// column has three octets: the number of this failure, the last failure number heard from the peer
+/// (0: none), and a state. The state is 2, or 3 from an end that is ready to restart. Without
+/// numbers it is [`REMOTE_FAULT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultSignal {
-    /// The sender's failures are numbered from 1 to 255, and then again from 1.
+    /// The number of the sender's failure: 1 to 255, and then again from 1.
     pub failure: u8,
-    /// The last failure of the receiver that the sender heard of since its own.
+    /// The receiver's last failure that the sender heard of since its own.
     pub heard: u8,
-    /// The sender is allowed to start anew, and was answered.
+    /// True if the sender is allowed to restart and was answered.
     pub ready: bool,
 }
 
 impl FaultSignal {
-    /// As a block.
+    /// The signal as a block.
     #[must_use]
     pub const fn block(self) -> Block {
         let FaultSignal { failure, heard, ready } = self;
@@ -54,8 +54,8 @@ impl FaultSignal {
         Block::control(BlockType::OrderedOrdered, 0x02 << 16 | second << 32)
     }
 
-    /// What a block says; `None` if it is no remote fault. One in either column alone says as much
-    /// as [`REMOTE_FAULT`], and so does one with numbers that no end sends.
+    /// The signal of a block; `None` if it is not a remote fault. A fault in one column only means
+    /// [`REMOTE_FAULT`], and so does a fault with numbers that no end sends.
     #[must_use]
     pub fn decode(block: Block) -> Option<FaultSignal> {
         let block_type = block.block_type().ok().flatten()?;
@@ -78,7 +78,7 @@ impl FaultSignal {
     }
 }
 
-/// Eight control characters of seven bits.
+/// Eight control characters of seven bits each.
 const fn repeated_character(character: u64) -> u64 {
     let mut rest = 0;
     let mut lane = 0;
@@ -89,12 +89,12 @@ const fn repeated_character(character: u64) -> u64 {
     rest
 }
 
-/// A sound control block's type.
+/// The type of a valid control block.
 pub(super) fn standard_type(block: Block) -> Option<BlockType> {
     block.block_type().ok().flatten()
 }
 
-/// Whether a block has the start of a frame.
+/// True if a block has the start of a frame.
 pub(super) fn starts_frame(block: Block) -> bool {
     standard_type(block).is_some_and(|block_type| block_type.start_octets().is_some())
 }

@@ -1,4 +1,4 @@
-//! Messages between the two levels: what decides, and what is on the wire.
+//! Conversion between decision-level messages and their formats on the wire.
 
 use std::num::NonZeroU16;
 
@@ -11,15 +11,17 @@ use crate::message::{
 };
 use crate::redundancy::Streams;
 
-/// The opcode of a status that answers no message: from a switch, that `peer` is gone
-/// ([`StatusCode::LinkDisabled`]) or back ([`StatusCode::Ok`]); from a host, that it
-/// has heard so and given up what it had with `peer` ([`StatusCode::LinkDisabled`]), or that
-/// the oldest grant it has not answered stays unused ([`StatusCode::Null`]); from a host to
-/// another, which streams are its newest, in place of the id ([`StatusCode::Incomplete`]).
+/// The opcode of a status that answers no message; its code gives the meaning.
+///
+/// - From a switch: `peer` is gone ([`StatusCode::LinkDisabled`]) or back ([`StatusCode::Ok`]).
+/// - From a host: it heard that `peer` is gone and dropped what it had with it
+///   ([`StatusCode::LinkDisabled`]), or its oldest unanswered grant stays unused
+///   ([`StatusCode::Null`]).
+/// - From a host to another: its newest streams, in place of the id ([`StatusCode::Incomplete`]).
 pub const PEER_DOWN_OPCODE: u8 = 0;
 
-/// Least chunk of a network on the wire: the index of a chunk, 15 bits, tells where in a message
-/// of up to 4 MiB it belongs.
+/// Smallest chunk of a network on the wire. The 15-bit index of a chunk gives its place in a
+/// message of up to 4 MiB.
 #[must_use]
 pub const fn chunk_bytes_min() -> Bytes {
     Bytes(MESSAGE_BYTES_MAX.0.div_ceil(wire::ChunkIndex::COUNT as u64).next_multiple_of(64))
@@ -39,7 +41,7 @@ fn flat(address: wire::Address) -> Address {
     }
 }
 
-/// A request as it goes on the line; `None` for an opcode that nobody can have submitted.
+/// A request as it goes on the line; `None` for an opcode that cannot have been submitted.
 pub(super) fn request(request: &MemoryRequest) -> Option<wire::Message<'static>> {
     let MemoryRequest { peer, id, .. } = *request;
     if let Some(Modify { opcode, operands }) = request.modify {
@@ -48,7 +50,7 @@ pub(super) fn request(request: &MemoryRequest) -> Option<wire::Message<'static>>
         let rmw = wire::RmwRequest { peer, id, address, operation };
         return Some(wire::Message::RmwRequest(rmw));
     }
-    // A length that only the long form can say to the byte takes the long form.
+    // A length that the short form cannot state to the byte takes the long form.
     let short = wire::ReadRequest::new(peer, id, address(request.address), request.bytes);
     let long = wire::Address::Long(request.address.0);
     let read = short.or_else(|_| wire::ReadRequest::new(peer, id, long, request.bytes)).ok()?;
@@ -108,7 +110,7 @@ pub(super) fn grant(grant: &Grant) -> wire::Message<'static> {
     })
 }
 
-/// `None` when the id is not of the class that the grant says.
+/// Reads a grant; `None` when the id is not of the class that the grant states.
 pub(super) fn from_grant(grant: &wire::Grant) -> Option<Grant> {
     let id = grant.id;
     (id.is_write() == (grant.kind == wire::GrantKind::Write)).then(|| Grant {
@@ -194,10 +196,10 @@ pub(super) fn from_status(status: &wire::Status) -> Status {
     Status { peer: status.peer, id: status.id, member: 0, code: status.code }
 }
 
-/// The code by which a status of [`PEER_DOWN_OPCODE`] tells of streams.
+/// The code of a status of [`PEER_DOWN_OPCODE`] that announces streams.
 pub(super) const STREAMS: StatusCode = StatusCode::Incomplete;
 
-/// A status that tells `peer` of its sender's streams.
+/// A status that announces the sender's streams to `peer`.
 pub(super) fn streams(peer: NodeId, streams: Streams) -> wire::Message<'static> {
     link_status(peer, MessageId(streams.to_bits()), STREAMS)
 }

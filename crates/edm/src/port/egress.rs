@@ -1,27 +1,27 @@
-//! Chunks on their way through a switch: cut through where the port is free, and waiting whole
-//! blocks where it is not.
+//! Chunks on their way through a switch. They are cut through while the port is free; otherwise
+//! their blocks wait.
 
 use std::collections::VecDeque;
 
 use ethermem_wire::Block;
 
-/// Chunks that one egress port holds at most, whole or in part.
+/// Maximum number of chunks that one egress port holds, whole or in part.
 pub const EGRESS_CHUNKS_MAX: usize = 16;
-/// Blocks that one egress port holds at most.
+/// Maximum number of blocks that one egress port holds.
 pub const EGRESS_BLOCKS_MAX: usize = 512;
 
-/// Names a chunk between its first block and its last.
+/// Identifies a chunk between its first block and its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChunkSlot(u8);
 
-/// One egress port. Chunks leave in the order in which they began, each without a break: while one
-/// goes out as it comes in, those of other sources wait behind it. The scheduler frees a
-/// destination when its chunk has passed, and so bounds what waits; both bounds are asserted.
+/// One egress port. Chunks leave in the order in which they began, each without a break. While one
+/// chunk is cut through, chunks of other sources wait behind it. The scheduler frees a destination
+/// when its chunk has passed, and so bounds the backlog. Both bounds are asserted.
 #[derive(Debug)]
 pub(super) struct Egress {
     slots: Vec<Slot>,
     order: VecDeque<ChunkSlot>,
-    /// Chunks that began, and that left.
+    /// Numbers of chunks that began, and that left.
     opened: u64,
     left: u64,
     blocks: usize,
@@ -49,17 +49,17 @@ impl Egress {
         }
     }
 
-    /// A point between the chunks that have begun and those to come.
+    /// A mark between the chunks that have begun and later ones.
     pub(super) const fn mark(&self) -> u64 {
         self.opened
     }
 
-    /// Whether all chunks before a point have left.
+    /// True if all chunks before a mark have left.
     pub(super) const fn has_passed(&self, mark: u64) -> bool {
         self.left >= mark
     }
 
-    /// A chunk begins.
+    /// Begins a chunk.
     pub(super) fn open(&mut self) -> ChunkSlot {
         let free = self.slots.iter().position(|slot| !slot.used);
         let free = free.expect("a destination is granted to few sources at a time");
@@ -71,7 +71,7 @@ impl Egress {
         slot
     }
 
-    /// A block of a chunk came, perhaps its last.
+    /// Adds a block to a chunk; it may be the last one.
     pub(super) fn push(&mut self, slot: ChunkSlot, block: Block, last: bool) {
         assert!(self.blocks < EGRESS_BLOCKS_MAX, "an egress port holds {} blocks", self.blocks);
         let slot = &mut self.slots[usize::from(slot.0)];
@@ -110,7 +110,7 @@ impl Egress {
         }
     }
 
-    /// Most blocks that it has held.
+    /// Maximum number of blocks held so far.
     pub(super) const fn blocks_max(&self) -> usize {
         self.blocks_max
     }

@@ -22,36 +22,36 @@ use super::responses::Responses;
 /// Blocks of the longest unit that a host sends: an acknowledged write of the largest chunk.
 const UNIT_BLOCKS_MAX: usize = 1024 / 8 + 3;
 
-/// The caller's memory: where the data of writes lies until they ended, and that of reads goes.
+/// The caller's memory: the data of writes until they end, and the destination of reads.
 pub trait Buffers {
-    /// `bytes` from `offset` on of what the write with this token writes.
+    /// Bytes `offset` to `offset + bytes` of the data of the write with this token.
     fn write_data(&self, token: Token, offset: Bytes, bytes: Bytes) -> &[u8];
 
-    /// A part of what the read or RMW with this token got.
+    /// Takes a part of the response to the read or RMW with this token.
     fn deliver(&mut self, token: Token, offset: Bytes, data: &[u8]);
 }
 
-/// What a host port is built from.
+/// The parameters of a host port.
 #[derive(Clone, Copy, Debug)]
 pub struct HostPortConfig<'a> {
-    /// The node and its network. Chunks must have [`super::chunk_bytes_min`] at least.
+    /// The node and its network. Chunks must have at least [`super::chunk_bytes_min`].
     pub host: MirroredConfig<'a>,
-    /// Longest read that is served: each read that can be open has a buffer of so many bytes.
+    /// Longest read that is served, in bytes: each read that can be open has a buffer of this size.
     pub read_bytes_max: usize,
 }
 
-/// What one slot of one link gives.
+/// The output of one slot of one link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortSlot {
-    /// Towards the scrambler.
+    /// The block for the scrambler.
     pub line: Block,
-    /// Towards the decoder.
+    /// The block for the decoder.
     pub decoder: Block,
-    /// The encoder may produce a block; see [`crate::phy::TxSlot::encoder_ready`].
+    /// True if the encoder may produce a block; see [`crate::phy::TxSlot::encoder_ready`].
     pub encoder_ready: bool,
 }
 
-/// A node: host stack, memory, and for each interface the edges of its link.
+/// A node: host stack, memory, and both edges of the link of each interface.
 #[derive(Debug)]
 pub struct HostPort<B> {
     host: MirroredHost,
@@ -67,12 +67,12 @@ struct Link {
     faults: LinkFaults,
     transmitter: TxArbiter,
     receiver: RxExtractor,
-    /// What is left of the unit that goes out.
+    /// The rest of the unit that goes out.
     unit: VecDeque<Block>,
 }
 
 impl Link {
-    /// Drops what was under way in both directions, and disables the link.
+    /// Drops what was in progress in both directions, and disables the link.
     fn disable(&mut self) {
         self.faults.fail();
         self.receiver.reset();
@@ -81,7 +81,7 @@ impl Link {
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
-    /// A node with nothing under way, its memory being `memory`.
+    /// A node without requests, whose memory is `memory`.
     ///
     /// # Panics
     /// If the configuration is out of the ranges that its types state.
@@ -118,11 +118,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
         &self.memory
     }
 
-    /// Takes a request; see [`MirroredHost::submit`]. A posted write to an address that 40 bits
-    /// cannot name becomes an acknowledged one.
+    /// Accepts a request; see [`MirroredHost::submit`]. A posted write to an address above 40 bits
+    /// becomes an acknowledged one.
     ///
     /// # Errors
-    /// [`SubmitError`]; nothing of the request remains then.
+    /// [`SubmitError`]; the host then keeps nothing of the request.
     pub fn submit(&mut self, now: Ps, mut request: Request) -> Result<(), SubmitError> {
         if let Op::Write { bytes, kind } = &mut request.op {
             let end = request.address.0.saturating_add(bytes.0);
@@ -133,14 +133,15 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
         self.host.submit(now, request)
     }
 
-    /// How the next request ended.
+    /// The result of the next ended request.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.host.poll_event()
     }
 
-    /// One slot of one link: what arrived, `None` for a link without signal, and what the encoder
-    /// produced; see [`TxArbiter::slot`]. What was under way on a link that is corrupt, faulty or
-    /// dead ends with an error, or goes on by the other one; this end then sends a remote fault.
+    /// Runs one slot of one link. It takes what arrived, `None` for a link without signal, and what
+    /// the encoder produced; see [`TxArbiter::slot`]. On a corrupt, faulty or dead link, what was
+    /// in flight ends with an error or goes on by the other link. This end then sends a remote
+    /// fault.
     pub fn slot(
         &mut self,
         now: Ps,
@@ -175,7 +176,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
         PortSlot { line: slot.line, decoder, encoder_ready: slot.encoder_ready }
     }
 
-    /// Lets a failed link start anew, as soon as its other end may, too; see [`LinkFaults`].
+    /// Lets a failed link restart as soon as its other end may, too; see [`LinkFaults`].
     pub fn restore(&mut self, interface: Interface) {
         if !self.host.is_up(interface) {
             let link = &mut self.links[usize::from(interface.0)];
@@ -200,7 +201,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
             LinkSlot::Up(line) => line,
             LinkSlot::Down => return Block::IDLE,
             LinkSlot::Started => {
-                // Nothing of before may leave by it.
+                // Nothing from before the failure may leave by the link.
                 while host.poll_outbound(now, interface).is_some() {}
                 host.restore_interface(interface);
                 return Block::IDLE;
@@ -240,13 +241,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> HostPort<B> {
     }
 }
 
-/// The parts of a node that an arriving message goes through.
+/// The parts of a node that an arriving message passes through.
 struct Arrival<'a, B, U> {
     now: Ps,
     interface: Interface,
     host: &'a mut MirroredHost,
     chunk_bytes: Bytes,
-    /// Posted writes carry no name and cannot be told from their copies: only with one switch.
+    /// True if posted writes are accepted. They carry no id, so duplicates cannot be detected: only
+    /// a node with one switch takes them.
     posted: bool,
     memory: &'a mut Memory<B>,
     responses: &'a mut Responses,
@@ -274,7 +276,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>, U: Buffers> Arrival<'_, B, U> {
             }
             Message::PostedWrite(write) => {
                 if self.posted {
-                    // Nobody waits to hear that it was refused.
+                    // The writer of a posted write does not wait for a refusal.
                     let address = Address(write.address.number());
                     let _refused = self.memory.write(address, write.data.bytes());
                 }
@@ -293,7 +295,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>, U: Buffers> Arrival<'_, B, U> {
             Message::Status(status) => {
                 self.host.on_status(now, interface, convert::from_status(&status));
             }
-            // For a switch.
+            // Only a switch handles notifications.
             Message::Notification(_) => {}
         }
     }
@@ -336,7 +338,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>, U: Buffers> Arrival<'_, B, U> {
     }
 }
 
-/// The memory side of a host's transmitter: the host is asked when its last unit has left.
+/// The memory side of a host's transmitter: it polls the host when the last unit has left.
 struct Source<'a, U> {
     now: Ps,
     interface: Interface,

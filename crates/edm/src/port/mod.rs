@@ -1,9 +1,9 @@
-//! Host and switch on links of 66-bit blocks: the state machines that decide, the formats of
-//! `ethermem-wire` and the edges of [`crate::phy`] put together.
+//! Host and switch on links of 66-bit blocks. They combine the state machines that decide, the
+//! formats of `ethermem-wire` and the edges of [`crate::phy`].
 //!
-//! [`HostPort`] is a node with its memory, [`BlockSwitch`] a switch. Both are called once a slot
-//! and link, and know no other time than that of the call. Pipeline latencies are the world's:
-//! blocks leave here in the slot in which they can at the earliest.
+//! [`HostPort`] is a node with its memory, [`BlockSwitch`] a switch. Both are called once per slot
+//! and link, and know no other time than the call's. The caller models pipeline latencies: blocks
+//! leave here in the earliest possible slot.
 
 mod convert;
 mod egress;

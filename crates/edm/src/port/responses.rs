@@ -1,9 +1,9 @@
-//! The bytes of responses under way.
+//! The bytes of responses in progress.
 
 use crate::message::{MessageId, NodeId};
 
-/// A buffer for each read that each peer can have open, of a size fixed at construction. What was
-/// read when a request came is kept, as writes after it may come before its last chunk left.
+/// A buffer for each read that each peer can have open, of a size fixed at construction. It keeps
+/// the bytes that were read when a request came: a later write may come before the last chunk left.
 #[derive(Clone, Debug)]
 pub(super) struct Responses {
     bytes: Vec<u8>,
@@ -23,7 +23,7 @@ impl Responses {
         usize::from(peer.number()) * self.rows + id.row()
     }
 
-    /// Keeps what was read. Says whether there is room for so much.
+    /// Keeps the bytes of a read. Returns whether they fit.
     pub(super) fn keep(&mut self, peer: NodeId, id: MessageId, data: &[u8]) -> bool {
         if data.len() > self.bytes_max {
             return false;

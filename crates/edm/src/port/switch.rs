@@ -18,26 +18,28 @@ use crate::switch::{Emission, Notice, Switch};
 use super::convert;
 use super::egress::{ChunkSlot, Egress};
 
-/// What a switch dropped, by cause.
+/// Inputs that a switch dropped, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchCounters {
     /// Chunks without a grant, or whose destination has failed.
     pub chunks_astray: u64,
-    /// Chunks given up on the way: their link failed or their sender gave up.
+    /// Chunks aborted on the way: their link failed, or their sender aborted them.
     pub chunks_aborted: u64,
     /// Requests and notifications that could not be queued.
     pub demands_refused: u64,
     /// Messages that no host sends to a switch.
     pub messages_unexpected: u64,
-    /// Ports that were disabled for what came by them.
+    /// Ports that were disabled because of what arrived by them.
     pub ports_failed: u64,
 }
 
-/// A switch: identifies what comes, queues demands, grants, and passes granted chunks on block by
-/// block. Ethernet frames are the caller's: each port has a decoder side and an encoder side.
+/// A switch. It identifies arriving messages, queues demands, issues grants, and passes granted
+/// chunks on block by block. The caller handles Ethernet frames: each port has a decoder side and
+/// an encoder side.
 ///
 /// In each slot, call [`BlockSwitch::receive`] for every port, then [`BlockSwitch::schedule`], then
-/// [`BlockSwitch::transmit`] for every port: so a chunk that leaves as it comes never runs dry.
+/// [`BlockSwitch::transmit`] for every port. In this order a chunk that is cut through never runs
+/// dry.
 #[derive(Debug)]
 pub struct BlockSwitch {
     switch: Switch,
@@ -52,44 +54,44 @@ struct Port {
     transmitter: TxArbiter,
     ingress: Ingress,
     egress: Egress,
-    /// Grants and released requests, in the order in which their circuits were opened: the node
-    /// answers them in the order in which they come. Word of a peer keeps its place among them.
+    /// Grants and released requests, in the order in which their circuits were opened; the node
+    /// answers them in this order. Notices about peers keep their places among them.
     emissions: VecDeque<Queued>,
     /// Statuses.
     statuses: VecDeque<Block>,
-    /// What is left of a released request that goes out.
+    /// The rest of a released request that goes out.
     request: VecDeque<Block>,
-    /// A chunk goes out.
+    /// True while a chunk goes out.
     in_chunk: bool,
 }
 
-/// What the switch says of its own accord.
+/// A message that the switch originates.
 #[derive(Clone, Copy, Debug)]
 enum Word {
     Emission(Emission),
     Notice(Notice),
 }
 
-/// A grant, a released request or word of a peer that waits to leave.
+/// A grant, a released request or a notice that waits to leave.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
-    /// When it may leave at the earliest.
+    /// The earliest time at which it may leave.
     at: Ps,
-    /// For a request: the chunks of the egress port before it. Some may be writes of its own
-    /// compute node, submitted before it, and are not to be overtaken. For word that a peer is
-    /// back: what is left of before it had gone must not come after it.
+    /// For a request: the mark of the egress port's chunks before it. Some may be writes of its own
+    /// compute node, submitted before it, and must not be overtaken. For a notice that a peer is
+    /// back: chunks from before the failure must not come after it.
     behind: u64,
     word: Word,
 }
 
-/// Where the blocks of the chunk that comes in go.
+/// Where the blocks of the arriving chunk go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ingress {
-    /// No chunk is under way.
+    /// No chunk is in progress.
     Between,
-    /// To an egress port.
+    /// The blocks go to an egress port.
     Forward(NodeId, ChunkSlot),
-    /// Nowhere.
+    /// The blocks are dropped.
     Drop,
 }
 
@@ -101,16 +103,17 @@ impl BlockSwitch {
     #[must_use]
     pub fn new(config: &SchedulerConfig, arbitration: Arbitration) -> BlockSwitch {
         let ports = usize::from(config.ports);
-        // An acknowledged chunk has a block more than a posted one.
-        // Departures are not said here: the egress asserts what it holds.
+        // An acknowledged chunk has one block more than a posted one. Departures are not reported
+        // here: the egress asserts its own bounds.
         let config = SchedulerConfig {
             chunk_overhead_blocks: 3,
             egress_window_blocks: None,
             ..config.clone()
         };
-        // Word of a peer: that it is back, and that it is gone again.
+        // There are two notices about a peer: that it is back, and that it is gone again.
         let active = 2 * ports * usize::from(config.notifications_max);
-        // An acknowledgement for each write that can be open, and word of each node's streams.
+        // There is one acknowledgement for each write that can be open, and one notice of each
+        // node's streams.
         let statuses =
             2 * ports + ports * (MessageId::ROWS + usize::from(config.notifications_max));
         let port = || Port {
@@ -131,25 +134,25 @@ impl BlockSwitch {
         }
     }
 
-    /// What was dropped, by cause.
+    /// Dropped inputs, by cause.
     #[must_use]
     pub const fn counters(&self) -> &SwitchCounters {
         &self.counters
     }
 
-    /// Grants that no data has come for yet.
+    /// Number of grants whose data has not arrived yet.
     #[must_use]
     pub fn circuits_open(&self) -> u64 {
         self.switch.circuits_open()
     }
 
-    /// Most blocks that an egress port has held.
+    /// Maximum number of blocks that an egress port held.
     #[must_use]
     pub fn egress_blocks_max(&self) -> usize {
         self.ports.iter().map(|port| port.egress.blocks_max()).max().unwrap_or(0)
     }
 
-    /// Whether a port is in use.
+    /// True if a port is in use.
     #[must_use]
     pub fn is_up(&self, port: NodeId) -> bool {
         self.ports[usize::from(port.number())].faults.is_up()
@@ -159,8 +162,9 @@ impl BlockSwitch {
         &mut self.ports[usize::from(port.number())]
     }
 
-    /// What arrived at a port in this slot, `None` without a signal. Gives the block for the
-    /// decoder. A port that is corrupt, faulty or dead is disabled, and all others hear of it.
+    /// Processes what arrived at a port in this slot, `None` without a signal. Returns the block
+    /// for the decoder. A port that is corrupt, faulty or dead is disabled, and all other nodes are
+    /// notified.
     pub fn receive(&mut self, now: Ps, from: NodeId, arrived: Option<LineBlock>) -> Block {
         let line = match self.port(from).faults.receive(arrived) {
             LinkSlot::Up(line) => line,
@@ -204,7 +208,7 @@ impl BlockSwitch {
                 self.abort_chunk(from);
                 self.answer(from, &refused);
             }
-            // A control block in a chunk that completes nothing: its sender gave up.
+            // A control block inside a chunk that completes nothing: the sender aborted the chunk.
             RxEvent::None => {
                 let control = block.is_some_and(|block| block.sync() == SyncHeader::Control);
                 let starts = block.is_some_and(starts_chunk);
@@ -216,7 +220,8 @@ impl BlockSwitch {
         decoder
     }
 
-    /// Passes a block of a chunk on before its message is whole; its last one waits for the check.
+    /// Passes a block of a chunk on before its message is whole; the last block waits for the
+    /// check.
     fn cut_through(&mut self, from: NodeId, block: Option<Block>) {
         let Some(block) = block else {
             return;
@@ -241,7 +246,7 @@ impl BlockSwitch {
         }
     }
 
-    /// The last block of a chunk came, and its checks hold.
+    /// Ends a chunk whose last block arrived and whose checks hold.
     fn end_chunk(&mut self, now: Ps, from: NodeId, block: Option<Block>, bytes: Bytes) {
         let granted = self.switch.on_chunk(now, from, bytes);
         match std::mem::replace(&mut self.port(from).ingress, Ingress::Between) {
@@ -257,8 +262,8 @@ impl BlockSwitch {
         }
     }
 
-    /// A request whose opcode this version does not know ends at its sender, which counts on a
-    /// status; a node that floods with such waits for answers itself.
+    /// Answers a request whose opcode this version does not know with a status, since its sender
+    /// waits for one. A node that floods the switch with such requests delays only itself.
     fn answer(&mut self, from: NodeId, refused: &DecodeError) {
         let DecodeError::Opcode { opcode, peer, id } = *refused else { return };
         let code = wire::StatusCode::BadOpcode;
@@ -269,7 +274,7 @@ impl BlockSwitch {
         }
     }
 
-    /// The chunk that comes in will not end.
+    /// Aborts the arriving chunk, which will not end.
     fn abort_chunk(&mut self, from: NodeId) {
         let ingress = std::mem::replace(&mut self.port(from).ingress, Ingress::Between);
         if ingress == Ingress::Between {
@@ -282,7 +287,7 @@ impl BlockSwitch {
         }
     }
 
-    /// Disables a port: what hung on it is dropped, and all other ports are told.
+    /// Disables a port: what depended on it is dropped, and all other ports are notified.
     pub fn fail_port(&mut self, failed: NodeId) {
         if self.is_up(failed) {
             self.port(failed).faults.fail();
@@ -309,20 +314,20 @@ impl BlockSwitch {
         switch.fail_port(failed, |notice| tell(ports, notice));
     }
 
-    /// Lets the link of a failed port start anew, as soon as its other end may, too; see
+    /// Lets the link of a failed port restart as soon as its other end may, too; see
     /// [`LinkFaults`]. The port is in service from then on.
     pub fn restore_port(&mut self, port: NodeId) {
         self.port(port).faults.allow_start();
     }
 
-    /// Passes a status on, unless it may be of before one of the two had failed.
+    /// Passes a status on, unless it may be from before a failure of one of the two nodes.
     fn pass_status(&mut self, from: NodeId, to: NodeId, status: Message<'_>) {
         if self.switch.is_joined(from, to) {
             self.port(to).statuses.extend(status.blocks());
         }
     }
 
-    /// Lets the scheduler work, after all ports received.
+    /// Runs the scheduler, after all ports received.
     pub fn schedule(&mut self, now: Ps) {
         let BlockSwitch { switch, ports, .. } = self;
         if switch.next_wake().is_some_and(|wake| wake <= now) {
@@ -337,7 +342,7 @@ impl BlockSwitch {
         }
     }
 
-    /// What leaves by a port in this slot; see [`TxArbiter::slot`].
+    /// The output of a port in this slot; see [`TxArbiter::slot`].
     pub fn transmit(&mut self, now: Ps, to: NodeId, from_encoder: Option<Block>) -> TxSlot {
         let Port { faults, transmitter, egress, emissions, statuses, request, in_chunk, .. } =
             &mut self.ports[usize::from(to.number())];
@@ -353,14 +358,14 @@ impl BlockSwitch {
     }
 }
 
-/// Queues word of a peer behind all that its node is sent before.
+/// Queues a notice about a peer behind all earlier messages to its node.
 fn tell(ports: &mut [Port], notice: Notice) {
     let port = &mut ports[usize::from(notice.to.number())];
     let behind = port.egress.mark();
     port.emissions.push_back(Queued { at: Ps::ZERO, behind, word: Word::Notice(notice) });
 }
 
-/// Data bytes of a chunk; `None` for every other message.
+/// Number of data bytes of a chunk; `None` for every other message.
 fn chunk_bytes(message: &Message<'_>) -> Option<Bytes> {
     let data = match message {
         Message::ReadResponse(chunk) => chunk.data,
@@ -371,12 +376,12 @@ fn chunk_bytes(message: &Message<'_>) -> Option<Bytes> {
     Some(Bytes(data.bytes().len() as u64))
 }
 
-/// What is left to do with a message.
+/// What the switch still has to do with a message.
 enum Taken {
     Here,
-    /// To be passed on to a node.
+    /// A status that must be passed on to a node.
     Status(NodeId, Message<'static>),
-    /// Its sender has given up what it had with a peer.
+    /// The sender has dropped what it had with this peer.
     Heard(NodeId),
 }
 
@@ -385,7 +390,7 @@ fn pass(from: NodeId, status: wire::Status) -> Taken {
     Taken::Status(status.peer, Message::Status(wire::Status { peer: from, ..status }))
 }
 
-/// Takes a message other than a chunk.
+/// Processes a message other than a chunk.
 fn take_message(
     switch: &mut Switch,
     counters: &mut SwitchCounters,
@@ -424,7 +429,7 @@ fn take_message(
     Taken::Here
 }
 
-/// Whether a block is the /MS/ of a chunk.
+/// True if a block is the /MS/ of a chunk.
 fn starts_chunk(block: Block) -> bool {
     EdmControl::decode(block).is_ok_and(|control| {
         let opcode = Opcode::try_from(OpcodeBits::from_low_bits(control.content() as u8));
@@ -441,8 +446,8 @@ fn is_chunk_end(block: Block) -> bool {
         || EdmControl::decode(block).is_ok_and(|control| control.sub_type() == SubType::Terminate)
 }
 
-/// The memory side of a switch port's transmitter: statuses, then grants, released requests and
-/// word of peers, then chunks.
+/// The memory side of a switch port's transmitter. Statuses go first, then grants, released
+/// requests and notices, then chunks.
 struct Source<'a> {
     now: Ps,
     egress: &'a mut Egress,
@@ -453,13 +458,13 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The next word, if it may leave now.
+    /// The next queued word, if it may leave now.
     fn due(&self) -> Option<Word> {
         let Queued { at, behind, word } = *self.emissions.front()?;
         (at <= self.now && self.egress.has_passed(behind)).then_some(word)
     }
 
-    /// Takes the next word, whose time has come, as blocks.
+    /// Turns the next word, which is due, into blocks.
     fn load(&mut self) {
         if let Some(Queued { word, .. }) = self.emissions.pop_front() {
             let message = match word {
