@@ -1,94 +1,94 @@
-//! Why a URL opens no pool.
+//! The errors of opening a pool.
 
-/// Why a URL opens no pool. A retry cannot help, but where a node is not reached.
+/// The reason why a URL opens no pool. A retry can help only where a node was not reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// There is no `scheme:`.
+    /// The URL has no `scheme:`.
     #[error("`{url}`: allowed are {allowed}")]
     NoScheme {
-        /// What was given.
+        /// URL that was given.
         url: String,
-        /// What would do.
+        /// Schemes that exist.
         allowed: String,
     },
-    /// The scheme is not known.
+    /// The scheme is unknown.
     #[error("scheme `{scheme}`: allowed are {allowed}")]
     UnknownScheme {
-        /// What was given.
+        /// Scheme that was given.
         scheme: String,
-        /// What would do.
+        /// Schemes that exist.
         allowed: String,
     },
-    /// The scheme is known, and this build leaves it out.
+    /// The scheme exists, but this build leaves it out.
     #[error("scheme `{scheme}`: this build leaves it out: build with the feature `{feature}`")]
     NotBuilt {
-        /// What was given.
+        /// Scheme that was given.
         scheme: &'static str,
-        /// The feature of the crate `ethermem`, and of the C library, that has it.
+        /// Feature of the crate `ethermem`, and of the C library, that builds it.
         feature: &'static str,
     },
     /// `sim:` has no fabric of this name.
     #[error("fabric `{fabric}`: allowed are {allowed}")]
     UnknownFabric {
-        /// What was given.
+        /// Fabric that was given.
         fabric: String,
-        /// Every name.
+        /// Every fabric's name.
         allowed: String,
     },
-    /// Behind the scheme of `local:` stands something.
+    /// The scheme takes nothing behind its colon, and something stands there.
     #[error("`{scheme}:` has no place, and `{found}` was given")]
     Place {
-        /// Which.
+        /// Scheme of the URL.
         scheme: &'static str,
-        /// What was given.
+        /// Text that was found.
         found: String,
     },
-    /// Behind `udp:` or `node:` stands no node.
+    /// No node stands behind `udp:` or `node:`.
     #[error(
         "`{scheme}:{found}`: allowed are {scheme}://HOST:PORT and {scheme}://[IPV6]:PORT, port 1 \
          to 65535"
     )]
     NoNode {
-        /// Which.
+        /// Scheme of the URL.
         scheme: &'static str,
-        /// What was given.
+        /// Text that was found.
         found: String,
     },
-    /// Behind `ring:` stands no place on raw Ethernet.
+    /// No place on raw Ethernet stands behind `ring:`.
     #[error(
         "`ring:{found}`: allowed are ring://INTERFACE[:PORT] and ring://INTERFACE[:PORT]/MAC, port \
          1 to 65535"
     )]
     NoRing {
-        /// What was given.
+        /// Text that was found.
         found: String,
     },
     /// The scheme has no such parameter.
     #[error("parameter `{name}`: allowed are {allowed}")]
     UnknownParameter {
-        /// What was given.
+        /// Parameter that was given.
         name: String,
-        /// Every name.
+        /// Every parameter's name.
         allowed: String,
     },
-    /// The parameter cannot be so.
+    /// The value of a parameter is not allowed.
     #[error("parameter `{name}`: {problem}")]
     BadParameter {
-        /// Which.
+        /// Name of the parameter.
         name: String,
         /// What was found and what is allowed.
         problem: String,
     },
-    /// The fabric, or what goes on beside, cannot be so.
+    /// The configuration of the fabric or of its background traffic is not allowed.
     #[error("{problem}")]
     NotAllowed {
-        /// The key of a scenario that a parameter stands for, what was found, what is allowed.
+        /// The scenario key of a parameter, what was found, and what is allowed.
         problem: String,
     },
-    /// The memory node is not there, or does not answer. A retry may help.
+    /// The memory node does not exist or does not respond. A retry may help.
     #[error("{node}: {problem}")]
     Unreachable {
-        /// Where it should be.
+        /// Address of the node.
         node: String,
         /// What was found.
         problem: String,

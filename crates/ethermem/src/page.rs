@@ -1,10 +1,10 @@
-//! The table of schemes as people read it: the page of the reference.
+//! The table of schemes as a page of the reference.
 
 use std::fmt::Write as _;
 
 use crate::scheme::{Parameter, Scheme, Unless, Values};
 
-/// The schemes and their parameters in Markdown: what `docs/reference/urls.md` holds.
+/// The schemes and their parameters in Markdown: the content of `docs/reference/urls.md`.
 #[must_use]
 pub fn schemes_markdown(schemes: &[&Scheme]) -> String {
     let mut page = String::from("| URL | opens | feature |\n|---|---|---|\n");

@@ -16,9 +16,9 @@ use crate::open_error::OpenError;
 use crate::scheme::{Scheme, Url};
 use crate::table::SCHEMES;
 
-/// Remote memory, on the fabric that its URL names. Clones are the same pool.
+/// Remote memory, on the fabric that its URL names. Clones share one pool.
 ///
-/// A pool over a network is its process's alone: in a fork of that process every operation ends
+/// A pool over a network belongs to its process. In a fork of that process every operation ends
 /// with [`Error::Forked`], and nothing is sent. A child opens a pool of its own.
 ///
 /// ```
@@ -46,14 +46,14 @@ impl Pool {
     /// Opens a pool.
     ///
     /// # Errors
-    /// [`OpenError`] with the part of the URL that is wrong, and what is allowed; or that the
-    /// memory node is not there.
+    /// [`OpenError`] with the wrong part of the URL and what is allowed, or if the memory node was
+    /// not reached.
     pub fn open(url: &str) -> Result<Pool, OpenError> {
         Pool::open_among(&SCHEMES, url)
     }
 
-    /// Opens a pool by the row that one of these schemes has: for programs that bring a backend of
-    /// their own, beside those of [`SCHEMES`].
+    /// Opens a pool by the row of one of these schemes: for programs that bring a backend of their
+    /// own, beside those of [`SCHEMES`].
     ///
     /// # Errors
     /// As [`Pool::open`].
@@ -64,35 +64,35 @@ impl Pool {
         Ok(Pool { pool: pool.map_err(no_thread)?, url: url.into() })
     }
 
-    /// What it was opened by.
+    /// The URL by which it was opened.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// How the node of `node:` is reached, and what of the other way was measured, or why there is
-    /// none: a line for people, as `by ring://eth0/02:00:00:00:00:0a, 1.9 us a round trip, by
-    /// udp://host:7400 3.6 us`. `None` where the URL leaves no choice.
+    /// The transport of a `node:` pool, with the measured round trips of both transports or the
+    /// reason why there is one: a line for people, as `by ring://eth0/02:00:00:00:00:0a, 1.9 us a
+    /// round trip, by udp://host:7400 3.6 us`. `None` where the URL leaves no choice.
     #[must_use]
     pub fn choice(&self) -> Option<&str> {
         self.pool.facts().choice.as_deref()
     }
 
-    /// A new process's first thread, on the next of the compute nodes in turn.
+    /// Creates a process and its first thread, on the next compute node in round-robin order.
     ///
     /// # Errors
-    /// None but over a network, where the node may be away, or have no place for a process.
+    /// None, except over a network, where the node may be down or have no room for a process.
     pub fn thread(&self) -> Result<Thread, Error> {
         self.pool.thread()
     }
 
-    /// The compute node whose turn it is: threads that are given out in turn spread over all.
+    /// The next compute node in round-robin order, which spreads threads over all nodes.
     #[must_use]
     pub fn next_compute(&self) -> u16 {
         self.pool.next_compute()
     }
 
-    /// A new process's first thread, on a compute node.
+    /// Creates a process and its first thread, on the given compute node.
     ///
     /// # Errors
     /// [`Error::NoSuchNode`]; else as [`Pool::thread`].
@@ -100,26 +100,26 @@ impl Pool {
         self.pool.thread_on(compute)
     }
 
-    /// How many compute nodes and memory nodes there are.
+    /// Numbers of compute nodes and of memory nodes.
     #[must_use]
     pub fn nodes(&self) -> (u16, u16) {
         let facts = self.pool.facts();
         (facts.compute_nodes, facts.memory_nodes)
     }
 
-    /// Time since the pool was opened: the fabric's own where it has one.
+    /// Time since the pool was opened: the fabric's virtual time if it has one.
     #[must_use]
     pub fn now(&self) -> Ps {
         self.pool.now()
     }
 
-    /// Whether time is a simulated fabric's, which passes in operations and sleep alone.
+    /// True if time is a simulated fabric's, which advances only in operations and sleeps.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         self.pool.facts().is_simulated
     }
 
-    /// Events that the simulated fabric has handled; 0 elsewhere.
+    /// Number of events that the simulated fabric has handled; 0 on other pools.
     #[must_use]
     pub fn events(&self) -> u64 {
         #[cfg(feature = "sim")]
@@ -129,74 +129,74 @@ impl Pool {
         0
     }
 
-    /// What a message of so many bytes takes of a simulated fabric's links, and how many blocks go
-    /// over one in a second; `None` elsewhere.
+    /// The link blocks of a message of `bytes` bytes on a simulated fabric, and the link rate in
+    /// blocks per second; `None` on other pools.
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn link_blocks(&self, kind: Kind, bytes: u64) -> Option<(LinkBlocks, f64)> {
         self.simulated(|sim| sim.link_blocks(kind, bytes))
     }
 
-    /// Asks the simulated fabric, where the pool has one.
+    /// Calls `ask` with the simulated fabric, where the pool has one.
     #[cfg(feature = "sim")]
     fn simulated<R>(&self, ask: impl FnOnce(&Sim) -> R) -> Option<R> {
         self.pool.with_backend(|backend| backend.extension()?.downcast_ref::<Sim>().map(ask))
     }
 
-    /// Ends the traffic beside, and checks the invariants of a simulated fabric: bytes conserved,
-    /// nothing left behind. Over a network, ends all processes of this pool, whose memory the node
-    /// takes back. Operations that are under way end first. What waits for a lock of another
-    /// thread, or for a time, has 2 s for that.
+    /// Ends background traffic, and checks the invariants of a simulated fabric: bytes are
+    /// conserved and nothing is left over. Over a network, ends all processes of this pool, and the
+    /// node frees their memory. Operations in flight complete first. Operations that wait for a
+    /// lock of another thread, or for a time, have 2 s for that.
     ///
     /// # Errors
-    /// [`Error::Violated`]; [`Error::NoAnswer`] when the node did not answer;
-    /// [`Error::StillWaiting`] with what the pool was closed without.
+    /// [`Error::Violated`]; [`Error::NoAnswer`] when the node did not respond;
+    /// [`Error::StillWaiting`] with the operations that had not completed.
     pub fn close(self) -> Result<(), Error> {
         self.pool.close()
     }
 
-    /// Lets what is under way go on until an operation ends or for a short rest; false when nothing
-    /// is under way. For programs that ask now and then ([`crate::Pending::poll_result`]): on a
-    /// fabric with a time of its own, it passes here and in waiting, and not between two questions.
+    /// Runs until an operation completes or for a short rest. Returns false when nothing is in
+    /// flight. It is for programs that poll ([`crate::Pending::poll_result`]): virtual time
+    /// advances here and in waiting, but not between two polls.
     pub fn step(&self) -> bool {
         self.pool.step()
     }
 
-    /// Makes an operation known to the memory nodes of this program, over one of the same name. A
-    /// node elsewhere has those that it was started with.
+    /// Registers an operation with the memory nodes of this process, replacing one with an equal
+    /// name. A remote node has only the operations that it was started with.
     pub fn register(&self, name: &str, offload: Arc<dyn Offload>) {
         self.pool.register(name, offload);
     }
 
-    /// The same, unless there is one of this name: for an operation that keeps something, which a
-    /// second one would not know.
+    /// As [`Pool::register`], unless the name is taken. It is for an operation with state, which a
+    /// second instance would not share.
     pub fn register_once(&self, name: &str, offload: Arc<dyn Offload>) {
         self.pool.register_once(name, offload);
     }
 
-    /// Runs the application's code until it is done, with what it awaits of this pool. Other
-    /// machine threads may wait for the same pool: one of them drives it for all.
+    /// Runs the application's code until it completes, along with the operations that it awaits.
+    /// Other machine threads may wait for the same pool: one of them drives it for all.
     ///
     /// # Panics
-    /// When the code awaits something that is not of this pool, nothing of it is under way, and no
-    /// other machine thread can go on; see [`Pool::try_run`].
+    /// When the code awaits something outside of this pool, nothing of the pool is in flight, and
+    /// no other machine thread can proceed; see [`Pool::try_run`].
     pub fn run<F: Future>(&self, code: F) -> F::Output {
         self.pool.run(code)
     }
 
-    /// As [`Pool::run`], without the panic.
+    /// As [`Pool::run`], but returns an error instead of panicking.
     ///
     /// # Errors
-    /// [`Unfinished::Stalled`]: at once where no other machine thread has waited for the pool, and
-    /// else after 10 s in which none of them could go on.
+    /// [`Unfinished::Stalled`]: at once if no other machine thread has waited for the pool, and
+    /// otherwise after 10 s in which none of them could proceed.
     pub fn try_run<F: Future>(&self, code: F) -> Result<F::Output, Unfinished> {
         self.pool.try_run(code)
     }
 
-    /// As [`Pool::try_run`], and asks about every 20 ms whether to give up.
+    /// As [`Pool::try_run`], but polls about every 20 ms whether to give up.
     ///
     /// # Errors
-    /// As [`Pool::try_run`]; [`Unfinished::Interrupted`] once `is_interrupted` says so.
+    /// As [`Pool::try_run`]; [`Unfinished::Interrupted`] once `is_interrupted` returns true.
     pub fn run_attended<F: Future>(
         &self,
         code: F,
@@ -205,7 +205,7 @@ impl Pool {
         self.pool.run_attended(code, is_interrupted)
     }
 
-    /// A list of tasks that run together.
+    /// Makes a list of tasks that run together.
     #[must_use]
     pub fn tasks(&self) -> Tasks {
         self.pool.tasks()

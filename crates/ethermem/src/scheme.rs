@@ -1,4 +1,4 @@
-//! Schemes of URLs: what a row of the table says, and how a URL is read by its row.
+//! Schemes of URLs: the rows of their table, and parsing of a URL by its row.
 
 use std::ops::RangeInclusive;
 
@@ -6,89 +6,89 @@ use ethermem_pool::Opened;
 
 use crate::open_error::OpenError;
 
-/// A kind of pool, as URLs name it: a row of [`crate::SCHEMES`].
+/// A kind of pool as named in URLs: a row of [`crate::SCHEMES`].
 pub struct Scheme {
-    /// What stands before the first colon.
+    /// Text before the URL's first colon.
     pub name: &'static str,
-    /// How its URLs are written, without parameters.
+    /// Forms of its URLs, without parameters.
     pub forms: &'static [&'static str],
-    /// One line: what it opens.
+    /// One line that says what it opens.
     pub about: &'static str,
-    /// The feature of the crate `ethermem` that builds it; `None` where every build has it.
+    /// Feature of the crate `ethermem` that builds it; `None` if every build has it.
     pub feature: Option<&'static str>,
-    /// What may stand behind the `?`, in the order of the alphabet.
+    /// Parameters behind the `?`, in alphabetical order.
     pub parameters: &'static [Parameter],
-    /// Where parameters are described that are not in [`Scheme::parameters`], which the backend
-    /// checks by itself; `None` where there are none.
+    /// Where parameters outside of [`Scheme::parameters`] are described, which the backend checks
+    /// itself; `None` if there are none.
     pub more_parameters: Option<&'static str>,
-    /// Whether the whole rest is another URL, parameters included.
+    /// True if the rest of the URL is another URL, including its parameters.
     pub wraps: bool,
-    /// Opens what a URL of the scheme names; `None` in a build without [`Scheme::feature`].
+    /// Function that opens a URL of the scheme; `None` in a build without [`Scheme::feature`].
     pub open: Option<Open>,
 }
 
-/// Opens what a URL names.
+/// Function that opens a parsed URL.
 pub type Open = fn(&Url<'_>) -> Result<Opened, OpenError>;
 
 /// A parameter of a scheme.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Its name, with the unit of a number.
+    /// Name, with the unit of a number.
     pub name: &'static str,
-    /// What it may be.
+    /// Values that it may have.
     pub values: Values,
-    /// What it is where the URL does not say: a number, or words for people.
+    /// Default value: a number, or words for people.
     pub unless_said: Unless,
-    /// One line: what it means.
+    /// One line that says what it means.
     pub about: &'static str,
 }
 
-/// What a parameter may be.
+/// Values that a parameter may have.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
-    /// A whole number of the unit, from the least to the most.
+    /// A whole number of the unit, in a range.
     Number {
-        /// In what it counts, as people write it.
+        /// Unit, as people write it.
         unit: &'static str,
-        /// The least.
+        /// Smallest value.
         least: u64,
-        /// The most.
+        /// Largest value.
         most: u64,
     },
-    /// A text of this form, which the backend reads.
+    /// A text of this form, which the backend parses.
     Text(&'static str),
 }
 
-/// What a parameter is where the URL does not say.
+/// Default of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub enum Unless {
-    /// This number.
+    /// The default is this number.
     Number(u64),
-    /// What the words say.
+    /// The words describe the default.
     Words(&'static str),
 }
 
-/// A URL that is read by the row of its scheme.
+/// A URL, parsed by the row of its scheme.
 pub struct Url<'u> {
-    /// The rows of all schemes, for URLs within URLs.
+    /// Rows of all schemes, for URLs within URLs.
     pub schemes: &'u [&'u Scheme],
-    /// The row of its own.
+    /// Row of its own scheme.
     pub scheme: &'u Scheme,
-    /// What stands between the scheme and the parameters.
+    /// Text between the scheme and the parameters.
     pub place: &'u str,
     parameters: Vec<(String, String)>,
 }
 
-/// The parameters of a URL, as far as the row of its scheme has them.
+/// The parameters of a URL that are in the row of its scheme.
 pub struct Parameters<'u> {
     scheme: &'u Scheme,
     known: Vec<(&'u Parameter, String)>,
-    /// The other ones, in their order.
+    /// The other parameters, in the order of the URL.
     pub others: Vec<(String, String)>,
 }
 
 impl<'u> Url<'u> {
-    /// Reads `scheme:place?name=value&...`.
+    /// Parses `scheme:place?name=value&...`.
     ///
     /// # Errors
     /// [`OpenError::NoScheme`], [`OpenError::UnknownScheme`].
@@ -109,11 +109,11 @@ impl<'u> Url<'u> {
         Ok(Url { schemes, scheme, place, parameters })
     }
 
-    /// Opens what it names.
+    /// Opens the pool that the URL names.
     ///
     /// # Errors
-    /// [`OpenError::NotBuilt`] where this build has not the scheme's feature; else those of its
-    /// backend.
+    /// [`OpenError::NotBuilt`] if this build lacks the scheme's feature; otherwise the errors of
+    /// its backend.
     pub fn open(&self) -> Result<Opened, OpenError> {
         match (self.scheme.open, self.scheme.feature) {
             (Some(open), _) => open(self),
@@ -124,7 +124,7 @@ impl<'u> Url<'u> {
         }
     }
 
-    /// Its parameters, each of which the row allows.
+    /// The URL's parameters, checked against the row.
     ///
     /// # Errors
     /// [`OpenError::UnknownParameter`], [`OpenError::BadParameter`].
@@ -155,14 +155,14 @@ impl<'u> Url<'u> {
 }
 
 impl Parameters<'_> {
-    /// The text that was given for a parameter; of several, the last.
+    /// Text given for a parameter; if given several times, the last.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         let last = self.known.iter().rev().find(|(parameter, _)| parameter.name == name);
         last.map(|(_, value)| value.as_str())
     }
 
-    /// The number that was given for a parameter, or else the one of its row.
+    /// Number given for a parameter, or its default from the row.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
         if let Some(text) = self.text(name) {

@@ -1,12 +1,12 @@
-//! The table of schemes: every URL that a pool is opened by, and every parameter.
+//! The table of schemes: every URL that opens a pool, and every parameter.
 //!
-//! A row is data, also in a build that leaves its backend out: errors and
-//! `docs/reference/urls.md` are made from it.
+//! A row is data, even in a build that leaves its backend out: errors and `docs/reference/urls.md`
+//! are made from it.
 
 use crate::backends;
 use crate::scheme::{Open, Parameter, Scheme, Unless, Values};
 
-/// The schemes of this crate, in the order in which people are told of them.
+/// The schemes of this crate, in the order in which people see them.
 pub static SCHEMES: [&Scheme; 5] = [&LOCAL, &SIM, &NODE, &UDP, &RING];
 
 #[cfg(feature = "remote")]
@@ -140,7 +140,7 @@ const TENANT: Parameter = Parameter {
     unless_said: Unless::Words("the key's, or 0"),
     about: "whose quota counts",
 };
-// A node remembers requests for five seconds, and none is tried for longer.
+// A node remembers requests for five seconds, so no request is tried for longer.
 const TIMEOUT: Parameter = Parameter {
     name: "timeout_ms",
     values: Values::Number { unit: "ms", least: 10, most: 4_500 },

@@ -1,5 +1,5 @@
-//! `local:`: memory of this process. An operation is done when it is asked for, but for locks that
-//! another thread holds and sleeps, which are tried again.
+//! `local:`: memory of this process. An operation completes when it is submitted. The exceptions
+//! are locks that another thread holds, which are retried, and sleeps.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::node::{Node, NodeView};
 use crate::open_error::OpenError;
 use crate::scheme::Url;
 
-/// Longest time between two tries of a lock.
+/// Longest pause between two tries of a lock.
 const LOCK_WAIT_MAX: Duration = Duration::from_micros(50);
 
 /// Opens `local:`.
@@ -32,7 +32,7 @@ struct Local {
     node: Node,
     opened: Instant,
     waiting: Vec<Waiting>,
-    /// How long nothing has ended while something waited.
+    /// Time without a completion while operations waited.
     patience: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Local {
     }
 
     fn read(&self, asker: Asker, segments: &[Segment]) -> Outcome {
-        // Grows with what is found: what is asked for need not be there.
+        // The buffer grows with the bytes that are found: the segment may not be mapped.
         let mut bytes = Vec::new();
         for segment in segments {
             let part = self.node.read(asker.process, segment.address, segment.bytes)?;
@@ -63,7 +63,7 @@ impl Local {
     }
 
     fn write(&mut self, asker: Asker, segments: &[Segment], data: &[u8]) -> Outcome {
-        // As the other kinds of pool have it: what no node has is refused before anything is sent.
+        // As in the other backends, an address on no node is refused before anything is sent.
         let nowhere = segments.iter().find(|segment| !self.node.has(segment.address));
         if let Some(&Segment { address, bytes }) = nowhere {
             return Err(Error::Unmapped { address, bytes });
@@ -78,7 +78,7 @@ impl Local {
         done
     }
 
-    /// Whether the lock was taken.
+    /// Tries to take a lock, and returns whether it was taken.
     fn try_lock(&mut self, process: ProcessId, word: Address, holder: u64) -> Result<bool, Error> {
         let take = RmwOperation::CompareAndSwap { expected: 0, desired: holder };
         self.node.modify(process, word, take).map(|before| before == 0)
@@ -163,7 +163,7 @@ impl Backend for Local {
         } else if self.waiting.is_empty() {
             Progress::Idle
         } else {
-            // At first the machine is only offered to others.
+            // The first pauses are so short that the machine thread only yields.
             self.patience = (self.patience * 2 + Duration::from_nanos(100)).min(wake);
             Progress::Wait(self.patience)
         }

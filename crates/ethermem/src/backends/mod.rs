@@ -1,4 +1,4 @@
-//! The kinds of pool: a module for each, behind the trait of `ethermem_pool`.
+//! The backends, a module for each kind of pool, behind the trait of `ethermem_pool`.
 
 pub(crate) mod local;
 #[cfg(feature = "remote")]

@@ -1,5 +1,5 @@
 //! `udp:`, `ring:` and `node:`: a memory node of an ordinary network. Operations become requests to
-//! it; what they give is what it answers.
+//! the node, and its responses become their results.
 
 mod asked;
 mod connect;
@@ -33,26 +33,26 @@ use self::waited::Alone;
 use crate::open_error::OpenError;
 use crate::scheme::Url;
 
-/// Times between two tries of a lock: they double.
+/// Shortest and longest pause between two tries of a lock; the pause doubles with each try.
 const LOCK_WAIT_MIN: Duration = Duration::from_micros(2);
 const LOCK_WAIT_MAX: Duration = Duration::from_micros(200);
-/// Longest rest while something is under way: another thread may have taken the answer.
+/// Longest rest while an operation is in flight: another thread may have taken the response.
 const REST_MAX: Duration = Duration::from_millis(2);
-/// Who polls looks so often for an answer before the clock is read again.
+/// Number of polls per clock read.
 const LOOKS_EACH_CLOCK: u32 = 8;
-/// So many operations are gathered at most, while others are under way, before they go together.
+/// Largest number of operations batched while others are in flight.
 const GATHER_MAX: u32 = 32;
-/// How long a pool that is dropped goes on trying to end its processes.
+/// How long dropping a pool tries to end its processes.
 const GOODBYE: Duration = Duration::from_millis(100);
 
-/// Where a node is, and what carries datagrams there.
+/// The node's place, and the transport to it.
 #[derive(Clone, Debug)]
 enum Way {
-    /// `host:port`, as it was given.
+    /// `host:port` as given.
     Udp(String),
     Ring(RingPlace),
-    /// That of both which has the shorter round trips; without a place on raw Ethernet, all nodes
-    /// of the interface by which the host is reached are asked.
+    /// UDP or raw Ethernet, whichever has the shorter round trips. Without a place on raw Ethernet,
+    /// the pool asks all nodes of the interface by which the host is reached.
     Quicker {
         host: String,
         ring: Option<RingPlace>,
@@ -69,19 +69,19 @@ impl fmt::Display for Way {
     }
 }
 
-/// What a pool of this kind is made of.
+/// Configuration of a pool of this kind.
 #[derive(Clone)]
 struct RemoteConfig {
     way: Way,
     tenant: TenantId,
-    /// Its key; without one, datagrams go in clear.
+    /// Tenant key; without one, datagrams are sent in clear.
     key: Option<TenantKey>,
     datagram_bytes_max: Option<usize>,
     window: u32,
     incast_window: Bytes,
     /// How long an operation is tried.
     give_up_after: Duration,
-    /// How long it polls for an answer before it sleeps.
+    /// How long a waiter polls for a response before it sleeps.
     poll_for: Duration,
 }
 
@@ -104,52 +104,53 @@ pub(crate) fn open_node(url: &Url<'_>) -> Result<Opened, OpenError> {
 struct Remote {
     driver: Driver,
     node: String,
-    /// How one of several ways was chosen.
+    /// How one of several transports was chosen, as a line for people.
     choice: Option<String>,
     poll_for: Duration,
     /// How long an operation is tried.
     give_up_after: Duration,
-    /// Answers that came, of whatever.
+    /// Number of responses received so far.
     answers: u64,
     epoch: Epoch,
-    /// Lives of the node that ended while the pool was there.
+    /// Number of restarts of the node while the pool was open.
     life: u64,
     lease: Option<Duration>,
     opened: Instant,
-    /// How often somebody asked how long to rest.
+    /// Number of requests for a rest time.
     looks: u32,
     beat: Instant,
-    /// Of this pool. A number stays here when its process has ended: threads may have it still.
+    /// Processes of this pool. A number stays here after its process has ended: threads may still
+    /// have it.
     processes: BTreeMap<ProcessId, Life>,
-    /// By the operation's name.
+    /// Operations in flight, by operation id.
     running: Vec<Option<Running>>,
     open: usize,
-    /// Operations that were begun, and not yet offered to the network.
+    /// Number of operations begun and not yet offered to the network.
     gathered: u32,
-    /// Requests under way, by what they are for.
+    /// Purposes of the requests in flight.
     asked: AskedFor,
     waiting: Vec<Waiting>,
-    /// Locks that were lost, and may have been taken: their words, and who would hold them.
+    /// Words and holders of locks whose request was lost, and which may therefore be taken.
     lost_locks: BTreeSet<(Address, u64)>,
-    /// Accesses whose machine thread waits for each, by the ids that the pool has.
+    /// Accesses whose machine thread waits for each, indexed by [`WaitedId`].
     alone: Slab<Alone>,
-    /// Those of them that ended while something else was waited for.
+    /// Accesses among them that ended while another one was waited for.
     ended_alone: Vec<WaitedId>,
-    /// Operations that ended while something else was waited for.
+    /// Operations that completed while another one was waited for.
     ended: Vec<(OpId, Outcome)>,
-    /// Why nothing can be done any more.
+    /// Why the pool is broken, once it is.
     broken: Option<String>,
 }
 
 struct Waiting {
     id: OpId,
     until: Instant,
-    /// Of a lock: the rest before its next try. `None` is a sleep.
+    /// For a lock: the pause before its next try. `None` for a sleep.
     rest: Option<Duration>,
 }
 
 impl Remote {
-    /// The backend with what the pool must know of it.
+    /// The backend with its facts for the pool.
     fn opened(mut self) -> Opened {
         let maker = Arc::clone(self.driver.maker());
         let facts = Facts {
@@ -162,7 +163,7 @@ impl Remote {
         Opened { backend: Box::new(self), facts }
     }
 
-    /// Asks for something, and waits for its answer.
+    /// Sends a request, and waits for its response.
     fn ask(&mut self, process: ProcessId, request: Request<'static>) -> Result<Completed, Error> {
         let asked = self.driver.client().submit(process, request);
         self.asked.insert(asked, Asked::Here);
@@ -170,7 +171,7 @@ impl Remote {
         let sleeper = self.driver.sleeper();
         let began = Instant::now();
         loop {
-            // It may take seconds, and nobody else looks after the processes meanwhile.
+            // This may take seconds, and no other code keeps the processes alive meanwhile.
             self.keep_alive();
             self.turn();
             if let Some(problem) = &self.broken {
@@ -212,7 +213,7 @@ impl Remote {
         }
     }
 
-    /// What an operation that was tried so often ends with where its answer did not come.
+    /// The error of an operation that was tried `tries` times without a response.
     fn no_answer(&self, tries: u32) -> Error {
         let waited = self.give_up_after.saturating_mul(tries);
         let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
@@ -226,8 +227,9 @@ impl Remote {
         }
     }
 
-    /// What was begun goes, with others that were: at once where nothing is under way, for who asks
-    /// for one thing waits for it next. Else once there are many, or somebody looks for results.
+    /// Batches the operations that were begun. They are sent at once if nothing is in flight,
+    /// because a caller with one operation waits for it next. Otherwise they are sent once there
+    /// are many, or a caller polls for results.
     fn gather(&mut self) {
         self.gathered += 1;
         if self.driver.client().under_way() == 0 || self.gathered >= GATHER_MAX {
@@ -262,7 +264,7 @@ impl Remote {
         self.asked.insert(asked, Asked::Part(id, touched));
     }
 
-    /// A request has its outcome.
+    /// Handles the outcome of a request.
     fn hear(&mut self, event: Event) {
         let Event { operation, outcome } = event;
         let Some(asked) = self.asked.remove(operation) else { return };
@@ -308,9 +310,9 @@ impl Remote {
         }
     }
 
-    /// What the outcome of a lock's try means to who lost an earlier one: it finds itself to hold
-    /// the lock, and would wait for itself. Whether the answer that was lost said that a dead one
-    /// had held it, nobody knows, so that is what it is told.
+    /// Handles the outcome of a lock's try whose earlier try was lost: the caller finds itself
+    /// holding the lock, and would wait for itself. The lost response may have said that a dead
+    /// process had held the lock, so the caller is told that.
     fn own_lock(
         &mut self,
         lock: (Address, u64),
@@ -345,7 +347,7 @@ impl Remote {
         self.ended.push((id, outcome));
     }
 
-    /// Sleeps that are over end, and locks are tried again.
+    /// Ends sleeps that are over, and retries locks.
     fn wake(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -366,12 +368,12 @@ impl Remote {
                 continue;
             }
             let running = self.running[id.place()].as_ref().expect("a lock that waits is open");
-            // Else its try is under way.
+            // Otherwise the lock's try is in flight.
             if running.open > 0 {
                 continue;
             }
             let process = running.process;
-            // In another life of the node, its word is somebody else's memory.
+            // After a restart of the node, the word's address is another process's memory.
             if let Some(gone) = self.gone(process) {
                 self.running[id.place()].as_mut().expect("as above").fail(gone);
                 self.end(id);
@@ -386,7 +388,7 @@ impl Remote {
         }
     }
 
-    /// The socket is gone: nothing that is under way will end otherwise.
+    /// Fails everything in flight, because the socket is broken.
     fn break_off(&mut self, problem: &str) {
         for running in self.running.iter_mut().filter_map(Option::take) {
             let (node, problem) = (self.node.clone(), problem.to_owned());
@@ -397,7 +399,7 @@ impl Remote {
         self.waiting.retain(|waiting| waiting.rest.is_none());
     }
 
-    /// How long the machine may rest.
+    /// How long the machine thread may rest.
     fn rest(&mut self) -> Duration {
         let waits = self.waiting.iter().map(|waiting| waiting.until);
         let due = waits.min().map(|until| until.saturating_duration_since(Instant::now()));
@@ -478,8 +480,8 @@ impl Backend for Remote {
         }
     }
 
-    /// Processes live as long as their client is heard of, and what was lost is asked for again,
-    /// whether or not anybody waits.
+    /// Keeps processes alive and retransmits lost requests, whether or not a thread waits. The node
+    /// ends a process whose client is silent.
     fn tend(&mut self) {
         self.keep_alive();
         self.send_gathered();
@@ -544,7 +546,7 @@ impl Network for Socket {
 }
 
 impl Remote {
-    /// Hands over what has ended. A socket that is broken ends all accesses that are waited for.
+    /// Hands over what has completed. A broken socket ends all direct accesses.
     fn tell(&mut self, ended: &mut Ended) {
         ended.operations.append(&mut self.ended);
         ended.waited.append(&mut self.ended_alone);
@@ -553,7 +555,7 @@ impl Remote {
         }
     }
 
-    /// What no node has: places of another node's.
+    /// The error of an operation with an address on another node.
     fn refuse(&self, op: &Op) -> Option<Error> {
         let elsewhere = |segments: &[Segment]| {
             let found = segments.iter().find(|segment| segment.address.memory() != 0)?;
@@ -565,7 +567,7 @@ impl Remote {
             Op::Modify(address, _) | Op::Lock { word: address, .. } => elsewhere(&[word(*address)]),
             Op::Free(address, bytes) => elsewhere(&[Segment { address: *address, bytes: *bytes }]),
             Op::Share { region, .. } => elsewhere(&[*region]),
-            // What an operation touches is for its thread's order.
+            // The ranges of these operations only order the thread.
             Op::Offload { .. } | Op::Alloc { .. } | Op::Fence | Op::Sleep(_) => None,
         }
     }

@@ -1,5 +1,5 @@
-//! `sim:`: compute and memory nodes on a simulated fabric. Operations become messages; what they
-//! do to the memory is done when the messages are there.
+//! `sim:`: compute and memory nodes on a simulated fabric. Operations become messages, and their
+//! effect on the memory happens when the messages arrive.
 
 mod running;
 mod url;
@@ -26,23 +26,24 @@ use crate::node::Node;
 use crate::open_error::OpenError;
 use crate::scheme::Url;
 
-/// Longest message: longer operations are several, so that they share the fabric with others.
+/// Longest message in bytes: longer operations are split, so that they share the fabric with
+/// others.
 const PART_BYTES_MAX: u64 = 1 << 20;
-/// What a request to the slow path of a memory node, and its answer, take at least.
+/// Minimum length in bytes of a request to a memory node's slow path and of its response.
 const CALL_BYTES: u64 = 64;
-/// First time between two tries of a lock; it doubles with each.
+/// Initial pause between two tries of a lock in nanoseconds; it doubles with each try.
 const LOCK_RETRY_NS: u64 = 200;
-/// How often it doubles.
+/// Number of times that the pause doubles.
 const LOCK_RETRY_DOUBLINGS: u32 = 6;
 
-/// What a simulated pool is made of.
+/// Configuration of a simulated pool.
 struct SimConfig {
     fabric: &'static FabricEntry,
     scenario: Scenario,
-    /// The scenario's workload goes on beside.
+    /// True if the scenario's workload runs as background traffic.
     background: bool,
     memory_nodes: u16,
-    /// Of each memory node.
+    /// Memory of each memory node in bytes.
     memory_bytes: u64,
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct Sim {
     nodes: Vec<Node>,
     memory_access: Ps,
     part_bytes_max: u64,
-    /// By the operation's name.
+    /// Operations in flight, by operation id.
     running: Vec<Option<Running>>,
     open: usize,
     messages: Vec<MessageState>,
@@ -71,25 +72,25 @@ pub(crate) struct Sim {
     due: BinaryHeap<Reverse<(Ps, u64, Due)>>,
     dues: u64,
     heard: Vec<Heard>,
-    /// A lock was found taken: who holds it may be another thread of the machine.
+    /// True if a lock was found taken: its holder may be another machine thread.
     refused: bool,
-    /// Those that a process has used.
+    /// Memory nodes that each process has used.
     used: Used,
     draws: SplitMix64,
 }
 
-/// What has its time, by message or operation.
+/// A timed event, for a message or an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     AtMemory(u64),
     Ended(u64),
-    /// The node has done what was asked, and answers.
+    /// The node has finished the call, and responds.
     Answer(OpId, u16),
     Retry(OpId),
     Wake(OpId),
 }
 
-/// The memory nodes that each process has used, a bit for each: asked with every message.
+/// The memory nodes that each process has used, one bit each: read with every message.
 #[derive(Default)]
 struct Used(Vec<Vec<u64>>);
 
@@ -106,7 +107,7 @@ impl Used {
         words[word] |= 1 << (memory % 64);
     }
 
-    /// In their order.
+    /// The memory nodes of a process, in ascending order.
     fn by(&self, process: ProcessId) -> impl Iterator<Item = u16> {
         let words = self.0.get(process.0 as usize).into_iter().flatten();
         words.zip(0_u16..).flat_map(|(&word, at)| {
@@ -169,7 +170,7 @@ impl Sim {
         });
     }
 
-    /// The messages of an operation that has just begun, or tries again.
+    /// Sends the messages of an operation that has just begun or is retried.
     fn send_all(&mut self, id: OpId) {
         let running = self.running[id.place()].as_ref().expect("it is open");
         let process = running.asker.process;
@@ -187,7 +188,7 @@ impl Sim {
         }
     }
 
-    /// What a message does at the memory node.
+    /// Applies a message's effect at the memory node.
     fn act(&mut self, message: u64) {
         let state = &mut self.messages[message as usize];
         state.acted = true;
@@ -200,7 +201,7 @@ impl Sim {
         running.accesses += accesses;
     }
 
-    /// A message is done with; the operation may be.
+    /// Completes a message, and its operation if this was the last one.
     fn finish(&mut self, message: u64, lost: bool, ended: &mut Vec<(OpId, Outcome)>) {
         if !self.messages[message as usize].acted && !lost {
             self.act(message);
@@ -268,7 +269,7 @@ impl Sim {
         }
     }
 
-    /// The fabric has nothing left to do: what is under way never ends.
+    /// Fails what is in flight: the fabric has no event left, so nothing would ever complete.
     fn give_up(&mut self, ended: &mut Vec<(OpId, Outcome)>) -> Progress {
         let open = self.running.iter_mut().filter_map(Option::take);
         ended.extend(open.map(|running| (running.id, Err(Error::Lost))));
@@ -303,7 +304,7 @@ impl Backend for Sim {
         self.send_all(id);
         let running = self.running[id.place()].as_ref().expect("it has just begun");
         if running.messages == 0 {
-            // A fence of a process that has used no memory.
+            // This is a fence of a process that has used no memory.
             self.at(self.live.now(), Due::Wake(id));
         }
         None
@@ -333,7 +334,8 @@ impl Backend for Sim {
             self.heard = heard;
             match advance {
                 Ok(Advance::Heard | Advance::Reached) => {}
-                // A synthetic background does not end, and a trace that breaks off is over.
+                // No event is left: a synthetic background never ends, and a trace that broke off
+                // is over.
                 Ok(Advance::Idle) | Err(_) => return self.give_up(ended),
             }
         }
@@ -361,12 +363,12 @@ impl Backend for Sim {
 }
 
 impl Sim {
-    /// Events of the fabric so far.
+    /// Number of events that the fabric has handled.
     pub(crate) fn events(&self) -> u64 {
         self.live.events()
     }
 
-    /// What a message takes of the links, and how many blocks go over one in a second.
+    /// The link blocks of a message, and the link rate in blocks per second.
     pub(crate) fn link_blocks(&self, kind: Kind, bytes: u64) -> (LinkBlocks, f64) {
         let blocks = (self.fabric.blocks)(&self.network, kind, Bytes(bytes));
         (blocks, 1.0 / self.network.link.block_time().as_s_f64())

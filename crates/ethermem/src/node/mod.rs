@@ -1,6 +1,6 @@
-//! A memory node: what is allocated to whom, its bytes, and what is done to them.
+//! A memory node: its allocations, its bytes, and the accesses to them.
 //!
-//! It is pure: one call is one access, at one instant, and nobody says when or from where.
+//! The module is pure: one call is one access at one instant, and no call has a time or a sender.
 
 mod offload;
 mod space;

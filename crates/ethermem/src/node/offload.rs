@@ -1,4 +1,4 @@
-//! Operations that a memory node of this program does by itself: those of `clio`, and those that
+//! Operations that an in-process memory node executes by itself: those of `clio`, and those that
 //! applications bring.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use ethermem_wire::RmwOperation;
 
 use super::space::Node;
 
-/// The regions of a process, as an operation sees them.
+/// The regions of a process, as an operation accesses them.
 pub(crate) struct NodeView<'n> {
     node: &'n mut Node,
     process: ProcessId,
@@ -47,7 +47,7 @@ impl View for NodeView<'_> {
     }
 
     fn free(&mut self, address: Address) -> Result<(), OffloadError> {
-        // The caller names a region by its address alone.
+        // The caller names a region only by its address.
         let region = Segment { address, bytes: 0 };
         self.node.free(self.process, region).map_err(offload_error)
     }

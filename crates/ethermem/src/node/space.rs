@@ -9,22 +9,22 @@ use slab::Slab;
 
 const WORD_BYTES: u64 = 8;
 
-/// Accesses come to few regions again and again, so the one found last is kept for each page, which
-/// is of one region; so many pages share their places.
+/// Accesses repeat on few regions, so the region found last is remembered per page. A page belongs
+/// to one region. This is the number of entries; several pages share one.
 const HINTS: usize = 4096;
 
-/// See the module of the same name.
+/// A memory node; see the module `node`.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Its number among the memory nodes of the pool.
+    /// Index of the node among the pool's memory nodes.
     number: u16,
     free_bytes: u64,
     regions: Slab<Region>,
-    /// Where they are, by their first offset.
+    /// Indices of the regions, by their first offset.
     places: BTreeMap<u64, usize>,
-    /// Where the region of a page may be.
+    /// Probable region of a page.
     hints: Box<[Cell<u32>]>,
-    /// Where the next region is looked for. Freed addresses are used again as late as can be.
+    /// Offset where the next region is searched. Freed addresses are reused as late as possible.
     next: u64,
 }
 
@@ -34,7 +34,7 @@ struct Region {
     bytes: Vec<u8>,
     owner: ProcessId,
     permissions: Permissions,
-    /// Others, each once.
+    /// Other processes and their permissions, each process once.
     shared: Vec<(ProcessId, Permissions)>,
 }
 
@@ -47,7 +47,7 @@ impl Region {
         shared.map(|(_, permissions)| permissions.allow(needed))
     }
 
-    /// Whether it has these bytes, and at which of its own they begin.
+    /// Offset in the region of `bytes` bytes at a node's offset, if all of them are in the region.
     fn start_of(&self, offset: u64, bytes: u64) -> Option<u64> {
         let start = offset.checked_sub(self.offset)?;
         (start.checked_add(bytes)? <= self.bytes.len() as u64).then_some(start)
@@ -66,7 +66,7 @@ impl Node {
         }
     }
 
-    /// A region of zeros.
+    /// Allocates a region of zeros.
     pub(crate) fn alloc(
         &mut self,
         process: ProcessId,
@@ -78,7 +78,8 @@ impl Node {
             return Err(full);
         }
         let place = self.place(bytes).ok_or_else(|| full.clone())?;
-        // Zeroed by the system as it is touched, so that large regions cost what is used of them.
+        // The system zeroes pages when they are touched, so a large region costs only what is used
+        // of it.
         let size = usize::try_from(bytes).map_err(|_| full.clone())?;
         Vec::<u8>::new().try_reserve_exact(size).map_err(|_| full)?;
         let contents = vec![0; size];
@@ -95,7 +96,7 @@ impl Node {
         Ok(Address::new(self.number, place))
     }
 
-    /// The first gap from `next` on, around the end.
+    /// The first gap from `next` on, wrapping around.
     fn place(&self, bytes: u64) -> Option<u64> {
         let room = bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
         let fits = |from: u64, to: u64| from.checked_add(room).is_some_and(|end| end <= to);
@@ -118,7 +119,7 @@ impl Node {
         None
     }
 
-    /// Ends a region, which only its owner may. Its address must be the region's first.
+    /// Frees a region at its first address, if the process owns it.
     pub(crate) fn free(&mut self, process: ProcessId, region: Segment) -> Result<(), Error> {
         self.owned(process, region)?;
         let index = self.places.remove(&region.address.offset()).expect("found above");
@@ -127,8 +128,8 @@ impl Node {
         Ok(())
     }
 
-    /// Lets another process use a region, or ends that; only its owner may, and gives no more than
-    /// it has.
+    /// Grants another process permissions on a region, or revokes them. Only the owner may, and
+    /// grants at most its own permissions.
     pub(crate) fn share(
         &mut self,
         process: ProcessId,
@@ -176,7 +177,7 @@ impl Node {
         Ok(())
     }
 
-    /// Executes an atomic on a little-endian word, and gives the word before.
+    /// Executes an atomic on a little-endian word, and returns the previous word.
     pub(crate) fn modify(
         &mut self,
         process: ProcessId,
@@ -208,12 +209,12 @@ impl Node {
         Ok(&mut self.regions[index].bytes[start..start + bytes as usize])
     }
 
-    /// Whether an address is of this node, and none that another may have.
+    /// True if an address is on this node.
     pub(crate) fn has(&self, address: Address) -> bool {
         address.memory() == self.number
     }
 
-    /// The region of an access that its process may make, and at which of its bytes that begins.
+    /// The region of an access that its process may make, and the access's offset in it.
     #[inline]
     fn permitted(
         &self,
@@ -222,7 +223,7 @@ impl Node {
         bytes: u64,
         needed: Permissions,
     ) -> Result<(usize, usize), Error> {
-        // Most are of the region that was found last there, by its owner.
+        // Most accesses are by the owner, to the region that was found there last.
         let hinted = self.hint(address).get() as usize;
         if self.has(address)
             && let Some(region) = self.regions.get(hinted)
@@ -248,7 +249,7 @@ impl Node {
         match self.regions[index].allow(process, needed) {
             Some(true) => Ok((index, start as usize)),
             Some(false) => Err(Error::Permission { address, needed }),
-            // Nobody learns what others have.
+            // A process does not learn about other processes' regions.
             None => Err(Error::Unmapped { address, bytes }),
         }
     }
@@ -270,7 +271,7 @@ impl Node {
         }
         let (_, &index) = self.places.range(..=offset).next_back()?;
         let start = start_in(index)?;
-        // One that is too large for its hint is not found there, and then in the tree.
+        // An index that does not fit the entry is not found by it, and then searched in the tree.
         hint.set(index as u32);
         Some((index, start))
     }

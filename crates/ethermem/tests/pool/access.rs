@@ -1,4 +1,4 @@
-//! What is written is read.
+//! Reads return what was written.
 
 use ethermem::{Address, Error, Permissions, Pool, RmwOperation, Segment};
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ fn several_places_are_one_operation() {
         let mut into = *b"-------";
         thread.gather_into(&places, &mut into).unwrap();
         assert_eq!(&into, b"onetwo!", "{pool:?}");
-        // What fails leaves the buffer as it was.
+        // A failed operation leaves the buffer unchanged.
         let gone = [places[0], Segment { address: Address::NULL, bytes: 4 }];
         let refused = thread.gather_into(&gone, &mut into);
         assert!(matches!(refused, Err(Error::Unmapped { .. })), "{pool:?}: {refused:?}");
@@ -164,8 +164,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Asynchronous operations of one thread give what they would in their order: those that
-    /// touch the same page keep it.
+    /// Asynchronous operations of one thread give the results of their sequential order, because
+    /// operations on one page stay in order.
     #[test]
     fn a_thread_sees_its_operations_in_order(
         steps in proptest::collection::vec(step(), 1..60),
@@ -198,7 +198,7 @@ proptest! {
         }
         thread.release().wait().unwrap();
         for mut pending in others {
-            // All before a release has ended with it.
+            // All operations before a release have completed with it.
             prop_assert_eq!(pending.poll_result(), Some(Ok(())));
         }
         for (pending, expected) in reads {

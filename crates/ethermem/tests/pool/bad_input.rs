@@ -1,5 +1,5 @@
-//! Addresses and lengths that no program should ask for, of all operations in any order: each is
-//! refused with the error that a model says, nobody's bytes change, and the pool goes on.
+//! Invalid addresses and lengths, for all operations in any order. Each is refused with the error
+//! that a model predicts, no bytes change, and the pool goes on.
 
 use ethermem::{Address, Chase, Error, Permissions, Pool, Region, RmwOperation, Segment, Thread};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use proptest::test_runner::TestCaseError;
 
 use crate::{drawn_pool, has_pages};
 
-/// What a region that is shared or freed is said to have.
+/// Length given for a region that is shared or freed.
 const REGION_BYTES: u64 = 16;
 
 const NONE: Permissions = Permissions::NONE;
@@ -15,11 +15,11 @@ const READ: Permissions = Permissions::READ;
 const WRITE: Permissions = Permissions::WRITE;
 const RW: Permissions = Permissions::READ_WRITE;
 
-/// Longest access that a pool takes.
+/// Longest access that a pool accepts.
 const ACCESS_BYTES_MAX: u64 = 1 << 34;
 
-/// The blocks of every case: how long, whether the one who asks has allocated it, and what it may
-/// do there.
+/// The blocks of every case: length in bytes, whether the calling process allocated it, and the
+/// caller's permissions.
 const BLOCKS: [(u64, bool, Permissions); 7] = [
     (5000, true, RW),
     (4096, true, READ),
@@ -30,24 +30,24 @@ const BLOCKS: [(u64, bool, Permissions); 7] = [
     (8192, false, WRITE),
 ];
 
-/// A place that an operation is asked for.
+/// A place that an operation addresses.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     In {
         block: usize,
         offset: u64,
     },
-    /// So far before the end of a block, or behind it.
+    /// An offset before the end of a block, or behind it.
     AtEnd {
         block: usize,
         bytes: i64,
     },
-    /// So far before a block.
+    /// An offset before a block.
     Before {
         block: usize,
         bytes: u64,
     },
-    /// What would be in a block, of another memory node.
+    /// A block's offset, but on another memory node.
     Elsewhere {
         block: usize,
         node: u16,
@@ -59,7 +59,7 @@ enum Place {
 enum Step {
     Read(Place, u64),
     ReadInto(Place, usize),
-    /// By a region's own offset.
+    /// An access by a region's own offset.
     ReadOf(usize, u64, u64),
     Write(Place, Vec<u8>),
     WriteFrom(Place, Vec<u8>),
@@ -94,7 +94,7 @@ fn length() -> impl Strategy<Value = u64> {
         6 => 1..64_u64,
         4 => 1..6000_u64,
         1 => Just(0_u64),
-        // As long as an operation of one message may be on every pool, and several of them.
+        // Lengths of the longest single message on every pool, and of several messages.
         1 => Just(1_u64 << 20),
         1 => (1..6_u64, 0..9000_u64).prop_map(|(messages, more)| (messages << 20) + more),
         1 => Just(ACCESS_BYTES_MAX + 1),
@@ -106,7 +106,7 @@ fn data() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         8 => proptest::collection::vec(any::<u8>(), 0..64),
         2 => proptest::collection::vec(any::<u8>(), 0..6000),
-        // Longer than one message.
+        // The write is longer than one message.
         1 => (any::<u8>(), 1..5000_usize).prop_map(|(byte, more)| vec![byte; (1 << 20) + more]),
     ]
 }
@@ -144,7 +144,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct Block {
     region: Region,
     bytes: Vec<u8>,
-    /// What the one who asks may do.
+    /// Permissions of the calling process.
     may: Permissions,
     is_own: bool,
     is_there: bool,
@@ -155,7 +155,7 @@ impl Block {
         self.region.address().0
     }
 
-    /// Where an address is in it, if the one who asks knows anything of it.
+    /// Offset of an address in the block, if the calling process may know the block.
     fn offset_of(&self, address: u64) -> Option<u64> {
         let offset = address.checked_sub(self.start())?;
         let is_seen = self.is_there && self.may != NONE;
@@ -163,14 +163,14 @@ impl Block {
     }
 }
 
-/// What there is, and what must come of an access.
+/// The expected state, which predicts the result of an access.
 struct Model {
     blocks: Vec<Block>,
     has_pages: bool,
     memory_nodes: u16,
 }
 
-/// Parts of blocks: which, from where and how many bytes.
+/// Parts of blocks: index, offset and length in bytes.
 type Parts = Vec<(usize, usize, usize)>;
 
 impl Model {
@@ -190,7 +190,7 @@ impl Model {
             }
             blocks.push(Block { region, bytes, may, is_own, is_there: true });
         }
-        // Of what is gone, addresses are still known.
+        // Addresses of a freed block are still known.
         let gone = &mut blocks[3];
         gone.region.clone().free().wait().unwrap();
         gone.is_there = false;
@@ -222,7 +222,7 @@ impl Model {
         }
     }
 
-    /// Which parts of which blocks an access is, or why it is refused.
+    /// The parts of blocks that an access touches, or the error that refuses it.
     fn access(&self, address: Address, bytes: u64, needed: Permissions) -> Result<Parts, Error> {
         Model::length(bytes)?;
         let unmapped = Error::Unmapped { address, bytes };
@@ -289,7 +289,7 @@ impl Model {
         Ok(before)
     }
 
-    /// What all parts of one operation are refused for before any is done.
+    /// The error that refuses all parts of an operation before any is done.
     fn lengths(lengths: impl Iterator<Item = u64>) -> Result<(), Error> {
         let mut total: u64 = 0;
         for bytes in lengths {
@@ -299,7 +299,7 @@ impl Model {
         Model::length(total)
     }
 
-    /// The block that begins at an address, of those that `asker` has allocated.
+    /// The block that begins at an address, if `asker` allocated it.
     fn owned(&mut self, address: Address) -> Result<&mut Block, Error> {
         let mut blocks = self.blocks.iter_mut();
         let found = blocks.find(|b| b.is_there && b.is_own && b.start() == address.0);
@@ -307,7 +307,7 @@ impl Model {
     }
 }
 
-/// What is under way: its result must be one of these.
+/// An operation in flight, with its possible results.
 enum Open {
     Bytes(ethermem::Pending<Vec<u8>>, Vec<Result<Vec<u8>, Error>>),
     Done(ethermem::Pending<()>, Vec<Result<(), Error>>),
@@ -332,7 +332,7 @@ fn one_of<T: PartialEq + std::fmt::Debug>(
     Ok(())
 }
 
-/// Of several places, any that is refused may be the one that is named.
+/// Of several places, the error may name any that is refused.
 fn all_or_errors<T>(whole: Result<T, Error>, each: Vec<Error>) -> Vec<Result<T, Error>> {
     match whole {
         Ok(whole) if each.is_empty() => vec![Ok(whole)],
@@ -349,7 +349,7 @@ struct Case<'p> {
 }
 
 impl Case<'_> {
-    /// Those that may be under way beside others.
+    /// Submits operations that may be in flight beside others.
     fn submit(&mut self, step: &Step) -> Result<(), TestCaseError> {
         let (asker, model) = (self.asker, &mut self.model);
         let open = match step {
@@ -403,7 +403,7 @@ impl Case<'_> {
     fn scatter(&mut self, places: &[(Place, Vec<u8>)]) -> Open {
         let place = |(at, data): &(Place, Vec<u8>)| (self.model.address(*at), data.clone());
         let mut places: Vec<(Address, Vec<u8>)> = places.iter().map(place).collect();
-        // Which of two that overlap is written last is not said.
+        // The order of two overlapping writes is unspecified.
         let mut ends = Vec::new();
         places.retain(|(address, data)| {
             let (from, to) = (address.0, address.0.saturating_add(data.len() as u64));
@@ -416,7 +416,7 @@ impl Case<'_> {
             |(address, _): &&(Address, Vec<u8>)| address.memory() >= self.model.memory_nodes;
         let mut errors = Vec::new();
         if let Some((address, data)) = places.iter().find(nowhere) {
-            // Nothing is sent.
+            // Nothing is sent for this place.
             errors.push(Error::Unmapped { address: *address, bytes: data.len() as u64 });
         } else if lengths.is_ok() {
             for (address, data) in &places {
@@ -427,7 +427,7 @@ impl Case<'_> {
         Open::Done(self.asker.scatter(&places), all_or_errors(lengths, errors))
     }
 
-    /// Those that are waited for, with nothing of the thread under way.
+    /// Runs operations that are waited for, with nothing of the thread in flight.
     fn alone(&mut self, step: &Step) -> Result<(), TestCaseError> {
         self.settle()?;
         let (asker, model) = (self.asker, &mut self.model);
@@ -478,7 +478,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// One element, whose key is asked for and then its value.
+    /// Searches one element: its key is read and then its value.
     fn chase(&self, at: Place) -> Result<(), TestCaseError> {
         let start = self.model.address(at);
         let key = [0xAB; 8].to_vec();
@@ -516,7 +516,7 @@ impl Case<'_> {
         let shared = |block: &&mut Block| block.offset_of(address.0) == Some(0) && !block.is_own;
         let share = model.blocks.iter_mut().find(shared);
         let expected = if let Some(share) = share.filter(|_| model.has_pages) {
-            // There who is no owner ends its share.
+            // Over a network, a process that is not the owner ends its share by this.
             share.may = NONE;
             Ok(())
         } else {
@@ -532,7 +532,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// All bytes are as the model has them, by those who may read them; and the pool goes on.
+    /// Checks that all readable bytes equal the model's, and that the pool goes on.
     fn end(&mut self) -> Result<(), TestCaseError> {
         self.settle()?;
         for (number, block) in self.model.blocks.iter().enumerate() {
@@ -550,7 +550,7 @@ impl Case<'_> {
     }
 }
 
-/// Where an offset of a region is; outside of what was asked for it is refused.
+/// Address of a region's offset; outside of the allocated length it is refused.
 fn inside(region: &Region, offset: u64, bytes: u64) -> Result<Address, Error> {
     let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= region.bytes());
     let error = Error::Unmapped { address: region.at(offset), bytes };

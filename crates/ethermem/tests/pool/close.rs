@@ -1,4 +1,4 @@
-//! Closing a pool while operations of it are under way.
+//! Closing a pool while its operations are in flight.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use super::network::Served;
 use super::ring::RW;
 use super::{every_pool, remote_urls};
 
-/// Longer than any close of a pool may take on a busy machine.
+/// Longer than any close takes on a busy machine.
 const HANG: Duration = Duration::from_secs(60);
 
-/// A lock's word that a thread of the pool holds.
+/// The word of a lock that a thread of the pool holds.
 fn held(pool: &Pool) -> Region {
     let thread = pool.thread().unwrap();
     let region = thread.alloc(64, RW).wait().unwrap();
@@ -30,7 +30,7 @@ fn a_lock_that_stays_taken_is_named_by_the_close() {
         let kept = region.thread().fork().lock(region.address());
         let other = region.thread().fork();
         other.lock(region.address()).detach();
-        // It stands behind the lock, in its thread's order.
+        // The write is behind the lock in its thread's order.
         other.write(region.address(), &[1; 8]).detach();
         let began = Instant::now();
         let ended = pool.close();
@@ -38,7 +38,7 @@ fn a_lock_that_stays_taken_is_named_by_the_close() {
         assert_eq!(ended, Err(still_waiting(2, Wait::Lock(region.address()))), "{url}");
         drop(kept);
     };
-    // Each of them waits for two seconds.
+    // Each close waits for two seconds.
     std::thread::scope(|scope| {
         for pool in every_pool() {
             scope.spawn(move || closed(pool));
@@ -46,7 +46,7 @@ fn a_lock_that_stays_taken_is_named_by_the_close() {
     });
 }
 
-/// Every pool whose time is the machine's.
+/// Every pool in real time.
 fn pools_on_the_clock() -> Vec<Pool> {
     let pools = remote_urls().iter().map(String::as_str).chain(["local:"]);
     pools.map(|url| Pool::open(url).unwrap()).collect()
@@ -62,7 +62,8 @@ fn a_sleep_does_not_hold_up_a_close() {
     }
 }
 
-/// The close of one machine thread leaves the pool to others, which end what it waits for.
+/// A close by one machine thread lets others drive the pool, which complete what the close waits
+/// for.
 #[test]
 fn a_lock_that_another_machine_thread_gives_back_is_waited_for() {
     for pool in pools_on_the_clock() {

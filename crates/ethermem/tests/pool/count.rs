@@ -1,5 +1,5 @@
 //! A backend that a program brings: `count:URL` counts the operations of any other pool, and passes
-//! them on. This file is all of it.
+//! them on. This file is the whole backend.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ static COUNT: Scheme = Scheme {
     open: Some(open),
 };
 
-/// What was counted, of all pools of this program: `count:` has one test.
+/// Number of operations of all pools in this program; only one test uses `count:`.
 static COUNTED: AtomicU64 = AtomicU64::new(0);
 
 fn open(url: &Url<'_>) -> Result<Opened, OpenError> {
@@ -114,7 +114,7 @@ fn a_backend_of_the_program_counts_what_it_passes_on() {
     }
 }
 
-/// By the way of all operations, by the direct way, and by accesses that take no time.
+/// Uses the pool by the path of all operations, the direct path, and accesses that take no time.
 fn use_six_times(pool: &Pool) {
     let thread = pool.thread().unwrap();
     let region = thread.alloc(4096, Permissions::READ_WRITE).wait().unwrap();

@@ -1,4 +1,4 @@
-//! What may not be done is refused, to who asked, and changes nothing.
+//! Refused operations return an error to their caller, and change nothing.
 
 use ethermem::{Address, Chase, Error, Permissions, Pool, Segment};
 
@@ -43,8 +43,8 @@ fn an_access_outside_of_a_region_is_refused() {
     }
 }
 
-/// However many messages it takes: the error names the caller's place, and where the nodes are in
-/// this program, nothing of a write that is refused is done.
+/// A long access is refused as a whole: the error names the caller's place. Where the nodes are
+/// in-process, nothing of a refused write is done.
 #[test]
 fn a_long_access_is_refused_as_a_whole() {
     const MIB: u64 = 1 << 20;
@@ -65,7 +65,7 @@ fn a_long_access_is_refused_as_a_whole() {
         let scattered = [(good.address(), &[5_u8; 64][..]), (address, &data)];
         assert_eq!(thread.scatter(&scattered).wait(), Err(unmapped), "{pool:?}");
         assert_eq!(good.read(0, 64).wait().unwrap(), [5; 64], "{pool:?}");
-        // Where it is several requests to a node elsewhere, each is done or refused by itself.
+        // On a remote node such an access is several requests, each done or refused by itself.
         if !has_pages(&pool) {
             let found = region.read(0, 2 * MIB).wait().unwrap();
             assert!(found.iter().all(|&byte| byte == 0), "{pool:?}");
@@ -79,7 +79,7 @@ fn a_long_access_is_refused_as_a_whole() {
     }
 }
 
-/// The upper bits of an address name the memory node: with others it is not the same byte.
+/// The upper bits of an address name the memory node, so other upper bits name another byte.
 #[test]
 fn an_address_of_a_node_that_is_not_there_is_of_no_other() {
     for pool in every_pool() {
@@ -102,7 +102,8 @@ fn an_address_of_a_node_that_is_not_there_is_of_no_other() {
     }
 }
 
-/// By every operation, on every pool; and what was under way when it was freed ends.
+/// Freed memory is refused by every operation, on every pool; operations in flight at the free
+/// complete.
 #[test]
 fn what_was_freed_is_in_no_region_to_any_operation() {
     for pool in every_pool() {
@@ -170,7 +171,7 @@ fn nothing_is_done_without_permission() {
         refused(owner.fetch_add(readable.address(), 1).wait().map(|_| ()));
         refused(owner.lock(readable.address()).wait());
         refused(readable.share(other.process(), RW).wait());
-        // Others are not told what there is.
+        // Other processes are not told what exists.
         let unmapped = |result: Result<(), Error>| {
             assert!(matches!(result, Err(Error::Unmapped { .. })), "{result:?} {pool:?}");
         };
@@ -179,7 +180,7 @@ fn nothing_is_done_without_permission() {
         readable.share(other.process(), Permissions::READ).wait().unwrap();
         unmapped(readable.by(&other).share(other.process(), Permissions::READ).wait());
         if has_pages(&pool) {
-            // There it ends its share, and no more than that.
+            // On a remote node this ends the process's share, and nothing else.
             readable.by(&other).free().wait().unwrap();
             unmapped(readable.by(&other).read(0, 1).wait().map(|_| ()));
         } else {
@@ -201,7 +202,7 @@ fn atomics_are_aligned() {
         if has_pages(&pool) {
             continue;
         }
-        // The word would begin inside and end outside.
+        // The word begins inside the region and ends outside.
         let result = thread.fetch_add(region.at(96), 1).wait();
         assert!(matches!(result, Err(Error::Unmapped { .. })), "{result:?} {pool:?}");
     }

@@ -1,4 +1,4 @@
-//! What two threads may see of each other (section 3.1 of Clio's paper), on every kind of pool.
+//! What two threads may see of each other's writes (section 3.1 of Clio's paper), on every pool.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -16,16 +16,16 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap())
 }
 
-/// Two words, on different memory nodes where there are several.
+/// Two words, on different memory nodes if there are several.
 fn words(pool: &Pool) -> [Region; 2] {
     let thread = pool.thread().unwrap();
     [(); 2].map(|()| thread.alloc(8, RW).wait().unwrap())
 }
 
-/// So much that its last bytes arrive well after a word that is sent behind them.
+/// A length at which the last bytes arrive well after a word that is sent behind them.
 const LONG: u64 = 64 << 10;
 
-/// What a reader finds at the end of long data once it sees the flag behind it.
+/// The end of long data, as a reader finds it once it sees the flag behind the data.
 fn seen_with_the_flag(pool: &Pool, is_released: bool) -> u64 {
     let thread = pool.thread().unwrap();
     let data = thread.alloc(LONG, RW).wait().unwrap();
@@ -55,7 +55,8 @@ fn seen_with_the_flag(pool: &Pool, is_released: bool) -> u64 {
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 
-/// Message passing: who sees the flag sees the data, where the writer releases before the flag.
+/// Message passing: a reader that sees the flag sees the data, if the writer releases before the
+/// flag.
 #[test]
 fn a_flag_behind_a_release_is_seen_after_the_data() {
     for pool in every_pool() {
@@ -63,14 +64,16 @@ fn a_flag_behind_a_release_is_seen_after_the_data() {
     }
 }
 
-/// The same without the release, where the fabric takes time: the flag is there before the data.
+/// Message passing without the release, where the fabric takes time: the flag arrives before the
+/// data.
 #[test]
 fn a_flag_alone_may_be_seen_before_the_data() {
     let pool = Pool::open("sim:edm?nodes=6").unwrap();
     assert_eq!(seen_with_the_flag(&pool, false), 0);
 }
 
-/// Store buffering: with a fence between its write and its read, not both miss the other's.
+/// Store buffering: with a fence between its write and its read, at most one thread misses the
+/// other's.
 #[test]
 fn with_fences_not_both_miss_the_others_write() {
     for pool in every_pool() {
@@ -96,8 +99,8 @@ fn with_fences_not_both_miss_the_others_write() {
     }
 }
 
-/// The same without a fence, where the fabric takes time: both may miss, and some do. So the
-/// fence above is what keeps them from it.
+/// Store buffering without a fence, where the fabric takes time: both may miss, and some do. So the
+/// fence above prevents it.
 #[test]
 fn without_fences_both_may_miss() {
     let pool = Pool::open("sim:edm?nodes=6").unwrap();
@@ -144,7 +147,7 @@ fn a_counter_under_a_lock_loses_nothing() {
     }
 }
 
-/// The same by threads of the machine, as Clio's Figure 2 has it.
+/// The counter under a lock with machine threads, as in Clio's Figure 2.
 #[test]
 fn a_counter_under_a_lock_loses_nothing_between_machine_threads() {
     let real = remote_urls().iter().map(|url| (url.as_str(), 500));
@@ -169,12 +172,12 @@ fn a_counter_under_a_lock_loses_nothing_between_machine_threads() {
     }
 }
 
-/// Pools that take no virtual time, so that threads of the machine meet as they come.
+/// Pools without virtual time, on which machine threads interleave freely.
 fn pools_of_the_machine() -> impl Iterator<Item = (&'static str, u64)> {
     std::iter::once(("local:", 2_000)).chain(remote_urls().iter().map(|url| (url.as_str(), 200)))
 }
 
-/// Message passing between threads of the machine: data, a release, a flag; round after round.
+/// Message passing between machine threads: data, a release, a flag; round after round.
 #[test]
 fn machine_threads_see_the_data_once_they_see_the_flag() {
     for (url, rounds) in pools_of_the_machine() {
@@ -217,7 +220,7 @@ fn machine_threads_see_the_data_once_they_see_the_flag() {
     }
 }
 
-/// Store buffering between threads of the machine, which begin each round together.
+/// Store buffering between machine threads, which begin each round together.
 #[test]
 fn with_fences_not_both_machine_threads_miss_the_others_write() {
     for (url, rounds) in pools_of_the_machine() {
@@ -249,7 +252,7 @@ fn with_fences_not_both_machine_threads_miss_the_others_write() {
     }
 }
 
-/// Atomics of many nodes on one word: each gets a number of its own.
+/// Atomics of many nodes on one word: each gets a distinct number.
 #[test]
 fn every_ticket_is_given_once() {
     for pool in every_pool() {

@@ -1,14 +1,13 @@
-//! Messages that a simulated fabric loses: their callers are told, nobody else is, and the pool
-//! goes on.
+//! Messages that a simulated fabric loses: only their callers are told, and the pool goes on.
 
 use ethermem::{Address, Error, Pending, Permissions, Pool, Region, Thread};
 
-/// Long operations are lost, short ones fit between them.
+/// Length of operations that are lost; short ones fit between them.
 const LONG: u64 = 20_000;
 const SHORT: u64 = 64;
 
-/// PFC with less headroom than its links need: where many nodes send to one, a switch has no room
-/// for some of what comes, and nothing repairs that.
+/// A fabric with PFC and less headroom than its links need. Where many nodes send to one, a switch
+/// drops frames for lack of room, and no protocol repairs that.
 fn lossy(memory_nodes: u16) -> Pool {
     let url = format!(
         "sim:pfc?nodes=40&memory_nodes={memory_nodes}&fabric.pfc.xoff_bytes=3000\
@@ -18,7 +17,7 @@ fn lossy(memory_nodes: u16) -> Pool {
     Pool::open(&url).unwrap()
 }
 
-/// What the thread, or the region, of a number has.
+/// Data of the thread, or the region, with this number.
 fn data(number: u8) -> Vec<u8> {
     vec![number; if number.is_multiple_of(2) { LONG } else { SHORT } as usize]
 }
@@ -27,7 +26,7 @@ fn length(number: u8) -> u64 {
     data(number).len() as u64
 }
 
-/// Which outcomes are those of lost messages; some are, and some are not.
+/// Which outcomes are lost messages; some are, and some are not.
 fn lost<T>(outcomes: &[Result<T, Error>]) -> Vec<bool> {
     let one = |outcome: &Result<T, Error>| match outcome {
         Ok(_) => false,
@@ -39,7 +38,7 @@ fn lost<T>(outcomes: &[Result<T, Error>]) -> Vec<bool> {
     lost
 }
 
-/// 39 write to one memory node at once, and then count there beside writes; who lost a message.
+/// 39 threads write to one memory node at once, and then count there; returns which lost a message.
 fn writes_and_atomics() -> [Vec<bool>; 2] {
     let pool = lossy(1);
     let threads: Vec<Thread> = (0..39).map(|node| pool.thread_on(node).unwrap()).collect();
@@ -49,7 +48,7 @@ fn writes_and_atomics() -> [Vec<bool>; 2] {
 
     let begun: Vec<_> = all().map(|((thread, at), n)| thread.write(at, &data(n))).collect();
     let written: Vec<_> = begun.into_iter().map(Pending::wait).collect();
-    // One after the other nothing meets. All of what was written is there, or none.
+    // Sequential reads do not collide. All of a write is there, or none.
     for (((thread, at), n), outcome) in all().zip(&written) {
         let found = thread.read(at, length(n)).wait().unwrap();
         let nothing = found.iter().all(|&byte| byte == 0);
@@ -57,7 +56,7 @@ fn writes_and_atomics() -> [Vec<bool>; 2] {
         thread.write(at, &data(n)).wait().unwrap();
     }
 
-    // Each word behind a long write of its own thread.
+    // Each word is behind a long write of its own thread.
     let begun: Vec<_> = all()
         .map(|((thread, at), n)| {
             (thread.write(Address(at.0 + 8), &data(n)[8..]), thread.fetch_add(at, 1))
@@ -83,7 +82,7 @@ fn writes_and_atomics() -> [Vec<bool>; 2] {
     [lost(&written), lost(&again)]
 }
 
-/// One reads of 39 memory nodes at once; which responses were lost.
+/// One thread reads from 39 memory nodes at once; returns which responses were lost.
 fn reads() -> Vec<bool> {
     let pool = lossy(39);
     let thread = pool.thread().unwrap();
@@ -100,7 +99,7 @@ fn reads() -> Vec<bool> {
     let outcomes: Vec<_> = begun.into_iter().map(Pending::wait).collect();
     for (one, outcome) in regions.iter().zip(&outcomes) {
         assert!(outcome.as_ref().map_or(true, |found| *found == data(one.1)), "{}", one.1);
-        // Tried again, alone.
+        // A lost read is retried, alone.
         assert_eq!(read(one).wait().unwrap(), data(one.1));
     }
     lost(&outcomes)

@@ -1,4 +1,4 @@
-//! Operations that were done and whose answers were lost.
+//! Operations that were done but whose responses were lost.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use ethermem::{Error, Permissions, Pool, Region};
 
 use crate::network::Served;
 
-/// Stands between one client and a node; it ends when it is dropped.
+/// A relay between one client and a node; it ends when it is dropped.
 struct Relay {
     address: SocketAddr,
-    /// Longest answer that comes through.
+    /// Longest response that passes.
     longest: Arc<AtomicUsize>,
     ends: Arc<AtomicBool>,
 }
@@ -79,8 +79,8 @@ fn a_lock_whose_answer_was_lost_can_be_taken_by_who_lost_it() {
     thread.unlock_wait(lock).unwrap();
 }
 
-/// Reads 1,000 B whose answers are lost for a while, as those of a busy node are late, and asks
-/// for words meanwhile. What the read gave, if the node answered others in the read's own time.
+/// Reads 1,000 B while their responses are lost, as a busy node's responses are late, and reads
+/// words meanwhile. Returns the read's result, if the node answered others within the read's time.
 fn read_beside_others(
     relay: &Relay,
     read: ReadBytes,
@@ -100,10 +100,10 @@ fn read_beside_others(
     (answered > 0).then(|| read.unwrap())
 }
 
-/// One of the ways to read 1,000 B.
+/// One of the ways of reading 1,000 B.
 type ReadBytes = fn(&Region) -> Result<Vec<u8>, Error>;
 
-/// Every way: by the list of operations, gathered, and alone.
+/// Every way: by the list of operations, gathered, and directly.
 const WAYS: [ReadBytes; 3] = [
     |region| region.read(0, 1000).wait(),
     |region| {
@@ -118,7 +118,7 @@ const WAYS: [ReadBytes; 3] = [
 
 #[test]
 fn a_read_is_waited_for_while_its_node_answers_others() {
-    // Each takes seconds, and none of them much of a processor.
+    // Each takes seconds, but little processor time.
     std::thread::scope(|scope| {
         for read in WAYS {
             scope.spawn(move || waited_for(read));
@@ -134,10 +134,10 @@ fn waited_for(read: ReadBytes) {
     let region = thread.alloc(4096, Permissions::READ_WRITE).wait().unwrap();
     let count = other.alloc(8, Permissions::READ_WRITE).wait().unwrap();
     region.write(0, &[7; 1000]).wait().unwrap();
-    // On a machine that is busy itself, the others may have no answer in that time.
+    // On a busy machine, the other reads may have no response in that time.
     let found = (0..10).find_map(|_| read_beside_others(&relay, read, &region, &count));
     assert_eq!(found.expect("the node answers others in one of ten tries"), [7; 1000]);
-    // Of a node that answers nothing at all nothing more is expected.
+    // A node that does not respond at all is given up.
     relay.lose_longer_than(0);
     let silent = Error::NoAnswer { node: relay.address.to_string(), waited_ms: 2000 };
     assert_eq!(read(&region), Err(silent));

@@ -1,4 +1,4 @@
-//! The pool, on every kind of it.
+//! Tests of the pool, on every kind of it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -36,14 +36,14 @@ use ethermem_sim::registry::FABRIC_NAMES;
 use ethermem_udp::{BindError, RingError};
 use ethermem_units::Bytes;
 
-/// The URLs of a memory node that serves all tests of this program, from one of its threads: over
-/// UDP, and over raw Ethernet on the loopback where this process may have that.
+/// URLs of a memory node that serves all tests of this program, from one of its threads: over UDP,
+/// and over raw Ethernet on the loopback if this process may use it.
 fn remote_urls() -> &'static [String] {
     static URLS: OnceLock<Vec<String>> = OnceLock::new();
     URLS.get_or_init(|| {
         let in_clear = NodeOptions::in_clear(Bytes(64 << 20));
         let mut options = NodeOptions { page: PageSize::Kib4, ..in_clear };
-        // Other programs of tests run beside this one, on the same loopback.
+        // Other test programs run beside this one, on the same loopback.
         let port = 10_000 + std::process::id() % 50_000;
         options.listen.ring = Some(format!("lo:{port}").parse().unwrap());
         let mut urls = vec![format!("ring://lo:{port}")];
@@ -63,19 +63,19 @@ fn remote_urls() -> &'static [String] {
     })
 }
 
-/// Whether a pool's memory is whole pages of a node, so that a region ends where its last page
-/// does.
+/// True if a pool's memory is whole pages of a node, so that a region ends where its last page
+/// ends.
 fn has_pages(pool: &Pool) -> bool {
     ["udp:", "ring:"].iter().any(|scheme| pool.url().starts_with(scheme))
 }
 
-/// Those of them whose memory nodes are in this program.
+/// The pools whose memory nodes are in this process.
 fn every_pool_here() -> Vec<Pool> {
     every_pool().into_iter().filter(|pool| !has_pages(pool)).collect()
 }
 
-/// One of this process's memory, of `simulated` ones and of those of a real memory node: whichever
-/// a property test has drawn.
+/// A pool that a property test has drawn: of this process's memory, of one of `simulated`, or of a
+/// real memory node.
 fn drawn_pool(simulated: &[&str], drawn: usize) -> Pool {
     let real = remote_urls().iter().map(String::as_str);
     let urls: Vec<&str> =
@@ -83,7 +83,7 @@ fn drawn_pool(simulated: &[&str], drawn: usize) -> Pool {
     Pool::open(urls[drawn % urls.len()]).unwrap()
 }
 
-/// A pool of every kind, small: three compute nodes and three memory nodes on each fabric.
+/// A small pool of every kind: three compute nodes and three memory nodes on each fabric.
 fn every_pool() -> Vec<Pool> {
     let fabrics = FABRIC_NAMES.iter().map(|fabric| format!("sim:{fabric}?nodes=6"));
     let real = remote_urls().iter().cloned().chain(["local:".to_owned()]);

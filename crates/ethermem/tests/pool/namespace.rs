@@ -1,4 +1,4 @@
-//! Networks of a test's own: namespaces of the kernel, and pairs of interfaces between them.
+//! Private networks of a test: network namespaces, and pairs of interfaces between them.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -7,18 +7,19 @@ use std::process::Command;
 
 use nix::sched::{CloneFlags, setns, unshare};
 
-/// A namespace, as long as something refers to it.
+/// A namespace, which exists as long as something refers to it.
 pub(crate) struct Namespace(File);
 
 impl Namespace {
-    /// A new one, whose loopback is up; `None`, said aloud, where this process may not have one.
+    /// Creates a namespace with its loopback up; `None`, with a SKIPPED line, if this process may
+    /// not.
     pub(crate) fn new(what: &str) -> Option<Namespace> {
         let made = std::thread::spawn(|| {
             unshare(CloneFlags::CLONE_NEWNET).ok()?;
             File::open("/proc/thread-self/ns/net").ok()
         });
         let Some(file) = made.join().unwrap() else {
-            // Past the capture of the test runner.
+            // The line bypasses the test runner's capture.
             let line = format!("SKIPPED: {what}: network namespaces need root\n");
             let _ = std::io::stderr().write_all(line.as_bytes());
             return None;
@@ -28,7 +29,7 @@ impl Namespace {
         Some(namespace)
     }
 
-    /// Does something in it.
+    /// Calls `act` in the namespace.
     pub(crate) fn enter<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {
@@ -42,13 +43,13 @@ impl Namespace {
         })
     }
 
-    /// `ip` with these words.
+    /// Runs `ip` with these words.
     pub(crate) fn ip(&self, words: &str) {
         self.call("ip", words);
     }
 
-    /// Lets no more than a frame of 100 octets in 8 ms leave by an interface, and none of over 300,
-    /// but for those that pass by its queue.
+    /// Limits an interface to one frame of 100 octets in 8 ms, and drops frames of over 300, except
+    /// frames that bypass its queue.
     pub(crate) fn slow_down(&self, interface: &str) {
         let limit = "root tbf rate 100kbit burst 300 latency 1s";
         self.call("tc", &format!("qdisc add dev {interface} {limit}"));
@@ -61,7 +62,7 @@ impl Namespace {
         assert!(output.status.success(), "{program} {words}: {said}");
     }
 
-    /// A pair of interfaces, one of them in another namespace, both up.
+    /// Adds a pair of interfaces, one of them in another namespace, both up.
     pub(crate) fn connect(&self, own: &str, other: &Namespace, theirs: &str, mtu: u32) {
         let first = format!("link add {own} mtu {mtu} type veth peer name {theirs} mtu {mtu}");
         self.ip(&format!("{first} netns {}", other.path()));
@@ -69,7 +70,7 @@ impl Namespace {
         other.ip(&format!("link set {theirs} up"));
     }
 
-    /// An interface goes to another namespace, where it is down.
+    /// Moves an interface to another namespace, where it is down.
     pub(crate) fn give(&self, interface: &str, other: &Namespace) {
         self.ip(&format!("link set {interface} netns {}", other.path()));
     }

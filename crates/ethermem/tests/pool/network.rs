@@ -1,4 +1,4 @@
-//! What only a network has: nodes that are away, die and come again, and clients that die.
+//! Faults that only a network has: nodes that are down or restart, and clients that die.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use ethermem_units::Bytes;
 use ethermem_wire::clio::{Request, TenantId};
 
 const RW: Permissions = Permissions::READ_WRITE;
-/// What a client without a key is told of a node that does not answer.
+/// The error of a client without a key whose node does not respond.
 pub(crate) const WITHOUT_A_KEY: &str = "no node is there, it was too busy to answer, or it has \
                                          keys and answers nobody without one";
 
@@ -65,7 +65,7 @@ impl Drop for Served {
 
 #[test]
 fn a_node_that_is_away_is_named_within_the_time_that_was_asked_for() {
-    // Somebody has the port, and never answers.
+    // The port is bound by a socket that never responds.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let node = silent.local_addr().unwrap();
     let Err(error) = Pool::open(&format!("udp://{node}?timeout_ms=50")) else {
@@ -84,7 +84,7 @@ fn a_node_that_is_away_is_named_within_the_time_that_was_asked_for() {
     assert!(error.to_string().starts_with("no-such-host.invalid:7400: "), "{error}");
 }
 
-/// What was on a node that died is an error, never zeros; what is made anew is good.
+/// Memory of a node that died gives an error, never zeros; new allocations work.
 #[test]
 fn a_node_that_was_started_anew_is_an_error_and_not_zeros() {
     let node = Served::new(None);
@@ -100,7 +100,7 @@ fn a_node_that_was_started_anew_is_an_error_and_not_zeros() {
     let restarted = Error::Restarted { node: address.to_string() };
     assert!(!restarted.is_retryable());
     assert_eq!(region.read(0, 64).wait(), Err(restarted.clone()));
-    // The new life's first process has the number that the old life's first one had.
+    // The first process after the restart has the number of the first process before it.
     let fresh = pool.thread().unwrap();
     assert_ne!(fresh.process(), thread.process());
     let other = fresh.alloc(4096, RW).wait().unwrap();
@@ -110,7 +110,7 @@ fn a_node_that_was_started_anew_is_an_error_and_not_zeros() {
     assert_eq!(thread.alloc(64, RW).wait().unwrap_err(), restarted);
 }
 
-/// Nobody asks for anything, so the pool itself keeps its processes alive.
+/// The test submits nothing, so the pool itself must keep its processes alive.
 #[test]
 fn a_process_outlives_its_lease_while_its_pool_is_there() {
     let node = Served::new(Some(Duration::from_secs(1)));
@@ -122,7 +122,7 @@ fn a_process_outlives_its_lease_while_its_pool_is_there() {
     assert_eq!(region.read(0, 10).wait().unwrap(), b"still here");
 }
 
-/// A client that says what it is told to and nothing by itself: it dies by being dropped.
+/// A client that sends only what it is told to: dropping it is its death.
 pub(crate) struct Mortal(Driver);
 
 impl Mortal {
@@ -130,7 +130,7 @@ impl Mortal {
         Mortal::giving_up(node, Duration::from_secs(2))
     }
 
-    /// One that tries for so long.
+    /// A client that gives up after this time.
     pub(crate) fn giving_up(node: SocketAddr, give_up_after: Duration) -> Mortal {
         let options = ClientOptions {
             node: NodePlace::Udp(node),
@@ -164,7 +164,7 @@ impl Mortal {
     }
 }
 
-/// The lock of a client that died is another's after its lease, and that one is told.
+/// The lock of a dead client is granted after its lease, and the new holder is told.
 #[test]
 fn the_lock_of_a_client_that_died_is_free_after_its_lease() {
     let node = Served::new(Some(Duration::from_millis(400)));
@@ -189,7 +189,7 @@ fn the_lock_of_a_client_that_died_is_free_after_its_lease() {
     thread.unlock_wait(address).unwrap();
 }
 
-/// The same program with keys: each tenant has its memory and quota, and a wrong key has nothing.
+/// With keys: each tenant has its memory and quota, and a wrong key has no access.
 #[test]
 fn an_encrypted_node_serves_who_has_a_key_and_is_silent_to_others() {
     let folder = tempfile::tempdir().unwrap();
@@ -268,7 +268,8 @@ fn both_families_of_addresses_have_pools() {
     assert_eq!(region.read(1, 9_000).wait().unwrap(), [5; 9_000]);
 }
 
-/// In datagrams of any length, encrypted or not: trains and long ones carry the same operations.
+/// Batching in datagrams of any length, encrypted or not: trains and long ones carry equal
+/// operations.
 #[test]
 fn operations_that_are_begun_together_go_together() {
     const OPERATIONS: u64 = 128;
@@ -297,11 +298,11 @@ fn operations_that_are_begun_together_go_together() {
             let words: Vec<_> =
                 (0..OPERATIONS).map(|at| thread.fetch_add(region.at(at * 4096), 1)).collect();
             words.into_iter().for_each(|word| assert!(word.wait().is_ok()));
-            // What is published is a tenth of a second old at most.
+            // Published counters are at most a tenth of a second old.
             std::thread::sleep(Duration::from_millis(250));
             let node = served.published.lock().unwrap().node;
-            // Fifteen of 4 KiB go in one of the longest, and all atomics; on a busy machine some
-            // wait less, and some are tried again, alone.
+            // Fifteen operations of 4 KiB fit one of the longest datagrams, and all atomics do. On
+            // a busy machine some are sent early, and some are retransmitted alone.
             let few = datagram_bytes < 65_507 || node.requests >= 2 * node.datagrams;
             assert!(few, "{url}: {} in {}", node.requests, node.datagrams);
             assert!(node.requests >= 3 * OPERATIONS, "{}", node.requests);
@@ -309,8 +310,8 @@ fn operations_that_are_begun_together_go_together() {
     }
 }
 
-/// Machine threads that wait for one thing at a time share a pool with those that have many under
-/// way, and each hears of its own.
+/// Machine threads that wait for single operations share a pool with threads that have many in
+/// flight, and each receives its own results.
 #[test]
 fn who_waits_for_one_thing_and_who_has_many_under_way_share_a_pool() {
     const ROUNDS: u64 = 1000;
@@ -328,7 +329,7 @@ fn who_waits_for_one_thing_and_who_has_many_under_way_share_a_pool() {
                     let mut found = [0; 40];
                     mine.read_into(at - 4, &mut found).unwrap();
                     assert_eq!(found[4..36], word.repeat(4), "{machine} in {round}");
-                    // Not beside what is under way: behind it.
+                    // This access must queue behind the one in flight.
                     let write = mine.write(at, &[7; 32]);
                     mine.read_into(at, &mut found[..32]).unwrap();
                     assert_eq!(found[..32], [7; 32]);
@@ -356,7 +357,7 @@ fn who_waits_for_one_thing_and_who_has_many_under_way_share_a_pool() {
     });
 }
 
-/// What is refused is refused with the same words, whichever way it was asked for.
+/// An access is refused with equal words, whichever way it was submitted.
 #[test]
 fn what_is_waited_for_fails_as_what_is_submitted() {
     let node = Served::new(None);
@@ -387,7 +388,7 @@ fn what_is_waited_for_fails_as_what_is_submitted() {
     assert_eq!(region.read_into(0, &mut place), Err(restarted));
 }
 
-/// Where what comes is not so much that the node never sleeps.
+/// The traffic is low enough for the node to sleep.
 #[test]
 fn a_node_drains_as_long_as_something_comes() {
     let mut server = ethermem_node::start(&NodeOptions::in_clear(Bytes(1 << 20))).unwrap().server;

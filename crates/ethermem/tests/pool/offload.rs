@@ -11,7 +11,7 @@ use crate::{every_pool, every_pool_here, has_pages};
 
 const RW: Permissions = Permissions::READ_WRITE;
 
-/// A list of elements: next, key, value, each a word. Gives the first one's address.
+/// A list of elements (next, key, value, each a word); returns the address of the first.
 fn list(region: &Region, keys: &[u64]) -> Address {
     for (at, key) in keys.iter().enumerate() {
         let here = at as u64 * 24;
@@ -88,7 +88,7 @@ fn a_chase_ends_and_stays_in_its_memory() {
         assert!(matches!(error, Error::Unmapped { .. }), "{error} {pool:?}");
         let error = ask(&other, start, 1).unwrap_err();
         assert!(matches!(error, Error::Unmapped { .. }), "{error} {pool:?}");
-        // A node elsewhere says where, and not how much.
+        // A remote node reports the address, but not the length.
         let what = if has_pages(&pool) { "an access" } else { "8 B" };
         assert!(error.to_string().starts_with(what), "{error} {pool:?}");
         for arguments in [&[][..], &[1; 47], &[0xff; 64]] {
@@ -127,7 +127,7 @@ fn a_filter_keeps_what_compares() {
     }
 }
 
-/// Adds up words: what an application might bring itself.
+/// Adds up words: an operation as an application might bring it.
 struct Sum;
 
 impl Offload for Sum {

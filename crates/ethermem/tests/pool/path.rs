@@ -1,5 +1,5 @@
-//! Paths that carry less than the interfaces at their ends: switches that drop what is longer
-//! without a word, and routers that say so.
+//! Paths with a smaller MTU than the interfaces at their ends: switches that silently drop longer
+//! frames, and routers that report them.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const ENDS: u32 = 9000;
 const MIDDLE: u32 = 1500;
 const NODES: [&str; 2] = ["192.0.2.2:7400", "[2001:db8::2]:7400"];
 
-/// Two machines with a third between them, which is no bridge and no router yet.
+/// Two machines with a third between them, which is not yet a bridge or a router.
 fn joined(what: &str) -> Option<(Two, Namespace)> {
     let (two, middle) = (Two::apart(what)?, Namespace::new(what)?);
     two.client.connect("c0", &middle, "b0", ENDS);
@@ -30,7 +30,8 @@ fn serve(two: &Two) -> Served {
     two.node.enter(|| Served::serve(&options))
 }
 
-/// What the transport finds the path to carry, and whether it is less than the interface does.
+/// The datagram length that the transport finds for the path, and whether the interface carries
+/// more.
 fn found(two: &Two, node: NodePlace) -> usize {
     let mut driver = two.driver(node);
     driver.client().submit(ProcessId(0), Request::Hello);
@@ -43,8 +44,8 @@ fn found(two: &Two, node: NodePlace) -> usize {
     driver.client().datagram_bytes()
 }
 
-/// Whether they are all that the MTU leaves, to within 8. The interfaces of these tests carry the
-/// four octets of a VLAN's tag beyond it, and of `ring:` pieces have 8 more in front than this.
+/// True if the length is all that the MTU leaves, to within 8. The interfaces of these tests carry
+/// the four octets of a VLAN tag beyond the MTU, and pieces of `ring:` have 8 more in front.
 fn is_whole(bytes: usize, mtu: u32, headers: usize) -> bool {
     let most = mtu as usize - headers;
     (most - 7..=most + 12).contains(&bytes)
@@ -75,7 +76,7 @@ fn a_switch_that_drops_long_frames_is_found_out_and_nothing_is_lost() {
             use_all(&two.open_url(url, "").unwrap());
         }
     }
-    // Who says how long datagrams may be is believed.
+    // A length given by the user is taken as true.
     let pool = two.open_url(&ways[0].1, "&datagram_bytes=8972&timeout_ms=300").unwrap();
     let region = pool.thread().unwrap().alloc(8000, crate::ring::RW).wait().unwrap();
     let written = region.write(0, &[1; 8000]).wait();

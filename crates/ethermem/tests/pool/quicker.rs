@@ -1,4 +1,4 @@
-//! `node:`: by UDP or raw Ethernet, as measured.
+//! `node:`: UDP or raw Ethernet, as measured.
 
 use ethermem::Pool;
 use ethermem_node::NodeOptions;
@@ -9,7 +9,7 @@ use crate::ring::{NODE, RW, Two, use_all};
 
 const HOST: &str = "192.0.2.2:7400";
 
-/// Two machines with addresses of IP, too.
+/// Two machines that also have IP addresses.
 fn two(what: &str) -> Option<Two> {
     let two = Two::new(what, 1500)?;
     two.client.ip("addr add 192.0.2.1/24 dev c0");
@@ -17,7 +17,7 @@ fn two(what: &str) -> Option<Two> {
     Some(two)
 }
 
-/// A node at [`HOST`], and on raw Ethernet of an interface.
+/// A node at [`HOST`], and on an interface's raw Ethernet.
 fn serve(two: &Two, ring: Option<&str>) -> Served {
     let mut options: NodeOptions = two.options("n0");
     options.listen.udp = Some(HOST.parse().unwrap());
@@ -25,7 +25,7 @@ fn serve(two: &Two, ring: Option<&str>) -> Served {
     two.node.enter(|| Served::serve(&options))
 }
 
-/// How a pool came to its node, which it uses.
+/// The choice of a pool that is opened and used.
 fn choice(two: &Two, parameters: &str) -> String {
     let pool = two.open_url(&format!("node://{HOST}"), parameters).unwrap();
     use_all(&pool);
@@ -34,7 +34,7 @@ fn choice(two: &Two, parameters: &str) -> String {
     choice
 }
 
-/// The first and the second time in a choice, in us.
+/// The first and the second round trip in a choice, in us.
 fn times(choice: &str) -> [f64; 2] {
     let words: Vec<&str> = choice.split(' ').collect();
     let times: Vec<f64> = words
@@ -49,7 +49,7 @@ fn times(choice: &str) -> [f64; 2] {
 fn where_udp_is_slow_raw_ethernet_is_taken() {
     let Some(two) = two("raw Ethernet beside slow UDP") else { return };
     let _node = serve(&two, Some("n0"));
-    // Frames of raw Ethernet pass by queues.
+    // Frames of raw Ethernet bypass the queue.
     two.client.slow_down("c0");
     let choice = choice(&two, "");
     assert!(choice.starts_with(&format!("by ring://c0/{NODE}, ")), "{choice}");
@@ -78,7 +78,7 @@ fn where_raw_ethernet_is_slow_udp_is_taken() {
     let choice = choice(&two, "&ring=c1");
     let by_udp = choice.strip_prefix(&format!("by udp://{HOST}")).expect(&choice);
     assert!(by_udp.contains("ring://c1/02:00:00:00:00:0d"), "{choice}");
-    // So slow that an answer may not come in time.
+    // The link is so slow that a response may miss its time.
     if !(by_udp.contains(", not measured: ") && by_udp.contains(" did not answer within ")) {
         let [udp, ring] = times(&choice);
         assert!(udp < ring, "{choice}");
@@ -99,7 +99,7 @@ fn a_node_of_udp_alone_is_told_from_others_on_raw_ethernet() {
     assert_eq!(none, format!("by udp://{HOST}; {because}"));
 }
 
-/// Whatever this process may do, and whoever else answers on its loopback.
+/// This holds with any privileges, and whichever other nodes are on the loopback.
 #[test]
 fn a_node_of_this_machine_is_found_without_privileges() {
     let node = Served::new(None);

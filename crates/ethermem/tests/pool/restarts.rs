@@ -1,4 +1,4 @@
-//! Nodes that are started anew: what was for one life does nothing in the next.
+//! Restarted nodes: requests for the old life do nothing in the next.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::network::{Mortal, Served};
 
 const RW: Permissions = Permissions::READ_WRITE;
 const LEASE: Option<Duration> = Some(Duration::from_secs(1));
-/// Within it, a pool has kept its processes alive, and so heard of a new life.
+/// Within this time a pool has sent keep-alives, and so learned of a restart.
 const BEAT: Duration = Duration::from_millis(800);
 
 fn any() -> SocketAddr {
@@ -24,8 +24,8 @@ fn page(thread: &Thread) -> Region {
     thread.alloc(4096, RW).wait().unwrap()
 }
 
-/// The node's next life, with another pool whose process and page have the numbers that `thread`
-/// and `region` had in the life before.
+/// Restarts the node, and opens another pool whose process and page have the numbers that `thread`
+/// and `region` had before.
 fn next_life(address: SocketAddr, thread: &Thread, region: &Region) -> (Served, Pool, Region) {
     let node = Served::start(address, LEASE);
     let pool = Pool::open(&node.url()).unwrap();
@@ -49,7 +49,7 @@ fn a_lock_that_waits_is_not_tried_in_another_life_of_the_node() {
     region.share(two.process(), RW).wait().unwrap();
     one.lock(region.address()).wait().unwrap();
     let waits = two.lock(region.address());
-    // It was found taken at least once; then the program does something else for a while.
+    // The lock was found taken at least once; then the program pauses.
     for _ in 0..50 {
         pool.step();
     }
@@ -92,7 +92,7 @@ fn a_pool_keeps_its_processes_alive_by_the_lease_of_the_new_life() {
     assert_eq!(region.read(0, 10).wait().unwrap(), b"still here");
 }
 
-/// While it waits for a place for one, until processes of somebody who died are over.
+/// The pool waits for room for a process, until another client's dead processes expire.
 #[test]
 fn a_pool_keeps_its_processes_alive_while_it_asks_for_another() {
     let lease = Some(Duration::from_secs(2));
@@ -101,7 +101,7 @@ fn a_pool_keeps_its_processes_alive_while_it_asks_for_another() {
     let thread = pool.thread().unwrap();
     let region = page(&thread);
     region.write(0, b"still here").wait().unwrap();
-    // Somebody has all other places, and dies.
+    // Another client takes all other processes, and dies.
     let mut other = Mortal::giving_up(node.address, Duration::from_millis(100));
     while other.try_ask(ProcessId(0), Request::CreateProcess).is_ok() {}
     drop(other);

@@ -1,4 +1,4 @@
-//! `ring:` between two machines, which are namespaces of the kernel with a pair of interfaces.
+//! `ring:` between two machines: network namespaces with a pair of interfaces.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,7 +39,7 @@ impl Two {
         Some(two)
     }
 
-    /// With nothing between them.
+    /// Two machines, directly joined.
     pub(crate) fn apart(what: &str) -> Option<Two> {
         let (client, node) = (Namespace::new(what)?, Namespace::new(what)?);
         let folder = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ impl Two {
         self.address();
     }
 
-    /// Gives both their addresses.
+    /// Gives both machines their IP addresses.
     pub(crate) fn address(&self) {
         self.node.ip(&format!("link set n0 address {NODE}"));
         self.client.ip(&format!("link set c0 address {CLIENT}"));
@@ -64,7 +64,7 @@ impl Two {
         self.folder.path().join("tenant.key")
     }
 
-    /// A node behind an interface, and behind UDP on its own machine.
+    /// A node on an interface's raw Ethernet, and on UDP of its own machine.
     pub(crate) fn serve_on(&self, machine: &Namespace, interface: &str) -> Served {
         let options = self.options(interface);
         machine.enter(|| Served::serve(&options))
@@ -86,7 +86,7 @@ impl Two {
         self.serve_on(&self.node, "n0")
     }
 
-    /// Why no other node is started there.
+    /// The error of starting another node there.
     pub(crate) fn refused(&self, interface: &str) -> String {
         let options = self.options(interface);
         let started = self.node.enter(|| ethermem_node::start(&options).map(drop));
@@ -103,7 +103,7 @@ impl Two {
         self.client.enter(|| Pool::open(&url))
     }
 
-    /// A transport of the client's machine without a pool, to look at.
+    /// A transport of the client's machine without a pool, for inspection.
     pub(crate) fn driver(&self, node: NodePlace) -> Driver {
         let options = ClientOptions {
             node,
@@ -118,7 +118,7 @@ impl Two {
     }
 }
 
-/// What a pool is used for, in lengths of all kinds.
+/// Uses a pool for every operation, with lengths of all kinds.
 pub(crate) fn use_all(pool: &Pool) {
     let thread = pool.thread().unwrap();
     let region = thread.alloc(200_000, RW).wait().unwrap();
@@ -145,7 +145,8 @@ pub(crate) fn use_all(pool: &Pool) {
     region.free().wait().unwrap();
 }
 
-/// Operations at the node are not cut: their arguments and answers are longer than a frame.
+/// Uses operations at the node whose arguments and results are longer than a frame; they are not
+/// cut.
 pub(crate) fn use_long_ones(pool: &Pool) {
     let thread = pool.thread().unwrap();
     let region = thread.alloc(64_000, RW).wait().unwrap();
@@ -193,7 +194,7 @@ fn every_operation_goes_encrypted_in_frames_of_any_mtu() {
     }
 }
 
-/// Each end sends what the other one takes, also answers that are longer than what was asked.
+/// Each end sends frames that the other one accepts, also responses longer than their requests.
 #[test]
 fn ends_of_different_mtus_reach_each_other() {
     for (client, node) in [(1500, 9000), (9000, 1500), (576, 65_000)] {
@@ -215,7 +216,7 @@ fn a_question_to_everybody_finds_one_node_and_names_several() {
     let none = two.open("c0", "&timeout_ms=60").unwrap_err().to_string();
     assert_eq!(none, "ring://c0: no answer within 60 ms");
     let first = two.serve();
-    // The client's own interface, as a bridge to both.
+    // The client has an interface on a bridge to both.
     let Some(other) = Namespace::new("finding nodes") else { return };
     two.client.connect("c1", &other, "n1", 1500);
     let second_mac = Mac([2, 0, 0, 0, 0, 0xc]);
@@ -267,7 +268,7 @@ fn a_way_that_cannot_be_is_an_error_in_one_line() {
     let url = format!("ring://c0?timeout_ms=60&key={}", path.display());
     let error = two.client.enter(|| Pool::open(&url)).unwrap_err().to_string();
     assert!(error.contains("or the key is not one of its own"), "{error}");
-    // One port, one node; and nothing in clear but on the loopback.
+    // A port has one node, and traffic in clear is allowed only on the loopback.
     assert!(two.refused("n0").starts_with("ring n0: interface `n0`: port 7400: Address"));
     let mut options = NodeOptions::in_clear(Bytes(1 << 20));
     options.listen.ring = Some("n0:7401".parse().unwrap());
@@ -275,7 +276,7 @@ fn a_way_that_cannot_be_is_an_error_in_one_line() {
     assert!(in_clear.to_string().contains("allowed is the loopback interface"), "{in_clear}");
 }
 
-/// A node in clear, for which the loopback alone is allowed.
+/// A node in clear, which is allowed only on the loopback.
 #[test]
 fn the_loopback_carries_frames_in_clear() {
     let Some(two) = Two::new("frames on the loopback", 1500) else { return };
@@ -291,7 +292,7 @@ fn the_loopback_carries_frames_in_clear() {
     }
 }
 
-/// Ten pools of one machine: each has its own answers, by their ports alone.
+/// Ten pools of one machine: each gets its own responses, distinguished only by ports.
 #[test]
 fn pools_of_one_machine_do_not_take_each_others_answers() {
     let Some(two) = Two::new("pools of one machine", 1500) else { return };
@@ -325,7 +326,7 @@ fn a_node_that_was_started_anew_is_an_error_over_frames_too() {
     use_all(&pool);
 }
 
-/// Carries frames from one interface to another, and loses some.
+/// Forwards frames from one interface to another, and loses some.
 fn relay(from: &str, to: &str, loss_ppm: u64, seed: u64, stop: &AtomicBool, lost: &AtomicU64) {
     let (mut from, to) = (raw(from), raw(to));
     let (mut random, waiter) = (Xoshiro256PlusPlus::seed_from_u64(seed), from.waiter());
@@ -346,7 +347,7 @@ fn relay(from: &str, to: &str, loss_ppm: u64, seed: u64, stop: &AtomicBool, lost
 fn frames_that_are_lost_are_sent_again() {
     let Some(two) = Two::new("frames that are lost", 1500) else { return };
     let Some(between) = Namespace::new("frames that are lost") else { return };
-    // The relay has both addresses, so that frames are for it.
+    // The relay has both addresses, so that frames are sent to it.
     two.client.connect("c1", &between, "r1", 1500);
     between.connect("r2", &two.node, "n1", 1500);
     let macs = [("c1", &two.client, CLIENT), ("r1", &between, NODE), ("r2", &between, CLIENT)];

@@ -1,4 +1,4 @@
-//! `ring:` among frames that are malformed, of strangers, or more than there is room for.
+//! `ring:` among malformed frames, frames of strangers, and more frames than there is room for.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +15,14 @@ use ethermem_wire::clio::{
 
 use crate::ring::{CLIENT, NODE, Two, use_all};
 
-/// All frames of ours, to whatever port.
+/// A socket for all frames of the protocol, to any port.
 pub(crate) fn raw(interface: &str) -> Ring {
     let fields = vec![Field::Half(FRAME_MARK_AT, FRAME_MARK)];
     let frames = Frames { fields, broadcast: true };
     Ring::open(&Interface::find(interface).unwrap(), ETHER_TYPE, &frames).unwrap()
 }
 
-/// Who sends frames of a test's own.
+/// Sender of a test's own frames.
 pub(crate) const OWN: Station = Station { mac: CLIENT, port: Port(1 << 63 | 5) };
 
 pub(crate) fn to(mac: Mac) -> Station {
@@ -35,7 +35,7 @@ pub(crate) fn frame(to: Station, body: FrameBody, bytes: u16) -> Vec<u8> {
     octets
 }
 
-/// A good frame, whose datagram is none.
+/// A valid frame, whose datagram is invalid.
 pub(crate) fn good() -> Vec<u8> {
     frame(to(NODE), FrameBody::Datagram, 100)
 }
@@ -66,7 +66,7 @@ fn malformed() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Of others, or for others.
+/// Frames from others, or for others.
 fn foreign() -> Vec<Vec<u8>> {
     vec![
         with(12, 0x12),
@@ -78,8 +78,8 @@ fn foreign() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What is malformed costs a counter and is not answered; what is not ours costs not even that, and
-/// reaches whom it is for.
+/// A malformed frame is counted and not answered. Other traffic is not even counted, and reaches
+/// its receiver.
 #[test]
 fn malformed_frames_are_counted_and_other_traffic_is_untouched() {
     let Some(two) = Two::new("malformed frames", 1500) else { return };
@@ -92,14 +92,14 @@ fn malformed_frames_are_counted_and_other_traffic_is_untouched() {
         for octets in malformed.iter().chain(&foreign) {
             ring.send(octets).unwrap();
         }
-        // A datagram that no client made is the transport's to drop.
+        // A datagram that no client made is dropped by the transport.
         ring.send(&good()).unwrap();
         let socket = UdpSocket::bind("192.0.2.1:0").unwrap();
         let there = two.node.enter(|| UdpSocket::bind("192.0.2.2:0").unwrap());
         socket.send_to(b"beside", there.local_addr().unwrap()).unwrap();
         there.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         assert_eq!(there.recv(&mut [0; 10]).unwrap(), 6);
-        // A good question behind them all is answered, once.
+        // A valid question after all of them is answered, once.
         let question = frame(to(NODE), FrameBody::Question, 0);
         ring.send(&question[..60]).unwrap();
         std::thread::sleep(Duration::from_millis(1200));
@@ -118,7 +118,7 @@ fn malformed_frames_are_counted_and_other_traffic_is_untouched() {
     use_all(&two.open("c0", "").unwrap());
 }
 
-/// Answers questions who is there by other stations than the one that was asked, until told.
+/// Answers questions as other stations than the one that was asked, until told to stop.
 fn answer_as(strangers: &[Station], stop: &AtomicBool) {
     let mut ring = raw("n0");
     let waiter = ring.waiter();
@@ -145,7 +145,7 @@ fn stranger(number: u16) -> Station {
     Station { mac: Mac([2, 0, 0, 1, high, low]), port: Port(7400) }
 }
 
-/// What is said of a place while such stations answer beside it.
+/// The result of opening a place while such stations answer beside its node.
 fn among(two: &Two, strangers: &[Station], place: &str) -> Result<Pool, String> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -166,7 +166,7 @@ fn who_is_asked_by_its_address_is_answered_for_by_nobody_else() {
     use_all(&among(&two, &[stranger(1), stranger(2)], &place).unwrap());
 }
 
-/// However many answer, what is kept and said of them is bounded.
+/// However many stations answer, the list of them is bounded.
 #[test]
 fn a_flood_of_answers_names_sixteen_nodes() {
     let Some(two) = Two::new("floods of answers", 1500) else { return };
@@ -176,7 +176,7 @@ fn a_flood_of_answers_names_sixteen_nodes() {
     assert_eq!(error.matches("ring://c0/").count(), 16, "{error}");
 }
 
-/// A client takes datagrams, and pieces of them, of its node alone.
+/// A client accepts datagrams, and pieces of them, only from its node.
 #[test]
 fn a_client_hears_its_node_alone() {
     let Some(two) = Two::new("frames of strangers", 1500) else { return };
@@ -204,7 +204,7 @@ fn a_client_hears_its_node_alone() {
         let mut octets = vec![0; 200];
         Frame { to: client, from, carries: 1468, body }.emit(bytes, &mut octets).unwrap();
         says.send(&octets).unwrap();
-        // One look after another, until nothing is left.
+        // Poll until nothing is left.
         let began = Instant::now();
         let mut heard = false;
         while !heard && began.elapsed() < Duration::from_millis(300) {
@@ -221,7 +221,7 @@ fn a_client_hears_its_node_alone() {
     assert!(!say(node, piece(0), 100) && say(node, piece(1), 100));
 }
 
-/// A node that does not look loses what the ring has no room for, and says so.
+/// A node that does not poll loses frames for which the ring has no room, and counts them.
 #[test]
 fn frames_that_the_ring_has_no_room_for_are_counted() {
     const FRAMES: u64 = 6000;
@@ -245,7 +245,7 @@ fn frames_that_the_ring_has_no_room_for_are_counted() {
     assert_eq!(server.published().lock().unwrap().server.frames_overrun, lost);
 }
 
-/// Neither way to a node waits for an end of what comes on the other.
+/// A node with traffic on one transport still serves the other at once.
 #[test]
 fn a_node_answers_frames_and_datagrams_of_udp_at_once() {
     let Some(two) = Two::new("both ways at once", 1500) else { return };

@@ -1,4 +1,4 @@
-//! `ring:` on interfaces that go and come back, whole or changed.
+//! `ring:` on interfaces that disappear and return, unchanged or changed.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::network::Served;
 use crate::ring::{CLIENT, NODE, RW, Two, use_all, use_long_ones};
 use crate::ring_faults::{frame, raw, to};
 
-/// Longer than a node takes to see that its interface is another one.
+/// Longer than a node takes to notice that its interface was replaced.
 const MEND: Duration = Duration::from_millis(1300);
 
 fn renewed(published: &Published) -> u64 {
@@ -29,7 +29,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// A pool of an interface that is there again.
+/// A pool on an interface that has returned.
 fn fresh(two: &Two) -> Pool {
     let began = Instant::now();
     loop {
@@ -56,7 +56,7 @@ fn an_interface_that_goes_down_and_comes_back_is_a_passing_condition() {
     assert_eq!(renewed(&node.published), 0);
 }
 
-/// What an operation gives once it is not lost any more.
+/// Result of an operation once it is no longer lost.
 fn eventually<T>(mut act: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     let began = Instant::now();
     loop {
@@ -83,7 +83,7 @@ fn an_interface_that_is_deleted_ends_its_pools_and_not_its_node() {
     two.connect(9000);
     use_all(&fresh(&two));
     until("the ring is renewed", || renewed(&node.published) >= 1);
-    // The port is the node's on the new interface, too.
+    // The node has its port on the new interface, too.
     assert!(two.refused("n0").starts_with("ring n0: interface `n0`: port 7400: Address"));
 }
 
@@ -107,7 +107,7 @@ fn an_mtu_that_changes_changes_how_frames_are_cut() {
     assert_eq!(node.published.lock().unwrap().server.frames_dropped, 0);
 }
 
-/// Another node was quicker than the one whose interface came again.
+/// Another node took the port before the first one's interface returned.
 #[test]
 fn a_port_that_another_node_has_by_now_stays_that_ones() {
     let Some(two) = Two::new("ports of new interfaces", 1500) else { return };
@@ -132,7 +132,7 @@ fn a_port_that_another_node_has_by_now_stays_that_ones() {
     use_all(&fresh(&two));
 }
 
-/// The same interface, with the same number, MTU and address, which forgot who listened.
+/// An interface with equal number, MTU and address, but without its listeners.
 #[test]
 fn an_interface_that_was_in_another_network_is_listened_to_again() {
     let Some(two) = Two::new("interfaces that move", 1500) else { return };
@@ -151,7 +151,7 @@ fn an_interface_that_was_in_another_network_is_listened_to_again() {
     }
 }
 
-/// What a node in clear may be reached by is the loopback, whatever has its name by now.
+/// A node in clear may be reached only by the loopback, whatever interface has that name later.
 #[test]
 fn a_node_in_clear_does_not_follow_the_loopbacks_name_to_another_interface() {
     let Some(two) = Two::new("names of the loopback", 1500) else { return };
@@ -167,7 +167,7 @@ fn a_node_in_clear_does_not_follow_the_loopbacks_name_to_another_interface() {
     assert_eq!(asked.to_string(), "ring://c0: no answer within 100 ms");
 }
 
-/// An interface upon another, as those of macvlan and of VLANs are, has its frames for itself.
+/// An interface on top of another one, such as macvlan or VLAN, keeps its frames to itself.
 #[test]
 fn frames_of_an_interface_upon_another_are_that_ones_alone() {
     let Some(two) = Two::new("interfaces upon others", 1500) else { return };

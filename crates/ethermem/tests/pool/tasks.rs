@@ -1,4 +1,4 @@
-//! Tasks: who goes on when, and that nobody is forgotten.
+//! Tasks: their order, and that every one proceeds.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -10,12 +10,12 @@ use ethermem::{Pending, Permissions, Pool, Ps, Unfinished};
 
 use super::every_pool;
 
-/// Polled with the waker of the task that asks.
+/// Polls with the waker of the calling task.
 async fn is_there(pending: &mut Pending<()>) -> bool {
     poll_fn(|context| Poll::Ready(Pin::new(&mut *pending).poll(context).is_ready())).await
 }
 
-/// Where nothing ends but by the pool.
+/// Pools on which nothing completes except by driving the pool.
 fn simulated() -> impl Iterator<Item = Pool> {
     every_pool().into_iter().filter(Pool::is_simulated)
 }
@@ -80,7 +80,7 @@ fn tasks_wake_one_another_in_order() {
     tasks.spawn(async move {
         thread.sleep(Ps::from_ns(10)).await.unwrap();
         open.set(true);
-        // The last first, one of them twice.
+        // The last task is woken first, and one of them twice.
         let woken: Vec<Waker> = doors.take();
         woken.iter().rev().chain(&woken[..1]).for_each(Waker::wake_by_ref);
         said.borrow_mut().push(9);
@@ -89,7 +89,7 @@ fn tasks_wake_one_another_in_order() {
     assert_eq!(*told.borrow(), [9, 2, 1, 0]);
 }
 
-/// Each drives the pool, so each ends operations that the others wait for.
+/// Each thread drives the pool, so each completes operations that the others wait for.
 #[test]
 fn tasks_of_several_machine_threads_share_a_pool() {
     for url in ["local:", "sim:edm?nodes=8"] {
@@ -128,7 +128,7 @@ fn a_task_that_waits_for_nothing_of_the_pool_is_said() {
     tasks.run();
 }
 
-/// A lock that nobody releases is waited for until the caller has enough.
+/// A wait for a lock that is never released goes on until the caller interrupts it.
 #[test]
 fn a_wait_asks_now_and_then_whether_to_give_up() {
     for url in super::remote_urls() {

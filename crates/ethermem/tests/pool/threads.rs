@@ -1,4 +1,4 @@
-//! Machine threads that share a pool: whoever ends whose operation, nothing is lost.
+//! Machine threads that share a pool: no result is lost, whichever thread completes an operation.
 
 use std::time::Instant;
 
@@ -11,14 +11,14 @@ use super::offload::chase;
 use super::remote_urls;
 use super::ring::RW;
 
-/// Operations on each pool with each count of threads; `ETHERMEM_THREAD_OPERATIONS` sets more.
+/// Operations on each pool with each number of threads; `ETHERMEM_THREAD_OPERATIONS` sets more.
 const OPERATIONS: u64 = 4_000;
-/// Fabrics that storm where no more operations are asked for: EDM, one of packets, one with a
-/// memory node of its own. Else all do.
+/// Fabrics tested when no more operations are requested: EDM, a packet fabric, and one with a
+/// memory node of its own. Otherwise all are.
 const FABRICS: [&str; 3] = ["edm", "homa", "clio"];
-/// Words of one machine thread, that no other touches.
+/// Words of one machine thread, which no other touches.
 const WORDS: u64 = 64;
-/// Of all: a counter of atomics, a lock, a counter under the lock, an element of a list.
+/// Shared words: a counter of atomics, a lock, a counter under the lock, an element of a list.
 const SHARED_BYTES: u64 = 64;
 
 fn told_operations() -> Option<u64> {
@@ -26,7 +26,7 @@ fn told_operations() -> Option<u64> {
     told.map(|count| count.parse().unwrap())
 }
 
-/// What one machine thread does, and what it must find.
+/// The work of one machine thread, and its expected words.
 struct Worker {
     pool: Pool,
     own: Region,
@@ -47,7 +47,7 @@ impl Worker {
         (at * 8, at as usize)
     }
 
-    /// One drawn operation, composed of as many of the pool's as are returned.
+    /// Does one drawn operation, and returns the number of pool operations in it.
     fn act(&mut self) -> u64 {
         let (offset, at) = self.word();
         let value = self.draws.next_u64();
@@ -103,7 +103,7 @@ impl Worker {
         }
     }
 
-    /// A counter that only the lock protects. Giving it back is two operations.
+    /// Increments a counter that only the lock protects. Unlocking is two operations.
     fn under_the_lock(&mut self) -> u64 {
         let (thread, shared) = (self.thread().clone(), self.shared.clone());
         thread.lock(shared.at(8)).wait().unwrap();
@@ -115,7 +115,7 @@ impl Worker {
         5
     }
 
-    /// Several operations in one future, some of them at once.
+    /// Does several operations in one future, some of them concurrently.
     fn awaited(&mut self, offset: u64, at: usize, value: u64) -> u64 {
         let own = self.own.clone();
         let read = self.pool.run(async move {
@@ -137,13 +137,13 @@ fn word(region: &Region, offset: u64) -> u64 {
     u64::from_le_bytes(region.read(offset, 8).wait().unwrap().try_into().unwrap())
 }
 
-/// Each machine thread checks its own words after every operation, and the shared counters must
-/// have been counted up once for each time.
+/// Each machine thread checks its own words after every operation. The shared counters must equal
+/// the number of increments.
 fn storm(url: &str, threads: u64, operations: u64) {
     let pool = Pool::open(url).unwrap();
     let owner = pool.thread().unwrap();
     let shared = owner.alloc(SHARED_BYTES, RW).wait().unwrap();
-    // An element of a list that a chase finds: the next one's address, the key, the value.
+    // An element of a list that a search finds: next address, key, value.
     for (offset, word) in [(32, 0), (40, 7), (48, 700)] {
         shared.write(offset, &u64::to_le_bytes(word)).wait().unwrap();
     }
@@ -189,7 +189,7 @@ fn nothing_is_lost_between_machine_threads() {
     let fabrics = if told.is_some() { FABRIC_NAMES } else { &FABRICS };
     let simulated = fabrics.iter().map(|fabric| format!("sim:{fabric}?nodes=4"));
     let urls = std::iter::once("local:".to_owned()).chain(simulated);
-    // The longest time that may be said: the machine has other things to do, too.
+    // The longest timeout that may be given, because the machine is busy.
     let remote = remote_urls().iter().map(|url| format!("{url}?timeout_ms=4500"));
     for url in urls.chain(remote) {
         for threads in [1, 2, 4, 16] {

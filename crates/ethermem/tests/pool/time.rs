@@ -1,4 +1,4 @@
-//! Time on a fabric that has its own.
+//! Virtual time of a fabric.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use ethermem_units::Bytes;
 
 const RW: Permissions = Permissions::READ_WRITE;
 
-/// One operation takes what the simulator says that its message takes alone, to the picosecond.
+/// An operation takes exactly the time that the simulator gives for its message alone.
 #[test]
 fn an_operation_takes_as_long_as_its_message() {
     for fabric in FABRICS {
@@ -26,7 +26,7 @@ fn an_operation_takes_as_long_as_its_message() {
         let thread = pool.thread().unwrap();
         let region = thread.alloc(100_000, RW).wait().unwrap();
         for bytes in [1, 64, 3000] {
-            // What the message before left behind has passed.
+            // Effects of the previous message have passed.
             thread.sleep(Ps::from_ns(100_000)).wait().unwrap();
             let before = pool.now();
             let _read = region.read(0, bytes).wait().unwrap();
@@ -41,7 +41,7 @@ fn an_operation_takes_as_long_as_its_message() {
     }
 }
 
-/// What eight clients do on eight nodes beside other traffic: times and results of all.
+/// The actions of eight clients on eight nodes beside other traffic: times and results of all.
 fn story(url: &str) -> Vec<(u64, u64, Ps)> {
     let pool = Pool::open(url).unwrap();
     let owner = pool.thread().unwrap();
@@ -128,7 +128,7 @@ fn waiting_for_something_else_is_said() {
     pool.run(std::future::pending::<()>());
 }
 
-/// One machine thread's waiting may end what another waits for, between two looks of the other.
+/// One machine thread may complete what another waits for, between two polls of the other.
 #[test]
 fn machine_threads_that_wait_at_once_lose_nothing() {
     let pool = Pool::open("local:").unwrap();
@@ -144,7 +144,8 @@ fn machine_threads_that_wait_at_once_lose_nothing() {
     });
 }
 
-/// A program that asks and never waits gets on by steps, and is told when nothing is under way.
+/// A program that polls and never waits makes progress by steps, and learns when nothing is in
+/// flight.
 #[test]
 fn steps_let_a_question_be_answered() {
     for url in ["local:", "sim:edm?nodes=2"] {

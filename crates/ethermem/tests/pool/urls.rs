@@ -1,4 +1,4 @@
-//! Names of pools.
+//! Tests of URLs.
 
 use std::path::Path;
 
@@ -104,7 +104,7 @@ fn parameters_are_named_as_short_as_they_may_be() {
     assert!(!allowed.contains(&"fabric.nodes"));
 }
 
-/// The part of the reference that is made from the table. `ETHERMEM_BLESS` writes it anew.
+/// The part of the reference that is made from the table. `ETHERMEM_BLESS` rewrites it.
 #[test]
 fn the_page_of_urls_is_the_table() {
     const FROM: &str = "<!-- made from crates/ethermem/src/table.rs -->\n";

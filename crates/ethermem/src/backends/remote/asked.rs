@@ -1,25 +1,25 @@
-//! What requests under way are for.
+//! Purposes of the requests in flight.
 
 use ethermem_clio::transport::OperationId;
 
 use ethermem_pool::{OpId, ProcessId, Segment, WaitedId};
 
-/// What a request is for.
+/// Purpose of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asked {
-    /// An operation's, which touches this.
+    /// It is part of an operation, and touches this range.
     Part(OpId, Segment),
     /// It keeps a process alive.
     Alive(ProcessId),
-    /// It ends one.
+    /// It ends a process.
     End,
-    /// Somebody waits for it here.
+    /// A caller waits for it in place.
     Here,
-    /// A machine thread waits for it, which comes back to look.
+    /// A machine thread waits for it by [`super::Remote::look_alone`].
     Alone(WaitedId),
 }
 
-/// By the places of the transport's operations, each of which has one request's or none.
+/// Purposes indexed by the transport's operation slots; a slot has one request or none.
 #[derive(Default)]
 pub(super) struct AskedFor {
     places: Vec<Option<Asked>>,
@@ -63,7 +63,7 @@ mod tests {
     fn what_was_asked_is_there_until_it_is_taken() {
         let mut asked = AskedFor::default();
         assert!(asked.is_empty());
-        // The names of two operations that have one place, one after the other.
+        // The first two ids share a slot, one after the other.
         let (first, later, far) = (OperationId(3), OperationId(3 | 1 << 32), OperationId(9));
         asked.insert(first, Asked::Here);
         asked.insert(far, Asked::Alive(ProcessId(5)));

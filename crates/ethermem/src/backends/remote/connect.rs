@@ -1,4 +1,4 @@
-//! How a pool finds its node, and learns what it is.
+//! How a pool finds its node and learns the node's facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -15,7 +15,7 @@ use super::{Remote, RemoteConfig, Way};
 use crate::open_error::OpenError;
 
 impl Remote {
-    /// Finds the node, and asks what it is.
+    /// Finds the node, and asks for its facts.
     pub(super) fn open(config: &RemoteConfig) -> Result<Remote, OpenError> {
         let host = match &config.way {
             Way::Udp(host) => host,
@@ -30,7 +30,7 @@ impl Remote {
         Remote::open_any(config, &found)
     }
 
-    /// At the first of the addresses of a name where the node answers.
+    /// Opens the first address of a name at which the node responds.
     fn open_any(config: &RemoteConfig, addresses: &[SocketAddr]) -> Result<Remote, OpenError> {
         let mut problems = Vec::new();
         for &address in addresses {
@@ -59,7 +59,7 @@ impl Remote {
         };
         let driver = Driver::connect(&options).map_err(|error| match error {
             ConnectError::Config(error) => OpenError::NotAllowed { problem: error.to_string() },
-            // Nobody comes, and nothing else changes, by itself.
+            // Waiting does not help here: no node appears and nothing changes by itself.
             ConnectError::Ring(error)
                 if !matches!(error, RingError::Silent(_) | RingError::Down(..)) =>
             {
@@ -93,14 +93,14 @@ impl Remote {
             ended: Vec::new(),
             broken: None,
         };
-        // What it says of itself is noticed there.
+        // The transport itself records the facts in the response.
         match udp.ask(ProcessId(0), Request::Hello) {
             Ok(Completed::Facts(_)) => {}
             Ok(other) => return Err(unreachable(format!("it answered {other:?}"))),
             Err(Error::NoAnswer { .. }) => {
                 let ms = config.give_up_after.as_millis();
-                // A node never answers a sender without one of its keys, so that the three reasons
-                // look the same from here.
+                // A node never responds to a sender without one of its keys, so the three reasons
+                // look alike from here.
                 let key = match config.key {
                     Some(_) => "the key is not one of its own",
                     None => "it has keys and answers nobody without one",
@@ -114,8 +114,8 @@ impl Remote {
     }
 }
 
-/// The addresses that a `host:port` has, each once. An address of one link has its interface's name
-/// behind a `%`, or behind `%25` as URLs have it.
+/// The distinct addresses of a `host:port`. A link-local address has its interface's name behind a
+/// `%`, or behind `%25` as URLs write it.
 fn resolve(node: &str) -> Result<Vec<SocketAddr>, String> {
     let of_link = node.strip_prefix('[').and_then(|rest| rest.split_once("]:"));
     let found = match of_link.filter(|(host, _)| host.contains('%')) {
@@ -162,7 +162,7 @@ mod tests {
         std::thread::spawn(move || {
             server.run(Duration::from_millis(1), &AtomicBool::new(false)).expect("it serves")
         });
-        // Bound, so that nobody else is there, and silent.
+        // The port is bound, so that no other program has it, and silent.
         let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
         let away = silent.local_addr().expect("it is bound");
         let config = config(away);
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn an_address_of_one_link_has_its_interface() {
-        // Every machine's loopback is the first interface.
+        // The loopback is the first interface of every machine.
         for node in ["[fe80::1%lo]:7400", "[fe80::1%25lo]:7400", "[fe80::1%1]:7400"] {
             let found = resolve(node).unwrap_or_else(|error| panic!("{node}: {error}"));
             assert_eq!(found, ["[fe80::1%1]:7400".parse().expect("it is one")], "{node}");

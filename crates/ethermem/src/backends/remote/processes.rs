@@ -1,4 +1,4 @@
-//! The processes of a pool at its node: made, kept alive, and ended.
+//! The pool's processes at its node: created, kept alive, and ended.
 
 use std::time::{Duration, Instant};
 
@@ -9,28 +9,28 @@ use ethermem_wire::clio::{ClioStatus, Epoch, NodeFacts, Request};
 use super::asked::Asked;
 use super::{REST_MAX, Remote};
 
-/// Processes are kept alive so many times in a lease, so that some may be lost.
+/// Number of keep-alives per lease, so that some may be lost.
 const BEATS_IN_LEASE: u32 = 4;
 
-/// What became of a process.
+/// State of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     Alive,
-    /// The node has started anew since.
+    /// The node has restarted since.
     Restarted,
     Ended,
 }
 
 impl Remote {
-    /// A number that a thread of this pool has had, in an earlier life of the node, is not used
-    /// again: the thread would have the new process's memory.
+    /// Creates a process. A number that a thread of this pool had before a restart of the node is
+    /// not reused: that thread would access the new process's memory.
     pub(super) fn create_process(&mut self) -> Result<ProcessId, Error> {
         let mut taken = Vec::new();
         let mut life = self.life;
         let made = loop {
             let asked = self.ask(ProcessId(0), Request::CreateProcess);
             if self.life != life {
-                // What was made before is gone, and its number may be another pool's.
+                // Earlier processes are gone, and their numbers may belong to other pools.
                 life = self.life;
                 taken.clear();
                 if matches!(asked, Ok(_) | Err(Error::Restarted { .. })) {
@@ -56,7 +56,7 @@ impl Remote {
         })
     }
 
-    /// Why nothing can be asked for a process any more.
+    /// The error of operations of a process that no longer exists.
     pub(super) fn gone(&self, process: ProcessId) -> Option<Error> {
         let node = || self.node.clone();
         match self.processes.get(&process) {
@@ -66,8 +66,8 @@ impl Remote {
         }
     }
 
-    /// What the transport has come to know of the node's life. At once, and not when somebody asks
-    /// how an operation ended: what is begun meanwhile would go to a process of the new life.
+    /// Records a restart that the transport has noticed. It must be recorded at once: an operation
+    /// begun before the next poll would otherwise go to a process of the restarted node.
     pub(super) fn notice(&mut self) {
         let epoch = self.driver.client().epoch();
         if epoch == self.epoch {
@@ -101,7 +101,7 @@ impl Remote {
         }
     }
 
-    /// They live as long as their client is heard of, whether or not anybody waits.
+    /// Sends keep-alives, because the node ends processes of a silent client, waited for or not.
     pub(super) fn keep_alive(&mut self) {
         if let Some(lease) = self.lease
             && self.beat.elapsed() >= lease / BEATS_IN_LEASE
@@ -120,7 +120,7 @@ impl Remote {
         alive.map(|(&process, _)| process).collect()
     }
 
-    /// Ends all processes, for so long at most; whether the node has said so of each.
+    /// Ends all processes within at most `most`, and returns whether the node has confirmed each.
     pub(super) fn end_processes(&mut self, most: Duration) -> bool {
         for process in self.alive() {
             let asked = self.driver.client().submit(process, Request::EndProcess);
@@ -142,7 +142,7 @@ impl Remote {
 }
 
 fn lease(facts: &NodeFacts) -> Option<Duration> {
-    // What is longer than a pool could live is no lease.
+    // A lease longer than any pool lives counts as none.
     (facts.lease_ms > 0 && facts.lease_ms < u64::MAX / 1_000_000)
         .then(|| Duration::from_millis(facts.lease_ms))
 }

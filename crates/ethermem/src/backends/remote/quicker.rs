@@ -1,7 +1,7 @@
-//! `node:`: by UDP or raw Ethernet, whichever has the shorter round trips.
+//! `node:`: UDP or raw Ethernet, whichever has the shorter round trips.
 //!
-//! The node is who answers by UDP. What answers on raw Ethernet is the same one if it is of the
-//! same life; then both ways are asked by turns.
+//! The node is the one that responds by UDP. A node on raw Ethernet is identified as this one by
+//! its life (start number). Then round trips are measured on both, alternately.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ use ethermem_wire::clio::Request;
 use super::{Remote, RemoteConfig, Way};
 use crate::open_error::OpenError;
 
-/// Round trips of each way that count, and those before; fewer where they take long.
+/// Round trips measured per transport, warm-up round trips before them, and the most time for each.
 const ROUND_TRIPS: usize = 64;
 const FIRST: usize = 8;
 const MOST: Duration = Duration::from_millis(250);
-/// Who answers by UDP is there, so that on raw Ethernet nobody is waited for any longer.
+/// The node has responded by UDP, so on raw Ethernet the pool waits no longer than this.
 const FOUND_WITHIN: Duration = Duration::from_millis(100);
-/// So long a round trip there may take, and one with another key is waited for.
+/// Longest round trip there; a node with another key is waited for this long, too.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 
 impl Remote {
@@ -55,7 +55,7 @@ impl Remote {
         Ok(udp)
     }
 
-    /// The same node on raw Ethernet, or why there is none.
+    /// The same node on raw Ethernet, or the reason why there is none.
     fn same_on_ring(
         &self,
         config: &RemoteConfig,
@@ -76,7 +76,7 @@ impl Remote {
         Err(format!("ring://{place}: {others}"))
     }
 
-    /// All nodes of the interface by which this one is reached.
+    /// A place that means all nodes of the interface by which this node is reached.
     fn everybody(&self) -> Result<RingPlace, String> {
         let from = self.driver.from().ok_or("its socket has no address")?;
         let found = interface_of(from.ip()).map_err(|error| error.to_string())?;
@@ -91,7 +91,7 @@ impl Remote {
     }
 }
 
-/// The median round trip of each, which take turns.
+/// The median round trip of each transport, measured alternately.
 fn round_trips(mut ways: [&mut Remote; 2]) -> Result<[Duration; 2], Error> {
     let mut times = [(); 2].map(|()| Vec::with_capacity(FIRST + ROUND_TRIPS));
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! One operation under way to a memory node: what it asks for, and what its answers mean.
+//! One operation in flight to a memory node: its requests, and the meaning of their responses.
 
 use ethermem_clio::transport::{Completed, OperationError};
 use ethermem_offload::{ENDED_FAILED, ENDED_RESULT, ENDED_STOPPED, Stop};
@@ -11,44 +11,44 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::OFFLOAD_BYTES_MAX;
 
-/// Longest request: what a length on the wire can say, in whole pages.
+/// Longest request in bytes: the largest length on the wire, in whole pages.
 pub(super) const REQUEST_BYTES_MAX: u64 = 1 << 30;
 const WORD_BYTES: u64 = 8;
-/// A read of a node that lives is tried so often, each time for `timeout_ms`.
+/// Largest number of tries of a read while the node lives, each for `timeout_ms`.
 const READ_TRIES_MAX: u32 = 4;
-/// No bytes.
+/// An empty range.
 const NOWHERE: Segment = Segment { address: Address::NULL, bytes: 0 };
 
-/// An operation under way.
+/// An operation in flight.
 pub(super) struct Running {
     pub(super) id: OpId,
     pub(super) process: ProcessId,
     pub(super) work: Work,
-    /// Requests without an outcome.
+    /// Number of requests without an outcome.
     pub(super) open: usize,
     pub(super) tries: Tries,
     reply: Reply,
-    /// The first.
+    /// First error of any request.
     error: Option<Error>,
 }
 
-/// How often an operation was tried, each time for as long as an operation may be.
+/// Number of tries of an operation, each for as long as an operation may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tries {
     pub(super) count: u32,
-    /// Answers that the pool had had at the last try.
+    /// Number of responses that the pool had received by the last try.
     answers: u64,
 }
 
 impl Tries {
-    /// The first try.
+    /// State of the first try.
     pub(super) fn first(answers: u64) -> Tries {
         Tries { count: 1, answers }
     }
 
-    /// Whether a read whose answer did not come in time is tried again: the node has answered
-    /// anything since, so it lives, and was busy. A read may be asked for as often as one likes; a
-    /// write may not, as a node remembers for a time only what it has done.
+    /// Decides whether a read without a response in time is tried again. It is if the node has sent
+    /// any response since, because the node then lives and was busy. A read is idempotent; a write
+    /// is not retried, as a node remembers completed requests only for a time.
     pub(super) fn read_again(&mut self, answers: u64) -> bool {
         let is_tried = self.count < READ_TRIES_MAX && answers != self.answers;
         if is_tried {
@@ -58,7 +58,7 @@ impl Tries {
     }
 }
 
-/// What is asked for, as far as its answers need it.
+/// The operation, as far as its responses require it.
 pub(super) enum Work {
     Read,
     Gather(Segments),
@@ -72,10 +72,10 @@ pub(super) enum Work {
     Fence,
 }
 
-/// Requests, each with what it touches; most operations have one.
+/// Requests, each with the range that it touches; most operations have one.
 pub(super) type Asks = SmallVec<[(Ask, Segment); 1]>;
 
-/// What goes to the transport.
+/// A request for the transport.
 pub(super) enum Ask {
     Short(Request<'static>),
     Gather(Segments),
@@ -84,7 +84,8 @@ pub(super) enum Ask {
 }
 
 impl Running {
-    /// A read of one place and its request: what most operations are needs no list.
+    /// A read of one range with its request, without an allocated list, because most operations are
+    /// such reads.
     pub(super) fn read(
         id: OpId,
         process: ProcessId,
@@ -104,7 +105,7 @@ impl Running {
         Running { id, process, work, open: 1, tries, reply: Reply::Done, error: None }
     }
 
-    /// An operation and its requests, each with what it touches.
+    /// An operation and its requests, each with the range that it touches.
     pub(super) fn new(id: OpId, process: ProcessId, op: Op, tries: Tries) -> (Running, Asks) {
         let none = |ask| smallvec![(Ask::Short(ask), NOWHERE)];
         let word = |address| Segment { address, bytes: WORD_BYTES };
@@ -147,7 +148,7 @@ impl Running {
         (Running { open, ..Running::of_one(id, process, work, tries) }, asks)
     }
 
-    /// The request of a lock that is tried again.
+    /// The request for the next try of a lock.
     pub(super) fn again(&mut self) -> (Ask, Segment) {
         let Work::Lock { word, holder } = self.work else {
             unreachable!("only locks are tried again")
@@ -156,7 +157,7 @@ impl Running {
         (lock(word, holder), Segment { address: word, bytes: WORD_BYTES })
     }
 
-    /// The request of a read that had no answer in time, if it is tried again.
+    /// The request for another try of a read without a response in time, if it is tried again.
     pub(super) fn read_again(&mut self, answers: u64, touched: Segment) -> Option<Ask> {
         let ask = match &self.work {
             Work::Read => read(touched),
@@ -166,8 +167,8 @@ impl Running {
         self.tries.read_again(answers).then_some(ask)
     }
 
-    /// The outcome of a request that touches `segment`. Whether it is a lock that another one
-    /// holds.
+    /// Handles the outcome of a request that touches `segment`. Returns whether it is a lock that
+    /// another thread holds.
     pub(super) fn take(
         &mut self,
         node: &str,
@@ -198,7 +199,7 @@ impl Running {
         false
     }
 
-    /// Of a lock: its word, and who is to hold it.
+    /// For a lock: its word and its future holder.
     pub(super) fn lock(&self) -> Option<(Address, u64)> {
         match self.work {
             Work::Lock { word, holder } => Some((word, holder)),
@@ -206,7 +207,7 @@ impl Running {
         }
     }
 
-    /// It is not tried any more.
+    /// Gives up trying.
     pub(super) fn fail(&mut self, error: Error) {
         self.error.get_or_insert(error);
     }
@@ -220,7 +221,7 @@ impl Running {
         }
     }
 
-    /// What an operation at the node answered.
+    /// The result of an operation at the node, from its response.
     fn result(&self, node: &str, mut bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
         let Work::Offload(name) = &self.work else { unreachable!("it is one") };
         let stop = bytes.get(1).and_then(|&number| Stop::from_number(number));
@@ -246,7 +247,7 @@ impl Running {
 }
 
 impl Work {
-    /// What a request of this work ended with, which touches `segment`.
+    /// The error of a request of this operation, which touches `segment`.
     pub(super) fn error_of(
         &self,
         process: ProcessId,
@@ -269,7 +270,7 @@ impl Work {
             Work::Free(segment) => *segment,
             Work::Gather(segments) => place(segments, at),
             Work::Share(segment, ..) => *segment,
-            // Its answer has the address alone.
+            // The response has only the address.
             Work::Offload(_) => Segment { address: Address(detail), bytes: 0 },
             _ => segment,
         };
@@ -294,7 +295,7 @@ impl Work {
         }
     }
 
-    /// What its access takes.
+    /// Permissions that the access needs.
     fn permissions(&self) -> Permissions {
         match self {
             Work::Read | Work::Gather(_) => Permissions::READ,
@@ -305,7 +306,7 @@ impl Work {
     }
 }
 
-/// A status that has no error of its own, in words.
+/// Text for a status that has no error of its own.
 pub(super) fn problem(status: ClioStatus, detail: u64) -> String {
     match status {
         ClioStatus::NoSuchProcess => format!("it has no process {detail}"),
@@ -317,7 +318,7 @@ pub(super) fn problem(status: ClioStatus, detail: u64) -> String {
     }
 }
 
-/// Which of them has a byte of all that they have, one after the other.
+/// The range that holds byte `at` of all ranges, one after the other.
 fn place(segments: &Segments, at: u64) -> Segment {
     let mut end = 0;
     let has = |segment: &&Segment| {
@@ -335,7 +336,7 @@ fn modify(address: Address, operation: RmwOperation) -> Ask {
     Ask::Short(Request::Modify { address: address.0, operation })
 }
 
-/// The node puts the process before the holder itself.
+/// The node itself puts the process in front of the holder.
 fn lock(word: Address, holder: u64) -> Ask {
     Ask::Short(Request::Lock { address: word.0, holder: holder as u32 })
 }
@@ -354,7 +355,7 @@ fn writes(segments: &Segments, data: Vec<u8>) -> Asks {
     parts.iter().map(ask).collect()
 }
 
-/// What is one request each, in order.
+/// The ranges of one request each, in order.
 fn split(segments: &Segments) -> impl Iterator<Item = Segment> {
     segments.iter().flat_map(|&Segment { address, bytes }| {
         (0..bytes.div_ceil(REQUEST_BYTES_MAX)).map(move |index| {

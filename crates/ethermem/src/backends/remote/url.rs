@@ -1,4 +1,4 @@
-//! What a URL of `udp:`, `ring:` or `node:` asks for.
+//! Parameters of `udp:`, `ring:` and `node:` URLs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(super) fn ring(url: &Url<'_>) -> Result<RemoteConfig, OpenError> {
 fn host<'u>(scheme: &'static str, url: &Url<'u>) -> Result<&'u str, OpenError> {
     let is_host = |host: &str| match host.strip_prefix('[') {
         Some(v6) => v6.strip_suffix(']').is_some_and(|v6| v6.contains(':')),
-        // Where the address ends and the port begins could not be told.
+        // An unbracketed IPv6 address leaves open where its port begins.
         None => !host.is_empty() && !host.contains(':'),
     };
     let is_node = |node: &&str| {
@@ -53,7 +53,7 @@ fn host<'u>(scheme: &'static str, url: &Url<'u>) -> Result<&'u str, OpenError> {
     authority(url).filter(is_node).ok_or_else(no_node)
 }
 
-/// What stands behind `scheme://`.
+/// The text behind `scheme://`.
 fn authority<'u>(url: &Url<'u>) -> Option<&'u str> {
     url.place.strip_prefix("//").map(|node| node.strip_suffix('/').unwrap_or(node))
 }

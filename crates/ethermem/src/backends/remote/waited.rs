@@ -1,5 +1,5 @@
-//! Reads and writes that a machine thread waits for at once. They need no place in the lists of
-//! operations: their request is all that there is of them.
+//! Reads and writes whose machine thread waits for each. They need no entry in the lists of
+//! operations, because each is exactly one request.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::Remote;
 use super::asked::Asked;
 use super::running::{REQUEST_BYTES_MAX, Tries, Work};
 
-/// An access whose machine thread waits for it.
+/// An access that its machine thread waits for.
 pub(super) struct Alone {
     operation: OperationId,
     pub(super) process: ProcessId,
     segment: Segment,
     is_read: bool,
     tries: Tries,
-    /// There is one, and the machine thread has not looked for it yet.
+    /// The outcome, once it is there and until the machine thread takes it.
     pub(super) outcome: Option<Result<Completed, OperationError>>,
 }
 
 impl Remote {
-    /// Begins it; `None` of what is more than one request, or refused.
+    /// Begins the access; `None` if it is more than one request, or refused.
     pub(super) fn begin_alone(&mut self, asker: Asker, waited: Waited<'_>) -> Option<WaitedId> {
         let process = asker.process;
         let segment = match waited {
@@ -55,7 +55,8 @@ impl Remote {
         self.driver.client().submit(process, Request::Read { address, bytes })
     }
 
-    /// How it ended, with what was read in `to`; else how long the machine may rest.
+    /// Returns the access's end, with the bytes read in `to`, or how long the machine thread may
+    /// rest.
     pub(super) fn look_alone(
         &mut self,
         id: WaitedId,
@@ -84,8 +85,8 @@ impl Remote {
         Err(self.rest())
     }
 
-    /// Its outcome is there: how it ended, or how long the machine may rest while another try is
-    /// in flight.
+    /// Handles its outcome: returns its end, or how long the machine thread may rest while another
+    /// try is in flight.
     fn finish(
         &mut self,
         id: WaitedId,

@@ -1,4 +1,4 @@
-//! One operation under way on a simulated fabric: its messages, and what each does.
+//! One operation in flight on a simulated fabric: its messages, and the effect of each.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use ethermem_wire::{RMW_BYTES, RmwOperation};
 
 use crate::node::{Node, NodeView};
 
-/// The bytes of one message.
+/// The range of one message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// The memory node, from 0.
+    /// Index of the memory node, from 0.
     pub(super) memory: u16,
-    /// What of the caller's it is a part of: allowed or refused as a whole, by that name.
+    /// The caller's range that this is part of; it is allowed, refused and reported as a whole.
     pub(super) place: Segment,
-    /// Of its first byte in the place.
+    /// Offset of its first byte in `place`.
     pub(super) at: u64,
     pub(super) bytes: u64,
-    /// Of its first byte in the operation's.
+    /// Offset of its first byte in the operation's bytes.
     pub(super) offset: u64,
 }
 
@@ -32,41 +32,41 @@ impl Default for Part {
     }
 }
 
-/// Which way a message goes.
+/// Direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// To the memory node, or to it and back: a read.
+    /// To the memory node, or to the node and back for a read.
     Request,
-    /// From the memory node, to end a call.
+    /// From the memory node, as the end of a call.
     Answer,
 }
 
-/// A message under way.
+/// A message in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageState {
     pub(super) id: OpId,
     pub(super) part: Part,
     pub(super) phase: Phase,
-    /// It has done at the memory node what it is for.
+    /// True if its effect at the memory node has happened.
     pub(super) acted: bool,
 }
 
-/// An operation under way.
+/// An operation in flight.
 pub(super) struct Running {
     pub(super) id: OpId,
     pub(super) asker: Asker,
     work: Work,
-    /// Under way now.
+    /// Number of messages in flight.
     pub(super) messages: u32,
-    /// Of its calls at memory nodes, not yet accounted for.
+    /// Memory accesses of its calls that are not yet accounted for.
     pub(super) accesses: u64,
     pub(super) tries: u32,
-    /// The first; rare, so apart.
+    /// The first error; boxed, because errors are rare.
     error: Option<Box<Error>>,
 }
 
 enum Work {
-    /// `bytes` is empty until the first of them are there.
+    /// `bytes` is empty until the first of them have arrived.
     Read {
         segments: Segments,
         bytes: Vec<u8>,
@@ -96,7 +96,7 @@ struct Call {
     reply: Reply,
 }
 
-/// What the slow path and the offloads of a memory node do.
+/// The work of a memory node's slow path and of its offloads.
 enum Service {
     Alloc { bytes: u64, permissions: Permissions },
     Free(Segment),
@@ -105,8 +105,8 @@ enum Service {
 }
 
 impl Running {
-    /// An operation that has sent nothing yet; refused when it is for a memory node that is none
-    /// of the `memory_nodes`.
+    /// An operation that has sent nothing yet. It is refused if its memory node is not among the
+    /// `memory_nodes`.
     pub(super) fn new(id: OpId, asker: Asker, op: Op, memory_nodes: u16) -> Result<Running, Error> {
         let known = |address: Address, bytes: u64| {
             let known = address.memory() < memory_nodes;
@@ -154,12 +154,12 @@ impl Running {
         Ok(Running { id, asker, work, messages: 0, accesses: 0, tries: 0, error: None })
     }
 
-    /// Whether each of its messages is answered by another.
+    /// True if each of its messages is answered by another one.
     pub(super) fn is_call(&self) -> bool {
         matches!(self.work, Work::Call(_) | Work::Fence)
     }
 
-    /// Its message, if that is one and no call, as most are.
+    /// Its message, if it has exactly one and is no call, as is usual.
     pub(super) fn message(&self, part_bytes_max: u64) -> Option<(Kind, Part)> {
         let part = |place: Segment| {
             let (memory, bytes) = (place.address.memory(), place.bytes);
@@ -180,8 +180,8 @@ impl Running {
         }
     }
 
-    /// Its messages: of which kind, which parts, and whether they are calls. `used` gives the
-    /// memory nodes that the process has used.
+    /// Its messages: their kind, their parts, and whether they are calls. `used` lists the memory
+    /// nodes that the process has used.
     pub(super) fn messages(
         &self,
         part_bytes_max: u64,
@@ -204,8 +204,8 @@ impl Running {
         }
     }
 
-    /// A message is at the memory node: does what it is for, and says how many accesses of the
-    /// memory beyond its own that took.
+    /// Applies a message that has arrived at the memory node, and returns the number of memory
+    /// accesses beyond its own.
     pub(super) fn act(&mut self, node: &mut Node, part: Part) -> u64 {
         let process = self.asker.process;
         let range = part.offset as usize..(part.offset + part.bytes) as usize;
@@ -221,7 +221,7 @@ impl Running {
                         *bytes = found.to_vec();
                         return;
                     }
-                    // As far as something was found: the rest may not be there.
+                    // Only found bytes extend the buffer: the rest may not be mapped.
                     bytes.resize(bytes.len().max(range.end), 0);
                     bytes[range].copy_from_slice(found);
                 })
@@ -250,12 +250,12 @@ impl Running {
         accesses
     }
 
-    /// The first error is what it ends with.
+    /// Records an error; the first one becomes the operation's result.
     pub(super) fn fail(&mut self, error: Error) {
         self.error.get_or_insert_with(|| Box::new(error));
     }
 
-    /// How long the answer of a call is.
+    /// Length of a call's response in bytes.
     pub(super) fn answer_bytes(&self) -> u64 {
         match &self.work {
             Work::Call(call) => match &call.reply {
@@ -266,12 +266,12 @@ impl Running {
         }
     }
 
-    /// A lock that another thread holds.
+    /// True for a lock that another thread holds.
     pub(super) fn must_retry(&self) -> bool {
         self.refused_lock().is_some()
     }
 
-    /// The word of a lock that another thread held at the last try.
+    /// Word of a lock that another thread held at the last try.
     pub(super) fn refused_lock(&self) -> Option<Address> {
         match self.work {
             Work::Lock { word, before: 1.., .. } if self.error.is_none() => Some(word),
@@ -293,7 +293,7 @@ impl Running {
 }
 
 impl Service {
-    /// What it gives, and how many accesses of the memory it took beyond its own.
+    /// Runs the work; returns its result and the number of memory accesses beyond its own.
     fn run(&mut self, node: &mut Node, process: ProcessId) -> (Outcome, u64) {
         let done = match self {
             Service::Alloc { bytes, permissions } => {
@@ -316,7 +316,7 @@ impl Service {
     }
 }
 
-/// Parts of at most so many bytes, in order.
+/// Parts of at most `part_bytes_max` bytes, in order.
 fn split(segments: &Segments, part_bytes_max: u64) -> Vec<Part> {
     let mut offset = 0;
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! What a URL of `sim:` asks for: parameters of the pool, and keys of a scenario.
+//! Parameters of `sim:` URLs: those of the pool, and keys of a scenario.
 
 use ethermem_sim::SourceError;
 use ethermem_sim::registry::{FABRIC_NAMES, find};
@@ -10,16 +10,16 @@ use super::SimConfig;
 use crate::open_error::OpenError;
 use crate::scheme::Url;
 
-/// The place of a simulated pool says it.
+/// The key that the URL's place stands for.
 const FABRIC: &str = "fabric.kind";
-/// Bytes of all memory nodes together, unless said.
+/// Default memory of all memory nodes together, in bytes.
 const MEMORY_BYTES: u64 = 64 << 30;
-/// The DRAM of EDM's evaluation, which its latencies leave out (section 4.2.2).
+/// DRAM access time of EDM's evaluation, which its latencies leave out (section 4.2.2).
 const MEMORY_ACCESS: &str = "fabric.memory_access_ns=82";
-/// How long background traffic goes on: longer than anybody simulates, and within what a workload
-/// may take.
+/// Duration of background traffic in seconds: longer than any simulation, and within the limit of a
+/// workload's duration.
 const BACKGROUND_S: f64 = 36.0 * 3600.0;
-/// Tables of a scenario whose keys may be given without them, in the order of the search.
+/// Tables of a scenario whose keys may be given without the table's name, in search order.
 const TABLES: [&str; 3] = ["fabric", "workload", "run"];
 
 /// Reads a URL.
@@ -67,7 +67,7 @@ pub(super) fn config(url: &Url<'_>) -> Result<SimConfig, OpenError> {
     Ok(SimConfig { fabric, scenario, background, memory_nodes, memory_bytes })
 }
 
-/// Lets the workload go on for as long as a workload may.
+/// Lets the workload run as long as a workload may.
 fn go_on(scenario: &mut Scenario) -> Result<(), OpenError> {
     let not_allowed = |error: SourceError| OpenError::NotAllowed { problem: error.to_string() };
     let offered = offered(scenario).map_err(not_allowed)?;
@@ -77,8 +77,8 @@ fn go_on(scenario: &mut Scenario) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The key of a scenario that a parameter means: with its table or, of the network, the fabric,
-/// the workload and the run, without.
+/// The scenario key of a parameter. It may have its table's name or, for the network, the fabric,
+/// the workload and the run, lack it.
 fn key(name: &str, fabric: &str, keys: &[String]) -> Option<String> {
     let whole = std::iter::once(name.to_owned());
     let own = std::iter::once(format!("fabric.{fabric}.{name}"));
@@ -86,7 +86,7 @@ fn key(name: &str, fabric: &str, keys: &[String]) -> Option<String> {
     whole.chain(short).chain(own).find(|candidate| keys.contains(candidate))
 }
 
-/// What may be given, as short as it may be.
+/// The parameters that may be given, each in its shortest form.
 fn names(keys: &[String], fabric: &str, url: &Url<'_>) -> String {
     let own = format!("fabric.{fabric}.");
     let short = |key: &String| {

@@ -1,4 +1,4 @@
-//! Where regions lie, and who may do what there, against what was said of each.
+//! Tests: placement of regions and permissions, against a model.
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn the_search_goes_around_the_end_and_takes_the_first_gap_that_is_long_enough() 
     assert_eq!(alloc(&mut node, PAGE_BYTES), behind, "not a gap that was just freed");
     node.next = OFFSET_MAX - 2 * PAGE_BYTES;
     assert_eq!(alloc(&mut node, PAGE_BYTES), OFFSET_MAX - 2 * PAGE_BYTES, "it ends there");
-    // One page and the one between do not fit before the end any more.
+    // One page and the one between no longer fit before the end.
     assert_eq!(alloc(&mut node, 4 * PAGE_BYTES), behind + 2 * PAGE_BYTES, "too long for the gap");
     node.next = OFFSET_MAX;
     assert_eq!(alloc(&mut node, 3 * PAGE_BYTES), places[1], "as long as the gap");
@@ -79,7 +79,7 @@ fn of_a_region_each_has_what_was_given_to_it() {
     }
     unmapped(node.read(OTHER, Address::new(3, far), 8).unwrap_err());
     unmapped(node.free(OTHER, segment).unwrap_err());
-    // Once more: what was given last counts.
+    // A second grant replaces the first.
     node.share(OWNER, segment, OTHER, RW).expect("it is the owner's");
     node.write(OTHER, first, &[1]).expect("given");
     assert_eq!(node.modify(OTHER, first, word).expect("given"), 1);
@@ -97,7 +97,7 @@ fn of_a_region_each_has_what_was_given_to_it() {
     assert!(node.write(OWNER, narrow, &[1]).is_err());
 }
 
-/// Where a region was found last is kept; a place that is another's by now is found anew.
+/// The remembered region of a page may be stale; the page's region is then searched again.
 #[test]
 fn what_is_freed_is_not_found_where_it_was() {
     let mut node = Node::new(3, 1 << 30);
@@ -109,7 +109,7 @@ fn what_is_freed_is_not_found_where_it_was() {
         free(&mut node, at, 8);
         assert!(node.read(OWNER, address, 8).is_err());
     }
-    // Two regions whose pages share a place.
+    // The two regions have pages that share an entry.
     let (near, far) = (alloc(&mut node, 8), {
         node.next += (HINTS as u64 - 2) * PAGE_BYTES;
         alloc(&mut node, 8)

@@ -1,4 +1,4 @@
-//! What each answer of a memory node means for the operation that asked.
+//! Tests: the meaning of each response of a memory node for the operation.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What each parameter makes of a memory node's pool, at the ends of what it allows.
+//! Tests: the effect of each parameter of a memory node's pool, at the ends of its range.
 
 use super::*;
 use crate::table::SCHEMES;

@@ -1,4 +1,4 @@
-//! What each parameter makes of a simulated pool.
+//! Tests: the effect of each parameter of a simulated pool.
 
 use super::*;
 use crate::table::SCHEMES;
