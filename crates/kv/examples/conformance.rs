@@ -1,6 +1,7 @@
-//! Does what the conformance matrix asks of a pool, in Rust: one request a line, one answer a line.
+//! Executes the conformance matrix's requests on a pool, in Rust: one request a line, one answer a
+//! line.
 //!
-//! The drivers in C and Python of `conformance/` know the same requests.
+//! The drivers in C and Python of `conformance/` accept equal requests.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -14,12 +15,12 @@ use ethermem_kv::{Client, Config, Index, Store};
 
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 
-/// The bytes of `seed`: what is written, and what must be read again.
+/// Bytes derived from `seed`, which are written and later compared.
 fn pattern(seed: u64, bytes: u64) -> Vec<u8> {
     (0..bytes).map(|at| ((seed + at) % 251) as u8).collect()
 }
 
-/// How many bytes, and their CRC-32.
+/// The number of bytes, and their CRC-32.
 fn digest(bytes: &[u8]) -> String {
     format!("{} {}", bytes.len(), CRC.checksum(bytes))
 }
@@ -50,7 +51,7 @@ impl<'l> Words<'l> {
     }
 }
 
-/// What an operation gave, or the kind of its error and its line.
+/// Result of an operation, or its error's kind and text.
 type Answer = Result<String, String>;
 
 fn told<T, E: std::fmt::Debug + std::fmt::Display>(
@@ -59,7 +60,7 @@ fn told<T, E: std::fmt::Debug + std::fmt::Display>(
 ) -> Answer {
     ended.map(show).map_err(|error| {
         let kind = format!("{error:?}");
-        // Of an error of the pool below the store, the pool's kind counts.
+        // For an error of the pool below the store, the pool's kind counts.
         let kind = kind.trim_start_matches("Pool(").split([' ', '(', '{', ')']).next();
         format!("{} {error}", kind.unwrap_or_default())
     })
@@ -85,7 +86,7 @@ impl Driver {
         Address(region.address().0.wrapping_add(words.number()))
     }
 
-    /// Places one behind another: the first, the length of each, how many.
+    /// Contiguous places: the first address, the length of each, their number.
     fn places(&self, words: &mut Words<'_>) -> (Vec<Segment>, u64) {
         let (first, bytes, count) = (self.place(words), words.number(), words.number());
         let at = |index: u64| Address(first.0.wrapping_add(index.wrapping_mul(bytes)));

@@ -1,7 +1,7 @@
-//! What is asked of the operation `key-value` at a memory node, and what it answers.
+//! Requests and answers of the operation `key-value` at a memory node.
 //!
-//! A request is five little-endian words (what, the shard's address, a hash, an operand, a tag) and
-//! then a key, and a value. An answer is three (what became of it, an operand, a tag) and bytes.
+//! A request is five little-endian words (operation, the shard's address, a hash, an operand, a
+//! tag), then a key, and a value. An answer is three words (result, an operand, a tag) and bytes.
 
 use ethermem::Address;
 
@@ -11,31 +11,31 @@ use crate::record::word;
 const REQUEST_WORDS: usize = 5;
 const ANSWER_WORDS: usize = 3;
 
-/// What is done at the memory node.
+/// Operation at the memory node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum What {
-    /// The value of a key.
+    /// Reads the value of a key.
     Get = 0,
-    /// Stores the value under the condition that the operand is.
+    /// Stores the value if the operand's condition holds.
     Put = 1,
-    /// The same, of a value that lies apart: the value here says where.
+    /// As [`What::Put`], for a value that is stored apart: the value here is its location.
     Link = 2,
-    /// Drops a key under a condition.
+    /// Deletes a key if the condition holds.
     Delete = 3,
-    /// `tag` blocks of the class `operand`, or fewer.
+    /// Takes up to `tag` blocks of the class `operand`.
     Take = 4,
-    /// Blocks are free: links follow.
+    /// Frees blocks, whose links follow.
     Give = 5,
-    /// `tag` bytes from the offset `operand` on are for blocks.
+    /// Adds `tag` bytes from the offset `operand` on to the memory for blocks.
     Extend = 6,
-    /// The table at the offset `operand` has 2^`tag` buckets.
+    /// Adds the table at the offset `operand`, with 2^`tag` buckets.
     Grow = 7,
-    /// Moves `operand` buckets.
+    /// Moves `operand` buckets to the last table.
     Move = 8,
-    /// The keys of `tag` buckets from the cursor `operand` on.
+    /// Lists the keys of `tag` buckets from the cursor `operand` on.
     Scan = 9,
-    /// The same, and drops them.
+    /// As [`What::Scan`], and deletes the keys.
     Clear = 10,
 }
 
@@ -55,26 +55,26 @@ impl What {
     ];
 }
 
-/// When a key may be written or deleted.
+/// Condition for writing or deleting a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Whatever there is.
+    /// No condition.
     Always,
-    /// There is no such key.
+    /// The key does not exist.
     Absent,
-    /// There is.
+    /// The key exists.
     Present,
-    /// It has not been written since this was read.
+    /// The key has not been written since this version was read.
     Is(Version),
 }
 
-/// Which writing of a key is meant. It may change without a write, and not the other way round:
-/// 2^20 changes must pass before one comes again.
+/// Identifies one write of a key. It may change without a write, but a write always changes it:
+/// 2^20 changes pass before a version repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(pub(crate) Link);
 
 impl When {
-    /// In a word: the words below the links are free.
+    /// Encoding in a word: words below those of links are free for the other conditions.
     fn word(self) -> u64 {
         match self {
             When::Always => 0,
@@ -93,7 +93,7 @@ impl When {
         }
     }
 
-    /// Whether it holds for a key whose record is `found`.
+    /// True if it holds for a key whose record is `found`.
     pub(crate) fn holds(self, found: Option<Link>) -> bool {
         match self {
             When::Always => true,
@@ -125,12 +125,12 @@ impl<'b> Request<'b> {
         Request { operand: when.word(), ..self }
     }
 
-    /// The condition that the operand is.
+    /// The condition that the operand encodes.
     pub(crate) fn condition(&self) -> Option<When> {
         When::from_word(self.operand)
     }
 
-    /// Writes it over `to`.
+    /// Encodes the request, replacing the content of `to`.
     pub(crate) fn encode(&self, to: &mut Vec<u8>) {
         let what = (self.key.len() as u64) << 32 | self.what as u64;
         to.clear();
@@ -152,17 +152,17 @@ impl<'b> Request<'b> {
     }
 }
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Became {
     /// It was done.
     Done = 0,
-    /// The condition does not hold, or there is no such key; the operand is the record's link.
+    /// The condition does not hold or the key does not exist; the operand is the record's link.
     Refused = 1,
-    /// No block is free: the operand is how many bytes its regions have.
+    /// No block is free; the operand is the size of the node's regions in bytes.
     NeedsRegion = 2,
-    /// As [`Became::Done`], and the bytes say where the value lies apart.
+    /// As [`Became::Done`], and the bytes give the location of a value that is stored apart.
     Elsewhere = 3,
 }
 
@@ -170,7 +170,7 @@ pub(crate) enum Became {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer<'b> {
     pub(crate) became: Became,
-    /// The shard wants a larger table.
+    /// True if the shard needs a larger table.
     pub(crate) wants_table: bool,
     pub(crate) operand: u64,
     pub(crate) tag: u64,
@@ -182,7 +182,7 @@ impl<'b> Answer<'b> {
         Answer { became, wants_table: false, operand, tag: 0, bytes: &[] }
     }
 
-    /// Of the record that was found or made.
+    /// An answer with the link of the record that was found or made.
     pub(crate) fn of_link(became: Became, link: Option<Link>) -> Answer<'b> {
         Answer::new(became, link.map_or(0, Link::word))
     }

@@ -1,69 +1,68 @@
-//! Why the store did not do something.
+//! Errors of the store.
 
-/// Longest key.
+/// Longest key in bytes.
 pub const KEY_BYTES_MAX: usize = 8 << 10;
-/// Longest value: with any key it fits the longest block.
+/// Longest value in bytes: with any key it fits the longest block.
 pub const VALUE_BYTES_MAX: usize = (64 << 20) - KEY_BYTES_MAX - crate::record::HEADER_BYTES;
 
-/// Why an operation was not done, or a store not made.
+/// The reason why an operation was not done, or a store not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The pool did not do its part; [`ethermem::Error::Full`] among others. The operation was not
-    /// done.
+    /// The pool failed; [`ethermem::Error::Full`] is one such error. The operation was not done.
     #[error(transparent)]
     Pool(#[from] ethermem::Error),
-    /// The message that decides was sent, and no answer came: the operation may have been done. It
-    /// was done whole or not at all, key by key.
+    /// The message that decides was sent and no response arrived: the operation may have been done.
+    /// Each key was changed entirely or not at all.
     #[error("it may have been done: {0}")]
     Uncertain(ethermem::Error),
     /// The key is too long.
     #[error("a key of {bytes} B: allowed are 0 to {KEY_BYTES_MAX}")]
     KeyTooLong {
-        /// Its length.
+        /// Length of the key in bytes.
         bytes: usize,
     },
     /// The value is too long.
     #[error("a value of {bytes} B: allowed are 0 to {VALUE_BYTES_MAX}")]
     ValueTooLong {
-        /// Its length.
+        /// Length of the value in bytes.
         bytes: usize,
     },
-    /// A part of the configuration cannot be so.
+    /// A value of the configuration is not allowed.
     #[error("{what}: allowed are {allowed}")]
     BadConfig {
         /// What was found.
         what: String,
-        /// What would do.
+        /// What is allowed.
         allowed: String,
     },
-    /// A record is not what was written, and nothing has replaced it.
+    /// A record differs from what was written, and no new one has replaced it.
     #[error("a damaged record on memory node {memory}")]
     Damaged {
-        /// Which.
+        /// Index of the memory node.
         memory: u16,
     },
-    /// The memory node answered what no node of this version does.
+    /// The memory node's answer is invalid in this version.
     #[error("an answer of memory node {memory} that is none")]
     BadAnswer {
-        /// Which.
+        /// Index of the memory node.
         memory: u16,
     },
 }
 
 impl Error {
-    /// Of the message that decides: what it becomes depends on whether the node may have acted.
+    /// The error of the message that decides: it depends on whether the node may have acted.
     pub(crate) fn of_decision(error: ethermem::Error) -> Error {
         if may_have_acted(&error) { Error::Uncertain(error) } else { Error::Pool(error) }
     }
 
-    /// The answer to the message that decides is none.
+    /// The error of an invalid answer to the message that decides.
     pub(crate) fn uncertain_answer(memory: u16) -> Error {
         let name = crate::node::KeyValue::NAME.to_owned();
         let problem = format!("an answer of memory node {memory} that is none");
         Error::Uncertain(ethermem::Error::Offload { name, problem })
     }
 
-    /// The same error, of an operation that had done a part before.
+    /// This error for an operation that had done a part before.
     pub(crate) fn after_a_part(self) -> Error {
         match self {
             Error::Pool(error) => Error::Uncertain(error),
@@ -71,15 +70,15 @@ impl Error {
             other => other,
         }
     }
-    /// Whether the same operation may be done if it is tried again.
+    /// True if the same operation may succeed when it is retried.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Error::Pool(error) | Error::Uncertain(error) if error.is_retryable())
     }
 }
 
-/// Whether a node may have done what ended with this error. A refusal by the node is among these:
-/// the message may have been sent again after the node acted on it, and been refused then.
+/// True if a node may have acted although the request ended with this error. A refusal by the node
+/// counts: a retransmitted message may be refused after the node acted on the first copy.
 pub(crate) fn may_have_acted(error: &ethermem::Error) -> bool {
     use ethermem::Error::{Lost, NoAnswer, ProcessEnded, Refused, Restarted, Violated};
     matches!(

@@ -1,5 +1,5 @@
-//! Where the state of a shard lies in its memory node. A shard is the part of a store that one
-//! memory node has: its header, tables of buckets, and regions that blocks are cut from.
+//! Layout of a shard in its memory node. A shard is the part of a store on one memory node: its
+//! header, tables of buckets, and regions that blocks are cut from.
 //!
 //! | offset | words | what |
 //! |---|---|---|
@@ -19,17 +19,17 @@ use ethermem::Address;
 
 use crate::link::{CLASSES, Class};
 
-/// Says that this is a shard of a store, and of which layout.
+/// Marks a shard of a store, and the version of its layout.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"emkv\x02\0\0\0");
 
-/// Not moved yet from the table before; in the first table, empty.
+/// The bucket is not yet moved from the previous table; in the first table, it is empty.
 pub(crate) const UNSET: u64 = 0;
-/// No record.
+/// The bucket has no record.
 pub(crate) const EMPTY: u64 = 1;
-/// Ask the next table.
+/// The bucket has moved to the next table.
 pub(crate) const MOVED: u64 = 2;
 
-/// Tables by the logarithm of their number of buckets.
+/// Number of tables, indexed by the logarithm of their number of buckets.
 pub(crate) const TABLES: usize = 40;
 pub(crate) const TABLES_AT: u64 = 8;
 pub(crate) const COUNT_AT: u64 = TABLES_AT + 8 * TABLES as u64;
@@ -37,28 +37,28 @@ pub(crate) const MOVED_AT: u64 = COUNT_AT + 8;
 pub(crate) const UNCUT_AT: u64 = MOVED_AT + 8;
 pub(crate) const HEAP_BYTES_AT: u64 = UNCUT_AT + 16;
 pub(crate) const GIVEN_BYTES_AT: u64 = HEAP_BYTES_AT + 8;
-/// What is counted, from [`COUNT_AT`] on.
+/// Length in bytes of the counters, from [`COUNT_AT`] on.
 pub(crate) const STATISTICS_BYTES: u64 = GIVEN_BYTES_AT + 8 - COUNT_AT;
 pub(crate) const FREE_AT: u64 = GIVEN_BYTES_AT + 8;
 pub(crate) const SHARD_BYTES: u64 = FREE_AT + 8 * CLASSES as u64;
 
-/// Where the first free block of a class is named.
+/// Offset of the link to a class's first free block.
 pub(crate) const fn free_at(class: Class) -> u64 {
     FREE_AT + 8 * class.number() as u64
 }
 
-/// The tables of a shard that are in use: the last, and the one before while some of its buckets
-/// may not have been moved.
+/// The tables of a shard that are in use: the last one, and the previous one while some of its
+/// buckets may not have been moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tables {
-    /// Logarithm of the number of buckets of the last table.
+    /// Base-2 logarithm of the number of buckets of the last table.
     pub(crate) log2: u32,
     last: u64,
     before: Option<u64>,
 }
 
 impl Tables {
-    /// From the words of the header; `None` where there is no table.
+    /// Decodes the words of the header; `None` if there is no table.
     pub(crate) fn parse(words: &[u8]) -> Option<Tables> {
         let mut offsets = words.chunks_exact(8).take(TABLES).map(|octets| {
             let octets = octets.try_into().expect("chunks of 8 B");
@@ -78,23 +78,23 @@ impl Tables {
         found
     }
 
-    /// Where the bucket of a hash is in the last table.
+    /// Address of a hash's bucket in the last table.
     pub(crate) fn bucket(&self, memory: u16, hash: u64) -> Address {
         bucket(memory, self.last, self.log2, hash)
     }
 
-    /// Where it is in the table before.
+    /// Address of a hash's bucket in the previous table.
     pub(crate) fn bucket_before(&self, memory: u16, hash: u64) -> Option<Address> {
         self.before.map(|before| bucket(memory, before, self.log2 - 1, hash))
     }
 
-    /// How many keys a table of this size has before the next is wanted: buckets cost little, and
-    /// every record before the one that is looked for is a round trip.
+    /// Number of keys in a table of this size above which it grows. Buckets cost little, and every
+    /// record before the wanted one costs a round trip.
     pub(crate) fn keys_max(&self) -> u64 {
         1 << (self.log2 - 1)
     }
 
-    /// Whether there is a larger one.
+    /// True if a larger table is possible.
     pub(crate) fn may_grow(&self) -> bool {
         (self.log2 as usize) + 1 < TABLES
     }

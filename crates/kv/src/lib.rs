@@ -1,10 +1,10 @@
 //! A key-value store in remote memory: create, read, update and delete on any pool.
 //!
 //! A [`Store`] is a chained hash table on the memory nodes of a [`ethermem::Pool`]; a [`Client`] is
-//! one stream of operations on it. Who walks the index is a choice of each client, [`Index`]: the
+//! one stream of operations on it. Each client chooses which side walks the index, [`Index`]: the
 //! client itself, by reads and one compare-and-swap, or the memory node, in one round trip. Every
-//! change is one swap of one word to a record that is whole: there is no lock, and a client that
-//! dies leaves nothing half done.
+//! change swaps one word to a complete record. So there is no lock, and a client that dies leaves
+//! no partial change.
 //!
 //! ```
 //! use ethermem::Pool;
@@ -38,7 +38,7 @@ mod store;
 
 pub use call::{Version, When};
 pub use client::{Client, Entry, Value, Written};
-/// The operation of the index, by its name, for a memory node that serves pools of other programs.
+/// The operation of the index, with its name, for a memory node that serves other programs' pools.
 #[must_use]
 pub fn at_node() -> (&'static str, std::sync::Arc<dyn ethermem::Offload>) {
     (node::KeyValue::NAME, std::sync::Arc::new(node::KeyValue::default()))

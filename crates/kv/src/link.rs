@@ -1,24 +1,24 @@
-//! Names of blocks: where one is, how long it is, and which of its uses is meant.
+//! Links: the location of a block, its length, and which of its uses is meant.
 
 use ethermem::Address;
 
-/// Blocks begin at multiples of this in their memory node.
+/// Alignment of blocks in their memory node, in bytes.
 pub(crate) const UNIT_BYTES: u64 = 16;
-/// Longest block.
+/// Longest block in bytes.
 pub(crate) const BLOCK_BYTES_MAX: u64 = 64 << 20;
-/// How many classes there are: one for each length of a block.
+/// Number of classes: one for each length of a block.
 pub(crate) const CLASSES: usize = Class::holding(BLOCK_BYTES_MAX).0 as usize + 1;
 
 const BLOCK_BITS: u32 = 36;
 const CLASS_BITS: u32 = 8;
 const VERSION_SHIFT: u32 = BLOCK_BITS + CLASS_BITS;
 
-/// Lengths of blocks: eight to a doubling, so that a record wastes an eighth at most.
+/// Length of a block: eight classes per doubling, so that a record wastes at most an eighth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Class(u8);
 
 impl Class {
-    /// The shortest blocks that hold so many bytes, which are at most [`BLOCK_BYTES_MAX`].
+    /// The class of the shortest blocks that hold `bytes`, at most [`BLOCK_BYTES_MAX`].
     pub(crate) const fn holding(bytes: u64) -> Class {
         let units = bytes.div_ceil(UNIT_BYTES);
         if units < 8 {
@@ -29,7 +29,7 @@ impl Class {
         Class(((doublings + 1) * 8) as u8 + (eighths - 8) as u8)
     }
 
-    /// The class of a number that was read somewhere; `None` if there is none.
+    /// The class of a number read from memory; `None` if there is no such class.
     pub(crate) const fn new(number: u64) -> Option<Class> {
         if number > 0 && number < CLASSES as u64 { Some(Class(number as u8)) } else { None }
     }
@@ -45,7 +45,7 @@ impl Class {
     }
 }
 
-/// A block, and one of its uses: what a bucket and a record's `next` hold.
+/// A block and one of its uses: the content of a bucket and of a record's `next`.
 ///
 /// | bits | what |
 /// |---|---|
@@ -56,12 +56,12 @@ impl Class {
 pub(crate) struct Link(u64);
 
 impl Link {
-    /// A block that has never been used; `offset` is a multiple of [`UNIT_BYTES`].
+    /// The link of a block that has never been used; `offset` is a multiple of [`UNIT_BYTES`].
     pub(crate) const fn new(offset: u64, class: Class) -> Link {
         Link((offset / UNIT_BYTES) | ((class.0 as u64) << BLOCK_BITS))
     }
 
-    /// The link of a word; `None` for the words that name no block.
+    /// The link that a word encodes; `None` for words that name no block.
     pub(crate) const fn from_word(word: u64) -> Option<Link> {
         let class = Class::new((word >> BLOCK_BITS) & ((1 << CLASS_BITS) - 1));
         if class.is_some() { Some(Link(word)) } else { None }
@@ -79,12 +79,12 @@ impl Link {
         self.class().bytes()
     }
 
-    /// The next use of the same block.
+    /// The link for the next use of the block.
     pub(crate) const fn next_use(self) -> Link {
         Link(self.0.wrapping_add(1 << VERSION_SHIFT))
     }
 
-    /// Where it is in a memory node.
+    /// Address of the block in a memory node.
     pub(crate) const fn at(self, memory: u16) -> Address {
         Address::new(memory, (self.0 & ((1 << BLOCK_BITS) - 1)) * UNIT_BYTES)
     }

@@ -1,4 +1,4 @@
-//! One key and its value, as bytes of a block.
+//! Records: one key and its value, as bytes of a block.
 //!
 //! | offset | bytes | what |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //! | 36 | 4 | length of the value; the highest bit is set if the value lies apart |
 //! | 40 | | key, and then the value, or the link of its block |
 //!
-//! A record is at most [`RECORD_BYTES_MAX`] long. A value that would make it longer lies apart, in
-//! a block of its own: whoever walks or copies a chain never reads it. That block:
+//! A record is at most [`RECORD_BYTES_MAX`] long. A value that would make it longer is stored
+//! apart, in a block of its own, so that walking or copying a chain never reads it. That block:
 //!
 //! | offset | bytes | what |
 //! |---|---|---|
@@ -22,26 +22,26 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::link::Link;
 
-/// What comes before the key.
+/// Bytes before the key.
 pub(crate) const HEADER_BYTES: usize = 40;
-/// Longest record: what a request or an answer carries at most.
+/// Longest record in bytes: the most that a request or an answer carries.
 pub(crate) const RECORD_BYTES_MAX: u64 = 16 << 10;
-/// What comes before a value that lies apart.
+/// Bytes before a value that is stored apart.
 pub(crate) const APART_HEADER_BYTES: usize = 8;
 
 const NEXT: usize = 8;
 const BODY: usize = 16;
 const TAG: usize = 24;
 const LENGTHS: usize = 32;
-/// Of a link.
+/// Length of a link in bytes.
 const LINK_BYTES: usize = 8;
-/// Of the word of lengths.
+/// Flag in the word of lengths: the value is stored apart.
 const APART: u64 = 1 << 63;
 
-/// An odd number, so that no two links have the same product (2^64 by the golden ratio).
+/// An odd number, so that distinct links have distinct products (2^64 divided by the golden ratio).
 const NEXT_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A record that is whole.
+/// A complete record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record<'b> {
     pub(crate) next: Option<Link>,
@@ -51,18 +51,18 @@ pub(crate) struct Record<'b> {
     pub(crate) value: Stored<'b>,
 }
 
-/// Where the value of a record is.
+/// Location of a record's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored<'b> {
     Here(&'b [u8]),
     Apart(Apart),
 }
 
-/// A value in a block of its own.
+/// Location of a value in a block of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Apart {
     pub(crate) link: Link,
-    /// Of the value.
+    /// Length of the value in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -73,17 +73,17 @@ pub(crate) struct Head {
     pub(crate) hash: u64,
     pub(crate) tag: u64,
     pub(crate) key_bytes: usize,
-    /// Of the value, wherever it lies.
+    /// Length of the value in bytes, wherever it is stored.
     value_bytes: usize,
     is_apart: bool,
 }
 
-/// The hash of a key.
+/// Hash of a key.
 pub(crate) fn hash_of(key: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(key, seed)
 }
 
-/// Whether a value must lie apart from its key.
+/// True if a value must be stored apart from its key.
 pub(crate) fn is_apart(key: &[u8], value: &[u8]) -> bool {
     (HEADER_BYTES + key.len() + value.len()) as u64 > RECORD_BYTES_MAX
 }
@@ -116,7 +116,7 @@ impl Stored<'_> {
 }
 
 impl Apart {
-    /// As requests and answers carry it.
+    /// Encoding in requests and answers.
     pub(crate) fn to_bytes(self) -> [u8; 2 * LINK_BYTES] {
         let mut bytes = [0; 2 * LINK_BYTES];
         bytes[..LINK_BYTES].copy_from_slice(&self.link.word().to_le_bytes());
@@ -124,7 +124,7 @@ impl Apart {
         bytes
     }
 
-    /// `None` for bytes that name no block, or one that is too short.
+    /// Decodes a location; `None` for bytes that name no block, or a block that is too short.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Apart> {
         let bytes: &[u8; 2 * LINK_BYTES] = bytes.try_into().ok()?;
         let apart =
@@ -136,12 +136,12 @@ impl Apart {
         self.bytes <= self.link.bytes().saturating_sub(APART_HEADER_BYTES as u64)
     }
 
-    /// The whole of its block that is used.
+    /// Length in bytes of the used part of its block.
     pub(crate) fn block_bytes(self) -> u64 {
         APART_HEADER_BYTES as u64 + self.bytes
     }
 
-    /// Writes the bytes of its block over `to`.
+    /// Encodes the block, replacing the content of `to`.
     pub(crate) fn encode(self, value: &[u8], to: &mut Vec<u8>) {
         to.clear();
         to.reserve(APART_HEADER_BYTES + value.len());
@@ -149,7 +149,7 @@ impl Apart {
         to.extend_from_slice(value);
     }
 
-    /// The value in the bytes of its block. `None` for another use of the block.
+    /// The value in its block's bytes; `None` if the block has another use.
     pub(crate) fn parse(self, bytes: &[u8]) -> Option<&[u8]> {
         let (check, value) = bytes.split_at_checked(APART_HEADER_BYTES)?;
         let whole = value.len() as u64 == self.bytes
@@ -159,7 +159,7 @@ impl Apart {
 }
 
 impl Head {
-    /// As the first bytes of a block say.
+    /// Decodes the first bytes of a block.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Head> {
         if bytes.len() < HEADER_BYTES {
             return None;
@@ -175,12 +175,12 @@ impl Head {
         })
     }
 
-    /// The key, if all of it is in the bytes of the block.
+    /// The key, if the block's bytes include all of it.
     pub(crate) fn key(self, bytes: &[u8]) -> Option<&[u8]> {
         bytes.get(HEADER_BYTES..HEADER_BYTES + self.key_bytes)
     }
 
-    /// The value or where it is, if the bytes of the block say so.
+    /// The value or its location, if the block's bytes include it.
     pub(crate) fn value(self, bytes: &[u8]) -> Option<Stored<'_>> {
         let rest = bytes.get(HEADER_BYTES + self.key_bytes..)?;
         if !self.is_apart {
@@ -191,8 +191,8 @@ impl Head {
         apart.fits().then_some(Stored::Apart(apart))
     }
 
-    /// Where the value is, if it lies apart: of the first bytes of a block, as many as
-    /// [`Head::bytes_to_value`].
+    /// Location of a value that is stored apart, from the first [`Head::bytes_to_value`] bytes of a
+    /// block.
     pub(crate) fn apart(self, bytes: &[u8]) -> Option<Option<Apart>> {
         if !self.is_apart {
             return Some(None);
@@ -200,19 +200,19 @@ impl Head {
         self.value(bytes)?.apart().map(Some)
     }
 
-    /// How much of a block has the key and where the value is, if the key has so many bytes.
+    /// Length in bytes of a block's part up to the value or its location, for a key of `key_bytes`.
     pub(crate) fn bytes_to_value(key_bytes: usize) -> u64 {
         (HEADER_BYTES + key_bytes + LINK_BYTES) as u64
     }
 }
 
 impl Record<'_> {
-    /// How long it is.
+    /// Length of the record in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         (HEADER_BYTES + self.key.len() + self.value.bytes()) as u64
     }
 
-    /// Writes it over `to`, for the block of `link`.
+    /// Encodes the record for the block of `link`, replacing the content of `to`.
     pub(crate) fn encode(&self, link: Link, to: &mut Vec<u8>) {
         let next = self.next.map_or(0, Link::word);
         let lengths = self.value.length_word() | self.key.len() as u64;
@@ -233,15 +233,15 @@ impl Record<'_> {
         to[..8].copy_from_slice(&check.to_le_bytes());
     }
 
-    /// The record in the block of `link`. `None` for bytes that are not one, or not this use of the
-    /// block, or of two at once.
+    /// The record in the block of `link`. `None` if the bytes are not a record, belong to another
+    /// use of the block, or mix two uses.
     pub(crate) fn parse(bytes: &[u8], link: Link) -> Option<Record<'_>> {
         let record = Record::view(bytes)?;
         let body = &bytes[BODY..record.bytes() as usize];
         (word(bytes, 0) == check_of(link, word(bytes, NEXT), body)).then_some(record)
     }
 
-    /// The same of bytes that were checked before.
+    /// As [`Record::parse`], for bytes that were checked before.
     pub(crate) fn view(bytes: &[u8]) -> Option<Record<'_>> {
         let head = Head::parse(bytes)?;
         let (key, value) = (head.key(bytes)?, head.value(bytes)?);

@@ -1,4 +1,4 @@
-//! Stores: the shards on the memory nodes, and what the clients of one program share.
+//! Stores: the shards on the memory nodes, and the state shared by a program's clients.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,24 +14,24 @@ use crate::link::Link;
 use crate::node::KeyValue;
 use crate::record::word;
 
-/// Who walks the index. All clients of a store see the same, whatever each of them chose.
+/// The side that walks the index. All clients of a store see equal data, whatever each chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Index {
     /// The client: a round trip for the bucket and one for each record on the way.
     Client,
-    /// The memory node: one round trip for all.
+    /// The memory node: one round trip in all.
     Node,
 }
 
-/// How a store is laid out. The default is right for most.
+/// Layout of a store. The default suits most uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How many memory nodes it uses, from the first; all if `None`.
+    /// Number of memory nodes, from the first on; all if `None`.
     pub memory_nodes: Option<u16>,
-    /// How many buckets each memory node begins with: a power of two. Tables grow by themselves.
+    /// Initial number of buckets per memory node: a power of two. Tables grow by themselves.
     pub buckets: u64,
-    /// Of the hash of keys. Whoever takes keys from strangers draws it, so that they cannot choose
-    /// keys of one bucket.
+    /// Seed of the hash of keys. A program with untrusted keys draws it at random, so that they
+    /// cannot be chosen to share a bucket.
     pub hash_seed: u64,
 }
 
@@ -44,34 +44,34 @@ impl Default for Config {
 /// A key that a scan met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The key.
+    /// Bytes of the key.
     pub bytes: Vec<u8>,
     /// The tag of its value.
     pub tag: u64,
 }
 
-/// A step of a scan.
+/// Result of one step of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
-    /// What to go on from; 0 at the end.
+    /// Cursor of the next step; 0 at the end.
     pub cursor: u64,
-    /// What was met.
+    /// Keys that were met.
     pub keys: Vec<Key>,
 }
 
-/// What a store takes of its memory nodes.
+/// Memory use of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Keys.
+    /// Number of keys.
     pub keys: u64,
     /// Bytes of all regions that blocks are cut from.
     pub heap_bytes: u64,
-    /// Of those, bytes of blocks that hold records or are in a client's hands.
+    /// Bytes of blocks that hold records or are held by a client.
     pub used_bytes: u64,
 }
 
 impl Statistics {
-    /// Adds those of a shard, whose header says so.
+    /// Adds the counters of a shard, from its header.
     pub(crate) fn add(&mut self, words: &[u8]) {
         let at = |at: u64| word(words, (at - COUNT_AT) as usize);
         self.keys = self.keys.saturating_add_signed(at(COUNT_AT) as i64);
@@ -80,7 +80,7 @@ impl Statistics {
     }
 }
 
-/// A look at a store that is under way. Nobody need wait for it.
+/// A read of a store's statistics in flight, which may be dropped.
 #[derive(Debug)]
 pub struct Look {
     open: Vec<Pending<Vec<u8>>>,
@@ -88,10 +88,10 @@ pub struct Look {
 }
 
 impl Look {
-    /// What was seen, once all of it was; once.
+    /// Takes the statistics, once all of them have arrived.
     ///
     /// # Errors
-    /// As the pool's, of any of the memory nodes.
+    /// Errors of the pool, for any of the memory nodes.
     pub fn poll_result(&mut self) -> Option<Result<Statistics, ethermem::Error>> {
         while let Some(read) = self.open.last_mut() {
             let result = read.poll_result()?;
@@ -105,38 +105,38 @@ impl Look {
     }
 }
 
-/// A key-value store on a pool; see the crate. Clones are the same store.
+/// A key-value store on a pool; see the crate. Clones share one store.
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
 }
 
-/// What all clients know.
+/// State shared by all clients.
 pub(crate) struct Shared {
     pub(crate) pool: Pool,
     thread: Thread,
-    /// The header of each shard; the memory node is that of its address.
+    /// Address of each shard's header, which includes its memory node.
     pub(crate) shards: Vec<Address>,
     pub(crate) hash_seed: u64,
-    /// Whether `left` has something.
+    /// True if `left` has content.
     has_left: AtomicBool,
     left: Mutex<Left>,
 }
 
-/// What clients that are gone had in their hands.
+/// Resources that dropped clients held.
 #[derive(Default)]
 pub(crate) struct Left {
-    /// By shard.
+    /// Free blocks with their shards.
     pub(crate) blocks: Vec<(usize, Link)>,
-    /// Operations whose end is not known yet.
+    /// Changes whose outcome is not known yet.
     pub(crate) jobs: Vec<Job>,
 }
 
 impl Store {
-    /// Makes an empty store on the memory nodes of a pool.
+    /// Creates an empty store on the memory nodes of a pool.
     ///
     /// # Errors
-    /// [`Error::BadConfig`], and [`Error::Pool`] where there is no memory.
+    /// [`Error::BadConfig`]; [`Error::Pool`] if there is too little memory.
     pub async fn create(pool: &Pool, config: Config) -> Result<Store, Error> {
         let thread = pool.thread()?;
         let (_, memories) = pool.nodes();
@@ -172,14 +172,14 @@ impl Store {
         Ok(Store { shared: Arc::new(shared) })
     }
 
-    /// A client on the next of the compute nodes in turn.
+    /// A client on the next compute node in round-robin order.
     #[must_use]
     pub fn client(&self, index: Index) -> Client {
         let compute = self.shared.pool.next_compute();
         self.client_on(compute, index).expect("the pool's own turn names a node that is there")
     }
 
-    /// A client on a compute node.
+    /// A client on the given compute node.
     ///
     /// # Errors
     /// [`ethermem::Error::NoSuchNode`].
@@ -188,8 +188,8 @@ impl Store {
         Ok(Client::new(self.shared.clone(), thread, index))
     }
 
-    /// Begins to look at the store, beside its clients. The result is an error once its memory is
-    /// gone, or while a memory node does not answer.
+    /// Begins to read the store's statistics, beside its clients. The result is an error if its
+    /// memory is gone, or while a memory node does not respond.
     #[must_use]
     pub fn look(&self) -> Look {
         let Shared { thread, shards, .. } = &*self.shared;
@@ -197,7 +197,7 @@ impl Store {
         Look { open: shards.iter().map(read).collect(), seen: Statistics::default() }
     }
 
-    /// The pool that it is on.
+    /// The pool of the store.
     #[must_use]
     pub fn pool(&self) -> &Pool {
         &self.shared.pool
@@ -205,7 +205,7 @@ impl Store {
 }
 
 impl Shared {
-    /// Takes what a client that is gone leaves.
+    /// Takes over what a dropped client leaves.
     pub(crate) fn leave(&self, blocks: Vec<(usize, Link)>, job: Option<Job>) {
         if blocks.is_empty() && job.is_none() {
             return;
@@ -216,7 +216,7 @@ impl Shared {
         self.has_left.store(true, Ordering::Release);
     }
 
-    /// What others have left, if there is anything.
+    /// Takes what dropped clients have left, if there is anything.
     pub(crate) fn take_left(&self) -> Option<Left> {
         if !self.has_left.swap(false, Ordering::AcqRel) {
             return None;

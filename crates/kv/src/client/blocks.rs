@@ -1,4 +1,4 @@
-//! Blocks in a client's hands, so that not every write asks the memory node for one.
+//! Free blocks held by a client, so that not every write asks the memory node for one.
 
 use ethermem::Permissions;
 
@@ -8,13 +8,13 @@ use crate::call::{Answer, Became, Request, What, links};
 use crate::error::Error;
 use crate::link::{Class, Link};
 
-/// Blocks of a class that a client asks for at once take about this.
+/// Approximate size in bytes of the blocks that a client takes at once.
 const BATCH_BYTES: u64 = 16 << 10;
 const BATCH_MAX: u64 = 32;
-/// Regions are as long as all before together, from the first to the last of these.
+/// A new region is as long as all earlier ones together, within these bounds in bytes.
 const REGION_BYTES: [u64; 2] = [256 << 10, 64 << 20];
 
-/// Free blocks by class, up to the largest that there were any of.
+/// Free blocks by class, up to the largest class that has been used.
 #[derive(Default)]
 pub(super) struct Stash {
     by_class: Vec<Vec<Link>>,
@@ -25,7 +25,7 @@ impl Stash {
         std::mem::take(&mut self.by_class).into_iter().flatten()
     }
 
-    /// In its next use.
+    /// Takes a block, with its version advanced.
     fn pop(&mut self, class: Class) -> Option<Link> {
         self.by_class.get_mut(class.number())?.pop().map(Link::next_use)
     }
@@ -44,7 +44,7 @@ fn batch(class: Class) -> u64 {
 }
 
 impl Client {
-    /// Keeps a free block, and gives the memory node what is too much.
+    /// Keeps a free block, and returns surplus blocks to the memory node.
     pub(super) fn stash(&mut self, shard: usize, link: Link) {
         let class = link.class();
         let kept = self.shards[shard].stash.of(class);
@@ -59,7 +59,7 @@ impl Client {
         self.call(&request).detach();
     }
 
-    /// A block for the job of this client: in its `fresh`.
+    /// Takes a block for this client's job and records it in `fresh`.
     pub(super) async fn block(&mut self, shard: usize, class: Class) -> Result<Link, Error> {
         let mut link = self.shards[shard].stash.pop(class);
         if link.is_none() {
@@ -78,7 +78,7 @@ impl Client {
         Ok(link)
     }
 
-    /// What is under way.
+    /// The job in progress.
     pub(super) fn job(&mut self) -> &mut Job {
         self.job.as_mut().expect("a change holds its job until it has ended")
     }
@@ -120,7 +120,7 @@ impl Client {
         let alloc = |bytes| self.thread.alloc_on(header.memory(), bytes, Permissions::READ_WRITE);
         let wanted = heap_bytes.clamp(least, most).max(class.bytes());
         let region = match alloc(wanted).await {
-            // Near the end of the memory, what is needed.
+            // Near the end of the memory, the region is only as long as needed.
             Err(ethermem::Error::Full { .. }) if wanted > class.bytes() => {
                 alloc(class.bytes()).await?
             }

@@ -1,4 +1,4 @@
-//! Tables: which there are, and larger ones.
+//! Tables: which exist, and how they grow.
 
 use ethermem::Permissions;
 
@@ -7,9 +7,9 @@ use crate::call::{Became, Request, What};
 use crate::error::{Error, may_have_acted};
 use crate::layout::{TABLES, TABLES_AT, Tables};
 
-/// Buckets that a client has moved when it meets one that has not been.
+/// Number of buckets moved when a client finds one that has not been moved.
 const MOVED_EACH: u64 = 16;
-/// Buckets that are moved at once before the next growth.
+/// Number of buckets moved at once before the next growth.
 const MOVED_MAX: u64 = 256;
 
 impl Client {
@@ -22,15 +22,15 @@ impl Client {
         Ok(tables)
     }
 
-    /// What a client that walks does when it has added a key: moves buckets, and sees that there
-    /// are enough.
+    /// Maintenance after a walking client has added a key: moves buckets, and checks that there are
+    /// enough.
     pub(super) async fn after_insert(&mut self, shard: usize) -> Result<(), Error> {
         let header = self.header(shard);
         if std::mem::take(&mut self.shards[shard].is_moving) {
             let request = Request { operand: MOVED_EACH, ..Request::new(What::Move, header) };
             self.call(&request).detach();
         }
-        // On a fabric the count comes later, and is looked at with the next key.
+        // On a fabric the count arrives later, and is used with the next key.
         let view = &mut self.shards[shard];
         let Some(counted) = view.counting.as_mut().and_then(ethermem::Pending::poll_result) else {
             return Ok(());
@@ -59,7 +59,7 @@ impl Client {
         let rw = Permissions::READ_WRITE;
         let table = match self.thread.alloc_on(header.memory(), 8 << log2, rw).await {
             Ok(table) => table,
-            // The store is as good with longer chains.
+            // Without a larger table the store works, with longer chains.
             Err(ethermem::Error::Full { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
@@ -68,16 +68,16 @@ impl Client {
             tag: log2.into(),
             ..Request::new(What::Grow, header)
         };
-        // Whoever knows of no larger table is told by the buckets that were moved.
+        // A client that does not know the larger table learns of it from moved buckets.
         self.shards[shard].tables = None;
         match self.call(&request).await {
             Ok(answered) if node::answer(&answered, header)?.became != Became::Refused => Ok(()),
-            // Another client was faster.
+            // Another client has added it first.
             Ok(_) => {
                 table.free().detach();
                 Ok(())
             }
-            // It may be in use.
+            // The memory node may use the table.
             Err(error) if may_have_acted(&error) => Err(error.into()),
             Err(error) => {
                 table.free().detach();

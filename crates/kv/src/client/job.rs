@@ -1,4 +1,4 @@
-//! A change under way, and what is to be done when it has ended, whoever sees it end.
+//! A change in progress, and its completion, which any client may do.
 
 use ethermem::{Error, Pending};
 use smallvec::SmallVec;
@@ -9,31 +9,31 @@ use crate::error::may_have_acted;
 use crate::layout::COUNT_AT;
 use crate::link::Link;
 
-/// What a client has in its hands while it changes something. It is filled before each step, so
-/// that a step that is not waited for leaves nothing behind that nobody knows.
+/// The resources of a client's change. It is updated before each step, so that an abandoned step
+/// leaves nothing unaccounted for.
 pub(crate) struct Job {
     shard: usize,
-    /// Blocks for new records: free unless the change is made.
+    /// Blocks for new records; they are free again unless the change happened.
     pub(super) fresh: SmallVec<[Link; 2]>,
-    /// Records that it replaces: free if it is made.
+    /// Records that it replaces; they are free if the change happened.
     pub(super) stale: SmallVec<[Link; 2]>,
     pub(super) writes: SmallVec<[Pending<()>; 1]>,
-    /// A write had no answer: it may come to the memory node yet, so its block is never free.
+    /// A write had no response and may still reach the memory node, so its block is never free.
     has_lost_write: bool,
     pub(super) end: End,
-    /// Keys more, or fewer, if it is made.
+    /// Change in the number of keys, if the change happened.
     pub(super) added: i64,
 }
 
 /// The step that decides.
 pub(super) enum End {
-    /// It has not been taken.
+    /// The step has not been taken.
     Open,
-    /// A bucket is swapped, if it is still this.
+    /// A bucket is swapped if it still holds this word.
     Swap(Pending<u64>, u64),
-    /// The memory node links a record, and counts.
+    /// The memory node links a record, and updates the count.
     Link(Pending<Vec<u8>>),
-    /// Blocks have been asked for.
+    /// Blocks have been requested.
     Take(Pending<Vec<u8>>),
 }
 
@@ -50,7 +50,7 @@ impl Job {
         }
     }
 
-    /// Whether the change was made, if that is known by now.
+    /// True if the change happened; `None` while that is unknown.
     fn poll(&mut self) -> Option<Result<bool, Error>> {
         while let Some(write) = self.writes.last_mut() {
             let result = write.poll_result()?;
@@ -71,12 +71,12 @@ impl Job {
         })
     }
 
-    /// A write has ended.
+    /// Records the end of a write.
     pub(super) fn wrote(&mut self, result: &Result<(), Error>) {
         self.has_lost_write |= result.as_ref().is_err_and(may_have_acted);
     }
 
-    /// Blocks that came are as free as they were.
+    /// Blocks that were received are free, as they were before.
     fn taken(&mut self, answer: &[u8]) -> bool {
         if let Some(answer) = Answer::decode(answer) {
             self.fresh.extend(links(answer.bytes));
@@ -85,14 +85,14 @@ impl Job {
     }
 }
 
-/// Whether an answer says that a record was linked.
+/// True if an answer says that a record was linked.
 fn was_linked(answer: &[u8]) -> bool {
     Answer::decode(answer).is_some_and(|answer| answer.became == Became::Done)
 }
 
 impl Client {
-    /// Waits for what is under way, and says whether it was done. An error of the fabric: nobody
-    /// knows, so its blocks stay as they are, in use for ever.
+    /// Waits for what is in flight, and returns whether the change happened. After an error of the
+    /// fabric that is unknown, so its blocks count as used for ever.
     pub(super) async fn settle(&mut self) -> bool {
         self.try_settle().await.unwrap_or(false)
     }
@@ -100,12 +100,12 @@ impl Client {
     pub(super) async fn try_settle(&mut self) -> Result<bool, Error> {
         let Some(job) = &mut self.job else { return Ok(false) };
         while let Some(write) = job.writes.last_mut() {
-            // A write that failed is no part of a record.
+            // A block whose write failed is part of no record.
             let result = write.await;
             job.writes.pop();
             job.wrote(&result);
         }
-        // Nothing is awaited between a result and what follows from it.
+        // No await stands between a result and its consequences, so that both happen or none.
         let made = match &mut job.end {
             End::Open => Ok(false),
             End::Swap(pending, expected) => {
@@ -134,7 +134,7 @@ impl Client {
         if made && counted_here && job.added != 0 {
             let count = self.header(job.shard).add(COUNT_AT);
             let counting = self.thread.fetch_add(count, job.added as u64);
-            // One is looked at in its time, however many follow it.
+            // One count is checked in time, however many follow it.
             match &mut self.shards[job.shard].counting {
                 none @ None if job.added > 0 => *none = Some(counting),
                 _ => counting.detach(),
@@ -143,14 +143,14 @@ impl Client {
         Ok(made)
     }
 
-    /// Takes what clients that are gone have left: their blocks, and those of their changes once
-    /// it is known how they ended.
+    /// Takes over what dropped clients have left: their blocks, and the blocks of their changes
+    /// once the outcome is known.
     pub(super) fn inherit(&mut self) {
         let Some(left) = self.shared.take_left() else { return };
         left.blocks.into_iter().for_each(|(shard, link)| self.stash(shard, link));
         for mut job in left.jobs {
             match job.poll() {
-                // Blocks of a change that nobody knows the end of are not free.
+                // Blocks of a change with an unknown outcome are not free.
                 Some(made) => drop(self.finish(job, made)),
                 None => self.shared.leave(Vec::new(), Some(job)),
             }

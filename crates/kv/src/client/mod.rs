@@ -1,4 +1,4 @@
-//! Clients: one stream of operations on a store.
+//! Clients: streams of operations on a store.
 
 mod blocks;
 mod growth;
@@ -22,17 +22,17 @@ use crate::link::Link;
 use crate::record::hash_of;
 use crate::store::{Index, Shared};
 
-/// One stream of operations, each of which sees what all before it did.
+/// A stream of operations, each of which sees the effects of all earlier ones.
 ///
-/// Dropping the future of an operation leaves it to be done or not: the next operation of the
-/// client, or any of another one if the client is dropped, finds out and keeps no block for what
-/// has not become a value.
+/// Dropping the future of an operation leaves it done or not done. The next operation of the client
+/// (or of any other one, if the client is dropped) finds out, and frees the blocks that have not
+/// become part of a value.
 pub struct Client {
     shared: Arc<Shared>,
     thread: Thread,
     index: Index,
     shards: Vec<View>,
-    /// What is under way, and would be left behind.
+    /// The change in progress, which a dropped client leaves to others.
     job: Option<Job>,
     chain: Chain,
     /// Reused to avoid reallocation.
@@ -40,50 +40,50 @@ pub struct Client {
     retries: u64,
 }
 
-/// What a client knows of a shard.
+/// A client's knowledge of a shard.
 #[derive(Default)]
 struct View {
     tables: Option<Tables>,
-    /// A bucket was met that has not been moved to the last table.
+    /// True if the client met a bucket that has not been moved to the last table.
     is_moving: bool,
-    /// The number of keys before one was added.
+    /// Pending read of the number of keys before one was added.
     counting: Option<Pending<u64>>,
     stash: Stash,
 }
 
-/// A value, where it was read.
+/// A value, borrowed from the buffer into which it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'b> {
-    /// Its bytes.
+    /// Bytes of the value.
     pub value: &'b [u8],
-    /// What was stored beside it.
+    /// The application's tag.
     pub tag: u64,
-    /// Which writing of the key it is of.
+    /// Version of the key's write.
     pub version: Version,
 }
 
-/// A value of one's own.
+/// An owned value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// Its bytes.
+    /// Bytes of the value.
     pub bytes: Vec<u8>,
-    /// What was stored beside it.
+    /// The application's tag.
     pub tag: u64,
-    /// Which writing of the key it is of.
+    /// Version of the key's write.
     pub version: Version,
 }
 
-/// What became of a write under a condition.
+/// Result of a conditional write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// It was done. The version is the new one; after a deletion the last.
+    /// The write was done. The version is the new one or, after a deletion, the last.
     Done(Version),
-    /// The condition did not hold: what was there.
+    /// The condition did not hold; this is the version that was found.
     Refused(Option<Version>),
 }
 
 impl Written {
-    /// Whether it was done.
+    /// True if the write was done.
     #[must_use]
     pub fn is_done(self) -> bool {
         matches!(self, Written::Done(_))
@@ -94,7 +94,7 @@ impl Written {
     }
 }
 
-/// A key, and which shard and bucket it belongs to.
+/// A key with its hash and its shard.
 #[derive(Clone, Copy)]
 struct Hashed<'k> {
     key: &'k [u8],
@@ -117,7 +117,7 @@ impl Client {
         }
     }
 
-    /// Stores a new key. False where it exists.
+    /// Stores a new key. Returns false if it exists.
     ///
     /// # Errors
     /// [`Error`]; nothing was changed then, unless it is [`Error::Uncertain`].
@@ -125,7 +125,7 @@ impl Client {
         self.write(key, value, 0, When::Absent).await.map(Written::is_done)
     }
 
-    /// Stores another value for a key. False where there is no such key.
+    /// Replaces the value of a key. Returns false if the key does not exist.
     ///
     /// # Errors
     /// As [`Client::create`].
@@ -133,7 +133,7 @@ impl Client {
         self.write(key, value, 0, When::Present).await.map(Written::is_done)
     }
 
-    /// Stores a value for a key, whatever there is.
+    /// Stores a value for a key, whether or not the key exists.
     ///
     /// # Errors
     /// As [`Client::create`].
@@ -141,7 +141,7 @@ impl Client {
         self.write(key, value, 0, When::Always).await.map(|_| ())
     }
 
-    /// Drops a key. False where there is none.
+    /// Deletes a key. Returns false if it does not exist.
     ///
     /// # Errors
     /// As [`Client::create`].
@@ -149,7 +149,7 @@ impl Client {
         self.delete_when(key, When::Always).await.map(Written::is_done)
     }
 
-    /// The value of a key, if there is one.
+    /// Reads the value of a key, if the key exists.
     ///
     /// # Errors
     /// [`Error`].
@@ -161,7 +161,7 @@ impl Client {
         self.read_with(key, own).await
     }
 
-    /// Shows the value of a key, without a copy of one's own.
+    /// Calls a function with the value of a key, without copying the value.
     ///
     /// # Errors
     /// [`Error`].
@@ -178,8 +178,8 @@ impl Client {
         }
     }
 
-    /// Stores a value and a tag, a number of the application's own, under a condition. With
-    /// [`When::Is`] a change that depends on what was read is made on nothing else.
+    /// Stores a value and a tag (a number of the application's own) under a condition. With
+    /// [`When::Is`], a read-modify-write is atomic.
     ///
     /// # Errors
     /// As [`Client::create`].
@@ -196,7 +196,7 @@ impl Client {
         self.change(key, Some((value, tag)), when).await
     }
 
-    /// Drops a key under a condition; refused too where there is none.
+    /// Deletes a key under a condition; it is also refused if the key does not exist.
     ///
     /// # Errors
     /// As [`Client::create`].
@@ -204,13 +204,13 @@ impl Client {
         self.change(key, None, when).await
     }
 
-    /// How often a record was met that had just been replaced, and the walk began anew.
+    /// Number of times that a record had just been replaced and the walk restarted.
     #[must_use]
     pub fn retries(&self) -> u64 {
         self.retries
     }
 
-    /// The thread that its operations are of.
+    /// Thread of the client's operations.
     #[must_use]
     pub fn thread(&self) -> &Thread {
         &self.thread
@@ -235,12 +235,12 @@ impl Client {
             return Err(Error::KeyTooLong { bytes: key.len() });
         }
         let hash = hash_of(key, self.shared.hash_seed);
-        // The upper bits: the lower ones choose the bucket.
+        // The upper bits choose the shard: the lower ones choose the bucket.
         let shard = ((hash >> 32) * self.shards.len() as u64) >> 32;
         Ok(Hashed { key, hash, shard: shard as usize })
     }
 
-    /// The header of a shard.
+    /// Address of a shard's header.
     fn header(&self, shard: usize) -> Address {
         self.shared.shards[shard]
     }

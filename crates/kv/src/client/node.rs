@@ -1,4 +1,4 @@
-//! Operations by the memory node: one round trip, but for long records.
+//! Operations done by the memory node: one round trip, except for long records.
 
 use ethermem::{Address, Pending};
 
@@ -10,10 +10,10 @@ use crate::link::{Class, Link};
 use crate::node::KeyValue;
 use crate::record::{APART_HEADER_BYTES, Apart, RECORD_BYTES_MAX, Record, is_apart};
 
-/// A longer buffer is given back once its bytes are on their way.
+/// A longer buffer is freed once its bytes are sent.
 const BUFFER_BYTES_MAX: usize = 1 << 20;
 
-/// The answer of a shard's memory node.
+/// Decodes the answer of a shard's memory node.
 pub(super) fn answer(bytes: &[u8], shard: Address) -> Result<Answer<'_>, Error> {
     Answer::decode(bytes).ok_or(Error::BadAnswer { memory: shard.memory() })
 }
@@ -79,7 +79,7 @@ impl Client {
         }
     }
 
-    /// A value that lies apart is written where it stays, and then linked.
+    /// Writes a value that is stored apart to its final place, and then links it.
     async fn link_at_node(
         &mut self,
         hashed: Hashed<'_>,
@@ -141,15 +141,15 @@ impl Client {
         self.extend(shard, Class::holding(RECORD_BYTES_MAX), heap_bytes).await
     }
 
-    /// The change is done: that the table did not grow is no error of it, and the next new key
-    /// tries again.
+    /// Grows the table if needed. The change is done, so an error here is not reported; the next
+    /// new key tries again.
     async fn grow_if_wanted(&mut self, shard: usize, wants_table: bool) {
         if wants_table {
             let _ = self.grow(shard).await;
         }
     }
 
-    /// Writes a value to a block of its own, for the job, and waits for that.
+    /// Writes a value to a block of its own, for the job, and waits for completion.
     async fn place(&mut self, shard: usize, value: &[u8]) -> Result<Apart, Error> {
         let apart = self.begin_write_apart(shard, value).await?;
         self.await_writes().await?;
@@ -206,7 +206,7 @@ impl Client {
     }
 }
 
-/// The answer to the message that decides.
+/// Decodes the answer to the message that decides.
 fn decision(bytes: &[u8], shard: Address) -> Result<Answer<'_>, Error> {
     Answer::decode(bytes).ok_or_else(|| Error::uncertain_answer(shard.memory()))
 }

@@ -1,4 +1,4 @@
-//! What concerns many keys: memory nodes go through their buckets, whoever walks the index.
+//! Operations on many keys: memory nodes go through their buckets, whichever side walks the index.
 
 use super::{Client, node};
 use crate::call::{Request, What};
@@ -10,13 +10,13 @@ use crate::record::word;
 use crate::store::{Key, Scanned, Statistics};
 
 const LINK_BYTES: usize = 8;
-/// Buckets that are emptied at once.
+/// Number of buckets emptied at once.
 const CLEARED_EACH: u64 = 1024;
 
 impl Client {
-    /// The keys of some buckets from a cursor on: 0 at first, then what the step before gave, until
-    /// it is 0 again. A key that is there all the while is met, perhaps more than once; one that
-    /// comes or goes meanwhile may be met.
+    /// Lists the keys of some buckets from a cursor on. The cursor is 0 at first, then the one that
+    /// the previous step gave, until it is 0 again. A key that exists during the whole scan is met
+    /// at least once; a key that is added or deleted meanwhile may be met.
     ///
     /// # Errors
     /// [`Error`].
@@ -42,7 +42,7 @@ impl Client {
                 self.chain.clear();
                 self.fetch(memory, link).await?;
                 let Some(record) = self.chain.last(link) else {
-                    // It was replaced meanwhile: the key may have another record.
+                    // The record was replaced meanwhile: the key may have a new one.
                     self.retry(shard, &mut met, link.word())?;
                     continue 'anew;
                 };
@@ -52,10 +52,10 @@ impl Client {
         }
     }
 
-    /// Drops every key that is there when its bucket is met.
+    /// Deletes every key that exists when its bucket is visited.
     ///
     /// # Errors
-    /// [`Error`]; [`Error::Uncertain`] where some keys are gone, or may be.
+    /// [`Error`]; [`Error::Uncertain`] if some keys are deleted, or may be.
     pub async fn clear(&mut self) -> Result<(), Error> {
         self.settle().await;
         let mut cursor = 0;
@@ -70,8 +70,8 @@ impl Client {
         }
     }
 
-    /// What the store takes of its memory nodes. A client that died between a change and its count
-    /// leaves the number of keys one off.
+    /// Memory use and number of keys of the store. A client that died between a change and its
+    /// count leaves the number of keys off by one.
     ///
     /// # Errors
     /// [`Error`].
@@ -86,7 +86,7 @@ impl Client {
     }
 
     async fn step(&mut self, what: What, cursor: u64, tag: u64) -> Result<(u64, Vec<u8>), Error> {
-        // The shards one after the other: the cursor counts them in its lowest digit.
+        // The shards are visited in turn: the cursor's lowest digit is the shard.
         let shards = self.shards.len() as u64;
         let (operand, shard) = (cursor / shards, cursor % shards);
         let header = self.header(shard as usize);

@@ -1,5 +1,5 @@
-//! Operations by the client itself: it reads the bucket and the records behind it, and changes the
-//! one word that the bucket is.
+//! Operations done by the client itself: it reads the bucket and its records, and changes the
+//! bucket's one word.
 
 use ethermem::Address;
 
@@ -11,14 +11,14 @@ use crate::layout::{EMPTY, MOVED, UNSET};
 use crate::link::{Class, Link};
 use crate::record::{Apart, Record, Stored, is_apart};
 
-/// The records that a walk has met, in order; buffers are kept for their memory.
+/// The records of a walk, in order; buffers are reused to avoid reallocation.
 #[derive(Default)]
 pub(super) struct Chain {
     records: Vec<(Option<Link>, Vec<u8>)>,
     used: usize,
 }
 
-/// Where a walk ended: a bucket, its word, and the place of the key's record in the chain.
+/// Where a walk ended: a bucket, its word, and the index of the key's record in the chain.
 struct Found {
     bucket: Address,
     word: u64,
@@ -30,7 +30,7 @@ impl Chain {
         self.used = 0;
     }
 
-    /// The buffer for one record more.
+    /// The buffer for the next record.
     fn slot(&mut self, link: Link) -> &mut Vec<u8> {
         if self.used == self.records.len() {
             self.records.push((None, Vec::new()));
@@ -41,7 +41,7 @@ impl Chain {
         bytes
     }
 
-    /// The last one, if it is still the record of its link.
+    /// The last record, if its block still has the use that the link names.
     pub(super) fn last(&self, link: Link) -> Option<Record<'_>> {
         Record::parse(&self.records[self.used - 1].1, link)
     }
@@ -80,8 +80,8 @@ impl Client {
         }
     }
 
-    /// Begins anew, because a block had another use by now than the word that led to it says. So
-    /// that word has changed, and comes no second time; if it does, the store is damaged.
+    /// Restarts the walk, because a block's use differs from its link. Therefore the word that led
+    /// to it has changed and cannot recur; if it does, the store is damaged.
     pub(super) fn retry(
         &mut self,
         shard: usize,
@@ -118,7 +118,8 @@ impl Client {
             self.job().end = End::Swap(swap, found.word);
             if self.try_settle().await.map_err(Error::of_decision)? {
                 if own.is_none() {
-                    // It is done, whatever becomes of the table; the next new key tries again.
+                    // The change is done, whatever happens to the table; the next new key tries
+                    // again.
                     let _ = self.after_insert(hashed.shard).await;
                 }
                 let version = placed.or(own).expect("a write has placed, a deletion has found");
@@ -128,8 +129,8 @@ impl Client {
         }
     }
 
-    /// Writes what the bucket is to lead to: the new record, copies of those that stood before the
-    /// old one, and behind them what stood behind it. Gives the first, and the new one.
+    /// Writes the bucket's new chain: the new record and copies of the records before the old one,
+    /// followed by the records behind it. Returns the first link, and the new record's.
     async fn prepare(
         &mut self,
         hashed: Hashed<'_>,
@@ -156,7 +157,7 @@ impl Client {
         if let Some(own) = found.own {
             for at in (0..own).rev() {
                 let link = self.block(shard, self.chain.link(at).class()).await?;
-                // The chain is lent out while its record is written.
+                // The chain is moved out while its record is written.
                 let chain = std::mem::take(&mut self.chain);
                 let begun =
                     self.begin_write(shard, link, &Record { next: first, ..chain.record(at) });
@@ -164,7 +165,7 @@ impl Client {
                 begun?;
                 first = Some(link);
             }
-            // Values of the others that lie apart are those of their copies now.
+            // Values stored apart now belong to the copies of their records.
             let apart = self.chain.record(own).value.apart().map(|apart| apart.link);
             let stale = (0..=own).map(|at| self.chain.link(at)).chain(apart).collect();
             self.job().stale = stale;
@@ -184,7 +185,7 @@ impl Client {
             while let Some(link) = at {
                 self.fetch(memory, link).await?;
                 let Some(record) = self.chain.last(link) else {
-                    // Its block has another use by now, so the bucket has changed.
+                    // The block has a new use, so the bucket has changed.
                     self.retry(hashed.shard, &mut met, word)?;
                     continue 'anew;
                 };
@@ -197,7 +198,7 @@ impl Client {
         }
     }
 
-    /// Reads a block to the end of the chain.
+    /// Reads a block and appends it to the chain.
     pub(super) async fn fetch(&mut self, memory: u16, link: Link) -> Result<(), Error> {
         let (at, length) = (link.at(memory), link.bytes() as usize);
         let bytes = self.chain.slot(link);
@@ -211,12 +212,12 @@ impl Client {
         Ok(())
     }
 
-    /// Reads the block of a value that lies apart.
+    /// Reads the block of a value that is stored apart.
     pub(super) async fn fetch_apart(&self, memory: u16, apart: Apart) -> Result<Vec<u8>, Error> {
         Ok(self.thread.read(apart.link.at(memory), apart.block_bytes()).await?)
     }
 
-    /// The bucket of a hash, in the table that has it, and its word.
+    /// Address and word of a hash's bucket, in the table that has it.
     async fn bucket(&mut self, hashed: Hashed<'_>) -> Result<(Address, u64), Error> {
         let memory = self.header(hashed.shard).memory();
         loop {

@@ -1,4 +1,4 @@
-//! Requests at the limits of an answer, of a region and of a table.
+//! Tests of requests at the limits of an answer, of a region and of a table.
 
 use ethermem::{Address, Offload};
 
@@ -75,7 +75,7 @@ fn a_region_is_given_out_to_its_last_byte_and_then_another_is_asked_for() {
     assert_eq!((answer.became, answer.operand), (Became::NeedsRegion, REGION_BYTES));
 }
 
-/// A key of so many bytes in the first of two buckets.
+/// A key of `bytes` bytes in the first of two buckets.
 fn long_key(number: u64, bytes: usize) -> Vec<u8> {
     let keys = (0_u64..).map(|at| {
         let mut key = vec![b'x'; bytes];
@@ -85,7 +85,7 @@ fn long_key(number: u64, bytes: usize) -> Vec<u8> {
     keys.into_iter().find(|key| hash_of(key, 0) & 1 == 0).expect("every second key is there")
 }
 
-/// The keys of an answer: whether each is there, or a link to it.
+/// The keys of an answer: true if the key itself is there, false for a link to it.
 fn keys_of(answer: &Answer<'_>) -> Vec<bool> {
     let (mut rest, mut are_here) = (answer.bytes, Vec::new());
     while !rest.is_empty() {
@@ -106,7 +106,7 @@ fn a_scan_stops_when_an_answer_is_full_and_not_before() {
         let answered = memory.ask(&scan(0, 2));
         let answer = Answer::decode(&answered).expect("an answer");
         assert_eq!(keys_of(&answer), here, "{number}");
-        // The second bucket is looked at as long as there is room.
+        // The second bucket is visited as long as the answer has room.
         assert_eq!(answer.operand == 0, number == 0, "{number}");
     }
 }
@@ -135,7 +135,8 @@ fn a_scan_goes_through_each_bucket_once_while_they_are_moved_too() {
     assert_eq!(steps(&mut memory), (4, 12));
 }
 
-/// An error at the first bucket is told; after one at a later bucket, the scan goes on from there.
+/// An error at the first bucket is returned. After one at a later bucket, the scan continues from
+/// there.
 #[test]
 fn a_scan_that_fails_gives_no_cursor_that_was_given_before() {
     let calm = crowded();

@@ -1,5 +1,5 @@
-//! Every access of every request fails in turn, once or from then on: a request that ends with an
-//! error has changed nothing, and one that ends well has done what was asked.
+//! Tests: every access of every request fails in turn, once or from then on. A request that ends
+//! with an error has changed nothing, and one that succeeds has done what was asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::link::{CLASSES, Class, Link};
 use crate::record::{Apart, RECORD_BYTES_MAX, hash_of, word};
 
 pub(super) const BASE: Address = Address(4096);
-/// Where tables of 2, 4 and 8 buckets are, and the first region.
+/// Offsets of the tables with 2, 4 and 8 buckets, and of the first region.
 const TABLES: [u64; 3] = [8192, 8192 + 512, 8192 + 1024];
 pub(super) const REGION: u64 = 16_384;
 const BYTES: usize = 6 << 20;
-/// As at a real node: nothing longer is read at once.
+/// Longest single read in bytes, as at a real node.
 const READ_BYTES_MAX: u64 = 1 << 20;
 
 /// A memory in which one access fails, or all from one on.
@@ -63,7 +63,7 @@ impl View for Memory {
         Ok(())
     }
 
-    /// As a node does it: refused whole.
+    /// A list of writes is refused as a whole, as a node does it.
     fn write_all(&mut self, writes: &[(Address, &[u8])]) -> Result<(), OffloadError> {
         self.access(BASE, 0)?;
         for (address, data) in writes {
@@ -93,7 +93,7 @@ impl View for Memory {
     }
 }
 
-/// What a key has: its value, or where that lies, and its tag.
+/// Each key with its value, or the location of it, and its tag.
 type Keys = BTreeMap<Vec<u8>, (Vec<u8>, u64)>;
 
 impl Memory {
@@ -124,7 +124,7 @@ impl Memory {
         answered
     }
 
-    /// A block as a client takes it for a long value.
+    /// Takes a block, as a client does for a long value.
     pub(super) fn take(&mut self, bytes: u64) -> Link {
         let class = Class::holding(bytes).number() as u64;
         let taken = self.ask(&Request { operand: class, tag: 1, ..Request::new(What::Take, BASE) });
@@ -150,7 +150,7 @@ impl Memory {
         found
     }
 
-    /// No block is in two places.
+    /// Checks that no block is in two places.
     fn assert_sound(&self) {
         let mut memory = self.healthy();
         let mut view = NodeMemory::new(&mut memory);
@@ -183,7 +183,7 @@ impl Memory {
         word(&self.bytes, (BASE.0 + at) as usize)
     }
 
-    /// The blocks that are free, of each class.
+    /// The free blocks of each class.
     pub(super) fn free_blocks(&self) -> Vec<Link> {
         let mut blocks = Vec::new();
         for class in (1..CLASSES as u64).filter_map(Class::new) {
@@ -218,7 +218,8 @@ pub(super) fn put<'b>(key: &'b [u8], value: &'b [u8]) -> Request<'b> {
     Request { value, tag: 7, ..of_key(What::Put, key) }.when(When::Always)
 }
 
-/// A store with long chains, in which every third value lies apart, longer than a node may read.
+/// A store with long chains, in which every third value is stored apart, longer than a node may
+/// read.
 pub(super) fn crowded() -> Memory {
     let mut memory = Memory::new();
     for at in 0..12 {
@@ -227,7 +228,8 @@ pub(super) fn crowded() -> Memory {
             let bytes = if at == 0 { READ_BYTES_MAX + 8 } else { 20_000 };
             memory.ask(&extend(REGION + (1 + at) * (160 << 10) + (1 << 20), 160 << 10));
             let link = match at {
-                // No request reads it, so no more of its block is there than a free one uses.
+                // No request reads this value, so the memory has no more of its block than a free
+                // one uses.
                 0 => Link::new(BYTES as u64 - 16, Class::holding(bytes + 8)),
                 _ => memory.take(bytes + 8),
             };
@@ -241,7 +243,7 @@ pub(super) fn crowded() -> Memory {
     memory
 }
 
-/// Lets every access of a request fail in turn. `after` is what the keys are once it is done.
+/// Makes every access of a request fail in turn. `after` is the expected content once it is done.
 fn try_every_fault(name: &str, before: &Memory, request: &Request<'_>, after: &Keys) {
     let mut whole = before.clone();
     whole.accesses = 0;
@@ -260,7 +262,7 @@ fn try_every_fault(name: &str, before: &Memory, request: &Request<'_>, after: &K
                     failed += 1;
                 }
                 Ok(answer) if request.what == What::Clear => {
-                    // It says how far it came.
+                    // The answer says how far the request came.
                     let operand = Answer::decode(&answer).expect("an answer").operand;
                     assert!(memory.keys().len() < old.len() || operand == 0);
                     if operand != 0 {
@@ -320,7 +322,7 @@ fn a_request_that_fails_at_any_access_has_changed_nothing() {
     }
 }
 
-/// As many keys as an answer has no room for, in one bucket.
+/// More keys than an answer has room for, in one bucket.
 #[test]
 fn a_scan_of_any_chain_fits_an_answer() {
     let mut memory = Memory::new();

@@ -1,4 +1,4 @@
-//! Larger tables: buckets are moved a few at a time, each at one instant.
+//! Growth of tables: buckets are moved a few at a time, each atomically.
 
 use ethermem::{Address, OffloadError as Error};
 
@@ -9,8 +9,8 @@ use crate::link::Link;
 use crate::record::{HEADER_BYTES, Head};
 
 impl Shard<'_, '_> {
-    /// See [`crate::call::What::Grow`]: refused unless it is the next table, and the last one has
-    /// all buckets of the one before.
+    /// Handles [`crate::call::What::Grow`]. It is refused unless the table is the next one and the
+    /// last one has received all buckets of the one before.
     pub(super) fn grow(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         let log2 = u64::from(self.tables.log2) + 1;
         if request.tag != log2 || !self.tables.may_grow() || self.is_moving()? {
@@ -21,21 +21,23 @@ impl Shard<'_, '_> {
         Ok(done())
     }
 
-    /// See [`crate::call::What::Move`]: the operand of the answer is 1 while there are more.
+    /// Handles [`crate::call::What::Move`]: the operand of the answer is 1 while more buckets
+    /// remain.
     pub(super) fn move_buckets(&mut self, most: u64) -> Result<Vec<u8>, Error> {
         let moving = self.move_some(most)?;
         Ok(Answer::new(Became::Done, moving.into()).encode())
     }
 
-    /// Whether there are buckets to be moved.
+    /// True if there are buckets to move.
     pub(super) fn is_moving(&mut self) -> Result<bool, Error> {
         let before = self.tables.bucket_before(self.base.memory(), 0);
         Ok(before.is_some() && self.word(MOVED_AT)? < self.buckets_before())
     }
 
-    /// Moves buckets to the last table, and says whether there are more. Each is a transaction, so
-    /// nothing else may be gathered before. Where blocks are missing, a bucket stays where it is
-    /// and is as good there. Only an error at the first bucket is told: nothing was moved then.
+    /// Moves buckets to the last table, and returns whether more remain. Each is a transaction, so
+    /// no other changes may be pending before. If blocks are missing, a bucket stays where it is,
+    /// and remains valid there. Only an error at the first bucket is returned: nothing was moved
+    /// then.
     pub(super) fn move_some(&mut self, most: u64) -> Result<bool, Error> {
         if !self.is_moving()? {
             return Ok(false);
@@ -58,7 +60,7 @@ impl Shard<'_, '_> {
         1 << (self.tables.log2 - 1)
     }
 
-    /// Deals a chain out to the two buckets that its bucket becomes. False: too few blocks.
+    /// Splits a chain into those of its two new buckets. Returns false if there are too few blocks.
     fn move_bucket(&mut self, index: u64) -> Result<bool, Error> {
         let memory = self.base.memory();
         let from = self.tables.bucket_before(memory, index);
@@ -67,7 +69,7 @@ impl Shard<'_, '_> {
         let to: [Address; 2] = halves.map(|hash| self.tables.bucket(memory, hash));
         let chain = self.chain(from)?;
         let (mut firsts, mut stale) = ([None; 2], Vec::new());
-        // From its end: a record whose next stays the same need not be copied.
+        // The walk begins at the end: a record whose next one stays need not be copied.
         for &(link, Head { hash, next, .. }) in chain.iter().rev() {
             let half = usize::from(hash & self.buckets_before() != 0);
             if next == firsts[half] {
@@ -91,7 +93,7 @@ impl Shard<'_, '_> {
         Ok(true)
     }
 
-    /// The records of a bucket, and their first words.
+    /// The records of a bucket, with their headers.
     pub(super) fn chain(&mut self, bucket: Address) -> Result<Vec<(Link, Head)>, Error> {
         let word = self.word_at(bucket)?;
         debug_assert!(word == UNSET || word != MOVED, "a bucket is moved once");

@@ -1,5 +1,5 @@
-//! Blocks: cut from regions, given out, taken back. A block keeps its class for ever, so that
-//! whoever holds an old link to it reads a whole block, and its check tells that it is another.
+//! Blocks: cut from regions, taken, freed. A block keeps its class for ever, so a reader with an
+//! old link reads a whole block, and the check reveals the new use.
 
 use ethermem::OffloadError as Error;
 
@@ -8,11 +8,11 @@ use crate::call::{Answer, Became, Request, links};
 use crate::layout::{GIVEN_BYTES_AT, HEAP_BYTES_AT, UNCUT_AT, free_at};
 use crate::link::{Class, Link, UNIT_BYTES};
 
-/// Most blocks that are given out at once.
+/// Largest number of blocks taken at once.
 const TAKEN_MAX: u64 = 1024;
 
 impl Shard<'_, '_> {
-    /// See [`crate::call::What::Take`].
+    /// Handles [`crate::call::What::Take`].
     pub(super) fn take(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         let class = Class::new(request.operand).ok_or_else(|| refused("no class of blocks"))?;
         let mut taken = Vec::new();
@@ -26,13 +26,13 @@ impl Shard<'_, '_> {
         Ok(Answer { bytes: &taken, ..Answer::new(Became::Done, 0) }.encode())
     }
 
-    /// See [`crate::call::What::Give`].
+    /// Handles [`crate::call::What::Give`].
     pub(super) fn give(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         links(request.value).try_for_each(|link| self.free(link))?;
         Ok(done())
     }
 
-    /// See [`crate::call::What::Extend`]. What is left of the region before is cut into blocks.
+    /// Handles [`crate::call::What::Extend`]. The rest of the previous region is cut into blocks.
     pub(super) fn extend(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         let (from, bytes) = (request.operand, request.tag);
         if !from.is_multiple_of(UNIT_BYTES) || bytes < UNIT_BYTES {
@@ -59,7 +59,7 @@ impl Shard<'_, '_> {
         Ok(Answer::new(Became::NeedsRegion, bytes).encode())
     }
 
-    /// A free block, in its next use; `None` where there is none.
+    /// Takes a free block, with its version advanced; `None` if there is none.
     pub(super) fn block(&mut self, class: Class) -> Result<Option<Link>, Error> {
         let link = match Link::from_word(self.word(free_at(class))?) {
             Some(free) => {
@@ -80,7 +80,7 @@ impl Shard<'_, '_> {
         Ok(Some(link))
     }
 
-    /// Ends this use of a block.
+    /// Frees a block, which ends this use of it.
     pub(super) fn free(&mut self, link: Link) -> Result<(), Error> {
         self.add_to_word(GIVEN_BYTES_AT, link.bytes().wrapping_neg())?;
         self.push_free(link)

@@ -8,17 +8,17 @@ use crate::layout::{COUNT_AT, EMPTY, MOVED, UNSET};
 use crate::link::{Class, Link};
 use crate::record::{Apart, Head, RECORD_BYTES_MAX, Record, Stored};
 
-/// Buckets that a write of a new key moves while the table grows: fewer than two, and the next
-/// growth might come before this one has ended.
+/// Buckets moved by a write of a new key while the table grows. With fewer than two, the next
+/// growth might begin before this one has ended.
 const MOVED_EACH: u64 = 4;
 
-/// Where a key is, or would be.
+/// Position of a key, existing or not.
 struct Found {
     bucket: Address,
     word: u64,
-    /// The records before it.
+    /// Records before the key's.
     before: Vec<Link>,
-    /// Its own, if there is one.
+    /// The key's record, if it exists.
     own: Option<Own>,
 }
 
@@ -30,7 +30,7 @@ struct Own {
 }
 
 impl Shard<'_, '_> {
-    /// See [`What::Get`]. A record is read at once, with its value unless that lies apart.
+    /// Handles [`What::Get`]. A record is read at once, with its value unless that is stored apart.
     pub(super) fn get(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         let (_, word) = self.bucket_of(request.hash)?;
         let mut at = Link::from_word(word);
@@ -51,7 +51,7 @@ impl Shard<'_, '_> {
         Ok(Answer::new(Became::Refused, 0).encode())
     }
 
-    /// See [`What::Put`], [`What::Link`], [`What::Delete`].
+    /// Handles [`What::Put`], [`What::Link`], [`What::Delete`].
     pub(super) fn write(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         let when = request.condition().ok_or_else(|| refused("no condition"))?;
         let found = self.find(request.hash, request.key)?;
@@ -60,7 +60,7 @@ impl Shard<'_, '_> {
         if !when.holds(own) || (deletes && own.is_none()) {
             return Ok(Answer::of_link(Became::Refused, own).encode());
         }
-        // A chain in front of nothing stays as it is.
+        // Records before a missing key stay as they are.
         let (stale, tail) = match &found.own {
             Some(own) => (&found.before[..], own.next),
             None => (&[][..], Link::from_word(found.word)),
@@ -84,12 +84,12 @@ impl Shard<'_, '_> {
             (Some(_), false) => None,
         };
         self.commit()?;
-        // It is done: nothing that follows is the caller's error.
+        // The change is done: errors of what follows are not the caller's.
         let wants_table = keys.is_some_and(|keys| self.has_too_many(keys));
         Ok(Answer { wants_table, ..Answer::of_link(Became::Done, placed.or(own)) }.encode())
     }
 
-    /// The record of a request, in a block of its own; `None` where none is free.
+    /// Puts the record of a request into a new block; `None` if none is free.
     fn place(&mut self, request: &Request<'_>, next: Option<Link>) -> Result<Option<Link>, Error> {
         let Request { hash, tag, key, value, .. } = *request;
         let value = match request.what {
@@ -114,8 +114,8 @@ impl Shard<'_, '_> {
         self.changes.set_record(self.at(link), bytes);
     }
 
-    /// The record of one block in another, before `next`. A value that lies apart stays where it
-    /// is, and is the new record's.
+    /// Copies a record to another block, in front of `next`. A value that is stored apart stays in
+    /// its block, and belongs to the new record.
     pub(super) fn copy(&mut self, old: Link, new: Link, next: Option<Link>) -> Result<(), Error> {
         let (_, bytes) = self.head(old, RECORD_BYTES_MAX)?;
         let bytes = bytes.to_vec();
@@ -124,7 +124,7 @@ impl Shard<'_, '_> {
         Ok(())
     }
 
-    /// A free block for each of these, of the same class; none where there are too few.
+    /// A free block of the class of each of these links; `None` if there are too few.
     fn blocks_like(&mut self, links: &[Link]) -> Result<Option<Vec<Link>>, Error> {
         links.iter().map(|link| self.block(link.class())).collect()
     }
@@ -133,15 +133,15 @@ impl Shard<'_, '_> {
         self.changes.set_word(at, first.map_or(EMPTY, Link::word));
     }
 
-    /// Goes on with a growth that is under way, and says whether the next one is wanted. Where that
-    /// fails, the next new key tries again.
+    /// Continues a growth in progress, and returns whether the next one is needed. If that fails,
+    /// the next new key tries again.
     fn has_too_many(&mut self, keys: u64) -> bool {
         let moving = self.move_some(MOVED_EACH);
         self.changes.forget();
         matches!(moving, Ok(false)) && keys > self.tables.keys_max() && self.tables.may_grow()
     }
 
-    /// Where the bucket of a hash is, and what it holds.
+    /// Address and word of a hash's bucket.
     pub(super) fn bucket_of(&mut self, hash: u64) -> Result<(Address, u64), Error> {
         let memory = self.base.memory();
         let last = self.tables.bucket(memory, hash);

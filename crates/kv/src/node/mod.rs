@@ -1,10 +1,10 @@
-//! The operation `key-value` of a memory node. It runs to its end before the node does anything
-//! else, and leaves nothing that clients who walk the index themselves could not meet.
+//! The operation `key-value` of a memory node. It runs to completion before the node does anything
+//! else, and every state that it leaves is valid for clients that walk the index themselves.
 //!
 //! Each request is a transaction: it reads, gathers its [`Changes`], and writes all of them last,
 //! in one step that is done or refused as a whole. So a request that ends with an error has changed
-//! nothing. A request that is about many buckets is a transaction for each bucket, and says how far
-//! it came.
+//! nothing. A request for many buckets is a transaction for each bucket, and reports how far it
+//! came.
 
 mod changes;
 #[cfg(test)]
@@ -29,19 +29,19 @@ use crate::record::Head;
 
 pub(crate) use scan::{KEY_HEAD_BYTES, KEY_IS_APART};
 
-/// See the module.
+/// The operation's state at a node; see the module.
 #[derive(Default)]
 pub(crate) struct KeyValue {
-    /// The tables of each shard, as its header says: only this operation changes them. Of a node
-    /// with address spaces of its processes' own nothing is kept: one address has many meanings.
+    /// Cached tables of each shard: only this operation changes them. At a node with separate
+    /// address spaces nothing is cached, because an address has many meanings there.
     tables: Option<Mutex<BTreeMap<Address, Tables>>>,
 }
 
 impl KeyValue {
-    /// Its name.
+    /// The operation's name.
     pub(crate) const NAME: &'static str = "key-value";
 
-    /// For the nodes of one pool, where an address is one place.
+    /// The operation for the nodes of one pool, where an address has one meaning.
     pub(crate) fn of_one_space() -> KeyValue {
         KeyValue { tables: Some(Mutex::default()) }
     }
@@ -102,7 +102,7 @@ impl Offload for KeyValue {
     }
 }
 
-/// Why a request is refused that no client of this crate makes.
+/// The error of a request that no client of this crate makes.
 fn refused(problem: &str) -> Error {
     Error::failed(problem)
 }
@@ -114,7 +114,7 @@ fn read_tables(memory: &mut NodeMemory<'_>, base: Address) -> Result<Tables, Err
     tables.ok_or_else(|| refused("there is no shard of a store"))
 }
 
-/// A shard, as its node sees it.
+/// A shard, as its node accesses it.
 struct Shard<'m, 'n> {
     memory: &'m mut NodeMemory<'n>,
     base: Address,
@@ -132,7 +132,7 @@ impl Shard<'_, '_> {
         self.changes.set_word(self.base.add(at), word);
     }
 
-    /// Any word of the shard, as this request has left it.
+    /// Any word of the shard, including this request's pending changes.
     fn word_at(&mut self, at: Address) -> Result<u64, Error> {
         match self.changes.word(at) {
             Some(word) => Ok(word),
@@ -140,14 +140,14 @@ impl Shard<'_, '_> {
         }
     }
 
-    /// Adds to a word of the header, around the end.
+    /// Adds to a word of the header, modulo 2^64.
     fn add_to_word(&mut self, at: u64, addend: u64) -> Result<u64, Error> {
         let word = self.word(at)?.wrapping_add(addend);
         self.set_word(at, word);
         Ok(word)
     }
 
-    /// Ends a transaction: all of its changes are made, or none.
+    /// Commits the transaction: all of its changes are made, or none.
     fn commit(&mut self) -> Result<(), Error> {
         if self.changes.is_empty() {
             return Ok(());
@@ -161,7 +161,7 @@ impl Shard<'_, '_> {
         link.at(self.base.memory())
     }
 
-    /// The first words of a record, and as much behind them as is wanted and there.
+    /// The header of a record, and up to `wanted` bytes behind it.
     fn head(&mut self, link: Link, wanted: u64) -> Result<(Head, &[u8]), Error> {
         let bytes = self.memory.read(self.at(link), wanted.min(link.bytes()))?;
         let head = Head::parse(bytes).ok_or_else(damaged)?;
@@ -173,7 +173,7 @@ fn damaged() -> Error {
     refused("a damaged record")
 }
 
-/// A request that has nothing to say.
+/// An answer without a value.
 fn done() -> Vec<u8> {
     Answer::new(Became::Done, 0).encode()
 }

@@ -1,8 +1,8 @@
-//! The keys of a shard, a few buckets at a time, while others write and the table grows.
+//! Scans the keys of a shard, a few buckets at a time, while clients write and the table grows.
 //!
-//! The cursor goes through the buckets by the reversed bits of their index, so that a bucket that
-//! is split becomes two that are both behind the cursor or both before it: what is there from the
-//! first call to the last is met.
+//! The cursor counts through the buckets by the reversed bits of their index. A bucket that is
+//! split therefore becomes two that are both behind the cursor or both before it. So a key that
+//! exists from the first call to the last is met.
 
 use ethermem::{Address, OffloadError as Error};
 
@@ -12,14 +12,13 @@ use crate::layout::{COUNT_AT, MOVED};
 use crate::link::Link;
 use crate::record::{Apart, HEADER_BYTES, Head, RECORD_BYTES_MAX};
 
-/// Most buckets that are looked at at once.
+/// Largest number of buckets visited by one request.
 const BUCKETS_MAX: u64 = 4096;
 
 impl Shard<'_, '_> {
-    /// See [`crate::call::What::Scan`]. The operand of the answer is the cursor to go on from, 0 at
-    /// the end; its bytes are keys, each behind its tag and its length. Of a key that the answer
-    /// has no room for, the link of the record follows instead, and the length says so by
-    /// [`KEY_IS_APART`].
+    /// Handles [`crate::call::What::Scan`]. The operand of the answer is the next cursor, 0 at the
+    /// end; its bytes are keys, each behind its tag and its length. For a key that does not fit the
+    /// answer, the record's link follows instead, marked in the length by [`KEY_IS_APART`].
     pub(super) fn scan(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         let mut keys = Vec::new();
         let cursor = self.go_through(request, |shard, bucket| {
@@ -29,7 +28,7 @@ impl Shard<'_, '_> {
         Ok(Answer { bytes: &keys, ..Answer::new(Became::Done, cursor) }.encode())
     }
 
-    /// See [`crate::call::What::Clear`].
+    /// Handles [`crate::call::What::Clear`].
     pub(super) fn clear(&mut self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         let cursor = self.go_through(request, |shard, bucket| {
             shard.clear_bucket(bucket)?;
@@ -38,10 +37,10 @@ impl Shard<'_, '_> {
         Ok(Answer::new(Became::Done, cursor).encode())
     }
 
-    /// Visits buckets from the request's cursor on until there are as many as it wants or the
-    /// visitor has enough, and gives the cursor to go on from. Each place of the cursor is a
-    /// transaction. Only an error at the first place is told: nothing has changed then. After an
-    /// error at a later one, the caller goes on from there.
+    /// Visits buckets from the request's cursor on until it has visited as many as requested or the
+    /// visitor stops, and returns the next cursor. Each position of the cursor is a transaction.
+    /// Only an error at the first position is returned: nothing has changed then. After an error at
+    /// a later one, the caller continues from there.
     fn go_through(
         &mut self,
         request: &Request<'_>,
@@ -80,7 +79,7 @@ impl Shard<'_, '_> {
         Ok(goes_on)
     }
 
-    /// The buckets at a place of the cursor: one, or the two that it was moved to.
+    /// The buckets at a position of the cursor: one, or the two that it was moved to.
     pub(super) fn buckets_at(&mut self, cursor: u64) -> Result<Vec<Address>, Error> {
         let memory = self.base.memory();
         if !self.is_moving()? {
@@ -127,7 +126,7 @@ impl Shard<'_, '_> {
         Ok(())
     }
 
-    /// Where the value of a record lies, if that is apart.
+    /// Location of a record's value, if the value is stored apart.
     pub(super) fn apart_of(
         &mut self,
         link: Link,
@@ -138,15 +137,15 @@ impl Shard<'_, '_> {
     }
 }
 
-/// One more, counted from the highest bit of the index; 0 behind the last bucket.
+/// Increments from the highest bit of the index downwards; 0 behind the last bucket.
 fn next_cursor(cursor: u64, log2: u32) -> u64 {
     let above = u64::MAX << log2;
     (cursor | above).reverse_bits().wrapping_add(1).reverse_bits()
 }
 
-/// The bytes of a key before it, in an answer: its tag and its length.
+/// Bytes before each key in an answer: its tag and its length.
 pub(crate) const KEY_HEAD_BYTES: usize = 16;
-/// Of the length: a link stands for the key.
+/// Flag in the length: a link stands for the key.
 pub(crate) const KEY_IS_APART: u64 = 1 << 63;
 
 #[cfg(test)]

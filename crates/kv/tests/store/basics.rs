@@ -1,4 +1,4 @@
-//! What one client sees: the answers of a map, whoever walks the index.
+//! Tests with one client: the answers of a map, whichever side walks the index.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::{BOTH, crowded, every_url, open};
 
-/// Lengths around what is carried in a request, and what is one message.
+/// Lengths around the limits of a request and of a message.
 const LENGTHS: [usize; 8] = [0, 1, 63, 64, 1000, 16 << 10, 70_000, 200_000];
 
 fn value(draws: &mut SplitMix64) -> Vec<u8> {
@@ -52,7 +52,7 @@ async fn step(
             let read = client.read(&key).await.unwrap();
             let when = read.map_or(When::Absent, |value| When::Is(value.version));
             assert!(client.write(&key, &new, tag, when).await.unwrap().is_done());
-            // What was read is no longer there.
+            // The version that was read no longer exists.
             assert!(!client.write(&key, b"", 0, when).await.unwrap().is_done());
             model.insert(key, (new, tag));
         }
@@ -86,8 +86,8 @@ fn every_pool_answers_as_a_map_does() {
     }
 }
 
-/// How long a read of a short value takes on an idle fabric: walked, by the node, and an empty call
-/// of a memory node.
+/// Duration of a read of a short value on an idle fabric: by a walk, by the node, and of an empty
+/// call to a memory node.
 fn reads_alone(url: &str) -> [Ps; 3] {
     let pool = open(url);
     pool.run(async {
@@ -96,7 +96,7 @@ fn reads_alone(url: &str) -> [Ps; 3] {
         for (index, took) in BOTH.into_iter().zip(&mut took) {
             let mut client = store.client_on(0, index).unwrap();
             client.put(b"key", &[7; 8]).await.unwrap();
-            // The first read of a client that walks asks where the table is.
+            // The first read of a walking client also reads where the table is.
             client.read(b"key").await.unwrap();
             let before = pool.now();
             client.read(b"key").await.unwrap();
@@ -114,7 +114,7 @@ fn reads_alone(url: &str) -> [Ps; 3] {
 fn a_read_by_the_node_is_one_round_trip() {
     for url in ["sim:edm?nodes=4", "sim:roce?nodes=4", "sim:cxl?nodes=4"] {
         let [_, node, call] = reads_alone(url);
-        // The bucket and the record, of 82 ns each, and a request that is some bytes longer.
+        // The read adds the bucket and the record, 82 ns each, and a slightly longer request.
         let most = call + Ps::from_ns(2 * 82 + 20);
         assert!(node <= most, "{node} at the node, {call} for a call on {url}");
     }
@@ -204,7 +204,7 @@ fn a_condition_is_about_what_is_there() {
     });
 }
 
-/// Executors of several machine threads, and borders to other languages, send futures around.
+/// Futures are `Send`, for multi-threaded executors and other languages.
 #[test]
 fn operations_may_be_sent_to_another_thread() {
     fn sent<F: Future + Send>(future: F) -> F {

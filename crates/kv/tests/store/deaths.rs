@@ -1,4 +1,4 @@
-//! Clients that end in the middle of an operation, at every step of it.
+//! Clients that end within an operation, at every step of it.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -9,7 +9,7 @@ use ethermem_kv::{Client, Index, Store};
 
 use crate::{BOTH, crowded, open};
 
-/// Polls a future so many times, and gives its result if it had one by then.
+/// Polls a future a limited number of times, and returns its result if it completed.
 struct Steps<'f, F> {
     future: Pin<&'f mut F>,
     left: usize,
@@ -30,18 +30,18 @@ impl<F: Future> Future for Steps<'_, F> {
     }
 }
 
-/// Does an operation for so many steps. False when it was not done by then.
+/// Polls an operation `left` times. Returns false if it has not completed.
 async fn steps(future: impl Future, left: usize) -> bool {
     Steps { future: pin!(future), left }.await.is_some()
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Death {
-    /// The program goes on without the client.
+    /// The client is dropped and the program goes on.
     Dropped,
-    /// Nothing of the client runs any more, as when its process is killed.
+    /// The client stops at once, as when its process is killed.
     Killed,
-    /// The operation is given up, and the client goes on.
+    /// The operation is dropped, and the client goes on.
     GivenUp,
 }
 
@@ -49,8 +49,8 @@ fn value(byte: u8, length: usize) -> Vec<u8> {
     vec![byte; length]
 }
 
-/// One operation that ends after `left` steps, in a chain of several keys; whoever comes next finds
-/// the value of before or of after, and writes his own. False when it had more steps to go.
+/// One operation that ends after `left` steps, in a chain of several keys. The next client finds
+/// the value before or after it, and writes its own. Returns false if the operation had more steps.
 async fn die(
     store: &Store,
     index: Index,
@@ -96,7 +96,7 @@ async fn assert_whole(client: &mut Client, key: &[u8], old: &[u8], what: u64) {
     assert!(allowed.contains(&read), "{:?}", read.map(|read| read.len()));
 }
 
-/// All steps of all operations, in one store; gives how many deaths there were.
+/// Tries every step of every operation in one store, and returns the number of deaths.
 fn die_everywhere(pool: &Pool, death: Death, lengths: &[usize]) -> usize {
     pool.run(async {
         let store = crowded(pool).await;
@@ -141,7 +141,7 @@ fn who_is_dropped_leaves_no_memory_behind() {
             if round == 50 {
                 after_some = used;
             }
-            // A leak of one in ten would be 35 blocks.
+            // A leak in one of ten deaths would be 35 blocks.
             assert!(round < 50 || used <= after_some + 5 * 20_000, "{used} B, round {round}");
         }
     });

@@ -17,7 +17,7 @@ fn a_table_grows_with_its_keys_and_loses_none() {
             let (mut client, mut other) = (store.client(index), store.client(Index::Client));
             for key in 0..KEYS {
                 assert!(client.create(&key.to_le_bytes(), &key.to_be_bytes()).await.unwrap());
-                // One that knows no more than the first table.
+                // This client knows only the first table.
                 let old = key / 2;
                 let read = other.read(&old.to_le_bytes()).await.unwrap().expect("it is there");
                 assert_eq!(read.bytes, old.to_be_bytes());

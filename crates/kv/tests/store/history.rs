@@ -1,11 +1,11 @@
-//! Whether what clients saw could have been seen one operation after the other.
+//! Checks whether a history of operations is linearizable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A value: each is written once.
+/// A value, written only once.
 pub(crate) type Stamp = u64;
 
-/// What an operation on a key was, and what it gave.
+/// An operation on a key, and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Read(Option<Stamp>),
@@ -16,7 +16,7 @@ pub(crate) enum Seen {
 }
 
 impl Seen {
-    /// The value after it, if it could give this with the value `before`.
+    /// The value after the operation, if its result is possible with the value `before`.
     fn after(self, before: Option<Stamp>) -> Option<Option<Stamp>> {
         let fits = match self {
             Seen::Read(seen) => seen == before,
@@ -33,7 +33,7 @@ impl Seen {
     }
 }
 
-/// An operation, and the moments of its beginning and its end in the order of all such moments.
+/// An operation, with the ranks of its begin and end among all such moments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
     pub(crate) key: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Event {
     pub(crate) seen: Seen,
 }
 
-/// The first key whose operations fit in no order that keeps what ended before what began later.
+/// The first key without an order of its operations that respects real time.
 pub(crate) fn not_linear(events: &[Event]) -> Option<Vec<Event>> {
     let mut by_key: BTreeMap<usize, Vec<Event>> = BTreeMap::new();
     events.iter().for_each(|event| by_key.entry(event.key).or_default().push(*event));
@@ -81,12 +81,12 @@ fn what_could_not_have_been_is_found() {
     let put = event(0, 1, Seen::Put(7));
     assert!(is_linear(&[put, event(2, 3, Seen::Read(Some(7)))]));
     assert!(!is_linear(&[put, event(2, 3, Seen::Read(None))]));
-    // At once, either way.
+    // Concurrent operations fit in either order.
     assert!(is_linear(&[event(0, 3, Seen::Put(7)), event(1, 2, Seen::Read(None))]));
-    // A value that goes back to an older one.
+    // The value returns to an older one.
     let reads = [event(4, 5, Seen::Read(Some(8))), event(6, 7, Seen::Read(Some(7)))];
     assert!(!is_linear(&[put, event(2, 9, Seen::Put(8)), reads[0], reads[1]]));
-    // Two that both created.
+    // Both operations created the key.
     let creates = [event(0, 9, Seen::Create(1, true)), event(0, 9, Seen::Create(2, true))];
     assert!(!is_linear(&creates));
 }

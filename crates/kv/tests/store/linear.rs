@@ -1,4 +1,4 @@
-//! Many clients at once: every result fits one order of all operations on its key.
+//! Many clients at once: the operations on each key are linearizable.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -28,7 +28,7 @@ impl Log {
     }
 }
 
-/// A value that names its writing, of a length of its own.
+/// A value that identifies its write, of varying length.
 fn value(stamp: u64) -> Vec<u8> {
     let words = 1 + (stamp % 7) * (stamp % 7) * 10;
     stamp.to_le_bytes().repeat(words as usize)
@@ -54,7 +54,7 @@ async fn operate(client: &mut Client, key: usize, stamp: u64, what: u64) -> Seen
     }
 }
 
-/// Clients on all compute nodes, half of them walking, in one store that grows under them.
+/// Clients on all compute nodes, half of them walking, in one store that grows meanwhile.
 fn run(url: &str, seed: u64) -> Vec<Event> {
     let pool = open(url);
     let store: Store = pool.run(crowded(&pool));
@@ -71,7 +71,7 @@ fn run(url: &str, seed: u64) -> Vec<Event> {
                 let seen = operate(&mut client, key, stamp, draws.next_u64()).await;
                 let ended = log.moment();
                 log.events.borrow_mut().push(Event { key, begun, ended, seen });
-                // Others' keys, so that tables grow meanwhile.
+                // Other keys make the tables grow meanwhile.
                 let other = format!("{number} {at}");
                 client.put(other.as_bytes(), b"something").await.unwrap();
             }
@@ -113,7 +113,7 @@ fn a_seed_repeats_a_run() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// The failure that is printed has the seed.
+    /// The printed failure includes the seed.
     #[test]
     fn every_order_of_many_clients_is_linear(
         seed: u64,

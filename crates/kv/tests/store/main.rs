@@ -1,4 +1,4 @@
-//! The store, on every kind of pool.
+//! Tests of the store, on every kind of pool.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -22,13 +22,13 @@ use ethermem_units::Bytes;
 
 const BOTH: [Index; 2] = [Index::Client, Index::Node];
 
-/// A pool of every kind, small.
+/// URLs of a small pool of every kind.
 fn every_url() -> Vec<String> {
     let fabrics = FABRIC_NAMES.iter().map(|fabric| format!("sim:{fabric}?nodes=6"));
     ["local:", udp_url()].map(str::to_owned).into_iter().chain(fabrics).collect()
 }
 
-/// The URL of a memory node that has the index, and serves all tests of this program.
+/// URL of a memory node that has the index, and serves all tests of this program.
 fn udp_url() -> &'static str {
     static URL: OnceLock<String> = OnceLock::new();
     URL.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! What becomes of the memory of old values, and of counters that many threads change.
+//! Memory of replaced values, and counters that many threads change.
 
 use ethermem_kv::{Config, Index, Store, When};
 
@@ -7,7 +7,8 @@ use crate::{BOTH, crowded, open};
 #[test]
 fn overwriting_and_deleting_takes_no_memory_in_the_end() {
     for index in BOTH {
-        // Room for a thousand values at most, of which a million bytes are written ten times.
+        // The pool has room for at most a thousand values, and ten times a million bytes are
+        // written.
         let pool = open("local:?memory_bytes=1500000");
         pool.run(async {
             let store = Store::create(&pool, Config::default()).await.unwrap();
@@ -28,8 +29,8 @@ fn overwriting_and_deleting_takes_no_memory_in_the_end() {
     }
 }
 
-/// A table that cannot grow, a copy of a chain without room, a record without a block: memory ends
-/// at each of them for some size of the pool.
+/// A table that cannot grow, a copy of a chain without room, a record without a block: for some
+/// size of the pool, memory ends at each of them.
 #[test]
 fn where_memory_ends_an_error_says_that_nothing_was_done() {
     for index in BOTH {
@@ -58,7 +59,7 @@ fn where_memory_ends_an_error_says_that_nothing_was_done() {
 #[test]
 fn a_client_holds_blocks_for_some_writes_and_no_more() {
     const BLOCK: u64 = 960;
-    // Of 16 KiB.
+    // Number of blocks in a batch of 16 KiB.
     const BATCH: u64 = 17;
     let pool = open("local:");
     pool.run(async {
@@ -107,7 +108,7 @@ fn no_change_is_lost_between_threads_of_the_machine() {
     });
 }
 
-/// Reads, and writes if nobody has written since.
+/// Reads a counter, and writes it if it has not changed since.
 async fn add_one(client: &mut ethermem_kv::Client) {
     loop {
         let read = client.read(b"counter").await.unwrap();

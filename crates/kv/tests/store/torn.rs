@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::{BOTH, crowded, open};
 
-/// Several messages on every fabric.
+/// Lengths of several messages on every fabric.
 const LENGTHS: [usize; 3] = [3000, 150_000, 1_500_000];
 
 #[test]
@@ -37,7 +37,7 @@ fn a_value_is_read_whole_while_it_is_replaced() {
         }
         tasks.run();
         assert!(reads.get() > 50, "{} reads", reads.get());
-        // Otherwise nothing was met that could have been torn.
+        // Otherwise no read met a value that could have been torn.
         assert!(retries.get() > 0, "no read met a replaced value on {url}");
     }
 }
