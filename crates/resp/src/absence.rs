@@ -1,16 +1,17 @@
-//! Why there is no store: the memory node does not answer, or what was on it is gone.
+//! Reasons why there is no store: the memory node does not respond, or its memory is lost.
 
-/// Why, from bad to worse.
+/// The reason for the absence of the store, in order of severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Absence {
-    /// The memory node does not answer. Keys may be there when it does.
+    /// The memory node does not respond. Keys may still exist when it responds again.
     Away,
-    /// All keys are gone, and there is no new store yet.
+    /// All keys are lost, and there is no new store yet.
     Gone,
 }
 
 impl Absence {
-    /// What an error of the pool says. `None` for one that says nothing of the store.
+    /// The absence that an error of the pool implies; `None` for an error that does not concern the
+    /// store.
     pub(crate) fn of(error: &ethermem::Error) -> Option<Absence> {
         match error {
             error if error.is_uncertain() => Some(Absence::Away),
@@ -28,7 +29,7 @@ impl Absence {
         }
     }
 
-    /// What clients are told, with the word that they know from a server that is starting.
+    /// The error text for clients, with the prefix that clients know from a server that is loading.
     pub(crate) fn text(self) -> String {
         let why = match self {
             Absence::Away => "the memory node does not answer",

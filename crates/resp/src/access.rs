@@ -1,4 +1,4 @@
-//! Who may give commands: whoever names the password, and has not failed to for too often.
+//! Authentication: commands need the password, and an address with too many wrong ones is blocked.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
 use tracing::warn;
 
-/// Longest password.
+/// Longest password in bytes.
 pub const PASSWORD_BYTES_MAX: usize = 512;
-/// Wrong passwords of one address in a [`WINDOW`], after which no more are compared.
+/// Number of wrong passwords of one address in a [`WINDOW`] after which no more are compared.
 const FAILURES_MAX: u32 = 10;
 const WINDOW: Duration = Duration::from_secs(10);
-/// Addresses that are remembered at once.
+/// Largest number of addresses that are remembered.
 const ADDRESSES_MAX: usize = 4096;
 
-/// A password, which is compared in a time that says nothing of it.
+/// A password, which is compared in constant time.
 #[derive(Clone)]
 pub struct Password {
     padded: [u8; PASSWORD_BYTES_MAX],
@@ -25,7 +25,7 @@ pub struct Password {
 }
 
 impl Password {
-    /// `None` where it is empty, or longer than [`PASSWORD_BYTES_MAX`].
+    /// A password; `None` if it is empty, or longer than [`PASSWORD_BYTES_MAX`].
     #[must_use]
     pub fn new(text: &[u8]) -> Option<Password> {
         let mut padded = [0; PASSWORD_BYTES_MAX];
@@ -48,16 +48,16 @@ impl fmt::Debug for Password {
     }
 }
 
-/// What came of naming a password.
+/// Result of checking a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checked {
     Right,
     Wrong,
-    /// It was not compared.
+    /// The password was not compared, because the address is blocked.
     TooOften,
 }
 
-/// The gate of a server.
+/// The authentication state of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     password: Option<Password>,
@@ -71,7 +71,7 @@ struct Failures {
 }
 
 impl Gate {
-    /// Without a password it is open.
+    /// A gate with a password; without one it is open.
     pub(crate) fn new(password: Option<Password>) -> Gate {
         Gate { password, failures: RefCell::default() }
     }
@@ -80,7 +80,7 @@ impl Gate {
         self.password.is_none()
     }
 
-    /// Compares what a client of an address gave.
+    /// Checks a password from a client's address.
     pub(crate) fn check(&self, given: &[u8], from: Option<IpAddr>, now: Instant) -> Checked {
         let Some(password) = &self.password else { return Checked::Right };
         let mut failures = self.failures.borrow_mut();
@@ -94,7 +94,7 @@ impl Gate {
         }
         let Some(from) = from else { return Checked::Wrong };
         if failures.len() >= ADDRESSES_MAX && known.is_none() {
-            // Whoever has so many addresses is not held up by this.
+            // An attacker with so many addresses is not limited by this.
             failures.pop_first();
         }
         let failures = failures.entry(from).or_insert(Failures { since: now, count: 0 });
@@ -151,7 +151,7 @@ mod tests {
                 assert_eq!(gate.check(b"wrong", address(at), now), Checked::Wrong);
             }
         }
-        // There is no room left, and one that is known needs none.
+        // There is no room for another address, but a known address needs none.
         assert_eq!(gate.check(b"wrong", address(7), now), Checked::Wrong);
         assert_eq!(gate.check(b"right", address(0), now), Checked::TooOften);
         assert_eq!(gate.check(b"wrong", None, now), Checked::Wrong);

@@ -1,4 +1,4 @@
-//! The time that keys live by: that of the machine, as with Redis, whatever a fabric's own time is.
+//! The wall clock, by which keys expire as in Redis, whatever virtual time the fabric has.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

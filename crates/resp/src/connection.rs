@@ -1,4 +1,4 @@
-//! Connections: a socket, and the session behind it.
+//! Connections: a socket with its session.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -11,25 +11,25 @@ use crate::info::State;
 use crate::session::Talk;
 use crate::transport::Transport;
 
-/// A client names the password within this.
+/// Time within which a client must authenticate.
 const NAMED_WITHIN: Duration = Duration::from_secs(10);
-/// A client takes some of the replies that wait for it within this.
+/// Time within which a client must accept some of its pending replies.
 const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 
-/// A client that is connected.
+/// A connected client.
 pub(crate) struct Connection {
     transport: Transport,
     pub(crate) talk: Talk,
-    /// There may be something to read.
+    /// True if the socket may have data to read.
     pub(crate) is_readable: bool,
-    /// Nothing will come behind what has come.
+    /// True if the peer has closed its side.
     pub(crate) is_at_end: bool,
-    /// It is in the list of those that have something to do.
+    /// True if it is in the queue of connections with work.
     pub(crate) is_queued: bool,
-    /// It cannot be reached.
+    /// True if the connection has failed.
     is_lost: bool,
     pub(crate) accepted: Instant,
-    /// When it took something, or there was nothing to take.
+    /// Time when the client last accepted data, or had none to accept.
     took: Instant,
 }
 
@@ -57,17 +57,18 @@ impl Connection {
         self.transport.stream()
     }
 
-    /// Says that nothing follows.
+    /// Closes the sending side.
     pub(crate) fn say_goodbye(&mut self) {
         self.transport.say_goodbye();
     }
 
-    /// Whether it must name the password first.
+    /// True if the client must authenticate first.
     pub(crate) fn is_stranger(&self, state: &State) -> bool {
         self.talk.peer.is_stranger(state)
     }
 
-    /// Gives it up, where it takes too long with the password or with replies; whether it does.
+    /// Gives the connection up if authentication or accepting replies takes too long; returns
+    /// whether it did.
     pub(crate) fn expire(&mut self, state: &State, now: Instant) -> bool {
         let is_slow = self.is_stranger(state) && now.duration_since(self.accepted) > NAMED_WITHIN;
         let is_stuck = self.has_unsent() && now.duration_since(self.took) > TAKEN_WITHIN;
@@ -75,7 +76,7 @@ impl Connection {
         is_slow || is_stuck
     }
 
-    /// Reads what is there, up to a bound, unless what came before is not done with.
+    /// Reads available data up to a bound, unless earlier data is still unprocessed.
     pub(crate) fn read(&mut self) {
         let talk = &mut self.talk;
         if !self.is_readable || talk.is_blocked() || talk.is_over || talk.may_execute {
@@ -84,11 +85,12 @@ impl Connection {
         let room = talk.requests.room();
         let length = room.len();
         match self.transport.read(room) {
-            // What came before has been executed.
+            // All earlier data has been executed.
             Ok(0) => talk.is_over = true,
             Ok(bytes) => {
                 talk.requests.fill(bytes);
-                // A socket that gave less has no more, unless its end is behind.
+                // A socket that returned less than requested is empty, unless the peer has closed
+                // it.
                 let may_have_more = bytes == length || !self.transport.reads_all_at_once();
                 self.is_readable = may_have_more || self.is_at_end;
             }
@@ -98,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// Sends what the other side takes.
+    /// Sends as much as the socket accepts.
     pub(crate) fn write(&mut self) {
         let replies = &mut self.talk.replies;
         let now = Instant::now();
@@ -128,17 +130,17 @@ impl Connection {
         }
     }
 
-    /// Whether it can be forgotten.
+    /// True if the connection can be removed.
     pub(crate) fn is_done(&self) -> bool {
         self.is_lost || (self.talk.is_over && !self.has_unsent())
     }
 
-    /// Whether the other side has not read all.
+    /// True if replies are unsent.
     pub(crate) fn has_unsent(&self) -> bool {
         !self.is_lost && (!self.talk.replies.unsent().is_empty() || self.transport.has_unsent())
     }
 
-    /// Whether it goes on without the other side.
+    /// True if it has work that needs no data from the peer.
     pub(crate) fn has_work(&self) -> bool {
         let talk = &self.talk;
         !talk.is_over && !talk.is_blocked() && (self.is_readable || talk.may_execute)

@@ -1,10 +1,12 @@
-//! Patterns of keys as Redis has them: `*`, `?`, `[a-c]`, `[^x]`, `\` before a character that means
-//! itself. No library for file names has these rules over bytes.
+//! Redis's key patterns: `*`, `?`, `[a-c]`, `[^x]`, and `\` before a literal character. No
+//! file-name library implements these rules on bytes.
 
-/// Whether all of `text` is as the pattern says. Takes time of both lengths' product at most.
+/// True if `text` matches the pattern. The time is at most proportional to the product of the
+/// lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut in_text) = (0, 0);
-    // Where to go on if what follows the last `*` does not fit: it takes one byte more.
+    // Where to backtrack if the text after the last `*` does not match: the `*` takes one more
+    // byte.
     let mut back: Option<(usize, usize)> = None;
     while in_text < text.len() {
         if pattern.get(at) == Some(&b'*') {
@@ -29,7 +31,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
-/// How long the first part of the pattern is, if the byte fits it.
+/// Length of the pattern's first element, if `byte` matches it.
 fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     let (fits, length) = match pattern {
         [] => (false, 0),
@@ -44,14 +46,14 @@ fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     fits.then_some(length)
 }
 
-/// Whether a byte is in the set that begins here, and how long the set is.
+/// Whether `byte` is in the set that begins here, and the set's length.
 fn in_set(set: &[u8], byte: u8) -> (bool, usize) {
     let negated = set.first() == Some(&b'^');
     let mut at = usize::from(negated);
     let mut found = false;
     loop {
         match &set[at.min(set.len())..] {
-            // A set that is not closed ends with the pattern.
+            // An unclosed set ends with the pattern.
             [] => break,
             [b']', ..] => {
                 at += 1;

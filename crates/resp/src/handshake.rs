@@ -1,5 +1,5 @@
-//! TLS handshakes, by a machine thread of their own: the one that serves never waits for a peer
-//! that is slow or silent, nor for the cryptography of its first words.
+//! TLS handshakes, on a thread of their own. The serving thread thus never waits for a peer that is
+//! slow or silent, nor for a handshake's cryptography.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
@@ -14,32 +14,32 @@ use slab::Slab;
 
 use crate::transport::Transport;
 
-/// A handshake takes no longer.
+/// Time limit of a handshake.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// Handshakes at once, and as many that wait to begin.
+/// Largest number of concurrent handshakes, and of those that wait to begin.
 const MOST: usize = 512;
 const WAKER: Token = Token(usize::MAX);
 const TICK: Duration = Duration::from_millis(100);
 
-/// What has come of a peer.
+/// Result of a handshake.
 pub(crate) enum Shaken {
     Done(Transport, SocketAddr),
-    /// It was too slow.
+    /// The handshake exceeded its time limit.
     TimedOut,
-    /// It spoke something else, or went away.
+    /// The peer failed to speak TLS, or disconnected.
     Failed,
 }
 
-/// The side of the server; the thread ends with it.
+/// The server's side; dropping it ends the thread.
 pub(crate) struct Handshakes {
-    /// Peers that begin.
+    /// Accepted peers whose handshake begins.
     to: SyncSender<(TcpStream, SocketAddr)>,
     waker: Arc<Waker>,
     shaken: Receiver<Shaken>,
 }
 
 impl Handshakes {
-    /// Begins the thread. `wakes` is called with every outcome.
+    /// Starts the thread. It calls `wakes` with every result.
     pub(crate) fn start(
         config: Arc<ServerConfig>,
         wakes: impl Fn() + Send + 'static,
@@ -59,15 +59,16 @@ impl Handshakes {
         Ok(Handshakes { to, waker, shaken })
     }
 
-    /// Takes a peer; false where too many are at it, and the peer is let go.
+    /// Hands a peer over. Returns false if too many handshakes are in progress, and the peer is
+    /// dropped.
     pub(crate) fn begin(&self, stream: TcpStream, from: SocketAddr) -> bool {
         let taken = self.to.try_send((stream, from));
-        // It looks by itself soon, if it cannot be woken.
+        // The thread also polls by itself, in case the wake-up fails.
         let _ = self.waker.wake();
         !matches!(taken, Err(TrySendError::Full(_) | TrySendError::Disconnected(_)))
     }
 
-    /// The next outcome, if there is one.
+    /// The next result, if there is one.
     pub(crate) fn next(&self) -> Option<Shaken> {
         self.shaken.try_recv().ok()
     }
@@ -75,12 +76,12 @@ impl Handshakes {
 
 impl Drop for Handshakes {
     fn drop(&mut self) {
-        // The thread finds the channel closed, with the next tick at the latest.
+        // The thread notices the closed channel at the next tick at the latest.
         let _ = self.waker.wake();
     }
 }
 
-/// One that is at it.
+/// A handshake in progress.
 struct Shaking {
     stream: TcpStream,
     session: ServerConnection,
@@ -88,7 +89,7 @@ struct Shaking {
     until: Instant,
 }
 
-/// The side of the thread.
+/// The thread's side.
 struct Hall {
     poll: Poll,
     config: Arc<ServerConfig>,
@@ -142,14 +143,14 @@ impl Hall {
         self.go_on(at)
     }
 
-    /// Goes on with one, and takes it out once it has ended.
+    /// Continues a handshake, and removes it once it has ended.
     fn go_on(&mut self, at: usize) -> Option<Shaken> {
         let shaken = self.shaking.get_mut(at)?.go_on();
         if matches!(shaken, Ok(false)) {
             return None;
         }
         let mut one = self.shaking.remove(at);
-        // It is closed with the stream at the latest.
+        // Closing the stream would also deregister it.
         let _ = self.poll.registry().deregister(&mut one.stream);
         Some(match shaken {
             Ok(_) => Shaken::Done(Transport::tls(one.stream, one.session), one.from),
@@ -159,7 +160,7 @@ impl Hall {
 }
 
 impl Shaking {
-    /// Whether the handshake is over.
+    /// Continues the handshake; returns true once it is complete.
     fn go_on(&mut self) -> io::Result<bool> {
         while self.session.is_handshaking() {
             if self.session.wants_write() {
@@ -182,9 +183,10 @@ impl Shaking {
         Ok(true)
     }
 
-    /// Tells the peer why, in its own words: an alert, or a line for one that speaks no TLS.
+    /// Tells the peer the reason: by an alert, or by a line of text to a peer that does not speak
+    /// TLS.
     fn refuse(&mut self, error: &rustls::Error) {
-        // Whether it is heard or not, the connection ends.
+        // Sending is best effort, because the connection ends anyway.
         if matches!(error, rustls::Error::InvalidMessage(_)) {
             let _ = self.stream.write(b"-ERR this port takes TLS alone\r\n");
         } else {

@@ -1,4 +1,4 @@
-//! What the server knows of itself: counters, and what `INFO` says.
+//! The server's counters, and the text of `INFO`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,46 +17,46 @@ use crate::access::Gate;
 use crate::command::{COMMANDS, Command};
 use crate::metrics::Snapshot;
 
-/// The version whose commands and errors these are: what clients ask for to know what they may
+/// The Redis version whose commands and errors are implemented. Clients use it to decide what to
 /// send.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
 
-/// Longest latency that is told apart.
+/// Longest latency in the histogram, in picoseconds.
 const LATENCY_PS_MAX: u64 = 1_000_000_000_000_000;
 
-/// See [`State::turn`].
+/// The guards of a command's turn; see [`State::turn`].
 pub(crate) type Turn<'s> =
     Either<RwLockWriteGuard<'s, ()>, (RwLockReadGuard<'s, ()>, Option<MutexGuard<'s, ()>>)>;
 
-/// What a command touches.
+/// The keys that a command touches.
 #[derive(Clone, Copy)]
 pub(crate) enum Touch<'k> {
-    /// Several keys at one instant.
+    /// It touches several keys atomically.
     Several,
-    /// This one, to change it.
+    /// It changes this key.
     Changes(&'k [u8]),
-    /// One or none, as it is.
+    /// It reads at most one key.
     Sees,
 }
 
-/// Keys that are one to writers: the more, the fewer wait for one that is not theirs.
+/// Number of writer locks: more locks mean fewer false conflicts between keys.
 const WRITERS: usize = 1_024;
 
-/// Counters of a server.
+/// Counters and state of a server.
 pub(crate) struct State {
     pub(crate) pool: Pool,
     pub(crate) index: Index,
-    /// The pool has a time of its own.
+    /// True if the pool has virtual time.
     pub(crate) is_virtual: bool,
-    /// An operation takes time, which those of others share.
+    /// True if operations take time and can overlap.
     pub(crate) overlaps: bool,
     pub(crate) port: u16,
     started: Instant,
     commands: Cell<u64>,
-    /// The same, in the order of the table of commands.
+    /// Number of calls by index in the table of commands.
     by_command: Vec<Cell<u64>>,
     pub(crate) uncertain: Cell<u64>,
-    /// Of the store, as of the last look.
+    /// The store's statistics at the last look.
     pub(crate) statistics: Cell<Option<Statistics>>,
     pub(crate) clients: Cell<u64>,
     pub(crate) accepted: Cell<u64>,
@@ -64,18 +64,18 @@ pub(crate) struct State {
     pub(crate) cut_off: Cell<u64>,
     pub(crate) expired: Cell<u64>,
     pub(crate) wrong_passwords: Cell<u64>,
-    /// Connections that took too long: to name the password, to speak TLS, to read replies.
+    /// Connections closed by a time limit: authentication, TLS handshake, or accepting replies.
     pub(crate) timed_out: Cell<u64>,
     pub(crate) gate: Gate,
     absence: Cell<Option<Absence>>,
-    /// Stores that were lost with their memory node, each followed by an empty one.
+    /// Number of stores lost with their memory node, each replaced by an empty one.
     pub(crate) stores_lost: Cell<u64>,
-    /// A key was given an end.
+    /// True once any key was given an expiry.
     pub(crate) keys_may_end: Cell<bool>,
-    /// Commands of one key run beside each other, those of several alone.
+    /// Commands on one key share this lock; commands on several keys hold it exclusively.
     turns: RwLock<()>,
-    /// Of keys whose hash is their position: who changes one. On a fabric that is simulated it is
-    /// left to the store, as between servers.
+    /// Locks for changes of a key, chosen by the key's hash. On a simulated fabric they are unused,
+    /// and the store resolves conflicts as it does between servers.
     writers: Vec<Mutex<()>>,
     hasher: RandomState,
     latencies_ps: RefCell<BTreeMap<&'static str, Histogram<u64>>>,
@@ -115,7 +115,7 @@ impl State {
         }
     }
 
-    /// Why there is no store at the moment.
+    /// The reason why there is no store at present.
     pub(crate) fn absence(&self) -> Option<Absence> {
         self.absence.get()
     }
@@ -124,8 +124,9 @@ impl State {
         self.absence.set(absence);
     }
 
-    /// What the pool's error of a command says of the store; true where commands behind it would
-    /// wait for the same. A fabric that is simulated loses messages, and has no node that could go.
+    /// Records what a pool error of a command implies for the store. Returns true if later commands
+    /// would wait for an equal timeout. A simulated fabric loses messages, and has no node that
+    /// could fail.
     pub(crate) fn failed(&self, error: &ethermem::Error) -> bool {
         let absence = Absence::of(error).filter(|_| !self.is_virtual);
         if absence > self.absence.get() {
@@ -134,9 +135,9 @@ impl State {
         absence.is_some()
     }
 
-    /// A command's turn, alone or beside others; held until it has ended. Changes of one key take
-    /// turns: each would make the others begin anew. There is nothing to hold where commands run
-    /// one after the other anyway.
+    /// Waits for a command's turn, exclusive or shared, which is held until the command has ended.
+    /// Changes of one key take turns, because each would make the others retry. There is no lock
+    /// where commands run sequentially anyway.
     pub(crate) async fn turn(&self, touch: Touch<'_>) -> Option<Turn<'_>> {
         if !self.overlaps {
             return None;
@@ -152,7 +153,7 @@ impl State {
         Some(Either::Right((beside, Some(self.writers[at].lock().await))))
     }
 
-    /// A command begins: when, where that is of interest.
+    /// Counts a command that begins, and returns the time if it is measured.
     pub(crate) fn begin(&self, client: &Client) -> Option<Ps> {
         self.is_virtual.then(|| client.thread().now())
     }
@@ -169,7 +170,7 @@ impl State {
         histogram.saturating_record(took.0);
     }
 
-    /// What is published of it.
+    /// Copies the published counters to `to`.
     pub(crate) fn snapshot(&self, to: &mut Snapshot) {
         let commands = COMMANDS.iter().zip(&self.by_command);
         *to = Snapshot {
@@ -189,7 +190,7 @@ impl State {
         };
     }
 
-    /// Begins all counts anew.
+    /// Resets all counters.
     pub(crate) fn reset(&self) {
         [&self.commands, &self.accepted, &self.refused, &self.cut_off, &self.expired]
             .into_iter()
@@ -197,7 +198,7 @@ impl State {
         self.latencies_ps.borrow_mut().clear();
     }
 
-    /// The sections that were asked for, or all.
+    /// The requested sections of `INFO`, or all.
     pub(crate) fn info(&self, asked: &[Vec<u8>], statistics: &Statistics) -> String {
         let everything = [&b"all"[..], b"default", b"everything"];
         let all = asked.is_empty() || asked.iter().any(|name| everything.contains(&&name[..]));
@@ -275,7 +276,7 @@ impl State {
         ]
     }
 
-    /// Latencies in the pool's own time; nothing where it has none.
+    /// Latencies in virtual time; empty if the pool has none.
     fn virtual_lines(&self) -> Vec<(String, String)> {
         if !self.is_virtual {
             return Vec::new();

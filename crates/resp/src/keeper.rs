@@ -1,8 +1,8 @@
-//! The keeper of a server's store: it looks at the memory node now and then, whether or not there
-//! is traffic, and brings an empty store where the old one is gone.
+//! The keeper of a server's store. It polls the memory node from time to time, with or without
+//! traffic, and provides an empty store when the old one is lost.
 //!
-//! A look is a short read of the store, and is never waited for. A new store is made by a machine
-//! thread of its own, since opening a pool waits for the node.
+//! A look is a short read of the store, and never blocks the server. A thread of its own makes a
+//! new store, because opening a pool waits for the node.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use ethermem_kv::{Config, Look, Statistics, Store};
 use crate::absence::Absence;
 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Looks under way at once: as many as begin while the first is tried, for a node that comes back
-/// is met by the next one and not by a repetition that comes ever later.
+/// Largest number of looks in flight: as many as begin while the first is retried. A node that
+/// comes back is then found by a new look, and not by a retransmission after a long backoff.
 const LOOKS_MAX: usize = 16;
-/// Between two tries to open a pool.
+/// Pause between two tries to open a pool.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// See the module.
+/// The keeper; see the module.
 pub(crate) struct Keeper {
     url: String,
     looks: VecDeque<Look>,
     looked: Instant,
     opening: Option<Receiver<Opened>>,
-    /// Whoever opens pools ends with it.
+    /// The opening thread ends once this is dropped.
     wanted: Arc<()>,
 }
 
@@ -37,17 +37,17 @@ pub(crate) struct Opened {
     pub(crate) store: Store,
 }
 
-/// What the keeper has found.
+/// Result of a look.
 pub(crate) enum Found {
-    /// The memory node answers.
+    /// The memory node responds.
     There(Statistics),
     Absent(Absence),
-    /// An empty store is there.
+    /// An empty store is ready.
     New(Opened),
 }
 
 impl Keeper {
-    /// Of the store of a pool. `None` for a pool that no node can leave.
+    /// The keeper for a pool's store; `None` for a pool whose nodes cannot fail.
     pub(crate) fn of(pool: &Pool) -> Option<Keeper> {
         let url = pool.url().to_owned();
         let stays = url.starts_with("local:") || pool.is_simulated();
@@ -56,7 +56,7 @@ impl Keeper {
         (!stays).then_some(Keeper { url, looks, looked, opening: None, wanted })
     }
 
-    /// Looks, and says what came of earlier looks.
+    /// Begins a look if one is due, and returns the result of earlier ones.
     pub(crate) fn look(&mut self, pool: &Pool, store: &Store, config: Config) -> Option<Found> {
         if let Some(opening) = &self.opening {
             match opening.try_recv() {
@@ -84,7 +84,7 @@ impl Keeper {
                     Err(error) if error.is_uncertain() => Found::Absent(Absence::Away),
                     Err(_) => Found::Absent(Absence::Gone),
                 };
-                // What is gone stays gone; of the others, the later one counts.
+                // A lost store stays lost; of other results, the latest counts.
                 if !matches!(found, Some(Found::Absent(Absence::Gone))) {
                     found = Some(result);
                 }
@@ -97,7 +97,7 @@ impl Keeper {
         found
     }
 
-    /// Begins to make an empty store, unless that is under way.
+    /// Starts making an empty store, unless that is in progress.
     pub(crate) fn open(&mut self, config: Config) {
         if self.opening.is_some() {
             return;
@@ -115,7 +115,7 @@ impl Keeper {
             let mut told = String::new();
             while wanted.strong_count() > 0 {
                 match make() {
-                    // Nobody takes it from a server that has ended.
+                    // A server that has ended does not receive the store.
                     Ok(opened) => return drop(sender.send(opened)),
                     Err(problem) if problem != told => {
                         tracing::warn!(problem, "no new store yet");

@@ -1,20 +1,20 @@
-//! Keys with a time to live, over the store: the tag of a value is when it ends, in milliseconds
-//! since 1970, and 0 is never.
+//! Keys with expiry, on top of the store. The tag of a value is its expiry in milliseconds since
+//! 1970; 0 is never.
 
 use ethermem_kv::{Client, Entry, Version, When, Written};
 
-/// Why a command has no result: what the client is told.
+/// The reason why a command failed, as reported to the client.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// As it is.
+    /// The text as it is.
     Text(&'static str),
-    /// What the store says.
+    /// An error of the store.
     Store(ethermem_kv::Error),
-    /// Some of the command's keys were changed before.
+    /// Some of the command's keys were changed before the failure.
     Partly {
-        /// So many.
+        /// Number of keys changed.
         done: usize,
-        /// What became of the next one.
+        /// Failure of the next key.
         then: Box<Fault>,
     },
 }
@@ -29,12 +29,12 @@ impl From<ethermem_kv::Error> for Fault {
 }
 
 impl Fault {
-    /// The same of a command that had changed so many keys before.
+    /// This failure, for a command that had changed `done` keys before.
     pub(crate) fn after(self, done: usize) -> Fault {
         if done == 0 { self } else { Fault::Partly { done, then: Box::new(self) } }
     }
 
-    /// What the pool says, if it is the pool's.
+    /// The pool's error, if the failure has one.
     pub(crate) fn of_pool(&self) -> Option<&ethermem::Error> {
         use ethermem_kv::Error::{Pool, Uncertain};
         match self {
@@ -44,8 +44,8 @@ impl Fault {
         }
     }
 
-    /// The line that the client is told. `-UNCERTAIN` is all or a part of what was asked for; every
-    /// other error says that nothing was done.
+    /// The error line for the client. `-UNCERTAIN` means that all or part of the command may have
+    /// been done; every other error means that nothing was done.
     pub(crate) fn text(&self) -> String {
         match self {
             Fault::Text(text) => (*text).to_owned(),
@@ -61,23 +61,23 @@ impl Fault {
     }
 }
 
-/// A value that is there, and when it ends.
+/// An existing value with its expiry.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) bytes: Vec<u8>,
     pub(crate) ends_ms: u64,
 }
 
-/// What is to become of a key.
+/// Change of a key.
 pub(crate) enum Change {
-    /// Nothing.
+    /// Keep the key as it is.
     Keep,
-    /// This value, until then.
+    /// Store this value, with its expiry.
     Set(Vec<u8>, u64),
     Delete,
 }
 
-/// Keys as the commands see them: what has ended is not there.
+/// The keys as commands see them: expired keys are absent.
 pub(crate) struct Keyspace<'c> {
     pub(crate) client: &'c mut Client,
     pub(crate) now_ms: u64,
@@ -88,7 +88,7 @@ impl Keyspace<'_> {
         is_over(ends_ms, self.now_ms)
     }
 
-    /// Shows the value of a key, if it is there.
+    /// Calls a function with the value of a key, if it exists.
     pub(crate) async fn show<R>(
         &mut self,
         key: &[u8],
@@ -102,7 +102,7 @@ impl Keyspace<'_> {
         Ok(self.client.read_with(key, live).await?.flatten())
     }
 
-    /// Changes a key by what is there, as one step.
+    /// Changes a key atomically, depending on its value.
     pub(crate) async fn change<R>(
         &mut self,
         key: &[u8],
@@ -128,12 +128,12 @@ impl Keyspace<'_> {
         }
     }
 
-    /// Drops a key; false where it is not there.
+    /// Deletes a key; returns false if it does not exist.
     pub(crate) async fn delete(&mut self, key: &[u8]) -> Result<bool, Fault> {
         self.change(key, |held| Ok((Change::Delete, held.is_some()))).await
     }
 
-    /// Drops a key that has ended. Nobody sees a difference.
+    /// Deletes an expired key, which is invisible to clients.
     pub(crate) async fn reap(&mut self, key: &[u8]) -> Result<bool, ethermem_kv::Error> {
         let ended = |entry: Entry<'_>| (entry.version, entry.tag);
         match self.client.read_with(key, ended).await? {

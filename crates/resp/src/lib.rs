@@ -1,9 +1,9 @@
 //! A server that speaks RESP, the protocol of Redis, over the key-value store of a pool.
 //!
-//! One machine thread reads, executes and answers: [`Server::bind`], then [`Server::run`] until its
-//! flag says stop. It holds strings and the commands on them, keys, times to live, scans; it does
-//! not persist, replicate, cluster, subscribe or script. Whatever a client sends costs nobody else
-//! more than its share, and memory up to a bound.
+//! One thread reads, executes and answers: [`Server::bind`], then [`Server::run`] until its stop
+//! flag is set. It implements strings and their commands, keys, expiry and scans. It does not
+//! persist, replicate, cluster, subscribe or script. A client's requests cost other clients at most
+//! one share of the server's time, and memory up to a bound.
 
 mod absence;
 mod access;

@@ -1,5 +1,5 @@
-//! What a server counts, for Prometheus (OpenMetrics), answered by a thread beside the server: it
-//! looks at what the server publishes, and never at the server.
+//! A server's counters for Prometheus (OpenMetrics), served by a thread beside the server. The
+//! thread reads only what the server publishes, never the server itself.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,10 +19,10 @@ use tracing::warn;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What a server publishes of itself, some times a second.
+/// Counters that a server publishes several times a second.
 pub type Published = Arc<Mutex<Snapshot>>;
 
-/// A server, as it was at a moment.
+/// A server's counters at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     pub(crate) uptime: Duration,
@@ -36,13 +36,13 @@ pub struct Snapshot {
     pub(crate) uncertain: u64,
     pub(crate) stores_lost: u64,
     pub(crate) store_ready: bool,
-    /// By the names of commands.
+    /// Number of calls by command name.
     pub(crate) commands: Vec<(&'static str, u64)>,
-    /// Of the store, where somebody has looked.
+    /// Statistics of the store, once they were read.
     pub(crate) statistics: Option<Statistics>,
 }
 
-/// The thread beside a server; it ends with the value.
+/// The thread beside a server; dropping the value ends it.
 #[derive(Debug)]
 pub struct Observer {
     stop: Arc<AtomicBool>,
@@ -51,10 +51,10 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Begins to answer at an address.
+    /// Starts answering at an address.
     ///
     /// # Errors
-    /// The address cannot be had, or no thread.
+    /// When the address is not available, or no thread can be started.
     pub fn start(published: Published, listen: SocketAddr) -> Result<Observer, String> {
         let failed = |error| format!("metrics on {listen}: {error}");
         let mut endpoint = Endpoint::bind(listen, Limits::default()).map_err(failed)?;
@@ -76,7 +76,7 @@ impl Observer {
         Ok(Observer { stop, thread: Some(thread), address })
     }
 
-    /// Where it answers.
+    /// The address at which it answers.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -87,7 +87,7 @@ impl Drop for Observer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic there was said there.
+            // The panic hook has already reported a panic of that thread.
             let _ = thread.join();
         }
     }

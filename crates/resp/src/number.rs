@@ -1,7 +1,7 @@
-//! Integers as Redis reads them: decimal, without a sign that says nothing and without leading
-//! zeros, so that a value that is written back is the same bytes.
+//! Integers in Redis's canonical form: decimal, without a plus sign and without leading zeros. A
+//! value that is read and written back therefore keeps its bytes.
 
-/// The number that the bytes are the one way to write.
+/// The number whose canonical form the bytes are.
 pub(crate) fn integer(bytes: &[u8]) -> Option<i64> {
     let (negative, digits) = match bytes {
         [b'-', rest @ ..] => (true, rest),
@@ -12,7 +12,7 @@ pub(crate) fn integer(bytes: &[u8]) -> Option<i64> {
         [b'1'..=b'9', ..] => {}
         _ => return None,
     }
-    // Downwards, where there is room for one more.
+    // The sum is built downwards, because the negative range is larger by one.
     let below_zero = digits.iter().try_fold(0_i64, |number, &octet| {
         let digit = octet.wrapping_sub(b'0');
         let next = number.checked_mul(10)?.checked_sub(digit.into())?;

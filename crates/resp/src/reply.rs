@@ -1,20 +1,20 @@
-//! Replies, in RESP2 or RESP3, written one behind the other.
+//! Replies in RESP2 or RESP3, written one after the other.
 
-/// What one client is to be sent.
+/// Pending replies of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
     bytes: Vec<u8>,
-    /// Of `bytes`, what was sent.
+    /// Number of bytes of `bytes` that were sent.
     sent: usize,
-    /// RESP3.
+    /// True for RESP3.
     pub(crate) is_third: bool,
 }
 
-/// A buffer that is longer than this and empty is given back.
+/// An empty buffer longer than this many bytes is freed.
 const KEPT_BYTES: usize = 1 << 20;
 
 impl Replies {
-    /// `+OK`.
+    /// Writes `+OK`.
     pub(crate) fn ok(&mut self) {
         self.simple("OK");
     }
@@ -23,7 +23,7 @@ impl Replies {
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error: its first word is its kind. What of it came from the client cannot end the line.
+    /// Writes an error, whose first word is its kind. Text from the client cannot end the line.
     pub(crate) fn error(&mut self, text: &str) {
         self.bytes.push(b'-');
         let safe = |byte: u8| if byte == b'\r' || byte == b'\n' { b' ' } else { byte };
@@ -42,17 +42,17 @@ impl Replies {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// No value.
+    /// Writes a null.
     pub(crate) fn null(&mut self) {
         self.bytes.extend_from_slice(if self.is_third { b"_\r\n" } else { b"$-1\r\n" });
     }
 
-    /// So many replies are one.
+    /// Begins an array of `count` replies.
     pub(crate) fn array(&mut self, count: usize) {
         self.line(b'*', itoa::Buffer::new().format(count).as_bytes());
     }
 
-    /// So many pairs of replies are one.
+    /// Begins a map of `pairs` pairs of replies.
     pub(crate) fn map(&mut self, pairs: usize) {
         if self.is_third {
             self.line(b'%', itoa::Buffer::new().format(pairs).as_bytes());
@@ -61,7 +61,7 @@ impl Replies {
         }
     }
 
-    /// Text for people.
+    /// Writes text for people.
     pub(crate) fn text(&mut self, text: &str) {
         if self.is_third {
             self.line(b'=', itoa::Buffer::new().format(text.len() + 4).as_bytes());
@@ -73,12 +73,12 @@ impl Replies {
         }
     }
 
-    /// What is left to be sent.
+    /// Bytes that are not sent yet.
     pub(crate) fn unsent(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// So much more was sent.
+    /// Records that `bytes` more were sent.
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent += bytes;
         if self.sent == self.bytes.len() {

@@ -1,90 +1,90 @@
-//! Requests: what a client sends, taken apart as it comes in.
+//! Incremental parsing of requests.
 //!
-//! A request is an array of bulk strings, or one line of words. That is less than RESP can say, and
-//! limits must hold before there is memory for what was announced, with the words of Redis; general
-//! decoders build frames of any depth first.
+//! A request is an array of bulk strings, or one line of words, which is less than RESP allows.
+//! Limits must hold before memory is allocated for an announced length, with Redis's error texts.
+//! General decoders build frames of any depth first.
 
 use std::ops::Range;
 
 use ethermem_kv::VALUE_BYTES_MAX;
 
-/// Longest line, and longest number of a length.
+/// Longest line in bytes, and longest line of a number.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
-/// Most words of a request.
+/// Largest number of words of a request.
 pub const REQUEST_WORDS_MAX: u64 = 1 << 20;
-/// Longest request in all.
+/// Longest request in bytes.
 pub const REQUEST_BYTES_MAX: usize = 128 << 20;
-/// The same for a client that has not named the password.
+/// Largest number of words and largest length from a client that has not authenticated.
 const STRANGER_WORDS_MAX: i64 = 10;
 const STRANGER_WORD_BYTES_MAX: usize = 16 << 10;
-/// Most digits of a number that is read in one pass: those of any length of a word.
+/// Largest number of digits that are parsed in one pass, enough for any word's length.
 const SHORT_DIGITS_MAX: usize = 9;
-/// What is read at least at once.
+/// Smallest read in bytes.
 const READ_BYTES: usize = 16 << 10;
-/// A buffer that is longer than this and empty is given back.
+/// An empty buffer longer than this many bytes is freed.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// Why nothing more of a client can be understood: what it is told before it is cut off.
+/// A protocol error: the client receives its text and is disconnected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProtocolError {
-    /// A line without an end.
+    /// A line exceeds its limit.
     #[error("too big inline request")]
     LongLine,
-    /// A number of words without an end.
+    /// The line of a word count exceeds its limit.
     #[error("too big mbulk count string")]
     LongCount,
-    /// More words than a client may send before it has named the password.
+    /// An unauthenticated client sends too many words.
     #[error("unauthenticated multibulk length")]
     StrangerCount,
-    /// A longer word than a client may send before it has named the password.
+    /// An unauthenticated client sends too long a word.
     #[error("unauthenticated bulk length")]
     StrangerLength,
-    /// A length without an end.
+    /// The line of a length exceeds its limit.
     #[error("too big bulk count string")]
     LongLength,
-    /// No number of words, or more than are allowed.
+    /// A word count is invalid or too large.
     #[error("invalid multibulk length")]
     Count,
-    /// No length, or a longer one than is allowed.
+    /// A length is invalid or too large.
     #[error("invalid bulk length")]
     Length,
-    /// No string where one must be.
+    /// A bulk string is missing.
     #[error("expected '$', got '{}'", char::from(*.0).escape_default())]
     NoString(u8),
-    /// A word with a quote that does not end.
+    /// A quote is not closed.
     #[error("unbalanced quotes in request")]
     Quotes,
-    /// Words that are too much together.
+    /// The request exceeds its total limit.
     #[error("a request of more than {REQUEST_BYTES_MAX} B")]
     LongRequest,
 }
 
-/// The bytes of one client that were not understood yet, and the request that was.
+/// The unparsed bytes of one client, and the last request.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     buffer: Vec<u8>,
-    /// How much of `buffer` has come.
+    /// Number of bytes of `buffer` that were received.
     filled: usize,
-    /// Where in `buffer` the next request begins.
+    /// Start of the next request in `buffer`.
     start: usize,
-    /// How far it was taken apart.
+    /// Position up to which it was parsed.
     at: usize,
-    /// Of an array: words that are still to come.
+    /// Words of an array that are still missing.
     words_left: usize,
     is_open: bool,
-    /// The words, from `start` on.
+    /// The words, relative to `start`.
     words: Vec<Range<usize>>,
-    /// They are a request that was given.
+    /// True if the words are a request that was returned.
     is_ready: bool,
-    /// The client must name the password first, which takes little.
+    /// True if the client must authenticate first; its limits are lower.
     pub(crate) is_of_stranger: bool,
 }
 
 impl Requests {
-    /// Room for what comes next; say with [`Requests::filled`] how much came.
+    /// Space for the next bytes; report with [`Requests::fill`] how many arrived.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         self.compact();
-        // As much as came already: what was announced gets no memory before it is here.
+        // As much space as was received so far: an announced length alone gets no memory.
         let least = self.filled + READ_BYTES.max(self.filled.min(4 << 20));
         if self.buffer.len() < least {
             self.buffer.resize(least, 0);
@@ -92,24 +92,24 @@ impl Requests {
         &mut self.buffer[self.filled..]
     }
 
-    /// So many bytes of the room came.
+    /// Records that `bytes` bytes of the space were filled.
     ///
     /// # Panics
-    /// When they are more than there was room for.
+    /// When `bytes` exceeds the space.
     pub(crate) fn fill(&mut self, bytes: usize) {
         self.filled += bytes;
         assert!(self.filled <= self.buffer.len(), "more came than there was room for");
     }
 
-    /// What has come.
+    /// The bytes received.
     fn come(&self) -> &[u8] {
         &self.buffer[..self.filled]
     }
 
-    /// The words of the next request, once all of it is here.
+    /// The words of the next request, once it is complete.
     ///
     /// # Errors
-    /// [`ProtocolError`]; nothing more is understood then.
+    /// [`ProtocolError`]; the client cannot be understood after it.
     pub(crate) fn next(&mut self) -> Result<Option<Words<'_>>, ProtocolError> {
         if self.is_ready {
             self.is_ready = false;
@@ -141,14 +141,14 @@ impl Requests {
             if !self.words.is_empty() {
                 break;
             }
-            // An empty one is no request.
+            // An empty array is not a request.
             self.start = self.at;
         }
         self.is_ready = true;
         Ok(Some(Words { buffer: &self.buffer, words: &self.words }))
     }
 
-    /// `*N`: whether all of the line is here.
+    /// Parses `*N`; returns whether the line is complete.
     fn array(&mut self) -> Result<bool, ProtocolError> {
         let Some((count, end)) = self.number(ProtocolError::LongCount, ProtocolError::Count)?
         else {
@@ -166,7 +166,7 @@ impl Requests {
         Ok(true)
     }
 
-    /// `$N`, and N bytes: whether all are here.
+    /// Parses `$N` and N bytes; returns whether they are complete.
     fn word(&mut self) -> Result<bool, ProtocolError> {
         let Some(&first) = self.come().get(self.at) else { return Ok(false) };
         if first != b'$' {
@@ -194,7 +194,7 @@ impl Requests {
         Ok(true)
     }
 
-    /// A line of words: whether all of it is here.
+    /// Parses a line of words; returns whether it is complete.
     fn line(&mut self) -> Result<bool, ProtocolError> {
         let rest = &self.come()[self.at..];
         let Some(length) = rest.iter().position(|byte| *byte == b'\n') else {
@@ -210,7 +210,7 @@ impl Requests {
         Ok(true)
     }
 
-    /// The number of a line whose first byte says what is counted, and where the next line begins.
+    /// The number of a line whose first byte is its type, and the start of the next line.
     #[inline]
     fn number(
         &self,
@@ -226,14 +226,14 @@ impl Requests {
         Ok(Some((number, next)))
     }
 
-    /// The line from `from` on without its end, and where the next begins.
+    /// The line from `from` on without its end, and the start of the next line.
     fn crlf(
         &self,
         from: usize,
         too_long: ProtocolError,
     ) -> Result<Option<(Range<usize>, usize)>, ProtocolError> {
         let rest = self.come().get(from..).unwrap_or_default();
-        // Numbers are short: nothing is looked through twice for long.
+        // Lines of numbers are short, so rescanning them is cheap.
         let seen = &rest[..rest.len().min(LINE_BYTES_MAX)];
         match seen.iter().position(|byte| *byte == b'\r') {
             Some(length) if length + 1 < rest.len() => {
@@ -245,7 +245,7 @@ impl Requests {
         }
     }
 
-    /// Forgets what was understood.
+    /// Discards what was parsed.
     fn compact(&mut self) {
         if self.is_ready {
             self.is_ready = false;
@@ -270,8 +270,8 @@ impl Requests {
     }
 }
 
-/// A number of few digits, as nearly all are, whose line is all there, and the length of that, read
-/// in one pass. `None` says nothing: it may be a number, or one to come.
+/// Parses a complete line of a few digits, the usual case, in one pass, and returns its length too.
+/// `None` decides nothing: the line may be a number, or incomplete.
 #[inline]
 fn short_number(line: &[u8]) -> Option<(i64, usize)> {
     let mut number = 0;
@@ -285,8 +285,8 @@ fn short_number(line: &[u8]) -> Option<(i64, usize)> {
     None
 }
 
-/// The words of a line, as a person types them: quotes may hold spaces, `\n` and `\x41`. What they
-/// mean takes no more room than what was typed, so it is written over it.
+/// Splits a line as a person types it: quotes may hold spaces, `\n` and `\x41`. The result is never
+/// longer than the input, so it overwrites the input.
 fn split(
     buffer: &mut [u8],
     line: Range<usize>,
@@ -309,7 +309,7 @@ fn split(
                 Some(own) if own == byte => {
                     quote = None;
                     at += 1;
-                    // A word ends with its quote.
+                    // A word must end with its closing quote.
                     if at < end && !buffer[at].is_ascii_whitespace() {
                         return Err(ProtocolError::Quotes);
                     }
@@ -341,7 +341,7 @@ fn split(
     Ok(())
 }
 
-/// What stands behind a backslash means, and how long it is.
+/// The byte that an escape means, and the escape's length.
 fn escape(behind: &[u8]) -> (u8, usize) {
     let digit = |at: usize| behind.get(at).and_then(|byte| char::from(*byte).to_digit(16));
     match behind[0] {
@@ -358,7 +358,7 @@ fn escape(behind: &[u8]) -> (u8, usize) {
     }
 }
 
-/// The words of a request: one at least.
+/// The words of a request, at least one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words<'b> {
     buffer: &'b [u8],
@@ -366,20 +366,20 @@ pub(crate) struct Words<'b> {
 }
 
 impl<'b> Words<'b> {
-    /// How many there are, the command's name included.
+    /// Number of words, including the command's name.
     pub(crate) fn count(&self) -> usize {
         self.words.len()
     }
 
-    /// One of them, the command's name being the first.
+    /// One word; the command's name is word 0.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// When `at` is not below the number of words.
     pub(crate) fn word(&self, at: usize) -> &'b [u8] {
         &self.buffer[self.words[at].clone()]
     }
 
-    /// All from one on.
+    /// All words from index `at` on.
     pub(crate) fn from(&self, at: usize) -> impl ExactSizeIterator<Item = &'b [u8]> + use<'b> {
         let buffer = self.buffer;
         self.words[at.min(self.words.len())..].iter().map(move |word| &buffer[word.clone()])
@@ -392,7 +392,7 @@ mod tests {
 
     use super::*;
 
-    /// All requests of what comes in parts of these lengths.
+    /// All requests of bytes that arrive in parts of these lengths.
     fn read(bytes: &[u8], parts: &[usize]) -> Result<Vec<Vec<Vec<u8>>>, ProtocolError> {
         let mut requests = Requests::default();
         let (mut all, mut rest) = (Vec::new(), bytes);
@@ -453,7 +453,7 @@ mod tests {
         assert_eq!(refused(&[&b"*"[..], &[b'1'; 70_000]].concat()), "too big mbulk count string");
     }
 
-    /// What comes of these bytes: all requests, or none for a client without the password.
+    /// Number of requests in these bytes, optionally for an unauthenticated client.
     fn read_as(bytes: &[u8], is_of_stranger: bool) -> Result<usize, ProtocolError> {
         let mut requests = Requests { is_of_stranger, ..Requests::default() };
         let mut rest = bytes;
@@ -497,7 +497,7 @@ mod tests {
         }
     }
 
-    /// What is understood takes no memory, and what is announced gets none before it comes.
+    /// Parsed bytes hold no memory, and announced bytes get none before they arrive.
     #[test]
     fn memory_goes_with_what_it_was_for() {
         let mut requests = Requests::default();
@@ -516,20 +516,21 @@ mod tests {
             give(&mut requests, &b"*1\r\n$10\r\n0123456789\r\n".repeat(1000));
         }
         assert!(requests.buffer.len() <= 4 * READ_BYTES, "{}", requests.buffer.len());
-        // A long word, of which half is here: as much room again, and not all that was announced.
+        // Half of a long word has arrived: the space doubles, but does not become the announced
+        // length.
         give(&mut requests, format!("*1\r\n${}\r\n", 32 << 20).as_bytes());
         assert!(requests.room().len() < 1 << 20);
         give(&mut requests, &vec![b'x'; 2 << 20]);
         assert!((1 << 20..8 << 20).contains(&requests.room().len()));
         give(&mut requests, &vec![b'x'; 30 << 20]);
-        // Its end, and the beginning of another one, which stays.
+        // The word ends, and the beginning of another request stays.
         give(&mut requests, b"\r\n*1\r\n$4\r\nPI");
         requests.room();
         assert_eq!(requests.come(), b"*1\r\n$4\r\nPI");
         give(&mut requests, b"NG\r\n");
         requests.room();
         assert!(requests.buffer.len() <= 4 * READ_BYTES, "{}", requests.buffer.len());
-        // Many words.
+        // A request of many words.
         let many = [&b"*200000\r\n"[..], &b"$1\r\nx\r\n".repeat(200_000)].concat();
         give(&mut requests, &many);
         requests.room();
@@ -558,7 +559,7 @@ mod tests {
         }
     }
 
-    /// What `short_number` is a shorter way to.
+    /// Reference for `short_number`.
     fn long_number(line: &[u8]) -> Option<(i64, usize)> {
         let end = line.iter().position(|byte| *byte == b'\r')?;
         (end + 1 < line.len()).then_some(())?;

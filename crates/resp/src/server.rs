@@ -1,4 +1,4 @@
-//! The server: one thread that waits for all connections at once.
+//! The server: one thread that polls all connections.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
@@ -30,48 +30,48 @@ use crate::transport::Transport;
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 const EVENTS: usize = 1024;
-/// How often what nobody asked for is done: the flag is looked at, keys that have ended go.
+/// Interval of periodic work: reading the stop flag, deleting expired keys.
 const TICK: Duration = Duration::from_millis(50);
-/// Time of the machine for keys that have ended, each tick.
+/// Time for deleting expired keys in each tick.
 const REAPING: Duration = Duration::from_millis(1);
-/// Buckets that are looked at at once.
+/// Number of buckets visited at once for expired keys.
 const REAPED_BUCKETS: u64 = 64;
-/// How long a stopping server waits for readers.
+/// How long a stopping server waits for clients to read their replies.
 const FAREWELL: Duration = Duration::from_millis(200);
 
-/// How a server is to be.
+/// Options of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens; port 0 is any that is free.
+    /// Address to listen on; port 0 selects a free one.
     pub listen: SocketAddr,
-    /// Who walks the index.
+    /// Side that walks the index.
     pub index: Index,
-    /// Most clients at once.
+    /// Largest number of concurrent clients.
     pub clients_max: usize,
-    /// What clients must name first.
+    /// Password for clients.
     pub password: Option<Password>,
-    /// All connections are TLS, by this.
+    /// TLS configuration; if present, all connections use TLS.
     pub tls: Option<Arc<ServerConfig>>,
 }
 
-/// Why a server does not begin, or ended early.
+/// The reason why a server did not start, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot listen there.
+    /// The server cannot listen at its address.
     #[error("listening on {listen}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         listen: SocketAddr,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no store on the pool.
+    /// The pool cannot hold a store.
     #[error(transparent)]
     Store(#[from] ethermem_kv::Error),
-    /// There is no thread for TLS handshakes.
+    /// The thread for TLS handshakes cannot be started.
     #[error("no thread for TLS handshakes: {0}")]
     Handshakes(io::Error),
-    /// The system does not tell what happens on its sockets.
+    /// Polling the sockets failed.
     #[error("waiting for connections: {0}")]
     Wait(io::Error),
 }
@@ -84,20 +84,20 @@ pub struct Server {
     local: SocketAddr,
     options: Options,
     state: State,
-    /// Of every store that the server makes.
+    /// Configuration of every store that the server makes.
     config: Config,
     store: Store,
     keeper: Option<Keeper>,
     handshakes: Option<Handshakes>,
     published: Published,
     connections: Slab<Connection>,
-    /// Those that have something to do.
+    /// Connections with work.
     queue: Vec<usize>,
-    /// Of connections that are gone: each brings a thread of the pool.
+    /// Clients of closed connections, for reuse: each holds a thread of the pool.
     idle: Vec<Client>,
     janitor: Client,
     reaping: u64,
-    /// What was logged last of the store.
+    /// Last logged state of the store.
     told: Option<Absence>,
     ticked: Instant,
 }
@@ -116,13 +116,14 @@ impl Server {
         let registered = poll.registry().register(&mut listener, LISTENER, Interest::READABLE);
         registered.map_err(Error::Wait)?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(Error::Wait)?;
-        // The next tick looks anyway.
+        // A failed wake-up is harmless: the next tick polls anyway.
         let wakes = move || drop(waker.wake());
         let start = |tls| Handshakes::start(tls, wakes).map_err(Error::Handshakes);
         let handshakes = options.tls.clone().map(start).transpose()?;
         let mut state = State::new(pool.clone(), options.index, local.port());
         state.gate = Gate::new(options.password.clone());
-        // Strangers choose the keys; what a fabric does is the same in every run.
+        // Untrusted clients choose the keys, so the seed is random; a simulated fabric must be
+        // reproducible.
         let hash_seed =
             if state.is_virtual { 0 } else { RandomState::new().build_hasher().finish() };
         let config = Config { hash_seed, ..Config::default() };
@@ -150,13 +151,13 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.local
     }
 
-    /// Serves until the flag is set; then sends what is to be sent, and ends.
+    /// Serves until the stop flag is set; then sends pending replies, and returns.
     ///
     /// # Errors
     /// [`Error::Wait`].
@@ -186,19 +187,19 @@ impl Server {
         Ok(())
     }
 
-    /// What it publishes of itself.
+    /// The counters that it publishes.
     #[must_use]
     pub fn published(&self) -> Published {
         Arc::clone(&self.published)
     }
 
     fn publish(&self) {
-        // Whoever panicked while it looked has changed nothing.
+        // A reader that panicked has changed nothing.
         let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
         self.state.snapshot(&mut published);
     }
 
-    /// Looks after the store.
+    /// Polls the keeper, and acts on its results.
     fn keep(&mut self) {
         let Server { keeper: Some(keeper), state, store, config, .. } = self else { return };
         let before = state.absence();
@@ -208,7 +209,7 @@ impl Server {
         let found = keeper.look(&state.pool, store, *config);
         let now = match found {
             None => before,
-            // A command may have met what no look did.
+            // A command may have found the loss before a look did.
             Some(Found::There(_) | Found::Absent(Absence::Away))
                 if before == Some(Absence::Gone) =>
             {
@@ -236,8 +237,8 @@ impl Server {
         self.told = now;
     }
 
-    /// Goes on with an empty store. What belongs to the old one says goodbye to a node that may not
-    /// answer, so another thread lets it go.
+    /// Continues with an empty store. A thread drops the old one's state, because that contacts a
+    /// node that may not respond.
     fn renew(&mut self, opened: Opened) {
         let Server { state, store, janitor, connections, idle, options, .. } = self;
         let index = options.index;
@@ -255,11 +256,11 @@ impl Server {
         self.told = None;
         error!(stores_lost = state.stores_lost.get(), "serving again, from an EMPTY store");
         let gone = move || drop((old_clients, old_store, old_pool));
-        // Where there is no thread, they went with the closure.
+        // If the thread cannot be started, the state was dropped with the closure.
         let _ = std::thread::Builder::new().name("kv-close".to_owned()).spawn(gone);
     }
 
-    /// Learns what happened, and queues whom it concerns.
+    /// Polls for events, and queues the connections concerned.
     fn wait(&mut self) -> Result<(), Error> {
         let timeout = if self.queue.is_empty() { TICK } else { Duration::ZERO };
         match self.poll.poll(&mut self.events, Some(timeout)) {
@@ -292,7 +293,7 @@ impl Server {
         Ok(())
     }
 
-    /// Takes who knocks. Where the system has no more sockets, again with the next tick.
+    /// Accepts connections. If the system has no free sockets, it retries at the next tick.
     fn accept(&mut self) {
         loop {
             match self.listener.accept() {
@@ -314,7 +315,7 @@ impl Server {
         }
     }
 
-    /// Takes those whose TLS handshake has ended.
+    /// Accepts peers whose TLS handshake has ended.
     fn take_shaken(&mut self) {
         while let Some(shaken) = self.handshakes.as_ref().and_then(Handshakes::next) {
             match shaken {
@@ -328,12 +329,12 @@ impl Server {
     fn admit(&mut self, mut transport: Transport, from: SocketAddr) {
         if self.connections.len() >= self.options.clients_max && !self.make_room() {
             add(&self.state.refused, 1);
-            // Whether it is heard or not, the connection ends.
+            // Sending is best effort, because the connection ends anyway.
             let _ = transport.write(b"-ERR max number of clients reached\r\n");
             transport.say_goodbye();
             return;
         }
-        // Replies are whole when they are sent: none waits for more.
+        // Replies are complete when they are sent, so Nagle's algorithm would only delay them.
         let _ = transport.stream().set_nodelay(true);
         let entry = self.connections.vacant_entry();
         let (at, both) = (entry.key(), Interest::READABLE | Interest::WRITABLE);
@@ -350,8 +351,8 @@ impl Server {
         self.queue.push(at);
     }
 
-    /// Lets go whoever has been here longest without naming the password: strangers keep nobody
-    /// out. False where there is none.
+    /// Closes the oldest unauthenticated connection, so that such clients keep no other client out.
+    /// Returns false if there is none.
     fn make_room(&mut self) -> bool {
         let Server { connections, state, poll, queue, idle, .. } = self;
         let strangers = connections.iter().filter(|(_, one)| one.is_stranger(state));
@@ -364,7 +365,7 @@ impl Server {
         true
     }
 
-    /// Gives up those that take too long.
+    /// Closes connections that exceed a time limit.
     fn expire(&mut self) {
         let Server { connections, state, queue, .. } = self;
         let now = Instant::now();
@@ -378,7 +379,8 @@ impl Server {
         }
     }
 
-    /// Everyone's turn: one after the other where nothing takes time, all at once elsewhere.
+    /// Gives each queued connection its turn: sequentially if no operation takes time, otherwise
+    /// concurrently.
     fn execute(&mut self) {
         let Server { state, connections, queue, .. } = self;
         let now_ms = unix_ms();
@@ -390,7 +392,7 @@ impl Server {
             return;
         }
         let queued = connections.iter_mut().filter(|(_, connection)| connection.is_queued);
-        // Who is done early is answered early.
+        // A connection that finishes early is answered early.
         let turns = queued.map(async |(_, connection)| {
             connection.talk.serve(state, now_ms).await;
             connection.write();
@@ -398,7 +400,7 @@ impl Server {
         state.pool.run(join_all(turns));
     }
 
-    /// Keeps those in the queue that go on by themselves, and forgets those that are done.
+    /// Requeues connections that have more work, and removes those that are done.
     fn requeue(&mut self) {
         let Server { connections, queue, idle, state, poll, .. } = self;
         queue.retain(|&at| {
@@ -406,7 +408,7 @@ impl Server {
             if connection.is_done() {
                 let mut gone = connections.remove(at);
                 gone.say_goodbye();
-                // It is closed with the connection at the latest.
+                // Closing the connection would also deregister it.
                 let _ = poll.registry().deregister(gone.stream());
                 state.clients.set(state.clients.get() - 1);
                 idle.push(gone.talk.client);
@@ -417,7 +419,7 @@ impl Server {
         });
     }
 
-    /// Drops keys that have ended, a few buckets at a time.
+    /// Deletes expired keys, a few buckets at a time.
     fn reap(&mut self) {
         let Server { janitor, state, reaping, .. } = self;
         if !state.keys_may_end.get() || state.absence().is_some() {
@@ -444,7 +446,7 @@ impl Server {
                         return;
                     }
                 }
-                // Nobody sees them; the next tick tries again.
+                // Clients do not see expired keys; the next tick retries.
                 Err(error) => {
                     if let Some(error) = Fault::from(error).of_pool() {
                         state.failed(error);

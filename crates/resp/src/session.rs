@@ -1,4 +1,4 @@
-//! Sessions: what one client sends, executed in its order, and the replies; without a socket.
+//! Sessions: a client's requests, executed in order, and the replies; without a socket.
 
 use ethermem_kv::{Client, Index, Store};
 
@@ -9,26 +9,26 @@ use crate::info::{State, add};
 use crate::reply::Replies;
 use crate::request::Requests;
 
-/// Requests of one client that are executed before others have their turn.
+/// Number of requests of one client that are executed before other clients' turn.
 const BATCH: usize = 1024;
-/// Replies that wait for a slow reader; nothing more is executed for it until it has read.
+/// Pending replies in bytes above which nothing more is executed for a slow reader.
 const UNSENT_BYTES_MAX: usize = 1 << 20;
 
-/// One client's side of a store, over bytes that come and go as its owner likes.
+/// One client's side of a store, over bytes that its owner moves.
 pub struct Session {
     alone: State,
     talk: Talk,
 }
 
 impl Session {
-    /// A session with a store, of a server of its own.
+    /// A session with a store, on a server of its own.
     #[must_use]
     pub fn new(store: &Store, index: Index, id: u64) -> Session {
         let alone = State::new(store.pool().clone(), index, 0);
         Session { alone, talk: Talk::new(store.client(index), id) }
     }
 
-    /// The same of a server with a password.
+    /// As [`Session::new`], on a server with a password.
     #[must_use]
     pub fn behind(password: Password, store: &Store, index: Index, id: u64) -> Session {
         let mut session = Session::new(store, index, id);
@@ -36,7 +36,7 @@ impl Session {
         session
     }
 
-    /// Takes bytes, and executes what is whole.
+    /// Receives bytes, and executes complete requests.
     pub async fn receive(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() && !self.talk.is_over {
             let room = self.talk.requests.room();
@@ -60,15 +60,15 @@ impl Session {
     }
 }
 
-/// What is between the bytes of a client and the store.
+/// The state between a client's bytes and the store.
 pub(crate) struct Talk {
     pub(crate) requests: Requests,
     pub(crate) replies: Replies,
     pub(crate) peer: Peer,
     pub(crate) client: Client,
-    /// Nothing more is understood or executed.
+    /// True if nothing more is parsed or executed.
     pub(crate) is_over: bool,
-    /// Requests may be here that had no turn yet.
+    /// True if requests may be here that have had no turn.
     pub(crate) may_execute: bool,
 }
 
@@ -84,8 +84,8 @@ impl Talk {
         }
     }
 
-    /// Executes requests that are here, as many as are a client's share. Who waited for a memory
-    /// node in vain has had its turn: the others wait for the end of it.
+    /// Executes pending requests, at most a client's share. A client whose request waited for a
+    /// memory node in vain has had its turn, because the other clients wait for it.
     pub(crate) async fn serve(&mut self, state: &State, now_ms: u64) {
         let Talk { requests, replies, peer, client, is_over, may_execute } = self;
         *may_execute = true;
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// Only then does a server look for keys that have ended.
+    /// A server looks for expired keys only once a key was given an expiry.
     #[test]
     fn a_server_knows_that_keys_may_end() {
         let pool = Pool::open("local:").expect("a pool that there is");

@@ -1,4 +1,4 @@
-//! TLS for a server, from the texts of its files.
+//! TLS configuration of a server, from the text of its files.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-/// Why there is no TLS. No text is quoted: it may be a key.
+/// The reason why TLS cannot be configured. It quotes no file content, which may be a key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file has nothing of what it must have.
+    /// A file lacks a required item.
     #[error("{0}: no {1} in PEM")]
     Missing(&'static str, &'static str),
-    /// A file is no PEM.
+    /// A file is not valid PEM.
     #[error("{0}: {1}")]
     Malformed(&'static str, pem::Error),
-    /// The certificate and the key do not go together, or cannot be used.
+    /// The certificate and the key do not match, or cannot be used.
     #[error("tls-cert and tls-key: {0}")]
     Unusable(rustls::Error),
-    /// A certificate of clients cannot be verified by this.
+    /// Clients' certificates cannot be verified with this authority.
     #[error("tls-client-ca: {0}")]
     ClientCa(String),
 }
 
-/// A configuration by a chain of certificates, its key and, where clients must have certificates
-/// too, the certificates of who signs them.
+/// A configuration from a certificate chain and its key. If clients must have certificates, it also
+/// takes the certificates of their authority.
 ///
 /// # Errors
 /// [`TlsError`].

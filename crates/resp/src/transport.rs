@@ -1,17 +1,17 @@
-//! What a connection's bytes go through: the socket itself, or TLS over it.
+//! The byte stream of a connection: the socket itself, or TLS over it.
 
 use std::io::{self, ErrorKind, Read, Write};
 
 use mio::net::TcpStream;
 use rustls::ServerConnection;
 
-/// See the module. Neither side is ever waited for.
+/// A byte stream that never blocks; see the module.
 pub(crate) enum Transport {
     Plain(TcpStream),
     Tls(Box<Tls>),
 }
 
-/// TLS whose handshake is over.
+/// TLS after its handshake.
 pub(crate) struct Tls {
     stream: TcpStream,
     session: ServerConnection,
@@ -29,29 +29,29 @@ impl Transport {
         }
     }
 
-    /// Whether a read that fills no more than a part of its room has left nothing behind. TLS
-    /// gives what was in the records that it has read so far, and more may wait in the socket.
+    /// True if a read that fills only part of its buffer has left nothing behind. TLS returns only
+    /// the records that it has read so far, and more may be in the socket.
     pub(crate) fn reads_all_at_once(&self) -> bool {
         matches!(self, Transport::Plain(_))
     }
 
-    /// Whether bytes that were written wait to be sent.
+    /// True if written bytes wait to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
         matches!(self, Transport::Tls(tls) if tls.session.wants_write())
     }
 
-    /// Says that nothing follows, if the other side listens.
+    /// Closes the sending side, if the peer still listens.
     pub(crate) fn say_goodbye(&mut self) {
         if let Transport::Tls(tls) = self {
             tls.session.send_close_notify();
-            // Whoever does not hear it sees the end of the stream.
+            // A peer that misses the alert sees the end of the stream.
             let _ = tls.send();
         }
     }
 }
 
 impl Tls {
-    /// Sends what the other side takes.
+    /// Sends as much as the socket accepts.
     fn send(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
             self.session.write_tls(&mut self.stream)?;
@@ -65,7 +65,8 @@ impl Read for Tls {
         loop {
             match self.session.reader().read(room) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // An end without a word is an end, as it is without TLS: requests say their length.
+                // A missing close alert counts as an end, as without TLS: requests carry their
+                // length.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 read => return read,
             }
@@ -73,7 +74,7 @@ impl Read for Tls {
                 return Ok(0);
             }
             let processed = self.session.process_new_packets();
-            // The other side is told what was wrong, if there was something.
+            // The peer receives an alert, if there is one.
             let sent = self.send();
             processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
             sent.or_else(|error| match error.kind() {

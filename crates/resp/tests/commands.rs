@@ -1,10 +1,10 @@
-//! Every command, with what it answers and what it leaves behind, word by word.
+//! Every command, with its exact replies and effects.
 
 use ethermem::Pool;
 use ethermem_kv::{Config, Index, Store};
 use ethermem_resp::Session;
 
-/// Gives a session each request in turn, and compares its replies: in both, `|` ends a line.
+/// Sends each request to a session, and compares its replies; `|` ends a line in both.
 fn converse(script: &[(&str, &str)]) {
     for index in [Index::Client, Index::Node] {
         let pool = Pool::open("local:").expect("a pool that there is");
@@ -101,7 +101,7 @@ fn the_end_of_a_key_is_set_under_conditions() {
         ("PEXPIRETIME k", ":4102444800500"),
         ("EXPIREAT k 4102444800", ":1"),
         ("EXPIRETIME k", ":4102444800"),
-        // It has an end.
+        // The key has an expiry.
         ("EXPIREAT k 4102444801 NX", ":0"),
         ("EXPIREAT k 4102444800 GT", ":0"),
         ("EXPIREAT k 4102444799 GT", ":0"),
@@ -113,7 +113,7 @@ fn the_end_of_a_key_is_set_under_conditions() {
         ("EXPIREAT k 4102444900 XX GT", ":1"),
         ("EXPIREAT k 4102444800 XX", ":1"),
         ("EXPIRETIME k", ":4102444800"),
-        // It has none, which is later than all.
+        // The key has no expiry, which counts as later than any.
         ("PERSIST k", ":1"),
         ("PERSIST k", ":0"),
         ("PERSIST none", ":0"),
@@ -136,7 +136,7 @@ fn the_end_of_a_key_is_set_under_conditions() {
         ("PEXPIREAT k 9223372036854775807", ":1"),
         ("EXPIRETIME k", ":9223372036854775"),
         ("TTL none", ":-2"),
-        // What has ended goes at once.
+        // A key that has expired disappears at once.
         ("PEXPIRE k -9223372036854775807", ":1"),
         ("EXISTS k", ":0"),
         ("SET k v", "+OK"),
@@ -267,7 +267,7 @@ fn keys_are_found_by_pattern_and_type() {
     ]);
 }
 
-/// A step gives about as many keys as were asked for, and all of them meet every key.
+/// A step returns about as many keys as requested, and the steps together meet every key.
 #[test]
 fn a_scan_is_taken_in_steps_of_the_size_that_is_asked_for() {
     let pool = Pool::open("local:").expect("a pool that there is");
@@ -355,7 +355,7 @@ fn a_key_that_is_too_long_is_refused_before_anything_is_done() {
         (&format!("EXISTS a b {long}"), refused),
         ("DBSIZE", ":0"),
         (&format!("SET {longest} v"), "+OK"),
-        // Words that are no keys.
+        // These words are not keys.
         (&format!("MSET a {long} b {long}"), "+OK"),
         (&format!("SET a {long}"), "+OK"),
         (&format!("APPEND a {long}"), ":16386"),
@@ -383,7 +383,7 @@ fn of_an_unknown_command_as_much_is_told_as_redis_tells() {
     ]);
 }
 
-/// One client cannot have the server work for it alone, nor fill its memory with replies.
+/// A client that does not read its replies stops its own session, and fills no memory.
 #[test]
 fn whatever_waits_unread_stops_the_session_that_asked_for_it() {
     let pool = Pool::open("local:").expect("a pool that there is");

@@ -1,5 +1,5 @@
-//! What the fuzzer of sessions begins with, `fuzz/seeds/resp_session`: real commands. The first
-//! byte of a seed says who walks the index and how long the parts are, as the fuzz target reads it.
+//! The seeds of the session fuzzer, `fuzz/seeds/resp_session`: real commands. The first byte of a
+//! seed selects the index and the lengths of the parts, as the fuzz target reads it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,8 +24,8 @@ fn seeds() -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-/// The first words of its requests, in capitals, by a decoder that is not ours; a request without
-/// words is none.
+/// The command names of its requests, in capitals, by an independent decoder. A request without
+/// words is omitted.
 fn commands(requests: &[u8]) -> Vec<String> {
     let (mut rest, mut commands) = (requests, Vec::new());
     while let Some(&first) = rest.first() {
@@ -50,10 +50,10 @@ fn commands(requests: &[u8]) -> Vec<String> {
     commands
 }
 
-/// What a session answers, in the parts that the fuzz target sends.
+/// The replies of a session to the parts that the fuzz target sends.
 fn replies(seed: &[u8]) -> Vec<Vec<u8>> {
     let (&first, requests) = seed.split_first().unwrap();
-    // Behind a password where the second bit says so; the seeds name it first.
+    // The second bit selects a password; such seeds authenticate first.
     let index = if first & 1 == 0 { Index::Client } else { Index::Node };
     let pool = Pool::open("local:?memory_bytes=8000000").unwrap();
     let store = pool.run(Store::create(&pool, Config::default())).unwrap();

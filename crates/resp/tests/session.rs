@@ -1,4 +1,4 @@
-//! What a client is answered, checked by a decoder that is not ours.
+//! Replies of sessions, checked by an independent decoder.
 
 use ethermem::Pool;
 use ethermem_kv::{Config, Index, Store};
@@ -6,7 +6,7 @@ use ethermem_resp::Session;
 use proptest::prelude::*;
 use redis_protocol::{resp2, resp3};
 
-/// What a client that sends this is answered, all of it.
+/// All replies to a client that sends these parts.
 fn answered(url: &str, index: Index, parts: &[&[u8]]) -> Vec<u8> {
     let pool = Pool::open(url).expect("a pool that there is");
     pool.run(async {
@@ -75,7 +75,7 @@ fn a_full_pool_says_so_as_redis_does() {
     assert!(replies.ends_with(&format!("$50000\r\n{value}\r\n")));
 }
 
-/// Words that are commands often enough.
+/// Words that are often commands.
 fn word() -> impl Strategy<Value = Vec<u8>> {
     let known = [
         "GET",
@@ -125,7 +125,7 @@ fn word() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Each request has one reply that is whole, in the protocol that the client speaks by then.
+    /// Each request has one complete reply, in the protocol version in force at that point.
     #[test]
     fn every_request_has_one_reply(
         requests in proptest::collection::vec(proptest::collection::vec(word(), 1..6), 1..20),

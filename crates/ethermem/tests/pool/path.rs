@@ -30,8 +30,7 @@ fn serve(two: &Two) -> Served {
     two.node.enter(|| Served::serve(&options))
 }
 
-/// The datagram length that the transport finds for the path, and whether the interface carries
-/// more.
+/// The datagram length in bytes that the transport finds for the path.
 fn found(two: &Two, node: NodePlace) -> usize {
     let mut driver = two.driver(node);
     driver.client().submit(ProcessId(0), Request::Hello);

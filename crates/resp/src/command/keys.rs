@@ -1,4 +1,4 @@
-//! Commands on keys and their time to live.
+//! Commands on keys and their expiry.
 
 use super::Context;
 use super::set::moment;
@@ -42,7 +42,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// Whether a key that ends at `old`, 0 for never, may end at `new`.
+    /// True if a key that expires at `old` (0 for never) may expire at `new`.
     fn allow(self, old: u64, new: u64) -> bool {
         let never = old == 0;
         !(self.none && !never
@@ -95,7 +95,7 @@ impl Context<'_> {
         let from_ms = if absolute { 0 } else { self.now_ms };
         let ends_ms = match moment(count, unit_ms, from_ms) {
             Some(ends_ms) => ends_ms,
-            // Long ago.
+            // The moment is in the far past.
             None if count < 0 && count.checked_mul(unit_ms).is_some() => 0,
             None => {
                 let name = String::from_utf8_lossy(words.word(0)).to_ascii_lowercase();
@@ -116,7 +116,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// -2 where there is no such key, -1 where it does not end.
+    /// Replies with -2 if the key does not exist, and -1 if it never expires.
     pub(super) async fn ttl(
         &mut self,
         words: Words<'_>,

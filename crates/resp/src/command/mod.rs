@@ -1,4 +1,4 @@
-//! Commands: which there are, how many words each takes, and what it does.
+//! The table of commands, their arities, and their execution.
 
 mod keys;
 mod scan;
@@ -19,14 +19,14 @@ use crate::request::Words;
 pub(crate) use session::Peer;
 pub use strings::REPLY_BYTES_MAX;
 
-/// A command, as `COMMAND` tells it.
+/// A command, as `COMMAND` describes it.
 pub(crate) struct Command {
-    /// In capitals.
+    /// Name in capitals.
     pub(crate) name: &'static str,
-    /// How many words, the name included; if negative, that many or more.
+    /// Number of words including the name; negative if that is a minimum.
     arity: i64,
     flag: &'static str,
-    /// The first word that is a key, the last (-1 for the very last), and the step.
+    /// Index of the first key, of the last (-1 for the last word), and the step.
     keys: [i64; 3],
     id: Id,
 }
@@ -81,7 +81,7 @@ const fn command(
     Command { name, arity, flag, keys, id }
 }
 
-/// By name.
+/// The commands, sorted by name.
 pub(crate) static COMMANDS: [Command; 44] = [
     command("APPEND", 3, "write", ONE, Id::Append),
     command("AUTH", -2, "fast", NONE, Id::Auth),
@@ -131,7 +131,7 @@ pub(crate) static COMMANDS: [Command; 44] = [
 
 const NAME_BYTES_MAX: usize = size_of::<u128>();
 
-/// The names as numbers, in the order of the names: one comparison each for who looks for one.
+/// The names as numbers, in order, so that a lookup needs one comparison per step.
 static NAMES: [u128; COMMANDS.len()] = {
     let mut names = [0; COMMANDS.len()];
     let mut at = 0;
@@ -146,17 +146,17 @@ static NAMES: [u128; COMMANDS.len()] = {
 };
 
 impl Command {
-    /// The command of a name, however it is written.
+    /// Finds the command of a name in any case.
     fn find(name: &[u8]) -> Option<&'static Command> {
         let mut upper = [0; NAME_BYTES_MAX];
         upper.get_mut(..name.len())?.copy_from_slice(name);
         upper.make_ascii_uppercase();
         let at = NAMES.binary_search(&u128::from_be_bytes(upper)).ok()?;
-        // A name with zeros behind it is another one.
+        // A name with trailing zeros is another name.
         (COMMANDS[at].name.len() == name.len()).then_some(&COMMANDS[at])
     }
 
-    /// Where it stands in the table.
+    /// Index of the command in the table.
     pub(crate) fn place(&self) -> usize {
         let found = COMMANDS.binary_search_by_key(&self.name, |command| command.name);
         found.expect("a command is of the table")
@@ -167,7 +167,7 @@ impl Command {
         if self.arity < 0 { words >= -self.arity } else { words == self.arity }
     }
 
-    /// Whether it is refused while there is no store. `PING` asks for that.
+    /// True if the command is refused while there is no store. `PING` also tests for the store.
     fn needs_store(&self) -> bool {
         let about_client = matches!(self.id, Id::Auth | Id::Client | Id::Hello | Id::Reset);
         let about_server = matches!(self.id, Id::Command | Id::Config | Id::Info);
@@ -175,12 +175,12 @@ impl Command {
         !(about_client || about_server || plain)
     }
 
-    /// Whether a client may send it that has not named the password.
+    /// True if a client may send the command before it has authenticated.
     fn is_for_strangers(&self) -> bool {
         matches!(self.id, Id::Auth | Id::Hello | Id::Quit | Id::Reset)
     }
 
-    /// The length of its longest key.
+    /// Length in bytes of the command's longest key.
     fn longest_key(&self, words: Words<'_>) -> Option<usize> {
         let [first, last, step] = self.keys.map(|at| usize::try_from(at).ok());
         let keys = words.from(first.filter(|&first| first > 0)?);
@@ -188,7 +188,7 @@ impl Command {
         keys.take(most).step_by(step?).map(<[u8]>::len).max()
     }
 
-    /// What a request of it touches.
+    /// The keys that a request touches, for its turn.
     fn touch<'w>(&self, words: Words<'w>) -> Touch<'w> {
         let [first, last, step] = self.keys;
         let several = last < 0 && words.count() as i64 > first + step;
@@ -202,13 +202,13 @@ impl Command {
     }
 }
 
-/// Everything that a command of one client may touch.
+/// The state that a client's command may access.
 pub(crate) struct Context<'c> {
     pub(crate) state: &'c State,
     pub(crate) client: &'c mut Client,
     pub(crate) peer: &'c mut Peer,
     pub(crate) replies: &'c mut Replies,
-    /// When the client's batch was begun.
+    /// Start of the client's batch, in milliseconds since 1970.
     pub(crate) now_ms: u64,
 }
 
@@ -217,8 +217,8 @@ impl Context<'_> {
         Keyspace { client: self.client, now_ms: self.now_ms }
     }
 
-    /// Executes one request; there is one reply to each. Breaks where a memory node that is real
-    /// gave no answer to this one, or to one that it waited for: one timeout is enough for both.
+    /// Executes one request, with exactly one reply. Breaks if a real memory node gave no response
+    /// to this request, or to one that it waited for: one timeout is enough for both.
     pub(crate) async fn execute(&mut self, words: Words<'_>) -> ControlFlow<()> {
         let Some(command) = Command::find(words.word(0)) else {
             self.replies.error(&unknown(words));
@@ -235,13 +235,13 @@ impl Context<'_> {
             return ControlFlow::Continue(());
         }
         if let Some(bytes) = command.longest_key(words).filter(|&bytes| bytes > KEY_BYTES_MAX) {
-            // Before any of several keys is changed.
+            // The check precedes the first change of any key.
             let fault = Fault::Store(ethermem_kv::Error::KeyTooLong { bytes });
             self.replies.error(&fault.text());
             return ControlFlow::Continue(());
         }
         let _turn = self.state.turn(command.touch(words)).await;
-        // It may have gone while this one waited for its turn.
+        // The store may have disappeared while this request waited for its turn.
         if let Some(absence) = self.state.absence().filter(|_| command.needs_store()) {
             self.replies.error(&absence.text());
             return ControlFlow::Continue(());
@@ -308,7 +308,7 @@ impl Context<'_> {
     }
 }
 
-/// What Redis says of a command that it does not know.
+/// Redis's error for an unknown command.
 fn unknown(words: Words<'_>) -> String {
     const SHOWN_BYTES: usize = 128;
     let cut = |word: &[u8], most: usize| {
@@ -328,7 +328,7 @@ fn unknown(words: Words<'_>) -> String {
     text
 }
 
-/// What Redis says of a word behind a command that it does not know.
+/// Redis's error for an unknown subcommand.
 fn unknown_subcommand(command: &str, words: Words<'_>) -> String {
     let given = String::from_utf8_lossy(words.word(1));
     format!("ERR unknown subcommand '{given:.128}'. Try {command} HELP.")
@@ -353,7 +353,7 @@ mod tests {
         assert!(Command::find(&[b'G'; 1000]).is_none());
     }
 
-    /// The words of a line.
+    /// Calls `see` with the words of a line.
     fn with_words<R>(line: &str, see: impl FnOnce(Words<'_>) -> R) -> R {
         let mut requests = Requests::default();
         let bytes = format!("{line}\n");
@@ -366,7 +366,7 @@ mod tests {
         with_words(line, |words| see(Command::find(words.word(0)).expect("it is known"), words))
     }
 
-    /// What has the server to itself, and what waits for changes of one key.
+    /// Tests which requests have the server to themselves, and which wait for changes of one key.
     #[test]
     fn a_request_takes_turns_for_what_it_touches() {
         for line in ["DEL a b", "MSET a 1 b 2", "MGET a b", "EXISTS a a", "FLUSHALL", "KEYS *"] {

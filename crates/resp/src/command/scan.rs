@@ -1,4 +1,4 @@
-//! Commands that go through all keys.
+//! Commands that scan all keys.
 
 use super::Context;
 use super::strings::{REPLY_BYTES_MAX, REPLY_TOO_LONG};
@@ -7,11 +7,11 @@ use crate::keyspace::{Fault, NOT_INTEGER, SYNTAX};
 use crate::number::integer;
 use crate::request::Words;
 
-/// Keys of a step, unless asked for otherwise.
+/// Default number of keys per step.
 const COUNT: i64 = 10;
-/// A table has at least twice as many buckets as keys, once it has grown.
+/// Number of buckets per key; a grown table has at least twice as many buckets as keys.
 const BUCKETS_PER_KEY: u64 = 2;
-/// Times as many buckets are looked at at most.
+/// Largest multiple of the requested number of buckets that one step visits.
 const STEPS_MAX: usize = 10;
 
 impl Context<'_> {
@@ -32,7 +32,7 @@ impl Context<'_> {
         let count = u64::try_from(count).ok().filter(|count| *count > 0).ok_or(SYNTAX)?;
         let buckets = count.saturating_mul(BUCKETS_PER_KEY);
         let (mut next, mut keys) = (cursor, Vec::new());
-        // Where few buckets have keys, more of them make one step.
+        // If few buckets have keys, one step visits more of them.
         for _ in 0..STEPS_MAX {
             let (behind, more) = self.step(next, buckets, pattern).await?;
             next = behind;

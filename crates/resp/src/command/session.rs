@@ -13,19 +13,19 @@ use crate::keyspace::{Fault, SYNTAX};
 use crate::number::integer;
 use crate::request::Words;
 
-/// What is known of a client.
+/// State of a client's connection.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
     pub(crate) id: u64,
     pub(crate) name: Vec<u8>,
-    /// It said goodbye, or is sent away.
+    /// True if the client has quit, or is to be disconnected.
     pub(crate) quits: bool,
     pub(crate) address: Option<IpAddr>,
     has_named_password: bool,
     wrong_passwords: u32,
 }
 
-/// A connection that has named so many wrong passwords ends.
+/// A connection with this many wrong passwords is closed.
 const WRONG_PASSWORDS_MAX: u32 = 5;
 const WRONG_PASSWORD: Fault =
     Fault::Text("WRONGPASS invalid username-password pair or user is disabled.");
@@ -41,13 +41,13 @@ impl Peer {
         Peer { id, ..Peer::default() }
     }
 
-    /// Whether it must name the password first.
+    /// True if the client must authenticate first.
     pub(crate) fn is_stranger(&self, state: &State) -> bool {
         !self.has_named_password && !state.gate.is_open()
     }
 }
 
-/// What `CONFIG GET` tells: what clients ask for, and what is so.
+/// Answers of `CONFIG GET`: settings that clients ask for, with their effective values.
 const CONFIG: [(&str, &str); 8] = [
     ("appendonly", "no"),
     ("databases", "1"),
@@ -59,7 +59,7 @@ const CONFIG: [(&str, &str); 8] = [
     ("timeout", "0"),
 ];
 
-/// What Redis says of a number that is none of its own kind.
+/// Redis's error for a number outside of its range.
 const NO_INDEX: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
 const NAME: Fault =
     Fault::Text("ERR Client names cannot contain spaces, newlines or special characters.");
@@ -85,7 +85,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// There is one user, as Redis has it without others.
+    /// The only user is Redis's default user.
     fn name_password(&mut self, user: &[u8], password: &[u8]) -> Result<(), Fault> {
         let checked = match user {
             b"default" => self.state.gate.check(password, self.peer.address, Instant::now()),
@@ -184,7 +184,7 @@ impl Context<'_> {
                     self.replies.bulk(command.name.to_ascii_lowercase().as_bytes());
                 }
             }
-            // None is documented: redis-cli then has no hints, and works.
+            // No command has documentation: redis-cli then shows no hints, and works.
             b"DOCS" => self.replies.map(0),
             b"INFO" => {
                 self.replies.array(words.count() - 2);
@@ -300,7 +300,7 @@ const NO_PASSWORD: Fault = Fault::Text(
      sure your configuration is correct?",
 );
 
-/// A name without spaces or what cannot be seen.
+/// Accepts a name without spaces or unprintable characters.
 fn allowed_name(name: &[u8]) -> Result<Vec<u8>, Fault> {
     const BYTES_MAX: usize = 256;
     if name.len() > BYTES_MAX {

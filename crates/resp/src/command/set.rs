@@ -7,27 +7,27 @@ use crate::keyspace::{Change, Fault, Held, NOT_INTEGER, SYNTAX};
 use crate::number::integer;
 use crate::request::Words;
 
-/// When a value is to end.
+/// Expiry of a new value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
     Never,
-    /// In milliseconds since 1970.
+    /// At this time in milliseconds since 1970.
     At(u64),
-    /// As the one before.
+    /// As the previous value.
     Keep,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Options {
     ends: Ends,
-    /// Only where there is none, or where there is one.
+    /// Store only if the key is absent, or only if it is present.
     absent: bool,
     present: bool,
-    /// Replies with the value before.
+    /// Reply with the previous value.
     gets: bool,
 }
 
-/// A time of life in units, from now on or since 1970, as a moment.
+/// The moment of a duration from now on, or of a time since 1970, in milliseconds.
 pub(super) fn moment(count: i64, unit_ms: i64, from_ms: u64) -> Option<u64> {
     let ms = count.checked_mul(unit_ms)?.checked_add(i64::try_from(from_ms).ok()?)?;
     u64::try_from(ms).ok()

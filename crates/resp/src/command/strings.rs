@@ -12,7 +12,7 @@ const DECREMENT: Fault = Fault::Text("ERR decrement would overflow");
 const TOO_LONG: Fault = Fault::Text("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 pub(super) const REPLY_TOO_LONG: Fault = Fault::Text("ERR the reply would exceed 256 MiB");
 
-/// Longest reply.
+/// Longest reply in bytes.
 pub const REPLY_BYTES_MAX: usize = 256 << 20;
 
 impl Context<'_> {
@@ -23,7 +23,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Replies with the value of a key; false, and no reply, where there is none.
+    /// Replies with the value of a key. Returns false, without a reply, if the key is absent.
     async fn reply_value(&mut self, key: &[u8]) -> Result<bool, Fault> {
         let Context { replies, client, now_ms, .. } = self;
         let mut keyspace = crate::keyspace::Keyspace { client, now_ms: *now_ms };

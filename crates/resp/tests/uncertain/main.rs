@@ -1,5 +1,5 @@
-//! What a reply says is so: each message of each command is lost in turn, the request or the
-//! answer, and the keys are looked at behind it.
+//! The truth of replies: each message of each command is lost in turn, the request or the response,
+//! and the keys are then compared.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,18 +14,18 @@ use ethermem_resp::Session;
 
 use network::{Lost, Network};
 
-/// Keys that commands are about, and that stand beside them in the same chains.
+/// Keys that commands use, and keys beside them in the same chains.
 const KEYS: [&str; 6] = ["a", "b", "c", "n", "long", "end"];
-/// Values of these lengths lie apart, and cannot be read at once by a node.
+/// Length of values that are stored apart, and that a node cannot read at once.
 const LONG: usize = 1_200_000;
 
-/// Commands at once.
+/// Number of commands tested concurrently.
 const THREADS: usize = 12;
 
-/// What keys have: the value, and whether it ends.
+/// Keys with their value and whether they expire.
 type Keys = BTreeMap<&'static str, (String, String)>;
 
-/// A client of a store behind a network.
+/// A client of a store behind a lossy network.
 struct Client {
     pool: Pool,
     store: Store,
@@ -33,12 +33,12 @@ struct Client {
 }
 
 impl Client {
-    /// A store with two buckets and some keys, one of which is long.
+    /// A store with two buckets and some keys, one of which has a long value.
     fn new(url: &str, index: Index) -> Client {
         let long = "x".repeat(LONG);
         let set = format!("*3\r\n$3\r\nSET\r\n$4\r\nlong\r\n${LONG}\r\n{long}\r\n");
         loop {
-            // On a busy machine any message may be given up.
+            // On a busy machine any message may time out.
             let Ok(pool) = Pool::open(url) else { continue };
             let config = Config { buckets: 2, ..Config::default() };
             let Ok(store) = pool.run(Store::create(&pool, config)) else { continue };
@@ -50,14 +50,14 @@ impl Client {
         }
     }
 
-    /// What a new session is answered.
+    /// The replies of a new session.
     fn ask(&self, requests: &str) -> String {
         let mut session = Session::new(&self.store, self.index, 1);
         self.pool.run(session.receive(requests.as_bytes()));
         String::from_utf8_lossy(session.replies()).into_owned()
     }
 
-    /// The answer to a command that changes nothing, as often as it takes.
+    /// The reply to a read-only command, retried as often as needed.
     fn look(&self, request: &str) -> String {
         loop {
             let reply = self.ask(request);
@@ -80,12 +80,12 @@ impl Client {
     }
 }
 
-/// Whether some message of a request had no answer in time.
+/// True if some message of a request had no response in time.
 fn is_lost(reply: &str) -> bool {
     ["-ERR lost", "-LOADING", "-UNCERTAIN"].iter().any(|start| reply.starts_with(start))
 }
 
-/// Commands, and whether each is about several keys, of which some may be done.
+/// Commands, each with a flag for several keys, of which a part may be done.
 fn commands() -> Vec<(String, bool)> {
     let long = "y".repeat(40_000);
     let one = [
@@ -140,8 +140,8 @@ fn commands() -> Vec<(String, bool)> {
     plain.chain(several).chain(["a", "c", "long"].map(set_long)).collect()
 }
 
-/// Loses each message of a command in turn; gives how often a reply was uncertain, and how often
-/// something else that was no success.
+/// Loses each message of a command in turn. Returns how often a reply was uncertain, and how often
+/// it was another failure.
 fn lose_each(index: Index, command: &str, is_several: bool) -> (u64, u64) {
     let whole = Client::new(&network::node_url(), index);
     let before = whole.keys();
@@ -149,7 +149,7 @@ fn lose_each(index: Index, command: &str, is_several: bool) -> (u64, u64) {
     let after = whole.keys();
     let (mut uncertain, mut refused) = (0, 0);
     for lost in [Lost::Request, Lost::Answer] {
-        // How many messages a command is differs a little: the last ones are looked for again.
+        // The number of a command's messages varies a little, so the last ones are tried again.
         let (mut at, mut beyond) = (0, 0);
         while beyond < 5 {
             let network = Network::new();
@@ -174,7 +174,7 @@ fn lose_each(index: Index, command: &str, is_several: bool) -> (u64, u64) {
             } else {
                 assert!(found == after, "{context}: it was not done");
             }
-            // Where neither is so the machine was too busy to come so far.
+            // If neither holds, the machine was too busy for the command to come so far.
             if was_lost {
                 at += 1;
             } else if !is_lost(&reply) {
@@ -185,17 +185,17 @@ fn lose_each(index: Index, command: &str, is_several: bool) -> (u64, u64) {
     (uncertain, refused)
 }
 
-/// Both indexes, all commands; each in turn with the others.
+/// Tests both indexes with all commands, each in turn with the others.
 #[test]
 fn an_error_says_that_nothing_was_done_and_uncertain_that_it_may_have_been() {
     for index in [Index::Client, Index::Node] {
-        // Some of them, unless many cases are asked for as for other tests of many.
+        // Tests a third of them, unless PROPTEST_CASES asks for many cases.
         let all = std::env::var_os("PROPTEST_CASES").is_some();
         let taken = |(at, command)| (all || at % 3 == index as usize).then_some(command);
         let commands: Vec<_> = commands().into_iter().enumerate().filter_map(taken).collect();
         let next = AtomicUsize::new(0);
         let (uncertain, refused) = (AtomicU64::new(0), AtomicU64::new(0));
-        // Nearly all of the time is spent waiting for answers that do not come.
+        // Most of the time is spent waiting for lost responses.
         std::thread::scope(|scope| {
             for _ in 0..THREADS {
                 scope.spawn(|| {
@@ -215,8 +215,8 @@ fn an_error_says_that_nothing_was_done_and_uncertain_that_it_may_have_been() {
     }
 }
 
-/// A value of each length that a node cannot read at once, up to the longest, in the chains of
-/// others: while the table grows, for scans, and until its end.
+/// Values of each length that a node cannot read at once, up to the longest, in chains with other
+/// keys: while the table grows, for scans, and until their expiry.
 #[test]
 fn long_values_leave_their_neighbours_alone() {
     for index in [Index::Client, Index::Node] {
@@ -251,7 +251,7 @@ fn long_values_leave_their_neighbours_alone() {
             assert_eq!(client.ask("STRLEN long\r\n"), format!(":{length}\r\n"), "{context}");
             let changes =
                 "EXPIRE long 100\r\nPERSIST long\r\nDEL long\r\nEXISTS long n\r\nDBSIZE\r\n";
-            // One that has ended counts until it is met.
+            // An expired key counts until it is met.
             let changed = client.ask(changes);
             assert!(changed.starts_with(":1\r\n:1\r\n:1\r\n:1\r\n:15"), "{context}: {changed}");
             assert_eq!(client.ask("FLUSHALL\r\nDBSIZE\r\n"), "+OK\r\n:0\r\n", "{context}");

@@ -1,5 +1,5 @@
-//! A memory node, and a network to it that loses one request or one answer, however often it is
-//! sent again.
+//! A memory node behind a network that loses one request or one response, even when it is
+//! retransmitted.
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
@@ -11,31 +11,31 @@ use ethermem_node::NodeOptions;
 use ethermem_units::Bytes;
 use ethermem_wire::clio::{Envelope, Packets, RequestId, ResponsePacket};
 
-/// Longer than any datagram.
+/// Larger than any datagram.
 const DATAGRAM_BYTES: usize = 1 << 16;
 
 /// Which message is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// The node never acts on it.
+    /// The request: the node never acts on it.
     Request,
-    /// The node has acted on it.
+    /// The response: the node has acted on the request.
     Answer,
 }
 
 #[derive(Default)]
 struct Plan {
-    /// Of the requests from now on, which is lost, and how.
+    /// Index of the request that is lost, and how.
     fault: Option<(u64, Lost)>,
-    /// Requests that came, each once.
+    /// Requests that passed, each once.
     met: BTreeSet<RequestId>,
-    /// Datagrams with new requests.
+    /// Number of datagrams with new requests.
     count: u64,
     doomed: BTreeSet<RequestId>,
 }
 
 impl Plan {
-    /// Whether a datagram of the client goes on.
+    /// True if a datagram of the client passes.
     fn passes_request(&mut self, datagram: &[u8]) -> bool {
         let Some(ids) = requests(datagram) else { return true };
         let is_new = ids.iter().filter(|id| self.met.insert(**id)).count() > 0;
@@ -63,7 +63,7 @@ fn requests(datagram: &[u8]) -> Option<Vec<RequestId>> {
     Some(packets.map(|packet| packet.request).filter(|id| *id != RequestId::NONE).collect())
 }
 
-/// See the module. It ends with the value.
+/// The network; dropping the value ends it.
 pub(crate) struct Network {
     plan: Arc<Mutex<Plan>>,
     stop: Arc<AtomicBool>,
@@ -109,18 +109,18 @@ impl Network {
         network
     }
 
-    /// A pool over it, which soon gives up.
+    /// URL of a pool over it, with a short timeout.
     pub(crate) fn url(&self) -> String {
         format!("udp://{}?timeout_ms=500", self.address)
     }
 
-    /// Loses one message of those from now on; `None` loses none any more.
+    /// Loses one of the following messages; `None` stops losing.
     pub(crate) fn lose(&self, fault: Option<(u64, Lost)>) {
         let mut plan = self.plan.lock().unwrap();
         *plan = Plan { fault, met: std::mem::take(&mut plan.met), ..Plan::default() };
     }
 
-    /// Requests since the last call of [`Network::lose`].
+    /// Number of requests since the last call of [`Network::lose`].
     pub(crate) fn requests(&self) -> u64 {
         self.plan.lock().unwrap().count
     }
@@ -132,12 +132,12 @@ impl Drop for Network {
     }
 }
 
-/// A pool without faults.
+/// URL of a pool without faults.
 pub(crate) fn node_url() -> String {
     format!("udp://{}", node())
 }
 
-/// A node that has the index, for all tests of this program.
+/// Address of a node that has the index, for all tests of this program.
 fn node() -> SocketAddr {
     static NODE: OnceLock<SocketAddr> = OnceLock::new();
     *NODE.get_or_init(|| {
