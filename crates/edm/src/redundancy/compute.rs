@@ -1,4 +1,4 @@
-//! The compute side: requests out on every interface, one answer back.
+//! The compute side: a request goes out on every interface, and one answer comes back.
 
 use ethermem_units::{Bytes, Ps};
 
@@ -10,20 +10,21 @@ use crate::message::{
 use super::pending::{Clock, Outcome, Requests};
 use super::{Interface, MirroredHost, Transmit};
 
-/// A copy may come a quarter of the read timeout after the other.
+/// A copy may come this fraction of the read timeout after the other: a quarter.
 const COPY_WAIT_DIVISOR: u64 = 4;
 
 impl MirroredHost {
-    /// Takes a request. It ends with exactly one [`Event`] that carries its token.
+    /// Accepts a request. It ends with exactly one [`Event`] that carries its token.
     ///
-    /// The data of a write must stay until then: each interface sends its own copy. With two
+    /// The data of a write must stay until then, since each interface sends its own copy. With two
     /// interfaces a posted write is acknowledged, too, and ends when every copy was.
     ///
     /// # Errors
-    /// [`SubmitError`]; nothing of the request remains then.
+    /// [`SubmitError`]; the host then keeps nothing of the request.
     ///
     /// # Panics
-    /// If `now` is before that of an earlier call: true of every method that takes the time.
+    /// If `now` is before the time of an earlier call. This holds for every method that takes the
+    /// time.
     pub fn submit(&mut self, now: Ps, request: Request) -> Result<(), SubmitError> {
         let peer = request.peer;
         if peer == self.node || usize::from(peer.number()) >= self.queues.len() {
@@ -48,12 +49,12 @@ impl MirroredHost {
         Ok(())
     }
 
-    /// How the next request ended, in the order of the endings.
+    /// The result of the next ended request, in the order of the endings.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.requests.poll_event()
     }
 
-    /// When [`MirroredHost::on_timer`] has something to do.
+    /// The time at which [`MirroredHost::on_timer`] must be called.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Ps> {
         let own = [Clock::Answer, Clock::Copy].map(|clock| self.requests.first(clock));
@@ -61,9 +62,9 @@ impl MirroredHost {
         own.chain(self.sides.iter().filter_map(|side| side.host.next_timeout())).min()
     }
 
-    /// Ends every request whose deadline has come, the NULL response of section 3.3, and fails an
-    /// interface that leaves a copy unanswered for a quarter of that time after the other answered:
-    /// so what waits behind that copy still meets its deadline by the other interface.
+    /// Ends every request whose deadline has come: the NULL response of section 3.3. An interface
+    /// fails when it leaves a copy unanswered for a quarter of that time after the other answered.
+    /// So a request that waits behind that copy still meets its deadline by the other interface.
     pub fn on_timer(&mut self, now: Ps) {
         while let Some((_, index)) = self.requests.first(Clock::Copy).filter(|&(at, _)| at <= now) {
             let copies = self.requests[index].copies;
@@ -75,7 +76,7 @@ impl MirroredHost {
         {
             self.requests.end(index, Outcome::Failed(FailReason::Timeout));
             if self.requests[index].queued {
-                // Those before it in the queue were submitted before it, so they ended before it.
+                // Requests before it in the queue were submitted earlier, so they ended earlier.
                 let peer = self.requests[index].request.peer;
                 let first = self.queues[usize::from(peer.number())].pop(&mut self.requests);
                 assert_eq!(first, Some(index), "a queue is not in the order of its deadlines");
@@ -93,7 +94,7 @@ impl MirroredHost {
     }
 
     /// Gives the requests that wait for `peer` their ids and copies, as far as ids are free. An id
-    /// is free once no interface has it open: two copies of a message must never be further apart
+    /// is free once no interface has it open. So two copies of a message are never further apart
     /// than the memory node can tell.
     pub(super) fn pump(&mut self, now: Ps, peer: NodeId) {
         let MirroredHost { sides, requests, queues, ids, under_way, .. } = self;
@@ -107,7 +108,7 @@ impl MirroredHost {
                 requests.end(waiting, Outcome::Failed(FailReason::PeerDown));
                 continue;
             }
-            // An interface that joins takes nothing while the other has copies under way.
+            // An interface that joins takes no request while the other has copies in flight.
             let side_mask = (sides.iter_mut().enumerate())
                 .filter_map(|(bit, side)| side.takes(peer, *under_way > 0).then_some(1 << bit))
                 .sum::<u8>();
@@ -142,7 +143,7 @@ impl MirroredHost {
         }
     }
 
-    /// Takes what ended on an interface.
+    /// Processes the requests that ended on an interface.
     pub(super) fn settle(&mut self, now: Ps, interface: Interface) {
         while let Some(event) = self.side(interface).host.poll_event() {
             let index = event.token().0;
@@ -157,14 +158,14 @@ impl MirroredHost {
         pending.copies &= !(1 << interface.0);
         let last = pending.copies == 0;
         match event {
-            // What the memory node refuses on one interface, it refuses on both.
+            // A request that the memory node refuses on one interface is refused on both.
             Event::Failed { why: FailReason::Remote(code), .. } if is_final(code) => {
                 pending.answer = Some(Outcome::Failed(FailReason::Remote(code)));
             }
             Event::Failed { why, .. } => pending.why = why,
             _ => pending.answer = Some(Outcome::Done),
         }
-        // The buffer of a write is the caller's again only after its last copy.
+        // The buffer of a write belongs to the caller again only after the last copy.
         let outcome = match pending.answer {
             Some(answer) if !pending.is_write() || last => Some(answer),
             None if last => Some(Outcome::Failed(pending.why)),
@@ -185,14 +186,14 @@ impl MirroredHost {
         }
     }
 
-    /// What to transmit next by an interface.
+    /// The next message to transmit by an interface.
     pub fn poll_outbound(&mut self, now: Ps, interface: Interface) -> Option<Transmit> {
         let transmit = self.next_outbound(now, interface);
         self.settle(now, interface);
         transmit
     }
 
-    /// Whether [`MirroredHost::poll_outbound`] could have something.
+    /// True if [`MirroredHost::poll_outbound`] may return a message.
     #[must_use]
     pub fn has_outbound(&self, interface: Interface) -> bool {
         let side = &self.sides[usize::from(interface.0)];
@@ -205,7 +206,7 @@ impl MirroredHost {
 
     fn next_outbound(&mut self, now: Ps, interface: Interface) -> Option<Transmit> {
         let side = self.side(interface);
-        // The chunk of a grant may follow: the switch knows that its grant leads nowhere.
+        // The chunk of a grant may follow: the switch knows that this grant leads nowhere.
         if let Some(peer) = side.heard.pop_front() {
             return Some(Transmit::Heard { peer });
         }
@@ -216,7 +217,7 @@ impl MirroredHost {
         let outbound = side.staged.take().or_else(|| side.host.poll_outbound(now));
         let Some(Outbound::Chunk { chunk, token }) = outbound else {
             if outbound.is_none() {
-                // The host has answered all it will: the rest stays unused.
+                // The host has sent all the answers it will: the rest of the grant stays unused.
                 return self.next_unused(interface);
             }
             return outbound.map(|outbound| self.sent(outbound));
@@ -244,7 +245,7 @@ impl MirroredHost {
         Some(Transmit::Unused { peer: owed.peer, id: owed.id })
     }
 
-    /// Notes the ids that the memory node will see. A posted write carries none.
+    /// Records the ids that the memory node will see. A posted write carries none.
     fn sent(&mut self, outbound: Outbound) -> Transmit {
         match outbound {
             Outbound::Request(request) => self.ids.expose(request.peer, request.id),
@@ -256,7 +257,7 @@ impl MirroredHost {
         Transmit::Message(outbound)
     }
 
-    /// Bytes of a response by an interface: for the caller, unless the request has ended.
+    /// Passes bytes of a response to the caller, unless the request has ended.
     pub(super) fn deliver(&mut self, action: Action) -> Option<Action> {
         let Action::Deliver { token, offset, bytes } = action else {
             return Some(action);
@@ -270,12 +271,12 @@ impl MirroredHost {
     }
 }
 
-/// Whether a chunk is of a write that nobody answers: on the wire it has neither source nor id.
+/// True if a chunk belongs to a write without an answer: on the wire it has neither source nor id.
 pub(super) const fn is_posted(chunk: &Chunk) -> bool {
     matches!(chunk.kind, ChunkKind::PostedWrite)
 }
 
-/// Whether the memory node would say the same to any copy.
+/// True if the memory node would give any copy this answer.
 fn is_final(code: StatusCode) -> bool {
     matches!(code, StatusCode::BadAddress | StatusCode::Misaligned | StatusCode::BadOpcode)
 }

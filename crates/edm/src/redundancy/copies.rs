@@ -1,4 +1,4 @@
-//! The memory side: which requests and which chunks have acted already.
+//! The memory side: a record of the requests and chunks that have acted.
 
 use crate::message::{Chunk, MemoryRequest, MessageId, NodeId, StatusCode};
 
@@ -9,7 +9,7 @@ use super::streams::Streams;
 struct Served {
     id: MessageId,
     seen: bool,
-    /// Its sender's newest streams when it came.
+    /// The sender's newest streams when the request came.
     streams: Streams,
     refused: Option<StatusCode>,
 }
@@ -19,26 +19,26 @@ struct Served {
 struct Stored {
     id: MessageId,
     seen: bool,
-    /// Its sender's newest streams when its first chunk came.
+    /// The sender's newest streams when the first chunk came.
     streams: Streams,
-    /// Bytes that memory has taken or refused.
+    /// Number of bytes that memory has taken or refused.
     moved: u64,
     code: StatusCode,
 }
 
-/// What to do with a copy.
+/// How to handle a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Copy {
-    /// The first: it acts.
+    /// It is the first copy, which acts.
     First,
-    /// It acted before, and was refused if so said.
+    /// The message has acted before; the code tells whether memory refused it.
     Again(Option<StatusCode>),
-    /// Of a message before the one that its row belongs to now.
+    /// The copy is of an older message than its row's current one.
     Stale,
 }
 
-/// One decision a message, whichever interface it comes by: first copy acts, all later ones get
-/// the same answer.
+/// One decision per message, whichever interface it comes by. The first copy acts; all later copies
+/// get an equal answer.
 #[derive(Debug)]
 pub(super) struct Copies {
     served: Vec<Served>,
@@ -66,8 +66,8 @@ impl Copies {
         id.row() * self.nodes + usize::from(peer.number())
     }
 
-    /// A request came, its sender's newest streams being `streams`. What came by streams that have
-    /// all ended is as if it had never come: ids may have run away from it.
+    /// Processes a request whose sender's newest streams are `streams`. A record from streams that
+    /// have all ended is ignored, since the sender's ids may have advanced too far.
     pub(super) fn request(&mut self, request: &MemoryRequest, streams: Streams) -> Copy {
         let MemoryRequest { peer, id, .. } = *request;
         let at = self.position(peer, id);
@@ -90,14 +90,15 @@ impl Copies {
         }
     }
 
-    /// Whether the response under way to `peer` is the one that was served last in its row, so
-    /// that the bytes kept are its.
+    /// True if the response in progress to `peer` is the one last served in its row, so that the
+    /// kept bytes are its own.
     pub(super) fn is_current(&self, peer: NodeId, id: MessageId) -> bool {
         let served = &self.served[self.position(peer, id)];
         served.seen && served.id == id
     }
 
-    /// A chunk of a write came, in order on its interface; `streams` as for a request.
+    /// Processes a chunk of a write that came in order on its interface; `streams` are as for a
+    /// request.
     pub(super) fn chunk(&mut self, chunk: &Chunk, streams: Streams) -> Copy {
         let at = self.position(chunk.peer, chunk.id);
         let stored = &mut self.stored[at];
@@ -108,11 +109,11 @@ impl Copies {
         if stored.id != chunk.id {
             return Copy::Stale;
         }
-        // An interface has seen all chunks before this one, so none is missing here.
+        // The interface has seen all chunks before this one, so none is missing here.
         if chunk.offset.0 < stored.moved { Copy::Again(Some(stored.code)) } else { Copy::First }
     }
 
-    /// Memory took the chunk, or refused it.
+    /// Records that memory took or refused the chunk.
     pub(super) fn written(&mut self, chunk: &Chunk, code: StatusCode) {
         let at = self.position(chunk.peer, chunk.id);
         let stored = &mut self.stored[at];
@@ -141,7 +142,7 @@ mod tests {
         streams.begin(1);
         assert_eq!(copies.request(&request, streams), Copy::Again(None));
         assert_eq!(copies.request(&before, streams), Copy::Stale);
-        // After power-on its sender counts from the same ids.
+        // After power-on the sender's ids start again.
         assert_eq!(copies.request(&request, Streams::of_start(1)), Copy::First);
         streams = Streams::of_start(1);
         streams.begin(0);

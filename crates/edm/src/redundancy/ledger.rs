@@ -1,4 +1,4 @@
-//! The grants that an interface has received and not yet answered.
+//! The grants that an interface has received and not answered yet.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use ethermem_units::Bytes;
 
 use crate::message::{MessageId, NodeId};
 
-/// A grant by what it allows: one chunk of one message.
+/// A grant, described by what it allows: one chunk of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owed {
     pub(super) peer: NodeId,
@@ -14,9 +14,10 @@ pub(super) struct Owed {
     pub(super) bytes: Bytes,
 }
 
-/// The switch sends the n-th chunk of a port where the n-th grant said, so each grant is answered,
-/// in order: by its chunk, or by word that it stays unused. A host drops grants for good reasons (a
-/// message timed out, a peer failed) and in several places; here, where all pass, none is missed.
+/// The unanswered grants. The switch sends the n-th chunk of a port where the n-th grant said, so
+/// each grant is answered in order: by its chunk, or by a notice that it stays unused. A host drops
+/// grants in several places and for good reasons, such as a timeout or a failed peer. All grants
+/// pass here, so none is missed.
 #[derive(Debug)]
 pub(super) struct Ledger {
     owed: VecDeque<Owed>,
@@ -28,7 +29,7 @@ impl Ledger {
         Ledger { owed: VecDeque::with_capacity(capacity), capacity }
     }
 
-    /// A grant came. Says whether there was room, which a switch that keeps its bound leaves.
+    /// Records a grant. Returns whether there was room; a switch that keeps its bound leaves room.
     #[must_use]
     pub(super) fn push(&mut self, owed: Owed) -> bool {
         let room = self.owed.len() < self.capacity;
@@ -46,8 +47,8 @@ impl Ledger {
         self.owed.pop_front()
     }
 
-    /// A chunk answers the oldest grant. What it leaves, because the demand was rounded up, is
-    /// still to be answered: the switch waits for every byte that it granted.
+    /// Records a chunk as the answer to the oldest grant. The part that a chunk leaves, because the
+    /// demand was rounded up, must still be answered: the switch waits for every granted byte.
     pub(super) fn answer(&mut self, bytes: Bytes) {
         let owed = self.owed.front_mut().expect("a chunk answers a grant");
         owed.bytes -= bytes;

@@ -1,4 +1,4 @@
-//! What arrives by an interface. Of a request and of a chunk to write, the first copy acts.
+//! Messages that arrive by an interface. The first copy of a request or of a chunk to write acts.
 
 use ethermem_units::Ps;
 
@@ -12,7 +12,7 @@ use super::ledger::Owed;
 use super::{Interface, MirroredHost};
 
 impl MirroredHost {
-    /// A /G/ arrived.
+    /// Processes a /G/.
     pub fn on_grant(&mut self, now: Ps, interface: Interface, grant: Grant) {
         if self.owe(now, interface, Owed { peer: grant.peer, id: grant.id, bytes: grant.bytes }) {
             self.side(interface).host.on_grant(now, grant);
@@ -20,8 +20,8 @@ impl MirroredHost {
         }
     }
 
-    /// Notes that the switch waits for a chunk, or to hear that there will be none. Says whether
-    /// the interface is in use.
+    /// Records that the switch waits for a chunk, or for a notice that there will be none. Returns
+    /// whether the interface is in use.
     fn owe(&mut self, now: Ps, interface: Interface, owed: Owed) -> bool {
         let side = self.side(interface);
         if side.link_down {
@@ -34,8 +34,8 @@ impl MirroredHost {
         room
     }
 
-    /// An RREQ or RMWREQ arrived. [`Action::Serve`] comes with the first copy alone; the bytes are
-    /// kept for the responses of all of them.
+    /// Processes an RREQ or RMWREQ. Only the first copy gives [`Action::Serve`]; its bytes are kept
+    /// for the responses to all copies.
     #[must_use]
     pub fn on_request(
         &mut self,
@@ -68,7 +68,7 @@ impl MirroredHost {
         None
     }
 
-    /// Memory refused a request: all its copies are told so.
+    /// Records that memory refused a request: all its copies are answered so.
     pub fn refuse(&mut self, peer: NodeId, id: MessageId, code: StatusCode) {
         self.copies.refuse(peer, id, code);
         for side in &mut self.sides {
@@ -76,8 +76,9 @@ impl MirroredHost {
         }
     }
 
-    /// A chunk arrived. [`Action::Store`] comes with the first copy alone. A posted write has no
-    /// name to tell copies by, but only a node with one interface sends it: it is always stored.
+    /// Processes a chunk. Only the first copy gives [`Action::Store`]. A posted write has no id by
+    /// which copies could be told apart, but only a node with one interface sends it: it is always
+    /// stored.
     #[must_use]
     pub fn on_chunk(&mut self, now: Ps, interface: Interface, chunk: Chunk) -> Option<Action> {
         if is_posted(&chunk) {
@@ -110,7 +111,7 @@ impl MirroredHost {
         None
     }
 
-    /// Memory took a chunk given by [`Action::Store`], or refused it.
+    /// Records that memory took or refused a chunk given by [`Action::Store`].
     pub fn on_written(&mut self, now: Ps, interface: Interface, chunk: &Chunk, code: StatusCode) {
         if is_posted(chunk) {
             return;
@@ -119,7 +120,7 @@ impl MirroredHost {
         self.side(interface).host.on_written(now, chunk, code);
     }
 
-    /// A status arrived.
+    /// Processes a status.
     pub fn on_status(&mut self, now: Ps, interface: Interface, status: Status) {
         self.side(interface).host.on_status(now, status);
         self.settle(now, interface);

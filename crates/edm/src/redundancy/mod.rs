@@ -1,14 +1,14 @@
 //! One node on one or two switches (section 3.3, fault tolerance).
 //!
-//! A [`MirroredHost`] has a [`Host`] for each of its interfaces. Every request goes out on both,
-//! each switch schedules its own copy, and a grant is answered on the interface that it came by.
-//! What the memory node does, it does for the first copy of a message, and answers all later ones
-//! alike; what the compute node takes, it takes from the first copy that is whole. So no switch has
-//! to agree with the other on anything: the memory node alone orders what acts on its memory.
-//! `docs/internals/edm-faults.md` says why the mirroring of the paper needs this, and shows that it
-//! is enough.
+//! A [`MirroredHost`] has a [`Host`] for each of its interfaces. Every request goes out on both.
+//! Each switch schedules its own copy, and a grant is answered on the interface that it came by.
+//! The memory node acts on the first copy of a message, and answers all later copies alike. The
+//! compute node takes the first response that is whole. So the switches need not agree on anything:
+//! the memory node alone orders what acts on its memory. `docs/internals/edm-faults.md` says why
+//! the mirroring of the paper needs this, and shows that it suffices.
 //!
-//! Like the hosts inside, it moves no bytes and reads no clock, and allocates nothing once built.
+//! Like the hosts inside, it moves no bytes, reads no clock, and allocates nothing after
+//! construction.
 
 mod compute;
 mod copies;
@@ -31,52 +31,52 @@ use pending::{Ids, Queue, Requests};
 use streams::PeerStreams;
 pub use streams::Streams;
 
-/// One of a node's links, by the switch it leads to: 0 or 1.
+/// One of a node's links, numbered by the switch that it leads to: 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Interface(pub u8);
 
-/// What a mirrored host is built from.
+/// The parameters of a mirrored host.
 #[derive(Clone, Copy, Debug)]
 pub struct MirroredConfig<'a> {
-    /// This node.
+    /// The node of this host.
     pub node: NodeId,
-    /// Nodes of the network, this one included.
+    /// Number of nodes of the network, this one included.
     pub nodes: u16,
-    /// Parameters of the network. Small writes do not share notifications here, whatever it says:
-    /// a member of a batch has no name that both switches' copies would have in common.
+    /// Parameters of the network. `batching` is ignored: a member of a batch has no id that both
+    /// switches' copies would share.
     pub edm: &'a EdmConfig,
-    /// Most requests between their submission and the end of their last copy.
+    /// Maximum requests between their submission and the end of their last copy.
     pub messages_max: usize,
-    /// Switches: 1 or 2.
+    /// Number of switches: 1 or 2.
     pub interfaces: u8,
-    /// Which start of the node this is, modulo 4. One that has lost its state must not say the
-    /// number of the start before, and must have been silent for longer than a message travels.
+    /// Number of this start of the node, modulo 4. A node that has lost its state must not use the
+    /// number of its previous start. It must have been silent for longer than a message travels.
     pub start: u8,
 }
 
-/// What leaves by an interface.
+/// An output of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transmit {
     /// A message.
     Message(Outbound),
-    /// To the switch: the oldest grant that this interface has not answered stays unused.
+    /// Tells the switch that the oldest unanswered grant of this interface stays unused.
     Unused {
-        /// Where its data would have gone.
+        /// The node that the data would have gone to.
         peer: NodeId,
-        /// The message it was for.
+        /// The message that the grant was for.
         id: MessageId,
     },
-    /// To the switch: what this interface had with `peer` is given up, as the switch said. Nothing
-    /// older follows.
+    /// Tells the switch that this interface dropped what it had with `peer`, as the switch said. No
+    /// older message follows.
     Heard {
-        /// The node that the switch does not reach any more.
+        /// The node that the switch cannot reach any more.
         peer: NodeId,
     },
-    /// To a node: which of this node's streams are its newest.
+    /// Tells a node which of this node's streams are its newest.
     Streams {
-        /// The node to tell.
+        /// The destination.
         peer: NodeId,
-        /// Their numbers.
+        /// The numbers of the streams.
         streams: Streams,
     },
 }
@@ -84,21 +84,22 @@ pub enum Transmit {
 /// Copies that had no effect, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RedundancyCounters {
-    /// Requests that had been served when they came by the other interface.
+    /// Requests that were already served when they came by the other interface.
     pub requests_again: u64,
-    /// Chunks of writes that had been stored.
+    /// Chunks of writes that were already stored.
     pub chunks_again: u64,
     /// Chunks of responses to requests that had ended.
     pub responses_again: u64,
-    /// Copies of messages whose row had gone to a later one.
+    /// Copies of messages whose row belongs to a later message.
     pub stale: u64,
-    /// Requests and chunks of streams that their sender had given up.
+    /// Requests and chunks of streams that their sender had abandoned.
     pub given_up: u64,
-    /// Grants that were answered with nothing.
+    /// Grants that were answered without data.
     pub grants_unused: u64,
 }
 
-/// The host stack of one node with one or two interfaces; see the module's description.
+/// The host stack of one node with one or two interfaces, which the module's documentation
+/// describes.
 #[derive(Debug)]
 pub struct MirroredHost {
     node: NodeId,
@@ -106,34 +107,34 @@ pub struct MirroredHost {
     sides: Vec<Side>,
     requests: Requests,
     queues: Vec<Queue>,
-    /// Requests to each peer that have copies under way.
+    /// Number of requests to each peer that have copies in flight.
     under_way: Vec<u32>,
     ids: Ids,
     copies: Copies,
-    /// This node's own, to each peer.
+    /// The streams of this node to each peer.
     streams: Vec<Streams>,
     peer_streams: PeerStreams,
     counters: RedundancyCounters,
 }
 
-/// One interface.
+/// The state of one interface.
 #[derive(Debug)]
 struct Side {
     host: Host,
     ledger: Ledger,
-    /// A chunk that grants before it have yet to be accounted for.
+    /// A chunk whose predecessors in the ledger must be answered first.
     staged: Option<Outbound>,
     link_down: bool,
-    /// Peers that the switch has parted from this node, in as far as it was not answered.
+    /// Peers that the switch has parted from this node, as far as this was not answered.
     heard: VecDeque<NodeId>,
-    /// Peers to be told which streams are the newest.
+    /// Peers that must be told which streams are the newest.
     telling: VecDeque<NodeId>,
-    /// Peers that are reached again, but to which older requests have no copy here.
+    /// True for peers that are reached again, but to which older requests have no copy here.
     joining: Vec<bool>,
 }
 
 impl Side {
-    /// Whether a request to `peer` gets a copy here, older ones being under way or not.
+    /// True if a request to `peer` gets a copy here; older requests may be in flight.
     ///
     /// A copy here must not overtake an older request that goes by the other interface alone.
     fn takes(&mut self, peer: NodeId, others_under_way: bool) -> bool {
@@ -142,7 +143,7 @@ impl Side {
         !*joining && self.host.is_reachable(peer)
     }
 
-    /// Has a peer told of this node's streams, once.
+    /// Marks a peer, once, to be told of this node's streams.
     fn tell(&mut self, peer: NodeId) {
         if self.host.is_reachable(peer) && !self.telling.contains(&peer) {
             self.telling.push_back(peer);
@@ -150,11 +151,11 @@ impl Side {
     }
 }
 
-/// Grants that a switch may have open towards one port.
+/// Maximum number of grants that a switch may have open towards one port.
 const GRANTS_MAX: usize = 1024;
 
 impl MirroredHost {
-    /// A node with nothing under way. All memory it will ever use is reserved here.
+    /// A node without requests. All memory that it will use is reserved here.
     ///
     /// # Panics
     /// If the configuration is out of the ranges that [`EdmConfig`] and [`MirroredConfig`] state.
@@ -163,7 +164,8 @@ impl MirroredHost {
         let MirroredConfig { node, nodes, edm, messages_max, interfaces, start } = config;
         assert!((1..=2).contains(&interfaces), "{interfaces} interfaces");
         let edm = EdmConfig { batching: false, ..edm.clone() };
-        // An id in quarantine holds an entry of a host that has none here any more.
+        // An id in quarantine holds an entry of its interface's host although its request has
+        // ended.
         let rows = usize::from(nodes) * (MessageId::ROWS + usize::from(edm.notifications_max));
         let host = HostConfig { node, nodes, edm: &edm, messages_max: messages_max + rows };
         let side = || Side {
@@ -190,13 +192,13 @@ impl MirroredHost {
         }
     }
 
-    /// This node.
+    /// The number of this node.
     #[must_use]
     pub const fn node(&self) -> NodeId {
         self.node
     }
 
-    /// What the host of an interface dropped, by cause.
+    /// Inputs that the host of an interface dropped, by cause.
     #[must_use]
     pub fn host_counters(&self, interface: Interface) -> &Counters {
         self.sides[usize::from(interface.0)].host.counters()
@@ -212,8 +214,8 @@ impl MirroredHost {
         &mut self.sides[usize::from(interface.0)]
     }
 
-    /// The link of an interface is disabled, or the switch behind it is gone. What has no other
-    /// way ends with an error; everything else goes on by the other interface.
+    /// Declares that the link of an interface is disabled, or that the switch behind it is gone. A
+    /// request without another way ends with an error; all others go on by the other interface.
     pub fn fail_interface(&mut self, now: Ps, interface: Interface) {
         for peer in (0..self.queues.len() as u16).map(NodeId::at) {
             self.begin_stream(interface, peer);
@@ -231,8 +233,8 @@ impl MirroredHost {
         }
     }
 
-    /// The link of an interface has started anew: nothing that either end sent before is on it. No
-    /// peer is reached by it until [`MirroredHost::restore_peer`] says so.
+    /// Declares that the link of an interface restarted, so nothing that either end sent before is
+    /// on it. It reaches no peer until [`MirroredHost::restore_peer`].
     pub fn restore_interface(&mut self, interface: Interface) {
         let side = self.side(interface);
         if std::mem::take(&mut side.link_down) {
@@ -240,16 +242,16 @@ impl MirroredHost {
         }
     }
 
-    /// Whether an interface is in use. It may have failed without a call of
-    /// [`MirroredHost::fail_interface`]: a copy was never answered though the other was, or more
-    /// grants came than a switch gives. Its link is then to be disabled.
+    /// True if an interface is in use. It may have failed without a call of
+    /// [`MirroredHost::fail_interface`]: a copy stayed unanswered though the other was answered, or
+    /// more grants came than a switch issues. Its link must then be disabled.
     #[must_use]
     pub fn is_up(&self, interface: Interface) -> bool {
         !self.sides[usize::from(interface.0)].link_down
     }
 
-    /// The switch of an interface says that it does not reach `peer` any more. It is answered, and
-    /// reaches the peer again only after that.
+    /// Processes a notice of an interface's switch that it cannot reach `peer` any more. The notice
+    /// is answered; only then does the switch join the peer again.
     pub fn fail_peer(&mut self, now: Ps, interface: Interface, peer: NodeId) {
         if usize::from(peer.number()) >= self.queues.len() || peer == self.node {
             return;
@@ -264,7 +266,7 @@ impl MirroredHost {
         self.pump(now, peer);
     }
 
-    /// The switch of an interface reaches `peer` again.
+    /// Processes a notice that the switch of an interface reaches `peer` again.
     pub fn restore_peer(&mut self, interface: Interface, peer: NodeId) {
         let side = self.side(interface);
         if let Some(joining) = side.joining.get_mut(usize::from(peer.number())) {
@@ -274,8 +276,9 @@ impl MirroredHost {
         }
     }
 
-    /// An interface loses a peer: what it has sent must not act any more once the peer hears of it
-    /// by the other, ahead of all that this sends from now on.
+    /// Begins a stream, because an interface lost a peer. What the interface has sent must not act
+    /// once the peer learns of the loss by the other interface. The notice precedes all later
+    /// messages of that interface.
     fn begin_stream(&mut self, interface: Interface, peer: NodeId) {
         let lost = usize::from(interface.0);
         if peer == self.node || !self.sides[lost].host.is_reachable(peer) {
@@ -285,17 +288,17 @@ impl MirroredHost {
         streams.begin(lost);
         match self.sides.get_mut(1 - lost) {
             Some(other) => other.tell(peer),
-            // With one interface all its streams have ended.
+            // With one interface, all of its streams have ended.
             None => streams.begin(1 - lost),
         }
     }
 
-    /// A peer said which of its streams are the newest.
+    /// Records which of a peer's streams are the newest, as the peer said.
     pub fn on_streams(&mut self, interface: Interface, peer: NodeId, streams: Streams) {
         self.peer_streams.hear(peer, usize::from(interface.0), streams);
     }
 
-    /// Whether a request or a chunk to write that came by an interface may act.
+    /// True if a request or a chunk to write that came by an interface may act.
     fn acts(&mut self, interface: Interface, peer: NodeId) -> bool {
         let acts = self.peer_streams.is_newest(peer, usize::from(interface.0));
         self.counters.given_up += u64::from(!acts);

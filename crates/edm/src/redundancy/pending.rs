@@ -6,7 +6,7 @@ use ethermem_units::Ps;
 
 use crate::message::{Event, FailReason, MessageId, NodeId, Op, Request, Token, WriteKind};
 
-/// No request.
+/// The index that stands for no request.
 const NONE: u32 = u32::MAX;
 
 /// How a request ended.
@@ -16,17 +16,17 @@ pub(super) enum Outcome {
     Failed(FailReason),
 }
 
-/// What a request waits for at most so long. Each clock runs equally long for all requests, so a
-/// list in the order of their starts is one in the order of their ends.
+/// A clock of a request. Each clock runs equally long for all requests, so a list in the order of
+/// their starts is also in the order of their ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clock {
-    /// Its answer.
+    /// The request waits for its answer.
     Answer = 0,
-    /// Its second answer, the first one having come.
+    /// The first answer has come; the request waits for its second answer.
     Copy = 1,
 }
 
-/// A list of requests by time.
+/// A list of requests, ordered by time.
 #[derive(Clone, Copy, Debug)]
 struct ByTime {
     head: u32,
@@ -39,19 +39,19 @@ pub(super) struct Pending {
     pub(super) request: Request,
     pub(super) deadline: Ps,
     pub(super) id: MessageId,
-    /// Interfaces that have a copy under way, one bit each.
+    /// The interfaces that have a copy in flight, one bit each.
     pub(super) copies: u8,
-    /// In the queue of its destination.
+    /// True while the request is in the queue of its destination.
     pub(super) queued: bool,
-    /// In one of the two lists by time.
+    /// The list by time that the request is in, if any.
     timed: Option<Clock>,
-    /// Its event is decided; nothing of it may reach the caller any more.
+    /// True once the event is decided; from then on nothing of the request may reach the caller.
     pub(super) ended: bool,
-    /// Its event was not polled yet.
+    /// True while the event was not polled.
     unpolled: bool,
-    /// What the memory node said, by whichever copy came first.
+    /// The answer of the memory node, from whichever copy came first.
     pub(super) answer: Option<Outcome>,
-    /// Why the last copy that failed did.
+    /// Why the last failed copy failed.
     pub(super) why: FailReason,
     outcome: Outcome,
     pub(super) next: u32,
@@ -87,7 +87,7 @@ pub(super) struct Requests {
     capacity: usize,
     free: u32,
     clocks: [ByTime; 2],
-    /// Ended and not polled, in the order of the endings.
+    /// Requests that ended and were not polled, in the order of the endings.
     events: VecDeque<u32>,
 }
 
@@ -102,7 +102,7 @@ impl Requests {
         }
     }
 
-    /// Takes a request in; `None` when there is no room.
+    /// Adds a request; `None` when there is no room.
     pub(super) fn insert(&mut self, request: Request) -> Option<u32> {
         let pending = Pending {
             request,
@@ -134,7 +134,7 @@ impl Requests {
         Some(index)
     }
 
-    /// Starts a clock of a request. It has one at a time.
+    /// Starts a clock of a request. A request has at most one clock at a time.
     pub(super) fn start(&mut self, index: u32, clock: Clock, deadline: Ps) {
         self.stop(index);
         let tail = std::mem::replace(&mut self.clocks[clock as usize].tail, index);
@@ -165,13 +165,13 @@ impl Requests {
         }
     }
 
-    /// The request whose clock ends first, and when.
+    /// The request whose clock ends first, and the time of that end.
     pub(super) fn first(&self, clock: Clock) -> Option<(Ps, u32)> {
         let head = self.clocks[clock as usize].head;
         (head != NONE).then(|| (self[head].deadline, head))
     }
 
-    /// Decides how a request ended.
+    /// Decides the result of a request.
     pub(super) fn end(&mut self, index: u32, outcome: Outcome) {
         assert!(!self[index].ended, "a request ends twice");
         if self[index].timed == Some(Clock::Answer) {
@@ -192,7 +192,7 @@ impl Requests {
         Some(event)
     }
 
-    /// Frees a request once nobody knows it any more.
+    /// Frees a request once nothing refers to it.
     pub(super) fn release(&mut self, index: u32) {
         let free = self.free;
         let pending = &mut self[index];
@@ -202,7 +202,7 @@ impl Requests {
         }
     }
 
-    /// Whether request `index` has copies under way as this message.
+    /// True if request `index` has copies in flight under this id.
     pub(super) fn has_copies(&self, index: u32, peer: NodeId, id: MessageId) -> bool {
         let pending = &self[index];
         pending.copies != 0 && pending.id == id && pending.request.peer == peer
@@ -276,10 +276,10 @@ pub(super) struct Ids {
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     generation: u8,
-    /// The request that the id was given to last.
+    /// The request that last had the row's id.
     owner: u32,
     used: bool,
-    /// The memory node may have seen the id.
+    /// True if the memory node may have seen the id.
     exposed: bool,
 }
 
@@ -295,7 +295,7 @@ impl Ids {
         &mut self.rows[row * self.nodes + usize::from(peer.number())]
     }
 
-    /// Gives `owner` an id whose row is free, `in_use` saying whether an id still belongs to the
+    /// Gives `owner` an id whose row is free. `in_use` tells whether an id still belongs to the
     /// request that had it last.
     pub(super) fn take(
         &mut self,
@@ -310,8 +310,8 @@ impl Ids {
             if row.used && in_use(last, row.owner) {
                 return None;
             }
-            // An id that the memory node never saw is used again: the node tells new ids from
-            // copies by how far ahead they are, so a row must not run away from it.
+            // An id that the memory node never saw is reused. The node tells new ids from copies by
+            // how far ahead they are, so a row must not advance too far.
             if !row.used || row.exposed {
                 row.generation = (row.generation + 1) & 0xf;
             }

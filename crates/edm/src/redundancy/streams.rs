@@ -1,18 +1,18 @@
-//! Which of a peer's streams acts (rule R8 of `docs/internals/edm-faults.md`).
+//! The streams of a peer, and which of them acts (rule R8 of `docs/internals/edm-faults.md`).
 //!
-//! What a node sends to a peer by an interface is a stream, and a new one begins whenever the
-//! interface has lost the peer. A copy of a stream that was given up may be under way for as long
-//! as an egress queue is, so no later message may act before the memory node knows that it is not
-//! to act any more. Each node numbers its streams, and says the numbers by every interface.
+//! A stream is what a node sends to a peer by one interface; a new stream begins whenever the
+//! interface has lost the peer. A copy of an abandoned stream may be in flight for as long as an
+//! egress queue is. So no later message may act before the memory node knows that this copy must
+//! not act any more. Each node numbers its streams, and sends the numbers by every interface.
 
 use crate::message::NodeId;
 
-/// Bits of a stream's number, and of the number of a node's start.
+/// Number of bits of a stream's number, and of the number of a node's start.
 const NUMBER_BITS: u8 = 3;
 const NUMBER: u8 = (1 << NUMBER_BITS) - 1;
 const START: u8 = 0b11;
 
-/// A node's newest streams to one peer: which start of the node they are of, and a number by
+/// A node's newest streams to one peer: the start of the node that they belong to, and a number per
 /// interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
@@ -21,54 +21,55 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// The first streams of a start of a node.
+    /// The first streams after a start of a node.
     pub(super) const fn of_start(start: u8) -> Streams {
         Streams { start: start & START, numbers: [0; 2] }
     }
 
-    /// As they go on the wire, in the eight bits of a message id.
+    /// The streams as the eight bits of a message id on the wire.
     #[must_use]
     pub const fn to_bits(self) -> u8 {
         self.numbers[0] | self.numbers[1] << NUMBER_BITS | self.start << (2 * NUMBER_BITS)
     }
 
-    /// From the wire.
+    /// Reads streams from the wire.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Streams {
         let numbers = [bits & NUMBER, bits >> NUMBER_BITS & NUMBER];
         Streams { start: bits >> (2 * NUMBER_BITS), numbers }
     }
 
-    /// The interface has lost the peer.
+    /// Begins a new stream, because the interface has lost the peer.
     pub(super) fn begin(&mut self, interface: usize) {
         self.numbers[interface] = self.numbers[interface].wrapping_add(1) & NUMBER;
     }
 
-    /// Whether all streams of this were given up by the time of `newest`: what came by them has no
-    /// copy that may yet act.
+    /// True if all of these streams were abandoned by the time of `newest`: no copy that came by
+    /// them may still act.
     pub(super) fn have_ended(self, newest: Streams) -> bool {
         let ended = |interface: usize| self.numbers[interface] != newest.numbers[interface];
         self.start != newest.start || (ended(0) && ended(1))
     }
 }
 
-/// What one peer said of its streams, by both interfaces.
+/// The streams that one peer announced, by both interfaces.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     newest: Streams,
-    /// By interface that it came by, then by interface that it is of: how many losses the last
-    /// word is behind the newest, up to `BEHIND_MAX`, which also stands for no word at all.
+    /// The first index is the interface that an announcement came by, the second the interface that
+    /// it is about. The value is the number of losses by which the last announcement is behind the
+    /// newest, up to `BEHIND_MAX`. That maximum also stands for no announcement at all.
     behind: [[u8; 2]; 2],
 }
 
-/// Half of all numbers: a word that comes more losses after word of them by the other interface is
-/// misread.
+/// Half of all numbers. An announcement is misread if it is more losses behind the other
+/// interface's announcement.
 const BEHIND_MAX: u8 = 1 << (NUMBER_BITS - 1);
 
 impl Told {
-    /// A number has eight values that follow each other, and what comes by one interface comes in
-    /// order: it is the first with these bits that is not before the last word by this interface,
-    /// and not more than [`BEHIND_MAX`] before the newest.
+    /// Processes an announcement. A number has eight consecutive values, and announcements by one
+    /// interface come in order. So it is the first number with these bits that is not before the
+    /// last announcement by this interface, and at most [`BEHIND_MAX`] before the newest.
     fn hear(&mut self, by: usize, said: Streams) {
         for (of, (newest, said)) in self.newest.numbers.iter_mut().zip(said.numbers).enumerate() {
             let behind = self.behind[by][of];
@@ -85,18 +86,18 @@ impl Told {
     }
 }
 
-/// The streams of all peers, at a memory node.
+/// The streams of all peers, as a memory node knows them.
 #[derive(Debug)]
 pub(super) struct PeerStreams(Vec<Told>);
 
 impl PeerStreams {
-    /// Every peer on the first streams of its first start.
+    /// Every peer is on the first streams of its first start.
     pub(super) fn new(nodes: u16) -> PeerStreams {
         let told = Told { newest: Streams::of_start(0), behind: [[0; 2]; 2] };
         PeerStreams(vec![told; usize::from(nodes)])
     }
 
-    /// A peer said its numbers by an interface.
+    /// Processes the numbers that a peer announced by an interface.
     pub(super) fn hear(&mut self, peer: NodeId, interface: usize, streams: Streams) {
         let Some(told) = self.0.get_mut(usize::from(peer.number())) else { return };
         if told.newest.start != streams.start {
@@ -106,12 +107,12 @@ impl PeerStreams {
         told.hear(interface, streams);
     }
 
-    /// A peer's newest streams.
+    /// The newest streams of a peer.
     pub(super) fn newest(&self, peer: NodeId) -> Streams {
         self.0[usize::from(peer.number())].newest
     }
 
-    /// Whether what a peer sends by an interface acts.
+    /// True if what a peer sends by an interface acts.
     pub(super) fn is_newest(&self, peer: NodeId, interface: usize) -> bool {
         let told = self.0.get(usize::from(peer.number()));
         told.is_some_and(|told| told.behind[interface][interface] == 0)
@@ -151,11 +152,12 @@ mod tests {
         assert_eq!(acts(&peers), [false, true], "interface 0 was lost");
         peers.hear(PEER, 0, numbers(0, [1, 0]));
         assert_eq!(acts(&peers), [true, true], "its new stream");
-        // Word of the first loss by the slower interface comes behind word of the second.
+        // The slower interface's announcement of the first loss comes behind the announcement of
+        // the second.
         peers.hear(PEER, 0, numbers(0, [2, 0]));
         peers.hear(PEER, 1, numbers(0, [1, 0]));
         assert_eq!(acts(&peers), [true, true]);
-        // After power-on it counts anew.
+        // After power-on the count starts again.
         peers.hear(PEER, 1, numbers(1, [0, 0]));
         assert_eq!(acts(&peers), [false, true]);
         peers.hear(PEER, 0, numbers(1, [0, 0]));
@@ -171,7 +173,7 @@ mod tests {
         assert_eq!(peers.newest(PEER), numbers(0, [1, 0]));
     }
 
-    /// With one path left no word of a loss may come before the next loss.
+    /// With one path left, an announcement of each loss must come before the next loss.
     #[test]
     fn seven_losses_whose_words_are_all_lost_are_heard_of_by_the_next() {
         for losses in 1..=7 {
@@ -189,8 +191,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Against counts that do not wrap: words are lost and late, but those of one interface
-        /// come in order.
+        /// The model counts without wrapping. Announcements are lost and late, but arrive in order
+        /// on one interface.
         #[test]
         fn what_was_heard_is_the_latest_that_was_said(steps in vec(step(), 0..80)) {
             let mut peers = PeerStreams::new(2);
@@ -198,7 +200,7 @@ mod tests {
             let mut heard = [[0_u64; 2]; 2];
             let newest = |heard: [[u64; 2]; 2], of: usize| heard[0][of].max(heard[1][of]);
             for step in steps {
-                // The first count that a word by an interface can be read as.
+                // The first count that an announcement by an interface can stand for.
                 let first = |by: usize, of: usize| {
                     heard[by][of].max(newest(heard, of).saturating_sub(u64::from(BEHIND_MAX)))
                 };

@@ -1,7 +1,7 @@
-//! The clocked form: the reference model of the hardware.
+//! The clocked form of the scheduler: the reference model of the hardware.
 //!
-//! Plain arrays and exhaustive comparisons, as registers and comparators would do it, and on
-//! purpose no structure shared with the event-driven form but the rules.
+//! It uses plain arrays and exhaustive comparisons, as registers and comparators would. On purpose
+//! it shares only the rules with the event-driven form, and no data structure.
 
 use super::rule::{
     CYCLES_PER_ITERATION, ControlDebt, Demand, Flow, NotifyError, OPEN, Ranked, Ranking,
@@ -10,22 +10,22 @@ use super::rule::{
 use crate::{Order, Policy};
 use ethermem_units::Ps;
 
-/// A grant, by clock cycle.
+/// A grant, timed by clock cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CycleGrant {
-    /// Cycle from which the /G/ or the request may leave.
+    /// First cycle in which the /G/ or the request may leave.
     pub at_cycle: u64,
     /// Port that sends.
     pub source: u16,
     /// Port that receives.
     pub destination: u16,
-    /// From the demand.
+    /// The tag of the demand.
     pub tag: u32,
-    /// Data bytes allowed.
+    /// Number of data bytes allowed.
     pub bytes: u32,
-    /// The message's first grant.
+    /// True for the message's first grant.
     pub first: bool,
-    /// The message's last grant.
+    /// True for the message's last grant.
     pub last: bool,
 }
 
@@ -35,24 +35,24 @@ struct Waiting {
     remaining: u32,
     sequence: u64,
     started: bool,
-    /// From which cycle on it is late, once an iteration has seen it.
+    /// First cycle in which it is late; `None` until an iteration has seen the message.
     late_from: Option<u64>,
     late: bool,
 }
 
 impl Waiting {
-    /// Its source and its destination.
+    /// The source and the destination.
     fn ends(&self) -> (usize, usize) {
         (usize::from(self.demand.source), usize::from(self.demand.destination))
     }
 }
 
-/// One end of a port. Hardware keeps the distance to `free_at` in a counter that runs down.
+/// One end of a port. Hardware keeps the distance to `free_at` in a down-counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Port {
     free_at: u64,
     debt: ControlDebt,
-    /// Blocks granted that have not passed.
+    /// Number of granted blocks that have not passed.
     outstanding: u32,
 }
 
@@ -71,7 +71,7 @@ impl Port {
     }
 }
 
-/// Control blocks on one link.
+/// A number of control blocks on one link.
 #[derive(Clone, Copy, Debug)]
 struct Charge {
     cycle: u64,
@@ -80,38 +80,42 @@ struct Charge {
     uplink: bool,
 }
 
-/// Of a message among those that ask: its place at its ends, then which flow of a pair comes
-/// second, then its sequence. All but the first are for equal classes.
+/// The precedence of a message: its place at its ends, then whether its flow is the second of its
+/// pair, then its sequence. All but the first matter only for equal classes.
 type Place = (u64, bool, u64);
 
-/// The three clock cycles of an iteration, with what is latched between them.
+/// The three clock cycles of an iteration, with the values latched between them.
 #[derive(Clone, Debug)]
 enum Phase {
-    /// Every destination chooses; stays here while none has an eligible message.
+    /// Every destination chooses. The scheduler stays here while no destination has an eligible
+    /// message.
     Request,
-    /// Every source chooses among the requests: each its place, and the sequence of its message.
+    /// Every source chooses among its requests. A request is its place and the sequence of its
+    /// message.
     Grant(Vec<(Place, u64)>),
-    /// The matched ports become busy and the messages shrink, found by identity: others may have
-    /// been inserted since the request.
+    /// The matched ports become busy and the messages shrink. Messages are found by sequence,
+    /// because others may have been inserted since the request.
     MarkBusy(Vec<u64>),
 }
 
-/// The grant scheduler, one call a clock cycle. A slot must be a whole number of cycles.
+/// The grant scheduler, with one call per clock cycle. A slot must be a whole number of cycles.
 #[derive(Debug)]
 pub struct CycleScheduler {
     config: SchedulerConfig,
     cycle: u64,
     phase: Phase,
-    /// One queue a destination, in order of arrival.
+    /// One queue per destination, in order of arrival.
     queues: Vec<Vec<Waiting>>,
     sources: Vec<Port>,
     destinations: Vec<Port>,
-    /// Control that passed since the request cycle: it counts once the ports are marked busy.
+    /// Control blocks that passed since the request cycle; they count once the ports are marked
+    /// busy.
     charges: Vec<Charge>,
     sequence: u64,
     tail: TailEstimate,
     ranking: Ranking,
-    /// By source and destination: of a response and a write of one class, the write goes first.
+    /// By source and destination: true if the write goes first where a response and a write have
+    /// one class.
     write_next: Vec<bool>,
 }
 
@@ -139,16 +143,16 @@ impl CycleScheduler {
         }
     }
 
-    /// The cycle that the next [`CycleScheduler::tick`] will be.
+    /// The cycle of the next [`CycleScheduler::tick`].
     #[must_use]
     pub fn cycle(&self) -> u64 {
         self.cycle
     }
 
-    /// Inserts a notification in the coming cycle.
+    /// Inserts a notification in the next cycle.
     ///
     /// # Errors
-    /// [`NotifyError`] when the demand cannot be queued; nothing has changed then.
+    /// [`NotifyError`] when the demand cannot be queued; the state is then unchanged.
     pub fn notify(&mut self, demand: Demand) -> Result<(), NotifyError> {
         self.config.check(&demand)?;
         let queue = &mut self.queues[usize::from(demand.destination)];
@@ -174,27 +178,27 @@ impl CycleScheduler {
         Ok(())
     }
 
-    /// Control blocks pass the uplink of a source in the coming cycle.
+    /// Charges control blocks to the uplink of a source in the next cycle.
     pub fn charge_source(&mut self, port: u16, blocks: u32) {
         self.charge(Charge { cycle: self.cycle, port, blocks, uplink: true });
     }
 
-    /// Control blocks pass the downlink of a destination in the coming cycle.
+    /// Charges control blocks to the downlink of a destination in the next cycle.
     pub fn charge_destination(&mut self, port: u16, blocks: u32) {
         self.charge(Charge { cycle: self.cycle, port, blocks, uplink: false });
     }
 
-    /// Blocks that a source was granted have come from it.
+    /// Records that granted blocks have arrived from a source.
     pub fn on_sent(&mut self, source: u16, blocks: u32) {
         self.sources[usize::from(source)].outstanding -= blocks;
     }
 
-    /// Blocks that are to leave by a destination have come beyond what was granted.
+    /// Records blocks for a destination that arrived beyond what was granted.
     pub fn on_exceeded(&mut self, destination: u16, blocks: u32) {
         self.destinations[usize::from(destination)].outstanding += blocks;
     }
 
-    /// Blocks granted towards a destination have left its egress.
+    /// Records that granted blocks have left the egress of a destination.
     pub fn on_departed(&mut self, destination: u16, blocks: u32) {
         self.destinations[usize::from(destination)].outstanding -= blocks;
     }
@@ -213,7 +217,7 @@ impl CycleScheduler {
         }
     }
 
-    /// One clock cycle. Gives the grants that this cycle decided, by source port.
+    /// Runs one clock cycle. Returns the grants decided in this cycle, by source port.
     pub fn tick(&mut self) -> Vec<CycleGrant> {
         let mut grants = Vec::new();
         self.phase = match std::mem::replace(&mut self.phase, Phase::Request) {
@@ -244,7 +248,8 @@ impl CycleScheduler {
         priority(self.ranking, Ranked { remaining, size: demand.bytes, sequence, late })
     }
 
-    /// Time runs from the end of the first iteration that saw a message and grants something.
+    /// Starts the patience of messages: it runs from the end of the first iteration that saw a
+    /// message and granted something.
     fn set_late_from(&mut self) {
         let seen = self.cycle + CYCLES_PER_ITERATION;
         for waiting in self.queues.iter_mut().flatten() {
@@ -255,14 +260,14 @@ impl CycleScheduler {
         }
     }
 
-    /// At the end of an iteration: what is late in the next one.
+    /// Marks, at the end of an iteration, the messages that are late in the next one.
     fn mark_late(&mut self) {
         for waiting in self.queues.iter_mut().flatten() {
             waiting.late = waiting.late_from.is_some_and(|from| self.cycle + 1 >= from);
         }
     }
 
-    /// Whether a message may be granted as far as the order of its pair goes.
+    /// True if the order of the message's pair allows a grant.
     fn in_order(&self, waiting: &Waiting) -> bool {
         if self.config.order == Order::Relaxed {
             return true;
@@ -299,7 +304,7 @@ impl CycleScheduler {
         self.destinations[port].free_at <= self.cycle + self.window() + self.ahead()
     }
 
-    /// Whether a chunk fits both windows. Nobody holds for a window.
+    /// True if a chunk fits both windows. A port never holds for a window.
     fn has_room(&self, source: usize, destination: usize) -> bool {
         let most = self.sources[source].outstanding.max(self.destinations[destination].outstanding);
         most <= self.config.outstanding_limit()
@@ -334,8 +339,8 @@ impl CycleScheduler {
         }
     }
 
-    /// A port holds while any message of its least class is of the least class of its other end
-    /// too, and that one is busy.
+    /// A port holds while a message of its least class is also of the least class at its other end,
+    /// and the other end is busy.
     fn thresholds_by_class(&self) -> (Vec<u8>, Vec<u8>) {
         let n = usize::from(self.config.ports);
         let (mut sources, mut destinations) = (vec![OPEN; n], vec![OPEN; n]);
@@ -361,7 +366,7 @@ impl CycleScheduler {
         (sources, destinations)
     }
 
-    /// A port holds for the message that is the best of both its ends, while the other is busy.
+    /// A port holds for a message that is the best of both its ends, while the other end is busy.
     fn thresholds_by_head(&self) -> (Vec<u8>, Vec<u8>) {
         let n = usize::from(self.config.ports);
         let (mut sources, mut destinations) = (vec![OPEN; n], vec![OPEN; n]);
@@ -442,7 +447,7 @@ impl CycleScheduler {
             queue.remove(at);
         }
         // The grant leaves in the next cycle, or when the source comes free and the destination is
-        // no more than its egress buffer away from it.
+        // at most its egress buffer away from coming free.
         let earliest = self.destinations[d].free_at.saturating_sub(self.ahead());
         let at_cycle = self.sources[s].free_at.max(earliest).max(self.cycle + 1);
         let busy = self.config.busy_time(bytes).0.div_ceil(self.config.cycle.0);

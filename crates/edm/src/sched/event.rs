@@ -1,4 +1,4 @@
-//! The event-driven form.
+//! The event-driven form of the scheduler.
 
 use ethermem_units::Ps;
 
@@ -12,14 +12,14 @@ use super::slab::Entry;
 use super::stats::SchedulerStats;
 use crate::Policy;
 
-/// The grant scheduler, driven by events: call [`Scheduler::notify`] when a notification has been
-/// inserted, and [`Scheduler::step`] at the time [`Scheduler::next_wake`] says.
+/// The grant scheduler, driven by events. Call [`Scheduler::notify`] when a notification was
+/// inserted, and [`Scheduler::step`] at the time that [`Scheduler::next_wake`] gives.
 #[derive(Debug)]
 pub struct Scheduler {
     config: SchedulerConfig,
     lookahead: Ps,
     ahead: Ps,
-    /// How long a whole chunk keeps its ports.
+    /// Time for which a whole chunk occupies its ports.
     chunk_time: Ps,
     chunk_blocks: u32,
     outstanding_limit: u32,
@@ -32,13 +32,13 @@ pub struct Scheduler {
     releases: Releases,
     /// Destinations whose request may have changed.
     dirty: Vec<u16>,
-    /// Destinations with no request but for a hold. Any change may lift one, so each step looks
-    /// at them again, and a step is due once something changed.
+    /// Destinations that make no request only because of a hold. Any change may lift a hold, so
+    /// each step examines them again, and a step is due once something changed.
     held: Vec<u16>,
     held_stale: bool,
     /// Destinations whose window was found full since they were last taken.
     full: Vec<u16>,
-    /// The iteration under way ends here; the next one starts no earlier.
+    /// End of the iteration in progress; the next one starts no earlier.
     iteration_end: Ps,
     /// Best request at each source in this iteration, and the sources that have one.
     requests: Vec<Request>,
@@ -50,7 +50,7 @@ impl Scheduler {
     /// A scheduler with all ports free.
     ///
     /// # Panics
-    /// When the configuration has under 2 or over 512 ports, no lookahead or a chunk of 0.
+    /// If the configuration has fewer than 2 or more than 512 ports, no lookahead or a chunk of 0.
     #[must_use]
     pub fn new(config: SchedulerConfig) -> Scheduler {
         assert!((2..=512).contains(&config.ports), "2 to 512 ports, not {}", config.ports);
@@ -83,19 +83,19 @@ impl Scheduler {
         }
     }
 
-    /// What it was built from.
+    /// The configuration of the scheduler.
     #[must_use]
     pub fn config(&self) -> &SchedulerConfig {
         &self.config
     }
 
-    /// What it did so far.
+    /// Counts of what the scheduler did so far.
     #[must_use]
     pub fn stats(&self) -> SchedulerStats {
         self.stats
     }
 
-    /// Messages waiting for grants now.
+    /// Number of messages that wait for grants.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queues.waiting()
@@ -104,7 +104,7 @@ impl Scheduler {
     /// Inserts a notification; it takes part in iterations that start from now on.
     ///
     /// # Errors
-    /// [`NotifyError`] when the demand cannot be queued; nothing has changed then.
+    /// [`NotifyError`] when the demand cannot be queued; the state is then unchanged.
     pub fn notify(&mut self, demand: Demand) -> Result<(), NotifyError> {
         self.config.check(&demand)?;
         let (s, d) = (usize::from(demand.source), usize::from(demand.destination));
@@ -126,19 +126,19 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Control blocks passed the uplink of a source.
+    /// Charges control blocks that passed the uplink of a source.
     #[inline]
     pub fn charge_source(&mut self, now: Ps, port: u16, blocks: u32) {
         self.sources[usize::from(port)].charge(now, blocks, &self.config);
     }
 
-    /// Control blocks passed the downlink of a destination.
+    /// Charges control blocks that passed the downlink of a destination.
     #[inline]
     pub fn charge_destination(&mut self, now: Ps, port: u16, blocks: u32) {
         self.destinations[usize::from(port)].charge(now, blocks, &self.config);
     }
 
-    /// Blocks that a source was granted have come from it, or never will.
+    /// Records that granted blocks have arrived from a source, or never will.
     #[inline]
     pub fn on_sent(&mut self, source: u16, blocks: u32) {
         if self.sources[usize::from(source)].pass(blocks, self.outstanding_limit) {
@@ -150,13 +150,13 @@ impl Scheduler {
         }
     }
 
-    /// Blocks that are to leave by a destination have come beyond what was granted.
+    /// Records blocks for a destination that arrived beyond what was granted.
     #[inline]
     pub fn on_exceeded(&mut self, destination: u16, blocks: u32) {
         self.destinations[usize::from(destination)].exceed(blocks);
     }
 
-    /// Blocks granted towards a destination have left its egress, or never will.
+    /// Records that granted blocks have left the egress of a destination, or never will.
     #[inline]
     pub fn on_departed(&mut self, destination: u16, blocks: u32) {
         if self.destinations[usize::from(destination)].pass(blocks, self.outstanding_limit) {
@@ -164,29 +164,30 @@ impl Scheduler {
         }
     }
 
-    /// Whether a destination waits for departures to be granted again.
+    /// True if a destination waits for departures before it is granted again.
     #[inline]
     #[must_use]
     pub fn is_full(&self, destination: u16) -> bool {
         self.destinations[usize::from(destination)].full
     }
 
-    /// Takes a destination that was found full since the last call: what departed from it may not
-    /// have been said yet.
+    /// Takes a destination that was found full since the last call. Its departures may not have
+    /// been reported yet.
     #[inline]
     pub fn poll_full(&mut self) -> Option<u16> {
         self.full.pop()
     }
 
-    /// Blocks granted that have not come from their sources, and that have not left their egress.
+    /// Number of granted blocks that have not come from their sources, and number that have not
+    /// left their egress.
     #[must_use]
     pub fn outstanding_blocks(&self) -> (u64, u64) {
         let sum = |ends: &[End]| ends.iter().map(|end| u64::from(end.outstanding())).sum();
         (sum(&self.sources), sum(&self.destinations))
     }
 
-    /// When to call [`Scheduler::step`] next; `None` while nothing can happen without a
-    /// notification. May be in the past: then at once.
+    /// The time of the next [`Scheduler::step`]; `None` while only a notification can cause a
+    /// grant. A time in the past means at once.
     #[inline]
     #[must_use]
     pub fn next_wake(&self) -> Option<Ps> {
@@ -196,7 +197,7 @@ impl Scheduler {
         self.releases.first().map(|at| at.max(self.iteration_end))
     }
 
-    /// One matching iteration that starts now. Does nothing while an iteration is under way.
+    /// Runs one matching iteration that starts now. Does nothing while an iteration is in progress.
     pub fn step(&mut self, now: Ps, mut granted: impl FnMut(Grant)) {
         if now < self.iteration_end {
             return;
@@ -227,7 +228,7 @@ impl Scheduler {
         }
     }
 
-    /// An iteration has granted something: what else waits may be late by now.
+    /// Marks waiting messages as late, after an iteration that granted something.
     #[inline]
     fn mark_late(&mut self) {
         self.alarms.set_unseen(self.iteration_end);
@@ -238,10 +239,10 @@ impl Scheduler {
         }
     }
 
-    /// Takes a port out of service: its messages leave the queues, each said by its tag, and no
-    /// grant names it until [`Scheduler::restore_port`]. What was granted to it and towards it no
-    /// longer counts, and must not be said to come or to leave; what it was granted towards others
-    /// is the caller's to take back ([`Scheduler::on_departed`]).
+    /// Takes a port out of service until [`Scheduler::restore_port`]. Its messages leave the
+    /// queues, each reported with its tag, and no grant names the port. Blocks granted to it and
+    /// towards it no longer count: their arrival and departure must not be reported. The caller
+    /// must take back what it was granted towards others ([`Scheduler::on_departed`]).
     pub fn fail_port(&mut self, port: u16, mut dropped: impl FnMut(Demand)) {
         self.queues.clear_port(port, |source, destination, entry| {
             dropped(Demand {
@@ -286,7 +287,7 @@ impl Scheduler {
         }
     }
 
-    /// What an iteration that starts at `at` looks at, and the destinations that look.
+    /// The data of an iteration that starts at `at`, and the destinations that take part.
     #[inline]
     fn cycle(&mut self, at: Ps) -> (RequestCycle<'_>, &mut Vec<u16>, &mut Vec<u16>) {
         let window = at + self.lookahead;
@@ -307,8 +308,9 @@ impl Scheduler {
         (cycle, &mut self.dirty, &mut self.held)
     }
 
-    /// Those that took part and cannot ask in the next iteration, as most of the granted ones and
-    /// those that lost to them, need not look then: without them there may be none at all.
+    /// Puts off destinations that took part and cannot make a request in the next iteration. Most
+    /// granted destinations and those that lost to them are such. Without them the next iteration
+    /// may be empty.
     #[inline]
     fn put_off_looks(&mut self) {
         let (mut cycle, dirty, _) = self.cycle(self.iteration_end);
@@ -319,7 +321,7 @@ impl Scheduler {
         });
     }
 
-    /// First cycle: every destination asks its best eligible source.
+    /// First cycle: every destination sends a request to its best eligible source.
     fn request(&mut self, now: Ps) {
         self.full.clear();
         let (mut cycle, dirty, held) = self.cycle(now);
@@ -340,7 +342,7 @@ impl Scheduler {
         dirty.truncate(kept);
     }
 
-    /// Second and third cycle: the source takes its best request; both ports become busy.
+    /// Second and third cycle: the source takes its best request, and both ports become busy.
     #[inline]
     fn grant(&mut self, source: u16) -> Grant {
         let request = std::mem::replace(&mut self.requests[usize::from(source)], Request::NONE);
@@ -360,7 +362,7 @@ impl Scheduler {
         to.take(at, taken, self.config.slot);
         let last = self.queues.take(pair, entry, bytes);
         if flow == Flow::ReadResponse && !started {
-            // Writes of the same compute-memory pair may have become eligible.
+            // Writes of this compute-memory pair may have become eligible.
             self.mark_dirty(source);
         }
         Grant { at, source, destination, flow, tag, bytes, first: !started, last }

@@ -1,4 +1,4 @@
-//! When messages become late: an alarm for each that is long enough to have one.
+//! The alarms at which messages become late: one for each message that is long enough.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,10 +9,10 @@ use super::slab::Name;
 
 #[derive(Debug, Default)]
 pub(super) struct Alarms {
-    /// Those that no iteration has seen, with their patience: it runs from the end of the first
-    /// that does, and grants something.
+    /// Messages that no iteration has seen, with their patience. It runs from the end of the first
+    /// iteration that sees the message and grants something.
     unseen: Vec<(Ps, Name)>,
-    /// The earliest first. Messages that ended before are still among them.
+    /// Alarms, the earliest first. Messages that have ended are still among them.
     set: BinaryHeap<Reverse<(Ps, Name)>>,
 }
 
@@ -22,7 +22,7 @@ impl Alarms {
         self.unseen.push((patience, message));
     }
 
-    /// An iteration that ends now has seen all that it could.
+    /// Starts the patience of unseen messages: an iteration that ends now has seen all of them.
     #[inline]
     pub(super) fn set_unseen(&mut self, now: Ps) {
         for (patience, message) in self.unseen.drain(..) {
@@ -30,7 +30,7 @@ impl Alarms {
         }
     }
 
-    /// Takes the first that is due.
+    /// Takes the first alarm that is due.
     #[inline]
     pub(super) fn pop_until(&mut self, now: Ps) -> Option<Name> {
         let &Reverse((at, message)) = self.set.peek()?;

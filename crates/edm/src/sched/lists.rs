@@ -1,14 +1,15 @@
-//! What the ends of ports show each other: for every destination the best message of each source,
-//! for every source the destinations it has one for, and the least of all as the head of each end.
+//! Lists of candidates at the ends of ports. A destination lists the best message of each source; a
+//! source lists the destinations that it has a message for. The best candidate of each end is its
+//! head.
 
-/// No position in a list, no port.
+/// The value that stands for no position in a list, or no port.
 pub(super) const NOWHERE: u16 = u16::MAX;
 
 /// The best message of one source in a destination's queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Candidate {
     pub(super) priority: u64,
-    /// Its pair, in the queues' slab.
+    /// The candidate's pair, in the queues' slab.
     pub(super) pair: u32,
     pub(super) source: u16,
 }
@@ -20,14 +21,14 @@ pub(super) struct Peer {
     pub(super) destination: u16,
 }
 
-/// A port's best candidate, its peer being the port at the other end.
+/// A port's best candidate; its peer is the port at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) priority: u64,
     pub(super) peer: u16,
 }
 
-/// The head of a port that has no candidate: behind every other.
+/// The head of a port without a candidate: it ranks behind every other.
 pub(super) const NO_HEAD: Head = Head { priority: u64::MAX, peer: NOWHERE };
 
 /// A cache line of a list.
@@ -35,10 +36,10 @@ pub(super) const NO_HEAD: Head = Head { priority: u64::MAX, peer: NOWHERE };
 #[repr(align(64))]
 struct Line<T, const N: usize>([T; N]);
 
-/// A list and a head for each end, no list longer than there are ends.
+/// A list and a head for each end. A list is at most as long as the number of ends.
 ///
-/// The first lines of all ends lie together, then the second ones: lists are short, so what is in
-/// use is a few pages, whatever was reserved.
+/// The first lines of all ends lie together, then the second lines. Lists are short, so only a few
+/// pages are in use, whatever was reserved.
 #[derive(Debug)]
 pub(super) struct Lists<T, const N: usize> {
     lines: Vec<Line<T, N>>,
@@ -87,21 +88,21 @@ impl<T: Copy + Default, const N: usize> Lists<T, N> {
         &mut self.lines[line * self.ends.len() + usize::from(end)].0[within]
     }
 
-    /// Appends; gives the place.
+    /// Appends an item; returns its place.
     #[inline]
     pub(super) fn push(&mut self, end: u16, item: T) -> u16 {
         let place = self.ends[usize::from(end)].len;
         self.ends[usize::from(end)].len += 1;
         let lines = (usize::from(place) / N + 1) * self.ends.len();
         if self.lines.len() < lines {
-            // Within the reservation: nothing is allocated, only touched for the first time.
+            // The vector grows within its reservation, so nothing is allocated.
             self.lines.resize(lines, Line([T::default(); N]));
         }
         *self.get_mut(end, place) = item;
         place
     }
 
-    /// Takes an item out; gives the one that is now in its place, if another is.
+    /// Removes an item; returns the item that moved into its place, if one did.
     #[inline]
     pub(super) fn swap_remove(&mut self, end: u16, place: u16) -> Option<T> {
         let last = self.ends[usize::from(end)].len - 1;

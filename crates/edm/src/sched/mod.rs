@@ -1,10 +1,10 @@
-//! The grant scheduler in the switch (sections 3.1.1 and 3.1.2): priority PIM over one
-//! notification queue per destination.
+//! The grant scheduler in the switch (sections 3.1.1 and 3.1.2): priority PIM over one notification
+//! queue per destination.
 //!
-//! Two forms of one rule set (`rule.rs`): [`Scheduler`] is driven by events and costs time only
-//! where something changes; [`CycleScheduler`] is clocked, holds what registers would hold, and is
-//! the reference model of the hardware. A property test holds both to the same grants at the same
-//! times. `docs/internals/grant-scheduler.md` has the rules and what was rejected.
+//! Two forms share one rule set (`rule.rs`). [`Scheduler`] is driven by events and takes time only
+//! where something changes. [`CycleScheduler`] is clocked, holds what registers would hold, and is
+//! the reference model of the hardware. A property test holds both to equal grants at equal times.
+//! `docs/internals/grant-scheduler.md` has the rules and the rejected alternatives.
 
 mod cycle;
 mod event;

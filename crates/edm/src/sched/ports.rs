@@ -1,4 +1,4 @@
-//! The two ends of every port: until when they are taken, and what they hold out for.
+//! The two ends of every port: until when each is busy, and what it holds for.
 
 use ethermem_units::Ps;
 
@@ -10,18 +10,18 @@ use crate::Policy;
 /// One end of a port: its uplink as a source, or its downlink as a destination.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
-    /// When the port's last chunk, and what was charged to it since, has passed.
+    /// The time at which the port's last chunk, and what was charged since, has passed.
     pub(super) free: Ps,
     debt: ControlDebt,
-    /// Blocks granted that have not passed: a source's, the switch's ingress; a destination's, the
-    /// egress.
+    /// Number of granted blocks that have not passed: for a source, the switch's ingress; for a
+    /// destination, the egress.
     outstanding: u32,
-    /// It was asked for and its window is full: it is looked at again once there is room.
+    /// A request found the window full; the end is examined again once there is room.
     pub(super) full: bool,
-    /// A wake-up at its release is queued.
+    /// A wake-up at the end's release is queued.
     pub(super) armed: bool,
     pub(super) failed: bool,
-    /// Of a destination: its request may have changed.
+    /// For a destination: its request may have changed.
     pub(super) dirty: bool,
 }
 
@@ -36,7 +36,7 @@ impl End {
         dirty: false,
     };
 
-    /// Has a wake-up queued `before` this end, named `name`, comes free.
+    /// Queues a wake-up `before` this end, named `name`, comes free.
     #[inline]
     pub(super) fn arm(&mut self, before: Ps, name: u16, releases: &mut Releases) {
         if !std::mem::replace(&mut self.armed, true) {
@@ -52,27 +52,27 @@ impl End {
         }
     }
 
-    /// Whether more blocks are outstanding than `limit`; then it is `full` until they are not.
+    /// True if more blocks are outstanding than `limit`; the end is then `full` until they are not.
     #[inline]
     pub(super) fn is_full(&mut self, limit: u32) -> bool {
         self.full = self.outstanding > limit;
         self.full
     }
 
-    /// Blocks came that no grant counted.
+    /// Adds blocks that arrived without a grant.
     #[inline]
     pub(super) fn exceed(&mut self, blocks: u32) {
         self.outstanding = self.outstanding.saturating_add(blocks);
     }
 
-    /// Blocks passed, or never will. Whether there is room now for who asked.
+    /// Removes blocks that passed, or never will. Returns whether a waiting request now has room.
     #[inline]
     pub(super) fn pass(&mut self, blocks: u32, limit: u32) -> bool {
         self.outstanding = self.outstanding.saturating_sub(blocks);
         self.full && !self.is_full(limit)
     }
 
-    /// All that was granted is lost.
+    /// Forgets all granted blocks, which are lost.
     pub(super) fn fail(&mut self) {
         (self.failed, self.outstanding, self.full) = (true, 0, false);
     }
@@ -81,7 +81,7 @@ impl End {
         self.outstanding
     }
 
-    /// Takes the port from `start` for `busy`, for so many `blocks`.
+    /// Occupies the port from `start` for the time `busy`, with this number of `blocks`.
     #[inline]
     pub(super) fn take(&mut self, start: Ps, (busy, blocks): (Ps, u32), slot: Ps) {
         self.outstanding = self.outstanding.saturating_add(blocks);
@@ -92,14 +92,14 @@ impl End {
     }
 }
 
-/// For whom a free port holds.
+/// The messages for which a free port holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holds {
-    /// For nobody.
+    /// A port never holds.
     None,
-    /// For the best message of both its ends.
+    /// A port holds for a message that is the best of both its ends.
     Heads,
-    /// For any whose class is the least at both its ends.
+    /// A port holds for any message whose class is the least at both its ends.
     Classes,
 }
 
@@ -113,7 +113,7 @@ impl Holds {
     }
 }
 
-/// What free ports demand of messages while they hold.
+/// The class limits that free ports impose while they hold.
 #[derive(Clone, Copy)]
 pub(super) struct Thresholds {
     pub(super) holds: Holds,
@@ -122,8 +122,9 @@ pub(super) struct Thresholds {
 }
 
 impl Thresholds {
-    /// The class below which a free destination takes messages: bounded while its best message is
-    /// also the best of a source that is still busy, so that the two meet when it comes free.
+    /// The class below which a free destination takes messages. It is limited while the
+    /// destination's best message is also the best of a busy source, so that the two meet when the
+    /// source comes free.
     #[inline]
     pub(super) fn of_destination(self, queues: &Queues, sources: &[End], destination: u16) -> u8 {
         let head = queues.candidates.head(destination);
@@ -141,8 +142,8 @@ impl Thresholds {
         if waits { hold_threshold(head.priority) } else { OPEN }
     }
 
-    /// The same for a free source, whose best message is also the best of a busy destination: that
-    /// destination, and the class.
+    /// The class limit of a free source, and the busy destination that it waits for: the source's
+    /// best message is also that destination's best.
     #[inline]
     pub(super) fn of_source(
         self,

@@ -1,10 +1,10 @@
-//! The notification queues: per pair of ports two first-in-first-out streams, per end of a port
-//! the list of what may be granted there.
+//! The notification queues. A pair of ports has two first-in-first-out streams; each end of a port
+//! has the list of messages that may be granted there.
 //!
 //! Only a pair's best message can be granted, so a destination's queue holds at most one candidate
-//! a source, whatever X is.
+//! per source, whatever X is.
 //!
-//! What is idle costs an index: a pair has state only while it has messages.
+//! An idle pair costs only an index: a pair has state only while it has messages.
 
 use super::lists::{Candidate, Head, Lists, NO_HEAD, NOWHERE, Peer};
 use super::rule::{Demand, Flow, NotifyError, Ranking, priority};
@@ -19,16 +19,16 @@ pub(super) struct Queues {
     pub(super) ranking: Ranking,
     sequence: u64,
     entries: Slab<Entry>,
-    /// The state of a pair of ports, [`NONE`] while it has no messages. Those of the two directions
-    /// between two ports lie together: one often asks for the other.
+    /// The state of a pair of ports, [`NONE`] while it has no messages. The two directions between
+    /// two ports lie together, because one often needs the other.
     pair_of: Vec<u32>,
     pairs: Slab<Pair>,
-    /// By pair: of a response and a write of one class, the write goes first. See
+    /// By pair: true if the write goes first where a response and a write have one class. See
     /// [`Queues::best_of_pair`].
     write_next: Vec<bool>,
-    /// By destination.
+    /// The candidates of each destination.
     pub(super) candidates: Lists<Candidate, 4>,
-    /// By source.
+    /// The peers of each source.
     pub(super) peers: Lists<Peer, 8>,
 }
 
@@ -50,7 +50,7 @@ impl Queues {
         }
     }
 
-    /// Messages waiting in all queues.
+    /// Number of messages that wait in all queues.
     pub(super) fn waiting(&self) -> usize {
         self.entries.in_use()
     }
@@ -66,7 +66,7 @@ impl Queues {
         self.pairs[pair].priority
     }
 
-    /// The message that stands for a listed pair.
+    /// The candidate message of a listed pair.
     #[inline]
     pub(super) fn best(&self, pair: u32) -> u32 {
         self.pairs[pair].best
@@ -127,7 +127,7 @@ impl Queues {
         Ok(Name { sequence: self.entries[entry].sequence, entry, source, destination })
     }
 
-    /// Ranks a message as late from now on; gives its destination if it still waits.
+    /// Ranks a message as late from now on. Returns its destination if the message still waits.
     pub(super) fn set_late(&mut self, name: Name) -> Option<u16> {
         let Name { sequence, entry, source, destination } = name;
         let message = &mut self.entries[entry];
@@ -139,7 +139,7 @@ impl Queues {
         Some(destination)
     }
 
-    /// Takes `bytes` off a message of a pair; true when that was the rest of it.
+    /// Takes `bytes` off a message of a pair. Returns true when the message is now granted in full.
     pub(super) fn take(&mut self, pair: u32, entry: u32, bytes: u32) -> bool {
         let message = &mut self.entries[entry];
         message.remaining -= bytes;
@@ -161,7 +161,7 @@ impl Queues {
             self.rank_anew(pair, entry);
         }
         if first && flow == Flow::ReadResponse {
-            // A released request lets the writes behind it go: they flow the other way.
+            // A released request lets the writes behind it go; they flow the other way.
             let reverse = self.pair_of[self.index_of(destination, source)];
             if reverse != NONE && self.pairs[reverse].head[Flow::WriteRequest as usize] != NONE {
                 self.refresh(reverse);
@@ -170,8 +170,8 @@ impl Queues {
         last
     }
 
-    /// A message of a pair has shrunk. As it ranks no worse for it, it stays what it was to its
-    /// pair and to its source, and at most becomes the first of its destination.
+    /// Updates the rank of a message that shrank. It ranks no worse, so it stays the candidate of
+    /// its pair and its place at its source; at most it becomes the first of its destination.
     #[inline]
     fn rank_anew(&mut self, pair: u32, entry: u32) {
         let message = &self.entries[entry];
@@ -184,7 +184,7 @@ impl Queues {
         }
     }
 
-    /// Drops every message of a port, saying each.
+    /// Drops every message of a port, and reports each.
     pub(super) fn clear_port(&mut self, port: u16, mut dropped: impl FnMut(u16, u16, &Entry)) {
         for peer in (0..self.ports).filter(|&peer| peer != port) {
             for (source, destination) in [(port, peer), (peer, port)] {
@@ -205,7 +205,7 @@ impl Queues {
         }
     }
 
-    /// Ranks every message anew, as `Policy::Auto` needs when it changes its mind.
+    /// Ranks every message again, as `Policy::Auto` needs when it changes its choice.
     pub(super) fn set_ranking(&mut self, ranking: Ranking) {
         self.ranking = ranking;
         for at in 0..self.pair_of.len() {
@@ -248,8 +248,8 @@ impl Queues {
         }
     }
 
-    /// Whether an earlier request of a write's compute-memory pair was not released. Their
-    /// responses flow the other way, first in, first out: at most the first was released.
+    /// True if an earlier request of a write's compute-memory pair was not released. Responses to
+    /// such requests flow the other way, first in, first out: at most the first was released.
     fn is_gated(&self, pair: &Pair, write: &Entry) -> bool {
         let reverse = self.pair_of[self.index_of(pair.destination, pair.source)];
         if reverse == NONE {
@@ -262,8 +262,8 @@ impl Queues {
         request != NONE && self.entries[request].sequence < write.sequence
     }
 
-    /// The message of a pair that may be granted next, with its priority. Equal ones, which only
-    /// [`Ranking::Classes`] has, take turns by flow, and within a flow the first goes first.
+    /// The message of a pair that may be granted next, with its priority. Equal priorities, which
+    /// only [`Ranking::Classes`] has, take turns by flow; within a flow the first goes first.
     fn best_of_pair(&self, pair: &Pair) -> Option<(u64, u32)> {
         let mut best: Option<(u64, u32)> = None;
         let write_next = !self.write_next.is_empty()
@@ -288,7 +288,7 @@ impl Queues {
         best
     }
 
-    /// Brings a pair's candidate, and the heads of its two ports, up to date.
+    /// Updates a pair's candidate and the heads of its two ports.
     fn refresh(&mut self, pair: u32) {
         let state = &self.pairs[pair];
         let listed = state.in_destination != NOWHERE;
@@ -300,7 +300,7 @@ impl Queues {
         }
     }
 
-    /// A listed pair has another candidate, or the same with another priority.
+    /// Sets another candidate of a listed pair, or another priority of its candidate.
     #[inline]
     fn set_candidate(&mut self, pair: u32, priority: u64, entry: u32) {
         let state = &mut self.pairs[pair];
@@ -333,7 +333,7 @@ impl Queues {
         self.update_heads(source, destination, u64::MAX);
     }
 
-    /// A pair's candidate changed to `priority`: the heads follow.
+    /// Updates the heads after a pair's candidate changed to `priority`.
     #[inline]
     fn update_heads(&mut self, source: u16, destination: u16, priority: u64) {
         let head = self.candidates.head(destination);

@@ -1,8 +1,9 @@
-//! When ends of ports come free, the earliest first.
+//! The times at which ends of ports come free, the earliest first.
 
 use ethermem_units::Ps;
 
-/// A time and an end: an end is a port, plus the number of ports for a destination.
+/// A time and an end. An end is numbered by its port; for a destination, the number of ports is
+/// added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Release {
     at: Ps,
@@ -26,28 +27,28 @@ impl Release {
     }
 }
 
-/// A sorted array, at most one release an end. What is added mostly comes last or nearly so, as
-/// chunks are of one length: little is moved.
+/// A sorted array with at most one release per end. A new release mostly comes last or nearly so,
+/// as chunks have equal lengths: few items are moved.
 #[derive(Debug)]
 pub(super) struct Releases {
     sorted: Vec<Release>,
-    /// Those before it were taken.
+    /// Index of the first release; earlier ones were taken.
     first: usize,
 }
 
 impl Releases {
-    /// Room for `ends`.
+    /// An empty array with room for `ends` releases.
     pub(super) fn new(ends: usize) -> Releases {
         Releases { sorted: Vec::with_capacity(2 * ends), first: 0 }
     }
 
-    /// The time of the earliest.
+    /// The time of the earliest release.
     #[inline]
     pub(super) fn first(&self) -> Option<Ps> {
         self.sorted.get(self.first).map(|release| release.at())
     }
 
-    /// Takes the first if it is due.
+    /// Takes the first release if it is due.
     #[inline]
     pub(super) fn pop_until(&mut self, now: Ps) -> Option<Release> {
         let first = *self.sorted.get(self.first)?;
@@ -86,7 +87,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a sorted set, with steps of any length; and nothing is allocated.
+        /// The model is a sorted set, with steps of any length; also, nothing is allocated.
         #[test]
         fn releases_come_by_time_then_by_end_and_only_when_due(
             steps in prop::collection::vec((0..3_000u64, 0..20u16, 0..9_000u64), 1..200)
@@ -98,7 +99,7 @@ mod tests {
             for (time, end, offset) in steps {
                 now += Ps(time);
                 if !model.iter().any(|release: &Release| release.end() == end) {
-                    // Also what was due before now.
+                    // Some releases were due before now.
                     let release = Release::new(Ps((now.0 + offset).saturating_sub(500)), end);
                     releases.push(release);
                     model.insert(release);

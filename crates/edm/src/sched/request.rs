@@ -1,4 +1,4 @@
-//! The first cycle of an iteration: destinations ask sources.
+//! The first cycle of an iteration: destinations send requests to sources.
 
 use ethermem_units::Ps;
 
@@ -11,7 +11,7 @@ use super::rule::{OPEN, Turn, class};
 /// The best request at a source in an iteration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
-    /// The least of all: [`u64::MAX`] while there is none.
+    /// The least place of all requests; [`u64::MAX`] while there is none.
     place: u64,
     pub(super) pair: u32,
     pub(super) entry: u32,
@@ -22,38 +22,38 @@ impl Request {
     pub(super) const NONE: Request = Request { place: u64::MAX, pair: 0, entry: 0, destination: 0 };
 }
 
-/// What came of a destination's turn.
+/// The result of a destination's turn.
 pub(super) enum Asked {
-    /// It asked a source.
+    /// The destination made a request.
     Request,
-    /// Only a hold kept it from asking.
+    /// Only a hold kept the destination from a request.
     Held,
-    /// Nothing but a release or a notification can make it ask.
+    /// Only a release or a notification can make the destination send a request.
     Nothing,
 }
 
-/// What a turn looks at and changes.
+/// The data that a turn reads and changes.
 pub(super) struct RequestCycle<'a> {
     pub(super) thresholds: Thresholds,
     pub(super) turn: Turn,
     pub(super) ports: u16,
     pub(super) lookahead: Ps,
-    /// See [`End::is_full`].
+    /// The limit of outstanding blocks: see [`End::is_full`].
     pub(super) outstanding_limit: u32,
     pub(super) queues: &'a Queues,
     pub(super) sources: &'a mut [End],
     pub(super) destinations: &'a mut [End],
     pub(super) releases: &'a mut Releases,
-    /// By source.
+    /// The best request at each source.
     pub(super) requests: &'a mut [Request],
-    /// The sources that have a request, in the order of their first one.
+    /// The sources that have a request, in the order of their first request.
     pub(super) requested: &'a mut Vec<u16>,
     /// Destinations that wait for departures.
     pub(super) full: &'a mut Vec<u16>,
 }
 
 impl RequestCycle<'_> {
-    /// A destination asks its best eligible source.
+    /// Lets a destination send a request to its best eligible source.
     #[inline]
     pub(super) fn turn(&mut self, destination: u16) -> Asked {
         let Thresholds { window, ahead, .. } = self.thresholds;
@@ -76,7 +76,7 @@ impl RequestCycle<'_> {
             if end.free > window {
                 end.arm(self.lookahead, candidate.source, self.releases);
             } else if end.is_full(self.outstanding_limit) {
-                // Its departures make it look again.
+                // Departures of the source mark the destination again.
             } else if self.place(destination, &candidate) < least {
                 let limit = *limit.get_or_insert_with(|| {
                     self.thresholds.of_destination(queues, self.sources, destination)
@@ -105,8 +105,8 @@ impl RequestCycle<'_> {
         self.turn.place(candidate.priority, candidate.source, destination)
     }
 
-    /// Whether a destination could ask nobody in this iteration. Then it looks again when it and a
-    /// source that it could ask are both free.
+    /// True if a destination could make no request in this iteration. It takes part again when it
+    /// and a source of one of its candidates are both free.
     #[inline]
     pub(super) fn put_off(&mut self, destination: u16) -> bool {
         let Thresholds { window, ahead, .. } = self.thresholds;
@@ -135,7 +135,7 @@ impl RequestCycle<'_> {
         end.arm(before, destination + self.ports, self.releases);
     }
 
-    /// A source that holds looks again when the destination that it waits for comes free.
+    /// Wakes a source that holds when the destination that it waits for comes free.
     #[inline]
     fn threshold_of_source(&mut self, source: u16) -> u8 {
         match self.thresholds.of_source(self.queues, self.destinations, source) {

@@ -1,4 +1,4 @@
-//! What both forms of the scheduler share: demands, grants, priorities, the hold.
+//! The rules that both forms of the scheduler share: demands, grants, priorities, the hold.
 
 use ethermem_units::{Bytes, Ps};
 
@@ -7,23 +7,24 @@ use crate::{EdmConfig, Order, Policy};
 /// Scheduler clock cycles of one matching iteration: request, grant, mark busy (section 3.1.2).
 pub(crate) const CYCLES_PER_ITERATION: u64 = 3;
 
-/// Bits of a notification's sequence number in a priority; 2^42 notifications last 10 hours at
-/// 100 million a second.
+/// Number of bits of a notification's sequence number in a priority. 2^42 notifications last 10
+/// hours at 100 million a second.
 const SEQUENCE_BITS: u32 = 42;
-/// Most bytes of a demand.
+/// Maximum bytes of a demand.
 const DEMAND_BYTES_MAX: u64 = (1 << 22) - 1;
-/// Fraction bits of the logarithms that a rank is the sum of.
+/// Number of fraction bits of the logarithms whose sum is a rank.
 const LOG_FRACTION_BITS: u32 = 3;
 
-/// Halves of its own time on the link after which a message is late.
+/// Half units of a message's own time on the link, after which the message is late.
 const PATIENCE_HALVES: u64 = 3;
-/// What being late takes off a rank, in its units: one size class.
+/// Reduction of the rank of a late message, in rank units: one size class.
 const LATE_BONUS: u32 = 2 << LOG_FRACTION_BITS;
 
-/// Bits of a weighted rank below its size class, which is whole octaves of the mean.
+/// Number of bits of a weighted rank below its size class. A class is a whole octave of the mean.
 const CLASS_BITS_BELOW: u32 = LOG_FRACTION_BITS + 1;
 
-/// The least class of [`Ranking::Classes`]: what is under 128 B is one class, so that there are 16.
+/// The least class of [`Ranking::Classes`]. All messages under 128 B are one class, so that there
+/// are 16 classes.
 const CLASS_LEAST: u32 = 6;
 
 /// A destination holds for a message whose class is at least this far below its rival's.
@@ -31,9 +32,9 @@ const HOLD_MARGIN: u8 = 1;
 /// The threshold of a port that is neither busy nor holding: above every class.
 pub(super) const OPEN: u8 = u8::MAX;
 
-/// Which of a pair's two independent streams a message belongs to. The data of both flows from
-/// `source` to `destination`, yet a response answers the destination's request and a write is the
-/// source's own, so they belong to different compute-memory pairs and owe each other no order.
+/// One of a pair's two independent streams. The data of both flows from `source` to `destination`.
+/// A response answers the destination's request, while a write is the source's own. So they belong
+/// to different compute-memory pairs, and no order holds between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flow {
     /// RRES: the destination is the compute node; the first grant is the request itself.
@@ -42,25 +43,25 @@ pub enum Flow {
     WriteRequest = 1,
 }
 
-/// A notification as the scheduler sees it: an /N/, or an RREQ/RMWREQ standing for its response.
+/// A notification as the scheduler sees it: an /N/, or an RREQ/RMWREQ that stands for its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Port whose uplink will carry the data.
     pub source: u16,
     /// Port whose downlink will carry the data.
     pub destination: u16,
-    /// The stream it belongs to.
+    /// The stream of the message.
     pub flow: Flow,
-    /// Data bytes wanted: 1 to 4 MiB - 1.
+    /// Data bytes to send: 1 to 4 MiB - 1.
     pub bytes: u32,
-    /// The caller's name for the message; comes back in every grant.
+    /// The caller's name for the message, which every grant returns.
     pub tag: u32,
 }
 
-/// Permission for one chunk: the circuit `source` to `destination` for its length.
+/// Permission for one chunk: the circuit `source` to `destination` for the length of the chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// When the /G/, or the released request, may leave the scheduler.
+    /// The earliest time at which the /G/, or the released request, may leave the scheduler.
     pub at: Ps,
     /// Port that sends.
     pub source: u16,
@@ -68,73 +69,76 @@ pub struct Grant {
     pub destination: u16,
     /// The stream of the message.
     pub flow: Flow,
-    /// From the demand.
+    /// The tag of the demand.
     pub tag: u32,
     /// Data bytes allowed, at most a chunk.
     pub bytes: u32,
-    /// The message's first: for a [`Flow::ReadResponse`], release the request instead of a /G/.
+    /// True for the message's first grant. For a [`Flow::ReadResponse`], release the request in
+    /// place of a /G/.
     pub first: bool,
-    /// The message's last: it has left the notification queue.
+    /// True for the message's last grant: the message has left the notification queue.
     pub last: bool,
 }
 
-/// A notification that could not be queued.
+/// Why a notification could not be queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotifyError {
-    /// The pair has X active already in this flow: its host broke the limit. Do not retry.
+    /// The pair has X active messages in this flow: its host broke the limit. Do not retry.
     PairFull,
-    /// A port out of range, source equal to destination, or a size of 0 or over 4 MiB - 1.
+    /// A port is out of range, source and destination are equal, or the size is 0 or over 4 MiB -
+    /// 1.
     Invalid,
-    /// One of the two ports has failed, or the sender has yet to hear of it. A retry can help once
-    /// they are joined again.
+    /// One of the two ports has failed, or the sender has not heard of the failure yet. A retry can
+    /// help once the ports are joined again.
     PortFailed,
 }
 
-/// What a scheduler is built from.
+/// The parameters of a scheduler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchedulerConfig {
-    /// Switch ports: 2 to 512.
+    /// Number of switch ports: 2 to 512.
     pub ports: u16,
-    /// One cycle of the scheduler's clock.
+    /// Time of one cycle of the scheduler's clock.
     pub cycle: Ps,
-    /// One block slot of a link.
+    /// Time of one block slot of a link.
     pub slot: Ps,
-    /// Most data bytes of a grant.
+    /// Maximum data bytes of a grant.
     pub chunk: Bytes,
-    /// Slots that a chunk takes beside its data blocks (its /MS/ and /MT/).
+    /// Number of slots that a chunk takes beside its data blocks (its /MS/ and /MT/).
     pub chunk_overhead_blocks: u32,
-    /// Active notifications per pair and flow (X).
+    /// Maximum active notifications per pair and flow (X).
     pub notifications_max: u8,
-    /// Priority.
+    /// The priority among messages.
     pub policy: Policy,
-    /// Order within a pair.
+    /// The order within a pair.
     pub order: Order,
-    /// A port takes part in the matching this many iterations before it comes free, so that it
-    /// does not idle while it is matched. At least 1.
+    /// Number of iterations before its release at which a port takes part in the matching, so that
+    /// it does not idle while it is matched. At least 1.
     pub lookahead_iterations: u8,
-    /// A destination is granted to a next source while at most this many blocks of its last one
-    /// are still to come: they meet in the egress buffer, which so makes up for ports that come
-    /// free at different instants. 0: as published, no buffer.
+    /// A destination may be granted to another source while at most this many blocks of its last
+    /// grant are still to come. They meet in the egress buffer, which so makes up for ports that
+    /// come free at different instants. 0: as published, no buffer.
     pub ahead_blocks: u32,
-    /// Blocks that may be granted towards a destination and not have departed from its egress, and
-    /// as many that a source may be granted and not have sent: at least a chunk's. `None`: they are
-    /// not limited, and departures need not be said.
+    /// Maximum blocks that are granted towards a destination and have not left its egress, and as
+    /// many that a source was granted and has not sent. At least a chunk's blocks. `None`: no
+    /// limit, and departures need not be reported.
     pub egress_window_blocks: Option<u32>,
-    /// Control blocks that may pass a port in a row of grants before they lengthen it: they find
-    /// room in the egress buffer and the host's grant queue, and later in the port's idle slots.
-    /// `None`: as published, they are not counted.
+    /// Number of control blocks that may pass a port in a row of grants before they lengthen it.
+    /// They find room in the egress buffer and the host's grant queue, and later in the port's idle
+    /// slots. `None`: as published, control blocks do not count.
     pub control_blocks_free: Option<u32>,
-    /// Messages of at least so many bytes go before others of their size once they have waited
-    /// half again as long as they take on the link. `None`: none does, as published, and where no
-    /// message waits behind others of its pair.
+    /// Minimum bytes of messages that can become late. A late message goes before others of its
+    /// size; it is late once it has waited 1.5 times its own time on the link. `None`: no message
+    /// becomes late, as published, and where no message waits behind others of its pair.
     pub late_bytes_min: Option<u32>,
 }
 
-/// See [`SchedulerConfig::late_bytes_min`]: shorter messages seldom wait for more than a few that
-/// are shorter still, and are most of all.
+/// The default of [`SchedulerConfig::late_bytes_min`]. Shorter messages are the majority, and
+/// seldom wait for more than a few messages that are shorter still.
 const LATE_BYTES_MIN: u32 = 64 << 10;
 
-/// See [`SchedulerConfig::control_blocks_free`]: about as much as a destination may be ahead.
+/// The default of [`SchedulerConfig::control_blocks_free`]: about as much as a destination may be
+/// ahead.
 const CONTROL_BLOCKS_FREE: u32 = 32;
 
 impl SchedulerConfig {
@@ -161,47 +165,47 @@ impl SchedulerConfig {
         }
     }
 
-    /// How long one matching iteration takes.
+    /// Duration of one matching iteration.
     #[must_use]
     pub fn iteration(&self) -> Ps {
         self.cycle * CYCLES_PER_ITERATION
     }
 
-    /// How long before it comes free a port is matched.
+    /// Time before its release at which a port is matched.
     #[must_use]
     pub fn lookahead(&self) -> Ps {
         self.iteration() * u64::from(self.lookahead_iterations)
     }
 
-    /// How long before its last granted block a destination is granted again.
+    /// Time before its last granted block at which a destination is granted again.
     #[must_use]
     pub fn ahead(&self) -> Ps {
         self.slot * u64::from(self.ahead_blocks)
     }
 
-    /// How long a chunk of `bytes` keeps both its ports: l/B with its framing.
+    /// Time for which a chunk of `bytes` occupies both its ports: l/B with its framing.
     #[must_use]
     #[inline]
     pub fn busy_time(&self, bytes: u32) -> Ps {
         self.slot * u64::from(self.chunk_blocks(bytes))
     }
 
-    /// Blocks of a chunk of `bytes` with its framing.
+    /// Number of blocks of a chunk of `bytes` with its framing.
     #[must_use]
     #[inline]
     pub fn chunk_blocks(&self, bytes: u32) -> u32 {
         Bytes(u64::from(bytes)).to_blocks().0 as u32 + self.chunk_overhead_blocks
     }
 
-    /// The most blocks that an end may have outstanding and be granted a chunk: one of any length
-    /// then fits its window.
+    /// Maximum number of outstanding blocks at which an end may be granted a chunk: a chunk of any
+    /// length then fits its window.
     #[must_use]
     pub(super) fn outstanding_limit(&self) -> u32 {
         let longest = self.chunk_blocks(self.chunk.0 as u32);
         self.egress_window_blocks.map_or(u32::MAX, |window| window - longest)
     }
 
-    /// How long a message may wait until it is late; `None` for ever.
+    /// Time that a message may wait until it is late; `None` if it never becomes late.
     #[must_use]
     #[inline]
     pub fn patience(&self, bytes: u32) -> Option<Ps> {
@@ -219,14 +223,14 @@ impl SchedulerConfig {
     }
 }
 
-/// The control blocks that passed a port since it was last idle, up to what is free of charge.
+/// Number of control blocks that passed a port since it was last idle, up to the free number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ControlDebt(u32);
 
 impl ControlDebt {
     pub(super) const NONE: ControlDebt = ControlDebt(0);
 
-    /// `blocks` more passed a busy port: by how many its release moves.
+    /// Adds `blocks` that passed a busy port. Returns by how many blocks its release moves.
     #[inline]
     pub(super) fn charge(&mut self, blocks: u32, free: Option<u32>) -> u32 {
         let Some(limit) = free else { return 0 };
@@ -235,14 +239,14 @@ impl ControlDebt {
         debt - self.0
     }
 
-    /// The port had `blocks` slots to itself.
+    /// Pays off `blocks` idle slots of the port.
     #[inline]
     pub(super) fn pay(&mut self, blocks: u64) {
         self.0 = u64::from(self.0).saturating_sub(blocks) as u32;
     }
 }
 
-/// Whether a policy ranks by remaining bytes.
+/// How a policy ranks messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ranking {
     /// First come, first served.
@@ -251,12 +255,12 @@ pub(super) enum Ranking {
     Remaining,
     /// By remaining bytes times size.
     Weighted,
-    /// By the size class alone: see [`Turn`].
+    /// By the size class alone, with turns: see [`Turn`].
     Classes,
 }
 
 impl Ranking {
-    /// The ranking a policy starts with.
+    /// The ranking with which a policy starts.
     pub(super) fn of(policy: Policy) -> Ranking {
         match policy {
             Policy::Fcfs | Policy::Auto => Ranking::Arrival,
@@ -267,10 +271,10 @@ impl Ranking {
     }
 }
 
-/// Who goes first among candidates of one class, in one iteration: source XOR destination XOR a
-/// counter of cycles. At either end no two are equal; when all have something to send, the first
-/// of all ends together are a permutation; and each pair is first in its turn. Other rankings have
-/// no equals and take no turns.
+/// The precedence among candidates of one class, in one iteration: source XOR destination XOR a
+/// counter of cycles. No two values at an end are equal. When all pairs have messages, the first
+/// ones of all ends form a permutation, and each pair is first in its turn. Other rankings have no
+/// equal priorities and take no turns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     counter: u16,
@@ -278,7 +282,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Of the iteration that starts in the cycle of `now`.
+    /// The turn of the iteration that starts in the cycle of `now`.
     #[inline]
     pub(super) fn of(config: &SchedulerConfig, now: Ps) -> Turn {
         if config.policy == Policy::SrptClasses {
@@ -289,33 +293,33 @@ impl Turn {
         }
     }
 
-    /// The place of a pair's candidate among those of one end.
+    /// The place of a pair's candidate among the candidates of one end.
     #[inline]
     pub(super) fn place(self, priority: u64, source: u16, destination: u16) -> u64 {
         priority | u64::from((source ^ destination ^ self.counter) & self.mask)
     }
 }
 
-/// What of a message its priority depends on.
+/// The properties of a message that its priority depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ranked {
-    /// Bytes to be granted yet.
+    /// Number of bytes not granted yet.
     pub(super) remaining: u32,
-    /// Bytes in all.
+    /// Total number of bytes.
     pub(super) size: u32,
-    /// Place in the order of arrival.
+    /// The message's place in the order of arrival.
     pub(super) sequence: u64,
-    /// It has waited longer than [`SchedulerConfig::patience`].
+    /// True if it has waited longer than [`SchedulerConfig::patience`].
     pub(super) late: bool,
 }
 
-/// A message's place in every order: the smaller goes first. No two are equal, but in
+/// A message's place in every order: the smaller goes first. No two are equal, except in
 /// [`Ranking::Classes`], which leaves the bits below the class to [`Turn`].
 ///
-/// [`Ranking::Weighted`] is `remaining * size`, each as its logarithm to an eighth of an octave:
-/// what counts is the mean slowdown, not the mean time, and a delay weighs one over the size. A
-/// rank so takes 9 bits and an adder, and changes seldom; arrival orders what is equal. What is
-/// late ranks as if it were smaller.
+/// [`Ranking::Weighted`] is `remaining * size`, each as its logarithm to an eighth of an octave.
+/// The goal is the mean slowdown, not the mean time, so the weight of a delay is one over the size.
+/// Such a rank takes 9 bits and an adder, and changes seldom; arrival orders equal ranks. A late
+/// message ranks as if it were smaller.
 #[inline]
 pub(super) fn priority(ranking: Ranking, message: Ranked) -> u64 {
     let Ranked { remaining, size, sequence, late } = message;
@@ -335,7 +339,7 @@ pub(super) fn priority(ranking: Ranking, message: Ranked) -> u64 {
     }
 }
 
-/// The logarithm of a positive number in eighths, its fraction linear: exact at powers of two.
+/// The logarithm of a positive number in eighths, with a linear fraction: exact at powers of two.
 #[inline]
 fn log2(value: u32) -> u32 {
     let whole = value.ilog2();
@@ -343,22 +347,22 @@ fn log2(value: u32) -> u32 {
     (whole << LOG_FRACTION_BITS) + mantissa - (1 << LOG_FRACTION_BITS)
 }
 
-/// The size class of a weighted priority: whole octaves of the mean of both logarithms. All of FCFS
-/// is one class.
+/// The size class of a weighted priority: whole octaves of the mean of both logarithms. Under FCFS
+/// all messages are one class.
 #[inline]
 pub(super) fn class(priority: u64) -> u8 {
     (priority >> (SEQUENCE_BITS + CLASS_BITS_BELOW)) as u8
 }
 
-/// What a port that could wait for a message of `priority` demands of anything else: a class
-/// below this.
+/// The threshold of a port that could wait for a message of `priority`: it takes only messages of a
+/// class below this.
 #[inline]
 pub(super) fn hold_threshold(priority: u64) -> u8 {
     class(priority) + HOLD_MARGIN
 }
 
 /// Tells a heavy tail from a light one by the sizes of the last notifications, as `Policy::Auto`
-/// needs: `E[x^2] / E[x]^2` over a window is 1 for equal sizes, 2 for exponential ones, and 5 to 30
+/// needs. `E[x^2] / E[x]^2` over a window is 1 for equal sizes, 2 for exponential ones, and 5 to 30
 /// for the application workloads.
 #[derive(Clone, Debug)]
 pub(super) struct TailEstimate {
@@ -368,9 +372,9 @@ pub(super) struct TailEstimate {
     ranking: Ranking,
 }
 
-/// Notifications per estimate.
+/// Number of notifications per estimate.
 const TAIL_WINDOW: u32 = 256;
-/// `E[x^2] / E[x]^2` at which SRPT begins.
+/// Value of `E[x^2] / E[x]^2` at which SRPT begins.
 const TAIL_HEAVY_RATIO: u128 = 2;
 
 impl TailEstimate {
@@ -378,7 +382,7 @@ impl TailEstimate {
         TailEstimate { count: 0, sum: 0, sum_squares: 0, ranking: Ranking::Arrival }
     }
 
-    /// Takes one size in; says the ranking from here on.
+    /// Adds one size; returns the ranking from now on.
     pub(super) fn observe(&mut self, bytes: u32) -> Ranking {
         self.count += 1;
         self.sum += u64::from(bytes);
@@ -404,7 +408,7 @@ mod tests {
         };
         assert!(rank(64, 64, 9) < rank(72, 72, 1));
         assert!(rank(64, 64, 1) < rank(64, 64, 2));
-        // As much left, but of a larger message: its delay weighs less.
+        // Equal bytes remain, but of a larger message: its delay weighs less.
         assert!(rank(64, 64, 9) < rank(64, 128, 1));
         let arrived = |size, sequence| {
             priority(Ranking::Arrival, Ranked { remaining: size, size, sequence, late: false })

@@ -1,14 +1,14 @@
-//! Messages that wait, and pairs of ports that have any: by index, the indices used again.
+//! Slabs of waiting messages and of pairs of ports with messages; indices are reused.
 
 use super::rule::{Flow, Ranked};
 
-/// No entry, no pair.
+/// The index that stands for no entry or no pair.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The sequence number of an entry that is free.
+/// The sequence number of a free entry.
 pub(super) const ENDED: u64 = u64::MAX;
 
-/// One message waiting for grants.
+/// One message that waits for grants.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) sequence: u64,
@@ -29,7 +29,8 @@ impl Entry {
     }
 }
 
-/// A message by the place of its entry, and its sequence number to tell it from the next there.
+/// A message, named by the index of its entry. The sequence number tells it from later users of the
+/// entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Name {
     pub(super) sequence: u64,
@@ -41,12 +42,12 @@ pub(super) struct Name {
 /// A pair of ports with messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
-    /// Of its candidate, if it is listed.
+    /// The priority of its candidate, if the pair is listed.
     pub(super) priority: u64,
     pub(super) best: u32,
     pub(super) head: [u32; 2],
     pub(super) tail: [u32; 2],
-    /// Where its candidate stands in the destination's queue and in the source's list.
+    /// The candidate's places in the destination's queue and in the source's list.
     pub(super) in_destination: u16,
     pub(super) in_source: u16,
     pub(super) active: [u8; 2],
@@ -54,8 +55,8 @@ pub(super) struct Pair {
     pub(super) destination: u16,
 }
 
-/// Items of a capacity fixed at construction, the one freed last used next. Memory of items never
-/// used is never touched.
+/// Items of a capacity fixed at construction; the item freed last is reused first. Memory of unused
+/// items is never touched.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     items: Vec<T>,
@@ -75,7 +76,7 @@ impl<T> Slab<T> {
             self.items[index as usize] = item;
             return index;
         }
-        // X bounds every pair, so the reservation is never outgrown.
+        // X bounds every pair, so the reservation is never exceeded.
         assert!(self.items.len() < self.capacity, "notification queue overflow");
         self.items.push(item);
         self.items.len() as u32 - 1

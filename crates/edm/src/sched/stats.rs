@@ -1,34 +1,35 @@
-//! What the event-driven form counts.
+//! Counters of the event-driven form.
 
-/// What the scheduler did, for reports.
+/// Counters of what the scheduler did, for reports.
 ///
-/// A matching is a run of iterations: those that lost a request are followed, at once, by one in
-/// which the loser may ask again, and the first without a loser, or with losers that have nobody
-/// left to ask, leaves nothing to ask for: the matching is maximal. Ports come free and messages
-/// arrive meanwhile.
+/// A matching is a run of iterations. After an iteration that lost a request, another follows at
+/// once, in which the loser may try again. The first iteration without a loser, or whose losers
+/// have no candidate left, ends the matching: it is maximal. Ports come free and messages arrive
+/// meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerStats {
-    /// Matchings that granted something.
+    /// Matchings with at least one grant.
     pub matchings: u64,
     /// Matching iterations in which at least one destination made a request.
     pub iterations: u64,
-    /// Most iterations of a matching.
+    /// Maximum iterations of a matching.
     pub iterations_max: u64,
-    /// Grants given.
+    /// Number of grants.
     pub grants: u64,
-    /// Most grants of an iteration. A port sends, and receives, one of them, so it is at most the
-    /// ports; a matching goes on while ports come free, and under load never ends.
+    /// Maximum grants of an iteration. A port sends, and receives, at most one grant of an
+    /// iteration, so this is at most the number of ports. A matching goes on while ports come free,
+    /// and under load never ends.
     pub size_max: u64,
     /// Requests that lost at their source.
     pub requests_lost: u64,
-    /// Most messages waiting at once, in all queues.
+    /// Maximum messages that waited at once, in all queues.
     pub waiting_max: u64,
-    /// Of the matching under way; zero while there is none.
+    /// Iterations of the matching in progress; zero while there is none.
     matching_iterations: u64,
 }
 
 impl SchedulerStats {
-    /// An iteration granted `size` of its requests and `lost` the others.
+    /// Records an iteration that granted `size` of its requests and lost the `lost` others.
     #[inline]
     pub(super) fn iteration(&mut self, size: u64, lost: u64) {
         self.iterations += 1;
@@ -43,7 +44,7 @@ impl SchedulerStats {
         }
     }
 
-    /// Nothing is left to ask for.
+    /// Records that no request is left: the matching is maximal.
     #[inline]
     pub(super) fn maximal(&mut self) {
         self.matching_iterations = 0;
@@ -60,7 +61,7 @@ mod tests {
         for (size, lost) in [(4, 0), (3, 2), (1, 1), (1, 0), (2, 1)] {
             stats.iteration(size, lost);
         }
-        // 4; 3 + 1 + 1; 2, whose loser found its source taken.
+        // The matchings have 4 grants; 3 + 1 + 1; and 2, whose loser found its source taken.
         stats.maximal();
         stats.iteration(1, 0);
         assert_eq!((stats.matchings, stats.iterations, stats.grants), (4, 6, 12));

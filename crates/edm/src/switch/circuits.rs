@@ -1,18 +1,18 @@
-//! Virtual circuits: for every port, where its next granted bytes go.
+//! Virtual circuits: the destination of every port's next granted bytes.
 
 use ethermem_units::Bytes;
 
-/// Grants of one port that there is room for from the start, a power of two: a round trip of the
-/// shortest chunks at 400 Gb/s is about 300. Far links, slow memory and a transmitter that is
-/// shared with Ethernet frames leave more unused; then there is made room for them.
+/// Number of grants per port that have room from the start, a power of two. A round trip of the
+/// shortest chunks at 400 Gb/s has about 300. Far links, slow memory and a transmitter that is
+/// shared with Ethernet frames leave more open; the rings then grow.
 const OPEN_USUAL: usize = 512;
 
-/// Slots of a ring in use at first, a power of two. A ring walks round through all that are in use,
-/// so they are kept to what is needed.
+/// Number of slots of a ring in use at first, a power of two. A ring passes through all of its
+/// slots, so only as many as needed are used.
 const OPEN_FIRST: usize = 64;
 
-/// Slots from the end of one ring to the next: a cache line, so that rings do not begin in the same
-/// sets of a cache.
+/// Number of slots from the end of one ring to the next: a cache line, so that rings do not begin
+/// in equal sets of a cache.
 const GAP: usize = 16;
 
 /// The destination of a circuit whose port has failed: its data is dropped.
@@ -21,7 +21,7 @@ const NOWHERE: u16 = u16::MAX;
 #[derive(Clone, Copy, Debug, Default)]
 struct Circuit {
     destination: u16,
-    /// A grant is at most a chunk.
+    /// Number of granted bytes left, at most a chunk.
     bytes_left: u16,
 }
 
@@ -31,14 +31,14 @@ struct Ring {
     len: u32,
 }
 
-/// A first-in-first-out list of circuits a source port: hosts serve grants in order.
+/// A first-in-first-out list of circuits per source port, because hosts serve grants in order.
 #[derive(Debug)]
 pub(super) struct Circuits {
     rings: Vec<Ring>,
-    /// `room` for every ring, and a gap.
+    /// The rings' slots: `room` for every ring, and a gap.
     slots: Vec<Circuit>,
     room: usize,
-    /// How many of them each ring goes round in, a power of two.
+    /// Number of slots that each ring passes through, a power of two.
     capacity: usize,
 }
 
@@ -52,7 +52,7 @@ impl Circuits {
         }
     }
 
-    /// A grant of `bytes` was issued.
+    /// Opens a circuit for a grant of `bytes`.
     #[inline]
     pub(super) fn open(&mut self, source: u16, destination: u16, bytes: u32) {
         if self.rings[usize::from(source)].len as usize == self.capacity {
@@ -65,13 +65,13 @@ impl Circuits {
         self.slots[slot] = Circuit { destination, bytes_left: bytes as u16 };
     }
 
-    /// Where the circuit at a place of a port's ring is.
+    /// The index of the circuit at a place of a port's ring.
     #[inline]
     fn slot(&self, source: u16, place: u32) -> usize {
         usize::from(source) * (self.room + GAP) + (place as usize & (self.capacity - 1))
     }
 
-    /// All rings go round in twice the slots.
+    /// Doubles the number of slots of all rings.
     #[cold]
     fn grow(&mut self) {
         if self.capacity == self.room {
@@ -86,7 +86,7 @@ impl Circuits {
             self.room = room;
         }
         for (source, ring) in self.rings.iter().enumerate() {
-            // What had begun again at the first slot follows the last one.
+            // Circuits that wrapped to the first slot move behind the last one.
             let first = source * (self.room + GAP);
             let again = (ring.head + ring.len) as usize;
             let again = again.saturating_sub(self.capacity);
@@ -95,17 +95,17 @@ impl Circuits {
         self.capacity *= 2;
     }
 
-    /// Where the next data of a port goes; `None` when nothing is granted to it, or when the port
-    /// that it was granted for has failed.
+    /// The destination of a port's next data. `None` when nothing is granted to the port, or when
+    /// the destination has failed.
     pub(super) fn next(&self, source: u16) -> Option<u16> {
         let ring = self.rings[usize::from(source)];
         let circuit = self.slots[self.slot(source, ring.head)];
         (ring.len > 0 && circuit.destination != NOWHERE).then_some(circuit.destination)
     }
 
-    /// Blocks by which a chunk of `bytes` and the rest of its grant exceed what was granted, when
-    /// each chunk has so many blocks `overhead`: a batch has a chunk a member. By as much a grant's
-    /// chunks exceed it in all.
+    /// Number of blocks by which a chunk of `bytes` and the rest of its grant exceed what was
+    /// granted, if each chunk has `overhead` blocks of framing. A batch has one chunk per member.
+    /// Summed over a grant, this is the excess of all its chunks.
     #[inline]
     pub(super) fn excess_blocks(&self, source: u16, bytes: u64, overhead: u32) -> u32 {
         let ring = self.rings[usize::from(source)];
@@ -117,7 +117,7 @@ impl Circuits {
         blocks(bytes) + blocks(granted - bytes) - blocks(granted) + overhead
     }
 
-    /// Whether the oldest grant of a port allows `bytes`.
+    /// True if the oldest grant of a port allows `bytes`.
     #[inline]
     pub(super) fn allows(&self, source: u16, bytes: u64) -> bool {
         let ring = self.rings[usize::from(source)];
@@ -125,8 +125,8 @@ impl Circuits {
         ring.len > 0 && bytes <= u64::from(left)
     }
 
-    /// Data of a granted message came: where it goes. `None` when it must be dropped: it exceeds
-    /// its grant, or the port that it was granted for has failed.
+    /// Uses up granted bytes that arrived; returns their destination. `None` when the data must be
+    /// dropped: it exceeds its grant, or the destination has failed.
     #[inline]
     pub(super) fn use_up(&mut self, source: u16, bytes: u64) -> Option<u16> {
         let Ring { head, len } = self.rings[usize::from(source)];
@@ -143,14 +143,15 @@ impl Circuits {
         if bytes_left == 0 {
             let ring = &mut self.rings[usize::from(source)];
             ring.len -= 1;
-            // An empty ring starts over, so that the slots in use stay few and in the cache.
+            // An empty ring restarts at the first slot, so that the used slots stay few and in the
+            // cache.
             ring.head = if ring.len == 0 { 0 } else { (head + 1) & (self.capacity as u32 - 1) };
         }
         (destination != NOWHERE).then_some(destination)
     }
 
-    /// The oldest grant of a port stays unused, or what is left of it: the bytes, and where they
-    /// were to go if that port has not failed. `None` without a grant.
+    /// Skips the oldest grant of a port, or the rest of it, which stays unused. Returns its bytes
+    /// and, unless that port has failed, its destination. `None` without a grant.
     pub(super) fn skip(&mut self, source: u16) -> Option<(u32, Option<u16>)> {
         let Ring { head, len } = self.rings[usize::from(source)];
         if len == 0 {
@@ -163,9 +164,9 @@ impl Circuits {
         Some((bytes_left.into(), (destination != NOWHERE).then_some(destination)))
     }
 
-    /// Forgets every circuit from a port. Those to it stay in their places and lead nowhere: their
-    /// sources do not know yet, and what they send must not take the circuit behind. Says where the
-    /// port's own led, and the bytes that will not come by them.
+    /// Forgets every circuit from a port. Circuits to it keep their places and lead nowhere: their
+    /// sources do not know yet, and their data must not take the next circuit. Reports where the
+    /// port's own circuits led, and the bytes that will not come by them.
     pub(super) fn fail(&mut self, port: u16, mut lost: impl FnMut(u16, u32)) {
         let Ring { head, len } = self.rings[usize::from(port)];
         for n in 0..len {
@@ -253,7 +254,7 @@ mod tests {
     #[test]
     fn more_than_the_usual_are_kept_in_order() {
         let mut circuits = Circuits::new(3);
-        // The ring's head is not where its memory begins.
+        // The ring's head must not be at the start of its memory.
         for _ in 0..2 {
             circuits.open(1, 0, 8);
         }

@@ -1,9 +1,9 @@
-//! The switch, at the level of messages: notifications in, grants and released requests out, data
-//! forwarded along the circuit that its grant set up (section 3.2.2).
+//! The switch at the level of messages. Notifications come in, grants and released requests go out,
+//! and data is forwarded along the circuit that its grant set up (section 3.2.2).
 //!
-//! It holds no data and looks at none: a granted chunk goes where the oldest unused grant of its
-//! port says. The world calls [`Switch::on_request`] and [`Switch::on_notification`] once the
-//! message is identified and inserted, and adds the latency of every stage itself.
+//! It holds and reads no data: a granted chunk goes where the oldest unused grant of its port says.
+//! The caller calls [`Switch::on_request`] and [`Switch::on_notification`] once the message is
+//! identified and inserted, and adds the latency of every stage itself.
 
 mod circuits;
 mod pairs;
@@ -17,27 +17,27 @@ use pairs::Pairs;
 
 pub use pairs::Notice;
 
-/// What the switch sends of its own accord.
+/// A message that the switch originates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emission {
     /// A /G/ for a write, or for a chunk after the first of a response.
     Grant {
         /// The node that may send.
         to: NodeId,
-        /// Its header; `peer` is the node that will receive.
+        /// The header of the grant; `peer` is the node that will receive.
         grant: Grant,
     },
-    /// A request that was buffered since it came, now the first grant of its response.
+    /// A request that was buffered since its arrival and is now the first grant of its response.
     Release {
         /// The memory node.
         to: NodeId,
-        /// As it came, but `peer` is now the compute node.
+        /// The request as it arrived, except that `peer` is now the compute node.
         request: MemoryRequest,
     },
 }
 
 impl Emission {
-    /// The port it leaves by.
+    /// The port by which the emission leaves.
     #[must_use]
     pub fn to(&self) -> NodeId {
         match *self {
@@ -46,7 +46,7 @@ impl Emission {
     }
 }
 
-/// Where a demand came from, by the scheduler's tag.
+/// The origin of a demand, indexed by the scheduler's tag.
 #[derive(Clone, Copy, Debug)]
 struct Stored {
     request: MemoryRequest,
@@ -59,7 +59,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Switch {
     scheduler: Scheduler,
-    /// Requests from their arrival to their last grant; a write needs its id alone.
+    /// Requests from their arrival to their last grant. Of a write only the id is needed.
     stored: Vec<Stored>,
     free: u32,
     circuits: Circuits,
@@ -87,10 +87,11 @@ impl Switch {
         &self.scheduler
     }
 
-    /// An RREQ or RMWREQ of `from` is in the notification queue; it took `blocks` of its uplink.
+    /// Records an RREQ or RMWREQ of `from` in the notification queue; it took `blocks` of its
+    /// uplink.
     ///
     /// # Errors
-    /// [`NotifyError`] when it cannot be queued; it is forgotten then.
+    /// [`NotifyError`] when it cannot be queued; the switch then forgets it.
     pub fn on_request(
         &mut self,
         now: Ps,
@@ -116,10 +117,10 @@ impl Switch {
         queued
     }
 
-    /// An /N/ of `from` is in the notification queue.
+    /// Records an /N/ of `from` in the notification queue.
     ///
     /// # Errors
-    /// [`NotifyError`] when it cannot be queued; it is forgotten then.
+    /// [`NotifyError`] when it cannot be queued; the switch then forgets it.
     pub fn on_notification(
         &mut self,
         now: Ps,
@@ -139,15 +140,15 @@ impl Switch {
         })
     }
 
-    /// When to call [`Switch::step`] next; may be in the past, then at once.
+    /// The time of the next [`Switch::step`]; a time in the past means at once.
     #[must_use]
     #[inline]
     pub fn next_wake(&self) -> Option<Ps> {
         self.scheduler.next_wake()
     }
 
-    /// One matching iteration. Each emission may leave from the time given with it, once the block
-    /// is generated.
+    /// Runs one matching iteration. Each emission may leave from the time given with it, once its
+    /// block is generated.
     pub fn step(&mut self, now: Ps, mut emit: impl FnMut(Ps, Emission)) {
         let Switch { scheduler, stored, free, circuits, .. } = self;
         scheduler.step(now, |grant| {
@@ -189,30 +190,31 @@ impl Switch {
         self.scheduler.charge_destination(now, to.number(), blocks);
     }
 
-    /// Data that was forwarded to `to` has left by it, `blocks` in all. What was there when the
-    /// port failed is not said.
+    /// Records that `blocks` of data that was forwarded to `to` have left by it. Departures of data
+    /// from before a failure of the port are not reported.
     #[inline]
     pub fn on_departed(&mut self, to: NodeId, blocks: u32) {
         self.scheduler.on_departed(to.number(), blocks);
     }
 
-    /// Whether `to` is not granted until data leaves it.
+    /// True if `to` is not granted until data leaves it.
     #[inline]
     #[must_use]
     pub fn is_full(&self, to: NodeId) -> bool {
         self.scheduler.is_full(to.number())
     }
 
-    /// A port that the last step found full: what departed from it must be said, now and as it
-    /// departs, while [`Switch::is_full`].
+    /// A port that the last step found full. Its departures must be reported, now and as they
+    /// happen, while [`Switch::is_full`].
     #[inline]
     pub fn poll_full(&mut self) -> Option<NodeId> {
         self.scheduler.poll_full().map(NodeId::at)
     }
 
-    /// A chunk of `bytes` came from `from`: the port it is forwarded to, `None` when no grant is
-    /// open for it, and then it must be dropped. A grant counts the framing of one chunk; that of
-    /// further ones, of a batch, is charged to both ports, and counts until it departs.
+    /// Processes a chunk of `bytes` from `from`; returns the port that it is forwarded to. `None`
+    /// when no grant is open for it: the chunk must be dropped. A grant counts the framing of one
+    /// chunk. The framing of a batch's further chunks is charged to both ports, and counts until it
+    /// departs.
     #[inline]
     pub fn on_chunk(&mut self, now: Ps, from: NodeId, bytes: Bytes) -> Option<NodeId> {
         let overhead = self.scheduler.config().chunk_overhead_blocks;
@@ -230,13 +232,14 @@ impl Switch {
         Some(NodeId::at(to))
     }
 
-    /// Where the next chunk of `from` goes, for a switch that forwards it before it has all of it.
+    /// The destination of the next chunk of `from`, for a switch that forwards it before it is
+    /// complete.
     #[must_use]
     pub fn next_hop(&self, from: NodeId) -> Option<NodeId> {
         self.circuits.next(from.number()).map(NodeId::at)
     }
 
-    /// The oldest grant of `from` stays unused: its message ended before.
+    /// Records that the oldest grant of `from` stays unused, because its message ended before.
     pub fn on_unused_grant(&mut self, from: NodeId) {
         if let Some((bytes, to)) = self.circuits.skip(from.number()) {
             let blocks = self.scheduler.config().chunk_blocks(bytes);
@@ -247,20 +250,21 @@ impl Switch {
         }
     }
 
-    /// Grants that no data has come for yet.
+    /// Number of grants whose data has not arrived yet.
     #[must_use]
     pub fn circuits_open(&self) -> u64 {
         self.circuits.open_total()
     }
 
-    /// Whether messages of `from` to `to` are passed on: both ports are in service, and nothing
-    /// that was sent before one of them failed can be among them.
+    /// True if messages of `from` to `to` are passed on. Both ports are in service, and none of
+    /// these messages can be from before a failure of one of them.
     #[must_use]
     pub fn is_joined(&self, from: NodeId, to: NodeId) -> bool {
         self.pairs.is_joined(from, to)
     }
 
-    /// Takes a port out of service: what waited for it is dropped, and its peers are to be told.
+    /// Takes a port out of service: messages that wait for it are dropped, and its peers must be
+    /// told.
     pub fn fail_port(&mut self, port: NodeId, tell: impl FnMut(Notice)) {
         let Switch { scheduler, stored, free, circuits, pairs } = self;
         pairs.fail(port, tell);
@@ -275,22 +279,22 @@ impl Switch {
         });
     }
 
-    /// Puts a failed port back into service. Its link must have started anew: nothing that either
-    /// end sent before is on it, and its node takes every peer for unreachable until it is told.
+    /// Puts a failed port back into service. Its link must have restarted: nothing that either end
+    /// sent before is on it. Its node regards every peer as unreachable until it is told.
     pub fn restore_port(&mut self, port: NodeId, tell: impl FnMut(Notice)) {
         self.scheduler.restore_port(port.number());
         self.pairs.restore(port, tell);
     }
 
-    /// `from` has given up what it had with `peer`, as it was told to.
+    /// Records that `from` has dropped what it had with `peer`, as it was told to.
     pub fn on_heard(&mut self, from: NodeId, peer: NodeId, tell: impl FnMut(Notice)) {
         self.pairs.heard(from, peer, tell);
     }
 
     fn store(&mut self, request: MemoryRequest) -> u32 {
         if self.free == NONE {
-            // A request beyond every pair's X is refused by the scheduler and forgotten at once,
-            // so at most one more than the reservation is ever stored.
+            // The scheduler refuses a request beyond a pair's X, and it is forgotten at once. So at
+            // most one more than the reservation is ever stored.
             self.stored.push(Stored { request, next_free: NONE });
             return self.stored.len() as u32 - 1;
         }
@@ -305,7 +309,7 @@ impl Switch {
     }
 }
 
-/// Bytes as the scheduler counts them: a size that cannot be is refused there.
+/// The bytes as the scheduler counts them; the scheduler refuses an impossible size.
 fn demand(bytes: Bytes) -> u32 {
     u32::try_from(bytes.0).unwrap_or(u32::MAX)
 }

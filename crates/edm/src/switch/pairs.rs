@@ -1,25 +1,26 @@
-//! Which pairs of ports exchange messages.
+//! The pairs of ports that exchange messages.
 
 use crate::message::NodeId;
 
-/// Word to a node that the switch does not reach one of its peers any more, or reaches it again.
+/// A notice to a node that the switch cannot reach one of its peers any more, or reaches it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The node to tell.
+    /// The node to notify.
     pub to: NodeId,
-    /// Its peer.
+    /// The peer of the node.
     pub peer: NodeId,
-    /// Whether they are joined from now on, or parted.
+    /// True if they are joined from now on, false if they are parted.
     pub joined: bool,
 }
 
-/// A pair parts when a port fails and joins when both are in service, but not before each end has
-/// said that it heard of the parting: what it sent until then may still be on its uplink, and lacks
-/// what the failure took. A port whose link starts anew has nothing on its uplink to speak for.
+/// The state of all pairs. A pair parts when a port fails, and joins when both are in service.
+/// Before it joins, each end must have said that it heard of the parting. What it sent until then
+/// may still be on its uplink, and lacks what the failure took. A port whose link restarts has
+/// nothing on its uplink, so it need not answer.
 #[derive(Debug)]
 pub(super) struct Pairs {
     failed: Vec<bool>,
-    /// By (node, peer): what the node sends to the peer may be older than their parting.
+    /// By (node, peer): true if messages of the node to the peer may be older than their parting.
     unheard: Vec<bool>,
     unheard_total: u32,
 }
@@ -38,7 +39,7 @@ impl Pairs {
         (0..self.failed.len() as u16).map(NodeId::at).filter(move |&other| other != port)
     }
 
-    /// Whether an end has yet to hear that the pair parted.
+    /// True if an end has not heard yet that the pair parted.
     #[inline]
     pub(super) fn is_parting(&self, a: NodeId, b: NodeId) -> bool {
         let ports = self.failed.len() as u16;
@@ -75,7 +76,8 @@ impl Pairs {
         }
     }
 
-    /// All that `node` sent to `peer` before it heard that they parted has arrived.
+    /// Records that all messages which `node` sent to `peer` before it heard of their parting have
+    /// arrived.
     pub(super) fn heard(&mut self, node: NodeId, peer: NodeId, mut tell: impl FnMut(Notice)) {
         let known = usize::from(peer.number()) < self.failed.len();
         if known && self.clear(node, peer) {
@@ -106,7 +108,7 @@ mod tests {
     const B: NodeId = NodeId::at(1);
     const C: NodeId = NodeId::at(2);
 
-    /// The notices that `act` gives, as (to, peer, joined).
+    /// The notices of `act`, as (to, peer, joined).
     fn told(act: impl FnOnce(&mut dyn FnMut(Notice))) -> Vec<(NodeId, NodeId, bool)> {
         let mut told = Vec::new();
         act(&mut |Notice { to, peer, joined }| told.push((to, peer, joined)));
