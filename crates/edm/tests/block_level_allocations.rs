@@ -1,5 +1,5 @@
-//! Nothing allocates once it is built: two nodes and a switch, block by block, through load, damage
-//! and the end of a link.
+//! Nothing allocates after construction: two nodes and a switch, block by block, through load,
+//! damage and the end of a link.
 
 use ethermem_edm::phy::LineBlock;
 use ethermem_edm::port::{BlockSwitch, Buffers, HostPort, HostPortConfig};
@@ -13,7 +13,7 @@ use ethermem_wire::Block;
 const SLOT: Ps = Ps(640);
 const NODES: u16 = 2;
 
-/// Every write writes this, every read lands here.
+/// The buffer of every read and write.
 struct Page([u8; 4_096]);
 
 impl Buffers for Page {
@@ -30,7 +30,7 @@ struct Network {
     hosts: Vec<HostPort<Vec<u8>>>,
     switches: Vec<BlockSwitch>,
     page: Page,
-    /// What is on the lines, by switch and node: one slot of flight.
+    /// The blocks on the lines, by switch and node: one slot of flight.
     up: [[Block; 2]; 2],
     down: [[Block; 2]; 2],
     cut: bool,
@@ -105,7 +105,7 @@ fn blocks_pass_without_allocations() {
                 let taken = network.hosts[usize::from(node)].submit(now, request);
                 token += u32::from(taken.is_ok());
             }
-            // The links of the second switch go dark.
+            // The links of the second switch lose their signal.
             network.cut = slot > 30_000;
             network.step(now);
             now += SLOT;

@@ -1,12 +1,12 @@
-//! The window of a port: what was granted and has not passed holds back the next grant, and nothing
-//! that never passes does.
+//! The window of a port. Granted blocks that have not passed hold back the next grant; blocks that
+//! will never pass do not.
 
 use ethermem_edm::sched::SchedulerConfig;
 use ethermem_edm::{EdmConfig, Emission, MessageId, NodeId, Notification, Switch};
 use ethermem_units::{Bytes, Ps};
 
 const SLOT: Ps = Ps(640);
-/// Blocks of a chunk of 256 B.
+/// Number of blocks of a chunk of 256 B.
 const CHUNK: u32 = 34;
 
 /// A switch whose ports may have `chunks` whole chunks outstanding.
@@ -25,7 +25,7 @@ fn notify(switch: &mut Switch, from: u16, to: u16, bytes: u64) {
     switch.on_notification(Ps::ZERO, node(from), notification).expect("room");
 }
 
-/// The grants until nothing but an input can give another: (source, destination).
+/// The grants until only an input can cause another: (source, destination).
 fn grants(switch: &mut Switch, now: &mut Ps) -> Vec<(u16, u16)> {
     let mut given = Vec::new();
     while let Some(wake) = switch.next_wake() {
@@ -47,7 +47,7 @@ fn a_destination_is_granted_as_much_as_has_departed() {
     assert_eq!(grants(&mut switch, &mut now).len(), 2);
     assert!(switch.is_full(node(0)));
     assert_eq!((switch.poll_full(), switch.poll_full()), (Some(node(0)), None));
-    // All but a block of a chunk is not enough, and that it came is not.
+    // All blocks but one of a chunk are too few, and their arrival alone is not enough.
     assert_eq!(switch.on_chunk(now, node(1), Bytes(256)), Some(node(0)));
     switch.on_departed(node(0), CHUNK - 1);
     assert_eq!(grants(&mut switch, &mut now).len(), 0);
@@ -68,7 +68,7 @@ fn a_source_is_granted_as_much_as_has_come_from_it() {
     assert_eq!(grants(&mut switch, &mut now).len(), 0, "56 B are to come");
     assert_eq!(switch.on_chunk(now, node(0), Bytes(56)), Some(node(first[0].1)));
     assert_eq!(grants(&mut switch, &mut now).len(), 1);
-    // Its rest is given up: nothing of it is to come.
+    // The rest of the message is abandoned: no more of it will arrive.
     switch.on_unused_grant(node(0));
     switch.on_unused_grant(node(0));
     assert_eq!(switch.scheduler().outstanding_blocks().0, 0);
@@ -101,7 +101,7 @@ fn what_a_failed_source_was_granted_does_not_hold_back_its_destination() {
     notify(&mut switch, 2, 0, 256);
     assert_eq!(grants(&mut switch, &mut now), []);
     switch.fail_port(node(1), |_| {});
-    // 100 B of it are at the egress: 13 blocks and two, and their rest of 21 will not come.
+    // 100 B are at the egress: 13 blocks and two of framing. The other 21 blocks will not come.
     assert_eq!(switch.scheduler().outstanding_blocks(), (0, 15));
     assert_eq!(grants(&mut switch, &mut now), [(2, 0)]);
 }
@@ -113,7 +113,7 @@ fn a_failed_destination_has_its_whole_window_when_it_is_back() {
     assert_eq!(grants(&mut switch, &mut now).len(), 2);
     assert_eq!(switch.on_chunk(now, node(1), Bytes(256)), Some(node(0)));
     switch.fail_port(node(0), |_| {});
-    // What comes yet is dropped; it was its source's all the same.
+    // A late chunk is dropped; it was still outstanding at its source.
     assert_eq!(switch.on_chunk(now, node(1), Bytes(256)), None);
     assert_eq!(switch.scheduler().outstanding_blocks(), (0, 0));
     switch.restore_port(node(0), |_| {});

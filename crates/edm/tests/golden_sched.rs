@@ -1,5 +1,6 @@
-//! The traces in `golden/sched`: what the clocked scheduler decides, for the RTL's tests to replay.
-//! With `UPDATE_GOLDEN=1` in the environment, writes them anew instead of comparing.
+//! The traces in `golden/sched`: the decisions of the clocked scheduler, for the RTL's tests to
+//! replay. With `UPDATE_GOLDEN=1` in the environment, the test writes the files instead of
+//! comparing them.
 
 #[path = "support/rng.rs"]
 mod rng;
@@ -23,7 +24,8 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for ports in [2, 4, 8, 16] {
         for (policy, _) in POLICIES {
-            // Automatic choice is made every 256 notifications, and then is one of the others.
+            // The automatic policy chooses every 256 notifications, and then equals one of the
+            // other policies.
             let messages = match (policy, ports) {
                 (Policy::Auto, 2 | 16) => continue,
                 (Policy::Auto, _) => 280,
@@ -64,7 +66,7 @@ fn the_scheduler_decides_what_the_traces_say() {
     }
 }
 
-/// The scheduler that a trace's first line describes.
+/// The scheduler configuration in a trace's first line.
 fn parsed_config(line: &str) -> SchedulerConfig {
     let pairs = line.trim_start_matches("# ").split(' ').map(|pair| pair.split_once('='));
     let of: BTreeMap<_, _> = pairs.map(|pair| pair.expect("name=value")).collect();
@@ -100,7 +102,7 @@ fn a_trace_alone_is_enough_to_replay_it() {
             let cycle = replayed.scheduler.cycle();
             let due: u64 = rows[at][0].parse().expect("a cycle");
             assert!(cycle <= due, "{}: row {at} never came", file(&case).display());
-            // Inputs come before what the cycle decides, in the order of their rows.
+            // Inputs precede the decisions of their cycle, in the order of their rows.
             while at < rows.len() && rows[at][0] == cycle.to_string() && rows[at][1] != "grant" {
                 let field = |column: usize| rows[at][column].parse::<u32>().expect("a number");
                 match rows[at][1] {
@@ -135,7 +137,8 @@ fn the_traces_meet_what_is_hard() {
         assert!(grants.iter().any(|grant| !grant.first && !grant.last), "no message of 3 chunks");
         let bytes: u64 = grants.iter().map(|grant| u64::from(grant.bytes)).sum();
         assert_eq!(bytes, recorder.demanded_bytes, "{}", file(&case).display());
-        // Ahead of the destination, or later than its chunks alone would make it.
+        // A grant is ahead of its destination's release, or later than its chunks alone would make
+        // it.
         let config = case.config();
         let mut free = vec![0; usize::from(case.ports)];
         for grant in grants {

@@ -1,4 +1,4 @@
-//! A host never allocates once it is built: not in traffic, not at its limits, not in failure.
+//! A host never allocates after construction: not in traffic, not at its limits, not in failure.
 
 use ethermem_edm::{
     Address, EdmConfig, Grant, Host, HostConfig, NodeId, Op, Order, Outbound, Request,
@@ -17,7 +17,7 @@ fn op(turn: u32) -> Op {
     }
 }
 
-/// Hands what `node` transmits to whom it concerns, granting everything at once.
+/// Delivers what `node` transmits, and grants everything at once.
 fn carry(hosts: &mut [Host], node: u16, now: Ps) {
     while let Some(outbound) = hosts[usize::from(node)].poll_outbound(now) {
         let peer = usize::from(outbound.peer().number());

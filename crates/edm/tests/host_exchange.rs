@@ -1,4 +1,4 @@
-//! Two hosts driven by hand: the test is the switch, and every message on the way is compared.
+//! Two hosts driven by hand. The test acts as the switch and compares every message on the way.
 
 #[path = "support/two_hosts.rs"]
 mod two_hosts;
@@ -106,7 +106,7 @@ fn a_read_behind_a_write_to_its_bytes_waits_for_the_last_chunk_unless_relaxed() 
         assert_eq!(compute.poll_outbound(Ps(1)), None);
         compute.on_grant(Ps(2), grant(&notified, 44));
         assert!(chunk(compute.poll_outbound(Ps(2))).last);
-        // The write behind the read needs no wait: the scheduler releases the read first.
+        // The write behind the read need not wait: the scheduler releases the read first.
         request(compute.poll_outbound(Ps(2)));
         notification(compute.poll_outbound(Ps(2)));
     }
@@ -120,7 +120,7 @@ fn a_read_passes_a_write_to_other_bytes_unless_the_order_is_strict() {
         let elsewhere =
             |request: Request, address| Request { address: Address(address), ..request };
         compute.submit(Ps(0), elsewhere(write(1, 64, WriteKind::Posted), 1_000)).unwrap();
-        // The byte before the write's first, and the one after its last.
+        // The reads hit the byte before the write's first, and the byte after its last.
         for (token, address) in [(2, 999), (3, 1_064)] {
             compute.submit(Ps(0), elsewhere(read(token, 1), address)).unwrap();
         }
@@ -150,7 +150,7 @@ fn at_most_x_are_active_and_those_that_wait_share_a_notification() {
     let mega = notification(compute.poll_outbound(Ps(1)));
     assert_eq!((mega.bytes, mega.members), (Bytes(256), 4));
     assert_eq!(compute.counters().batched, 3);
-    // Grants that end within a member are split at its border and at their own.
+    // Grants that end within a member are split at the member's border and at their own.
     compute.on_grant(Ps(2), grant(&mega, 100));
     compute.on_grant(Ps(2), grant(&mega, 156));
     let mut sent = Vec::new();

@@ -1,4 +1,4 @@
-//! What hosts do with what is late, repeated, lost or too much: one case at a time, by hand.
+//! How hosts treat late, duplicate, lost and excess messages: one case at a time, by hand.
 
 #[path = "support/two_hosts.rs"]
 mod two_hosts;

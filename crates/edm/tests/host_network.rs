@@ -1,4 +1,4 @@
-//! Hosts under random schedules: what is promised holds whatever the switch and the links do.
+//! Hosts under random schedules: their guarantees hold whatever the switch and the links do.
 
 mod network;
 #[path = "../../units/tests/support/property.rs"]
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 const NODES: u16 = 4;
 
-/// One request of a run, small enough to shrink well.
+/// One request of a run. It is small, so that it shrinks well.
 #[derive(Clone, Copy, Debug)]
 struct Ask {
     compute: u16,
@@ -30,7 +30,7 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
     let ask = (0..NODES, 1..NODES, 0..4_u8, any::<u16>(), small, any::<u8>()).prop_map(
         |(compute, ahead, kind, address, bytes, fence)| Ask {
             compute,
-            // Half of all to one neighbour, so that pairs fill up.
+            // Half of all requests go to one neighbour, so that pairs fill up.
             memory: (compute + if ahead == 2 { 1 } else { ahead }) % NODES,
             kind,
             address,
@@ -54,8 +54,8 @@ fn config() -> impl Strategy<Value = EdmConfig> {
 }
 
 impl Ask {
-    /// The request of this ask, within the region of its compute node; the token rides in the
-    /// upper half of the address, for the network's book-keeping.
+    /// The request of this ask, within the region of its compute node. The upper half of the
+    /// address holds the token for the network's records.
     fn request(self, token: Token) -> Request {
         let bytes = u64::from(self.bytes);
         let (bytes, op) = match self.kind {
@@ -77,7 +77,7 @@ impl Ask {
         Request { token, peer: NodeId::at(self.memory), address, op, fence: self.fence }
     }
 
-    /// Applies it to a plain memory: what a read of it must then return.
+    /// Applies the request to a plain memory; returns what a read must then return.
     fn apply(self, token: Token, memory: &mut [u8]) -> Vec<u8> {
         let request = self.request(token);
         let at = (request.address.0 & 0xffff_ffff) as usize;
@@ -113,7 +113,8 @@ impl Ask {
     }
 }
 
-/// Submits all asks in order, as the schedule has it, and runs until nothing happens any more.
+/// Submits all asks in order, at times that the schedule chooses, and runs until nothing more
+/// happens.
 fn run(network: &mut Network, asks: &[Ask], first_token: u32) {
     let mut waiting = asks.iter().zip(first_token..).peekable();
     loop {
@@ -130,7 +131,8 @@ fn run(network: &mut Network, asks: &[Ask], first_token: u32) {
         if network.step() {
             continue;
         }
-        // Quiet. With losses, some wait for what will not come: until their deadline.
+        // The network is quiet. With losses, some requests wait for lost messages until their
+        // deadline.
         let deadline = network.hosts.iter().filter_map(Host::next_timeout).min();
         match deadline {
             Some(deadline) if network.faults.drop + network.faults.corrupt > 0 => {
@@ -140,7 +142,7 @@ fn run(network: &mut Network, asks: &[Ask], first_token: u32) {
             _ => {}
         }
         if network.is_stuck() {
-            // Posted writes whose notification or grants were lost: only a failure ends them.
+            // Posted writes whose notification or grants were lost end only by a failure.
             network.fail_all();
         }
     }
@@ -172,8 +174,8 @@ proptest! {
         ..property::cases(96)
     })]
 
-    /// Without faults every request ends well, every read returns what the requests of its compute
-    /// node before it left, and memory ends as they left it.
+    /// Without faults every request succeeds. Every read returns what the earlier requests of its
+    /// compute node left, and memory ends as they left it.
     #[test]
     fn pairs_see_their_own_order(
         asks in asks(), config in config(), messages_max in 4..64_usize, seed: u64,
@@ -193,8 +195,8 @@ proptest! {
         }
     }
 
-    /// Relaxed: every request ends well and acts once; a fence acts after all that came before it
-    /// and before all that came after it, between the same two nodes.
+    /// Under relaxed order every request succeeds and acts once. Between two nodes a fence acts
+    /// after all earlier requests and before all later ones.
     #[test]
     fn fences_order_what_is_otherwise_free(
         asks in asks(), config in config(), messages_max in 4..64_usize, seed: u64,
@@ -220,9 +222,9 @@ proptest! {
         }
     }
 
-    /// With losses and repetitions every request still ends exactly once, an acknowledged write
-    /// was applied, and data reaches only the request it belongs to. After a failure was declared
-    /// and repaired, everything works as on the first day.
+    /// With losses and duplicates every request still ends exactly once. Acknowledged writes were
+    /// applied, and data reaches only the request that it belongs to. After a failure was declared
+    /// and repaired, everything works as at the start.
     #[test]
     fn losses_and_repetitions_end_in_errors_not_in_wrong_data(
         asks in asks(), config in config(), seed: u64,
@@ -263,8 +265,8 @@ proptest! {
         }
     }
 
-    /// Fields changed to anything are counted and dropped, or act as what they now say; no request
-    /// ends twice, none is forgotten, nothing panics.
+    /// Fields with arbitrary values are counted and dropped, or act as what they now say. No
+    /// request ends twice, none is forgotten, and nothing panics.
     #[test]
     fn corrupted_fields_do_no_harm_to_the_state(
         asks in asks(), config in config(), seed: u64, corrupt in 1..30_u64,

@@ -1,8 +1,8 @@
-//! The clocked and the event-driven scheduler decide the same, at the same times.
+//! The clocked and the event-driven scheduler make equal decisions at equal times.
 //!
-//! Method: the same notifications, at the same clock cycles, into both; the grants must be equal,
-//! cycle for cycle. Beside it, what every schedule must keep: no port granted twice at once, each
-//! message granted exactly its bytes, streams first-in-first-out, and a schedule that ends.
+//! Both get equal notifications at equal clock cycles, and their grants must be equal, cycle for
+//! cycle. The tests also check every schedule. No port is granted twice at once, each message is
+//! granted exactly its bytes, streams are first-in-first-out, and a schedule ends.
 
 #[path = "../../units/tests/support/property.rs"]
 mod property;
@@ -21,13 +21,14 @@ struct Case {
     config: SchedulerConfig,
     /// (cycle, demand), in order of cycles.
     demands: Vec<(u64, Demand)>,
-    /// (cycle, port, blocks, uplink): control that passes, in order of cycles.
+    /// Control blocks that pass: (cycle, port, blocks, uplink), in order of cycles.
     control: Vec<(u64, u16, u32, bool)>,
-    /// Cycles from a grant until its data has come, and from there until it has left its egress.
+    /// Number of cycles from a grant until its data arrives, and from there until it leaves its
+    /// egress.
     delays: Vec<(u64, u64)>,
 }
 
-/// What is under way: (cycle, whether it leaves, grant).
+/// Data in flight: (cycle, whether it leaves, grant).
 type UnderWay = BTreeSet<(u64, bool, CycleGrant)>;
 
 impl Case {
@@ -39,7 +40,7 @@ impl Case {
     }
 }
 
-/// Takes what is due until `cycle`: whether it leaves, and its grant.
+/// Takes an item that is due by `cycle`: whether it leaves, and its grant.
 fn due(under_way: &mut UnderWay, cycle: u64) -> Option<(bool, CycleGrant)> {
     let first = under_way.first().filter(|&&(at, ..)| at <= cycle)?;
     let (_, leaves, grant) = *first;
@@ -93,7 +94,7 @@ fn cases() -> impl Strategy<Value = Case> {
             .into_iter()
             .enumerate()
             .map(|(tag, (gap, (a, b, read), bytes))| {
-                // Three in four arrive in the same cycle as the one before.
+                // Three in four demands arrive in the cycle of the previous one.
                 cycle += if gap < 30 { 0 } else { gap - 25 };
                 let source = a % ports;
                 let destination = (source + 1 + b % (ports - 1)) % ports;
@@ -113,7 +114,7 @@ fn cases() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Runs the clocked form; gives what was accepted, and the grants.
+/// Runs the clocked form; returns which demands were accepted, and the grants.
 fn run_cycles(case: &Case) -> (Vec<bool>, Vec<CycleGrant>) {
     let mut scheduler = CycleScheduler::new(case.config.clone());
     let (mut accepted, mut grants) = (Vec::new(), Vec::new());
@@ -122,7 +123,7 @@ fn run_cycles(case: &Case) -> (Vec<bool>, Vec<CycleGrant>) {
     let last = case.demands.last().map_or(0, |&(cycle, _)| cycle);
     // Twice the time to send everything over one port, and every iteration of every chunk.
     let end = last + 4 * (total / 8 + 4 * total / 128 + 4 * case.demands.len() as u64) + 2_000;
-    // And the time that every grant may be under way.
+    // The end also includes the time that every grant may be in flight.
     let end = end + 120 * (total / 128 + case.demands.len() as u64);
     let mut under_way = UnderWay::new();
     while scheduler.cycle() < end {
@@ -173,7 +174,7 @@ fn run_events(case: &Case, accepted: &[bool]) -> Vec<CycleGrant> {
         let input = input.chain(control.peek().map(|(cycle, ..)| *cycle));
         let input = input.chain(under_way.first().map(|&(cycle, ..)| cycle)).min();
         let next = input.map(|cycle| CYCLE * cycle).into_iter().chain(scheduler.next_wake()).min();
-        // A wake-up in the past means now: the time of what was just put in.
+        // A wake-up in the past means now: the time of the last input.
         let Some(next) = next else { break };
         now = now.max(next);
         while demands.peek().is_some_and(|((cycle, _), _)| CYCLE * *cycle <= now) {
@@ -250,7 +251,7 @@ fn check_schedule(case: &Case, accepted: &[bool], grants: &[CycleGrant]) {
     check_windows(case, grants);
 }
 
-/// No end ever has more outstanding than its window.
+/// Checks that no end ever has more outstanding than its window.
 fn check_windows(case: &Case, grants: &[CycleGrant]) {
     let Some(window) = case.config.egress_window_blocks else { return };
     let mut outstanding: BTreeMap<(bool, u16), u32> = BTreeMap::new();
@@ -260,7 +261,7 @@ fn check_windows(case: &Case, grants: &[CycleGrant]) {
         let end = |leaves, grant: CycleGrant| {
             (leaves, if leaves { grant.destination } else { grant.source })
         };
-        // A grant is decided before the cycle that it bears; what passed by then may count.
+        // A grant is decided before the cycle in its record; what passed by then may count.
         while let Some((leaves, passed)) = due(&mut under_way, grant.at_cycle) {
             *outstanding.get_mut(&end(leaves, passed)).expect("granted") -= blocks(passed);
         }
@@ -319,8 +320,8 @@ fn a_lone_message_takes_one_step_a_chunk() {
 
 #[test]
 fn a_write_waits_for_the_release_of_the_read_before_it() {
-    // Node 0 reads from 1, then writes to 1; port 0's downlink is busy with a long message, so
-    // that the read is released late and the write could overtake it.
+    // Node 0 reads from 1, then writes to 1. Port 0's downlink is busy with a long message. So the
+    // read is released late, and the write could overtake it.
     let read = Demand { source: 1, destination: 0, flow: Flow::ReadResponse, bytes: 64, tag: 1 };
     let write = Demand { source: 0, destination: 1, flow: Flow::WriteRequest, bytes: 64, tag: 2 };
     let long = Demand { source: 2, destination: 0, flow: Flow::WriteRequest, bytes: 128, tag: 0 };
@@ -339,7 +340,7 @@ fn a_write_waits_for_the_release_of_the_read_before_it() {
 
 #[test]
 fn a_message_that_waited_longer_than_it_takes_goes_before_shorter_ones() {
-    // Ten messages of 700 B would all go before one of 1,000 B, whose patience ends after 187.
+    // Ten messages of 700 B would all go before the one of 1,000 B, whose patience ends after 187.
     let write = |source, bytes, tag| Demand {
         source,
         destination: 0,

@@ -1,6 +1,6 @@
-//! What the grant scheduler keeps, whatever it is asked for: matchings are maximal, nobody starves
-//! under FCFS, a failed port takes its own messages and no others, and the rule that the published
-//! scheduler lacks makes the difference it is there for.
+//! Invariants of the grant scheduler for any input. Matchings are maximal, FCFS starves no message,
+//! and a failed port takes only its own messages with it. The hold, which the published scheduler
+//! lacks, has the effect that it is there for.
 
 #[path = "../../units/tests/support/property.rs"]
 mod property;
@@ -12,7 +12,7 @@ use ethermem_edm::{EdmConfig, Order, Policy};
 use ethermem_units::{Bytes, Ps};
 use proptest::prelude::*;
 
-/// 100 Gb/s, and a scheduler fast enough to iterate many times in a message.
+/// A block time at 100 Gb/s, and a scheduler fast enough to iterate many times in a message.
 const SLOT: Ps = Ps(640);
 const CYCLE: Ps = Ps(10);
 
@@ -25,7 +25,7 @@ fn write(source: u16, destination: u16, bytes: u32, tag: u32) -> Demand {
     Demand { source, destination, flow: Flow::WriteRequest, bytes, tag }
 }
 
-/// Steps a scheduler until it has nothing to do, or to `until`; hears every grant.
+/// Steps a scheduler until it has nothing to do, or to `until`; reports every grant.
 fn run(scheduler: &mut Scheduler, now: &mut Ps, until: Ps, mut granted: impl FnMut(Grant)) {
     while let Some(wake) = scheduler.next_wake().filter(|&wake| wake <= until) {
         *now = (*now).max(wake);
@@ -39,7 +39,7 @@ fn all_grants(scheduler: &mut Scheduler) -> Vec<Grant> {
     grants
 }
 
-/// Demands for distinct messages among `ports`, at most X a pair and flow.
+/// Demands for distinct messages among `ports`, at most X per pair and flow.
 fn demands(ports: u16, most: usize, bytes: u32) -> impl Strategy<Value = Vec<Demand>> {
     let one = (0..ports, 1..ports, any::<bool>(), 1..=bytes);
     prop::collection::vec(one, 1..most).prop_map(move |drawn| {
@@ -61,7 +61,7 @@ fn demands(ports: u16, most: usize, bytes: u32) -> impl Strategy<Value = Vec<Dem
 proptest! {
     #![proptest_config(property::cases(300))]
 
-    /// Without a hold, and with all ports free at first, the first matching goes on until no
+    /// Without a hold, and with all ports free at first, the first matching continues until no
     /// message is left with both of its ends free.
     #[test]
     fn a_matching_is_maximal_when_its_iterations_end(demands in demands(12, 150, 4_000)) {
@@ -91,7 +91,7 @@ proptest! {
         }
     }
 
-    /// Under every policy and order: each message its bytes, in chunks, and then nothing.
+    /// Under every policy and order, each message is granted its bytes in chunks, and then nothing.
     #[test]
     fn all_that_is_asked_for_is_granted_once_and_to_the_byte(
         demands in demands(9, 120, 6_000),
@@ -126,10 +126,11 @@ proptest! {
         prop_assert_eq!(scheduler.waiting(), 0);
     }
 
-    /// FCFS: while a message waits, one of its ports is taken, by a message that shares it; or both
-    /// are free, and its destination has asked for an older message in vain, whose source then
-    /// went to one older still. So it is granted before the chunks of all that share a port with it
-    /// and of all that are older could have passed one port, with the iterations they take.
+    /// FCFS: while a message waits, one of its ports is taken by a message that shares it. Or both
+    /// are free, and its destination's request went in vain to the source of an older message,
+    /// which took one older still. So it is granted within the time in which the chunks of all
+    /// messages that share a port with it, and of all older messages, pass one port with their
+    /// iterations.
     #[test]
     fn fcfs_starves_nobody(demands in demands(8, 100, 2_000)) {
         let config = config(8, Policy::Fcfs, Order::Relaxed);
@@ -157,8 +158,8 @@ proptest! {
         }
     }
 
-    /// A port that fails in the middle: its waiting messages are dropped, each said once with the
-    /// bytes it still wanted, and all others are granted whole.
+    /// A port fails in the middle. Its waiting messages are dropped, each reported once with its
+    /// remaining bytes, and all others are granted in full.
     #[test]
     fn a_failed_port_drops_its_messages_and_no_others(
         demands in demands(7, 100, 3_000),
@@ -196,7 +197,7 @@ proptest! {
             *left.get_mut(&grant.tag).expect("not dropped") -= grant.bytes;
         });
         prop_assert!(left.values().all(|&bytes| bytes == 0), "left: {left:?}");
-        // Back in service, it is granted at once.
+        // Back in service, the port is granted at once.
         scheduler.restore_port(port);
         scheduler.notify(write(port, (port + 1) % 7, 64, 901)).expect("restored");
         let mut granted = Vec::new();
@@ -205,14 +206,14 @@ proptest! {
     }
 }
 
-/// Two long messages keep ports 0 and 1 busy in turns; a short one needs both. Gives when the
+/// Two long messages keep ports 0 and 1 busy in turns; a short message needs both. Returns when the
 /// short one is granted, and when the last chunk of either long one is.
 fn short_between_two_long(policy: Policy) -> (Ps, Ps) {
     let mut scheduler = Scheduler::new(config(4, policy, Order::Pair));
     let mut now = Ps::ZERO;
     let mut granted = BTreeMap::new();
     // Half a chunk (17 slots) lies between the two, so that source 0 and destination 1 are never
-    // free at the same instant.
+    // free at one instant.
     let inputs = [
         (Ps::ZERO, write(0, 2, 20 * 256, 0)),
         (SLOT * 17, write(3, 1, 20 * 256, 1)),
@@ -234,21 +235,21 @@ fn short_between_two_long(policy: Policy) -> (Ps, Ps) {
 #[test]
 fn the_published_rule_starves_a_short_message_and_the_hold_does_not() {
     let (short, long) = short_between_two_long(Policy::SrptPublished);
-    // Greedy: whichever port comes free goes back to its long message, 20 chunks of 34 slots.
+    // Greedy: whichever port comes free returns to its long message, 20 chunks of 34 slots.
     assert!(short > long, "granted at {short}, the long ones until {long}");
     let (short, long) = short_between_two_long(Policy::Srpt);
     // Held: source 0 comes free at 68 slots, destination 1 at 51, and the first of them waits for
-    // the other. One iteration and the lookahead on top.
+    // the other. One iteration and the lookahead come on top.
     assert!(short < SLOT * 70, "granted at {short}");
     assert!(long > SLOT * (19 * 34), "{long}");
 }
 
 #[test]
 fn the_published_rule_looks_at_remaining_bytes_alone() {
-    // 600 B are left of a message of 6,000 B; one of 700 B comes. Published, the rest goes first.
-    // The default weighs a delay by the size it delays: the 700 B go first.
+    // 600 B are left of a message of 6,000 B when a message of 700 B arrives. Published, the rest
+    // goes first. The default weighs a delay by the size that it delays: the 700 B go first.
     for (policy, first) in [(Policy::SrptPublished, 0), (Policy::Srpt, 1)] {
-        // Without a buffer ahead, so that both sources are free when the destination chooses.
+        // There is no buffer ahead, so that both sources are free when the destination chooses.
         let config = SchedulerConfig { ahead_blocks: 0, ..config(3, policy, Order::Pair) };
         let mut scheduler = Scheduler::new(config);
         let (mut now, mut grants) = (Ps::ZERO, Vec::new());
@@ -265,9 +266,9 @@ fn the_published_rule_looks_at_remaining_bytes_alone() {
 
 #[test]
 fn a_matching_of_full_queues_takes_logarithmic_iterations() {
-    // Every destination has a message of every source, in random order: PIM with random priorities
-    // settles at least a constant share of what is unmatched in each iteration, so about log2 N
-    // iterations, and the mean is held to log2 N + 2.
+    // Every destination has a message of every source, in random order. PIM with random priorities
+    // settles at least a constant share of the unmatched ports in each iteration. So it takes about
+    // log2 N iterations, and the mean is held to log2 N + 2.
     let mut state = 1u64;
     let mut draw = |end: u64| {
         state =
@@ -283,7 +284,7 @@ fn a_matching_of_full_queues_takes_logarithmic_iterations() {
                 ahead_blocks: 0,
                 ..config(ports, Policy::Fcfs, Order::Pair)
             };
-            // 34 slots: none of the ports comes free while the matching is made.
+            // 34 slots: no port comes free while the matching is made.
             let horizon = config.busy_time(256) - config.lookahead();
             let mut scheduler = Scheduler::new(config);
             let n = u64::from(ports);
@@ -298,7 +299,7 @@ fn a_matching_of_full_queues_takes_logarithmic_iterations() {
             }
             run(&mut scheduler, &mut Ps::ZERO.clone(), horizon, |_| {});
             iterations += scheduler.stats().iterations;
-            // Maximal: at most one port can be left on each side, and only each other's.
+            // Maximal: at most one port is left on each side, and these two have only each other.
             assert!(scheduler.stats().grants + 1 >= n, "{} of {n}", scheduler.stats().grants);
         }
         let mean = iterations as f64 / f64::from(rounds);
@@ -309,7 +310,7 @@ fn a_matching_of_full_queues_takes_logarithmic_iterations() {
 
 #[test]
 fn a_control_debt_is_paid_by_idle_slots_only() {
-    // A write of four chunks from 0 to 1, and control blocks over the uplink of 0 while it is
+    // A write of four chunks goes from 0 to 1, and control blocks cross the uplink of 0 while it is
     // busy. Up to 32 pass free; each further one moves the release by a slot.
     let gap_after = |blocks: u32| {
         let mut scheduler = Scheduler::new(config(3, Policy::Srpt, Order::Pair));
@@ -329,13 +330,15 @@ fn a_control_debt_is_paid_by_idle_slots_only() {
 
 #[test]
 fn a_destination_is_granted_ahead_by_its_buffer_and_no_further() {
-    // Three sources, one destination: grants come when at most 16 blocks of the last are to come.
+    // Three sources share one destination: a grant comes when at most 16 blocks of the last are to
+    // come.
     let mut scheduler = Scheduler::new(config(4, Policy::Fcfs, Order::Pair));
     for source in 1..4 {
         scheduler.notify(write(source, 0, 256, u32::from(source))).expect("room");
     }
     let at: Vec<Ps> = all_grants(&mut scheduler).iter().map(|grant| grant.at).collect();
-    // The first after an iteration of 30 ps; its 34 slots end at 34, so 18 later; then every 34.
+    // The first grant follows an iteration of 30 ps. Its 34 slots end at 34, so the next is 18
+    // later; then every 34.
     let first = Ps(30);
     assert_eq!(at, [first, first + SLOT * 18, first + SLOT * 52]);
 }
@@ -347,7 +350,7 @@ fn a_grant_frees_the_room_of_a_notification() {
         scheduler.notify(write(0, 1, 64, tag)).expect("X is 3");
     }
     assert_eq!(scheduler.notify(write(0, 1, 64, 3)), Err(NotifyError::PairFull));
-    // The other flow of the pair has room of its own.
+    // The other flow of the pair has its own room.
     let read = Demand { flow: Flow::ReadResponse, ..write(0, 1, 64, 4) };
     scheduler.notify(read).expect("responses are counted apart");
     let mut now = Ps::ZERO;

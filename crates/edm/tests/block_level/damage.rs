@@ -1,5 +1,5 @@
-//! Bits change on the line, links are cut: whatever the receiver sees ends the link, what hung on
-//! it ends with an error or goes on by the other switch, and no data is ever wrong.
+//! Bits change on the line, and links are cut. Whatever the receiver sees disables the link. Its
+//! requests end with an error or go on by the other switch, and no data is ever wrong.
 
 use ethermem_edm::{Address, EdmConfig, Event, FailReason, NodeId, Op, Request, Token};
 use ethermem_units::{Bytes, Ps};
@@ -18,24 +18,25 @@ const REQUESTS: u32 = 40;
 /// What happens to a link.
 #[derive(Clone, Debug)]
 enum Fault {
-    /// Bits flip on the line, in one direction: (slots from then, bit of the block).
+    /// Bits flip on the line in one direction: (slots from now, bit of the block).
     Bits { upwards: bool, bits: Vec<(u64, u32)> },
     /// The link is cut.
     Cut,
 }
 
-/// A fault of a link, so many slots into the run.
+/// A fault of a link, with its slot in the run.
 #[derive(Clone, Debug)]
 struct Strike {
     slot: u64,
     switch: usize,
     node: usize,
     fault: Fault,
-    /// So long after it the host and the switch may start the link anew, once they have noticed.
+    /// The delays after which host and switch may restart the link, once they have noticed the
+    /// fault.
     repair: Option<(u64, u64)>,
 }
 
-/// Whether two nodes have a switch to which both have a link that nothing happened to.
+/// True if both nodes have an intact link to one switch.
 fn has_path(switches: u8, strikes: &[Strike], a: NodeId, b: NodeId) -> bool {
     let sound = |switch, node: NodeId| {
         let node = usize::from(node.number());
@@ -51,7 +52,7 @@ fn run(seed: u64, switches: u8, strikes: &[Strike]) -> Network {
     let mut network = Network::new(NODES, switches, memory_bytes(NODES), &edm);
     let mut submitted: Vec<Submitted> = Vec::new();
     let mut token = 0;
-    // Some of them after the repair.
+    // Some requests are submitted after the repair.
     let repaired = strikes.iter().any(|strike| strike.repair.is_some());
     let requests = if repaired { 3 * REQUESTS } else { REQUESTS };
     for slot in 0..(TIMEOUT.0 * 2 / SLOT.0) {
@@ -110,7 +111,7 @@ fn run(seed: u64, switches: u8, strikes: &[Strike]) -> Network {
     network
 }
 
-/// One or two bits anywhere, or a burst of up to three: each is three after the descrambler.
+/// One or two bits anywhere, or a burst of up to three: each bit is three after the descrambler.
 fn bits() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let single = (0..BLOCK_BITS).prop_map(|bit| vec![(0, bit)]);
     let double = ((0..BLOCK_BITS), (0_u64..3), (0..BLOCK_BITS))
@@ -126,7 +127,7 @@ fn strike(switches: usize) -> impl Strategy<Value = Strike> {
         .prop_map(|(slot, switch, node, fault)| Strike { slot, switch, node, fault, repair: None })
 }
 
-/// The same, and both ends may start the link anew, either of them first.
+/// A strike after which both ends may restart the link, either of them first.
 fn flap(switches: usize) -> impl Strategy<Value = Strike> {
     let after = prop_oneof![4 => 20_u64..120, 1 => 20_u64..700];
     (strike(switches), after.clone(), after)
@@ -171,7 +172,7 @@ proptest! {
     }
 }
 
-/// A link is cut amid traffic and repaired: it is up soon after both ends may start it, whichever
+/// A link is cut amid traffic and repaired. It is up soon after both ends may restart it, whichever
 /// may first, and carries copies again.
 #[test]
 fn a_repaired_link_carries_traffic_again() {
@@ -204,7 +205,7 @@ fn an_error_in_any_block_that_means_something_disables_the_link() {
         let network = run(7, 1, &[strike]);
         disabled += usize::from(!network.switches[0].is_up(NodeId::at(1)));
     }
-    // Most of a link that carries little is idles, and an idle with a wrong character is no more
-    // than that.
+    // Most blocks of a link with little traffic are idles, and an idle with a wrong character
+    // changes nothing.
     assert!(disabled > 30, "{disabled} of 300 errors were noticed");
 }

@@ -1,5 +1,5 @@
-//! Memory messages and Ethernet frames share a link: whatever the mix, every frame arrives bit for
-//! bit and in consecutive slots, every message arrives as it was sent, and neither starves.
+//! Memory messages and Ethernet frames share a link. Every frame arrives bit for bit and in
+//! consecutive slots, every message arrives as it was sent, and neither starves.
 
 use ethermem_edm::Arbitration;
 use ethermem_edm::phy::{
@@ -21,7 +21,7 @@ use crate::rng::Rng;
 /// Blocks of the longest unit: an acknowledged write of 256 B.
 const LONGEST: u64 = chunk_blocks(ChunkKind::AcknowledgedWrite, Bytes(256)).0;
 
-/// The decoder and the MAC of the receiver: frames must come in consecutive slots.
+/// The decoder and the MAC of the receiver: they require frames in consecutive slots.
 #[derive(Default)]
 struct Decoder {
     assembler: FrameAssembler<16_384>,
@@ -167,7 +167,7 @@ fn two_backlogs_share_the_slots_within_a_unit_and_use_all_of_them() {
                     let block_type = out.line.block_type().expect("in range");
                     frames += u64::from(block_type.is_some_and(|b| b.terminate_octets().is_some()));
                 }
-                // A frame's gap is the frame's own time, whoever uses its slots.
+                // A frame's gap counts as the frame's own time, even if memory uses its slots.
                 let gaps = (frames + 1) * u64::from(GAP_SLOTS);
                 let half = (slot - 99) / 2;
                 assert!(used + idle + LONGEST >= half, "memory has {used} of {half} slots");
@@ -181,8 +181,8 @@ fn two_backlogs_share_the_slots_within_a_unit_and_use_all_of_them() {
     }
 }
 
-/// Slots that a unit waits for its first block when it comes a slot after a chunk, `at` slots after
-/// a backlog of frames began: the chunk then is under way, or about to be.
+/// Number of slots that a unit waits for its first block. It arrives one slot after a chunk, `at`
+/// slots after a backlog of frames began. The chunk then is in progress, or about to be.
 fn wait_of_memory(arbitration: Arbitration, single: bool, frame_bytes: usize, at: u64) -> u64 {
     let mut rng = Rng(at);
     let frame = frame(&mut rng, frame_bytes);
@@ -230,8 +230,8 @@ fn memory_waits_for_a_unit_and_what_frames_are_owed_but_never_for_a_frame() {
     assert_eq!(wait_of_memory(fair, false, 1_518, 50), 2 * LONGEST - 1);
 }
 
-/// Most slots from the first block of a frame at the transmitter to its last on the line, against
-/// a backlog of chunks or of single blocks.
+/// Maximum number of slots from the first block of a frame at the transmitter to its last on the
+/// line, against a backlog of chunks or of single blocks.
 fn time_of_a_frame(single: bool, frame_bytes: usize, at: u64) -> u64 {
     let mut rng = Rng(at);
     let frame = frame(&mut rng, frame_bytes);
@@ -269,8 +269,8 @@ fn a_frame_takes_at_most_twice_its_slots_and_a_unit() {
     }
 }
 
-/// What a receiver makes of `blocks` and of the idles after them: its events, the frames it hands
-/// up, and what it counted.
+/// What a receiver makes of `blocks` and of the idles after them: its events, its frames, and its
+/// counters.
 fn hear(blocks: impl IntoIterator<Item = Block>) -> (Vec<String>, Vec<Vec<u8>>, RxCounters) {
     let (mut receiver, mut decoder) = (RxExtractor::new(), Decoder::default());
     let mut events = Vec::new();

@@ -15,8 +15,8 @@ pub(crate) fn frame(rng: &mut Rng, bytes: usize) -> Vec<u8> {
     frame
 }
 
-/// MAC and encoder: a block for each slot in which the transmitter was ready, a latency later;
-/// gaps between frames as IEEE 802.3 has them.
+/// MAC and encoder. They deliver a block for each slot in which the transmitter was ready, a
+/// latency later; gaps between frames are as in IEEE 802.3.
 #[derive(Default)]
 pub(crate) struct Encoder {
     pub(crate) blocks: VecDeque<Option<Block>>,
@@ -36,7 +36,7 @@ impl Encoder {
         self.blocks.is_empty() && self.in_flight.iter().all(Option::is_none)
     }
 
-    /// What arrives at the transmitter in this slot.
+    /// The block that arrives at the transmitter in this slot.
     pub(crate) fn arrive(&mut self) -> Option<Block> {
         if self.in_flight.len() < ENCODER_LATENCY_SLOTS {
             return None;
@@ -44,7 +44,7 @@ impl Encoder {
         self.in_flight.pop_front().flatten()
     }
 
-    /// What the transmitter said in this slot.
+    /// Takes the transmitter's ready signal of this slot.
     pub(crate) fn hear(&mut self, ready: bool) {
         let block = if ready { self.blocks.pop_front().flatten() } else { None };
         self.in_flight.push_back(block);

@@ -1,4 +1,4 @@
-//! What was asked, and whether what came of it can be.
+//! The requests of a run, and a check whether their results are possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use ethermem_units::{Bytes, Ps};
 
 use crate::rng::Rng;
 
-/// Each compute node's own part of each memory; before these the counters that all share.
+/// Size of each compute node's own part of each memory. Before these parts are the shared counters.
 pub(crate) const REGION: u64 = 1_024;
 const COUNTERS: u64 = 4;
 
@@ -23,7 +23,7 @@ pub(crate) struct Submitted {
     pub(crate) at: Ps,
 }
 
-/// A read or a write in the node's own part of a memory, or an increment of a counter.
+/// Draws a read or a write in the node's own part of a memory, or an increment of a counter.
 pub(crate) fn random_request(
     rng: &mut Rng,
     token: Token,
@@ -53,7 +53,7 @@ pub(crate) fn random_request(
     (Request { token, peer, address, op, fence: false }, data)
 }
 
-/// What a byte may be.
+/// The set of values that a byte may have.
 #[derive(Clone, Copy)]
 struct Possible([u64; 4]);
 
@@ -70,21 +70,21 @@ impl Possible {
     }
 }
 
-/// What came of it all.
+/// The requests, events and memories of a run.
 pub(crate) struct Outcome<'a> {
     pub(crate) submitted: &'a [Submitted],
     pub(crate) events: &'a BTreeMap<Token, (Event, Ps)>,
     pub(crate) reads: BTreeMap<Token, &'a [u8]>,
     pub(crate) memories: Vec<&'a [u8]>,
-    /// Whether a posted write ends with its acknowledgement: with two switches.
+    /// True if a posted write ends with its acknowledgement, as it does with two switches.
     pub(crate) all_acknowledged: bool,
     /// How to repeat the run.
     pub(crate) what: &'a str,
 }
 
 impl Outcome<'_> {
-    /// Holds every read and the memories to the requests. Order holds between two nodes. A write
-    /// that ended with an error may have acted or not, but it does not act any more once a later
+    /// Checks every read and the memories against the requests. Order holds between two nodes. A
+    /// write that ended with an error may or may not have acted. It must not act once a later
     /// request of its pair succeeded: a read settles what it has seen.
     pub(crate) fn check(&self) {
         for node in (0..self.memories.len() as u16).map(NodeId::at) {
@@ -119,7 +119,8 @@ impl Outcome<'_> {
                 (Op::Write { .. }, event) => {
                     let certain = match event {
                         Some(Event::WriteApplied { .. }) => true,
-                        // One that was not acknowledged has left, and may have been lost.
+                        // A write without an acknowledgement has left its node, and may have been
+                        // lost.
                         Some(Event::WriteSent { .. }) => self.all_acknowledged,
                         _ => false,
                     };
@@ -137,9 +138,9 @@ impl Outcome<'_> {
         }
     }
 
-    /// Each increment that succeeded saw a word of its own, a greater one than those that had ended
-    /// before it was submitted and those of its own node before it; the counter says how many there
-    /// were, of those that failed none or one each.
+    /// Each increment that succeeded saw a word of its own. The word is greater than the words of
+    /// increments that ended before its submission, and of earlier increments of its node. The
+    /// counter is the number of successful increments, plus at most one for each failed one.
     fn check_counter(&self, peer: NodeId, counter: u64) {
         let what = self.what;
         let (mut results, mut unknown) = (BTreeSet::new(), 0);

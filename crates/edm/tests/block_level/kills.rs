@@ -1,6 +1,6 @@
-//! Two mirrored switches: anything dies at any moment. Every request ends once, whatever two nodes
-//! still have a path for succeeds, no acknowledged write is lost, no atomic acts twice, nobody
-//! waits for a deadline unless a switch died without a sign.
+//! Two mirrored switches, and any component dies at any moment. Every request ends once, and
+//! succeeds while its two nodes have a path. No acknowledged write is lost, and no atomic acts
+//! twice. A request waits for its deadline only if a switch died without a sign.
 
 use ethermem_edm::{EdmConfig, Event, FailReason, NodeId, Op, Token};
 use ethermem_units::Ps;
@@ -14,10 +14,10 @@ use crate::switches::{Kill, Network};
 const NODES: u16 = 4;
 const TIMEOUT: Ps = Ps::from_ns(100_000);
 const REQUESTS: u32 = 48;
-/// Slots of a flight in which a link is cut and back, or a row of ids used many times.
+/// Number of slots of a flight in which a link is cut and back, or a row of ids is used many times.
 const LATE: u64 = 4_000;
 
-/// Whether two nodes have a switch that both reach.
+/// True if both nodes reach one switch.
 fn has_path(kills: &[Kill], a: NodeId, b: NodeId) -> bool {
     let alive = |node| !kills.contains(&Kill::Node(node));
     let reaches = |switch, node| {
@@ -40,7 +40,7 @@ fn run(seed: u64, kills: &[(u64, Kill)]) -> Network {
     run_late(seed, 200, kills)
 }
 
-/// On links that are up to so many slots late.
+/// Runs on links that are late by up to this many slots.
 fn run_late(seed: u64, late_slots_max: u64, kills: &[(u64, Kill)]) -> Network {
     let what = format!("seed {seed}, up to {late_slots_max} slots late, {kills:?}");
     let mut rng = Rng(seed);
@@ -84,7 +84,8 @@ fn run_late(seed: u64, late_slots_max: u64, kills: &[(u64, Kill)]) -> Network {
             let at_once = end.0 - at.0 < TIMEOUT.0 / 2;
             assert!(at_once || silent, "{request:?} took {} ns: {what}", (end.0 - at.0) / 1000);
         } else {
-            // A failed path or peer is told; only what gives no sign runs into its deadline.
+            // Nodes are notified of a failed path or peer; only a failure without a sign leads to a
+            // deadline.
             let null = matches!(event, Event::Failed { why: FailReason::Timeout, .. });
             assert!(!null || silent, "{request:?} waited for its deadline: {what}");
         }
@@ -117,7 +118,7 @@ fn a_repaired_link_carries_copies_again() {
     assert!(again(&repaired) > 20, "second copies after the repair");
 }
 
-/// Slots that a link may be late: little, or longer than it takes one that was cut to be back.
+/// Number of slots that a link may be late: few, or more than a cut link needs to be back.
 fn late() -> impl Strategy<Value = u64> {
     prop_oneof![3 => Just(200), 1 => Just(LATE)]
 }
@@ -130,13 +131,13 @@ fn node() -> impl Strategy<Value = NodeId> {
     (0..NODES).prop_map(NodeId::at)
 }
 
-/// A link that comes back: after both ends have noticed at the earliest.
+/// A link that comes back, at the earliest after both ends have noticed.
 fn flap() -> impl Strategy<Value = Kill> {
     (switch(), node(), 50_u64..600)
         .prop_map(|(switch, node, down)| Kill::Flap(switch, node, Ps::from_ns(down)))
 }
 
-/// What dies, for good or for a while.
+/// The failure of a component, for good or for a while.
 fn kill() -> impl Strategy<Value = Kill> {
     let restart = (switch(), prop_oneof![1_u64..1_000, Just(30_000)]);
     prop_oneof![
@@ -150,7 +151,7 @@ fn kill() -> impl Strategy<Value = Kill> {
 }
 
 /// A read went by the switch whose port had come back, past a write that this switch had dropped
-/// with the port; the memory node served it first. Without R7 the first three cases fail.
+/// with the port. The memory node served the read first. Without R7 the first three cases fail.
 #[test]
 fn what_was_sent_before_a_link_came_back_does_not_act_after_it() {
     let flap = |switch, node, down| Kill::Flap(switch, NodeId::at(node), Ps::from_ns(down));
@@ -164,8 +165,9 @@ fn what_was_sent_before_a_link_came_back_does_not_act_after_it() {
     }
 }
 
-/// A write had been given up with both links of its node; its copy by one switch was still on the
-/// way when a newer one by the other was acknowledged. Without R8 memory then lost the newer one.
+/// A write had been abandoned with both links of its node. Its copy by one switch was still in
+/// flight when a newer write by the other was acknowledged. Without R8 memory then lost the newer
+/// write.
 #[test]
 fn what_was_given_up_does_not_act_after_what_came_later() {
     let flap = |switch, down| Kill::Flap(switch, NodeId::at(0), Ps::from_ns(down));
@@ -173,8 +175,8 @@ fn what_was_given_up_does_not_act_after_what_came_later() {
     assert!(network.nodes.iter().any(|node| node.counters().given_up > 0));
 }
 
-/// A switch had joined two nodes, and one had yet to hear of it, when that one lost the peer by the
-/// other switch. A memory node that then forgets what it did does it again for the copy that the
+/// A switch had joined two nodes, and one had not heard of it yet when it lost the peer by the
+/// other switch. If a memory node then forgets what it did, it acts again on the copy that the
 /// first switch still brings.
 #[test]
 fn a_memory_node_remembers_what_may_still_have_a_copy() {
@@ -183,8 +185,9 @@ fn a_memory_node_remembers_what_may_still_have_a_copy() {
     run_late(358801653343615217, LATE, &[(729, flap(1, 0, 196)), (2419, flap(1, 1, 247)), restart]);
 }
 
-/// The one link that a memory node had left was cut four times, each time before word of the cut
-/// before had come to it. By half of what a number of three bits counts the next word was an older.
+/// The last link of a memory node was cut four times, each time before the notice of the previous
+/// cut had arrived. With half the range of a three-bit number the next notice was taken for an
+/// older one.
 #[test]
 fn four_losses_in_a_row_of_which_no_word_came_are_heard_of() {
     let flap = |at, down| (at, Kill::Flap(1, NodeId::at(2), Ps::from_ns(down)));
@@ -227,7 +230,7 @@ proptest! {
         run_late(seed, late, &flaps);
     }
 
-    /// Most of the cases that break without R8.
+    /// Most of the cases that fail without R8.
     #[test]
     fn links_of_a_node_flap_while_copies_are_long_under_way(
         seed: u64,

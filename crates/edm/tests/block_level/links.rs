@@ -1,5 +1,5 @@
-//! Nodes and switches on links of 66-bit blocks, scrambled, with a flight of some slots, that can
-//! be damaged bit by bit.
+//! Nodes and switches on links of 66-bit blocks. The links are scrambled, have a flight time of
+//! some slots, and can be damaged bit by bit.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,7 +14,7 @@ use crate::ethernet::Encoder;
 
 /// One block at 100 Gb/s.
 pub(crate) const SLOT: Ps = Ps(640);
-/// Slots that a block is on a link.
+/// Number of slots that a block is on a link.
 pub(crate) const FLIGHT_SLOTS: usize = 15;
 
 /// One direction of a link: scrambler, line, descrambler.
@@ -22,7 +22,7 @@ pub(crate) struct Line {
     scrambler: Scrambler,
     descrambler: Descrambler,
     flying: VecDeque<(u8, u64)>,
-    /// Bits to flip in the blocks to come: (blocks from now, bit of the 66).
+    /// Bits to flip in later blocks: (blocks from now, bit of the 66).
     damage: Vec<(u64, u32)>,
     slot: u64,
     pub(crate) cut: bool,
@@ -55,7 +55,7 @@ impl Line {
         self.flying.push_back((sync, payload));
     }
 
-    /// Flips bits of the blocks to come: (slots from now, bit of the 66).
+    /// Flips bits of later blocks: (slots from now, bit of the 66).
     pub(crate) fn damage(&mut self, bits: &[(u64, u32)]) {
         let from = self.slot;
         self.damage.extend(bits.iter().map(|&(after, bit)| (from + after, bit)));
@@ -68,7 +68,7 @@ impl Line {
     }
 }
 
-/// The callers' memories of one node.
+/// The data of the callers of one node.
 #[derive(Default)]
 pub(crate) struct Data {
     pub(crate) writes: BTreeMap<Token, Vec<u8>>,
@@ -154,13 +154,13 @@ impl Network {
         switch * self.hosts.len() + node
     }
 
-    /// Flips bits of what enters a direction of a link: (slots from now, bit of the 66).
+    /// Flips bits of blocks that enter a direction of a link: (slots from now, bit of the 66).
     pub(crate) fn damage(&mut self, link: usize, upwards: bool, bits: &[(u64, u32)]) {
         let line = if upwards { &mut self.up[link] } else { &mut self.down[link] };
         line.damage(bits);
     }
 
-    /// Repairs a link, and lets one of its ends start it anew, if that end has noticed.
+    /// Repairs a link, and lets one of its ends restart it, if that end has noticed the cut.
     pub(crate) fn restore(&mut self, switch: usize, node: usize, at_host: bool) {
         let link = self.link(switch, node);
         self.up[link].cut = false;
@@ -172,7 +172,7 @@ impl Network {
         }
     }
 
-    /// Whether both ends of a link are up.
+    /// True if both ends of a link are up.
     pub(crate) fn is_up(&self, switch: usize, node: usize) -> bool {
         self.hosts[node].host().is_up(Interface(switch as u8))
             && self.switches[switch].is_up(NodeId::at(node as u16))
@@ -190,7 +190,7 @@ impl Network {
         self.hosts[at].submit(self.now, request).is_ok()
     }
 
-    /// One slot of every link.
+    /// Runs one slot of every link.
     pub(crate) fn step(&mut self) {
         let now = self.now;
         for s in 0..self.switches.len() {

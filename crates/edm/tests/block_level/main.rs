@@ -1,6 +1,6 @@
-//! Memory messages on links of 66-bit blocks, and what faults of links, switches and nodes do.
+//! Memory messages on links of 66-bit blocks, under faults of links, switches and nodes.
 //!
-//! Every run is decided by its seed, which a failure prints.
+//! The seed decides a whole run; a failure prints it.
 
 mod damage;
 #[path = "../support/draws.rs"]

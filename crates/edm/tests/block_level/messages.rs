@@ -1,4 +1,4 @@
-//! The memory side of a link: messages of any kind, and the units that wait.
+//! The memory side of a link: messages of any kind, and the units that wait to be sent.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
@@ -13,7 +13,7 @@ use ethermem_wire::{
 
 use crate::rng::Rng;
 
-/// A message of any kind, its `data` being what a chunk carries.
+/// A message of any kind; a chunk carries `data`.
 pub(crate) fn message<'a>(rng: &mut Rng, data: &'a [u8]) -> Message<'a> {
     let peer = NodeId::new(rng.below(512) as u16).expect("in range");
     let id = MessageId(rng.next() as u8);
@@ -67,7 +67,7 @@ pub(crate) fn message<'a>(rng: &mut Rng, data: &'a [u8]) -> Message<'a> {
     }
 }
 
-/// Units that wait, single blocks first.
+/// The units that wait, single blocks first.
 #[derive(Default)]
 pub(crate) struct Units {
     pub(crate) singles: VecDeque<Vec<Block>>,

@@ -24,7 +24,7 @@ fn with_opcode(message: &Message<'_>, opcode: u8) -> Vec<Block> {
     blocks
 }
 
-/// What a switch sends back for blocks of one node.
+/// The blocks with which a switch answers blocks of one node.
 fn answers(blocks: &[Block]) -> Vec<Block> {
     let config = SchedulerConfig::new(2, &EdmConfig::default(), Ps(2_560), SLOT);
     let mut switch = BlockSwitch::new(&config, Arbitration::Fair);

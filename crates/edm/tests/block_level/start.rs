@@ -1,5 +1,5 @@
-//! Two ends of a link start it anew: at any offset, one long after the other, through further
-//! faults and errors. Either end takes what the other sent since that start, whole and in order.
+//! Two ends of a link restart it: at any offset, one long after the other, through further faults
+//! and errors. Each end receives what the other sent since that restart, whole and in order.
 
 use ethermem_edm::phy::{LineBlock, LinkFaults, LinkSlot};
 use ethermem_wire::{BLOCK_BITS, Block};
@@ -9,20 +9,21 @@ use std::collections::VecDeque;
 use crate::cases;
 use crate::links::{FLIGHT_SLOTS, Line};
 
-/// Slots from the last fault until both ends are up, at most: each of three signals crosses the
-/// line, and comes three times.
+/// Maximum number of slots from the last fault until both ends are up: each of three signals
+/// crosses the line, and must arrive three times.
 const START_SLOTS: u64 = 4 * (FLIGHT_SLOTS as u64 + 4);
 
 struct End {
     faults: LinkFaults,
-    /// Times it went down, and blocks it sent since it came up.
+    /// Number of times the end went down, and number of blocks it sent since it came up.
     downs: u32,
     sent: u32,
-    /// The peer's count of downs as of the blocks that it takes, and how many it took.
+    /// The peer's count of downs at the blocks that this end takes, and number of blocks taken.
     taking: u32,
     taken: u32,
     line: Line,
-    /// What entered the line, to know what was changed on it, and after how many downs.
+    /// The blocks that entered the line, each with the count of downs, to detect changes on the
+    /// line.
     entered: VecDeque<(Block, u32)>,
 }
 
@@ -54,7 +55,7 @@ impl End {
         self.entered.push_back((block, self.downs));
     }
 
-    /// Takes a block that the peer sent after so many downs.
+    /// Receives a block that the peer sent with this count of downs.
     fn receive(&mut self, arrived: Option<LineBlock>, (sent, peer_downs): (Block, u32)) {
         let is_data = sent.block_type() == Ok(None);
         match self.faults.receive(arrived) {
@@ -66,8 +67,8 @@ impl End {
                 self.taking = peer_downs;
                 self.taken = 0;
             }
-            // The checks of the receiver find what was changed, also a block of a message that is
-            // an idle now. A signal of this start comes as an idle.
+            // The checks of the receiver detect a changed block, also a block of a message that
+            // became an idle. A signal of this start arrives as an idle.
             LinkSlot::Up(line) if line != LineBlock::from(sent) && (line != idle() || is_data) => {
                 self.fail();
             }
@@ -88,13 +89,13 @@ fn idle() -> LineBlock {
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// An end gives the link up.
+    /// An end disables the link.
     Fail(usize),
-    /// An end may start it anew.
+    /// An end may restart the link.
     Allow(usize),
     /// Bits flip on the way from an end.
     Bits(usize, Vec<(u64, u32)>),
-    /// Nothing comes from an end for so many slots.
+    /// No signal comes from an end for this many slots.
     Cut(usize, u64),
 }
 
@@ -114,7 +115,7 @@ fn run(acts: &[(u64, Act)]) {
         }
         for (end, mended) in ends.iter_mut().zip(mended) {
             end.line.cut = slot < mended;
-            // At the end all may start.
+            // At the end of the run both may restart.
             if slot >= last + 400 {
                 end.faults.allow_start();
             }
@@ -153,7 +154,7 @@ fn either_end_may_start_first_at_any_offset() {
     for first in 0..2 {
         for failed in 0..2 {
             for (at, after) in (0..80).flat_map(|at| [0, 1, 2, 30, 300].map(|after| (at, after))) {
-                // An end that has not noticed yet is allowed again when it has.
+                // An end that has not noticed the fault is allowed again later.
                 run(&[
                     (5, Act::Fail(failed)),
                     (5 + at, Act::Allow(first)),
@@ -178,7 +179,7 @@ fn an_error_in_any_block_of_a_start_delays_it_and_no_more() {
     }
 }
 
-/// The thirtieth block, 0x1e, with both bits of its sync changed.
+/// Hits the thirtieth block, 0x1e, and flips both bits of its sync header.
 #[test]
 fn a_block_of_a_message_that_errors_made_an_idle_of_is_no_idle() {
     run(&[(29, Act::Bits(0, vec![(0, 0), (0, 1)]))]);

@@ -1,5 +1,5 @@
-//! Nodes with two interfaces, two switches and the links between them, in virtual time: anything
-//! can be killed at any moment, and is found out some time later or never.
+//! Nodes with two interfaces, two switches and the links between them, in virtual time. Any
+//! component can be killed at any moment, and its death is noticed some time later or never.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -14,10 +14,10 @@ use ethermem_units::{Bytes, Ps};
 
 /// One block slot of a link.
 pub(crate) const SLOT: Ps = Ps(640);
-/// From a link's end to its other end, pipelines included.
+/// Time from one end of a link to the other, pipelines included.
 const FLIGHT: Ps = Ps(40_000);
 
-/// What travels on a link.
+/// A message on a link.
 #[derive(Clone)]
 enum Item {
     Up(Outbound, Vec<u8>),
@@ -34,34 +34,34 @@ enum Item {
 
 #[derive(Clone)]
 enum Happening {
-    /// Something arrives at switch (interface) from node, or the other way round, unless the link
-    /// was cut since that count of cuts.
+    /// An item arrives at the switch from the node, or in the other direction, unless the link was
+    /// cut since that count of cuts.
     AtSwitch(u8, NodeId, u32, Item),
     AtNode(u8, NodeId, u32, Item),
     Kill(Kill),
-    /// Node and switch notice that their link is dead.
+    /// The node, or the switch, notices that their link is dead.
     NodeNotices(u8, NodeId),
     SwitchNotices(u8, NodeId),
-    /// A link is repaired, and its switch, then its node, put it back into use, unless it was cut
-    /// since that count of cuts.
+    /// A link is repaired. Its switch, then its node, put it back into use, unless it was cut since
+    /// that count of cuts.
     Repair(u8, NodeId, u32),
     NodeRestores(u8, NodeId, u32),
-    /// A switch starts, as after power-on: each of its links starts anew.
+    /// A switch starts, as after power-on, and restarts each of its links.
     Start(u8),
 }
 
-/// What dies.
+/// A component that dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kill {
-    /// A switch, noticed by all nodes.
+    /// A switch; all nodes notice its death.
     Switch(u8),
-    /// A switch stops, and its links look alive.
+    /// A switch that stops while its links look alive.
     SilentSwitch(u8),
     /// The link of a node to a switch.
     Link(u8, NodeId),
-    /// The same, but it is repaired after so long.
+    /// The link of a node to a switch, which is repaired after this time.
     Flap(u8, NodeId, Ps),
-    /// A switch stops without a sign, and starts anew after so long, having forgotten all.
+    /// A switch that stops without a sign and restarts after this time without its state.
     Restart(u8, Ps),
     /// A node.
     Node(NodeId),
@@ -72,7 +72,7 @@ pub(crate) struct Network {
     pub(crate) nodes: Vec<MirroredHost>,
     pub(crate) memories: Vec<Memory<Vec<u8>>>,
     pub(crate) events: BTreeMap<Token, (Event, Ps)>,
-    /// What each read has got so far.
+    /// The bytes that each read has received so far.
     pub(crate) reads: BTreeMap<Token, Vec<u8>>,
     pub(crate) writes: BTreeMap<Token, Vec<u8>>,
     responses: BTreeMap<(NodeId, NodeId, usize), (MessageId, Vec<u8>)>,
@@ -81,15 +81,15 @@ pub(crate) struct Network {
     agenda: BinaryHeap<Reverse<(Ps, u64)>>,
     happenings: BTreeMap<u64, Happening>,
     sequence: u64,
-    /// When each direction of each link is free, and how late its flights are.
+    /// The time at which each direction of each link is free, and how late its flights are.
     up_free: Vec<Ps>,
     down_free: Vec<Ps>,
     lateness: Vec<Ps>,
     dead_links: Vec<bool>,
-    /// Links that nobody repairs.
+    /// Links that are never repaired.
     broken: Vec<bool>,
     cuts: Vec<u32>,
-    /// Links whose node has not given them up.
+    /// Links that their node still uses.
     used: Vec<bool>,
     dead_nodes: Vec<bool>,
     dead_switches: Vec<bool>,
@@ -159,7 +159,7 @@ impl Network {
         self.at(when, Happening::Kill(kill));
     }
 
-    /// Submits a request; `data` is what a write writes.
+    /// Submits a request; `data` is the data of a write.
     pub(crate) fn submit(&mut self, node: NodeId, request: Request, data: Vec<u8>) -> bool {
         let taken = self.nodes[usize::from(node.number())].submit(self.now, request).is_ok();
         if taken {
@@ -169,7 +169,7 @@ impl Network {
         taken
     }
 
-    /// Goes on to `until`, or to the end of all that is under way.
+    /// Runs to `until`, or to the end of everything in flight.
     pub(crate) fn run(&mut self, until: Ps) {
         while let Some(next) = self.next_time().filter(|&next| next <= until) {
             self.now = next;
@@ -244,8 +244,8 @@ impl Network {
         }
     }
 
-    /// A link comes back when both ends have given it up; the node's end once it sees that of the
-    /// switch, and before all that the switch sends from then on.
+    /// A link comes back when both ends have disabled it. The node's end restarts after the
+    /// switch's end, and before everything that the switch sends from then on.
     fn repair(&mut self, switch: u8, node: NodeId, cuts: u32) {
         let link = Network::link(switch, node);
         let dead =
@@ -293,7 +293,7 @@ impl Network {
         }
     }
 
-    /// Cuts a link, which its switch notices first; gives the count of its cuts.
+    /// Cuts a link, which its switch notices first; returns the count of its cuts.
     fn cut(&mut self, switch: u8, node: NodeId) -> u32 {
         let link = Network::link(switch, node);
         self.dead_links[link] = true;
@@ -362,7 +362,7 @@ impl Network {
         let (now, model) = (self.now, &mut self.switches[usize::from(switch)]);
         match item {
             Item::Up(Outbound::Request(request), _) => {
-                // A request to a port that has failed is forgotten: its node hears of the port.
+                // A request to a failed port is forgotten: its node is told of the port.
                 let _refused = model.on_request(now, from, request, 3);
             }
             Item::Up(Outbound::Notify(notification), _) => {
@@ -453,14 +453,14 @@ impl Network {
         }
     }
 
-    /// Puts what a node has to send on its links, and takes what ended there.
+    /// Puts the messages of a node on its links, and takes the requests that ended.
     fn drive(&mut self, node: NodeId) {
         for switch in 0..2 {
             let link = Network::link(switch, node);
             let interface = Interface(switch);
             let up = self.nodes[usize::from(node.number())].is_up(interface);
             if !up && std::mem::take(&mut self.used[link]) && !self.dead_links[link] {
-                // The node gave the interface up on its own, and disables its link.
+                // The node disabled the interface on its own, and disables its link.
                 self.dead_links[link] = true;
                 self.at(self.now + FLIGHT, Happening::SwitchNotices(switch, node));
             }
@@ -478,7 +478,7 @@ impl Network {
                 };
                 let start = self.up_free[link].max(self.now);
                 self.up_free[link] = start + SLOT * blocks;
-                // What enters a dead link is lost, though it may be back before the arrival.
+                // What enters a dead link is lost, even if the link is back before the arrival.
                 if self.dead_links[link] {
                     continue;
                 }
@@ -492,7 +492,7 @@ impl Network {
         }
     }
 
-    /// A message with the bytes that it carries.
+    /// A message with its bytes.
     fn load(&self, node: NodeId, outbound: Outbound) -> (u64, Item) {
         let Outbound::Chunk { chunk, token } = outbound else {
             let blocks = if matches!(outbound, Outbound::Request(_)) { 3 } else { 1 };

@@ -1,5 +1,5 @@
-//! Nodes, memory nodes and a switch, block by block: reads, writes and atomics of all sizes with
-//! Ethernet frames on the same links, held to a model of each memory.
+//! Nodes, memory nodes and a switch, block by block. Reads, writes and atomics of all sizes share
+//! the links with Ethernet frames, and are checked against a model of each memory.
 
 use ethermem_edm::port::{BlockSwitch, EGRESS_BLOCKS_MAX};
 use ethermem_edm::{
@@ -13,19 +13,20 @@ use crate::links::Network;
 use crate::rng::Rng;
 
 const NODES: u16 = 5;
-/// Nodes of the incast: all but the first write to it and read from it.
+/// Number of nodes of the incast: all but the first write to the first and read from it.
 const MANY: u16 = 24;
-/// Each compute node's own part of each memory.
+/// Size of each compute node's own part of each memory.
 const REGION: u64 = 8_192;
 const MEMORY: usize = REGION as usize * NODES as usize;
 
-/// What one compute node's part of one memory holds, by the requests in the order of submission.
+/// The contents of one compute node's part of one memory, by its requests in the order of
+/// submission.
 struct Model {
     memories: Vec<Vec<u8>>,
 }
 
 impl Model {
-    /// Applies a request; gives what it reads.
+    /// Applies a request; returns what it reads.
     fn apply(&mut self, request: &Request, data: &[u8]) -> Vec<u8> {
         let memory = &mut self.memories[usize::from(request.peer.number())];
         let at = request.address.0 as usize;
@@ -69,7 +70,8 @@ fn random_request(rng: &mut Rng, token: Token, node: u16) -> (Request, Vec<u8>) 
     (Request { token, peer, address, op, fence: false }, data)
 }
 
-/// `messages` requests in all, frames on every link if said; everything held to the model.
+/// Runs `messages` requests in all, with frames on every link if `frames`; checks everything
+/// against the model.
 fn run(seed: u64, switches: u8, messages: u32, frames: bool, edm: &EdmConfig) -> Network {
     let mut rng = Rng(seed);
     let mut network = Network::new(NODES, switches, MEMORY, edm);
@@ -110,7 +112,7 @@ fn run(seed: u64, switches: u8, messages: u32, frames: bool, edm: &EdmConfig) ->
             break;
         }
         if submitted == messages && network.events.len() == messages as usize {
-            // Posted writes and frames may still be on their way.
+            // Posted writes and frames may still be in flight.
             (0..5_000).for_each(|_| network.step());
             break;
         }
@@ -178,7 +180,7 @@ fn an_incast_stays_within_the_egress_buffer() {
     let mut network = Network::new(MANY, 1, 65_536, &edm);
     let mut submitted = 0;
     for slot in 0..60_000 {
-        // A backlog of reads and writes at every node, and of frames on every uplink.
+        // Every node has a backlog of reads and writes, and every uplink a backlog of frames.
         for node in (1..MANY).filter(|_| slot < 40_000) {
             let mac = &mut network.host_macs[usize::from(node)];
             if mac.encoder.is_idle() {
@@ -197,14 +199,14 @@ fn an_incast_stays_within_the_egress_buffer() {
         }
         network.step();
     }
-    // Of both directions, 960 KB at most, in messages of 1,000 B on average.
+    // Both directions carry at most 960 KB, in messages of 1,000 B on average.
     assert!(network.events.len() > 500, "{} of {submitted}", network.events.len());
     let most = network.switches[0].egress_blocks_max();
     assert!(most < EGRESS_BLOCKS_MAX / 2, "{most} blocks");
 }
 
-/// Above 65,535 B a demand is said in units of 64 B, so its last grant may be for more than is
-/// left: for all but one byte of a unit more, and in a chunk of its own or not.
+/// Above 65,535 B a demand is stated in units of 64 B, so its last grant may be for more than is
+/// left. The cases leave all but one byte of a unit over, in a chunk of its own or not.
 #[test]
 fn messages_whose_demand_is_rounded_up_end_and_leave_nothing_open() {
     const SIZES: [u64; 8] = [65_535, 65_536, 65_537, 65_599, 65_600, 70_001, 100_353, 131_073];

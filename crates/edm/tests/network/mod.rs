@@ -1,5 +1,5 @@
-//! A small network in virtual time: hosts with real memories, links that keep order, and a switch
-//! that grants in random order and random sizes, as far as the promised order lets it.
+//! A small network in virtual time: hosts with real memories, links that keep order, and a switch.
+//! The switch grants in random order and random sizes, as far as the configured order allows.
 
 #[path = "../support/rng.rs"]
 mod rng;
@@ -13,14 +13,14 @@ use ethermem_edm::{
 use ethermem_units::{Bytes, Ps};
 use rng::Rng;
 
-/// Every compute node has a region of its own in every memory, so that the order of its requests
-/// alone decides what they read.
+/// Size of each compute node's own region in every memory. Since regions are separate, the order of
+/// a node's requests alone decides what they read.
 pub(crate) const REGION_BYTES: u64 = 2048;
 
-/// What the switch makes of a corrupted demand at most, so that a run ends.
+/// Maximum bytes of a corrupted demand at the switch, so that a run ends.
 const LEFT_MAX: u64 = 5_000;
 
-/// What a link does to what it carries, in percent.
+/// The fault rates of a link, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) drop: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Faults {
     pub(crate) corrupt: u64,
 }
 
-/// Something on a link, with the bytes it carries and the request it truly belongs to.
+/// An item on a link, with its bytes and the request that it truly belongs to.
 #[derive(Clone)]
 struct Flying {
     what: What,
@@ -42,7 +42,7 @@ enum What {
     Grant(Grant),
 }
 
-/// A demand at the switch: granted in part, or a request not yet released.
+/// A demand at the switch, which is granted in part, or a request that is not released.
 #[derive(Clone)]
 struct Demand {
     data_source: NodeId,
@@ -54,12 +54,12 @@ struct Demand {
 
 type Served = (Vec<u8>, Option<Token>);
 
-/// What became of a request.
+/// The record of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
     pub(crate) read: Vec<u8>,
     pub(crate) event: Option<Event>,
-    /// When it first and last acted at the memory node, in steps.
+    /// The first and the last step in which it acted at the memory node.
     pub(crate) first_effect: Option<u64>,
     pub(crate) last_effect: Option<u64>,
     pub(crate) bytes_stored: u64,
@@ -80,14 +80,14 @@ pub(crate) struct Network {
     up: Vec<VecDeque<Flying>>,
     down: Vec<VecDeque<Flying>>,
     demands: Vec<Demand>,
-    /// Grants given to a host since it last had nothing to transmit: the switch does not run far
-    /// ahead of a link.
+    /// Number of grants given to a host since it last had nothing to transmit: the switch does not
+    /// run far ahead of a link.
     backlog: Vec<usize>,
-    /// By memory node, compute node and id: what was read, for whom.
+    /// The bytes read and their request, by memory node, compute node and id.
     responses: BTreeMap<(NodeId, NodeId, MessageId), Served>,
 }
 
-/// Byte `offset` of what the write with this token writes.
+/// Byte `offset` of the data of the write with this token.
 pub(crate) fn pattern(token: Token, offset: u64) -> u8 {
     Rng(u64::from(token.0) << 32 | offset).next() as u8
 }
@@ -130,7 +130,7 @@ impl Network {
         result
     }
 
-    /// One thing happens somewhere. False if nothing could.
+    /// Performs one random action. Returns false if none was possible.
     pub(crate) fn step(&mut self) -> bool {
         self.step += 1;
         self.now += Ps(self.rng.next() % 1_000);
@@ -153,7 +153,7 @@ impl Network {
         happened
     }
 
-    /// Polls the events of a host and checks what can be checked at any time.
+    /// Polls the events of a host and checks the invariants that hold at any time.
     pub(crate) fn collect(&mut self, node: usize) {
         let host = &mut self.hosts[node];
         while let Some(event) = host.poll_event() {
@@ -167,14 +167,14 @@ impl Network {
         }
     }
 
-    /// Whether only a failure can end what is under way.
+    /// True if only a failure can end what is in flight.
     pub(crate) fn is_stuck(&self) -> bool {
         let idle = |host: &Host| host.next_timeout().is_none() && !host.has_outbound();
         let links = self.up.iter().chain(&self.down);
         self.demands.is_empty() && links.flatten().next().is_none() && self.hosts.iter().all(idle)
     }
 
-    /// Every link fails and is repaired; the switch has forgotten everything.
+    /// Lets every link fail and be repaired; the switch has forgotten everything.
     pub(crate) fn fail_all(&mut self) {
         self.up.iter_mut().chain(&mut self.down).for_each(VecDeque::clear);
         self.demands.clear();
@@ -185,7 +185,7 @@ impl Network {
         }
     }
 
-    /// The demands of one pair and kind that the switch holds at once never exceed X.
+    /// Adds a demand. The demands of one pair and kind that the switch holds never exceed X.
     fn add_demand(&mut self, demand: Demand) {
         let write = demand.request.is_none();
         let alike = |other: &&Demand| {
@@ -220,7 +220,7 @@ impl Network {
             }
         }
         if let Outbound::Request(request) = outbound {
-            // Only the network's own book-keeping knows a request's token: by what it asks for.
+            // Only the network's own records find a request's token, by its address.
             origin = Some(Token((request.address.0 >> 32) as u32));
         }
         let flying = Flying { what: What::Out(outbound), data, origin };
@@ -293,8 +293,8 @@ impl Network {
         true
     }
 
-    /// What the order of the pair lets go before `index`: requests and notifications of a compute
-    /// and a memory node in their order, and responses in theirs.
+    /// The first demand that the pair's order allows, up to `index`. Requests and notifications of
+    /// a compute and a memory node keep their order, and responses keep theirs.
     fn first_of_pair(&self, index: usize) -> usize {
         let pair = |demand: &Demand| {
             let (from, to) = (demand.data_source, demand.data_destination);
@@ -385,7 +385,7 @@ impl Network {
         }
     }
 
-    /// Puts something on a link, subject to its faults.
+    /// Puts an item on a link, subject to its faults.
     fn put(&mut self, up: bool, node: usize, mut flying: Flying) {
         let Faults { drop, duplicate, corrupt } = self.faults;
         if self.rng.below(100) < drop {
@@ -401,7 +401,7 @@ impl Network {
         }
     }
 
-    /// Changes one field to anything.
+    /// Sets one field to an arbitrary value.
     fn corrupt(&mut self, mut what: What) -> What {
         let anything = self.rng.next();
         let node = NodeId::at(anything as u16 % 5);

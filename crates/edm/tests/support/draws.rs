@@ -1,4 +1,4 @@
-//! What runs of whole links draw.
+//! Random values for runs of whole links.
 
 use crate::rng::Rng;
 

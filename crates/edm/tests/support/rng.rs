@@ -1,6 +1,6 @@
-//! The schedule of a run, from one seed.
+//! The random numbers of a run, from one seed.
 
-/// SplitMix64: its numbers must be the same for ever, as golden vectors come from them.
+/// SplitMix64. Its numbers must never change, as golden vectors depend on them.
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {

@@ -1,6 +1,6 @@
-//! Traces of the clocked scheduler in a small switch, so that its inputs are what a switch sees:
-//! arrivals in bursts and alone, mice and elephants, and the control blocks that go with them. As
-//! in hardware, each port asks once a cycle, and what comes in one cycle is ordered by who asks.
+//! Traces of the clocked scheduler in a small switch, so that its inputs are a switch's: arrivals
+//! in bursts and alone, mice and elephants, and their control blocks. As in hardware, each port
+//! notifies at most once a cycle, and inputs of one cycle are ordered by port.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -13,11 +13,12 @@ use crate::rng::Rng;
 
 pub(crate) const COLUMNS: &str =
     "cycle,event,source,destination,flow,tag,bytes,blocks,at_cycle,first,last";
-/// Cycles of the scheduler's clock are counted, not timed.
+/// Time of a cycle. Cycles of the scheduler's clock are counted, so its value does not matter.
 pub(crate) const CYCLE: Ps = Ps(1_000);
-/// Demands that a port may have at hand before arrivals wait: an overload does not grow for ever.
+/// Maximum number of demands that a port holds before arrivals wait, so that an overload stays
+/// bounded.
 const BACKLOG_MAX: usize = 8;
-/// Messages after which the load changes.
+/// Number of messages after which the load changes.
 const EPOCH_MESSAGES: u32 = 64;
 
 #[derive(Clone, Copy)]
@@ -25,7 +26,7 @@ pub(crate) struct Case {
     pub(crate) ports: u16,
     pub(crate) policy: Policy,
     pub(crate) order: Order,
-    /// Arrivals end after so many messages, or cycles.
+    /// Number of messages, or cycles, after which arrivals end.
     pub(crate) messages: u32,
     pub(crate) cycles: u64,
     pub(crate) seed: u64,
@@ -56,7 +57,7 @@ impl Case {
             order: self.order,
             ..EdmConfig::default()
         };
-        // Slots of one cycle and of two; a debt that is used up soon, and the default one.
+        // Slots of one cycle and of two; a debt that is soon used up, and the default one.
         let wide = self.ports == 4 || self.ports == 16;
         let mut config =
             SchedulerConfig::new(self.ports, &edm, CYCLE, CYCLE * if wide { 2 } else { 1 });
@@ -68,10 +69,10 @@ impl Case {
     }
 }
 
-/// The stimulus.
+/// The generator of the stimulus.
 struct Draws {
     rng: Rng,
-    /// Arrivals come this much less often.
+    /// Factor by which arrivals are rarer.
     thinned: u32,
 }
 
@@ -81,7 +82,7 @@ impl Draws {
     }
 
     fn demand(&mut self, ports: u16, tag: u32) -> Demand {
-        // One pair in four is always the same, so that it is full now and then.
+        // A quarter of the demands is of one pair, so that the pair is full now and then.
         let favourite = self.below(4) == 0;
         let source = if favourite { 0 } else { self.below(u32::from(ports)) as u16 };
         let step = if favourite { 1 } else { 1 + self.below(u32::from(ports) - 1) as u16 };
@@ -94,7 +95,7 @@ impl Draws {
         Demand { source, destination: (source + step) % ports, flow, bytes, tag }
     }
 
-    /// Cycles until the next arrival: bursts, then a while of single ones.
+    /// Number of cycles until the next arrival: bursts, then single arrivals for a while.
     fn gap(&mut self, ports: u16) -> u64 {
         match self.below(3) {
             0 => u64::from(self.below(1 + self.thinned * 240 / u32::from(ports))),
@@ -102,7 +103,7 @@ impl Draws {
         }
     }
 
-    /// Overload, then load that leaves ports idle, then hardly any.
+    /// Draws a load: overload, a load that leaves ports idle, or hardly any.
     fn new_epoch(&mut self) {
         self.thinned = [1, 1, 2, 4][self.below(4) as usize];
     }
@@ -111,7 +112,7 @@ impl Draws {
 /// A charge: the port, its blocks, and whether it is an uplink.
 type Charge = (u16, u32, bool);
 
-/// A scheduler whose inputs and grants are written down.
+/// A scheduler whose inputs and grants are recorded.
 pub(crate) struct Recorder {
     pub(crate) scheduler: CycleScheduler,
     pub(crate) rows: String,
@@ -156,7 +157,7 @@ impl Recorder {
         }
     }
 
-    /// One cycle; gives its grants, and the flow of each.
+    /// Runs one cycle; returns its grants, and the flow of each.
     pub(crate) fn tick(&mut self) -> Vec<(CycleGrant, Flow)> {
         let cycle = self.scheduler.cycle();
         let mut granted = Vec::new();
@@ -185,7 +186,7 @@ fn flow_name(flow: Flow) -> &'static str {
     }
 }
 
-/// The port that asks.
+/// The port of the compute node that sends the request or notification.
 fn asker(demand: &Demand) -> u16 {
     match demand.flow {
         Flow::ReadResponse => demand.destination,
@@ -193,13 +194,13 @@ fn asker(demand: &Demand) -> u16 {
     }
 }
 
-/// The control blocks of a message on the uplink of the node that asks.
+/// The control blocks of a message on the uplink of its compute node.
 fn request_charge(demand: &Demand) -> Charge {
     let blocks = if demand.flow == Flow::ReadResponse { 2 } else { 1 };
     (asker(demand), blocks, true)
 }
 
-/// What the ports are asked to send, ahead of when they can say so.
+/// The demands of the ports, ahead of the cycle in which they are sent.
 struct Arrivals {
     draws: Draws,
     asks: Vec<VecDeque<Demand>>,
@@ -234,7 +235,7 @@ impl Arrivals {
     }
 }
 
-/// Runs a case to the end of its last message. `each_cycle` may take out what was written.
+/// Runs a case to the end of its last message. `each_cycle` may take out the recorded rows.
 pub(crate) fn record(case: &Case, mut each_cycle: impl FnMut(&mut Recorder)) -> Recorder {
     let config = case.config();
     let mut arrivals = Arrivals {
@@ -251,7 +252,7 @@ pub(crate) fn record(case: &Case, mut each_cycle: impl FnMut(&mut Recorder)) -> 
         arrivals.come(case, cycle);
         for demand in arrivals.asks.iter_mut().filter_map(VecDeque::pop_front) {
             recorder.charge(request_charge(&demand));
-            // A refusal is written down; the port does not ask again.
+            // A refusal is recorded; the port does not retry.
             let _ = recorder.notify(demand);
         }
         for charge in charges.remove(&cycle).unwrap_or_default() {

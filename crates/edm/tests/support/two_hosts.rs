@@ -1,4 +1,4 @@
-//! Two hosts driven by hand, and what they transmit taken apart.
+//! Two hosts driven by hand, and helpers that take their messages apart.
 
 use ethermem_edm::{
     Address, Chunk, EdmConfig, Host, HostConfig, MemoryRequest, NodeId, Notification, Op, Outbound,
