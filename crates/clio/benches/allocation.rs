@@ -1,10 +1,10 @@
-//! How long the slow path takes to allocate and to release, by size: figure 12 of Clio's paper.
+//! Time that the slow path takes to allocate and to release, by size: figure 12 of Clio's paper.
 //!
 //! `cargo bench -p ethermem-clio --bench allocation`
 //!
-//! The time in the program that has the table; a client waits a round trip more. The paper's
-//! allocation of physical memory is a page's first touch, on the fast path; pages are made ready
-//! beforehand. All zeroing is left out: it happens between requests, and costs the memory's rate.
+//! The time is measured in the program that holds the table; a client waits a round trip more. The
+//! paper's allocation of physical memory is a page's first touch, on the fast path; pages are
+//! prepared beforehand. Zeroing is left out: it happens between requests, at the memory's rate.
 
 use std::time::Instant;
 
@@ -13,11 +13,11 @@ use ethermem_units::Bytes;
 use ethermem_wire::clio::Permissions;
 
 const TURNS: usize = 301;
-/// Largest pages, as the paper's board has, and smallest.
+/// The largest pages, as the paper's board has them, and the smallest.
 const PAGES: [(PageSize, &str); 2] = [(PageSize::Mib4, "4 MiB"), (PageSize::Kib4, "4 KiB")];
 /// Pages of an allocation.
 const ALLOCATION_PAGES: [u64; 6] = [1, 4, 16, 64, 256, 1024];
-/// Twice the largest: half full, as in the figure.
+/// Twice the largest allocation, so that memory is half full, as in the figure.
 const MEMORY_PAGES: u64 = 2048;
 
 /// Microseconds of an allocation, of each first touch, and of the release.
@@ -41,7 +41,7 @@ fn turn(map: &mut AddressMap, page: PageSize, pages: u64) -> [f64; 3] {
     [allocate, touch, begin.elapsed()].map(|took| took.as_nanos() as f64 / 1e3)
 }
 
-/// The median, the least and the most.
+/// The median, the minimum and the maximum.
 fn spread(values: &mut [f64]) -> String {
     values.sort_by(f64::total_cmp);
     let (median, least) = (values[values.len() / 2], values[0]);

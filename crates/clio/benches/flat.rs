@@ -1,15 +1,15 @@
-//! What an operation costs the node, for 1 to 10,000 processes and 1 to 2^20 regions, and at the
+//! Cost of an operation at the node, for 1 to 10,000 processes and 1 to 2^20 regions, and at the
 //! first touch of a page: `cargo bench -p ethermem-clio --bench flat`.
 //!
-//! Each turn measures every case once, and the case of one process or one region before each, so
-//! that what else runs on the machine falls on both; what counts is the median of the ratios of a
-//! turn. Beside a case stands its floor: the same bytes read from the same places of a plain array,
-//! in the same order, each after the one before, which costs the machine's own caches and TLB.
+//! Each turn measures every case once, preceded by the case of one process or one region. So other
+//! load on the machine affects both; the result is the median of a turn's ratios. Beside a case
+//! stands its floor. It reads equal bytes from equal places of a plain array, in equal order, each
+//! read after the previous one: the cost of the machine's own caches and TLB.
 //!
-//! `-- --quick` tries it out with few of everything. `-- count processes 1000 5000` and
-//! `-- count regions 65536 5000` do so many reads of that case and nothing else: two runs of
-//! different lengths under `valgrind` part by what a read costs in instructions and misses, the
-//! same on any machine.
+//! `-- --quick` runs few repetitions of everything. `-- count processes 1000 5000` and `-- count
+//! regions 65536 5000` do this many reads of one case and nothing else. Two runs of different
+//! lengths under `valgrind` differ by the instructions and misses of the reads, which are equal on
+//! any machine.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -25,29 +25,29 @@ use ethermem_wire::clio::{
 const READ_BYTES: u32 = 64;
 const PROCESSES: [u64; 5] = [1, 10, 100, 1_000, 10_000];
 const REGION_BITS: [u32; 6] = [0, 4, 8, 12, 16, 20];
-/// What a 64 B read takes by UDP between two processes of such a machine: `benches/floors`.
+/// Time of a 64 B read by UDP between two processes of such a machine: `benches/floors`.
 const ROUND_TRIP_NS: f64 = 3_600.0;
 const PAGE: PageSize = PageSize::Kib4;
 
-/// How much is measured.
+/// The extent of a measurement.
 #[derive(Clone, Copy)]
 struct Extent {
     turns: usize,
     operations: u64,
-    /// Larger cases are left out.
+    /// Largest case; larger ones are left out.
     most: u64,
 }
 
 const WHOLE: Extent = Extent { turns: 15, operations: 20_000, most: u64::MAX };
 const QUICK: Extent = Extent { turns: 3, operations: 500, most: 256 };
 
-/// A node and the addresses that are read.
+/// A node, and the addresses to read.
 struct Case {
     node: Node<Vec<u8>>,
     targets: Vec<(ProcessId, u64)>,
     envelope: Envelope,
     requests: u64,
-    /// The floor's memory.
+    /// The array of the floor.
     plain: Vec<u8>,
 }
 
@@ -77,7 +77,7 @@ impl Case {
     fn new(processes: u64, regions_each: u64) -> Case {
         let pages = (processes * regions_each).max(1024);
         let mut bytes = vec![0; (pages * PAGE.bytes()) as usize];
-        // What the system does at a first touch is not the node's.
+        // The system's work at a first touch is not the node's, so it is done before.
         bytes.iter_mut().step_by(PAGE.bytes() as usize).for_each(|octet| *octet = black_box(0));
         let mut case = Case {
             node: Node::new(config(pages), bytes).expect("a node can be so"),
@@ -110,9 +110,9 @@ impl Case {
         case
     }
 
-    /// A request by itself, acknowledged by the next.
+    /// Sends one request; the next request acknowledges it.
     fn ask(&mut self, process: ProcessId, body: Request<'_>) -> Option<Reply<'static>> {
-        // The clock goes on, so that what was acknowledged is forgotten.
+        // The clock advances, so that acknowledged requests are forgotten.
         let now = Ns(self.requests + 1);
         let (mut request, mut answer) = ([0; 256], [0; 256]);
         let length = self.emit(&mut request, process, body);
@@ -142,7 +142,7 @@ impl Case {
         front + packet.emit(&mut into[front..]).expect("there is room")
     }
 
-    /// Nanoseconds of a read, over targets in an order that caches cannot foresee.
+    /// Nanoseconds per read, over targets in an order that caches cannot predict.
     fn read_ns(&mut self, operations: u64) -> f64 {
         let (mut request, mut answer) = ([0; 256], [0; 256]);
         let begin = Instant::now();
@@ -159,7 +159,7 @@ impl Case {
         begin.elapsed().as_nanos() as f64 / operations as f64
     }
 
-    /// Accesses to the page table for a read, since they were so many.
+    /// Page table accesses per read, since there were `before`.
     fn accesses_a_read(&self, before: u64, reads: u64) -> f64 {
         (self.accesses() - before) as f64 / reads as f64
     }
@@ -168,13 +168,13 @@ impl Case {
         self.node.memory().map().counters().table_accesses
     }
 
-    /// The floor of the same.
+    /// Nanoseconds per read of the floor.
     fn floor_ns(&mut self, operations: u64) -> f64 {
         let mut answer = [0; READ_BYTES as usize];
         let begin = Instant::now();
         let mut found = 1;
         for turn in 0..operations {
-            // What was read decides where is read next, as a table decides where a page is.
+            // The bytes read decide the next read's place, as a table decides where a page is.
             let at = scattered(turn + found - 1, self.targets.len()) << PAGE.bits();
             answer.copy_from_slice(&self.plain[at..at + READ_BYTES as usize]);
             found = u64::from(black_box(&answer)[0]);
@@ -187,13 +187,13 @@ fn scattered(turn: u64, count: usize) -> usize {
     (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize % count
 }
 
-/// The median, the least and the most.
+/// The median, the minimum and the maximum.
 fn spread(values: &mut [f64]) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     [values[values.len() / 2], values[0], values[values.len() - 1]]
 }
 
-/// Gives every page memory, and every cache what it can hold.
+/// Gives every page its memory, and fills every cache.
 fn warm(mut case: Case) -> Case {
     for at in 0..case.targets.len() {
         let (process, address) = case.targets[at];
@@ -204,7 +204,8 @@ fn warm(mut case: Case) -> Case {
     case
 }
 
-/// Each case in turns with that of one, one after the other, since the largest takes gigabytes.
+/// Compares each case in turns with the case of one. Cases run one after the other, since the
+/// largest takes gigabytes.
 fn compare(what: &str, counts: &[u64], extent: Extent, make: impl Fn(u64) -> Case) {
     println!(
         "| {what} | node, ns | floor, ns | over that of 1 | of a round trip | table, a read |"
@@ -234,7 +235,7 @@ fn compare(what: &str, counts: &[u64], extent: Extent, make: impl Fn(u64) -> Cas
     println!();
 }
 
-/// First touches beside second ones, of the same pages of a node that is new each time.
+/// Compares first touches with second touches of the pages of a fresh node.
 fn first_touch(extent: Extent) {
     let mut samples = [const { Vec::new() }; 3];
     for _ in 0..extent.turns {
@@ -265,7 +266,7 @@ fn first_touch(extent: Extent) {
     );
 }
 
-/// So many reads of a case, for who counts instructions from outside.
+/// Runs a number of reads of a case, for a program that counts instructions from outside.
 fn count(words: &[&str]) -> Option<()> {
     let &[what, count, operations] = words else { return None };
     let (count, operations) = (count.parse().ok()?, operations.parse().ok()?);

@@ -1,8 +1,8 @@
-//! What an operation costs its client and its node where many go together, without a network:
-//! `cargo bench -p ethermem-clio --bench transport`.
+//! Cost of an operation at its client and its node when many go together, without a network: `cargo
+//! bench -p ethermem-clio --bench transport`.
 //!
-//! 64 operations are asked for, go in one datagram, are answered in one and are taken. Each part is
-//! timed by itself; what counts is the median of the rounds.
+//! 64 operations are submitted, sent in one datagram, answered in one datagram and polled. Each
+//! part is timed alone; the result is the median of the rounds.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -18,10 +18,11 @@ const TOGETHER: u64 = 64;
 const DATAGRAM_BYTES: usize = 65_507;
 const PAGES: u64 = 1024;
 const PAGE: PageSize = PageSize::Kib4;
-/// Between two operations: a quarter of a page.
+/// Distance between the addresses of two operations: a quarter of a page.
 const STEP_BYTES: u64 = 1024;
 const REGION_BYTES: u64 = PAGES / 2 * PAGE.bytes();
-/// So long that the node has room for the results of all writes within a datagram's life.
+/// A round trip long enough that the node has room for the results of all writes within a
+/// datagram's life.
 const ROUND_TRIP_NS: u64 = 1_000_000;
 
 struct Pair {
@@ -103,7 +104,8 @@ impl Pair {
         outcome.expect("it is allowed")
     }
 
-    /// Until nothing more goes: how long writing, answering and hearing took.
+    /// Exchanges datagrams until none is left. Returns the times of writing, answering and
+    /// receiving.
     fn exchange(&mut self) -> [u64; 3] {
         let mut took = [0; 3];
         loop {
@@ -129,7 +131,7 @@ impl Pair {
         self.region + index * STEP_BYTES % (REGION_BYTES - 8192)
     }
 
-    /// How long asking, writing, answering and hearing took, of operations of so many accesses.
+    /// Times of submitting, writing, answering and receiving, for operations with `each` accesses.
     fn round(&mut self, each: u64, ask: &impl Fn(&mut Pair, u64), first: u64) -> [u64; 4] {
         let start = Instant::now();
         for index in (first..first + TOGETHER).step_by(each as usize) {

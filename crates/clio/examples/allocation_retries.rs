@@ -1,9 +1,9 @@
-//! How many ranges an allocation tries as memory fills up: figure 13 of Clio's paper.
+//! Number of ranges that an allocation tries as memory fills up: figure 13 of Clio's paper.
 //!
 //! `cargo run --release -p ethermem-clio --example allocation_retries`
 //!
-//! For each size of allocation: the most ranges that any one tried in vain while so much of memory
-//! was in use, over so many keys of the hash. The size of a page makes no difference to that.
+//! For each size of allocation: the maximum number of ranges that one allocation tried in vain, by
+//! the part of memory in use, over several keys of the hash. The size of a page does not matter.
 
 use ethermem_clio::memory::{AddressMap, AllocateError, HashKey, MemoryConfig, PageSize, SpaceId};
 use ethermem_units::Bytes;
@@ -11,16 +11,16 @@ use ethermem_wire::clio::Permissions;
 
 /// 2 GiB of 4 MiB pages, as the paper's board has; 256 GiB; 4 TiB.
 const MEMORY_PAGES: [u64; 3] = [1 << 9, 1 << 16, 1 << 20];
-/// Keys of the hash: nothing may depend on a lucky one.
+/// Number of keys of the hash: the result must not depend on a lucky key.
 const KEYS: u64 = 5;
 /// Pages of an allocation, as in the figure.
 const ALLOCATION_PAGES: [u64; 3] = [1, 10, 100];
-/// Columns: tenths of memory in use before an allocation; the last is cut in two.
+/// The columns: percent of memory in use before an allocation; the last tenth is divided in two.
 const FILLED_PERCENT: [u64; 12] = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99];
 /// Processes that allocate in turn.
 const SPACES: u64 = 64;
 
-/// The most retries by how full memory was, and the mean of all allocations.
+/// The maximum retries by how full memory was, and the mean of all allocations.
 struct Retries {
     most: [u32; FILLED_PERCENT.len()],
     total: u64,

@@ -1,4 +1,4 @@
-//! Which operations a node knows, and whose they are.
+//! The operations of a node, and their tenants.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub use ethermem_offload::{
 };
 pub(crate) use ethermem_offload::{SLICE_WORK, WORK_MAX, built_in, too_much_work, work};
 
-/// The operations that a memory node knows, by name: for all, or for one tenant.
+/// The operations of a memory node by name: for all tenants, or for one.
 #[derive(Clone)]
 pub struct Offloads {
     by_name: BTreeMap<String, Arc<dyn Offload>>,
@@ -22,12 +22,12 @@ pub struct Offloads {
 #[derive(Clone)]
 struct OfTenant {
     offload: Arc<dyn Offload>,
-    /// By the tenant itself, which may take it away; else it is the node's.
+    /// True if the tenant brought it and may remove it; false if the node did.
     is_brought: bool,
 }
 
 impl Offloads {
-    /// Those that every node has.
+    /// The operations that every node has.
     #[must_use]
     pub fn built_in() -> Offloads {
         let mut offloads = Offloads { by_name: BTreeMap::new(), of_tenants: BTreeMap::new() };
@@ -37,19 +37,19 @@ impl Offloads {
         offloads
     }
 
-    /// Makes one known to all, over one of the same name.
+    /// Adds an operation for all tenants; it replaces one with this name.
     pub fn add(&mut self, name: &str, offload: Arc<dyn Offload>) {
         self.by_name.insert(name.to_owned(), offload);
     }
 
-    /// Makes one known to a tenant, over one of the same name. It is the node's: the tenant can
-    /// neither replace it nor take it away.
+    /// Adds an operation for a tenant; it replaces one with this name. It belongs to the node: the
+    /// tenant can neither replace nor remove it.
     pub fn add_for(&mut self, tenant: TenantId, name: &str, offload: Arc<dyn Offload>) {
         let known = OfTenant { offload, is_brought: false };
         self.of_tenants.insert((tenant, name.to_owned()), known);
     }
 
-    /// The same as a tenant asks for it, which may have `most` of its own; or takes it away.
+    /// Adds or removes an operation at a tenant's request; the tenant may have `most` of its own.
     pub(crate) fn install(
         &mut self,
         tenant: TenantId,
@@ -78,22 +78,22 @@ impl Offloads {
         Ok(())
     }
 
-    /// The operation of a name.
+    /// The operation with a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Offload>> {
         self.by_name.get(name)
     }
 
-    /// The operation that a tenant means by a name.
+    /// The operation that a name means for a tenant.
     #[must_use]
     pub fn get_for(&self, tenant: TenantId, name: &str) -> Option<&Arc<dyn Offload>> {
-        // Most nodes have none of a tenant's own, and a name is not copied for nothing.
+        // Most nodes have no operations of tenants, so the name is copied only where needed.
         let own = (!self.of_tenants.is_empty()).then(|| (tenant, name.to_owned()));
         let own = own.and_then(|key| self.of_tenants.get(&key)).map(|own| &own.offload);
         own.or_else(|| self.get(name))
     }
 
-    /// All names, as a list for people.
+    /// All names, as a list in text.
     #[must_use]
     pub fn names(&self) -> String {
         self.by_name.keys().cloned().collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! An allocation under way: it looks for a gap among the addresses of its process, reserves places
+//! An allocation in progress. It searches a gap among the addresses of its process, reserves places
 //! in the page table, and enters the pages.
 
 use core::task::Poll;
@@ -13,17 +13,18 @@ use super::ranges::{Gap, Kind, Range};
 use super::table::Entry;
 use super::task::{Ended, Failed, Steps};
 
-/// Ranges that an allocation tries before it is refused. Near the end of memory it tries some tens.
+/// Maximum number of ranges that an allocation tries before it is refused. Near the end of memory
+/// it tries some tens.
 const RETRIES_MAX: u32 = 1024;
-/// Pages that it tries to reserve before it is refused: so many times its own, and these. A page
-/// that is tried in vain costs a part of what entering it would.
+/// An allocation may try to reserve this many times its own pages, and this number more, before it
+/// is refused. A page tried in vain costs a part of entering it.
 const TRIED_TIMES: u64 = 16;
 const TRIED_MIN: u64 = 1 << 18;
-/// Ranges of the process that a search for a gap passes at a time.
+/// Number of the process's ranges that a search for a gap passes in one step.
 const PASSED_AT_ONCE: usize = 64;
 const PASSED_BY_ONE: u64 = 8;
 
-/// See the module.
+/// An allocation in progress, as the module describes.
 #[derive(Debug)]
 pub(super) struct Allocation {
     group: u16,
@@ -31,22 +32,22 @@ pub(super) struct Allocation {
     pages: u64,
     permissions: Permissions,
     state: State,
-    /// At an address of the process's choice: there is no second try.
+    /// True if the process chose the address, so that there is no second try.
     is_fixed: bool,
-    /// Whether the search has come to the end of all addresses, and began anew.
+    /// True if the search reached the end of all addresses and restarted.
     is_around: bool,
     retries: u32,
-    /// Pages that were reserved in vain.
+    /// Number of pages that were reserved in vain.
     tried: u64,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Looks for a gap from this page on.
+    /// Searches for a gap from this page on.
     Looking(u64),
     Reserving(Claim),
     Entering(Claim),
-    /// Takes out what it has done, and then does that.
+    /// Undoes its work, and then continues as told.
     Undoing(Claim, Then),
     /// Its promise is taken back, and it ends.
     Over(Failed),
@@ -167,7 +168,7 @@ impl Allocation {
         steps.take(1 + PASSED_AT_ONCE as u64 / PASSED_BY_ONE);
         self.state = match found {
             Gap::At(first) => {
-                // The next allocation of the group looks behind it, whatever becomes of this one.
+                // The next allocation of the group searches behind this one, whatever its result.
                 *map.cursor(self.group) = ((first + self.pages + 1) % end).max(1);
                 State::Reserving(hold(map, self.space, first, self.pages, self.permissions))
             }
@@ -183,7 +184,7 @@ impl Allocation {
         };
     }
 
-    /// A page has no place in the table, so no range with it can do.
+    /// Handles a page without a place in the table: no range with this page can be used.
     fn overflows(&mut self, map: &mut AddressMap, page: u64) {
         let State::Reserving(claim) = self.take() else { unreachable!("it reserves") };
         self.tried += page - claim.first + 1;
@@ -204,7 +205,7 @@ impl Allocation {
     }
 }
 
-/// Holds a range of the process's own, and claims its places.
+/// Holds a range of the process's own, and begins a claim for its places.
 fn hold(
     map: &mut AddressMap,
     space: SpaceId,

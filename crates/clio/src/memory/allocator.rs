@@ -1,5 +1,5 @@
-//! Who has which addresses: the slow path, which keeps every bucket of the page table from
-//! overflowing.
+//! The assignment of addresses to processes: the slow path, which prevents every bucket of the page
+//! table from overflowing.
 
 use ethermem_wire::clio::Permissions;
 use thiserror::Error;
@@ -9,51 +9,51 @@ use super::page::SpaceId;
 use super::ranges::{Kind, Ranges};
 use super::task::{BeginError, Task};
 
-/// Memory that a process has now.
+/// Memory that a process was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocated {
-    /// Where it begins.
+    /// The first address.
     pub address: u64,
-    /// Ranges that were tried before and would have overflowed a bucket.
+    /// Number of ranges that were tried before and would have overflowed a bucket.
     pub retries: u32,
 }
 
 /// Why nothing was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AllocateError {
-    /// Nothing was asked for.
+    /// The request was for zero bytes.
     #[error("an allocation of 0 B: allowed are 1 B and more")]
     Empty,
-    /// There is less memory. There may be more once some is freed.
+    /// Less memory is free. A retry can help once some is freed.
     #[error("no room: {free} B are free")]
     Full {
-        /// What is free.
+        /// Number of free bytes.
         free: u64,
     },
-    /// No page begins there, or it is no address.
+    /// The address is not the start of a page, or not an address.
     #[error("address {at:#x}: allowed are multiples of {page_bytes} from that to 2^48")]
     BadAddress {
-        /// What was asked for.
+        /// The requested address.
         at: u64,
-        /// Of a page.
+        /// Size of a page in bytes.
         page_bytes: u64,
     },
-    /// The process has something at, or right beside, the address.
+    /// The process has a range at, or right beside, the address.
     #[error("address {at:#x} is in use by the process")]
     Taken {
-        /// What was asked for.
+        /// The requested address.
         at: u64,
     },
     /// A bucket of the page table has no room for a page of the range. Another address may do.
     #[error("the page table has no room for the page at {page:#x}")]
     Overflows {
-        /// The page.
+        /// Address of the page.
         page: u64,
     },
-    /// No range was found whose pages the page table has room for.
+    /// No range was found for whose pages the page table has room.
     #[error("no range of addresses fits the page table, of {tried} that were tried")]
     NoRange {
-        /// How many.
+        /// Number of ranges that were tried.
         tried: u32,
     },
 }
@@ -62,32 +62,32 @@ pub enum AllocateError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("nothing that the process has begins at {address:#x}")]
 pub struct ReleaseError {
-    /// What was given.
+    /// The given address.
     pub address: u64,
 }
 
 /// Why nothing was shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ShareError {
-    /// See there.
+    /// No allocation of the owner begins at the address.
     #[error(transparent)]
     NotOwned(#[from] ReleaseError),
-    /// The owner may not do that itself.
+    /// The owner lacks the permissions that it would share.
     #[error("the owner may not {needed} at {address:#x} itself")]
     Permission {
-        /// Where.
+        /// The address of the allocation.
         address: u64,
-        /// What was to be shared.
+        /// The permissions that were to be shared.
         needed: Permissions,
     },
-    /// The other process cannot have it at that address.
+    /// The other process cannot have the allocation at the address.
     #[error(transparent)]
     Address(#[from] AllocateError),
 }
 
 impl AddressMap {
-    /// Memory of zeros for a process, of whole pages: anywhere, or at an address. Here and below,
-    /// all of it is done at once: no other task may be under way.
+    /// Allocates memory of zeros for a process, in whole pages, at any address or at a given one.
+    /// This method and the ones below finish the whole work: no other task may be in progress.
     ///
     /// # Errors
     /// [`AllocateError`].
@@ -103,8 +103,8 @@ impl AddressMap {
         Ok(Allocated { address: ended.address, retries: ended.retries })
     }
 
-    /// Ends an allocation, and what is shared of it; or ends a share. Its address must be the
-    /// first.
+    /// Ends an allocation with all its shares, or ends one share. `address` must be the first
+    /// address.
     ///
     /// # Errors
     /// [`ReleaseError`].
@@ -115,19 +115,19 @@ impl AddressMap {
         Ok(())
     }
 
-    /// Ends all that a process has.
+    /// Ends all allocations and shares of a process.
     pub fn release_all(&mut self, space: SpaceId) {
         let ended = Task::end(space).run(self, &mut |_, _, _| unreachable!("no page is zeroed"));
         debug_assert!(ended.is_ok(), "what is held can be released");
     }
 
-    /// Lets another process use an allocation of the owner's, at an address of its own or at the
-    /// owner's; a second time changes how, and no permissions end it. All its pages get memory now,
-    /// so that a page has one place in it whoever touches it first: `zero` is given a page and the
-    /// part of it that must be zeroed.
+    /// Shares an allocation of the owner with another process, at a given address or at the
+    /// owner's. A second call changes the share, and no permissions end it. All its pages get
+    /// memory now, so a page has one place in memory whichever process touches it first. `zero` is
+    /// given a page and the part of it that must be zeroed.
     ///
     /// # Errors
-    /// [`ShareError`]; what was shared is shared as it was then.
+    /// [`ShareError`]; an earlier share is then unchanged.
     pub fn share(
         &mut self,
         owned: (SpaceId, u64),
@@ -140,20 +140,21 @@ impl AddressMap {
         Ok(task.run(self, &mut zero)?.address)
     }
 
-    /// Whether a process has anything.
+    /// True if a process has allocations or shares.
     #[must_use]
     pub fn is_empty(&self, space: SpaceId) -> bool {
         self.ranges.get(usize::from(space.0)).is_none_or(Ranges::is_empty)
     }
 
-    /// Pages of an allocation that begins at `address`; `None` where the process has none there.
+    /// Number of pages of the allocation that begins at `address`; `None` where the process has
+    /// none.
     #[must_use]
     pub fn owned_pages(&self, space: SpaceId, address: u64) -> Option<u64> {
         let range = self.ranges.get(usize::from(space.0))?.get(self.first_page(address)?)?;
         matches!(range.kind, Kind::Own { .. }).then_some(range.pages)
     }
 
-    /// The first page of a range at an address, where the process has room for it.
+    /// The first page of a range at an address, if the process has room for the range.
     pub(super) fn fixed(
         &mut self,
         space: SpaceId,

@@ -1,5 +1,6 @@
-//! A range on its way into the page table: first a place in its bucket is reserved for each page,
-//! then each page is entered. Until the last is in, all of it can be taken out again.
+//! A range on its way into the page table. First a place in its bucket is reserved for each page,
+//! then each page is entered. Until the last page is entered, the whole range can be taken out
+//! again.
 
 use core::task::Poll;
 
@@ -8,11 +9,11 @@ use super::page::{PageKey, SpaceId};
 use super::table::{Entry, RESERVED_BY_ONE};
 use super::task::Steps;
 
-/// Pages that are reserved at a time: few steps.
+/// Number of pages that are reserved at a time, which takes few steps.
 const RESERVED_AT_ONCE: u64 = 8 * RESERVED_BY_ONE;
 
-/// See the module. Pages `..entered` are in the table, places are reserved for those up to
-/// `reserved`.
+/// A range on its way into the page table. Pages `..entered` are in the table; places are reserved
+/// for those up to `reserved`.
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) space: SpaceId,
@@ -32,12 +33,12 @@ impl Claim {
         PageKey::new(self.space, self.first + index)
     }
 
-    /// The next page to be entered; `None` once all are in.
+    /// The next page to enter; `None` once all are entered.
     pub(super) fn next(&self) -> Option<u64> {
         (self.entered < self.pages).then_some(self.entered)
     }
 
-    /// Reserves a place for each page, or finds the first page for which there is none.
+    /// Reserves a place for each page, or finds the first page without a place.
     pub(super) fn reserve(
         &mut self,
         map: &mut AddressMap,
@@ -65,8 +66,8 @@ impl Claim {
         self.entered += 1;
     }
 
-    /// Takes out what was entered, and gives back what is reserved. Memory that pages of the
-    /// process's own have by now (`owns`) is given back, too.
+    /// Removes entered pages, and returns reserved places. If the process `owns` the pages, memory
+    /// that they got is returned, too.
     pub(super) fn undo(&mut self, map: &mut AddressMap, owns: bool, steps: &mut Steps) -> Poll<()> {
         while self.reserved > self.entered {
             if steps.are_over() {

@@ -1,31 +1,32 @@
-//! Physical pages that nobody has.
+//! Physical pages without an owner.
 //!
-//! A page fault takes one from the buffer; the slow path keeps that filled with pages of zeros.
+//! A page fault takes one from the buffer, which the slow path keeps filled with pages of zeros.
 
 /// A page on its way from its last owner to the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Zeroing {
     page: u32,
-    /// How much of it is zero already.
+    /// Number of its bytes that are zero already.
     done: u64,
 }
 
-/// See the module.
+/// The free physical pages.
 ///
-/// Every physical page is owned, in the buffer, being zeroed, dirty, or fresh; in one of these.
+/// Every physical page is in exactly one state: owned, in the buffer, being zeroed, dirty, or
+/// fresh.
 pub(crate) struct FreePages {
     page_bytes: u64,
-    /// Pages of zeros: a ring of which `ready` from `next` on are there.
+    /// A ring of zeroed pages: `ready` pages from `next` on are valid.
     buffer: Box<[u32]>,
     next: usize,
     ready: usize,
     zeroing: Option<Zeroing>,
-    /// With what their owners left in them.
+    /// Pages that still hold their last owners' data.
     dirty: Vec<u32>,
-    /// Pages from here on were never owned, and are zeros as they were given.
+    /// Pages from this one on were never owned, and are zeros as they were given.
     fresh: u32,
     physical_pages: u32,
-    /// Bytes that were zeroed since the start.
+    /// Number of bytes zeroed since the start.
     zeroed_bytes: u64,
 }
 
@@ -38,7 +39,7 @@ impl FreePages {
             next: 0,
             ready: 0,
             zeroing: None,
-            // All at once: to grow would move what may be many.
+            // The capacity is reserved at once, because growing could move many items.
             dirty: Vec::with_capacity(physical_pages as usize),
             fresh: 0,
             physical_pages,
@@ -48,7 +49,7 @@ impl FreePages {
         free
     }
 
-    /// A page of zeros, in constant work. `None` while the buffer is dry.
+    /// Takes a page of zeros, in constant time; `None` while the buffer is empty.
     pub(crate) fn take(&mut self) -> Option<u32> {
         self.ready = self.ready.checked_sub(1)?;
         let page = self.buffer[self.next];
@@ -59,14 +60,13 @@ impl FreePages {
         Some(page)
     }
 
-    /// The page's owner has it no more.
+    /// Takes a page back from its owner.
     pub(crate) fn give(&mut self, page: u32) {
         self.dirty.push(page);
     }
 
-    /// Fills the buffer until it is full, or nothing is free, or more than `budget_bytes` were
-    /// zeroed through `zero`, which is given a page and a part of it. Fresh pages cost nothing and
-    /// come first.
+    /// Fills the buffer until it is full, no page is free, or more than `budget_bytes` were zeroed.
+    /// `zero` is given a page and a part of it. Fresh pages cost nothing and come first.
     pub(crate) fn refill(&mut self, budget_bytes: u64, mut zero: impl FnMut(u32, u64, u64)) {
         self.fill_fresh();
         let mut left = budget_bytes;
@@ -91,24 +91,24 @@ impl FreePages {
         }
     }
 
-    /// Whether [`FreePages::refill`] has something to do.
+    /// True if [`FreePages::refill`] has work to do.
     pub(crate) fn wants_refill(&self) -> bool {
         let some = self.zeroing.is_some() || !self.dirty.is_empty();
         self.ready < self.buffer.len() && (some || self.fresh < self.physical_pages)
     }
 
-    /// Whether so many pages are ready that others may be taken by who is in no hurry: half of the
-    /// buffer is for page faults.
+    /// True if enough pages are ready for tasks that are not urgent: half of the buffer is kept for
+    /// page faults.
     pub(crate) fn has_spare(&self) -> bool {
         2 * self.ready > self.buffer.len() || !self.wants_refill()
     }
 
-    /// Bytes that were zeroed since the start.
+    /// Number of bytes zeroed since the start.
     pub(crate) fn zeroed_bytes(&self) -> u64 {
         self.zeroed_bytes
     }
 
-    /// How many pages nobody has.
+    /// Number of pages without an owner.
     pub(crate) fn count(&self) -> u64 {
         let fresh = self.physical_pages - self.fresh;
         let waiting = self.dirty.len() + self.ready + usize::from(self.zeroing.is_some());

@@ -1,4 +1,4 @@
-//! Which bucket of the page table a page is in.
+//! The hash that assigns each page to a bucket of the page table.
 
 use core::hash::Hasher;
 
@@ -6,7 +6,7 @@ use siphasher::sip::SipHasher13;
 
 use super::page::PageKey;
 
-/// A secret that no client knows, so that none can choose pages that meet in one bucket.
+/// A secret that no client knows, so that a client cannot choose pages that collide in one bucket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HashKey(pub [u64; 2]);
 
@@ -16,25 +16,28 @@ impl core::fmt::Debug for HashKey {
     }
 }
 
-/// Numbers that follow each other within a run of requests have places that follow each other.
+/// Logarithm of the length of a run of requests: consecutive numbers of a run have consecutive
+/// places.
 const REQUEST_RUN_BITS: u32 = 6;
 
 impl HashKey {
     /// The bucket of a page among `mask + 1`, a power of two.
     ///
-    /// A run is as many pages as there are buckets, and has one page in each: a long range burdens
-    /// all buckets alike, where single pages, or shorter runs, would meet by chance. Runs begin
-    /// anywhere, and none has two pages of one bucket, so a client knows no two that meet.
+    /// A run has as many pages as there are buckets, with one page in each. So a long range loads
+    /// all buckets alike, where single pages or shorter runs would collide by chance. A run begins
+    /// in a random bucket and never has two pages of one bucket, so a client knows no two pages
+    /// that collide.
     pub(crate) fn bucket(self, page: PageKey, mask: u64) -> usize {
         run(self.hasher(), page.bits(), run_bits(mask), mask)
     }
 
-    /// Pages from this one on whose buckets follow each other: to the end of its run.
+    /// Number of pages from this one on whose buckets are consecutive: to the end of the page's
+    /// run.
     pub(crate) fn left_of_run(page: PageKey, mask: u64) -> u64 {
         mask + 1 - (page.bits() & mask)
     }
 
-    /// The same for numbers of which the last counts something.
+    /// The place of a number whose low bits count consecutive items.
     pub(crate) fn place(self, what: (u16, u64), number: u64, mask: u64) -> usize {
         let mut hasher = self.hasher();
         hasher.write_u16(what.0);
@@ -47,7 +50,7 @@ impl HashKey {
     }
 }
 
-/// Of a run of pages.
+/// Logarithm of the length of a run of pages.
 fn run_bits(mask: u64) -> u32 {
     mask.count_ones()
 }

@@ -1,4 +1,4 @@
-//! From virtual to physical pages, and page faults: what of the memory is on the fast path.
+//! The translation from virtual to physical pages, with page faults: the fast path of the memory.
 
 use ethermem_wire::clio::Permissions;
 
@@ -10,40 +10,40 @@ use super::table::PageTable;
 use super::task::ZEROED_BY_ONE;
 use super::tlb::Tlb;
 
-/// What happened since the start.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapCounters {
-    /// Translations that the TLB had.
+    /// Translations that hit the TLB.
     pub tlb_hits: u64,
-    /// Accesses to the page table for a translation: one for each that the TLB did not have.
+    /// Accesses to the page table for a translation: one for each miss of the TLB.
     pub table_accesses: u64,
-    /// Pages that were touched for the first time.
+    /// First touches of pages.
     pub faults: u64,
-    /// Faults that found the buffer dry.
+    /// Faults that found the buffer empty.
     pub dry_faults: u64,
     /// Ranges that were tried and would have overflowed a bucket.
     pub allocation_retries: u64,
-    /// Work of the slow path: accesses to a bucket, or as much.
+    /// Work of the slow path, in accesses to a bucket or equivalents.
     pub slow_steps: u64,
 }
 
 /// Why there is no translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
-    /// The page is not the process's.
+    /// The page is not mapped in the process.
     Unmapped,
-    /// It may not do that there.
+    /// The process lacks the permission.
     Permission,
-    /// No page is ready for a first touch. There will be.
+    /// No page is ready for a first touch; one will be.
     Dry,
 }
 
-/// How large the parts of a map are.
+/// The memory that the parts of a map take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// The page table, which is in memory.
+    /// Size of the page table, which is in memory.
     pub table_bytes: usize,
-    /// What a translation uses beside it: TLB and fault buffer.
+    /// Size of the other parts that a translation uses: TLB and fault buffer.
     pub fast_path_bytes: usize,
 }
 
@@ -54,16 +54,17 @@ pub struct AddressMap {
     pub(super) tlb: Tlb,
     pub(super) free: FreePages,
     pub(super) counters: MapCounters,
-    /// By space.
+    /// The ranges of each space.
     pub(super) ranges: Vec<Ranges>,
     pub(super) physical_pages: u64,
-    /// Pages that were promised: never more than there are, so that a fault finds one sooner or
-    /// later.
+    /// Number of promised pages. It never exceeds the number of pages, so a fault always finds a
+    /// page in the end.
     pub(super) reserved_pages: u64,
-    /// Entries that tasks under way have still to enter.
+    /// Number of entries that tasks in progress will still enter.
     pub(super) claimed_entries: u64,
-    /// Where the next range of each group of spaces is looked for. It goes around, so that a range
-    /// that one process gets is free in the others too, and can be shared at its address.
+    /// First page of the next search for each group of spaces. It moves around all addresses. So a
+    /// range given to one process is also free in the other processes of its group, and can be
+    /// shared at its address.
     cursors: Vec<u64>,
 }
 
@@ -88,37 +89,37 @@ impl AddressMap {
         })
     }
 
-    /// What happened since the start.
+    /// Counts since the start.
     #[must_use]
     pub fn counters(&self) -> MapCounters {
         let slow_steps = self.table.work() + self.free.zeroed_bytes() / ZEROED_BY_ONE;
         MapCounters { slow_steps, ..self.counters }
     }
 
-    /// Of every page.
+    /// The size of all pages.
     #[must_use]
     pub fn page_size(&self) -> PageSize {
         self.page
     }
 
-    /// Bytes that can still be allocated.
+    /// Number of bytes that can still be allocated.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         (self.physical_pages - self.reserved_pages) * self.page.bytes()
     }
 
-    /// Physical pages that belong to somebody: that were touched, or shared, and not released.
+    /// Number of physical pages with an owner: they were touched or shared, and not released.
     #[must_use]
     pub fn used_pages(&self) -> u64 {
         self.physical_pages - self.free.count()
     }
 
-    /// What must hold between any two steps: a page is free, or somebody's, or promised; a place in
-    /// the table has an entry, or is reserved by a task under way. While none is (`is_quiet`),
-    /// nothing is promised or reserved beyond what is there.
+    /// Checks the invariants that hold between any two steps. A page is free, owned or promised. A
+    /// place in the table has an entry, or is reserved by a task in progress. While there is no
+    /// task (`is_quiet`), every promise and reservation belongs to an existing range.
     ///
     /// # Errors
-    /// A line for people.
+    /// A text that says what does not hold.
     pub fn check(&self, is_quiet: bool) -> Result<(), String> {
         let mut mapped = Vec::new();
         let (mut own_pages, mut entries, mut held) = (0, 0, 0_u64);
@@ -172,21 +173,22 @@ impl AddressMap {
         Ok(())
     }
 
-    /// How large its parts are.
+    /// The sizes of its parts.
     #[must_use]
     pub fn footprint(&self) -> Footprint {
         let fast_path_bytes = self.tlb.bytes() + self.free.buffer_bytes();
         Footprint { table_bytes: self.table.bytes(), fast_path_bytes }
     }
 
-    /// Entries in the page table: pages of all processes, shared ones once for each.
+    /// Number of entries in the page table: pages of all processes, shared pages once for each
+    /// process.
     #[must_use]
     pub fn table_entries(&self) -> u64 {
         self.table.used()
     }
 
-    /// Where in the physical memory an address is, for an access within its page. A page that was
-    /// never touched gets its memory now.
+    /// The physical place of an address, for an access within its page. A page that was never
+    /// touched gets its memory now.
     ///
     /// # Errors
     /// [`Missed`].
@@ -234,13 +236,13 @@ impl AddressMap {
         Ok(physical)
     }
 
-    /// Fills the buffer of free pages; `zero` is given a page and the part of it that must be
-    /// zeroed, about so many bytes in all.
+    /// Fills the buffer of free pages. `zero` is given a page and the part of it that must be
+    /// zeroed, about `budget_bytes` in all.
     pub fn refill(&mut self, budget_bytes: u64, zero: impl FnMut(u32, u64, u64)) {
         self.free.refill(budget_bytes, zero);
     }
 
-    /// Bytes of memory that a process has, or is just being given or losing.
+    /// Bytes of memory that a process owns, or that a task is giving or taking.
     #[must_use]
     pub fn owned_bytes(&self, space: SpaceId) -> u64 {
         let ranges = self.ranges.get(usize::from(space.0));
@@ -270,7 +272,7 @@ impl AddressMap {
         (begins && page < self.page.virtual_pages()).then_some(page)
     }
 
-    /// Removes a page from the table, and gives its memory back if it `owns` that.
+    /// Removes a page from the table, and returns its memory if the process `owns` it.
     pub(super) fn remove_page(&mut self, key: PageKey, owns: bool) {
         self.tlb.forget(key);
         let entry = self.table.remove(key).expect("a page of a range has an entry");
@@ -279,14 +281,14 @@ impl AddressMap {
         }
     }
 
-    /// Changes what may be done with a page.
+    /// Changes the permissions of a page.
     pub(super) fn change_page(&mut self, key: PageKey, permissions: Permissions) {
         self.tlb.forget(key);
         let (place, entry) = self.table.look(key).expect("a page of a range has an entry");
         self.table.set(place, entry.allowing(permissions));
     }
 
-    /// Whether the buffer of free pages can be filled.
+    /// True if the buffer of free pages can be filled.
     #[must_use]
     pub fn wants_refill(&self) -> bool {
         self.free.wants_refill()

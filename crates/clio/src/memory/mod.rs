@@ -1,6 +1,6 @@
-//! The node's virtual memory (section 4.2 and 4.3 of Clio's paper): one flat page table for all
-//! processes in which no bucket overflows, so that an address is found in one access to memory;
-//! page faults of constant work; and the slow path that makes both so.
+//! The node's virtual memory (sections 4.2 and 4.3 of Clio's paper). One flat page table serves all
+//! processes. No bucket overflows, so an address is found in one access to memory. Page faults take
+//! constant work; the slow path makes both possible.
 //!
 //! `docs/internals/clio-memory.md` has the invariants.
 

@@ -1,18 +1,18 @@
-//! Pages: their sizes, their numbers, and how many there are.
+//! Pages: their sizes, their numbers, and their count.
 
 use core::fmt;
 
 use ethermem_units::Bytes;
 use thiserror::Error;
 
-/// Bits of a virtual address; addresses above are nobody's.
+/// Number of bits of a virtual address; addresses above are never mapped.
 pub const VIRTUAL_BITS: u32 = 48;
 
-/// An address space: the place of a process among those that a node has now.
+/// An address space: the place of a process in the node's table of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpaceId(pub u16);
 
-/// How much memory is allocated, moved and protected as one.
+/// The unit in which memory is allocated, moved and protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PageSize {
     /// 4 KiB.
@@ -21,16 +21,16 @@ pub enum PageSize {
     Kib64,
     /// 2 MiB.
     Mib2,
-    /// 4 MiB, the paper's.
+    /// 4 MiB, as in the paper.
     Mib4,
 }
 
 impl PageSize {
-    /// All four.
+    /// All four sizes.
     pub const ALL: [PageSize; 4] =
         [PageSize::Kib4, PageSize::Kib64, PageSize::Mib2, PageSize::Mib4];
 
-    /// Bits of an address that are within a page.
+    /// Number of address bits that lie within a page.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -41,13 +41,13 @@ impl PageSize {
         }
     }
 
-    /// Its size.
+    /// The size in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         1 << self.bits()
     }
 
-    /// How many pages a virtual address space has.
+    /// Number of pages of a virtual address space.
     pub(crate) const fn virtual_pages(self) -> u64 {
         1 << (VIRTUAL_BITS - self.bits())
     }
@@ -64,40 +64,40 @@ impl fmt::Display for PageSize {
     }
 }
 
-/// What a node's memory is built for.
+/// The parameters of a node's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryConfig {
-    /// Physical memory, in whole pages.
+    /// Size of physical memory, in whole pages.
     pub memory: Bytes,
-    /// Of every page.
+    /// The size of all pages.
     pub page: PageSize,
-    /// Entries of the TLB, a power of two of at least four.
+    /// Number of entries of the TLB: a power of two, at least four.
     pub tlb_entries: u32,
-    /// Free pages that are kept ready for page faults.
+    /// Number of free pages that are kept ready for page faults.
     pub fault_buffer_pages: u32,
 }
 
-/// Why a memory cannot be built so.
+/// Why a memory cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MemoryConfigError {
-    /// Not a whole number of pages, or too many for the page table.
+    /// The size is not a whole number of pages, or too large for the page table.
     #[error("memory of {} B: allowed are 1 to 2^32 whole pages of {page}", memory.0)]
     Memory {
-        /// What was asked for.
+        /// The requested size.
         memory: Bytes,
-        /// Of what size the pages are.
+        /// The size of a page.
         page: PageSize,
     },
-    /// The TLB cannot have so many.
+    /// The TLB cannot have this number of entries.
     #[error("{0} TLB entries: allowed are powers of two from 4")]
     TlbEntries(u32),
-    /// A fault would never find a page.
+    /// The fault buffer is empty, so a fault would never find a page.
     #[error("a fault buffer of 0 pages: allowed are 1 and more")]
     FaultBuffer,
 }
 
 impl MemoryConfig {
-    /// How many physical pages there are.
+    /// Number of physical pages.
     pub(crate) fn physical_pages(&self) -> Result<u32, MemoryConfigError> {
         let error = MemoryConfigError::Memory { memory: self.memory, page: self.page };
         let pages = self.memory.0 / self.page.bytes();
@@ -121,9 +121,9 @@ impl MemoryConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PageKey(u64);
 
-/// Bits of a virtual page's number at the smallest page.
+/// Number of bits of a virtual page's number, at the smallest page size.
 const PAGE_NUMBER_BITS: u32 = VIRTUAL_BITS - PageSize::Kib4.bits();
-/// Set in every key, so that none is the 0 of an empty slot.
+/// A bit set in every key, so that no key is the 0 of an empty slot.
 const PRESENT: u64 = 1 << 63;
 
 impl PageKey {

@@ -1,4 +1,4 @@
-//! What a process has allocated: a tree of ranges of virtual pages.
+//! The allocations of a process: a tree of ranges of virtual pages.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use ethermem_wire::clio::Permissions;
 
 use super::page::SpaceId;
 
-/// Pages that were given out as one.
+/// Pages that were allocated together.
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
     pub(crate) pages: u64,
     pub(crate) permissions: Permissions,
     pub(crate) kind: Kind,
-    /// A task works on it: it enters its pages, removes them, or shares them. No other may begin.
+    /// True while a task enters, removes or shares its pages. No other task may begin on it.
     pub(crate) is_held: bool,
 }
 
 impl Range {
-    /// Of a process's own, by a task that enters its pages.
+    /// A range of the process's own, held by a task that enters its pages.
     pub(crate) fn of(pages: u64, permissions: Permissions, kind: Kind) -> Range {
         Range { pages, permissions, kind, is_held: true }
     }
@@ -27,31 +27,31 @@ impl Range {
     }
 }
 
-/// What a search for a gap has found.
+/// The result of a search for a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gap {
-    /// The pages fit from this one on.
+    /// The pages fit from this page on.
     At(u64),
-    /// None before this page; the search has not gone further.
+    /// There is no gap before this page, where the search stopped.
     Beyond(u64),
-    /// There is none before the end.
+    /// There is no gap before the end.
     None,
 }
 
-/// Whose the pages are.
+/// The owner of a range's pages.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
-    /// The process's own. Others that use them: their space, and their first page there.
+    /// The process itself. `shares` has the space and first page of each process that shares them.
     Own { shares: Vec<(SpaceId, u64)> },
-    /// Another's, by its space and first page there.
+    /// Another process, by its space and first page there.
     Shared { owner: SpaceId, first: u64 },
 }
 
-/// By their first page; between two there is at least one page of none.
+/// The ranges by their first page; between two ranges there is at least one unmapped page.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     by_first: BTreeMap<u64, Range>,
-    /// Pages of all that are the process's own.
+    /// Number of pages of all ranges that the process owns.
     own_pages: u64,
 }
 
@@ -77,7 +77,7 @@ impl Ranges {
         removed
     }
 
-    /// Pages of all ranges that are the process's own, counted as they come and go.
+    /// Number of pages of all ranges that the process owns, counted as they come and go.
     pub(crate) fn own_pages(&self) -> u64 {
         self.own_pages
     }
@@ -94,13 +94,13 @@ impl Ranges {
         self.by_first.is_empty()
     }
 
-    /// Holds the range that begins with a page for a task, if no other task does.
+    /// Holds the range that begins with a page for a task, unless another task holds it.
     pub(crate) fn hold(&mut self, first: u64) -> bool {
         let range = self.by_first.get_mut(&first).expect("a range begins there");
         !core::mem::replace(&mut range.is_held, true)
     }
 
-    /// The task that holds it has ended, and it stays.
+    /// Ends a task's hold on a range that stays.
     pub(crate) fn let_go(&mut self, first: u64) {
         let range = self.by_first.get_mut(&first).expect("a range that is held is there");
         debug_assert!(range.is_held, "the range at page {first} is let go twice");
@@ -119,8 +119,8 @@ impl Ranges {
         }
     }
 
-    /// Where from `from` on `pages` fit before `end`, with a page of none on both sides; past at
-    /// most `most` ranges.
+    /// Finds the first gap of `pages` between `from` and `end`, with an unmapped page on both
+    /// sides. Passes at most `most` ranges.
     pub(crate) fn gap(&self, mut from: u64, pages: u64, end: u64, most: usize) -> Gap {
         let before = self.by_first.range(..from).next_back();
         if let Some((&first, range)) = before {
@@ -140,9 +140,9 @@ impl Ranges {
         if behind(from).is_some() { Gap::At(from) } else { Gap::None }
     }
 
-    /// Whether the pages fit just there.
+    /// True if the pages fit exactly there.
     pub(crate) fn fit(&self, first: u64, pages: u64, end: u64) -> bool {
-        // A range that does not fit is the one before, or begins within.
+        // An overlapping range is the one before, or begins within the pages.
         self.gap(first, pages, end, 0) == Gap::At(first)
     }
 }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     proptest! {
-        /// The first place at which the pages and one on each side belong to nobody.
+        /// The model: the first place at which the pages and one on each side are unmapped.
         #[test]
         fn the_first_gap_is_found(
             wanted in proptest::collection::vec((0..60_u64, 1..6_u64), 0..12),
@@ -183,7 +183,7 @@ mod tests {
             let expected = (from..END).find(|&at| fits(at)).map_or(Gap::None, Gap::At);
             prop_assert_eq!(ranges.gap(from, pages, END, usize::MAX), expected);
             prop_assert_eq!(ranges.fit(from, pages, END), fits(from));
-            // In pieces it finds the same.
+            // A search in pieces finds an equal gap.
             let (mut at, mut looks) = (from, 0);
             let found = loop {
                 match ranges.gap(at, pages, END, 1) {

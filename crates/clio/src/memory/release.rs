@@ -1,4 +1,5 @@
-//! Taking away: an allocation with all that is shared of it, a share, or all that a process has.
+//! Release of memory: an allocation with all its shares, one share, or everything that a process
+//! has.
 
 use core::task::Poll;
 
@@ -7,28 +8,28 @@ use super::page::{PageKey, SpaceId};
 use super::ranges::Kind;
 use super::task::Steps;
 
-/// Steps that a range costs beside its pages.
+/// Number of steps that a range costs beside its pages.
 const RANGE_STEPS: u64 = 4;
 
-/// A range that is held, on its way out.
+/// A held range whose pages are being removed.
 #[derive(Debug)]
 pub(super) struct Release {
     space: SpaceId,
     first: u64,
-    /// Pages that are gone.
+    /// Number of pages that were removed.
     done: u64,
-    /// A share of it that goes first.
+    /// A share of the range, which is removed first.
     share: Option<Box<Release>>,
 }
 
 impl Release {
-    /// Of a range that the task holds.
+    /// Releases a range that the task holds.
     pub(super) fn of(space: SpaceId, first: u64) -> Release {
         Release { space, first, done: 0, share: None }
     }
 
-    /// Goes on: how many pages of memory belong to nobody at its end. It waits while another task
-    /// works on a share of the range.
+    /// Continues; at the end returns the number of memory pages that lost their owner. It waits
+    /// while another task works on a share of the range.
     pub(super) fn step(&mut self, map: &mut AddressMap, steps: &mut Steps) -> Poll<u64> {
         loop {
             if steps.are_over() {
@@ -90,7 +91,7 @@ impl Release {
     }
 }
 
-/// All ranges of a space, on their way out.
+/// All ranges of a space, which are being removed.
 #[derive(Debug)]
 pub(super) struct End {
     space: SpaceId,
@@ -103,8 +104,8 @@ impl End {
         End { space, release: None, pages: 0 }
     }
 
-    /// Goes on: how many pages of memory belong to nobody at its end. It waits while another task
-    /// works on a range of the space.
+    /// Continues; at the end returns the number of memory pages that lost their owner. It waits
+    /// while another task works on a range of the space.
     pub(super) fn step(&mut self, map: &mut AddressMap, steps: &mut Steps) -> Poll<u64> {
         loop {
             if let Some(release) = &mut self.release {

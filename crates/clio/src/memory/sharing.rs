@@ -1,4 +1,4 @@
-//! A share under way: all pages of the owner's get memory, and are entered for the other process.
+//! A share in progress: all pages of the owner get memory, and are entered for the other process.
 
 use core::task::Poll;
 
@@ -13,31 +13,31 @@ use super::release::Release;
 use super::table::Entry;
 use super::task::{BeginError, Ended, Failed, Steps, ZEROED_BY_ONE};
 
-/// Bytes that are zeroed at a time while pages get memory.
+/// Number of bytes zeroed at a time while pages get memory.
 const ZERO_AT_ONCE: u64 = 64 << 10;
 
-/// See the module.
+/// A share in progress, as the module describes.
 #[derive(Debug)]
 pub(super) struct Sharing {
     owner: SpaceId,
-    /// Its first page there.
+    /// The first page in the owner's space.
     owned: u64,
     with: SpaceId,
     permissions: Permissions,
-    /// What is answered.
+    /// The address that is returned.
     address: u64,
     state: State,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Places are reserved, in a range of the other's that is held, as the owner's is.
+    /// Places are reserved in a held range of the other process; the owner's range is held, too.
     Reserving(Claim, Before),
     Entering(Claim, Before),
     Undoing(Claim, Before, Failed),
-    /// The share that was there before, in another place, goes.
+    /// The previous share, at another address, is removed.
     Removing(Release),
-    /// The permissions of what is shared already change, from this page on.
+    /// The permissions of the existing share change, from this page on.
     Changing {
         first: u64,
         done: u64,
@@ -46,7 +46,7 @@ enum State {
     Done,
 }
 
-/// The first page of the share that was there before, in another place. It is held.
+/// The first page of the previous share, at another address. That share is held.
 type Before = Option<u64>;
 
 impl Sharing {
@@ -80,7 +80,7 @@ impl Sharing {
         let stays = before.is_some_and(|first| map.first_page(there) == Some(first));
         let is_new = permissions != Permissions::NONE && !stays;
         if is_new {
-            // All pages that nobody has can still be allocated, whatever is shared.
+            // All pages without an owner can still be allocated, whatever is shared.
             let entries = map.table.used() + map.claimed_entries + pages;
             if entries + map.physical_pages - map.reserved_pages > map.table.shares_until() {
                 return Err(refused(AllocateError::Overflows { page: address }.into()));
@@ -124,7 +124,7 @@ impl Sharing {
         zero: &mut dyn FnMut(u32, u64, u64),
     ) -> Poll<Result<Ended, Failed>> {
         loop {
-            // What has done all has ended: the owner's range is not held any more.
+            // A finished task has ended: the owner's range is not held any more.
             if matches!(self.state, State::Done) {
                 let address = self.address;
                 return Poll::Ready(Ok(Ended { address, ..Ended::default() }));
@@ -186,7 +186,7 @@ impl Sharing {
         }
     }
 
-    /// Enters pages that the owner has, and gives memory to those that nobody touched.
+    /// Enters pages that the owner has, and gives memory to untouched ones.
     fn enter(
         &self,
         map: &mut AddressMap,
@@ -219,7 +219,7 @@ impl Sharing {
         }
     }
 
-    /// All is in: the share is one, and what was there before goes.
+    /// Completes the share, since all pages are entered; the previous share is then removed.
     fn entered(&self, map: &mut AddressMap, claim: &Claim, before: Before) -> State {
         map.ranges_of(self.with).let_go(claim.first);
         map.ranges_of(self.owner).keep_share(self.owned, (self.with, claim.first));

@@ -1,4 +1,4 @@
-//! The memory of a node as processes see it: their addresses, and the bytes there.
+//! The memory of a node as processes see it: their addresses, and the bytes at them.
 
 use core::task::Poll;
 
@@ -12,28 +12,28 @@ use super::map::{AddressMap, Missed};
 use super::page::{MemoryConfig, MemoryConfigError, SpaceId};
 use super::task::{Ended, Failed, Steps, Task};
 
-/// Longest access: what a datagram could carry.
+/// Maximum bytes of an access: what a datagram could carry.
 pub const ACCESS_BYTES_MAX: usize = 1 << 16;
-/// Pages that the longest access may touch, if they are the smallest.
+/// Maximum number of pages that an access touches, at the smallest page size.
 const SPANS_MAX: usize = (ACCESS_BYTES_MAX >> 12) + 1;
 const WORD_BYTES: usize = 8;
 
-/// Why an access was refused. It had no effect.
+/// Why an access was refused. The access had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AccessError {
-    /// Some of the bytes are not the process's. A retry cannot help.
+    /// Some of the bytes are not mapped in the process. A retry cannot help.
     #[error("some of the bytes are not the process's")]
     Unmapped,
-    /// The process may not do that there. A retry cannot help.
+    /// The process lacks the permission for some of the bytes. A retry cannot help.
     #[error("the process may not do that there")]
     Permission,
-    /// An atomic must be at a multiple of 8. A retry cannot help.
+    /// An atomic is not at a multiple of 8. A retry cannot help.
     #[error("an atomic must be at a multiple of 8")]
     Misaligned,
-    /// Longer than an access may be, or of nothing. A retry cannot help.
+    /// The access has zero bytes or more than the maximum. A retry cannot help.
     #[error("allowed are 1 to {ACCESS_BYTES_MAX} B")]
     Length,
-    /// No page is ready for a first touch; later there is one.
+    /// No page is ready for a first touch. A retry can help later.
     #[error("no page is ready yet")]
     Dry,
 }
@@ -48,27 +48,27 @@ impl From<Missed> for AccessError {
     }
 }
 
-/// See the module. An access is one call: it is seen whole or not at all.
+/// The memory of a node. An access is one call, so it is seen whole or not at all.
 pub struct VirtualMemory<B> {
     map: AddressMap,
     bytes: B,
 }
 
-/// Where the parts of an access are, page by page.
+/// The physical parts of an access, page by page.
 struct Spans {
     starts: [u64; SPANS_MAX],
     count: usize,
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
-    /// The memory that `bytes` are, which must be zeros: reading all of them to see would touch
-    /// what the system gives only when it is used.
+    /// A memory in `bytes`, which must be zeros. They are not checked: reading all of them would
+    /// touch memory that the system allocates only when it is used.
     ///
     /// # Errors
     /// [`MemoryConfigError`].
     ///
     /// # Panics
-    /// If `bytes` are not as many as the configuration says.
+    /// If the length of `bytes` is not the configured size.
     pub fn new(
         config: &MemoryConfig,
         key: HashKey,
@@ -79,19 +79,19 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
         Ok(VirtualMemory { map, bytes })
     }
 
-    /// How many bytes it has.
+    /// The size of the memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes.as_ref().len() as u64
     }
 
-    /// Who has which addresses.
+    /// The address spaces of the memory.
     #[must_use]
     pub fn map(&self) -> &AddressMap {
         &self.map
     }
 
-    /// The same, to allocate and release.
+    /// The address spaces, to allocate and release.
     pub fn map_mut(&mut self) -> &mut AddressMap {
         &mut self.map
     }
@@ -128,10 +128,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
         Ok(())
     }
 
-    /// Makes every page of a write ready: that write cannot fail until the region is released.
+    /// Prepares every page of a write, so that the write cannot fail until the region is released.
     ///
     /// # Errors
-    /// [`AccessError`], as the write.
+    /// [`AccessError`], as for the write.
     pub fn prepare_write(
         &mut self,
         space: SpaceId,
@@ -141,7 +141,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
         self.spans(space, address, bytes, Permissions::WRITE).map(drop)
     }
 
-    /// Executes an atomic on a little-endian word, and gives the word before.
+    /// Executes an atomic on a little-endian word, and returns the word before.
     ///
     /// # Errors
     /// [`AccessError`].
@@ -161,7 +161,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
         Ok(before)
     }
 
-    /// See [`AddressMap::share`].
+    /// Shares an allocation: see [`AddressMap::share`].
     ///
     /// # Errors
     /// [`ShareError`].
@@ -177,14 +177,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
         self.map.share(owned, with, at, permissions, zero)
     }
 
-    /// Goes on with a task: see [`Task::step`].
+    /// Continues a task: see [`Task::step`].
     pub fn step(&mut self, task: &mut Task, steps: &mut Steps) -> Poll<Result<Ended, Failed>> {
         let (bits, bytes) = (self.map.page_size().bits(), self.bytes.as_mut());
         let mut zero = |page, from, length| fill(bytes, bits, (page, from, length));
         task.step(&mut self.map, steps, &mut zero)
     }
 
-    /// Fills the buffer of free pages, and zeroes about so many bytes for it.
+    /// Fills the buffer of free pages, and zeroes about `budget_bytes` for it.
     pub fn refill(&mut self, budget_bytes: u64) {
         let (bits, bytes) = (self.map.page_size().bits(), self.bytes.as_mut());
         self.map.refill(budget_bytes, |page, from, length| {
@@ -192,7 +192,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
         });
     }
 
-    /// Translates every page of an access before any byte of it is used.
+    /// Translates every page of an access before any of its bytes is used.
     fn spans(
         &mut self,
         space: SpaceId,
@@ -219,7 +219,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> VirtualMemory<B> {
 }
 
 impl Spans {
-    /// Each part: where it is, where it is in the access, and how long.
+    /// Each part: its place in memory, its place in the access, and its length.
     fn parts(
         &self,
         address: u64,

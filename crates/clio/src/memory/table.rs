@@ -1,20 +1,20 @@
-//! The page table: one for all processes, flat, in which an entry is in one bucket or nowhere.
+//! The page table: one flat table for all processes, in which an entry can be in one bucket only.
 
 use ethermem_wire::clio::Permissions;
 
 use super::hash::HashKey;
 use super::page::PageKey;
 
-/// Entries of a bucket.
+/// Number of entries of a bucket.
 pub const BUCKET_SLOTS: usize = 16;
-/// Size of a bucket, and what its place is a multiple of: one fetch.
+/// Size and alignment of a bucket in bytes: it is one fetch.
 pub const BUCKET_BYTES: usize = size_of::<Bucket>();
 
-/// As many are a small table's.
+/// Maximum number of buckets of a small table.
 const SMALL_BUCKETS: usize = 64;
 
-/// Each tag beside its entry, and each page with a slot of its own to begin at: a search is mostly
-/// within one cache line, of which a bucket has four.
+/// A bucket. Each tag lies beside its entry, and each page has its own slot at which a search
+/// begins. So a search mostly stays within one of a bucket's four cache lines.
 #[derive(Clone)]
 #[repr(align(256))]
 struct Bucket {
@@ -23,7 +23,7 @@ struct Bucket {
 
 #[derive(Clone, Copy)]
 struct Slot {
-    /// A [`PageKey`]; 0 is free.
+    /// A [`PageKey`]; 0 marks a free slot.
     tag: u64,
     entry: Entry,
 }
@@ -31,7 +31,7 @@ struct Slot {
 const FREE: Slot = Slot { tag: 0, entry: Entry::FREE };
 
 impl Bucket {
-    /// The slot with this tag that comes first, from the page's own on and around.
+    /// The first slot with this tag, searching from the page's own slot around the bucket.
     fn position(&self, page: PageKey, tag: u64) -> Option<usize> {
         let own = (page.bits().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize;
         (own..own + BUCKET_SLOTS)
@@ -40,7 +40,7 @@ impl Bucket {
     }
 }
 
-/// Where a page is, and what may be done there.
+/// The physical page of a virtual page, and its permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry(u64);
 
@@ -48,21 +48,21 @@ const MAPPED: u64 = 1 << 32;
 const PERMISSIONS_AT: u32 = 33;
 
 impl Entry {
-    /// Of no page.
+    /// The entry of a free slot.
     pub(crate) const FREE: Entry = Entry(0);
 
-    /// Of a page that nobody has touched.
+    /// The entry of a page that was never touched.
     pub(crate) const fn untouched(permissions: Permissions) -> Entry {
         Entry((permissions.bits() as u64) << PERMISSIONS_AT)
     }
 
-    /// The same with other permissions.
+    /// This entry with other permissions.
     pub(crate) const fn allowing(self, permissions: Permissions) -> Entry {
         let rest = self.0 & ((1 << PERMISSIONS_AT) - 1);
         Entry(rest | (permissions.bits() as u64) << PERMISSIONS_AT)
     }
 
-    /// The same with a physical page.
+    /// This entry with a physical page.
     pub(crate) const fn mapped(self, physical: u32) -> Entry {
         Entry(self.0 | MAPPED | physical as u64)
     }
@@ -77,26 +77,26 @@ impl Entry {
     }
 }
 
-/// Pages whose places are reserved by about as much work as an access to a bucket takes.
+/// Number of places that are reserved with about the work of one bucket access.
 pub(crate) const RESERVED_BY_ONE: u64 = 32;
 
-/// See the module.
+/// The page table.
 ///
-/// A place is reserved before its page is entered, so that entering cannot fail, and a range that
-/// does not fit is given up before any of its pages is in the table. What is reserved of each
-/// bucket stands in an octet of its own: a range of many pages is reserved octet by octet.
+/// A place is reserved before its page is entered, so entering cannot fail. A range that does not
+/// fit is given up before any of its pages is in the table. The reservations of each bucket are
+/// counted in an octet, so a range of many pages is reserved octet by octet.
 pub(crate) struct PageTable {
     buckets: Box<[Bucket]>,
-    /// Slots of each bucket that have an entry, or are reserved for one.
+    /// Number of slots of each bucket that have an entry or are reserved for one.
     taken: Box<[u8]>,
     mask: u64,
     key: HashKey,
     used: u64,
-    /// Work that was done on the slow path: accesses to a bucket, or as much.
+    /// Work of the slow path, in accesses to a bucket or equivalents.
     work: u64,
 }
 
-/// Where an entry is, found once.
+/// The place of an entry, found once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     bucket: usize,
@@ -108,8 +108,8 @@ pub(crate) struct Place {
 pub(crate) struct Overflow;
 
 impl PageTable {
-    /// How many buckets there are for so many physical pages: twice as many slots as pages, or
-    /// more.
+    /// Number of buckets for this many physical pages. There are at least twice as many slots as
+    /// pages.
     pub(crate) fn buckets_for(physical_pages: u32) -> usize {
         let slots = usize::try_from(2 * u64::from(physical_pages)).expect("a 64-bit machine");
         slots.div_ceil(BUCKET_SLOTS).next_power_of_two()
@@ -129,7 +129,7 @@ impl PageTable {
         }
     }
 
-    /// The entry of a page, by one access to one bucket.
+    /// Finds the entry of a page by one access to one bucket.
     pub(crate) fn find(&self, page: PageKey) -> Option<(Place, Entry)> {
         let bucket = self.key.bucket(page, self.mask);
         let slot = self.buckets[bucket].position(page, page.bits())?;
@@ -141,14 +141,14 @@ impl PageTable {
         self.buckets[place.bucket].slots[place.slot].entry = entry;
     }
 
-    /// The entry of a page as the slow path looks at it.
+    /// Finds the entry of a page for the slow path, whose work is counted.
     pub(crate) fn look(&mut self, page: PageKey) -> Option<(Place, Entry)> {
         self.work += 1;
         self.find(page)
     }
 
-    /// Reserves places for `pages` from `first` on, or as many as are in one run: how many, and
-    /// whether the page behind them has no place.
+    /// Reserves places for up to `pages` from `first` on, within one run. Returns how many, and
+    /// whether the next page lacks a place.
     pub(crate) fn reserve(&mut self, first: PageKey, pages: u64) -> (u64, Result<(), Overflow>) {
         let pages = pages.min(HashKey::left_of_run(first, self.mask));
         let start = self.key.bucket(first, self.mask) as u64;
@@ -166,8 +166,7 @@ impl PageTable {
         (pages, Ok(()))
     }
 
-    /// Gives back what is reserved for `pages` from `first` on, or as many as are in one run: how
-    /// many.
+    /// Returns places reserved for up to `pages` from `first` on, within one run. Returns how many.
     pub(crate) fn give_back(&mut self, first: PageKey, pages: u64) -> u64 {
         let pages = pages.min(HashKey::left_of_run(first, self.mask));
         let start = self.key.bucket(first, self.mask) as u64;
@@ -178,7 +177,7 @@ impl PageTable {
         pages
     }
 
-    /// A new entry, for whose page a place is reserved. The page must have none.
+    /// Adds an entry for a page with a reserved place. The page must have no entry.
     pub(crate) fn enter(&mut self, page: PageKey, entry: Entry) {
         debug_assert!(self.find(page).is_none(), "{page:?} is there already");
         self.work += 1;
@@ -188,7 +187,7 @@ impl PageTable {
         self.used += 1;
     }
 
-    /// Removes an entry, and gives its place back.
+    /// Removes an entry, and frees its place.
     pub(crate) fn remove(&mut self, page: PageKey) -> Option<Entry> {
         let (place, entry) = self.look(page)?;
         self.buckets[place.bucket].slots[place.slot] = FREE;
@@ -197,8 +196,8 @@ impl PageTable {
         Some(entry)
     }
 
-    /// Entries that there may be with shares: near the end there are buckets without a free slot,
-    /// and no long range of addresses fits. In a small memory no range is long.
+    /// Maximum number of entries including shares. Near the table's end some buckets have no free
+    /// slot, so no long range of addresses fits. In a small memory no range is long.
     pub(crate) fn shares_until(&self) -> u64 {
         let slots = self.buckets.len() * BUCKET_SLOTS;
         let spare = match self.buckets.len() {
@@ -213,7 +212,7 @@ impl PageTable {
         self.used
     }
 
-    /// Accesses to a bucket on the slow path, or as much work.
+    /// Work of the slow path, in accesses to a bucket or equivalents.
     pub(crate) fn work(&self) -> u64 {
         self.work
     }
@@ -222,8 +221,8 @@ impl PageTable {
         size_of_val(&*self.buckets) + size_of_val(&*self.taken)
     }
 
-    /// Places that are reserved and have no entry; counted, and that no bucket has less taken than
-    /// entries.
+    /// Number of reserved places without an entry. It also checks that no bucket has fewer places
+    /// taken than entries.
     pub(crate) fn count_reserved(&self) -> u64 {
         let entries = |bucket: &Bucket| {
             bucket.slots.iter().filter(|slot| slot.tag != FREE.tag).count() as u64
@@ -232,7 +231,7 @@ impl PageTable {
         both.map(|(bucket, &taken)| u64::from(taken) - entries(bucket)).sum()
     }
 
-    /// Whether each bucket begins where a cache line does.
+    /// True if each bucket begins at a cache line.
     #[cfg(test)]
     fn is_aligned(&self) -> bool {
         self.buckets.as_ptr().addr().is_multiple_of(BUCKET_BYTES)
@@ -268,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_full_bucket_refuses_the_next_and_takes_it_once_one_is_gone() {
-        // One bucket: eight physical pages.
+        // Eight physical pages give one bucket.
         let mut table = PageTable::new(8, HashKey([0, 0]));
         let entry = Entry::untouched(Permissions::READ);
         for page in 0..16 {
@@ -289,7 +288,7 @@ mod tests {
     #[test]
     fn a_run_is_reserved_up_to_the_page_that_has_no_place() {
         let mut table = PageTable::new(1 << 10, HashKey([1, 2]));
-        // A run of 128 pages has one page in each bucket, so 16 of them fill the table.
+        // A run of 128 pages has one page in each bucket, so 16 runs fill the table.
         for space in 0..16 {
             let first = PageKey::new(SpaceId(space), 128);
             let pages = if space == 15 { 100 } else { 1000 };

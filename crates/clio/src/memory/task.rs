@@ -1,8 +1,9 @@
-//! Requests of the slow path, done a bounded number of steps at a time. Between two slices all else
-//! goes on: the fast path, and other tasks.
+//! Requests of the slow path, done in slices of a bounded number of steps. Between two slices the
+//! fast path and other tasks proceed.
 //!
 //! A task holds the ranges on which it works, so that no other task begins there. It waits for a
-//! range that another one holds only where that one needs no third: so none waits for ever.
+//! range that another task holds only where that task needs no third range, so no task waits for
+//! ever.
 
 use core::task::Poll;
 
@@ -16,10 +17,10 @@ use super::page::SpaceId;
 use super::release::{End, Release};
 use super::sharing::Sharing;
 
-/// Bytes that are zeroed by about as much work as an access to a bucket takes.
+/// Number of bytes zeroed with about the work of one bucket access.
 pub(super) const ZEROED_BY_ONE: u64 = 1024;
 
-/// What a slice may still do, in accesses to a bucket of the page table, or as much.
+/// The steps left in a slice, in accesses to a bucket of the page table or equivalents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
     left: u64,
@@ -27,16 +28,16 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Where nobody waits.
+    /// A slice without a limit, for use where no request waits.
     pub const UNLIMITED: Steps = Steps::new(u64::MAX);
 
-    /// So many. The last piece of work may take a few more.
+    /// A slice of `most` steps. The last piece of work may take a few more.
     #[must_use]
     pub const fn new(most: u64) -> Steps {
         Steps { left: most, taken: 0 }
     }
 
-    /// How many were taken.
+    /// Number of steps taken.
     #[must_use]
     pub const fn taken(self) -> u64 {
         self.taken
@@ -55,35 +56,35 @@ impl Steps {
 /// Why a task does not begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BeginError<E> {
-    /// Another task works on the range. Once it has ended, this one may begin.
+    /// Another task works on the range. Retry after that task has ended.
     #[error("another request is under way there")]
     Held,
-    /// It cannot be done.
+    /// The task is refused. A retry cannot help.
     #[error(transparent)]
     Refused(E),
 }
 
-/// How a task ended that has done all.
+/// The result of a task that is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Of an allocation or a share: where it begins.
+    /// For an allocation or a share: its first address.
     pub address: u64,
-    /// Of an allocation: ranges that were tried in vain.
+    /// For an allocation: number of ranges that were tried in vain.
     pub retries: u32,
-    /// Pages of memory that belong to nobody now.
+    /// Number of memory pages that lost their owner.
     pub pages_released: u64,
 }
 
-/// Why a task ended that has done nothing.
+/// Why a task ended without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failed {
-    /// It could not be done.
+    /// The allocation was refused.
     Refused(AllocateError),
-    /// It was told to give up.
+    /// The task was cancelled.
     Cancelled,
 }
 
-/// See the module.
+/// A request of the slow path, done in slices.
 #[derive(Debug)]
 pub struct Task(Kind);
 
@@ -96,9 +97,9 @@ enum Kind {
 }
 
 impl Task {
-    /// Allocates memory of zeros, of whole pages: anywhere, or at an address. What it takes is
-    /// promised at once. `group` are spaces that share with each other: what one of them is given
-    /// anywhere is free in all of them.
+    /// Allocates memory of zeros in whole pages, at any address or at a given one. The memory is
+    /// promised at once. `group` names spaces that share with each other: an address that one of
+    /// them is given is free in all of them.
     ///
     /// # Errors
     /// [`AllocateError`].
@@ -113,8 +114,8 @@ impl Task {
         begun.map(|allocation| Task(Kind::Allocate(allocation)))
     }
 
-    /// Ends an allocation, and what is shared of it; or ends a share. Its address must be the
-    /// first.
+    /// Ends an allocation with all its shares, or ends one share. `address` must be the first
+    /// address.
     ///
     /// # Errors
     /// [`BeginError`].
@@ -133,7 +134,7 @@ impl Task {
         Ok(Task(Kind::Release(Release::of(space, first))))
     }
 
-    /// Lets another process use an allocation of the owner's: see [`AddressMap::share`].
+    /// Shares an allocation of the owner with another process: see [`AddressMap::share`].
     ///
     /// # Errors
     /// [`BeginError`].
@@ -147,14 +148,14 @@ impl Task {
         Sharing::begin(map, owned, with, at, permissions).map(|sharing| Task(Kind::Share(sharing)))
     }
 
-    /// Ends all that a process has. No other task may begin for its space until this has ended;
-    /// those that have begun for it must be told to give up, or end by themselves.
+    /// Ends everything that a process has. No other task may begin for its space until this task
+    /// has ended. Tasks that have begun for it must be cancelled or must end by themselves.
     #[must_use]
     pub fn end(space: SpaceId) -> Task {
         Task(Kind::End(End::of(space)))
     }
 
-    /// From now on an allocation or a share that is not done is undone. What takes away goes on.
+    /// Cancels the task: an unfinished allocation or share is undone. A task that removes goes on.
     pub fn cancel(&mut self) {
         match &mut self.0 {
             Kind::Allocate(allocation) => allocation.cancel(),
@@ -163,8 +164,8 @@ impl Task {
         }
     }
 
-    /// Goes on until it has ended, the steps are over, or it has to wait for another task. `zero`
-    /// is given a page and the part of it that must be zeroed.
+    /// Continues until the task has ended, the steps are used up, or it must wait for another task.
+    /// `zero` is given a page and the part of it that must be zeroed.
     pub fn step(
         &mut self,
         map: &mut AddressMap,
@@ -179,7 +180,7 @@ impl Task {
         }
     }
 
-    /// All of it at once, where no other task is under way.
+    /// Runs the whole task, where no other task is in progress.
     pub(super) fn run(
         mut self,
         map: &mut AddressMap,

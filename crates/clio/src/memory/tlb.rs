@@ -1,17 +1,18 @@
-//! The translations used last, in a fixed place.
+//! The TLB: the translations used last, in a table of fixed size.
 
 use super::page::PageKey;
 use super::table::Entry;
 
-/// Entries of a set.
+/// Number of entries of a set.
 const WAYS: usize = 4;
 
-/// A [`PageKey`] each, 0 for none, with its entry.
+/// Entries with their [`PageKey`], which is 0 for an empty one.
 type Set = [(u64, Entry); WAYS];
 
-/// Sets of four, in each the one used last first: the least recently used of a set gives way.
+/// Sets of four entries, most recently used first. The least recently used entry of a set is
+/// evicted.
 ///
-/// Only entries with a physical page are here, so a hit needs nothing but a look at permissions.
+/// It holds only entries with a physical page, so a hit needs no check but the permissions.
 pub(crate) struct Tlb {
     sets: Box<[Set]>,
     mask: u64,
@@ -24,9 +25,9 @@ impl Tlb {
         Tlb { sets: vec![[(0, Entry::FREE); WAYS]; sets].into_boxed_slice(), mask: sets as u64 - 1 }
     }
 
-    /// Spread by a multiplication (Knuth 6.4): the upper bits of the product depend on all of the
-    /// page's. Ranges leave a page free between them, so the page's own low bits would use half of
-    /// the sets.
+    /// The set of a page, spread by a multiplication (Knuth 6.4): the upper bits of the product
+    /// depend on all bits of the page. Ranges leave a page free between them, so the page's own low
+    /// bits would use half of the sets.
     fn set(&mut self, page: PageKey) -> &mut Set {
         let spread = page.bits().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         &mut self.sets[(spread & self.mask) as usize]
@@ -39,7 +40,7 @@ impl Tlb {
         Some(set[0].1)
     }
 
-    /// Puts in a page that is not there.
+    /// Adds a page that is not in the TLB.
     pub(crate) fn insert(&mut self, page: PageKey, entry: Entry) {
         let set = self.set(page);
         debug_assert!(set.iter().all(|&(tag, _)| tag != page.bits()), "{page:?} is there already");
@@ -81,7 +82,7 @@ mod tests {
         const ENTRIES: u32 = 2048;
         const PAGES: u64 = 1500;
         let mut tlb = Tlb::new(ENTRIES);
-        // One page of many processes, and many pages of one, each beside a page of none.
+        // One page of many processes, and many pages of one process, each beside an unmapped page.
         let many = |page| PageKey::new(SpaceId(page as u16), 2 * page);
         for keys in [(|page| key(2 * page)) as fn(u64) -> PageKey, many] {
             let mut hits = 0;
@@ -99,7 +100,7 @@ mod tests {
     }
 
     proptest! {
-        /// A set is a list in the order of use, of which all but the first four are forgotten.
+        /// The model of a set is a list in the order of use, cut to its first four entries.
         #[test]
         fn the_least_recently_used_gives_way(
             steps in proptest::collection::vec((0..3_u8, 0..8_u64), 0..200),

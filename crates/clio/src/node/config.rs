@@ -1,4 +1,4 @@
-//! What a node is built for.
+//! The configuration of a node.
 
 use ethermem_units::Ns;
 use ethermem_wire::clio::{Epoch, Protection, SenderId, TenantId};
@@ -7,24 +7,24 @@ use thiserror::Error;
 use crate::memory::{HashKey, MemoryConfig, MemoryConfigError};
 use crate::offload::OffloadLimits;
 
-/// Recent requests that have the same place: the most that may meet there.
+/// Number of recent requests that share a place: the set's size.
 pub const RECENT_WAYS: usize = 8;
 
-/// What a tenant may have.
+/// The limits of a tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Memory of all its processes, in whole pages.
+    /// Maximum memory of all its processes in bytes, in whole pages.
     pub memory_bytes: u64,
-    /// Processes at the same time.
+    /// Maximum number of its processes at one time.
     pub processes: u16,
-    /// Requests a second, and as many at once after a second's rest.
+    /// Maximum requests per second; after a second's rest, as many may come at once.
     pub requests_per_s: u64,
-    /// What its operations at the node may take.
+    /// Limits of its operations at the node.
     pub offload: OffloadLimits,
 }
 
 impl Quota {
-    /// As much as there is.
+    /// A quota without limits.
     pub const UNLIMITED: Quota = Quota {
         memory_bytes: u64::MAX,
         processes: u16::MAX,
@@ -33,60 +33,60 @@ impl Quota {
     };
 }
 
-/// What a node is built for.
+/// The parameters of a node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
-    /// Its memory.
+    /// The parameters of its memory.
     pub memory: MemoryConfig,
     /// A secret, drawn at random at each start.
     pub key: HashKey,
-    /// This life of the node; not [`Epoch::UNKNOWN`], and not that of the life before.
+    /// The number of this start: not [`Epoch::UNKNOWN`], and different from the previous start's.
     pub epoch: Epoch,
-    /// Its name as a sender, drawn at random at each start.
+    /// The node's id as a sender, drawn at random at each start.
     pub sender: SenderId,
-    /// How datagrams are checked; others are dropped.
+    /// How datagrams are checked; datagrams with another protection are dropped.
     pub protection: Protection,
-    /// Most data in a packet.
+    /// Maximum data bytes in a packet.
     pub data_bytes_max: u32,
-    /// Processes at the same time.
+    /// Maximum number of processes at one time.
     pub processes_max: u16,
-    /// Requests that are remembered at the same time, a power of two.
+    /// Maximum number of remembered requests, a power of two.
     pub recent_requests: u32,
-    /// How far ahead a datagram may say that it counts.
+    /// Maximum time by which a datagram's deadline may be ahead.
     pub lifetime_max: Ns,
-    /// How long a request is remembered whose answer is not acknowledged: longer than any client
-    /// goes on trying.
+    /// Time that a request without an acknowledgement is remembered. It must be longer than any
+    /// client retries.
     pub keep: Ns,
-    /// How long a process lives without a word of its client.
+    /// Time that a process lives without hearing from its client.
     pub lease: Ns,
-    /// Who may use the node. Datagrams of others are dropped.
+    /// The tenants that may use the node. Datagrams of other tenants are dropped.
     pub tenants: Vec<(TenantId, Quota)>,
 }
 
-/// Why a node cannot be built so.
+/// Why a node cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NodeConfigError {
-    /// See there.
+    /// The memory cannot be built.
     #[error(transparent)]
     Memory(#[from] MemoryConfigError),
-    /// That number means that a client does not know it.
+    /// The epoch is [`Epoch::UNKNOWN`], which stands for a client that does not know it.
     #[error("epoch 0: allowed are 1 and more")]
     Epoch,
-    /// Not a power of two, or too few.
+    /// The number of remembered requests is too small or not a power of two.
     #[error("{0} recent requests: allowed are powers of two from {RECENT_WAYS}")]
     RecentRequests(u32),
-    /// There must be some.
+    /// The number of processes is zero.
     #[error("0 processes: allowed are 1 to 65,535")]
     Processes,
-    /// A request would be forgotten before its copies are dead.
+    /// A request would be forgotten while copies of it may still arrive.
     #[error("kept for {} ns: allowed is more than a life of {} ns", keep.0, lifetime.0)]
     Keep {
-        /// How long they are kept.
+        /// Time that requests are remembered.
         keep: Ns,
-        /// How long a copy may live.
+        /// Maximum lifetime of a copy.
         lifetime: Ns,
     },
-    /// An access may not be longer.
+    /// The data of a packet would exceed the longest access.
     #[error("{0} B of data in a packet: allowed are 64 to 65,000")]
     Data(u32),
 }

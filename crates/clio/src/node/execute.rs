@@ -1,5 +1,5 @@
-//! What each request does, but reads: the fast path's writes, atomics and locks; and who does those
-//! of the slow path.
+//! Execution of requests other than reads: writes, atomics and locks of the fast path, and the
+//! dispatch of the slow path's requests.
 
 use ethermem_units::Ns;
 use ethermem_wire::RmwOperation;
@@ -10,10 +10,10 @@ use super::recent::{Name, Outcome};
 use super::tenants::Tenant;
 use crate::memory::{AccessError, SpaceId};
 
-/// Who asks: its space, itself, and its tenant.
+/// The requester: its space, its process, and its tenant.
 pub(super) type Asker = (SpaceId, ProcessId, Tenant);
 
-/// What a lock's word says while a process holds it.
+/// The word of a lock that a process holds.
 fn lock_word(process: ProcessId, holder: u32) -> u64 {
     u64::from(process.0) << 32 | u64::from(holder)
 }
@@ -22,7 +22,7 @@ pub(super) fn refused(status: ClioStatus, detail: u64) -> Outcome {
     Outcome::Refused(status, detail)
 }
 
-/// 0 is anywhere.
+/// The requested address; 0 means any.
 fn wanted(at: u64) -> Option<u64> {
     (at != 0).then_some(at)
 }
@@ -46,7 +46,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             Request::Unlock { address, holder } => {
                 self.unlock(space, address, lock_word(process, holder))
             }
-            // A request is done before the next is looked at.
+            // A request is done before the next one is executed.
             Request::Fence | Request::KeepAlive => Outcome::Done,
             Request::Allocate { bytes, at, permissions } => {
                 self.allocate(name, asker, bytes, wanted(at), permissions)
@@ -90,11 +90,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         before.map_or_else(|error| self.access_refused(error), Outcome::Word)
     }
 
-    /// Takes a lock that is free, or that a process holds which is no more. Its word names its
-    /// holder, so nothing need be kept of who holds what.
+    /// Takes a lock that is free or whose holder is a dead process. The lock's word names its
+    /// holder, so the node keeps no record of holders.
     ///
-    /// A process of another tenant holds no lock of this one's, whatever the word says: an answer
-    /// would tell which numbers live.
+    /// A process of another tenant never counts as a holder here, whatever the word says: the
+    /// answer would reveal which process numbers are alive.
     fn lock(
         &mut self,
         now: Ns,

@@ -21,14 +21,14 @@ use crate::offload::{
     too_much_work, work,
 };
 
-/// Longest read of an operation: what an answer can hold many times over.
+/// Maximum bytes of an operation's read: many times the size of an answer.
 const READ_BYTES_MAX: u64 = 1 << 20;
-/// Bytes of pages that are made ready at a time when an operation finds none; one page, if that is
-/// more.
+/// Bytes of pages that are prepared at a time when an operation finds none; one page, if a page is
+/// larger.
 const REFILL_BYTES: u64 = 64 << 10;
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
-    /// Runs an operation, once where it changes something.
+    /// Runs an operation; one that changes memory runs once.
     pub(super) fn extend(
         &mut self,
         arrived: &Arrived,
@@ -96,7 +96,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    /// Runs an operation to its end that is not done in slices.
+    /// Runs an operation that has no slices to its end.
     fn run_whole(
         &mut self,
         caller: Asker,
@@ -122,14 +122,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    /// For whom an operation acts that is about to begin.
+    /// The process for which an operation that is about to begin acts.
     fn acts(
         &mut self,
         now: Ns,
         caller: Asker,
         (name, offload, changes): (&str, &dyn Offload, bool),
     ) -> Result<Asker, Outcome> {
-        // What changes nothing may be dropped after its first slice, and begun again.
+        // An operation that changes nothing may be dropped after its first slice, and restarted.
         if (changes || self.runs.datagram_is_over()) && !self.runs.has_room(caller.2) {
             return Err(self.busy(Busy::Runs));
         }
@@ -149,7 +149,8 @@ fn put(answers: &mut Answers<'_>, (attempt, request): (u8, RequestId), ended: &E
     answers.put(&ResponsePacket { opcode: ClioOpcode::Offload as u8, attempt, request, reply });
 }
 
-/// What is answered: an octet that says how it ended, and a result or a line for people.
+/// The body of the answer: an octet that says how the operation ended, then a result or an error
+/// text.
 pub(super) fn body(ended: Result<Vec<u8>, OffloadError>, room: usize) -> Ended {
     let tagged = |tag: u8, bytes: &[u8]| [&[tag], bytes].concat();
     let line =
@@ -170,14 +171,14 @@ pub(super) fn body(ended: Result<Vec<u8>, OffloadError>, room: usize) -> Ended {
     }
 }
 
-/// How an operation ended: what is answered, or why it is refused.
+/// The end of an operation: the body of its answer, or the reason of its refusal.
 pub(super) type Ended = Result<Vec<u8>, Outcome>;
 
-/// A process's memory, as the operations that act for it see it.
+/// A process's memory, as seen by operations that act for it.
 pub(super) struct Extended<'n, B> {
     node: &'n mut Node<B>,
     acts: Asker,
-    /// Work that it may still do.
+    /// Work that the operation may still do.
     left: u64,
 }
 
@@ -186,13 +187,13 @@ impl<'n, B: AsRef<[u8]> + AsMut<[u8]>> Extended<'n, B> {
         Extended { node, acts, left: WORK_MAX }
     }
 
-    /// Takes the work of an access of so many bytes from what is left.
+    /// Subtracts the work of an access of this many bytes from the rest.
     fn pay(&mut self, bytes: u64) -> Result<(), OffloadError> {
         self.left = self.left.checked_sub(work(bytes)).ok_or_else(too_much_work)?;
         Ok(())
     }
 
-    /// Does an access, and takes its work from what is left.
+    /// Performs an access, and subtracts its work from the rest.
     fn access<T>(
         &mut self,
         whole: (Address, u64),
@@ -203,8 +204,9 @@ impl<'n, B: AsRef<[u8]> + AsMut<[u8]>> Extended<'n, B> {
         self.access_paid(whole, needed, access)
     }
 
-    /// Does an access. An operation that finds no page ready has done half of its work, and has
-    /// pages made ready instead of being tried again: no more are promised than there are.
+    /// Performs an access. An operation that finds no page ready has done a part of its work, so it
+    /// cannot be retried; pages are prepared instead. They suffice, since no more pages are
+    /// promised than exist.
     fn access_paid<T>(
         &mut self,
         (address, bytes): (Address, u64),
@@ -235,7 +237,7 @@ impl<'n, B: AsRef<[u8]> + AsMut<[u8]>> Extended<'n, B> {
     }
 }
 
-/// The accesses that a write is, one after the other.
+/// The accesses that make up a write, in order.
 fn pieces(address: Address, data: &[u8]) -> impl Iterator<Item = (Address, &[u8])> {
     let chunks = data.chunks(ACCESS_BYTES_MAX).enumerate();
     chunks.map(move |(at, part)| (address.add((at * ACCESS_BYTES_MAX) as u64), part))
@@ -274,7 +276,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> View for Extended<'_, B> {
 
     fn write_all(&mut self, writes: &[(Address, &[u8])]) -> Result<(), OffloadError> {
         let parts = || writes.iter().flat_map(|(address, data)| pieces(*address, data));
-        // All that can fail comes first: work, permissions, and a page for each first touch.
+        // All checks that can fail come first: work, permissions, and a page for each first touch.
         for (at, part) in parts() {
             let (length, needed) = (part.len(), Permissions::WRITE);
             self.access((at, length as u64), needed, |memory, space| {
@@ -310,7 +312,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> View for Extended<'_, B> {
     fn free(&mut self, address: Address) -> Result<(), OffloadError> {
         match self.node.release(None, self.acts, address.0) {
             Outcome::Done => Ok(()),
-            // It goes slice by slice, and cannot be used for anything else meanwhile.
+            // The memory is released slice by slice, and has no other use meanwhile.
             Outcome::Refused(ClioStatus::Busy, why) if why == Busy::Running as u64 => Ok(()),
             Outcome::Refused(ClioStatus::Busy, _) => {
                 Err(OffloadError::failed("too many requests are under way"))
@@ -337,7 +339,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> View for Extended<'_, B> {
         let gone = offload.is_none();
         self.node.offloads.install(id, name, offload, limits.loaded_max)?;
         if let Some(space) = self.node.runs.own_space(tenant, name).filter(|_| gone) {
-            // Its memory is taken back between datagrams.
+            // The process's memory is taken back between datagrams.
             self.node.runs.forget(space);
             self.node.processes.kill(space);
         }

@@ -1,4 +1,4 @@
-//! Datagrams in, answers out: what decides whether a request is executed at all.
+//! The datagram handler of a node: it decides whether a request is executed at all.
 
 use std::sync::Arc;
 
@@ -17,32 +17,32 @@ use super::tenants::{Tenant, TenantUse, Tenants};
 use crate::memory::{Footprint, VirtualMemory};
 use crate::offload::{Offload, Offloads, Stop};
 
-/// Longest body of an answer but those that carry data.
+/// Maximum bytes of an answer without data.
 const SHORT_ANSWER_BYTES: usize = RESPONSE_BYTES + 32;
-/// Places that are looked at for a lapsed lease, each time: it may be after every datagram.
+/// Number of places checked for a lapsed lease at a time: the check may follow every datagram.
 const SWEEP_PLACES: usize = 4;
 
-/// Which room a node did not have: the detail of [`ClioStatus::Busy`].
+/// The resource that a node lacked: the detail of [`ClioStatus::Busy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Busy {
     /// No page is ready for a first touch.
     Pages = 1,
-    /// No place to remember the request.
+    /// There is no place to remember the request.
     Recent = 2,
-    /// The answers of a datagram are more than a datagram.
+    /// The answers of the datagram exceed one datagram.
     Answer = 3,
-    /// No place for a process.
+    /// There is no place for a process.
     Processes = 4,
-    /// The node is about to end, and takes no new process.
+    /// The node is about to end, and accepts no new process.
     Ending = 5,
-    /// The operation has begun, and has not ended: whoever asks again gets its result.
+    /// The operation has begun and not ended: a later copy of the request gets its result.
     Running = 6,
-    /// Too many operations have begun.
+    /// Too many operations are in progress.
     Runs = 7,
-    /// More requests of its tenant than its rate allows.
+    /// The requests exceed the rate of the tenant.
     Rate = 8,
-    /// Another request is under way on what it is about.
+    /// Another request is in progress on the range of this one.
     Held = 9,
 }
 
@@ -52,48 +52,48 @@ impl Busy {
     }
 }
 
-/// What happened since the start.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounters {
-    /// Datagrams that came.
+    /// Datagrams that arrived.
     pub datagrams: u64,
-    /// Datagrams that are none, or of another version.
+    /// Datagrams that could not be parsed, or are of another version.
     pub dropped_malformed: u64,
     /// Datagrams whose check failed.
     pub dropped_corrupt: u64,
-    /// Encrypted datagrams that came a second time.
+    /// Encrypted datagrams that were duplicates.
     pub dropped_replayed: u64,
-    /// Datagrams that are protected otherwise than the node wants.
+    /// Datagrams with another protection than the node requires.
     pub dropped_protection: u64,
-    /// Datagrams of tenants that nobody knows.
+    /// Datagrams of unknown tenants.
     pub dropped_tenant: u64,
-    /// Requests that came, good or not.
+    /// Requests that arrived, valid or not.
     pub requests: u64,
     /// Requests that were executed.
     pub executed: u64,
-    /// Requests that had been executed before, and were answered from memory.
+    /// Duplicates of executed requests, which were answered with the kept result.
     pub repeated: u64,
-    /// Requests that were refused because their time was over.
+    /// Requests that were refused because they arrived after their deadline.
     pub expired: u64,
-    /// Requests that were refused because there was no room of some kind.
+    /// Requests that were refused because a resource was used up.
     pub busy: u64,
     /// Requests over their tenant's rate.
     pub over_rate: u64,
-    /// Requests to another life of the node.
+    /// Requests to another epoch of the node.
     pub wrong_epoch: u64,
-    /// Requests that were not executed, and for whose refusal the answer had no room.
+    /// Requests that were not executed, and whose refusal had no room in the answer.
     pub unanswered: u64,
     /// Processes whose lease ended.
     pub lapsed: u64,
-    /// Slices of operations that are not done in one go.
+    /// Slices of operations that take several.
     pub offload_slices: u64,
     /// Slices of requests of the slow path.
     pub slow_slices: u64,
-    /// Operations that were stopped, by the number of the [`Stop`].
+    /// Operations that were stopped, by the number of their [`Stop`].
     pub offload_stopped: [u64; Stop::ALL.len()],
 }
 
-/// A memory node: see the module of the same name.
+/// A memory node, as the module `node` describes it.
 pub struct Node<B> {
     pub(super) config: NodeConfig,
     pub(super) memory: VirtualMemory<B>,
@@ -103,40 +103,40 @@ pub struct Node<B> {
     pub(super) offloads: Offloads,
     pub(super) runs: Runs,
     pub(super) counters: NodeCounters,
-    /// By tenant, as how many answers others get is not this one's to know; the last is of tenants
-    /// that the node does not know.
+    /// The sequence number of each tenant, since a tenant must not learn how many answers others
+    /// get. The last number is for unknown tenants.
     sequences: Box<[u64]>,
-    /// No process is taken any more.
+    /// True if new processes are refused.
     pub(super) ending: bool,
 }
 
-/// One request, and where it came from.
+/// The origin of a request.
 pub(super) struct Arrived {
     pub(super) now: Ns,
     sender: SenderId,
     pub(super) tenant: Tenant,
     epoch: Epoch,
-    /// The end of its datagram's life.
+    /// The deadline of its datagram.
     until: Ns,
 }
 
 impl Arrived {
-    /// Who sent it: a sender's number counts within its tenant.
+    /// The sender: its id is unique only within its tenant.
     fn who(&self) -> (Tenant, SenderId) {
         (self.tenant, self.sender)
     }
 
-    /// What a request of it is called.
+    /// The name of one of its requests.
     pub(super) fn name(&self, request: RequestId, opcode: ClioOpcode) -> Name {
         Name { tenant: self.tenant, sender: self.sender, request, opcode }
     }
 }
 
-/// Where the answers of a datagram are put.
+/// The buffer for the answers of a datagram.
 pub(super) struct Answers<'a> {
     into: &'a mut [u8],
     used: usize,
-    /// Answers that had no room.
+    /// Number of answers that had no room.
     left_out: u64,
 }
 
@@ -145,7 +145,7 @@ impl Answers<'_> {
         self.into.len() - self.used
     }
 
-    /// Leaves an answer out that has no room: the client asks again.
+    /// Adds an answer. One without room is left out: the client retries.
     pub(super) fn put(&mut self, answer: &ResponsePacket<'_>) {
         match answer.emit(&mut self.into[self.used..]) {
             Ok(bytes) => self.used += bytes,
@@ -155,13 +155,13 @@ impl Answers<'_> {
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
-    /// A node with the memory that `bytes` are, which must be zeros.
+    /// A node whose memory is `bytes`, which must be zeros.
     ///
     /// # Errors
     /// [`NodeConfigError`].
     ///
     /// # Panics
-    /// If `bytes` are not as many as the configuration says.
+    /// If the length of `bytes` is not the configured size.
     pub fn new(config: NodeConfig, bytes: B) -> Result<Node<B>, NodeConfigError> {
         config.check()?;
         let tenants = Tenants::new(&config.tenants);
@@ -186,58 +186,58 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         })
     }
 
-    /// What happened since the start.
+    /// Counts since the start.
     #[must_use]
     pub fn counters(&self) -> NodeCounters {
         self.counters
     }
 
-    /// Makes an operation known that runs at the node, over one of the same name.
+    /// Registers an operation that runs at the node; it replaces one with this name.
     pub fn register(&mut self, name: &str, offload: Arc<dyn Offload>) {
         self.offloads.add(name, offload);
     }
 
-    /// The same for one tenant alone.
+    /// Registers an operation for one tenant.
     pub fn register_for(&mut self, tenant: TenantId, name: &str, offload: Arc<dyn Offload>) {
         self.offloads.add_for(tenant, name, offload);
     }
 
-    /// Whether it has an operation of a name for every tenant.
+    /// True if every tenant has an operation with this name.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         self.offloads.get(name).is_some()
     }
 
-    /// Which life of the node it is.
+    /// The epoch of the node.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.config.epoch
     }
 
-    /// Its memory, to look at.
+    /// The node's memory, to inspect.
     #[must_use]
     pub fn memory(&self) -> &VirtualMemory<B> {
         &self.memory
     }
 
-    /// What each tenant has and did.
+    /// The use and the counters of each tenant.
     pub fn tenant_uses(&self) -> impl Iterator<Item = (TenantId, &TenantUse)> {
         self.tenants.uses()
     }
 
-    /// From now on no process is made; those that are there go on.
+    /// Refuses new processes from now on; existing ones continue.
     pub fn take_no_more_processes(&mut self) {
         self.ending = true;
     }
 
-    /// Processes of clients that were made and are not ended.
+    /// Number of live processes of clients.
     #[must_use]
     pub fn processes(&self) -> usize {
         self.processes.count() - self.runs.own_processes()
     }
 
-    /// What the node needs for itself: the page table, and all else that a request on the fast path
-    /// may use.
+    /// The memory that the node needs for itself: the page table, and everything else that the fast
+    /// path may use.
     #[must_use]
     pub fn footprint(&self) -> Footprint {
         let mut footprint = self.memory.map().footprint();
@@ -246,10 +246,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         footprint
     }
 
-    /// A datagram with no check of its own, or with a CRC. Its answer is written into `answer`,
-    /// which is as long as an answer may be, and its length is given; 0 is none.
+    /// Processes a datagram with the carrier's check or with a CRC. The answer is written into
+    /// `answer`, which must be as long as an answer may be. Returns its length; 0 means no answer.
     ///
-    /// What is protected by AES-GCM goes to [`Node::on_sealed`].
+    /// Datagrams protected by AES-GCM go to [`Node::on_sealed`].
     pub fn on_datagram(&mut self, now: Ns, datagram: &[u8], answer: &mut [u8]) -> usize {
         self.counters.datagrams += 1;
         let trailer = self.config.protection.trailer_bytes();
@@ -269,7 +269,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             }
             Err(EnvelopeError::Corrupt { envelope, .. }) => {
                 self.counters.dropped_corrupt += 1;
-                // A forged datagram must not make the node send more than it gets.
+                // The answer must not exceed the datagram, so that a forged datagram cannot amplify
+                // traffic.
                 let end = end.min(datagram.len().saturating_sub(trailer)).max(ENVELOPE_BYTES);
                 (envelope, nack(&envelope, &mut answer[ENVELOPE_BYTES..end]))
             }
@@ -287,7 +288,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         sealed.expect("room was left for envelope and trailer")
     }
 
-    /// The envelope of the answer to a datagram. Each of a tenant has a sequence number of its own.
+    /// The envelope of the answer to a datagram. Its sequence number counts the answers to the
+    /// tenant.
     pub fn answer_envelope(&mut self, now: Ns, asked: &Envelope) -> Envelope {
         let tenant = self.tenants.find(asked.tenant).map(|tenant| usize::from(tenant.index()));
         let sequence = &mut self.sequences[tenant.unwrap_or(self.tenants.count())];
@@ -302,8 +304,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    /// The packets of a datagram that was checked; the packets of its answer are written into
-    /// `into`, and their length is given.
+    /// Processes the packets of a checked datagram. The packets of its answer are written into
+    /// `into`. Returns their length.
     pub fn on_packets(
         &mut self,
         now: Ns,
@@ -358,7 +360,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
         match packet.body {
             Request::Acknowledge(ids) => self.acknowledge(arrived, ids),
-            // As long as what asks.
+            // The answer to a probe is as long as the probe.
             Request::Probe { padding } => {
                 let zeros = usize::from(padding) + REQUEST_BYTES - RESPONSE_BYTES;
                 answers.put(&answer(Reply::Padding(zeros as u16)));
@@ -380,7 +382,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    /// What holds for all requests of a datagram alike, but is counted for each.
+    /// Checks that apply to all requests of a datagram, but are counted for each.
     fn refuse(&mut self, arrived: &Arrived, packet: &RequestPacket<'_>) -> Option<Outcome> {
         let Arrived { now, until, .. } = *arrived;
         if arrived.epoch != self.config.epoch {
@@ -392,7 +394,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             self.counters.expired += 1;
             return Some(Outcome::Refused(ClioStatus::Expired, now.0));
         }
-        // To say that what was done is refused would be wrong, whatever the rate is.
+        // A copy of an executed request must not be refused, whatever the rate is.
         if !self.tenants.request(now, arrived.tenant) && !self.was_begun(arrived, packet) {
             self.tenants.over_rate(arrived.tenant);
             self.counters.over_rate += 1;
@@ -401,7 +403,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         None
     }
 
-    /// Whether it is a copy of a request that was executed, or is being executed.
+    /// True for a copy of a request that was executed, or is in progress.
     fn was_begun(&self, arrived: &Arrived, packet: &RequestPacket<'_>) -> bool {
         let name = arrived.name(packet.request, packet.body.opcode());
         let executed = matches!(self.recent.find(arrived.now, name), Known::Executed(..));
@@ -412,7 +414,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         ids.iter().for_each(|id| self.recent.acknowledge(arrived.who(), id, arrived.until));
     }
 
-    /// Reads straight into the answer.
+    /// Reads directly into the answer.
     fn read(
         &mut self,
         arrived: &Arrived,
@@ -457,7 +459,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    /// Executes what is not a read; what changes something, once.
+    /// Executes a request other than a read, once if it changes something.
     fn once(&mut self, arrived: &Arrived, packet: &RequestPacket<'_>) -> Outcome {
         let opcode = packet.body.opcode();
         if opcode.is_repeatable() {
@@ -465,7 +467,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
         let name = arrived.name(packet.request, opcode);
         if let Some(Err(outcome)) = self.known_run(name) {
-            // Its client lives, however long it takes.
+            // The client is alive, however long the request takes.
             self.processes.heard(arrived.now, packet.process, arrived.tenant);
             return outcome;
         }
@@ -479,7 +481,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             Known::New(place) => place,
         };
         let outcome = self.execute(arrived, packet);
-        // What found no room did nothing, and may be tried again.
+        // A request refused for lack of room had no effect, and may be retried.
         if !matches!(outcome, Outcome::Refused(ClioStatus::Busy, _)) {
             let until = arrived.now.saturating_add(self.config.keep);
             self.recent.keep(place, name, until, outcome);
@@ -498,7 +500,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             let name = arrived.name(packet.request, opcode);
             self.dispatch(now, (name, (space, packet.process, tenant)), &packet.body)
         };
-        // What found no room did nothing.
+        // A request refused for lack of room had no effect.
         let is_busy = matches!(outcome, Outcome::Refused(ClioStatus::Busy, _));
         self.counters.executed += u64::from(!is_busy);
         match outcome {
@@ -528,10 +530,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    /// What need not be done at once, a bounded part of it: about so many bytes of pages are made
-    /// ready, and one slice is done of what takes several, which is an operation, a request of the
-    /// slow path, or the end of a process whose lease is over. To be called between datagrams;
-    /// whether there is more to do.
+    /// Does a bounded part of the deferred work, to be called between datagrams. It prepares pages,
+    /// about `budget_bytes` of them. It also runs one slice of an operation, of a slow-path
+    /// request, or of the end of a process whose lease is over. Returns whether more work is left.
     pub fn tend(&mut self, now: Ns, budget_bytes: u64) -> bool {
         self.memory.refill(budget_bytes);
         let ends = self.end_dead(now, SWEEP_PLACES);
@@ -539,15 +540,15 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         ends || self.runs.wait_for_work() || self.memory.map().wants_refill()
     }
 
-    /// Whether something has begun, and waits for its next slice: [`Node::tend`] does it.
+    /// True if an operation or request waits for its next slice, which [`Node::tend`] runs.
     #[must_use]
     pub fn runs_wait(&self) -> bool {
         self.runs.wait_for_work()
     }
 
-    /// Looks at all processes, and begins to take back what a dead one has; whether there was one.
-    /// To be called before a sleep: who sleeps calls [`Node::tend`], which looks at a few, too
-    /// seldom.
+    /// Checks all processes, and begins to take back what a dead one has. Returns whether there was
+    /// one. Call it before a sleep: a sleeping caller runs [`Node::tend`], which checks a few
+    /// places, too seldom.
     pub fn sweep(&mut self, now: Ns) -> bool {
         let ends = self.end_dead(now, usize::MAX);
         if ends {

@@ -1,8 +1,8 @@
-//! What a memory node does with each datagram (sections 4.4 and 4.5 of Clio's paper).
+//! How a memory node handles each datagram (sections 4.4 and 4.5 of Clio's paper).
 //!
-//! A request is executed when it comes, whole, and answered by one packet. No state grows with
-//! clients: processes have places in a table of fixed size, and so do the requests that must not
-//! be executed twice. `docs/internals/clio-node.md` has the invariants.
+//! A request is executed as a whole when it arrives, and answered by one packet. No state grows
+//! with the number of clients. Processes have places in a table of fixed size, and so do requests
+//! that must not be executed twice. `docs/internals/clio-node.md` has the invariants.
 
 mod config;
 mod execute;

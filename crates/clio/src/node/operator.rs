@@ -1,5 +1,5 @@
-//! What an operator of a node sees and does: the processes that there are, and the end of one. No
-//! request of a client leads here.
+//! What an operator of a node can see and do: list the processes, and end one. No request of a
+//! client leads here.
 
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{ProcessId, TenantId};
@@ -14,27 +14,27 @@ pub struct ProcessFacts {
     pub tenant: TenantId,
     /// Its number, unique within its tenant.
     pub process: ProcessId,
-    /// The memory that it has allocated, or is just being given or losing.
+    /// The memory that it owns, or that is being given or taken.
     pub memory: Bytes,
-    /// Time since it was made.
+    /// Time since it was created.
     pub age: Ns,
     /// Time since its client was last heard; `None` for a process of the node's own, which has no
     /// client.
     pub unheard: Option<Ns>,
     /// Time until it ends if its client stays silent; `None` where it has no lease.
     pub lease_left: Option<Ns>,
-    /// Whether it lives. The memory of a dead process is being taken back.
+    /// True if it is alive. The memory of a dead process is being taken back.
     pub lives: bool,
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
-    /// How many processes there may be: each has a place, by number from 0 on.
+    /// Number of places for processes: each has a number, from 0.
     #[must_use]
     pub fn process_places(&self) -> u16 {
         self.processes.places()
     }
 
-    /// The process in a place, if there is one. The work does not grow with what the process has.
+    /// The process in a place, if there is one. The work does not depend on what the process has.
     #[must_use]
     pub fn process_facts(&self, now: Ns, place: u16) -> Option<ProcessFacts> {
         let about = self.processes.about(now, place)?;
@@ -49,8 +49,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         })
     }
 
-    /// Ends a process: it is dead at once, for its client too. Its operations stop where they are,
-    /// and [`Node::tend`] takes its memory back, a slice at a time. Whether the process lived.
+    /// Ends a process, which is dead at once, for its client too. Its operations stop where they
+    /// are. [`Node::tend`] takes its memory back, a slice at a time. Returns whether the process
+    /// was alive.
     pub fn end(&mut self, now: Ns, tenant: TenantId, process: ProcessId) -> bool {
         let tenant = self.tenants.find(tenant);
         let space = tenant.and_then(|tenant| self.processes.alive(now, process, tenant));

@@ -1,11 +1,11 @@
-//! Where a tenant's process is, by its number, in one or two accesses.
+//! An index of processes by tenant and number, with lookups of one or two accesses.
 
 use ethermem_wire::clio::ProcessId;
 
 use super::tenants::Tenant;
 use crate::memory::{HashKey, SpaceId};
 
-/// A place of the table; process 0 is nobody.
+/// A slot of the table; process 0 marks an empty one.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     process: u32,
@@ -15,11 +15,11 @@ struct Slot {
 
 const FREE: Slot = Slot { process: 0, tenant: Tenant::FIRST, space: SpaceId(0) };
 
-/// A hash table of fixed size, at most two thirds full: a search goes on from a number's own place
-/// to the first that is free.
+/// A hash table of fixed size, at most two thirds full. A search goes on from a number's own slot
+/// to the first free one.
 pub(super) struct ProcessIndex {
     slots: Box<[Slot]>,
-    /// Secret and odd, so that no tenant can choose numbers that meet.
+    /// A secret odd factor, so that no tenant can choose numbers that collide.
     factor: u64,
     shift: u32,
 }
@@ -33,7 +33,8 @@ impl ProcessIndex {
 
     fn own(&self, tenant: Tenant, process: u32) -> usize {
         let number = u64::from(tenant.index()) << 32 | u64::from(process);
-        // Twice, as a product's low bits know nothing of a number's high ones.
+        // The number is mixed twice, as a product's low bits do not depend on the number's high
+        // bits.
         let mixed = number.wrapping_mul(self.factor);
         ((mixed ^ mixed >> 32).wrapping_mul(self.factor) >> self.shift) as usize
     }
@@ -60,7 +61,8 @@ impl ProcessIndex {
         is_there.then(|| self.slots[at].space)
     }
 
-    /// A process that is not there. There is room: it is built for as many as there may be.
+    /// Adds a process that is not in the table. There is room, since the table is built for the
+    /// maximum number of processes.
     pub(super) fn insert(&mut self, tenant: Tenant, process: ProcessId, space: SpaceId) {
         let (at, is_there) = self.place(tenant, process.0);
         debug_assert!(!is_there, "{process:?} is there already");
@@ -74,7 +76,7 @@ impl ProcessIndex {
         let mut at = hole;
         loop {
             self.slots[hole] = FREE;
-            // The next one that may stand in the hole: its own place is there, or before.
+            // Finds the next entry that may fill the gap: its own slot is at the gap or before it.
             loop {
                 at = (at + 1) & mask;
                 let slot = self.slots[at];

@@ -1,4 +1,4 @@
-//! Who is there: processes, their tenants and their leases, in a table of fixed size.
+//! Processes, their tenants and their leases, in a table of fixed size.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::memory::{HashKey, SpaceId};
 /// A place in the table.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// The process that has it, or 0.
+    /// The number of its process, or 0.
     process: u32,
     tenant: Tenant,
     seen: Ns,
@@ -23,38 +23,38 @@ struct Place {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
-    /// Until its lease is over.
+    /// It is alive until its lease is over.
     Lives,
-    /// It is dead, and has what it had.
+    /// It is dead, and still has its memory.
     Dead,
-    /// What it has is being taken back.
+    /// Its memory is being taken back.
     Ending,
 }
 
-/// See the module.
+/// The table of processes.
 ///
-/// A tenant's processes have the numbers 1, 2, 3 and so on: what a number is tells nothing of other
-/// tenants. None is given twice before all 2^32 were.
+/// A tenant's processes have the numbers 1, 2, 3 and so on, so a number reveals nothing of other
+/// tenants. No number is reused before all 2^32 were given.
 pub(super) struct Processes {
     places: Box<[Place]>,
     index: ProcessIndex,
-    /// By tenant: the number that was given last.
+    /// By tenant: the number given last.
     last: Box<[u32]>,
-    /// The place that was left longest ago first.
+    /// Free places, the one free for the longest time first.
     free: VecDeque<u16>,
     lease: Ns,
-    /// Where [`Processes::dead`] looks next.
+    /// The place at which [`Processes::dead`] continues.
     swept: usize,
 }
 
 /// A process that is dead and still has its memory.
 pub(super) struct Dead {
     pub(super) caller: Asker,
-    /// Its lease was over. Otherwise an operator, or an operation's error, ended it.
+    /// True if its lease was over; false if an operator, or an operation's error, ended it.
     pub(super) has_lapsed: bool,
 }
 
-/// What an operator is told of a process.
+/// The facts of a process that an operator may see.
 pub(super) struct About {
     pub(super) process: ProcessId,
     pub(super) tenant: Tenant,
@@ -89,7 +89,7 @@ impl Processes {
         }
     }
 
-    /// A new process, if there is a place.
+    /// Creates a process, if there is a place.
     pub(super) fn create(&mut self, now: Ns, tenant: Tenant) -> Option<(ProcessId, SpaceId)> {
         let at = self.free.pop_front()?;
         let last = &mut self.last[usize::from(tenant.index())];
@@ -106,12 +106,12 @@ impl Processes {
         Some((process, space))
     }
 
-    /// A process of the node's own has no client, and no lease.
+    /// Removes the lease of a process of the node's own, which has no client.
     pub(super) fn keep(&mut self, space: SpaceId) {
         self.places[usize::from(space.0)].seen = Ns(u64::MAX);
     }
 
-    /// The address space of a process that is alive and the tenant's; its client has been heard.
+    /// The address space of a live process of the tenant; records that its client was heard.
     pub(super) fn heard(&mut self, now: Ns, process: ProcessId, tenant: Tenant) -> Option<SpaceId> {
         let space = self.alive(now, process, tenant)?;
         let seen = &mut self.places[usize::from(space.0)].seen;
@@ -119,13 +119,13 @@ impl Processes {
         Some(space)
     }
 
-    /// The address space of a process that is alive and the tenant's.
+    /// The address space of a live process of the tenant.
     pub(super) fn alive(&self, now: Ns, process: ProcessId, tenant: Tenant) -> Option<SpaceId> {
         let space = self.index.find(tenant, process)?;
         self.places[usize::from(space.0)].lives(now, self.lease).then_some(space)
     }
 
-    /// The process is dead from now on, whatever its lease says.
+    /// Marks a process as dead from now on, whatever its lease says.
     pub(super) fn kill(&mut self, space: SpaceId) {
         let place = &mut self.places[usize::from(space.0)];
         if place.life == Life::Lives {
@@ -133,12 +133,12 @@ impl Processes {
         }
     }
 
-    /// The process is dead, and what it has is being taken back.
+    /// Marks a process as dead, with its memory being taken back.
     pub(super) fn begin_end(&mut self, space: SpaceId) {
         self.places[usize::from(space.0)].life = Life::Ending;
     }
 
-    /// The process in a place is no more. Its memory must be gone.
+    /// Removes the process in a place. Its memory must be released.
     pub(super) fn remove(&mut self, space: SpaceId) {
         let place = &mut self.places[usize::from(space.0)];
         self.index.remove(place.tenant, ProcessId(place.process));
@@ -146,7 +146,7 @@ impl Processes {
         self.free.push_back(space.0);
     }
 
-    /// The next process that is dead and has what it had, among so many places.
+    /// The next process that is dead and still has its memory, among this many places.
     pub(super) fn dead(&mut self, now: Ns, places: usize) -> Option<Dead> {
         for _ in 0..places.min(self.places.len()) {
             let at = self.swept;
@@ -160,12 +160,12 @@ impl Processes {
         None
     }
 
-    /// How many places there are.
+    /// Number of places.
     pub(super) fn places(&self) -> u16 {
         self.places.len() as u16
     }
 
-    /// What is known of the process in a place, if there is one.
+    /// The facts of the process in a place, if there is one.
     pub(super) fn about(&self, now: Ns, place: u16) -> Option<About> {
         let found = self.places.get(usize::from(place)).filter(|found| found.process != 0)?;
         let has_client = found.seen != Ns(u64::MAX);
@@ -185,7 +185,7 @@ impl Processes {
         self.places.len() - self.free.len()
     }
 
-    /// What a request on the fast path uses.
+    /// Size in bytes of what a request on the fast path uses.
     pub(super) fn fast_path_bytes(&self) -> usize {
         size_of_val(&*self.places) + self.index.bytes() + size_of_val(&*self.last)
     }

@@ -1,7 +1,7 @@
-//! Requests that were executed and must not be again, with their results.
+//! Requests that were executed and must not be executed again, with their results.
 //!
-//! Clio's paper has a ring for it (section 4.5). In a ring one result that nobody acknowledges
-//! holds up all behind it until its time is over; here each is forgotten when its own time is.
+//! Clio's paper uses a ring (section 4.5). In a ring one unacknowledged result blocks all results
+//! behind it until its time is over; here each result is forgotten at the end of its own time.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use super::config::RECENT_WAYS;
 use super::tenants::Tenant;
 use crate::memory::HashKey;
 
-/// Most bytes of results that are kept beside the entries: no further request of the kind is taken
-/// then.
+/// Maximum bytes of results kept beside the entries. When they are used up, further requests with
+/// such results are refused.
 const RESULTS_BYTES_MAX: usize = 16 << 20;
-/// Places of a set that a tenant may have with requests that nobody has acknowledged, where there
-/// are other tenants.
+/// Maximum places of a set that a tenant may fill with unacknowledged requests, where there are
+/// other tenants.
 const UNACKNOWLEDGED_MAX: usize = RECENT_WAYS / 2;
 
 /// A result in a few bytes.
@@ -28,7 +28,7 @@ pub(super) enum Outcome {
     Address(u64),
     Created(ProcessId),
     Refused(ClioStatus, u64),
-    /// The result of an operation of the extend path, which is kept beside.
+    /// The result of an operation of the extend path, which is kept beside the entries.
     Kept,
 }
 
@@ -46,8 +46,8 @@ impl From<Outcome> for Reply<'static> {
     }
 }
 
-/// What a client calls a request. Its copies have the same opcode. A sender's number is no secret,
-/// and another tenant may call itself so: it means nothing without the tenant.
+/// The name of a request; its copies have an equal opcode. A sender's id is not secret, and another
+/// tenant may use it, so it means nothing without the tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) tenant: Tenant,
@@ -62,28 +62,28 @@ struct Entry {
     sender: SenderId,
     request: RequestId,
     opcode: ClioOpcode,
-    /// Until then, included, a copy of the request may come.
+    /// The last time at which a copy of the request may arrive.
     until: Ns,
     outcome: Outcome,
 }
 
 impl Entry {
-    /// Whether it is of the request of that number.
+    /// True if the entry is of the request with this number.
     fn is_of(&self, tenant: Tenant, sender: SenderId, request: RequestId) -> bool {
         self.request == request && self.sender == sender && self.tenant == tenant
     }
 }
 
-/// See the module: sets, each with [`RECENT_WAYS`] places.
+/// The remembered requests: sets with [`RECENT_WAYS`] places each.
 pub(super) struct Recent {
     sets: Box<[[Entry; RECENT_WAYS]]>,
-    /// Results that are longer than an entry, by its place.
+    /// Results longer than an entry, by place.
     results: BTreeMap<(usize, usize), Vec<u8>>,
     results_bytes: usize,
-    /// The same of each tenant.
+    /// Bytes of each tenant's results.
     results_bytes_of: Box<[usize]>,
     key: HashKey,
-    /// How far ahead the end of an acknowledged request's copies may be.
+    /// Maximum time until the last copy of an acknowledged request.
     lifetime_max: Ns,
 }
 
@@ -97,13 +97,13 @@ pub(super) struct Place {
 /// What is known of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Known {
-    /// It was executed, and its result is there.
+    /// It was executed; its result is at the place.
     Executed(Outcome, Place),
-    /// The number was another request's a moment ago, whose result would be no answer to this one.
+    /// Its number was used by another request a moment ago, whose result does not answer this one.
     Reused,
-    /// It was not, and its result can go there.
+    /// It was not executed; its result can be kept at the place.
     New(Place),
-    /// It was not, and there is no place for its result.
+    /// It was not executed, and there is no place for its result.
     Full,
 }
 
@@ -129,10 +129,11 @@ impl Recent {
         }
     }
 
-    /// What is known of a request.
+    /// Looks up a request.
     ///
-    /// What a tenant does not acknowledge takes places for long: where there are others it has no
-    /// more than some of each set, and the last place of a set is of a tenant that has none there.
+    /// Unacknowledged requests take places for a long time. So where there are other tenants, a
+    /// tenant has at most some places of each set. The last free place of a set is reserved for a
+    /// tenant without a place there.
     pub(super) fn find(&self, now: Ns, name: Name) -> Known {
         let Name { tenant, sender, request, opcode } = name;
         let set = self.set(tenant, sender, request);
@@ -173,7 +174,7 @@ impl Recent {
         }
     }
 
-    /// The same, of a request with a result that an entry has no room for.
+    /// Keeps a result that is too long for an entry, of a request that was just found to be new.
     pub(super) fn keep_result(&mut self, place: Place, name: Name, until: Ns, result: Vec<u8>) {
         self.keep(place, name, until, Outcome::Kept);
         self.results_bytes += result.len();
@@ -181,13 +182,13 @@ impl Recent {
         self.results.insert((place.set, place.way), result);
     }
 
-    /// The result of a request that was just found to have one there.
+    /// The long result at a place that was just found to have one.
     pub(super) fn kept(&self, place: Place) -> &[u8] {
         self.results.get(&(place.set, place.way)).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether another result of a tenant may be kept: among others, if it has less than is left.
-    /// Those whose time is over go, where it is tight.
+    /// True if another result of a tenant may be kept. Where there are other tenants, it must have
+    /// less than what is left. Expired results are dropped when space is short.
     pub(super) fn has_room_for_results(&mut self, now: Ns, tenant: Tenant) -> bool {
         if !self.has_room(tenant) {
             let over = |&(set, way): &(usize, usize)| self.sets[set][way].until < now;
@@ -216,7 +217,7 @@ impl Recent {
         self.results_bytes_of[usize::from(tenant.index())] -= bytes;
     }
 
-    /// No copy of the request comes after `until`, and nobody wants its result.
+    /// Records that no copy of the request comes after `until`, and that its result is not needed.
     pub(super) fn acknowledge(
         &mut self,
         (tenant, sender): (Tenant, SenderId),
@@ -224,8 +225,8 @@ impl Recent {
         until: Ns,
     ) {
         let set = self.set(tenant, sender, request);
-        // Another with the number, whose time is over, may stand before it. That is over for good:
-        // its copies are dead.
+        // An expired entry with this number may stand before it. Its time is over for good: its
+        // copies are dead.
         let entries = self.sets[set].iter_mut();
         entries.filter(|e| e.is_of(tenant, sender, request)).for_each(|entry| {
             entry.until = until.min(entry.until);
@@ -236,8 +237,8 @@ impl Recent {
         size_of_val(&*self.sets)
     }
 
-    /// Requests that follow each other are in sets that follow each other, and where a run of them
-    /// begins no sender knows: none can fill a set to keep others out.
+    /// Consecutive requests are in consecutive sets. No sender knows in which set a run begins, so
+    /// no sender can fill a set to exclude others.
     fn set(&self, tenant: Tenant, sender: SenderId, request: RequestId) -> usize {
         let who = (tenant.index(), sender.0);
         self.key.place(who, request.0, self.sets.len() as u64 - 1)

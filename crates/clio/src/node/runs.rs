@@ -1,10 +1,10 @@
-//! Operations and requests of the slow path that are done a slice at a time: those that have begun,
-//! and whose turn it is.
+//! Operations and slow-path requests that are done in slices: the runs in progress, and their
+//! order.
 //!
-//! They are begun as they come as long as all of their datagram have done less than a slice
-//! together; then, and of one that is not done after a slice, the others are done by `tend`, one
-//! slice each time, and one tenant's after another's. So nobody waits for more than two slices of
-//! his own datagram, two of each datagram before it, and one of `tend`.
+//! A run begins at once while all runs of its datagram together have done less than a slice of
+//! work. Later runs, and a run that needs more than a slice, are continued by `tend`, one slice per
+//! call, with tenants in turn. So a request waits for at most two slices of its own datagram, two
+//! of each datagram before it, and one of `tend`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Poll;
@@ -21,36 +21,36 @@ use super::tenants::Tenant;
 use crate::memory::SpaceId;
 use crate::offload::{NodeMemory, OffloadError, SLICE_WORK, Sliced};
 
-/// Operations of all tenants that have begun and not ended.
+/// Maximum runs in progress of all tenants.
 const RUNS_MAX: usize = 64;
-/// The same of one tenant.
+/// Maximum runs in progress of one tenant.
 const RUNS_OF_TENANT_MAX: usize = 16;
 
-/// Processes without a client whose memory is taken back at the same time. Others wait for that as
-/// they are: dead, with what they had.
+/// Maximum processes without a client whose memory is taken back at one time. Others wait as they
+/// are: dead, with their memory.
 const ENDS_MAX: usize = 4;
 
-/// An operation that has begun, or a request of the slow path.
+/// A run: an operation or a slow-path request that has begun.
 pub(super) struct Run {
-    /// The request that asked for it; `None` if no request waits for its end.
+    /// The request that started it; `None` if no request waits for its end.
     pub(super) name: Option<Name>,
-    /// Who asked.
+    /// The requester.
     pub(super) caller: Asker,
-    /// For whom it acts: the caller, a process of its own, or the one that something is shared
-    /// with.
+    /// The process for which it acts: the caller, a process of the operation's own, or the process
+    /// that a range is shared with.
     pub(super) acts: Asker,
     pub(super) job: Job,
 }
 
-/// What is done a slice at a time.
+/// Work that is done in slices.
 pub(super) enum Job {
-    /// Dropped, it ends where it is.
+    /// An operation. Dropping it stops it where it is.
     Offload(Box<dyn Sliced>),
-    /// Told to give up, it gives back what it has taken.
+    /// A slow-path request. Cancelled, it returns what it has taken.
     Memory(Slow),
 }
 
-/// The end of an operation for whose result there was no place.
+/// The end of an operation whose result had no place.
 struct Left {
     name: Name,
     space: SpaceId,
@@ -58,32 +58,32 @@ struct Left {
     ended: Ended,
 }
 
-/// See the module.
+/// The runs in progress.
 #[derive(Default)]
 pub(super) struct Runs {
-    /// The next first.
+    /// Runs that wait for a slice, the next first.
     waiting: VecDeque<Run>,
     left: Vec<Left>,
-    /// Processes in which operations act that have a space of their own.
+    /// The processes of operations that have a space of their own.
     own: BTreeMap<(Tenant, String), (ProcessId, SpaceId)>,
-    /// Work that operations of this datagram may still begin with.
+    /// Work with which runs of this datagram may still begin.
     budget: u64,
-    /// Whose slice was the last.
+    /// The tenant of the last slice.
     last: Option<Tenant>,
 }
 
 impl Runs {
-    /// A datagram begins.
+    /// Begins a datagram.
     pub(super) fn datagram(&mut self) {
         self.budget = SLICE_WORK;
     }
 
-    /// Whether operations of this datagram have had what all of a datagram may have.
+    /// True if the runs of this datagram have used its budget.
     pub(super) fn datagram_is_over(&self) -> bool {
         self.budget == 0
     }
 
-    /// An operation of this datagram did work.
+    /// Subtracts the work of an operation of this datagram.
     pub(super) fn worked(&mut self, work: u64) {
         self.budget = self.budget.saturating_sub(work);
     }
@@ -92,12 +92,12 @@ impl Runs {
         !self.waiting.is_empty()
     }
 
-    /// Whether a request's operation has begun and not ended.
+    /// True if a request's operation is in progress.
     pub(super) fn has(&self, name: Name) -> bool {
         self.waiting.iter().any(|run| run.name == Some(name))
     }
 
-    /// What operations of this datagram may still begin with.
+    /// The work with which operations of this datagram may still begin.
     pub(super) fn budget(&self) -> u64 {
         self.budget
     }
@@ -106,16 +106,16 @@ impl Runs {
         self.waiting.push_back(run);
     }
 
-    /// Whether the memory of another dead process may be taken back.
+    /// True if the memory of another dead process may be taken back.
     pub(super) fn may_end_another(&self) -> bool {
         let ends = |run: &&Run| run.name.is_none() && run.ends();
         self.waiting.iter().filter(ends).count() < ENDS_MAX
     }
 
-    /// The run whose turn it is: the first of the tenant that comes next.
+    /// The next run: the first run of the next tenant in turn.
     fn next(&mut self) -> Option<Run> {
         let last = self.last.map_or(0, |tenant| u32::from(tenant.index()) + 1);
-        // Tenants in their order, from the one behind the last on and around.
+        // Tenants go in order, from the one after the last and around.
         let turn = |run: &Run| u32::from(run.caller.2.index()).wrapping_sub(last);
         let places = self.waiting.iter().enumerate();
         let (at, tenant) = places
@@ -126,7 +126,7 @@ impl Runs {
         self.waiting.remove(at)
     }
 
-    /// The end of a request's operation, if it is here.
+    /// The end of a request's operation, if it is kept here.
     pub(super) fn left(&self, name: Name) -> Option<&Ended> {
         self.left.iter().find(|left| left.name == name).map(|left| &left.ended)
     }
@@ -138,8 +138,8 @@ impl Runs {
         self.waiting.len() + self.left.len() < RUNS_MAX && own < RUNS_OF_TENANT_MAX
     }
 
-    /// Whether a process of a tenant may end now. Its operations end with it and make room, so
-    /// that a tenant whose operations are all under way can end them.
+    /// True if a process of a tenant may end now. Its operations end with it and make room, so a
+    /// tenant whose runs are all in progress can end its processes.
     pub(super) fn has_room_to_end(&self, (space, _, tenant): Asker) -> bool {
         let ends = |run: &&Run| run.name.is_some() && run.ends() && run.caller.2 == tenant;
         let makes_room = |run: &Run| run.caller.0 == space && matches!(run.job, Job::Offload(_));
@@ -148,15 +148,14 @@ impl Runs {
                 || self.waiting.iter().any(makes_room))
     }
 
-    /// A process is no more, and nothing acts for it.
+    /// Removes a process, and stops everything that acts for it.
     pub(super) fn forget(&mut self, space: SpaceId) {
         self.give_up(|who| who.0 == space);
         self.left.retain(|left| left.space != space);
         self.own.retain(|_, (_, own)| *own != space);
     }
 
-    /// Operations of the dead end where they are; requests of the slow path give back what they
-    /// have taken.
+    /// Stops the operations of dead processes where they are, and cancels their slow-path requests.
     fn give_up(&mut self, is_dead: impl Fn(Asker) -> bool) {
         self.waiting.retain_mut(|run| {
             if !is_dead(run.caller) && !is_dead(run.acts) {
@@ -172,26 +171,26 @@ impl Runs {
         });
     }
 
-    /// How many processes are of operations, and not of clients.
+    /// Number of processes that belong to operations, not to clients.
     pub(super) fn own_processes(&self) -> usize {
         self.own.len()
     }
 
-    /// The space of an operation of this name, which is gone.
+    /// The space that belongs to a tenant's operation of this name, which was removed.
     pub(super) fn own_space(&self, tenant: Tenant, name: &str) -> Option<SpaceId> {
         self.own.get(&(tenant, name.to_owned())).map(|(_, space)| *space)
     }
 }
 
 impl Run {
-    /// Whether it takes back all that a process has.
+    /// True if it takes back all memory of a process.
     fn ends(&self) -> bool {
         matches!(&self.job, Job::Memory(slow) if slow.ends())
     }
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
-    /// The space of a tenant's own in which an operation acts: made when it is first asked for.
+    /// The space of its own in which a tenant's operation acts; it is created at first use.
     pub(super) fn own_space(
         &mut self,
         now: Ns,
@@ -212,8 +211,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         Ok((space, process, tenant))
     }
 
-    /// Begins an operation: does its first slice, if its datagram has one left. Its end, if that
-    /// was all of it; else what is answered meanwhile.
+    /// Begins an operation: runs its first slice, if its datagram has budget left. Returns its end,
+    /// or the answer for the time being.
     pub(super) fn begin_run(&mut self, mut run: Run) -> Result<Ended, Outcome> {
         if !self.runs.datagram_is_over() {
             let (ended, work) = self.step(&mut run, SLOW_STEPS);
@@ -230,10 +229,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         Err(Busy::Running.refused())
     }
 
-    /// Does a slice of the operation whose turn it is.
+    /// Runs a slice of the next operation.
     pub(super) fn run_slice(&mut self, now: Ns) {
         self.place_left(now);
-        // Of one whose lease is over the memory may be another's by now, and so may its locks.
+        // A process whose lease is over may have lost its memory and its locks to another process.
         let processes = &self.processes;
         self.runs.give_up(|who| processes.alive(now, who.1, who.2) != Some(who.0));
         let Some(mut run) = self.runs.next() else { return };
@@ -252,8 +251,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    /// Does a slice of a run: its end, if that was the last, and how much work it was. A run that
-    /// gave up has ended with nothing to answer, which nobody hears.
+    /// Runs a slice of a run. Returns its end, if that was the last slice, and its work. A
+    /// cancelled run ends without an answer.
     pub(super) fn step(&mut self, run: &mut Run, steps: u64) -> (Option<Ended>, u64) {
         match &mut run.job {
             Job::Offload(job) => {
@@ -280,7 +279,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         self.counters.offload_slices += 1;
         let fuel = job.fuel_used().saturating_sub(before);
         self.tenants.burned(caller.2, fuel);
-        // How long it takes until it has fuel to count, nobody knows.
+        // Until an operation counts fuel, its work is unknown.
         let work = if fuel > 0 { SLICE_WORK } else { work };
         let Poll::Ready(ended) = stepped else { return (None, work) };
         if let Err(OffloadError::Stopped { why, .. }) = &ended {
@@ -291,7 +290,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         (Some(ended), work)
     }
 
-    /// Keeps how an operation ended, until its caller has heard or the time for it is over.
+    /// Keeps the end of an operation until its caller acknowledges it or its time is over.
     pub(super) fn keep_end(&mut self, now: Ns, name: Name, space: SpaceId, ended: Ended) {
         let until = self.kept_until(now);
         match self.recent.find(now, name) {
@@ -304,12 +303,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             Known::New(_) | Known::Full => {
                 self.runs.left.push(Left { name, space, until, ended });
             }
-            // The client used the number a second time, for something else: that one counts.
+            // The client reused the number for another request, which takes precedence.
             Known::Executed(..) | Known::Reused => {}
         }
     }
 
-    /// Ends for which there was no place are kept as soon as there is.
+    /// Moves ends without a place into places that came free.
     fn place_left(&mut self, now: Ns) {
         if self.runs.left.is_empty() {
             return;
@@ -321,7 +320,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    /// What is answered to a request whose operation has begun before; `None` of another.
+    /// The answer to a request whose operation has begun before; `None` for another request.
     pub(super) fn known_run(&self, name: Name) -> Option<Ended> {
         if self.runs.has(name) {
             return Some(Err(Busy::Running.refused()));

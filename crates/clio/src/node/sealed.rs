@@ -1,11 +1,12 @@
-//! Datagrams that are encrypted, opened and sealed by who has the keys.
+//! Encrypted datagrams, opened and sealed by the holder of the keys.
 
 use ethermem_units::Ns;
 use ethermem_wire::clio::{ENVELOPE_BYTES, Envelope, EnvelopeError};
 
 use super::machine::Node;
 
-/// Has the keys of a node's tenants. A datagram that it refuses is dropped, and never answered.
+/// The holder of the keys of a node's tenants. A datagram that it refuses is dropped, without an
+/// answer.
 pub trait Seal {
     /// Verifies a datagram, and decrypts its packets in place.
     ///
@@ -13,25 +14,25 @@ pub trait Seal {
     /// [`SealRefused`].
     fn open(&mut self, envelope: &Envelope, datagram: &mut [u8]) -> Result<(), SealRefused>;
 
-    /// Encrypts the packets of the answer to the datagram that was opened last, and puts the tag
-    /// into its trailer, the last octets of `datagram`.
+    /// Encrypts the packets of the answer to the last opened datagram, and puts the tag into its
+    /// trailer, the last octets of `datagram`.
     fn seal(&mut self, answer: &Envelope, datagram: &mut [u8]);
 }
 
 /// Why a datagram is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealRefused {
-    /// Nobody knows its tenant.
+    /// The tenant is unknown.
     Tenant,
-    /// It was not made with the tenant's key, or changed since.
+    /// It was not made with the tenant's key, or was changed.
     Forged,
-    /// It came before.
+    /// It is a duplicate.
     Replayed,
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
-    /// A datagram of a node whose datagrams are encrypted. Its answer is written into `answer`,
-    /// which is as long as an answer may be, and its length is given; 0 is none.
+    /// Processes a datagram of a node whose datagrams are encrypted. The answer is written into
+    /// `answer`, which must be as long as an answer may be. Returns its length; 0 means no answer.
     pub fn on_sealed(
         &mut self,
         now: Ns,

@@ -12,10 +12,10 @@ use super::recent::{Name, Outcome};
 use super::runs::{Job, Run};
 use crate::memory::{AllocateError, BeginError, Ended, Failed, ShareError, SpaceId, Steps, Task};
 
-/// Work of a slice, in accesses to a bucket of the page table: some hundred microseconds where
-/// none of them is in a cache.
+/// Work of a slice, in accesses to a bucket of the page table: some hundred microseconds if no
+/// access hits a cache.
 pub(super) const SLOW_STEPS: u64 = 1 << 10;
-/// Pages that an operation at the node may allocate at once, which does so within its slice.
+/// Maximum pages that an operation at the node may allocate at once, within its slice.
 const OFFLOAD_PAGES_MAX: u64 = 1 << 13;
 
 /// A request of the slow path that has begun.
@@ -26,7 +26,7 @@ pub(super) struct Slow {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
-    /// So many bytes are charged to the tenant since it began.
+    /// An allocation; this many bytes are charged to the tenant since it began.
     Allocate(u64),
     Release,
     Share,
@@ -44,7 +44,7 @@ impl Slow {
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
-    /// Begins a request: its outcome, if its first slice was all of it; else *running*.
+    /// Begins a request. Returns its outcome if its first slice completed it, otherwise *running*.
     fn begin_slow(
         &mut self,
         name: Option<Name>,
@@ -65,7 +65,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         Busy::Running.refused()
     }
 
-    /// Does a slice of a request: its outcome, if that was the last, and how much work it was.
+    /// Runs a slice of a request. Returns its outcome, if that was the last slice, and its work.
     pub(super) fn step_slow(
         &mut self,
         caller: Asker,
@@ -104,7 +104,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
                 }
                 match failed {
                     Failed::Refused(error) => self.allocate_refused(error),
-                    // Who asked, or was to have it, is no more.
+                    // The requester, or the process to share with, is dead.
                     Failed::Cancelled => refused(ClioStatus::NoSuchProcess, process.0.into()),
                 }
             }
@@ -130,7 +130,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    /// An allocation that has begun, and how much of its tenant's quota it takes.
+    /// An allocation that has begun, and the bytes that it takes of its tenant's quota.
     fn begin_allocation(
         &mut self,
         (space, _, tenant): Asker,
@@ -153,7 +153,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         Ok((task, whole))
     }
 
-    /// The same for an operation at the node, all at once: not more than a slice does.
+    /// Allocates for an operation at the node, all at once: at most as much as a slice does.
     pub(super) fn allocate_now(
         &mut self,
         caller: Asker,
@@ -191,7 +191,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         address: u64,
         (with, at, permissions): (ProcessId, Option<u64>, Permissions),
     ) -> Outcome {
-        // Addresses of another tenant's processes are theirs to give out.
+        // A tenant can share only with its own processes: it has no right to addresses of others.
         let Some(other) = self.processes.alive(now, with, caller.2) else {
             return refused(ClioStatus::NoSuchProcess, with.0.into());
         };
@@ -213,8 +213,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         }
     }
 
-    /// A process ends at its own request: it is dead at once, and the answer comes when all that it
-    /// had is taken back.
+    /// Ends a process at its own request. It is dead at once; the answer comes when all its memory
+    /// is taken back.
     pub(super) fn end_process(&mut self, name: Option<Name>, caller: Asker) -> Outcome {
         if !self.runs.has_room_to_end(caller) {
             return self.busy(Busy::Runs);
@@ -228,8 +228,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         self.runs.forget(space);
     }
 
-    /// Begins to take back what a dead process has, if there is one among so many places and not
-    /// too many of them are under way. Whether there was one.
+    /// Begins to take back the memory of a dead process, if there is one among this many places and
+    /// few are in progress. Returns whether there was one.
     pub(super) fn end_dead(&mut self, now: Ns, places: usize) -> bool {
         if !self.runs.may_end_another() {
             return false;
@@ -243,7 +243,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         true
     }
 
-    /// What of the memory is free, where that tells a tenant of nobody else; 0 where it would.
+    /// The number of free bytes. It is 0 where the number would reveal the use of other tenants.
     fn free_to_say(&self) -> u64 {
         if self.tenants.count() == 1 { self.memory.map().free_bytes() } else { 0 }
     }
@@ -256,7 +256,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
                 refused(ClioStatus::AddressTaken, 0)
             }
             AllocateError::Overflows { page } => refused(ClioStatus::AddressOverflows, page),
-            // How many were tried tells how much others have.
+            // The number of ranges tried would reveal how much memory others have.
             AllocateError::NoRange { .. } => refused(ClioStatus::AddressOverflows, 0),
         }
     }

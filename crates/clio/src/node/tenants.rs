@@ -1,4 +1,4 @@
-//! What each tenant has, and may have.
+//! The resources of each tenant: their use and their limits.
 
 use ethermem_units::Ns;
 use ethermem_wire::clio::{ClioOpcode, OPCODES, TenantId};
@@ -11,7 +11,7 @@ use crate::offload::OffloadLimits;
 pub(super) struct Tenant(u16);
 
 impl Tenant {
-    /// Of a table that is not empty.
+    /// The first tenant of a table that is not empty.
     pub(super) const FIRST: Tenant = Tenant(0);
 
     pub(super) fn index(self) -> u16 {
@@ -19,39 +19,39 @@ impl Tenant {
     }
 }
 
-/// What a tenant has, and did since the start.
+/// The resources of a tenant, and its counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TenantUse {
-    /// Memory that is allocated to its processes.
+    /// Bytes of memory that are allocated to its processes.
     pub memory_bytes: u64,
-    /// Its processes.
+    /// Number of its processes.
     pub processes: u16,
-    /// Requests that were executed, by their place in [`OPCODES`].
+    /// Number of executed requests, by their place in [`OPCODES`].
     pub operations: [u64; OPCODES.len()],
-    /// Bytes that it read.
+    /// Number of bytes read.
     pub read_bytes: u64,
-    /// Bytes that it wrote.
+    /// Number of bytes written.
     pub written_bytes: u64,
-    /// Requests over its rate.
+    /// Number of requests over its rate.
     pub over_rate: u64,
-    /// Requests for more memory or processes than it may have.
+    /// Number of requests for more memory or processes than its quota.
     pub over_quota: u64,
-    /// Fuel that its operations at the node used.
+    /// Fuel that its operations at the node have used.
     pub offload_fuel: u64,
 }
 
-/// What is known of a tenant.
+/// The account of a tenant.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     id: TenantId,
     quota: Quota,
     used: TenantUse,
-    /// Requests that it may make now, and when that was so.
+    /// Number of requests that it may make, as of the time `since`.
     requests: u64,
     since: Ns,
 }
 
-/// The place of each opcode in the table of all.
+/// The place of each opcode in [`OPCODES`].
 const PLACES: [usize; 256] = {
     let (mut places, mut at) = ([0; 256], 0);
     while at < OPCODES.len() {
@@ -63,11 +63,11 @@ const PLACES: [usize; 256] = {
 
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// See the module; by their numbers.
+/// The accounts of all tenants, ordered by their numbers.
 pub(super) struct Tenants(Box<[Account]>);
 
 impl Tenants {
-    /// Of two entries for one tenant the first counts.
+    /// Builds the table. Of two entries for one tenant the first counts.
     pub(super) fn new(tenants: &[(TenantId, Quota)]) -> Tenants {
         let account = |&(id, quota): &(TenantId, Quota)| Account {
             id,
@@ -87,7 +87,7 @@ impl Tenants {
         found.ok().map(|at| Tenant(at as u16))
     }
 
-    /// Whether the tenant may make one request more, which is then one of them.
+    /// Takes one request from the tenant's rate. Returns false if the rate is used up.
     pub(super) fn request(&mut self, now: Ns, tenant: Tenant) -> bool {
         let account = &mut self.0[usize::from(tenant.0)];
         let rate = account.quota.requests_per_s;
@@ -97,7 +97,7 @@ impl Tenants {
         let passed = now.saturating_sub(account.since).0;
         let earned = (u128::from(passed) * u128::from(rate) / NS_PER_S) as u64;
         account.requests = account.requests.saturating_add(earned).min(rate);
-        // What was not enough for a whole request counts for the next.
+        // The time of less than a whole request counts for the next one.
         let spent = u128::from(earned) * NS_PER_S / u128::from(rate.max(1));
         account.since = account.since.saturating_add(Ns(spent as u64));
         let left = account.requests.checked_sub(1);
@@ -143,12 +143,12 @@ impl Tenants {
         self.0[usize::from(tenant.0)].quota.offload
     }
 
-    /// All of them, by their numbers.
+    /// All tenants with their use, by their numbers.
     pub(super) fn uses(&self) -> impl Iterator<Item = (TenantId, &TenantUse)> {
         self.0.iter().map(|account| (account.id, &account.used))
     }
 
-    /// How many bytes more the tenant may have.
+    /// Number of bytes that the tenant may still allocate.
     pub(super) fn memory_left(&self, tenant: Tenant) -> u64 {
         let account = &self.0[usize::from(tenant.0)];
         account.quota.memory_bytes - account.used.memory_bytes
@@ -162,7 +162,7 @@ impl Tenants {
         self.used(tenant).memory_bytes -= bytes;
     }
 
-    /// Whether the tenant may have one process more, and counts it.
+    /// Counts one more process of the tenant. Returns false if its quota is used up.
     pub(super) fn take_process(&mut self, tenant: Tenant) -> bool {
         let account = &mut self.0[usize::from(tenant.0)];
         let may = account.used.processes < account.quota.processes;
@@ -198,7 +198,7 @@ mod tests {
             let made: u64 = times
                 .map(|now| (0..8).filter(|_| tenants.request(Ns(now), tenant)).count() as u64)
                 .sum();
-            // A second's worth at once, then the rate.
+            // The model allows a second's worth at once, then the rate.
             let most = 1000 + seconds * 1000;
             assert!(made <= most && made + 10 * seconds >= most, "{made} by steps of {step} ns");
         }

@@ -1,4 +1,4 @@
-//! Requests under way, their retries, and what came of them.
+//! The client: requests in flight, their retries, and their results.
 
 mod answers;
 mod transmit;
@@ -19,21 +19,21 @@ use super::path::PathSearch;
 use super::round_trips::RoundTrips;
 use super::window::{CongestionWindow, IncastWindow};
 
-/// Address and data of a write take so much of a request that its answer does not.
+/// Octets of a write's request for its address and length, which its answer does not have.
 const WRITE_ADDRESS_BYTES: usize = 8;
-/// Requests that may be under way before the node was heard: as TCP begins (RFC 6928).
+/// Maximum requests in flight before the node was heard: TCP's initial window (RFC 6928).
 const WINDOW_INITIAL: u32 = 10;
 
-/// An operation has ended.
+/// The end of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Which.
+    /// The operation that ended.
     pub operation: OperationId,
-    /// How.
+    /// The result of the operation.
     pub outcome: Result<Completed, OperationError>,
 }
 
-/// What happened since the start.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientCounters {
     /// Datagrams that were sent.
@@ -42,7 +42,7 @@ pub struct ClientCounters {
     pub requests: u64,
     /// Requests that were sent again.
     pub retries: u64,
-    /// Answers that were taken.
+    /// Answers that were accepted.
     pub answers: u64,
     /// Duplicate or unsolicited responses.
     pub ignored: u64,
@@ -50,7 +50,7 @@ pub struct ClientCounters {
     pub corrupt: u64,
 }
 
-/// See the module above.
+/// A client of one memory node, as the module `transport` describes it.
 pub struct Client {
     config: ClientConfig,
     facts: Option<NodeFacts>,
@@ -60,19 +60,20 @@ pub struct Client {
     congestion: CongestionWindow,
     incast: IncastWindow,
     sequence: u64,
-    /// The end of life of the last datagram, which never goes back.
+    /// The deadline of the last datagram, which never decreases.
     life_end: Ns,
     next_request: u64,
-    /// That asks what the node is; nothing else goes before its answer.
+    /// The operation that asks for the node's facts; no other is sent before its answer.
     hello: Option<OperationId>,
     operations: Operations,
-    /// Operations with parts that were not sent, in their order.
+    /// Operations with parts that were not sent, in order.
     waiting: VecDeque<OperationId>,
     flights: Flights,
-    /// When answers were looked for last, and none was there; `None`: the client is told of each at
-    /// once.
+    /// The last time at which the caller found no waiting answer. `None`: the caller passes on each
+    /// answer at once.
     looked: Option<Ns>,
-    /// Requests whose answers came, and since when the first waits to say so.
+    /// Requests whose answers arrived. The time since the first of them waits to be acknowledged is
+    /// beside.
     acknowledge: VecDeque<RequestId>,
     acknowledge_since: Ns,
     events: VecDeque<Event>,
@@ -80,7 +81,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that has not spoken to its node yet.
+    /// A client that has not contacted its node yet.
     ///
     /// # Errors
     /// [`ClientConfigError`].
@@ -113,19 +114,19 @@ impl Client {
         })
     }
 
-    /// What happened since the start.
+    /// Counts since the start.
     #[must_use]
     pub fn counters(&self) -> ClientCounters {
         self.counters
     }
 
-    /// Requests that were sent, and have no answer.
+    /// Number of requests that were sent and have no answer.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.flights.count()
     }
 
-    /// What the node is, once it has said so.
+    /// The facts of the node, once it has sent them.
     #[must_use]
     pub fn facts(&self) -> Option<NodeFacts> {
         self.facts
@@ -137,25 +138,25 @@ impl Client {
         self.congestion.milli_requests()
     }
 
-    /// The longest datagram of operations: what the path is known to carry.
+    /// Maximum bytes of operations' datagrams: what the path is known to carry.
     #[must_use]
     pub fn datagram_bytes(&self) -> usize {
         self.path.carries()
     }
 
-    /// Whether probes are under way that may find out that the path carries longer ones.
+    /// True while probes are in flight that may find that the path carries longer datagrams.
     #[must_use]
     pub fn searches_path(&self) -> bool {
         self.path.is_searched()
     }
 
-    /// What carries datagrams has come to know that the path takes no longer ones than this.
+    /// Records the carrier's report that the path takes no datagram longer than this.
     pub fn narrow_path(&mut self, now: Ns, datagram_bytes: usize) {
         self.path.narrow(now, datagram_bytes);
     }
 
-    /// Asks for anything but a write or what the transport does by itself (`Hello`,
-    /// `Acknowledge` and `Probe`). The operation may go as soon as there is room.
+    /// Submits a request other than a write and the transport's own (`Hello`, `Acknowledge` and
+    /// `Probe`). The operation is sent as soon as there is room.
     pub fn submit(&mut self, process: ProcessId, request: Request<'static>) -> OperationId {
         let id = self.begin(Operation::new(process, Ask::Short(request)));
         if let Request::Read { bytes: 0, .. } = request {
@@ -164,8 +165,8 @@ impl Client {
         id
     }
 
-    /// Asks to read several places, addresses and how many bytes from each, as one operation: the
-    /// bytes of one after those of the other. One that is refused fails it.
+    /// Submits a read of several places as one operation. A place is an address and a number of
+    /// bytes; the result has their bytes in order. One refused place fails the operation.
     pub fn submit_gather(
         &mut self,
         process: ProcessId,
@@ -177,7 +178,7 @@ impl Client {
         }
     }
 
-    /// Asks to write.
+    /// Submits a write.
     pub fn submit_write(&mut self, process: ProcessId, address: u64, data: Vec<u8>) -> OperationId {
         let bytes = data.len() as u64;
         let id = self.begin(Operation::new(process, Ask::Write { address, data }));
@@ -187,8 +188,8 @@ impl Client {
         id
     }
 
-    /// Asks to run an operation at the node. Its datagram, and that of the answer, may be longer
-    /// than others: what carries them cuts them.
+    /// Submits an operation that runs at the node. Its datagram and the answer's may be longer than
+    /// others: their carrier splits them.
     pub fn submit_offload(
         &mut self,
         process: ProcessId,
@@ -206,21 +207,21 @@ impl Client {
         id
     }
 
-    /// No answer is there that the client was not told of. What looks for answers now and then says
-    /// so each time, or the time that one waits for it is taken for the way's.
+    /// Records that no answer waits at `now`. A caller that polls for answers must report each
+    /// empty poll. Otherwise the time that an answer waits for it counts as the path's.
     pub fn looked(&mut self, now: Ns) {
         self.looked = Some(now);
     }
 
-    /// An operation that has ended.
+    /// The next operation that has ended.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
         self.operations.release(event.operation);
         Some(event)
     }
 
-    /// When [`Client::poll_transmit`] has something to send that it has not now, if no datagram
-    /// comes before. To be asked after each call of another method.
+    /// The time at which [`Client::poll_transmit`] has more to send, if no datagram arrives before.
+    /// Ask again after each call of another method.
     #[must_use]
     pub fn next_wake(&self) -> Option<Ns> {
         let paced = if self.waiting.is_empty() { None } else { self.congestion.next() };
@@ -228,8 +229,8 @@ impl Client {
         [self.flights.due(), paced, acknowledge, self.probe_due()].into_iter().flatten().min()
     }
 
-    /// The life of the node that is spoken to: [`Epoch::UNKNOWN`] until it has said which, and
-    /// again once another one was heard of.
+    /// The epoch of the node. It is [`Epoch::UNKNOWN`] until the node has sent it, and again after
+    /// another epoch was seen.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.facts.map_or(Epoch::UNKNOWN, |facts| facts.epoch)
@@ -247,7 +248,7 @@ impl Client {
         id
     }
 
-    /// Ends an operation of which nothing is under way.
+    /// Ends an operation without requests in flight.
     fn fail(&mut self, operation: OperationId, error: OperationError) {
         self.waiting.retain(|&waiting| waiting != operation);
         if self.operations.remove(operation).is_some() {
@@ -255,14 +256,14 @@ impl Client {
         }
     }
 
-    /// Most data of a request and of an answer.
+    /// Maximum data bytes of a request and of an answer.
     fn part_bytes_max(&self) -> u64 {
         let header = (REQUEST_BYTES + WRITE_ADDRESS_BYTES).max(RESPONSE_BYTES);
         let room = (self.config.packets_bytes(self.path.carries()) - header) as u64;
         self.facts.map_or(room, |facts| room.min(facts.data_bytes_max.into()))
     }
 
-    /// A request is not under way any more; its operation is not told.
+    /// Removes a request from those in flight, without a change to its operation.
     fn land(&mut self, request: u64) -> Option<Flight> {
         let flight = self.flights.remove(request)?;
         if flight.counts {
@@ -281,7 +282,7 @@ impl Client {
             self.operations.remove(id);
             self.operations.release(id);
             self.hello = None;
-            // Nobody is there: nothing of what waits has gone.
+            // The node does not answer: of the waiting operations nothing was sent.
             let waiting: Vec<OperationId> = self.waiting.drain(..).collect();
             waiting.into_iter().for_each(|id| self.fail(id, OperationError::Lost));
         } else {
@@ -289,12 +290,12 @@ impl Client {
         }
     }
 
-    /// Tells the outcome of an operation that has one.
+    /// Reports the outcome of an operation that has one.
     fn settle(&mut self, id: OperationId) {
         let most = self.part_bytes_max();
         let Some(operation) = self.operations.get_mut(id) else { return };
         let Some(outcome) = operation.outcome(most) else { return };
-        // Of what failed, parts may be left that will not be sent.
+        // A failed operation may have parts left, which are never sent.
         let waits = operation.next_part(most).is_some();
         self.operations.remove(id);
         if waits {

@@ -1,66 +1,68 @@
-//! What a client is built for.
+//! The configuration of a client.
 
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{ENVELOPE_BYTES, Protection, REQUEST_BYTES, SenderId, TenantId};
 use thiserror::Error;
 
-/// What a client is built for.
+/// The parameters of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// Its name as a sender, drawn at random at each start.
+    /// The client's id as a sender, drawn at random at each start.
     pub sender: SenderId,
-    /// Whose key and quota.
+    /// The tenant, whose key and quota apply.
     pub tenant: TenantId,
     /// How datagrams are checked.
     pub protection: Protection,
-    /// Longest datagram: what the path may carry in one piece.
+    /// Maximum datagram bytes that the path may carry in one piece.
     pub datagram_bytes_max: usize,
-    /// What it carries for certain. Longer ones carry operations once they were tried.
+    /// Datagram bytes that every path carries. Longer datagrams carry operations only after a
+    /// probe.
     pub datagram_bytes_base: usize,
-    /// Most requests under way to the node.
+    /// Maximum requests in flight to the node.
     pub window_max: u32,
-    /// Most bytes of answers under way from it.
+    /// Maximum bytes of answers in flight from the node.
     pub incast_window: Bytes,
-    /// Round trips that are longer than the shortest by more make the window smaller.
+    /// A round trip that exceeds the shortest one by more than this shrinks the window.
     pub queueing_target: Ns,
-    /// Shortest time after which a request is tried again.
+    /// Minimum time after which a request is retried.
     pub retry_after_min: Ns,
-    /// The longest.
+    /// Maximum time after which a request is retried.
     pub retry_after_max: Ns,
-    /// How long an operation is tried: shorter than the node remembers requests.
+    /// Time for which an operation is tried: shorter than the node remembers requests.
     pub give_up_after: Ns,
 }
 
-/// Why a client cannot be built so.
+/// Why a client cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ClientConfigError {
-    /// A datagram must carry a request with some data.
+    /// A datagram must hold a request with some data.
     #[error("datagrams of {0} B: allowed are {least} to 65,507", least = DATAGRAM_BYTES_MIN)]
     Datagram(usize),
-    /// What is carried for certain is a datagram, and not longer than the longest.
+    /// The base must be a datagram's length, and at most the maximum.
     #[error("datagrams of {0} B for certain: allowed are {DATAGRAM_BYTES_MIN} B to the longest")]
     Base(usize),
-    /// Nothing could be under way.
+    /// The window is zero, so no request could be in flight.
     #[error("a window of 0: allowed are 1 and more")]
     Window,
-    /// The answer to a request of the longest data would never fit.
+    /// The incast window is smaller than the answer to the longest request.
     #[error("an incast window of {} B: allowed is a datagram and more", .0.0)]
     Incast(Bytes),
-    /// The shortest must be above zero and at most the longest, and that below giving up.
+    /// The minimum must be above zero and at most the maximum, and the maximum below the time to
+    /// give up.
     #[error("retries after {min:?} to {max:?}, for {give_up:?}: allowed is that they grow")]
     Retry {
-        /// The shortest.
+        /// The minimum time until a retry.
         min: Ns,
-        /// The longest.
+        /// The maximum time until a retry.
         max: Ns,
-        /// How long.
+        /// The time to give up.
         give_up: Ns,
     },
 }
 
-/// With room for 128 B of data.
+/// Bytes of a datagram with room for 128 B of data.
 const DATAGRAM_BYTES_MIN: usize = ENVELOPE_BYTES + REQUEST_BYTES + 24 + 128;
-/// What a UDP datagram carries.
+/// Maximum bytes that a UDP datagram carries.
 pub(super) const DATAGRAM_BYTES_MAX: usize = 65_507;
 
 impl ClientConfig {
@@ -86,12 +88,12 @@ impl ClientConfig {
         }
     }
 
-    /// Octets of a datagram of this length that are for packets.
+    /// Octets for packets in a datagram of this length.
     pub(crate) fn packets_bytes(&self, datagram: usize) -> usize {
         datagram - ENVELOPE_BYTES - self.protection.trailer_bytes()
     }
 
-    /// The same of the longest.
+    /// Octets for packets in the longest datagram.
     pub(crate) fn packets_bytes_max(&self) -> usize {
         self.packets_bytes(self.datagram_bytes_max)
     }
@@ -99,7 +101,7 @@ impl ClientConfig {
 
 #[cfg(test)]
 impl ClientConfig {
-    /// One that is allowed, with as little as may be.
+    /// The smallest valid configuration.
     pub(super) fn least() -> ClientConfig {
         ClientConfig {
             sender: SenderId(1),

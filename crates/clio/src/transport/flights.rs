@@ -1,4 +1,4 @@
-//! Requests under way, by their numbers.
+//! Requests in flight, by their numbers.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,55 +7,56 @@ use ethermem_wire::clio::{ClioOpcode, RequestId};
 
 use super::operation::{OperationId, Part};
 
-/// Requests that follow the oldest without an answer, in windows, and some more: none goes that
-/// would be further from it, so that its place here is small.
+/// Maximum numbers between the oldest unanswered request and a new one: this many windows, and some
+/// more. A request further away waits, so that the ring stays small.
 const SPAN_WINDOWS: usize = 4;
 const SPAN_MIN: usize = 4096;
 
-/// A request that was sent, and has no answer.
+/// A request that was sent and has no answer.
 pub(super) struct Flight {
     pub(super) operation: OperationId,
     pub(super) part: Part,
     pub(super) opcode: ClioOpcode,
-    /// Tries after the first.
+    /// Number of retries.
     pub(super) retries: u32,
-    /// The same since the node has said that it works on it, and since when it does.
+    /// Number of retries since the node last said that it works on the request, and the time since
+    /// when it does.
     pub(super) unheard: u32,
     pub(super) working: Option<Ns>,
     pub(super) began: Ns,
-    /// The same on the node's clock, or before.
+    /// The time `began` on the node's clock, or earlier.
     pub(super) began_there: Ns,
-    /// Of the last try: when, on our clock and, or before, on the node's; in which datagram; and
-    /// when it is dead, on the node's clock.
+    /// The last try: when it was sent on the client's clock, and (or earlier) on the node's; its
+    /// datagram; and its deadline on the node's clock.
     pub(super) sent: Ns,
     pub(super) sent_there: Ns,
     pub(super) sequence: u64,
     pub(super) dead: Ns,
-    /// When it is looked at again.
+    /// The time at which the request is checked again.
     pub(super) due: Ns,
     pub(super) answer: Bytes,
-    /// Whether it counts in the windows: not from the node's word that it works on it until it is
-    /// asked for again.
+    /// True if it counts in the windows. While the node works on it, it does not count until it is
+    /// retried.
     pub(super) counts: bool,
-    /// What it acknowledges in each of its tries, since any may be lost.
+    /// The request that each try of it acknowledges, since any try may be lost.
     pub(super) acknowledged: RequestId,
 }
 
-/// See the module. Numbers follow each other, so a number is a place in a ring.
+/// The requests in flight. Numbers are consecutive, so a number is a place in a ring.
 pub(super) struct Flights {
     ring: VecDeque<Option<Flight>>,
-    /// Those that may take however long, so that they have no place in the ring.
+    /// Requests that may take any time, and so have no place in the ring.
     aside: BTreeMap<u64, Flight>,
-    /// The number of the ring's first place, whose request is under way if there is one.
+    /// The number of the ring's first place. Its request, if there is one, is in flight.
     first: u64,
     count: usize,
     span_max: usize,
-    /// None is due before.
+    /// No request is due before this time.
     due: Ns,
 }
 
 impl Flights {
-    /// For a window of so many.
+    /// A table for a window of this many requests.
     pub(super) fn new(window_max: u32) -> Flights {
         let span_max = window_max as usize * SPAN_WINDOWS + SPAN_MIN;
         Flights {
@@ -72,19 +73,19 @@ impl Flights {
         self.count
     }
 
-    /// Whether another may go.
+    /// True if another request may be sent.
     pub(super) fn has_room(&self) -> bool {
         self.ring.len() < self.span_max
     }
 
-    /// A request of a number above all before goes.
+    /// Adds a request whose number is above all earlier ones.
     pub(super) fn insert(&mut self, request: u64, flight: Flight) {
         if self.ring.is_empty() {
             self.first = request;
         }
         let place = usize::try_from(request - self.first).expect("numbers follow each other");
         debug_assert!(place >= self.ring.len(), "a number is used once");
-        // Between them are numbers of what has no answer.
+        // The numbers between belong to requests without an answer.
         while self.ring.len() < place {
             self.ring.push_back(None);
         }
@@ -110,14 +111,14 @@ impl Flights {
         usize::try_from(request.checked_sub(self.first)?).ok()
     }
 
-    /// It is not under way any more.
+    /// Removes a request that is not in flight any more.
     pub(super) fn remove(&mut self, request: u64) -> Option<Flight> {
         let flight = self.take(request).or_else(|| self.aside.remove(&request))?;
         self.count -= 1;
         Some(flight)
     }
 
-    /// It may take however long: it holds up no other by its place.
+    /// Moves a request that may take any time out of the ring, so that it blocks no other.
     pub(super) fn set_aside(&mut self, request: u64) {
         if let Some(flight) = self.take(request) {
             self.aside.insert(request, flight);
@@ -134,24 +135,24 @@ impl Flights {
         Some(flight)
     }
 
-    /// The numbers of all, in their order, and some that are not under way.
+    /// The numbers of all requests in order, and some that are not in flight.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u64> + use<> {
         let aside: Vec<u64> = self.aside.keys().copied().collect();
         aside.into_iter().chain(self.first..self.first + self.ring.len() as u64)
     }
 
-    /// It is looked at again then.
+    /// Sets the time at which a request is checked again.
     pub(super) fn look_at(&mut self, request: u64, at: Ns) {
         self.get_mut(request).expect("it is under way").due = at;
         self.due = self.due.min(at);
     }
 
-    /// No one need be looked at before; `None` is for ever.
+    /// The time before which no request is due; `None` if there is none in flight.
     pub(super) fn due(&self) -> Option<Ns> {
         (self.count > 0).then_some(self.due)
     }
 
-    /// All were looked at that were due, and the next is then.
+    /// Records that all due requests were checked, and the time of the next check.
     pub(super) fn looked(&mut self, next: Ns) {
         self.due = next;
     }

@@ -1,9 +1,10 @@
-//! The client's side (sections 4.4 and 4.5 of Clio's paper): all state of the transport is here.
+//! The client's side (sections 4.4 and 4.5 of Clio's paper), which holds all state of the
+//! transport.
 //!
-//! A [`Client`] speaks to one node. It is given operations, datagrams and the time, and gives
-//! datagrams, results and the time at which it wants to be called again. What of a thread's
-//! operations must wait for others of its own is decided before they come here.
-//! `docs/internals/clio-transport.md` has the rules.
+//! A [`Client`] talks to one node. It is given operations, datagrams and the time; it returns
+//! datagrams, results and the time at which it must be called again. The order between a thread's
+//! own operations is decided before they come here. `docs/internals/clio-transport.md` has the
+//! rules.
 
 mod client;
 mod config;

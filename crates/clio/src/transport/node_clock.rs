@@ -1,20 +1,21 @@
-//! What the node's clock says at least.
+//! A lower bound of the node's clock.
 
 use ethermem_units::Ns;
 
-/// A part in so many that two clocks may drift apart: 200 in a million.
+/// Two clocks may drift apart by one part in this number: 200 in a million.
 const DRIFT: u64 = 5_000;
 
-/// Each answer says the node's time when it left; now it is that and the way's time at least. So
-/// the estimate is never ahead of the node's clock, and what it says is over is over there.
+/// The estimate of the node's clock. Each answer carries the node's time when it left, and now the
+/// time is at least as late. So the estimate is never ahead of the node's clock, and what is over
+/// by the estimate is over at the node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NodeClock {
-    /// The node's time, at a time of ours: the answer that says most of the node's time now.
+    /// The answer that gives the latest estimate: the node's time, at a time of the client's clock.
     heard: Option<(Ns, Ns)>,
 }
 
 impl NodeClock {
-    /// An answer came.
+    /// Processes the clock of an answer.
     pub(super) fn hear(&mut self, now: Ns, node: Ns) {
         if self.at(now).is_none_or(|known| node > known) {
             self.heard = Some((node, now));

@@ -1,72 +1,73 @@
-//! An operation: cut into requests that can be executed alone, and put together again.
+//! An operation, which is cut into requests that can be executed alone, and put together again.
 
 use ethermem_wire::clio::{ClioStatus, Epoch, NodeFacts, ProcessId, Reply, Request};
 use thiserror::Error;
 
-/// An operation of a client: those that began within 2^32 of each other have different names.
+/// The name of a client's operation. Operations that began within 2^32 of each other have different
+/// names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId(pub u64);
 
-/// What an operation gave.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Completed {
-    /// It was done.
+    /// The operation was done, without a result.
     Done,
-    /// The lock is the process's; it was a dead one's.
+    /// The process has the lock; its previous holder is a dead process.
     OwnerDied,
-    /// What was read.
+    /// The bytes that were read.
     Bytes(Vec<u8>),
     /// The word before an atomic.
     Word(u64),
-    /// Where it is.
+    /// The address of the allocation or share.
     Address(u64),
     /// The process that was made.
     Created(ProcessId),
-    /// What the node is.
+    /// The facts of the node.
     Facts(NodeFacts),
 }
 
 /// Why an operation was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OperationError {
-    /// The node refused it, or a part of it. Whether a retry can help, the status says.
+    /// The node refused the operation or a part of it. The status says whether a retry can help.
     #[error("refused by the node, from byte {at} on: {status:?} ({detail})")]
     Refused {
-        /// Why.
+        /// The reason.
         status: ClioStatus,
-        /// What the status says it is.
+        /// The number whose meaning the status gives.
         detail: u64,
-        /// Where in the operation the first part begins that was refused, in bytes.
+        /// Offset in the operation of the first refused part, in bytes.
         at: u64,
     },
-    /// No answer in time. A read was not done; whether anything else was is not known, and it will
-    /// not be from now on.
+    /// No answer arrived in time. A read had no effect. It is unknown whether another operation was
+    /// done, but it will not be done later.
     #[error("no answer within the time for retries")]
     Lost,
-    /// The node was started anew: what was on it is gone. A retry cannot help.
+    /// The node was restarted: its former content is gone. A retry cannot help.
     #[error("the node was started anew, as epoch {}", .0.0)]
     Restarted(Epoch),
-    /// It has no bytes, or more than an operation may have. A retry cannot help.
+    /// The operation has zero bytes, or more than the maximum. A retry cannot help.
     #[error("{0} B: allowed are 1 to 2^32 - 1")]
     Length(u64),
 }
 
-/// For what a read may give, room is made at once up to this.
+/// Maximum bytes that are reserved at once for the result of a read.
 const RESERVED_BYTES: usize = 16 << 20;
 
-/// A place of several that are read as one.
+/// One of several places that are read together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     address: u64,
-    /// Where in the operation it begins, and ends.
+    /// Offsets in the operation of its start and its end.
     from: u64,
     end: u64,
 }
 
-/// What is asked for, with its data.
+/// The content of an operation, with its data.
 #[derive(Clone, Debug)]
 pub(super) enum Ask {
-    /// To read all of them, one after the other.
+    /// A read of several places, in order.
     Gather(Vec<Place>),
     Write {
         address: u64,
@@ -76,36 +77,36 @@ pub(super) enum Ask {
         name: String,
         arguments: Vec<u8>,
     },
-    /// Of a fixed length.
+    /// A request of a fixed length.
     Short(Request<'static>),
 }
 
-/// Where parts of a long access meet: words, and what people keep in cache lines, are not cut.
+/// Parts of a long access meet at multiples of this: words and cache lines are never cut.
 const CUT_BYTES: u64 = 64;
 
-/// See the module.
+/// An operation in progress.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) process: ProcessId,
     ask: Ask,
-    /// Bytes that were given out in parts.
+    /// Number of bytes that were sent in parts.
     cut: u64,
-    /// Of a gather: the place of the next part.
+    /// For a gather: the place of the next part.
     place: u32,
-    /// How many parts are under way.
+    /// Number of parts in flight.
     pub(super) open: usize,
-    /// What was read, in its place.
+    /// The bytes read so far, each at its offset.
     bytes: Vec<u8>,
     result: Option<Completed>,
     pub(super) error: Option<OperationError>,
 }
 
-/// A part of an operation: its request is made anew for each try.
+/// A part of an operation. Its request is built again for each try.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) from: u64,
     pub(super) bytes: u32,
-    /// Of a gather: in which place.
+    /// For a gather: the index of its place.
     pub(super) place: u32,
 }
 
@@ -123,8 +124,8 @@ impl Operation {
         }
     }
 
-    /// Reads bytes from several addresses on, so many from each, which are not 0; `None` where
-    /// there are none.
+    /// A read of several places: addresses and numbers of bytes, which must not be 0. `None` for an
+    /// empty list.
     pub(super) fn gather(
         process: ProcessId,
         places: impl Iterator<Item = (u64, u64)>,
@@ -140,7 +141,8 @@ impl Operation {
         is_whole.then(|| Operation::new(process, Ask::Gather(places)))
     }
 
-    /// Of what can be cut: the address of what was not given out yet, and how much of it there is.
+    /// For an operation that can be cut: the address of its unsent rest, and the length of the
+    /// rest.
     fn left(&self) -> Option<(u64, u64)> {
         let (address, total) = match &self.ask {
             Ask::Gather(places) => {
@@ -155,8 +157,8 @@ impl Operation {
         Some((address.wrapping_add(self.cut), total - self.cut))
     }
 
-    /// The next part of at most `most` bytes, which are more than [`CUT_BYTES`]; `None` when all
-    /// were cut off.
+    /// The next part of at most `most` bytes, which must exceed [`CUT_BYTES`]; `None` when all
+    /// parts are cut.
     pub(super) fn next_part(&self, most: u64) -> Option<Part> {
         let Some((address, left)) = self.left() else {
             return (self.cut == 0).then_some(Part { from: 0, bytes: 1, place: 0 });
@@ -166,7 +168,7 @@ impl Operation {
         (left > 0).then_some(Part { from: self.cut, bytes, place: self.place })
     }
 
-    /// The part is under way from now on.
+    /// Records that the part is in flight.
     pub(super) fn give_out(&mut self, part: Part) {
         self.cut += u64::from(part.bytes);
         self.open += 1;
@@ -197,12 +199,12 @@ impl Operation {
         }
     }
 
-    /// Whether its request and its answer are each alone in their datagrams, as long as they are.
+    /// True if its request and its answer each go alone in a datagram, whatever their lengths.
     pub(super) fn goes_alone(&self) -> bool {
         matches!(self.ask, Ask::Offload { .. })
     }
 
-    /// Octets of the body that answers a part, at most; `most` of what nobody knows before.
+    /// Maximum octets of the body that answers a part; `most` where the length is unknown before.
     pub(super) fn answer_bytes(&self, part: Part, most: u64) -> u64 {
         match &self.ask {
             Ask::Offload { .. } => most,
@@ -211,7 +213,8 @@ impl Operation {
         }
     }
 
-    /// Puts the answer of a part into its place. Whether it is one: a wrong one is not taken.
+    /// Stores the answer of a part. Returns false if it does not fit the request; it is then
+    /// ignored.
     pub(super) fn take(&mut self, part: Part, reply: &Reply<'_>) -> bool {
         let completed = match *reply {
             Reply::Bytes(bytes) if self.goes_alone() => Completed::Bytes(bytes.to_vec()),
@@ -232,7 +235,7 @@ impl Operation {
         true
     }
 
-    /// Of several parts that are refused, the first one's error is the operation's.
+    /// Records the error of a refused part. The error of the first refused part is the operation's.
     fn refuse(&mut self, error: OperationError) {
         let place = |error: &OperationError| match error {
             OperationError::Refused { at, .. } => *at,
@@ -243,7 +246,7 @@ impl Operation {
         }
     }
 
-    /// Puts what was read into its place. Whether there is one.
+    /// Stores read bytes at their offset. Returns false if they do not fit.
     fn put(&mut self, part: Part, bytes: &[u8]) -> bool {
         let total = match &self.ask {
             Ask::Gather(places) => places.last().map_or(0, |last| last.end) as usize,
@@ -262,8 +265,9 @@ impl Operation {
             self.bytes[from..][..bytes.len()].copy_from_slice(bytes);
             return true;
         }
-        // Parts come in their order mostly: what need not be zeros first is not. And what was asked
-        // for need not be there: of much, room is made for twice of what has come.
+        // Parts mostly arrive in order, so memory is not zeroed first where it can be avoided.
+        // Requested bytes may never arrive: for a long read, room is made for twice what has
+        // arrived.
         let end = from + bytes.len();
         if end > self.bytes.capacity() {
             let room = total.min(RESERVED_BYTES.max(2 * end));
@@ -274,7 +278,7 @@ impl Operation {
         true
     }
 
-    /// The outcome, when all parts have theirs; or none will be sent any more after an error.
+    /// The outcome, when all parts have theirs, or when no more are sent after an error.
     pub(super) fn outcome(&mut self, most: u64) -> Option<Result<Completed, OperationError>> {
         if self.open > 0 {
             return None;
@@ -315,8 +319,8 @@ mod tests {
         }
     }
 
-    /// A read as long as nothing that is there takes memory for what comes, and not for what was
-    /// asked for; and what does come is put together, in whatever order.
+    /// A read of an enormous length takes memory only for the bytes that arrive. They are put
+    /// together in whatever order they arrive.
     #[test]
     fn memory_for_a_long_read_is_made_as_its_parts_come() {
         const PART: usize = 1 << 20;

@@ -1,19 +1,19 @@
-//! Operations that have not ended, by their names.
+//! Operations in progress, by their names.
 
 use super::operation::{Operation, OperationId};
 
-/// Below it, of a name: the place. Above: how many operations began before.
+/// Bits of a name below this one are the place; bits above count the operations that began before.
 const PLACE_BITS: u32 = 32;
 
 impl OperationId {
-    /// A small number that no other operation has, from when it began until its event was polled.
+    /// A small number that no other operation has, from its start until its event is polled.
     #[must_use]
     pub fn place(self) -> usize {
         (self.0 & ((1 << PLACE_BITS) - 1)) as usize
     }
 }
 
-/// See the module.
+/// The operations in progress.
 #[derive(Default)]
 pub(super) struct Operations {
     places: Vec<Option<(OperationId, Operation)>>,
@@ -48,17 +48,17 @@ impl Operations {
         place.take_if(|(name, _)| *name == id).map(|(_, operation)| operation)
     }
 
-    /// Nobody knows one any more that was removed: its place is free.
+    /// Frees the place of a removed operation whose event was polled.
     pub(super) fn release(&mut self, id: OperationId) {
         debug_assert!(self.places[id.place()].is_none(), "it was removed");
         self.free.push(id.place() as u32);
     }
 
-    /// The names of all, as they began.
+    /// The names of all operations, in the order in which they began.
     pub(super) fn names(&self) -> Vec<OperationId> {
         let mut names: Vec<OperationId> =
             self.places.iter().flatten().map(|&(name, _)| name).collect();
-        // From the one on that is furthest behind: the count goes around.
+        // The order begins with the oldest name: the count wraps.
         names.sort_unstable_by_key(|name| self.begun.wrapping_sub((name.0 >> PLACE_BITS) as u32));
         names.reverse();
         names

@@ -1,36 +1,38 @@
-//! How long a datagram the path carries, both ways: found out by datagrams that are as long, and
-//! are answered by as long ones (RFC 8899, packetization layer path MTU discovery).
+//! The longest datagram that the path carries in both directions. It is found by probes of that
+//! length, which are answered by datagrams of equal length (RFC 8899, packetization layer path MTU
+//! discovery).
 //!
-//! Operations go in datagrams of what is known to pass, so the search delays none. A long probe is
-//! followed by a short one: the path does not carry the long one where the short one alone is
-//! answered, and where neither is, nothing is learnt.
+//! Operations use datagrams that are known to pass, so the search delays none. A long probe is
+//! followed by a short one. If only the short one is answered, the path does not carry the long
+//! one. If neither is answered, nothing is learnt.
 
 use ethermem_units::Ns;
 
-/// A length fails after so many tries (`MAX_PROBES` of the RFC).
+/// A length fails after this many tries (`MAX_PROBES` of the RFC).
 const TRIES: u32 = 3;
-/// The search ends this close to what fails.
+/// The search ends within this many bytes of a length that fails.
 const CLOSE_BYTES: usize = 8;
-/// Then it is tried again whether the path carries more by now (`PMTU_RAISE_TIMER`).
+/// Time after which the search is repeated, in case the path carries more by then
+/// (`PMTU_RAISE_TIMER`).
 const RAISE_AFTER: Ns = Ns(600_000_000_000);
 
-/// What is known of a path, and the search for more.
+/// What is known of a path, and the search for a longer datagram.
 #[derive(Debug)]
 pub(super) struct PathSearch {
-    /// What every path carries.
+    /// Bytes that every path carries.
     base: usize,
-    /// What the carrier takes.
+    /// Maximum bytes that the carrier accepts.
     most: usize,
-    /// The longest that came back.
+    /// Length of the longest probe that was answered.
     carries: usize,
-    /// The shortest that failed, or one more than `most`.
+    /// Length of the shortest probe that failed, or one more than `most`.
     fails: usize,
     state: State,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Until then; `None` is for ever.
+    /// No search until this time; `None` means for ever.
     Rests(Option<Ns>),
     Tries(Try),
 }
@@ -38,9 +40,9 @@ enum State {
 #[derive(Debug)]
 struct Try {
     bytes: usize,
-    /// Of this length.
+    /// Number of failed tries of this length.
     failed: u32,
-    /// In a row, of which not even the short one was answered.
+    /// Number of consecutive tries without an answer to the short probe either.
     silent: u32,
     step: Step,
 }
@@ -52,17 +54,17 @@ enum Step {
     Waits { short: u64, is_heard: bool, due: Ns },
 }
 
-/// What to send.
+/// A probe to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// A datagram of so many octets.
+    /// A datagram of this many octets.
     Long(usize),
-    /// One as short as can be.
+    /// A datagram of the least length.
     Short,
 }
 
 impl PathSearch {
-    /// Of a path that carries `base`, by something that takes `most`.
+    /// A path that carries at least `base` bytes, by a carrier that accepts `most`.
     pub(super) fn new(base: usize, most: usize) -> PathSearch {
         let state = State::Rests(None);
         let mut path = PathSearch { base, most, carries: base, fails: most + 1, state };
@@ -70,17 +72,17 @@ impl PathSearch {
         path
     }
 
-    /// The longest datagram that is known to pass.
+    /// Length of the longest datagram that is known to pass.
     pub(super) fn carries(&self) -> usize {
         self.carries
     }
 
-    /// Whether it is not known yet what it carries.
+    /// True while the search is in progress.
     pub(super) fn is_searched(&self) -> bool {
         matches!(self.state, State::Tries(_))
     }
 
-    /// When there is a probe to send.
+    /// The time at which a probe is due.
     pub(super) fn due(&self) -> Option<Ns> {
         match &self.state {
             State::Rests(until) => *until,
@@ -89,8 +91,8 @@ impl PathSearch {
         }
     }
 
-    /// The probe to send now, whose request has this number. An answer may take `wait`, which is
-    /// asked for how many were in vain.
+    /// The probe to send now; `request` is the number of its request. `wait` gives the time an
+    /// answer may take, for a number of tries in vain.
     pub(super) fn next(
         &mut self,
         now: Ns,
@@ -131,10 +133,9 @@ impl PathSearch {
         Some(Probe::Short)
     }
 
-    /// A datagram of so many octets came that answers a probe. Another one on its way may take
-    /// `wait`.
+    /// Records that a datagram of `bytes` octets answered a probe. Another answer may take `wait`.
     pub(super) fn heard(&mut self, now: Ns, request: u64, bytes: usize, wait: Ns) {
-        // Where it was only late, longer ones may pass, too.
+        // If the answer was only late, longer probes may pass, too.
         if bytes >= self.fails {
             self.fails = self.most + 1;
         }
@@ -149,7 +150,7 @@ impl PathSearch {
         }
     }
 
-    /// Datagrams are not answered: perhaps the path does not carry any more what it did.
+    /// Records that datagrams stay unanswered, so that the path may carry less than before.
     pub(super) fn doubt(&mut self) {
         if let State::Rests(_) = self.state
             && self.carries > self.base
@@ -158,7 +159,7 @@ impl PathSearch {
         }
     }
 
-    /// The carrier takes no more than this.
+    /// Records that the carrier accepts no more than this.
     pub(super) fn narrow(&mut self, now: Ns, bytes: usize) {
         if bytes >= self.most {
             return;
@@ -194,8 +195,8 @@ mod tests {
         Ns((2 * TRIP) << silent)
     }
 
-    /// Probes until nothing is due for long, over a path that carries `limit`; gives how many were
-    /// sent, and when it ended.
+    /// Probes a path that carries `limit` until no probe is due for long. Returns the number of
+    /// probes, and the time of the end.
     fn probe(path: &mut PathSearch, limit: usize, from: u64) -> (u64, Ns) {
         let (mut now, mut sent) = (Ns(from), 0);
         while let Some(due) = path.due().filter(|due| due.0 < now.0 + RAISE_AFTER.0 / 2) {
@@ -227,7 +228,7 @@ mod tests {
                 let carries = path.carries();
                 assert!(carries <= limit && limit < carries + CLOSE_BYTES, "{carries} of {limit}");
                 assert!(sent <= 6 * 17, "{sent} of {most}");
-                // What the path carries may grow.
+                // The path may carry more later.
                 let again = path.due().expect("it is tried again");
                 assert!(again >= Ns(ended.0 + RAISE_AFTER.0));
                 assert_eq!(path.next(Ns(again.0 - 1), 0, wait), None);

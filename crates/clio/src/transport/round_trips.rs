@@ -1,8 +1,8 @@
-//! How long a round trip takes, and when a request without an answer is tried again.
+//! The time of a round trip, and the time after which a request without an answer is retried.
 
 use ethermem_units::Ns;
 
-/// Moving averages of round trips and of how they differ, as TCP has them (RFC 6298).
+/// Moving averages of round trips and of their variation, as in TCP (RFC 6298).
 #[derive(Clone, Copy, Debug)]
 pub struct RoundTrips {
     smoothed: Option<Ns>,
@@ -12,13 +12,13 @@ pub struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// `least` and `most` bound the time after which is tried again.
+    /// An estimator; `least` and `most` bound the time until a retry.
     #[must_use]
     pub fn new(least: Ns, most: Ns) -> RoundTrips {
         RoundTrips { smoothed: None, variation: Ns::ZERO, least, most }
     }
 
-    /// A round trip took so long.
+    /// Records the time of a round trip.
     pub fn took(&mut self, time: Ns) {
         let Some(smoothed) = self.smoothed else {
             (self.smoothed, self.variation) = (Some(time), Ns(time.0 / 2));
@@ -29,13 +29,13 @@ impl RoundTrips {
         self.smoothed = Some(Ns(smoothed.0 - smoothed.0 / 8 + time.0 / 8));
     }
 
-    /// What one takes.
+    /// The smoothed time of a round trip.
     #[must_use]
     pub fn smoothed(&self) -> Ns {
         self.smoothed.unwrap_or(self.least)
     }
 
-    /// When the try after so many is due, from the last on: twice as late each time.
+    /// The time from the last try to the next one, after `tries` tries. It doubles with each.
     #[must_use]
     pub fn retry_after(&self, tries: u32) -> Ns {
         let first = match self.smoothed {

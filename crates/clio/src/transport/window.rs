@@ -1,38 +1,39 @@
-//! How much may be under way to the node and from it (section 4.4).
+//! The limits of requests in flight to the node, and of answers in flight from it (section 4.4).
 
 use ethermem_units::{Bytes, Ns};
 
-/// A request in the congestion window's unit: it may be below one.
+/// One request in the unit of the congestion window, which may be below one request.
 const ONE: u64 = 1 << 20;
-/// One request in so many round trips is the least.
+/// The smallest window: one request in 64 round trips.
 const LEAST: u64 = ONE / 64;
-/// The window loses at most half, and nothing more within a round trip.
+/// A cut leaves at least one part in this number of the window: at most half is lost. There is at
+/// most one cut per round trip.
 const LEAST_KEPT: u64 = 2;
-/// For so long no round trip with less than one request under way was short: the path has become
-/// longer, and that is no queue of ours.
+/// If all round trips with less than one request in flight were too long for this time, the path
+/// has become longer: no queue of this client explains it.
 const LONGER_AFTER: Ns = Ns(2_000_000_000);
 
-/// The congestion window, by delay: more by one request in a round trip while round trips are
-/// short, less in proportion to how much too long they are.
+/// The congestion window, controlled by delay. It grows by one request per round trip while round
+/// trips are short. It shrinks in proportion to the excess of long ones.
 #[derive(Clone, Copy, Debug)]
 pub struct CongestionWindow {
     requests: u64,
     requests_max: u64,
-    /// How much longer than the shortest a round trip may be.
+    /// Maximum excess of a round trip over the shortest one.
     target: Ns,
     shortest: Ns,
-    /// Since when all round trips with less than one request under way were too long, and the
-    /// shortest of those.
+    /// The time since when all round trips with less than one request in flight were too long, and
+    /// the shortest of these.
     longer: Option<(Ns, Ns)>,
     cut: Option<Ns>,
     under_way: u64,
-    /// Below one request: no other before that.
+    /// With a window below one request: the earliest time of the next request.
     next: Ns,
 }
 
 impl CongestionWindow {
-    /// A window of so many requests at first and at most; round trips may be longer than the
-    /// shortest by `target`.
+    /// A window with `requests` at first and at most `requests_max`. Round trips may exceed the
+    /// shortest one by `target`.
     #[must_use]
     pub fn new(requests: u32, requests_max: u32, target: Ns) -> CongestionWindow {
         CongestionWindow {
@@ -47,7 +48,7 @@ impl CongestionWindow {
         }
     }
 
-    /// Whether a request may go.
+    /// True if a request may be sent.
     #[must_use]
     pub fn has_room(&self, now: Ns) -> bool {
         if self.requests < ONE {
@@ -57,13 +58,13 @@ impl CongestionWindow {
         }
     }
 
-    /// When a request may go that may not now though nothing is under way.
+    /// The time of the next request, if the window delays it although none is in flight.
     #[must_use]
     pub fn next(&self) -> Option<Ns> {
         (self.requests < ONE && self.under_way == 0).then_some(self.next)
     }
 
-    /// A request goes for the first time.
+    /// Records that a request is sent for the first time.
     pub fn sent(&mut self, now: Ns, round_trip: Ns) {
         self.under_way += 1;
         if self.requests < ONE {
@@ -72,18 +73,18 @@ impl CongestionWindow {
         }
     }
 
-    /// A request is not under way any more.
+    /// Records that a request is not in flight any more.
     pub fn ended(&mut self) {
         self.under_way -= 1;
     }
 
-    /// A round trip took so long.
+    /// Records the time of a round trip.
     pub fn took(&mut self, now: Ns, time: Ns) {
         self.took_between(now, time, time);
     }
 
-    /// A round trip took so long, at least and at most: an answer may have waited for who looks for
-    /// it. What is not known to be the way's does not count as too long.
+    /// Records a round trip with bounds of its time: an answer may have waited to be polled. Only
+    /// time that is known to be the path's counts as too long.
     pub fn took_between(&mut self, now: Ns, least: Ns, most: Ns) {
         self.shortest = self.shortest.min(most);
         let target = self.shortest.saturating_add(self.target);
@@ -106,8 +107,8 @@ impl CongestionWindow {
         }
     }
 
-    /// A round trip was too long with less than one request under way. Whether the path is: then
-    /// the shortest of such is what round trips are compared with from now on.
+    /// Records a round trip that was too long with less than one request in flight. Returns true if
+    /// the path has become longer. From then on the shortest such round trip is the reference.
     fn is_longer(&mut self, now: Ns, time: Ns) -> bool {
         let (since, shortest) = self.longer.unwrap_or((now, time));
         let shortest = shortest.min(time);
@@ -119,7 +120,7 @@ impl CongestionWindow {
         true
     }
 
-    /// A request was lost, as far as is known.
+    /// Records that a request was probably lost.
     pub fn lost(&mut self, now: Ns, round_trip: Ns) {
         if self.may_cut(now, round_trip) {
             self.keep(now, 0);
@@ -135,15 +136,15 @@ impl CongestionWindow {
         self.cut = Some(now);
     }
 
-    /// In thousandths of a request.
+    /// The window in thousandths of a request.
     #[must_use]
     pub fn milli_requests(&self) -> u64 {
         self.requests * 1000 / ONE
     }
 }
 
-/// The incast window: answers are as long as was asked for, so their bytes are known before they
-/// come.
+/// The incast window. The lengths of answers are known from the requests, so their bytes are
+/// counted before they arrive.
 #[derive(Clone, Copy, Debug)]
 pub struct IncastWindow {
     most: Bytes,
@@ -151,24 +152,25 @@ pub struct IncastWindow {
 }
 
 impl IncastWindow {
-    /// Room for so many bytes of answers.
+    /// A window for this many bytes of answers.
     #[must_use]
     pub fn new(most: Bytes) -> IncastWindow {
         IncastWindow { most, under_way: Bytes(0) }
     }
 
-    /// Whether a request may go whose answer is so long. One may always be under way.
+    /// True if a request with an answer of this length may be sent. One request may always be in
+    /// flight.
     #[must_use]
     pub fn has_room(&self, answer: Bytes) -> bool {
         self.under_way + answer <= self.most || self.under_way == Bytes(0)
     }
 
-    /// A request goes for the first time.
+    /// Records that a request is sent for the first time.
     pub fn sent(&mut self, answer: Bytes) {
         self.under_way += answer;
     }
 
-    /// A request is not under way any more.
+    /// Records that a request is not in flight any more.
     pub fn ended(&mut self, answer: Bytes) {
         self.under_way -= answer;
     }
@@ -214,8 +216,8 @@ mod tests {
         assert!(window.requests >= LEAST);
     }
 
-    /// Another route, or a node that was moved: nobody else is there, and every round trip takes
-    /// the path's own time.
+    /// Another route, or a node that was moved. The network is otherwise idle, and every round trip
+    /// takes the path's own time.
     #[test]
     fn a_path_that_became_longer_is_used_in_full_again() {
         let mut window = CongestionWindow::new(10, 256, Ns(200_000));
@@ -231,14 +233,14 @@ mod tests {
         assert!(window.milli_requests() < 1_000, "it may be a queue: {window:?}");
         took(&mut window, 40_000, 400_000);
         assert_eq!(window.milli_requests(), 256_000);
-        // What is short again counts at once.
+        // A short round trip counts at once.
         took(&mut window, 1, 50_000);
         took(&mut window, 1_000, 400_000);
         assert!(window.milli_requests() < 1_000, "{window:?}");
     }
 
-    /// An answer that waited for its client says nothing of the way, and as much as is known to be
-    /// the way's counts.
+    /// The time that an answer waited for its client says nothing about the path. Only time that is
+    /// known to be the path's counts.
     #[test]
     fn the_time_that_nobody_looked_is_not_the_ways() {
         let mut window = window();

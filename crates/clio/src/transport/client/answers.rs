@@ -1,4 +1,4 @@
-//! What comes from the node: answers, refusals of a datagram, and another life of the node.
+//! What arrives from the node: answers, negative acknowledgements, and another epoch of the node.
 
 use core::mem::replace;
 
@@ -13,13 +13,13 @@ use super::super::operation::OperationError;
 use super::Client;
 use crate::node::Busy;
 
-/// A node that works on a request is asked for its result after such a share of the time so far,
-/// and so late at most.
+/// While a node works on a request, the client asks for the result again after this share of the
+/// time so far, within bounds.
 const WORK_SHARE: u64 = 8;
 const ASK_AGAIN_MAX: Ns = Ns(5_000_000);
 
 impl Client {
-    /// A datagram came, with no check of its own or with a CRC.
+    /// Processes a datagram with the carrier's check or with a CRC.
     pub fn on_datagram(&mut self, now: Ns, datagram: &[u8]) {
         match Envelope::open(datagram) {
             Ok(opened) if opened.envelope.protection == self.config.protection => {
@@ -30,7 +30,7 @@ impl Client {
         }
     }
 
-    /// The packets of a datagram that was checked.
+    /// Processes the packets of a checked datagram.
     pub fn on_packets(&mut self, now: Ns, envelope: &Envelope, packets: &[u8]) {
         if self.epoch() == envelope.epoch {
             self.clock.hear(now, envelope.clock);
@@ -114,7 +114,7 @@ impl Client {
         }
     }
 
-    /// The answer to a probe is as long as its datagram.
+    /// Processes the answer to a probe, which is as long as the probe's datagram.
     fn on_probe(&mut self, now: Ns, envelope: &Envelope, packet: &ResponsePacket<'_>) {
         let Reply::Padding(zeros) = packet.reply else {
             self.counters.ignored += 1;
@@ -129,8 +129,8 @@ impl Client {
         self.path.heard(now, packet.request.0, bytes, self.trips.retry_after(0));
     }
 
-    /// The node works on a request, so it is not given up; after how long to ask again: a share of
-    /// how long it has worked already.
+    /// Records that the node works on a request, so the request is not given up. Returns the time
+    /// until the next retry: a share of the time that the node has worked already.
     fn works(&mut self, now: Ns, request: u64) -> Ns {
         let trip = self.trips.smoothed();
         let there = self.clock.at(now).unwrap_or(Ns::ZERO);
@@ -142,8 +142,8 @@ impl Client {
         Ns((now.saturating_sub(since).0 / WORK_SHARE).clamp(trip.0, ASK_AGAIN_MAX.0.max(trip.0)))
     }
 
-    /// A request that will be sent again later is under way neither there nor back until then, and
-    /// holds up no other.
+    /// Removes from the windows a request that will be retried later. Until then it is not in
+    /// flight, and blocks no other.
     fn is_not_under_way(&mut self, request: u64) {
         let flight = self.flights.get_mut(request).expect("it is tried again");
         let (counted, answer) = (replace(&mut flight.counts, false), flight.answer);
@@ -153,12 +153,12 @@ impl Client {
         }
     }
 
-    /// The node's clock says less than it must: it stood still, as that of a machine that slept or
-    /// was stopped does, or was slow. What was sent says that it lives until times that are far
-    /// ahead there, and is refused for that. Those come: nothing that is sent lives less long
-    /// meanwhile, so that none of it is forgotten while a copy may act. Where they are further away
-    /// than any operation is tried, nothing of it is tried again, and the client goes by the clock
-    /// as it is.
+    /// Handles a node clock that is behind the estimate: the clock stood still, as on a suspended
+    /// machine, or was slow. The deadlines of sent datagrams are then far ahead on that clock, and
+    /// the node refuses them until its clock catches up. Meanwhile no datagram gets an earlier
+    /// deadline, so the node forgets no request while a copy may act. Where the deadlines are
+    /// further ahead than any operation is tried, changes are not retried, and the client follows
+    /// the clock as it is.
     fn clock_fell_back(&mut self, now: Ns, clock: Ns) {
         self.clock = NodeClock::default();
         self.clock.hear(now, clock);
@@ -173,7 +173,7 @@ impl Client {
         }
     }
 
-    /// A datagram of ours was changed on its way: what was in it goes at once.
+    /// Handles a datagram that was changed on its way: its requests are retried at once.
     fn on_nack(&mut self, now: Ns, sequence: u64) {
         for request in self.flights.numbers() {
             let hit = self.flights.get(request).filter(|flight| flight.sequence == sequence);
@@ -183,7 +183,7 @@ impl Client {
         }
     }
 
-    /// The node lives another life: whatever was under way is over, and what it said of itself.
+    /// Handles a restart of the node: everything in flight and the node's facts are void.
     fn restart(&mut self, epoch: Epoch) {
         for request in self.flights.numbers() {
             self.land(request);

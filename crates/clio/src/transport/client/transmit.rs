@@ -1,5 +1,4 @@
-//! What goes to the node: requests for the first time and again, and acknowledgements, as many as a
-//! datagram holds.
+//! Datagrams to the node: new requests, retries and acknowledgements, as many as a datagram holds.
 
 use ethermem_units::{Bytes, Ns};
 use ethermem_wire::clio::{
@@ -13,33 +12,33 @@ use super::super::operation::{Operation, OperationId, Part};
 use super::super::path::Probe;
 use super::Client;
 
-/// A datagram lives so many times as long as an answer is waited for, and so long at least.
+/// A datagram lives for this many answer timeouts, and at least for the minimum below.
 const LIFE_TRIPS: u64 = 4;
 const LIFE_MIN: Ns = Ns(10_000_000);
-/// After so many tries without an answer, perhaps the path does not carry what it did.
+/// Number of tries without an answer after which the path may carry less than before.
 const UNHEARD_MAX: u32 = 3;
-/// Acknowledgements in a packet of their own, at most.
+/// Maximum acknowledgements in a packet of their own.
 const ACKNOWLEDGED_MAX: usize = 16;
 
-/// A datagram as it grows.
+/// A datagram that is being written.
 struct Draft<'a> {
     into: &'a mut [u8],
     used: usize,
-    /// Where its packets must end.
+    /// Octet at which its packets must end.
     end: usize,
-    /// What the answers will take of theirs.
+    /// Octets that the answers will take in their datagram.
     answers: usize,
     envelope: Envelope,
 }
 
 impl Client {
-    /// The next datagram, written into `into`; 0 is none for now. To be called until it is, after
-    /// each call of another method and when [`Client::next_wake`] has come. By AES-GCM the datagram
-    /// is still to be sealed, and has room for the tag.
+    /// Writes the next datagram into `into`; returns its length, or 0 if there is none for now.
+    /// Call it until it returns 0, after each call of another method and at [`Client::next_wake`].
+    /// An AES-GCM datagram still has to be sealed, and has room for the tag.
     ///
     /// # Panics
-    /// If `into` is shorter than the longest datagram; where operations run at the node, than the
-    /// longest that UDP carries.
+    /// If `into` is shorter than the longest datagram. Where operations run at the node, that is
+    /// the longest that UDP carries.
     pub fn poll_transmit(&mut self, now: Ns, into: &mut [u8]) -> usize {
         assert!(into.len() >= self.config.datagram_bytes_max, "room for the longest datagram");
         if self.waiting.is_empty() && self.next_wake().is_none_or(|wake| wake > now) {
@@ -61,7 +60,7 @@ impl Client {
         self.finish(envelope, into, used)
     }
 
-    /// A datagram of which all but the ends is written.
+    /// Completes a datagram whose packets are written.
     fn finish(&mut self, envelope: Envelope, into: &mut [u8], used: usize) -> usize {
         self.sequence = envelope.sequence + 1;
         self.life_end = envelope.clock;
@@ -70,7 +69,7 @@ impl Client {
         sealed.expect("room was left for envelope and trailer")
     }
 
-    /// When there is a probe of the path to send, once the node is known.
+    /// The time at which a probe of the path is due, once the node is known.
     pub(super) fn probe_due(&self) -> Option<Ns> {
         self.facts.and_then(|_| self.path.due())
     }
@@ -99,8 +98,9 @@ impl Client {
 
     fn envelope(&self, now: Ns) -> Envelope {
         let most = self.facts.map_or(0, |facts| u64::from(facts.lifetime_us_max) * 1000);
-        // A node remembers each change for a life, so a life is no longer than the way may take.
-        // Less than it allows: its clock may be behind what an earlier datagram was given.
+        // A node remembers each change for the lifetime of its datagram, so a lifetime is only as
+        // long as the way may take. It is below the node's maximum, since the node's clock may be
+        // behind an earlier datagram's deadline.
         let way = self.trips.retry_after(0).0.saturating_mul(LIFE_TRIPS).max(LIFE_MIN.0);
         let life = Ns(way.min(most / 4 * 3));
         let end = self.clock.at(now).map(|node| node.saturating_add(life));
@@ -118,7 +118,7 @@ impl Client {
         self.acknowledge_since.saturating_add(self.config.retry_after_min)
     }
 
-    /// Sends what has waited for its answer long enough, and gives up what has done so for too
+    /// Retries requests that have waited long enough, and gives up requests that have waited too
     /// long.
     fn send_again(&mut self, now: Ns, draft: &mut Draft<'_>) {
         if self.flights.due().is_none_or(|due| due > now) {
@@ -134,7 +134,7 @@ impl Client {
                 if failed || late || self.may_be_forgotten(now, flight) {
                     self.give_up(now, request);
                 } else if !self.try_again(now, request, draft) {
-                    // The rest is due still, in the next datagram.
+                    // The rest stays due, for the next datagram.
                     return;
                 }
             }
@@ -143,15 +143,15 @@ impl Client {
         self.flights.looked(next);
     }
 
-    /// Whether the node may have executed a request and forgotten it since. Our clock does not say
-    /// so where it stood still: while the machine slept, or was a virtual one that was stopped.
+    /// True if the node may have executed a request and forgotten it since. The client's clock does
+    /// not show it if it stood still: while the machine slept, or was a stopped virtual machine.
     fn may_be_forgotten(&self, now: Ns, flight: &Flight) -> bool {
         let there = self.clock.at(now).unwrap_or(Ns::ZERO);
         let passed = there.saturating_sub(flight.began_there);
         !flight.opcode.is_repeatable() && passed >= self.config.give_up_after
     }
 
-    /// False where it does not fit the datagram.
+    /// Retries a request. Returns false if it does not fit the datagram.
     fn try_again(&mut self, now: Ns, request: u64, draft: &mut Draft<'_>) -> bool {
         let flight = self.flights.get(request).expect("what is due is under way");
         let retries = flight.retries + 1;
@@ -184,21 +184,21 @@ impl Client {
         true
     }
 
-    /// A request has had its time.
+    /// Gives up a request whose time is over.
     fn give_up(&mut self, now: Ns, request: u64) {
         let flight = self.flights.get(request).expect("what is due is under way");
         let known = self.clock.at(now).unwrap_or(Ns::ZERO);
         if flight.opcode.is_repeatable() || known > flight.dead {
             return self.lose(request);
         }
-        // Until no copy of it can act, it is not lost.
+        // While a copy of it can act, the request is not lost.
         let rest = flight.dead.saturating_sub(known).0;
         self.flights.look_at(request, now.saturating_add(Ns(rest + rest / 1000 + 1)));
     }
 
     fn send_new(&mut self, now: Ns, draft: &mut Draft<'_>) {
         while let Some(&id) = self.waiting.front() {
-            // Before the node is known, only that goes which asks what it is.
+            // Before the node is known, only the request for its facts is sent.
             if self.facts.is_none() && self.hello != Some(id) {
                 return;
             }
@@ -210,8 +210,8 @@ impl Client {
         }
     }
 
-    /// Sends what of an operation was not sent yet; `None` where there is no room for all of it,
-    /// else how many parts are under way.
+    /// Sends the unsent parts of an operation. Returns the number of parts in flight; `None` where
+    /// there is no room for all of them.
     fn send_parts(&mut self, now: Ns, id: OperationId, draft: &mut Draft<'_>) -> Option<usize> {
         let (most, trip) = (self.part_bytes_max(), self.trips.smoothed());
         let began_there = self.clock.at(now).unwrap_or(Ns::ZERO);
@@ -259,7 +259,7 @@ impl Client {
         Some(operation.open)
     }
 
-    /// Acknowledges what no request did in time.
+    /// Acknowledges results that no request acknowledged in time.
     fn send_acknowledgements(&mut self, now: Ns, draft: &mut Draft<'_>) {
         if self.acknowledge.is_empty() || now < self.acknowledge_due() {
             return;
@@ -287,8 +287,8 @@ impl Client {
 }
 
 impl Draft<'_> {
-    /// Puts a request into the datagram, and gives what it asks for; `None` where it, or its
-    /// answer, does not fit.
+    /// Writes a request into the datagram, and returns the size of its answer; `None` where the
+    /// request or its answer does not fit.
     fn put(
         &mut self,
         config: &ClientConfig,
@@ -298,7 +298,7 @@ impl Draft<'_> {
     ) -> Option<ClioOpcode> {
         let answer = answer_bytes(config, operation, part);
         let (empty, alone) = (self.used == ENVELOPE_BYTES, operation.goes_alone());
-        // What was cut when the path carried more goes as it is.
+        // A part that was cut when the path carried more is sent as it is.
         let most = if empty { ENVELOPE_BYTES + config.packets_bytes_max() } else { self.end };
         if ENVELOPE_BYTES + self.answers + answer > most || (alone && !empty) {
             return None;
@@ -318,7 +318,7 @@ impl Draft<'_> {
     }
 }
 
-/// Octets of a part's answer, at most.
+/// Maximum octets of a part's answer.
 fn answer_bytes(config: &ClientConfig, operation: &Operation, part: Part) -> usize {
     let most = config.packets_bytes_max() - RESPONSE_BYTES;
     RESPONSE_BYTES + operation.answer_bytes(part, most as u64) as usize
