@@ -1,42 +1,42 @@
-//! One connection: a request is read, answered, and taken by its client, each within its time.
+//! One connection: a request is read and answered, and its answer sent, each within a time limit.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::Instant;
 
 use crate::Limits;
 
-/// Headers of a request; a client that sends more is refused.
+/// Largest number of headers; a client that sends more is refused.
 const HEADERS_MAX: usize = 64;
-/// Octets that are thrown away after an answer, so that the client sees the answer and not a reset.
+/// Octets read and discarded after a response, so that the client sees it instead of a reset.
 const LINGER_BYTES_MAX: usize = 1 << 20;
 const CHUNK_BYTES: usize = 4096;
 
-/// A request that is to be answered.
+/// A request to be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked<'a> {
-    /// The path, without a query.
+    /// Path without the query.
     pub path: &'a str,
 }
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The HTTP status.
+    /// HTTP status.
     pub status: u16,
-    /// The type of the body.
+    /// Content type of the body.
     pub content_type: &'static str,
-    /// What the client gets.
+    /// Body of the response.
     pub body: String,
 }
 
 impl Reply {
-    /// A page that is there.
+    /// A response with a page.
     #[must_use]
     pub fn page(content_type: &'static str, body: String) -> Reply {
         Reply { status: 200, content_type, body }
     }
 
-    /// A refusal: one line for people.
+    /// A refusal, with one line for people.
     #[must_use]
     pub fn refused(status: u16, line: &str) -> Reply {
         Reply { status, content_type: "text/plain", body: format!("{line}\n") }
@@ -45,30 +45,30 @@ impl Reply {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The head of the request comes in.
+    /// The head of the request is being received.
     Asking,
-    /// The answer goes out.
+    /// The response is being sent.
     Answering,
-    /// The answer is out; the client closes the connection.
+    /// The response was sent; the client is to close the connection.
     Lingering,
 }
 
 /// What a stream of this crate can do beside reading and writing.
 pub(crate) trait Stream: Read + Write {
-    /// Tells the peer that nothing more comes.
+    /// Closes the sending side.
     fn end_writing(&mut self);
 }
 
-/// See the module.
+/// A connection; see the module.
 pub(crate) struct Connection<S> {
     stream: S,
     state: State,
     head: Vec<u8>,
     answer: Vec<u8>,
     sent: usize,
-    /// Octets that came after the answer.
+    /// Octets received after the response.
     thrown_away: usize,
-    /// When the state must have ended.
+    /// Time limit of the current state.
     until: Instant,
 }
 
@@ -85,12 +85,12 @@ impl<S: Stream> Connection<S> {
         }
     }
 
-    /// When it is over whatever the client does.
+    /// Time when it ends, whatever the client does.
     pub(crate) fn until(&self) -> Instant {
         self.until
     }
 
-    /// Does what can be done without waiting. Whether the connection goes on.
+    /// Does what is possible without blocking, and returns whether the connection goes on.
     pub(crate) fn advance(
         &mut self,
         now: Instant,
@@ -117,7 +117,7 @@ impl<S: Stream> Connection<S> {
         self.state != State::Lingering || self.throw_away()
     }
 
-    /// Reads the head of the request: the request, once all of it is there.
+    /// Reads the head of the request, and returns the request once it is complete.
     fn ask(&mut self, limits: &Limits) -> Result<Option<Request>, Bad> {
         let mut chunk = [0; CHUNK_BYTES];
         loop {
@@ -156,7 +156,7 @@ impl<S: Stream> Connection<S> {
         (self.state, self.until) = (State::Answering, now + limits.take_within);
     }
 
-    /// Writes what the client takes. Whether the connection goes on.
+    /// Sends as much as the client accepts, and returns whether the connection goes on.
     fn send(&mut self, now: Instant, limits: &Limits) -> bool {
         while self.sent < self.answer.len() {
             match self.stream.write(&self.answer[self.sent..]) {
@@ -172,8 +172,8 @@ impl<S: Stream> Connection<S> {
         true
     }
 
-    /// Reads what the client still sends: a close with octets unread would be a reset, which can
-    /// overtake the answer.
+    /// Discards what the client still sends. Closing with unread octets would cause a reset, which
+    /// can overtake the response.
     fn throw_away(&mut self) -> bool {
         let mut chunk = [0; CHUNK_BYTES];
         loop {
@@ -192,20 +192,20 @@ impl<S: Stream> Connection<S> {
 
 struct Request {
     path: String,
-    /// Whether the answer has a body: the answer to HEAD has none.
+    /// True if the response has a body; a response to HEAD has none.
     has_body: bool,
 }
 
-/// Why there is no request.
+/// The reason why there is no request.
 #[derive(Debug)]
 enum Bad {
-    /// The client has gone.
+    /// The client has disconnected.
     Gone,
-    /// It is told why.
+    /// The client receives this refusal.
     Refused(Reply),
 }
 
-/// The request whose head is `octets`; `None` while it is not all there.
+/// The request whose head is `octets`; `None` while it is incomplete.
 fn parse(octets: &[u8]) -> Result<Option<Request>, Bad> {
     let refused = |status, line: &str| Bad::Refused(Reply::refused(status, line));
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
@@ -247,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    /// A peer by script: what it sends, piece by piece, and how much of the answer it takes.
+    /// A scripted peer: the pieces that it sends, and how much of the response it accepts.
     #[derive(Default)]
     struct Peer {
         sends: VecDeque<Vec<u8>>,
@@ -349,7 +349,7 @@ mod tests {
     fn each_state_ends_in_its_time() {
         let start = Instant::now();
         let ask = b"GET / HTTP/1.1\r\n\r\n".as_slice();
-        // Nothing is asked; then the answer is not taken; then the client does not close.
+        // In turn: no request is sent; the response is not read; the client does not close.
         for (sends, takes, within) in
             [(vec![], 0, LIMITS.ask_within), (vec![ask], 10, LIMITS.take_within)]
         {

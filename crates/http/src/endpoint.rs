@@ -10,22 +10,22 @@ use mio::{Events, Interest, Poll, Token};
 
 use crate::connection::{Asked, Connection, Reply, Stream};
 
-/// All connections are looked at whenever one of them wakes the thread: they are few.
+/// All connections are polled whenever one of them wakes the thread: they are few.
 const ANY: Token = Token(0);
 const EVENTS: usize = 64;
 
-/// Bounds on what clients may take.
+/// Limits for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at the same time; at least 2. One more ends the one that is there longest.
+    /// Largest number of concurrent connections, at least 2. Another one ends the oldest.
     pub connections_max: usize,
-    /// Octets of the head of a request.
+    /// Largest head of a request in octets.
     pub head_bytes_max: usize,
-    /// The time a client has to send its request.
+    /// Time limit for sending the request.
     pub ask_within: Duration,
-    /// The time it has to take the answer.
+    /// Time limit for reading the response.
     pub take_within: Duration,
-    /// The time it has to close the connection after that.
+    /// Time limit for closing the connection afterwards.
     pub linger: Duration,
 }
 
@@ -41,30 +41,30 @@ impl Default for Limits {
     }
 }
 
-/// See the module.
+/// A listening socket with its connections; see the module.
 pub struct Endpoint {
     poll: Poll,
     events: Events,
     listener: TcpListener,
     limits: Limits,
-    /// The one that is there longest first.
+    /// Connections, the oldest first.
     connections: VecDeque<Connection<TcpStream>>,
-    /// There may be more to accept.
+    /// True if more connections may be waiting to be accepted.
     accept_more: bool,
 }
 
 impl Stream for TcpStream {
     fn end_writing(&mut self) {
-        // The peer may have gone; the next read says so.
+        // If the peer has disconnected, the next read reports it.
         let _ = self.shutdown(Shutdown::Write);
     }
 }
 
 impl Endpoint {
-    /// Listens.
+    /// Listens on an address.
     ///
     /// # Errors
-    /// The address cannot be had.
+    /// When the address cannot be used.
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Endpoint> {
         let mut listener = TcpListener::bind(address)?;
         let poll = Poll::new()?;
@@ -73,25 +73,25 @@ impl Endpoint {
         Ok(Endpoint { poll, events, listener, limits, connections, accept_more: false })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     ///
     /// # Errors
-    /// The system does not say.
+    /// When the system does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Connections that are open now.
+    /// Number of open connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// Waits for clients for at most `wait`, and then answers what is there without waiting for
+    /// Waits for clients for at most `wait`, and then serves all connections without blocking on
     /// any client.
     ///
     /// # Errors
-    /// The system cannot wait. Errors of a client end its connection alone.
+    /// When polling fails. Errors of a client end only its connection.
     pub fn serve(
         &mut self,
         wait: Duration,
@@ -109,25 +109,25 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Until the next deadline, if that is earlier.
+    /// Time to the next deadline, at most `most`.
     fn wait(&self, most: Duration) -> Duration {
         let Some(next) = self.connections.iter().map(Connection::until).min() else {
             return most;
         };
-        // A part of a millisecond would be rounded away, and the deadline not yet there.
+        // The added millisecond prevents rounding down to before the deadline.
         let left = next.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
         left.min(most)
     }
 
-    /// Takes new connections, but no more than leave each a turn before it must give way.
+    /// Accepts new connections, but only so many that each gets a turn before it must give way.
     fn accept(&mut self, now: Instant) {
         self.accept_more = true;
         for _ in 0..self.limits.connections_max / 2 {
             let mut stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
-                // A client that went away at once.
+                // The client disconnected at once.
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
-                // None is there, or the system has no room for one: the next call tries again.
+                // None is waiting, or the system has no room for one: the next call retries.
                 Err(_) => {
                     self.accept_more = false;
                     return;

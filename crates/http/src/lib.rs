@@ -1,10 +1,10 @@
 //! A small HTTP server for metrics and status, which no client can hold up.
 //!
-//! One thread serves all connections without blocking on any of them. Every connection has a
-//! deadline for its request and one for taking its answer, a bound on the head of its request, and
-//! one request; the number of connections is bounded. When all places are taken, the connection
-//! that is there longest gives way, after it had at least one turn. So a client that sends nothing,
-//! reads nothing or never ends its request costs a place for a while, and delays no other client.
+//! One thread serves all connections without blocking on any of them. Every connection has a time
+//! limit for its request and one for reading its response, a limit on the head of its request, and
+//! exactly one request. The number of connections is limited. When all places are taken, the oldest
+//! connection gives way, after it had at least one turn. So a client that sends nothing, reads
+//! nothing or never ends its request occupies a place for a while, and delays no other client.
 
 mod connection;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! No client keeps another from its answer, whatever it does.
+//! No client delays another client's response, whatever it does.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use ethermem_http::{Endpoint, Limits, Reply};
 
-/// Longer than what a socket takes in by itself.
+/// Longer than a socket's buffers.
 const LONG: usize = 16 << 20;
 const HANGS: Duration = Duration::from_secs(60);
 
 struct Served {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
-    /// Most connections that were open at once.
+    /// Largest number of connections open at once.
     most: Arc<AtomicUsize>,
     open: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
@@ -59,7 +59,7 @@ impl Served {
         stream
     }
 
-    /// What an honest client gets.
+    /// The response to an honest client.
     fn get(&self, path: &str) -> String {
         let mut text = String::new();
         let request = format!("GET {path} HTTP/1.1\r\nHost: node\r\n\r\n");
@@ -72,7 +72,7 @@ impl Served {
         assert!(self.get("/else").starts_with("HTTP/1.1 404 "));
     }
 
-    /// All connections but those of honest clients end by themselves.
+    /// Checks that all connections of dishonest clients end by themselves.
     fn all_end(&self) {
         let start = Instant::now();
         while self.open.load(Ordering::Relaxed) > 0 {
@@ -91,7 +91,7 @@ impl Drop for Served {
     }
 }
 
-/// Deadlines that a test can wait for.
+/// Time limits that are short enough for a test.
 fn hasty() -> Limits {
     let short = Duration::from_millis(200);
     Limits { ask_within: short, take_within: short, linger: short, ..Limits::default() }
@@ -99,7 +99,7 @@ fn hasty() -> Limits {
 
 #[test]
 fn silent_slow_and_half_clients_keep_nobody_from_an_answer() {
-    // With deadlines that never come: nobody is answered because a hostile client was timed out.
+    // These time limits never expire: no client is served because a hostile one timed out.
     let patient = Duration::from_secs(3600);
     let limits = Limits { ask_within: patient, take_within: patient, ..Limits::default() };
     let served = Served::new(limits);
@@ -126,7 +126,7 @@ fn each_hostile_client_is_cut_off_in_its_time() {
     ];
     served.all_end();
     drop(clients);
-    // One octet now and then does not move the deadline.
+    // Single octets from time to time do not extend the time limit.
     let start = Instant::now();
     let mut slow = served.connect();
     while slow.write_all(b"G").is_ok() {
@@ -163,7 +163,7 @@ fn huge_heads_are_refused_and_not_kept() {
     for garbage in [&[0; 64][..], &[0xff; 8192], b"\r\n\r\n\r\n", b"GET\r\n\r\n"] {
         let mut stream = served.sends(garbage);
         let _ = stream.shutdown(std::net::Shutdown::Write);
-        // An answer of some kind, or the end: nothing hangs.
+        // Any response or the end will do: nothing hangs.
         let _ = stream.read_to_end(&mut Vec::new());
     }
     served.is_well();

@@ -1,11 +1,11 @@
-//! What a read costs over UDP on loopback, for 1 to 10,000 processes and 1 to 2^20 regions, and at
+//! Measures a read over UDP on loopback, for 1 to 10,000 processes and 1 to 2^20 regions, and at
 //! the first touch of a page: `cargo bench -p ethermem-node --bench flat`, or with `-- --quick`.
 //!
-//! One node, as `ethermem node` starts it, has all of it. In each turn one region is read again and
-//! again, and then all of them in an order that caches cannot foresee: both meet the same server,
-//! socket and machine. What counts is the median of the turns' ratios, each of their medians. Both
-//! ends poll, the client on CPU 0 and the node on CPU 1; the state machine by itself is
-//! `cargo bench -p ethermem-clio --bench flat`.
+//! One node, started as `ethermem node` starts it, has all of it. Each turn first reads one region
+//! repeatedly, and then all regions in an order that caches cannot predict. Both use one server,
+//! socket and machine. The result is the median of the turns' ratios of medians. Both ends poll,
+//! the client on CPU 0 and the node on CPU 1. The state machine alone is measured by `cargo bench
+//! -p ethermem-clio --bench flat`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,22 +25,22 @@ const PAGE: PageSize = PageSize::Kib4;
 const READ_BYTES: u32 = 64;
 const PROCESSES: [u64; 4] = [1, 100, 1_000, 10_000];
 const REGION_BITS: [u32; 4] = [0, 10, 16, 20];
-/// Allocations that are under way at once.
+/// Number of allocations in flight.
 const TOGETHER: usize = 16;
 
-/// How much is measured.
+/// Number and size of the measurements.
 #[derive(Clone, Copy)]
 struct Extent {
     turns: usize,
     reads: usize,
-    /// Larger cases are left out.
+    /// Larger cases are skipped.
     most: u64,
 }
 
 const WHOLE: Extent = Extent { turns: 15, reads: 5_000, most: u64::MAX };
 const QUICK: Extent = Extent { turns: 3, reads: 200, most: 1 << 10 };
 
-/// A node in a thread of its own, a client of it, and what there is to read.
+/// A node in a thread of its own, a client of it, and the targets of reads.
 struct Pair {
     client: Driver,
     targets: Vec<(ProcessId, u64)>,
@@ -94,7 +94,7 @@ impl Pair {
         pair
     }
 
-    /// Asks for all, some at once; what each gives.
+    /// Submits all requests, some at once, and returns their results.
     fn all(&mut self, asked: &[(ProcessId, Request<'static>)]) -> Vec<Completed> {
         let mut done = Vec::with_capacity(asked.len());
         for some in asked.chunks(TOGETHER) {
@@ -117,7 +117,7 @@ impl Pair {
         done
     }
 
-    /// Nanoseconds of a read, from the request to the result in hand.
+    /// Nanoseconds of a read, from its submission to its result.
     fn read_ns(&mut self, at: usize) -> f64 {
         let (process, address) = self.targets[at];
         let begin = Instant::now();
@@ -134,14 +134,14 @@ impl Pair {
         took.as_nanos() as f64
     }
 
-    /// The median of so many reads, of targets that a number stands for.
+    /// The median of `reads` reads; `which` maps a read's number to its target.
     fn median_ns(&mut self, reads: usize, which: impl Fn(usize) -> usize) -> f64 {
         let mut times: Vec<f64> = (0..reads).map(|turn| self.read_ns(which(turn))).collect();
         spread(&mut times)[0]
     }
 }
 
-/// Keeps the calling thread on a CPU, and says where it cannot.
+/// Pins the calling thread to a CPU, and prints a line if it cannot.
 fn stay_on(cpu: usize) {
     let mut set = CpuSet::new();
     let bound = set.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
@@ -162,7 +162,7 @@ fn scattered(turn: usize, count: usize) -> usize {
     ((turn as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize % count
 }
 
-/// The median, the least and the most.
+/// The median, the minimum and the maximum.
 fn spread(values: &mut [f64]) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     [values[values.len() / 2], values[0], values[values.len() - 1]]
@@ -186,10 +186,10 @@ fn line(name: &str, samples: &mut [Vec<f64>; 4]) {
     );
 }
 
-/// One target beside all of them.
+/// Compares reads of one target with reads of all.
 fn compare(name: &str, mut pair: Pair, extent: Extent) {
     let count = pair.targets.len();
-    // Every page has memory.
+    // Every page gets memory.
     for at in 0..count {
         pair.read_ns(at);
     }
@@ -205,7 +205,7 @@ fn compare(name: &str, mut pair: Pair, extent: Extent) {
     line(name, &mut samples);
 }
 
-/// The first touch of pages beside the second of the same ones.
+/// Compares the first touch of pages with the second.
 fn first_touch(extent: Extent) {
     let mut samples = [const { Vec::new() }; 4];
     for _ in 0..extent.turns {

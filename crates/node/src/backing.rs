@@ -1,5 +1,5 @@
-//! The machine's memory that a node serves: huge pages where there are some, near the CPU where
-//! somebody says which.
+//! Memory of the machine that a node serves: huge pages if available, near a given NUMA node's
+//! CPUs.
 
 use std::fmt;
 use std::fs;
@@ -15,14 +15,14 @@ const HUGE_BYTES: u64 = 1 << HUGE_BITS;
 const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const NUMA: &str = "/sys/devices/system/node";
 
-/// What a node's memory is made of.
+/// Kind of pages in a node's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backing {
-    /// Huge pages that were set aside for it.
+    /// Huge pages reserved for it.
     HugePages,
-    /// Huge pages where the kernel finds some; why none were set aside.
+    /// Huge pages where the kernel finds some; the text says why none were reserved.
     Transparent(String),
-    /// The machine's ordinary pages, and why.
+    /// Ordinary pages; the text says why.
     Ordinary(String),
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Backing {
     }
 }
 
-/// Memory of zeros. What of it is used first is given by the system then.
+/// Maps memory of zeros. The system provides each page at its first use.
 pub(crate) fn map(bytes: u64, huge_pages: bool) -> io::Result<(MmapMut, Backing)> {
     let length = usize::try_from(bytes).map_err(io::Error::other)?;
     let why = if !huge_pages {
@@ -64,10 +64,10 @@ pub(crate) fn map(bytes: u64, huge_pages: bool) -> io::Result<(MmapMut, Backing)
     Ok((map, backing))
 }
 
-/// Keeps this thread, and with it the memory that it touches first, on a NUMA node.
+/// Binds this thread, and with it the memory that it touches first, to a NUMA node.
 ///
 /// # Errors
-/// That there is none of that number, or that it may not be used.
+/// When no NUMA node has this number, or it may not be used.
 pub(crate) fn stay_on(numa_node: u32) -> io::Result<()> {
     let path = format!("{NUMA}/node{numa_node}/cpulist");
     let list = fs::read_to_string(&path).map_err(|error| {
@@ -80,7 +80,7 @@ pub(crate) fn stay_on(numa_node: u32) -> io::Result<()> {
     sched_setaffinity(Pid::from_raw(0), &set).map_err(io::Error::from)
 }
 
-/// The names of this machine's NUMA nodes, as far as it says so.
+/// Names of this machine's NUMA nodes, if the system gives them.
 pub(crate) fn numa_nodes() -> Vec<String> {
     let entries = fs::read_dir(Path::new(NUMA)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -90,7 +90,7 @@ pub(crate) fn numa_nodes() -> Vec<String> {
     nodes
 }
 
-/// The CPUs of a list as the kernel writes it: `0-3,8`.
+/// The CPUs of a list in the kernel's format: `0-3,8`.
 fn cpus(list: &str) -> Option<Vec<usize>> {
     let mut all = Vec::new();
     for part in list.trim().split(',').filter(|part| !part.is_empty()) {

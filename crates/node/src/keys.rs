@@ -1,14 +1,14 @@
 //! The keys of `node.toml`, as the reference page has them.
 
-/// A key of `node.toml`: what the reference page says of it.
+/// A key of `node.toml`, as the reference page describes it.
 pub struct Key {
-    /// Its name.
+    /// Name of the key.
     pub name: &'static str,
-    /// What its values are, with their unit.
+    /// Allowed values, with their unit.
     pub values: &'static str,
-    /// What it is where it is not said.
+    /// Default value.
     pub default: &'static str,
-    /// What it does.
+    /// Effect of the key.
     pub meaning: &'static str,
 }
 

@@ -1,5 +1,5 @@
-//! The memory node as people start it: what may be asked of it, what is refused and why, and the
-//! node of `clio` behind a socket of `udp`. It parses no command line and prints nothing.
+//! The memory node as a program: its configuration, its limits and refusals, and the node of `clio`
+//! behind a socket of `udp`. The crate parses no command line and prints nothing.
 
 mod backing;
 mod control;
@@ -36,69 +36,69 @@ pub use settings::{
 };
 pub use status::{Status, TenantStatus};
 
-/// Most data of one packet: what fits a datagram with room for all headers.
+/// Largest data of one packet in bytes: what fits a datagram with room for all headers.
 const DATA_BYTES_MAX: u32 = 65_000;
 const TLB_ENTRIES: u32 = 4096;
-/// Most processes of one node.
+/// Largest number of processes of one node.
 pub const PROCESSES_MAX: u16 = 10_000;
 const RECENT_REQUESTS: u32 = 1 << 14;
-/// How far ahead a datagram may say that it counts.
+/// How far ahead a datagram's counter may be.
 const LIFETIME_MAX: Ns = Ns(100_000_000);
-/// How long an unacknowledged result is kept: longer than clients try.
+/// How long an unacknowledged result is kept: longer than clients retry.
 const KEEP: Ns = Ns(5_000_000_000);
-/// Memory that is kept ready for page faults, at most; half of all, where that is less.
+/// Upper limit in bytes of memory kept ready for page faults; half of all memory, if that is less.
 const READY_BYTES: u64 = 64 << 20;
 const READY_PAGES_MAX: u64 = 1024;
 
-/// Who may use a memory node, and how much of it.
+/// A tenant of a memory node: its name, its key and its quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TenantOptions {
-    /// What people call it.
+    /// Name for people.
     pub name: String,
-    /// Its number and key.
+    /// Number and key.
     pub key: KeyFile,
-    /// What it may have.
+    /// Limits of its use.
     pub quota: Quota,
 }
 
 /// An operation that users bring, as a WebAssembly module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffloadOptions {
-    /// What it is called.
+    /// Name of the operation.
     pub name: String,
-    /// The module.
+    /// Bytes of the module.
     pub module: Vec<u8>,
-    /// What it may have.
+    /// Limits of the module.
     pub options: ModuleOptions,
-    /// Who may call it; `None` is every tenant.
+    /// Tenants that may call it; `None` is every tenant.
     pub tenants: Option<Vec<TenantId>>,
 }
 
-/// What a memory node is to be.
+/// Configuration of a memory node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeOptions {
-    /// What it serves.
+    /// Memory that it serves.
     pub memory: Bytes,
-    /// What is allocated and protected as one.
+    /// Unit of allocation and protection.
     pub page: PageSize,
-    /// Where it is reached.
+    /// Addresses on which it is reached.
     pub listen: Listen,
-    /// Without authentication and encryption: for this machine alone.
+    /// True without authentication and encryption; the node then serves only this machine.
     pub insecure: bool,
-    /// Who may use it; nobody is named when it is insecure.
+    /// Tenants that may use it; empty if it is insecure.
     pub tenants: Vec<TenantOptions>,
     /// Operations that users bring.
     pub offloads: Vec<OffloadOptions>,
-    /// How long a process lives without a word of its client; `None` is for ever.
+    /// How long a process lives after its client falls silent; `None` is for ever.
     pub lease: Option<Duration>,
-    /// Whether to ask for huge pages.
+    /// True to request huge pages.
     pub huge_pages: bool,
-    /// The NUMA node whose CPUs serve, and whose memory is served.
+    /// NUMA node whose CPUs and memory are used.
     pub numa_node: Option<u32>,
 }
 
 impl NodeOptions {
-    /// In clear, on a free port of this machine, with every default.
+    /// In clear, on a free port of this machine, with defaults otherwise.
     #[must_use]
     pub fn in_clear(memory: Bytes) -> NodeOptions {
         NodeOptions {
@@ -117,80 +117,80 @@ impl NodeOptions {
 
 /// A node that is ready to serve, on the thread that started it.
 pub struct Started {
-    /// The node behind its network.
+    /// The node with its network.
     pub server: Server<MmapMut>,
-    /// What its memory is made of.
+    /// Pages of its memory.
     pub backing: Backing,
-    /// Where its thread and memory are.
+    /// Where its thread and memory are, as text.
     pub placement: String,
 }
 
-/// Why there is no such node.
+/// The reason why a node cannot start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// Datagrams are not encrypted.
+    /// Datagrams would not be encrypted.
     #[error(
         "without a tenant's key, datagrams are neither authenticated nor encrypted, so somebody \
          must say that this is meant; loopback addresses alone are allowed then"
     )]
     NotSecure,
-    /// Keys would look as if they protected something.
+    /// Keys are given but would not be used.
     #[error("keys of {0} tenants, and no encryption: allowed is either")]
     KeysUnused(usize),
-    /// Whose key counts?
+    /// Two key files have one tenant number.
     #[error("tenant {number}: is the key of {one:?} and of {other:?}; allowed is one key for each")]
     SameTenant {
-        /// The number that both key files name.
+        /// Tenant number in both key files.
         number: u16,
-        /// The one.
+        /// Name of the first tenant.
         one: String,
-        /// The other.
+        /// Name of the second tenant.
         other: String,
     },
-    /// Others could reach it.
+    /// Other machines could reach an unprotected node.
     #[error("{0}: without encryption, allowed are loopback addresses (127.0.0.0/8 and [::1])")]
     NotLoopback(SocketAddr),
-    /// The same of raw Ethernet.
+    /// Other machines could reach an unprotected node by raw Ethernet.
     #[error("ring {0}: without encryption, allowed is the loopback interface (lo)")]
     NotLoopbackRing(RingPlace),
-    /// There is no such interface.
+    /// The interface cannot be used.
     #[error("ring {0}: {1}")]
     Ring(RingPlace, RingError),
-    /// Nobody could reach it.
+    /// The node would have no address.
     #[error("neither an address nor an interface to be reached at: allowed are one, and both")]
     Nowhere,
-    /// The machine has less.
+    /// The machine has less memory.
     #[error("memory of {asked} B: {available} B are available")]
     Memory {
-        /// What it was to serve.
+        /// Memory to be served, in bytes.
         asked: u64,
-        /// What the machine has.
+        /// Available memory of the machine, in bytes.
         available: u64,
     },
-    /// The machine does not give it.
+    /// The system refused to map this many bytes.
     #[error("memory of {0} B: {1}")]
     Map(u64, io::Error),
-    /// There is no such NUMA node.
+    /// The NUMA node cannot be used.
     #[error("NUMA node {0}: {1}")]
     Numa(u32, io::Error),
-    /// The node cannot be built so.
+    /// The node's configuration is not allowed.
     #[error(transparent)]
     Config(#[from] NodeConfigError),
     /// An operation that users bring cannot be loaded.
     #[error("offload {0:?}: {1}")]
     Offload(String, LoadError),
-    /// An operation that users bring has the name of one that the node has without it.
+    /// An operation that users bring has the name of a built-in one.
     #[error("offload {0:?}: it is the node's own: allowed is another name")]
     OwnOffload(String),
-    /// There is no randomness.
+    /// The system gave no random numbers.
     #[error("no random numbers from the system: {0}")]
     Random(getrandom::Error),
-    /// The address or the ring cannot be had.
+    /// The address or the ring cannot be used.
     #[error(transparent)]
     Bind(#[from] BindError),
 }
 
-/// Builds a node and has it answer.
+/// Builds a node and binds it to its addresses.
 ///
 /// # Errors
 /// [`StartError`].
@@ -202,7 +202,8 @@ pub fn start(options: &NodeOptions) -> Result<Started, StartError> {
     }
     let config = config(options)?;
     let protect = protect(options, config.sender)?;
-    // Before its memory is touched, which is then that of the thread's NUMA node.
+    // The placement precedes the first touch of the memory, which is then on the thread's NUMA
+    // node.
     let placement = place(options.numa_node)?;
     let mapped = backing::map(asked, options.huge_pages);
     let (memory, backing) = mapped.map_err(|error| StartError::Map(asked, error))?;
@@ -212,7 +213,7 @@ pub fn start(options: &NodeOptions) -> Result<Started, StartError> {
     Ok(Started { server, backing, placement })
 }
 
-/// Loads the operations that users bring, and lets tenants load others that may.
+/// Loads the operations that users bring, and lets permitted tenants load others.
 fn bring(options: &NodeOptions, node: &mut Node<MmapMut>) -> Result<(), StartError> {
     let loaders = options.tenants.iter().filter(|tenant| tenant.quota.offload.loaded_max > 0);
     let loaders: Vec<TenantId> = loaders.map(|tenant| tenant.key.tenant).collect();
@@ -311,7 +312,7 @@ fn config(options: &NodeOptions) -> Result<NodeConfig, StartError> {
             fault_buffer_pages: ready.clamp(1, READY_PAGES_MAX) as u32,
         },
         key: HashKey([random()?, random()?]),
-        // Any but the number that means "not known".
+        // The lowest bit is set, because 0 means "not known".
         epoch: Epoch(random()? as u32 | 1),
         sender: SenderId(random()?),
         protection,
@@ -329,7 +330,7 @@ fn random() -> Result<u64, StartError> {
     getrandom::u64().map_err(StartError::Random)
 }
 
-/// What the system says it could give, where it says so.
+/// Available memory of the machine in bytes, if the system reports it.
 fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

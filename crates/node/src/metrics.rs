@@ -1,4 +1,4 @@
-//! What a node counts, in the words of Prometheus (OpenMetrics).
+//! A node's counters in the format of Prometheus (OpenMetrics).
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::status::{dropped, name_of, refused, stopped};
 
-/// The newest snapshot of a node, in its metrics.
+/// The newest snapshot of a node, as the source of its metrics.
 pub(crate) struct Metrics {
     pub(crate) published: Published,
     pub(crate) names: Vec<(u16, String)>,
@@ -24,9 +24,9 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// As it is at this moment.
+    /// The snapshot at this moment.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        // Whoever panicked while it looked has changed nothing.
+        // A reader that panicked has changed nothing.
         self.published.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 }
@@ -39,7 +39,7 @@ pub(crate) fn text(registry: &Registry) -> String {
     text
 }
 
-/// The metrics of a node under the prefix of all of ours.
+/// The metrics of a node, under the project's prefix.
 pub(crate) fn registry(metrics: Metrics) -> Registry {
     let mut registry = Registry::with_prefix("ethermem_node");
     registry.register_collector(Box::new(metrics));
@@ -63,7 +63,7 @@ fn gauge(
     metric.encode_gauge(&value)
 }
 
-/// A counter for each value of a label.
+/// Encodes a counter for each value of a label.
 fn by<'v>(
     encoder: &mut Encoder<'_>,
     (name, label): (&str, &'static str),

@@ -1,5 +1,5 @@
-//! The thread beside a node: it answers who asks how the node is, and logs what it drops. It looks
-//! at what the node publishes, and never at the node.
+//! The thread beside a node: it answers requests for the node's state, and logs what the node
+//! drops. It reads only what the node publishes, never the node itself.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOG_EVERY: Duration = Duration::from_secs(10);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// See the module; ends with the value.
+/// The thread; dropping the value ends it. See the module.
 pub struct Observer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -27,10 +27,10 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Begins to look, and to answer at `listen`. `names` are those of tenants, by number.
+    /// Starts observing, and answering at `listen`. `names` are tenants' names by number.
     ///
     /// # Errors
-    /// The address cannot be had.
+    /// When the address cannot be used.
     pub fn start(
         published: Published,
         names: Vec<(u16, String)>,
@@ -51,7 +51,7 @@ impl Observer {
         Ok(Observer { stop, thread: Some(thread), address })
     }
 
-    /// Where it answers.
+    /// Address at which it answers.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
@@ -62,7 +62,7 @@ impl Drop for Observer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic there was said there.
+            // The panic hook has already reported a panic of that thread.
             let _ = thread.join();
         }
     }

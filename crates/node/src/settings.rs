@@ -1,4 +1,4 @@
-//! `node.toml`: what a memory node is to be, and how it is operated.
+//! `node.toml`: configuration of a memory node and of its operation.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,20 +21,20 @@ use thiserror::Error;
 use crate::keys::KEYS;
 use crate::{NodeOptions, OffloadOptions, TenantOptions};
 
-/// The sizes of a page, by their names.
+/// Page sizes with their names.
 pub const PAGES: [(&str, PageSize); 4] = [
     ("4KiB", PageSize::Kib4),
     ("64KiB", PageSize::Kib64),
     ("2MiB", PageSize::Mib2),
     ("4MiB", PageSize::Mib4),
 ];
-/// How long a process lives unheard, where nothing else is said: clients are heard of several times
-/// in it without a request.
+/// Default lease of a silent process in seconds: idle clients send several keep-alives in this
+/// time.
 pub(crate) const LEASE_S: u64 = 60;
-/// Longest that a node may take to end.
+/// Longest time in milliseconds that a node may take to end.
 pub const DRAIN_MS_MAX: u64 = 600_000;
 
-/// The forms of logs.
+/// Format of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogFormat {
@@ -44,53 +44,53 @@ pub enum LogFormat {
     Json,
 }
 
-/// What is logged: events of a level and those above it.
+/// Lowest level of logged events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogLevel {
-    /// What ends the node.
+    /// Events that end the node.
     Error,
-    /// What an operator should look at.
+    /// Events that an operator should examine.
     Warn,
-    /// Beginning and end.
+    /// Start and end.
     Info,
 }
 
-/// The keys of a file, or the flags of a command: what is not said has its default.
+/// The keys of a file, or the flags of a command; an absent one has its default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeFile {
-    /// What it serves.
+    /// Memory to serve.
     pub memory: Option<ByteSize>,
-    /// The size of its pages.
+    /// Size of a page.
     #[serde(default, deserialize_with = "page")]
     pub page: Option<PageSize>,
-    /// Where it is reached.
+    /// UDP address to listen on.
     pub listen: Option<SocketAddr>,
-    /// On which interface it is reached over raw Ethernet.
+    /// Interface for raw Ethernet.
     #[serde(default, deserialize_with = "ring")]
     pub ring: Option<RingPlace>,
-    /// In clear, for this machine alone.
+    /// True to serve in clear, only on this machine.
     pub insecure: Option<bool>,
-    /// How long a process lives unheard.
+    /// Lease of a silent process in seconds.
     pub lease_s: Option<u64>,
-    /// How long it polls without a datagram.
+    /// How long the server polls without a datagram, in milliseconds.
     pub poll_ms: Option<u64>,
-    /// How long it may take to end.
+    /// How long the server may take to end, in milliseconds.
     pub drain_ms_max: Option<u64>,
-    /// Whether it asks for huge pages.
+    /// True to request huge pages.
     pub huge_pages: Option<bool>,
-    /// Whose CPUs and memory it uses.
+    /// NUMA node whose CPUs and memory are used.
     pub numa_node: Option<u32>,
-    /// Where metrics are.
+    /// Address for metrics.
     pub metrics_listen: Option<SocketAddr>,
-    /// Where operators ask.
+    /// Path of the operators' socket.
     pub control: Option<PathBuf>,
-    /// The form of its logs.
+    /// Format of the logs.
     pub log_format: Option<LogFormat>,
-    /// What of them is written.
+    /// Lowest level that is logged.
     pub log_level: Option<LogLevel>,
-    /// Who may use it.
+    /// Tenants.
     #[serde(default)]
     pub tenant: Vec<TenantFile>,
     /// Operations that users bring, by name.
@@ -102,20 +102,20 @@ pub struct NodeFile {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OffloadFile {
-    /// The module.
+    /// Path of the module.
     pub file: PathBuf,
-    /// Whether it acts in an address space of its own.
+    /// True if it runs in an address space of its own.
     pub own_space: Option<bool>,
-    /// Fuel of a call.
+    /// Limit of fuel per call.
     pub fuel_max: Option<u64>,
-    /// Its memory in a call.
+    /// Limit of the module's own memory per call.
     pub memory_max: Option<ByteSize>,
-    /// Who may call it, by name.
+    /// Names of the tenants that may call it.
     pub tenants: Option<Vec<String>>,
 }
 
 impl OffloadFile {
-    /// Of a file, with every default.
+    /// A table with this file, and every default.
     #[must_use]
     pub fn of(file: PathBuf) -> OffloadFile {
         OffloadFile { file, own_space: None, fuel_max: None, memory_max: None, tenants: None }
@@ -126,28 +126,28 @@ impl OffloadFile {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TenantFile {
-    /// What people call it.
+    /// Name for people.
     pub name: String,
-    /// Its key.
+    /// Path of its key file.
     pub key_file: PathBuf,
-    /// Most memory of all its processes.
+    /// Limit of memory of all its processes.
     pub memory_max: Option<ByteSize>,
-    /// The same in pages.
+    /// Limit of pages of all its processes.
     pub pages_max: Option<u64>,
-    /// Most processes at once.
+    /// Limit of concurrent processes.
     pub processes_max: Option<u16>,
-    /// Most requests a second.
+    /// Limit of requests per second.
     pub operations_per_s_max: Option<u64>,
-    /// Most fuel of a call of an operation at the node.
+    /// Limit of fuel per call of an operation at the node.
     pub offload_fuel_max: Option<u64>,
-    /// Most memory of such a call.
+    /// Limit of memory per such call.
     pub offload_memory_max: Option<ByteSize>,
-    /// Most operations that its clients bring.
+    /// Limit of operations that its clients bring.
     pub offloads_max: Option<u16>,
 }
 
 impl TenantFile {
-    /// With a key, and no quotas.
+    /// A tenant with a key, and no quotas.
     #[must_use]
     pub fn of(name: String, key_file: PathBuf) -> TenantFile {
         TenantFile {
@@ -173,7 +173,7 @@ fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PageSize>, 
     })
 }
 
-/// Where a node is to answer on raw Ethernet: `INTERFACE` or `INTERFACE:PORT`.
+/// A node's place on raw Ethernet: `INTERFACE` or `INTERFACE:PORT`.
 ///
 /// # Errors
 /// What is wrong, and what is allowed.
@@ -189,64 +189,64 @@ fn ring<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RingPlace>,
     ring_place(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
-/// What a node is to be, and how it is operated.
+/// Configuration of a node and of its operation.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The node.
+    /// Configuration of the node.
     pub node: NodeOptions,
-    /// How long it polls without a datagram.
+    /// How long the server polls without a datagram.
     pub poll_for: Duration,
-    /// How long it may take to end.
+    /// How long the server may take to end.
     pub drain_for: Duration,
-    /// Where metrics are.
+    /// Address for metrics.
     pub metrics_listen: Option<SocketAddr>,
-    /// Where operators ask.
+    /// Path of the operators' socket.
     pub control: Option<PathBuf>,
-    /// The form of its logs.
+    /// Format of the logs.
     pub log_format: LogFormat,
-    /// What of them is written.
+    /// Lowest level that is logged.
     pub log_level: LogLevel,
 }
 
-/// Why there are no settings.
+/// The reason why settings are refused.
 #[derive(Debug, Error)]
 pub enum SettingsError {
     /// The file cannot be read.
     #[error("{0}: {1}")]
     File(PathBuf, std::io::Error),
-    /// It is not what it should be.
+    /// The file is malformed at this line.
     #[error("{0}:{1}: {2}")]
     Malformed(PathBuf, usize, String),
-    /// There is no default for it.
+    /// The memory is not given, and has no default.
     #[error("memory is missing: allowed are whole pages, as 64GiB")]
     Memory,
-    /// Too much or too little.
+    /// A value is out of range.
     #[error("{key} = {found}: allowed are {allowed}")]
     Range {
-        /// Which.
+        /// Name of the key.
         key: &'static str,
-        /// What it says.
+        /// Value that was found.
         found: u64,
-        /// What it may.
+        /// Allowed range.
         allowed: &'static str,
     },
-    /// Metrics could not tell them apart.
+    /// Two tenants have one name, so metrics could not tell them apart.
     #[error("two tenants named {0:?}: allowed is each name once")]
     SameName(String),
-    /// A key cannot be had.
+    /// A key file cannot be used.
     #[error("tenant {0:?}: {1}")]
     Key(String, KeyFileError),
-    /// A module cannot be had.
+    /// A module cannot be loaded.
     #[error("offload {name:?}: {problem}")]
     Offload {
-        /// Which.
+        /// Name of the operation.
         name: String,
         /// What is wrong, and what is allowed.
         problem: String,
     },
 }
 
-/// Reads a text in TOML that came from `path`.
+/// Parses TOML text that was read from `path`.
 ///
 /// # Errors
 /// [`SettingsError::Malformed`], with the line.
@@ -260,7 +260,7 @@ pub fn parse_toml<T: DeserializeOwned>(text: &str, path: &Path) -> Result<T, Set
 }
 
 impl NodeFile {
-    /// Reads a file. What it names is looked up from its own folder.
+    /// Reads a file. Paths in it are relative to its own folder.
     ///
     /// # Errors
     /// [`SettingsError`].
@@ -269,7 +269,7 @@ impl NodeFile {
         NodeFile::parse(&fs::read_to_string(path).map_err(failed)?, path)
     }
 
-    /// The same of a text that was read. What it names is not looked at.
+    /// As [`NodeFile::read`], from text that was already read. Files that it names are not opened.
     ///
     /// # Errors
     /// [`SettingsError::Malformed`].
@@ -286,7 +286,7 @@ impl NodeFile {
         Ok(file)
     }
 
-    /// What `self` says, and what `below` says where `self` does not; tenants of both.
+    /// The values of `self`, and those of `below` where `self` has none; tenants of both.
     #[must_use]
     pub fn over(mut self, below: NodeFile) -> NodeFile {
         self.tenant.extend(below.tenant);
@@ -313,7 +313,7 @@ impl NodeFile {
         }
     }
 
-    /// All of it, with keys read and defaults put in.
+    /// The complete settings, with keys read and defaults filled in.
     ///
     /// # Errors
     /// [`SettingsError`].
@@ -355,7 +355,7 @@ impl NodeFile {
 }
 
 impl NodeFile {
-    /// Over raw Ethernet alone where that is all that is said.
+    /// The addresses to listen on; only raw Ethernet if that is all that was given.
     fn listens(&self) -> Listen {
         let udp = || self.ring.is_none().then(|| ([127, 0, 0, 1], 7400).into());
         Listen { udp: self.listen.or_else(udp), ring: self.ring.clone() }

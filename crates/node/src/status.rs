@@ -1,4 +1,4 @@
-//! A node's state as data: what `ethermem node status` shows.
+//! A node's state as data, which `ethermem node status` shows.
 
 use std::collections::BTreeMap;
 
@@ -7,89 +7,89 @@ use ethermem_udp::{Latencies, Snapshot};
 use ethermem_wire::clio::OPCODES;
 use serde::{Deserialize, Serialize};
 
-/// Of one moment; counts are since the start.
+/// State at one moment; counts are since the start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// `serving`, or `ending` once it takes no more processes.
+    /// `serving`, or `ending` once it accepts no more processes.
     pub state: String,
-    /// Which life of the node.
+    /// Number of the node's life, which changes with a restart.
     pub epoch: u32,
-    /// Since the start.
+    /// Time since the start in seconds.
     pub uptime_s: f64,
-    /// All that it serves.
+    /// Memory that it serves, in bytes.
     pub memory_bytes: u64,
-    /// What of it is not allocated.
+    /// Memory that is not allocated, in bytes.
     pub free_bytes: u64,
-    /// Of all tenants.
+    /// Number of processes of all tenants.
     pub processes: u64,
-    /// Datagrams that came.
+    /// Number of datagrams received.
     pub datagrams: u64,
-    /// Their octets.
+    /// Octets of datagrams received.
     pub received_bytes: u64,
-    /// Octets of answers.
+    /// Octets of responses sent.
     pub sent_bytes: u64,
-    /// Datagrams and answers that were dropped, by reason.
+    /// Datagrams and responses that were dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// Requests that came.
+    /// Number of requests received.
     pub requests: u64,
-    /// Requests that were executed.
+    /// Number of requests executed.
     pub executed: u64,
-    /// Requests that had been executed, and were answered from memory.
+    /// Duplicate requests, answered from stored results.
     pub repeated: u64,
     /// Requests that were refused, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// Pages that were touched for the first time.
+    /// Number of first touches of pages.
     pub page_faults: u64,
-    /// Faults that found no page ready.
+    /// Page faults that found no page ready.
     pub page_faults_dry: u64,
-    /// Translations that the TLB had.
+    /// Address translations that hit the TLB.
     pub tlb_hits: u64,
-    /// Translations that took the page table.
+    /// Address translations that needed the page table.
     pub tlb_misses: u64,
-    /// Ranges that were tried and would have overflowed a bucket of the page table.
+    /// Ranges that were rejected because a bucket of the page table would have overflowed.
     pub allocation_retries: u64,
-    /// Processes whose lease ended.
+    /// Processes whose lease expired.
     pub leases_lapsed: u64,
-    /// Slices of operations at the node that are not done in one go.
+    /// Slices of operations at the node that are executed in several slices.
     pub offload_slices: u64,
-    /// Such operations that were stopped, by reason.
+    /// Operations at the node that were stopped, by reason.
     pub offloads_stopped: BTreeMap<String, u64>,
-    /// Times that the server went to sleep.
+    /// Number of times that the server went to sleep.
     pub sleeps: u64,
-    /// Half of the answers took at most so long, from the socket to the socket.
+    /// Upper bound in nanoseconds of the median serving time, from socket to socket.
     pub serving_ns_p50_max: Option<u64>,
-    /// Ninety-nine of a hundred.
+    /// Upper bound in nanoseconds of the 99th percentile of the serving time.
     pub serving_ns_p99_max: Option<u64>,
-    /// Who uses it.
+    /// Status of each tenant.
     pub tenants: Vec<TenantStatus>,
 }
 
-/// What a tenant has and did.
+/// Use by one tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TenantStatus {
-    /// What people call it.
+    /// Name for people.
     pub name: String,
-    /// Its number.
+    /// Number of the tenant.
     pub tenant: u16,
-    /// What is allocated to its processes.
+    /// Memory allocated to its processes, in bytes.
     pub memory_bytes: u64,
-    /// How many they are.
+    /// Number of its processes.
     pub processes: u64,
-    /// Bytes that it read.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes that it wrote.
+    /// Bytes written.
     pub written_bytes: u64,
-    /// Requests over its rate.
+    /// Requests refused for exceeding its rate.
     pub over_rate: u64,
-    /// Requests for more than it may have.
+    /// Requests refused for exceeding its quota.
     pub over_quota: u64,
-    /// Fuel that its operations at the node used.
+    /// Fuel used by its operations at the node.
     pub offload_fuel: u64,
-    /// Requests that were executed, by kind, those that are none left out.
+    /// Executed requests by kind; kinds with none are omitted.
     pub operations: BTreeMap<String, u64>,
 }
 
-/// Why datagrams and answers are dropped, and how many were.
+/// Numbers of dropped datagrams and responses, by reason.
 pub(crate) fn dropped(snapshot: &Snapshot) -> [(&'static str, u64); 8] {
     let node = &snapshot.node;
     [
@@ -104,7 +104,7 @@ pub(crate) fn dropped(snapshot: &Snapshot) -> [(&'static str, u64); 8] {
     ]
 }
 
-/// Why requests are refused as a whole, and how many were.
+/// Numbers of requests refused as a whole, by reason.
 pub(crate) fn refused(snapshot: &Snapshot) -> [(&'static str, u64); 5] {
     let node = &snapshot.node;
     [
@@ -116,7 +116,7 @@ pub(crate) fn refused(snapshot: &Snapshot) -> [(&'static str, u64); 5] {
     ]
 }
 
-/// Why operations at the node are stopped, and how many were.
+/// Numbers of stopped operations at the node, by reason.
 pub(crate) fn stopped(snapshot: &Snapshot) -> [(&'static str, u64); Stop::ALL.len()] {
     Stop::ALL.map(|why| {
         let name = match why {
@@ -132,7 +132,7 @@ fn named<const N: usize>(counts: [(&'static str, u64); N]) -> BTreeMap<String, u
     counts.map(|(name, count)| (name.to_owned(), count)).into()
 }
 
-/// The bound that a share of the answers are within; `None` of none, or beyond all bounds.
+/// Upper bound of a quantile of serving times; `None` without samples, or above all bounds.
 fn within(latencies: &Latencies, share: f64) -> Option<u64> {
     let all: u64 = latencies.counts.iter().sum();
     let wanted = ((all as f64 * share).ceil() as u64).max(1);
@@ -145,7 +145,7 @@ fn within(latencies: &Latencies, share: f64) -> Option<u64> {
 }
 
 impl Status {
-    /// What a snapshot says, with tenants by their names.
+    /// Status from a snapshot, with tenants' names.
     pub(crate) fn of(snapshot: &Snapshot, names: &[(u16, String)]) -> Status {
         let (node, map) = (&snapshot.node, &snapshot.map);
         let tenants = snapshot.tenants.iter().map(|(id, used)| {
@@ -195,7 +195,7 @@ impl Status {
     }
 }
 
-/// What a tenant is called; its number where nobody named it.
+/// Name of a tenant; its number if it has no name.
 pub(crate) fn name_of(names: &[(u16, String)], tenant: u16) -> String {
     let named = names.iter().find(|(id, _)| *id == tenant);
     named.map_or_else(|| tenant.to_string(), |(_, name)| name.clone())

@@ -1,4 +1,4 @@
-//! The operators' socket: listing and ending processes, and what a hostile peer there can do.
+//! The operators' socket: listing and ending processes, and hostile peers.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ use ethermem_udp::{ClientOptions, Driver, NodePlace};
 use ethermem_units::Bytes;
 use ethermem_wire::clio::{Permissions, ProcessId, Request, TenantId};
 
-/// A node that serves, and its operator's socket.
+/// A node that serves, and its operators' socket.
 struct Bench {
     folder: tempfile::TempDir,
     address: std::net::SocketAddr,
@@ -74,7 +74,7 @@ impl Drop for Bench {
     }
 }
 
-/// A client with a process and so much memory, which says nothing more.
+/// A client with a process and `bytes` of memory, which then stays silent.
 fn client(bench: &Bench, bytes: u64) -> (Driver, ProcessId) {
     let mut driver = Driver::connect(&ClientOptions {
         node: NodePlace::Udp(bench.address),
@@ -140,7 +140,7 @@ fn processes_are_listed_and_ended() {
     while bench.processes().len() > 1 {}
     let left = bench.processes();
     assert_eq!((left[0].process, left[0].memory_bytes), (second.0, 3 << 20));
-    // All that it had is another's.
+    // All memory of the ended process is available to another.
     let permissions = Permissions::READ_WRITE;
     run(&mut other, second, Request::Allocate { bytes: 13 << 20, at: 0, permissions });
 }
@@ -175,7 +175,7 @@ fn a_path_is_taken_from_a_dead_node_and_from_nothing_else() {
     let left = bench.folder.path().join("left");
     drop(UnixListener::bind(&left).unwrap());
     let taken = again(&left).unwrap();
-    // Another socket that has the name by then is not removed.
+    // Another socket that has taken the name is not removed.
     fs::remove_file(&left).unwrap();
     let other = UnixListener::bind(&left).unwrap();
     drop(taken);
@@ -183,8 +183,8 @@ fn a_path_is_taken_from_a_dead_node_and_from_nothing_else() {
     drop(other);
 }
 
-/// Peers that are silent, send half a question, or take no answer; more of them than the node
-/// keeps. An operator is answered meanwhile, and so is a client of the node.
+/// Peers that are silent, send half a question, or read no answer, and more of them than the node
+/// keeps. Meanwhile an operator and a client of the node are answered.
 #[test]
 fn a_thousand_hostile_peers_keep_no_operator_waiting() {
     let bench = Bench::new();
@@ -193,7 +193,7 @@ fn a_thousand_hostile_peers_keep_no_operator_waiting() {
     let mut peers = Vec::new();
     for number in 0..1_000_u32 {
         let mut peer = UnixStream::connect(bench.path()).unwrap();
-        // The node may have ended the connection meanwhile.
+        // The node may have ended the connection already.
         let _ = match number % 3 {
             0 => Ok(()),
             1 => peer.write_all(b"{\"processes\":"),
@@ -206,13 +206,13 @@ fn a_thousand_hostile_peers_keep_no_operator_waiting() {
         }
     }
     assert_eq!(bench.processes().len(), 1, "nothing was ended");
-    // One after another they would have had two seconds each.
+    // Sequentially, each of them would have had two seconds.
     assert!(began.elapsed() < Duration::from_secs(300), "{:?}", began.elapsed());
     drop(peers);
     assert!(bench.end(0, process.0));
 }
 
-/// Each end that a question can have without an answer is told from the others.
+/// Each way of missing an answer has a distinct error.
 #[test]
 fn a_node_that_does_not_answer_is_told_from_one_that_is_not_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -247,7 +247,7 @@ fn a_node_that_does_not_answer_is_told_from_one_that_is_not_there() {
     assert!(matches!(file, Err(AskError::Dead)), "{file:?}");
 }
 
-/// A node whose thread does not come to a question, and one that ends meanwhile.
+/// A node whose thread does not reach a question, and one that ends meanwhile.
 #[test]
 fn an_error_says_that_the_process_was_not_ended() {
     let folder = tempfile::tempdir().unwrap();
@@ -257,7 +257,7 @@ fn an_error_says_that_the_process_was_not_ended() {
     let end = || ask(&path, ControlQuestion::End { tenant: 0, process: 1 }).unwrap();
     let ControlAnswer::Refused(late) = end() else { panic!("nothing ran") };
     assert_eq!(late, "the node does not answer in time");
-    // The question that was given up is not answered when the node goes on.
+    // The question that was given up is not answered when the node continues.
     server.run(Duration::ZERO, &AtomicBool::new(true)).unwrap();
     drop(server);
     let ControlAnswer::Refused(ended) = end() else { panic!("nothing runs") };

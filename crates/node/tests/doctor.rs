@@ -1,4 +1,4 @@
-//! The doctor, on machines made of files.
+//! Tests of the doctor, on machines made of files.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use ethermem_node::doctor::{Finding, Verdict, examine};
 use tempfile::TempDir;
 
-/// A machine of these files.
+/// A machine with these files.
 fn machine(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().expect("a folder");
     for (path, text) in files {
@@ -22,7 +22,7 @@ fn find<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
     found.unwrap_or_else(|| panic!("{name} in {findings:?}"))
 }
 
-/// What a machine for a memory node looks like.
+/// Files of a machine that suits a memory node.
 const GOOD: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
     ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n"),

@@ -1,4 +1,4 @@
-//! What a node that serves tells of itself: metrics, status, and how it ends.
+//! State that a serving node exposes: metrics, status, and how it ends.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -77,7 +77,7 @@ fn get(observer: &Observer, what: &str) -> String {
     ureq::get(&url).call().unwrap().body_mut().read_to_string().unwrap()
 }
 
-/// What is published is a tenth of a second old.
+/// Polls the status until `enough`; published data is up to a tenth of a second old.
 fn status_when(observer: &Observer, enough: impl Fn(&Status) -> bool) -> Status {
     let start = Instant::now();
     loop {
@@ -89,7 +89,7 @@ fn status_when(observer: &Observer, enough: impl Fn(&Status) -> bool) -> Status 
     }
 }
 
-/// What the test below makes of a node's metrics.
+/// Checks a node's metrics after the test below.
 fn assert_metrics(metrics: &str) {
     for line in [
         "ethermem_node_dropped_total{reason=\"malformed\"} 1\n",
@@ -136,14 +136,14 @@ fn a_node_tells_what_it_did_and_ends_in_order() {
     assert_eq!((status.page_faults, status.tlb_misses), (1, 1));
     let [tenant] = &status.tenants[..] else { panic!("{status:?}") };
     assert_eq!((tenant.name.as_str(), tenant.memory_bytes), ("everybody", 1 << 16));
-    // A read that was tried again on a busy machine was executed again.
+    // On a busy machine, a retried read may have been executed again.
     assert!(tenant.operations["read"] >= 40 && tenant.read_bytes >= 4000, "{tenant:?}");
     assert_eq!((tenant.operations["allocate"], tenant.operations["create_process"]), (1, 1));
     assert!(status.serving_ns_p50_max.is_some() || status.serving_ns_p99_max.is_none());
     assert_metrics(&get(&observer, "/metrics"));
     let url = format!("http://{}/else", observer.address().unwrap());
     assert!(matches!(ureq::get(&url).call(), Err(ureq::Error::StatusCode(404))));
-    // No new process, and what is there goes on until it ends.
+    // The ending node accepts no new process, and existing ones go on until it ends.
     stop.store(true, Ordering::Relaxed);
     let enough = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&enough);
@@ -153,9 +153,9 @@ fn a_node_tells_what_it_did_and_ends_in_order() {
         }
         person.ask(Request::EndProcess).unwrap();
     });
-    // It is asked to come again later, until it gives up.
+    // The client is told to retry later, until it gives up.
     while let Ok(Completed::Created(process)) = late.ask(Request::CreateProcess) {
-        // Made before the node saw that it is to end.
+        // The process was created before the node noticed the stop flag.
         late.process = process;
         late.ask(Request::EndProcess).unwrap();
         late.process = ProcessId(0);
@@ -178,7 +178,7 @@ fn an_address_that_is_taken_is_refused_by_name() {
     assert!(refused.starts_with(&format!("metrics on {address}: ")), "{refused}");
 }
 
-/// A client that asks and never reads, and one that never asks, delay nobody.
+/// A client that never reads its answer, and one that never sends a request, delay no other client.
 #[test]
 fn a_slow_reader_of_metrics_keeps_no_other_from_its_answer() {
     let started = ethermem_node::start(&NodeOptions::in_clear(Bytes(1 << 20))).unwrap();
@@ -192,7 +192,7 @@ fn a_slow_reader_of_metrics_keeps_no_other_from_its_answer() {
         match at % 3 {
             0 => {}
             1 => stream.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap(),
-            // Many requests, of which no answer is read.
+            // The client sends many requests, and reads no answer.
             _ => stream.write_all(&b"GET /metrics HTTP/1.1\r\n\r\n".repeat(100)).unwrap(),
         }
         hostile.push(stream);

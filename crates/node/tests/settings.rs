@@ -1,4 +1,4 @@
-//! `node.toml`: what it may say, what the reference page says of it, and what is refused.
+//! `node.toml`: its keys, their reference page, and refusals.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -205,7 +205,7 @@ fn the_file_of_the_guide_is_one() {
     assert!(file.memory.is_some() && file.tenant.len() == 2 && file.metrics_listen.is_some());
 }
 
-/// systemd's own check, with a program that is there in place of ours.
+/// Runs systemd's own check, with an existing program in place of ours.
 #[test]
 fn the_unit_is_one_that_systemd_takes() {
     let unit = fs::read_to_string(root().join("tools/ethermem-node.service")).unwrap();
@@ -225,7 +225,7 @@ fn the_unit_is_one_that_systemd_takes() {
     assert!(verified.status.success() && own.is_none(), "{said}");
 }
 
-/// The memory of a client that was killed comes back, unless somebody said that it must not.
+/// A killed client's memory is freed, unless the lease is disabled.
 #[test]
 fn a_process_has_a_lease_unless_it_is_said_to_have_none() {
     let lease = |text: &str| {

@@ -1,4 +1,4 @@
-//! The unit for systemd: what it names is there, and what the node needs it may.
+//! The systemd unit: the files it names exist, and it permits what the node needs.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -38,7 +38,7 @@ fn its_user_is_one_that_the_guide_makes() {
     }
 }
 
-/// A node with `ring` opens a packet socket; one with a path to ask for MTUs lists interfaces.
+/// A node with `ring` opens a packet socket; one that looks up MTUs lists interfaces.
 #[test]
 fn it_may_open_what_a_node_opens() {
     let unit = unit();
@@ -57,7 +57,7 @@ fn it_may_open_what_a_node_opens() {
 fn systemd_has_nothing_against_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ethermem-node.service");
-    // The program is where the guide puts it, which is not here.
+    // The unit names the program's path in the guide, which does not exist here.
     let here = unit().replace("/usr/local/bin/ethermem", "/bin/true");
     fs::write(&path, here).unwrap();
     let verify = Command::new("systemd-analyze").arg("verify").arg(&path).output();

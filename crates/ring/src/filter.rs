@@ -1,36 +1,36 @@
-//! Which frames are taken: decided in the kernel, so that others cost their receiver nothing.
+//! Frame filters that run in the kernel, so that rejected frames cost their receiver nothing.
 
 use nix::libc::{
     BPF_ABS, BPF_H, BPF_JEQ, BPF_JGT, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, PACKET_BROADCAST,
     PACKET_HOST, SKF_AD_IFINDEX, SKF_AD_OFF, SKF_AD_PKTTYPE, c_int, sock_filter,
 };
 
-/// Octets of a frame that must be so, its first octet being 0.
+/// Required octets at an offset of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// Two.
+    /// Two octets.
     Half(u16, [u8; 2]),
-    /// Four.
+    /// Four octets.
     Word(u16, [u8; 4]),
 }
 
-/// Frames to this machine in which all fields are so.
+/// Accepts frames to this machine in which all fields match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// What must be so.
+    /// Required fields.
     pub fields: Vec<Field>,
-    /// Whether frames to everybody are taken, too.
+    /// True to accept broadcast frames, too.
     pub broadcast: bool,
 }
 
-/// As much of a frame as there is.
+/// Filter result that accepts the whole frame.
 const ALL: u32 = u32::MAX;
 
 impl Filter {
-    /// The program of the kernel's filter, for the interface of an index.
+    /// The filter program for the interface with this index.
     pub(crate) fn program(&self, index: u32) -> Vec<sock_filter> {
-        // Each field is a load and a jump; before them are the kind of address and the interface,
-        // behind them taking and leaving.
+        // Each field is a load and a jump. The kind of address and the interface come before them,
+        // accepting and rejecting behind.
         let leave = 2 * self.fields.len() + 5;
         let mut program = Vec::with_capacity(leave + 1);
         let most = if self.broadcast { PACKET_BROADCAST } else { PACKET_HOST };
@@ -38,8 +38,8 @@ impl Filter {
         let past = |at: usize| u8::try_from(leave - at - 1).expect("a filter is short");
         program.push(about(SKF_AD_PKTTYPE));
         program.push(jump(BPF_JGT, u32::from(most), past(1), 0));
-        // The kernel shows a socket what came by its interface, also where a tag of 802.1Q makes
-        // that another interface's.
+        // The kernel delivers frames of the interface to its socket, even if an 802.1Q tag assigns
+        // them to another interface.
         program.push(about(SKF_AD_IFINDEX));
         program.push(jump(BPF_JEQ, index, 0, past(3)));
         for field in &self.fields {

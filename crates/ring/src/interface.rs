@@ -11,35 +11,35 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use crate::kernel::ask;
 
-/// What an interface was when it was looked at.
+/// An interface's properties when they were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its name.
     pub name: String,
-    /// Its number, which another one of the same name has not.
+    /// Index, which is unique even if another interface gets its name.
     pub index: u32,
-    /// Its address.
+    /// MAC address.
     pub mac: [u8; 6],
-    /// Longest payload of a frame.
+    /// Longest payload of a frame in octets.
     pub mtu: usize,
-    /// Whether nothing of it leaves the machine.
+    /// True if nothing on it leaves the machine.
     pub is_loopback: bool,
-    /// Whether it is up.
+    /// True if it is up.
     pub is_up: bool,
 }
 
 impl Interface {
-    /// Looks at the interface of that name, which needs no privilege.
+    /// Reads the properties of an interface, which needs no privilege.
     ///
     /// # Errors
-    /// There is none of that name ([`io::ErrorKind::NotFound`]), or it carries no Ethernet
-    /// ([`io::ErrorKind::Unsupported`]).
+    /// The name does not exist ([`io::ErrorKind::NotFound`]), or the interface does not carry
+    /// Ethernet ([`io::ErrorKind::Unsupported`]).
     pub fn find(name: &str) -> io::Result<Interface> {
         let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
         Interface::find_by(&any, name)
     }
 
-    /// The same in the network of a socket.
+    /// As [`Interface::find`], in the network namespace of a socket.
     pub(crate) fn find_by(socket: &impl AsFd, name: &str) -> io::Result<Interface> {
         let asked = |question: c_ulong| {
             ask(socket, name, question).map_err(|error| match error.kind() {
@@ -52,7 +52,7 @@ impl Interface {
         };
         let (index, mtu) = (asked(SIOCGIFINDEX)?, asked(SIOCGIFMTU)?);
         let (flags, address) = (asked(SIOCGIFFLAGS)?, asked(SIOCGIFHWADDR)?);
-        // SAFETY: the kernel has answered each question in that question's part of the request.
+        // SAFETY: the kernel has written the answer to each question into that part of the request.
         let (index, mtu, flags, address) = unsafe {
             (
                 index.ifr_ifru.ifru_ifindex,

@@ -1,4 +1,4 @@
-//! What the kernel has no safe call for.
+//! System calls without a safe wrapper.
 
 use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
@@ -11,7 +11,7 @@ fn result(returned: c_int) -> io::Result<()> {
     if returned == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Sets an option whose value is plain octets that the kernel copies.
+/// Sets a socket option whose value is plain octets that the kernel copies.
 pub(crate) fn set<T: Copy>(
     socket: &impl AsFd,
     level: c_int,
@@ -23,7 +23,7 @@ pub(crate) fn set<T: Copy>(
     result(unsafe { libc::setsockopt(fd, level, name, (&raw const *value).cast(), bytes) })
 }
 
-/// An option whose value is plain octets, all of which the kernel writes.
+/// Reads a socket option whose value is plain octets, all of which the kernel writes.
 pub(crate) fn get<T: Copy + Default>(
     socket: &impl AsFd,
     level: c_int,
@@ -37,17 +37,17 @@ pub(crate) fn get<T: Copy + Default>(
     Ok(value)
 }
 
-/// Lets a socket have those frames alone that a program of the kernel's filter takes.
+/// Attaches a filter program to a socket.
 pub(crate) fn attach(socket: &impl AsFd, program: &mut [sock_filter]) -> io::Result<()> {
     let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // The kernel copies the program, too, which lives through the call.
+    // The kernel also copies the program, which lives through the call.
     let program = sock_fprog { len, filter: program.as_mut_ptr() };
     set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
-/// Binds to the frames of one kind that an interface brings.
+/// Binds a socket to the frames of one EtherType on an interface.
 pub(crate) fn bind(socket: &impl AsFd, index: u32, ether_type: u16) -> io::Result<()> {
-    // SAFETY: an address of zeros is one of no interface.
+    // SAFETY: an address of zeros is valid and names no interface.
     let mut address: sockaddr_ll = unsafe { zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = ether_type.to_be();
@@ -57,9 +57,9 @@ pub(crate) fn bind(socket: &impl AsFd, index: u32, ether_type: u16) -> io::Resul
     result(unsafe { libc::bind(fd, (&raw const address).cast(), bytes) })
 }
 
-/// Whether the interface to which a socket was bound has been there ever since.
+/// True if the interface to which a socket was bound has existed ever since.
 pub(crate) fn is_bound(socket: &impl AsFd) -> bool {
-    // SAFETY: an address of zeros is one of no interface.
+    // SAFETY: an address of zeros is valid and names no interface.
     let mut address: sockaddr_ll = unsafe { zeroed() };
     let (fd, mut bytes) = (socket.as_fd().as_raw_fd(), size_of::<sockaddr_ll>() as socklen_t);
     let place = (&raw mut address).cast();
@@ -68,11 +68,11 @@ pub(crate) fn is_bound(socket: &impl AsFd) -> bool {
     known.is_ok() && address.sll_ifindex > 0
 }
 
-/// What an interface is asked for: its answer is in the request.
+/// Asks for a property of an interface; the answer is in the request.
 pub(crate) fn ask(socket: &impl AsFd, name: &str, question: c_ulong) -> io::Result<ifreq> {
-    // SAFETY: a request of zeros is one about an interface without a name.
+    // SAFETY: a request of zeros is valid and names no interface.
     let mut request: ifreq = unsafe { zeroed() };
-    // The last octet stays the end of the name.
+    // The last octet remains the name's terminator.
     if name.len() >= request.ifr_name.len() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -85,16 +85,16 @@ pub(crate) fn ask(socket: &impl AsFd, name: &str, question: c_ulong) -> io::Resu
     Ok(request)
 }
 
-/// Has the kernel fill a page with zeros in every fork of this process.
+/// Makes the kernel fill a page with zeros in every fork of this process.
 pub(crate) fn wipe_on_fork(page: &mut MmapMut) -> io::Result<()> {
     let (place, bytes) = (page.as_mut_ptr().cast(), page.len());
-    // SAFETY: the page is this mapping's own, and nothing of it changes in this process.
+    // SAFETY: the page belongs to this mapping, and the call changes nothing in this process.
     result(unsafe { libc::madvise(place, bytes, libc::MADV_WIPEONFORK) })
 }
 
 /// The first octet of a page that the kernel may have filled with zeros.
 #[inline]
 pub(crate) fn first(page: &MmapMut) -> u8 {
-    // SAFETY: it is one of the page's, and nobody writes it meanwhile.
+    // SAFETY: the octet belongs to the page, and nothing writes it meanwhile.
     unsafe { page.as_ptr().read_volatile() }
 }

@@ -1,6 +1,6 @@
-//! Frames of Ethernet from and to one interface, received through a ring that is shared with the
-//! kernel (AF_PACKET). It knows nothing of what is in them. All unsafe code towards the kernel is
-//! here, behind [`Ring`] and [`Maker`].
+//! Ethernet frames from and to one interface, received through a ring that is shared with the
+//! kernel (AF_PACKET). The crate does not interpret their content. All unsafe code towards the
+//! kernel is here, behind [`Ring`] and [`Maker`].
 
 mod filter;
 mod interface;

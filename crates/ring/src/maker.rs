@@ -1,4 +1,4 @@
-//! The process that made something, told from its forks.
+//! Distinguishes the process that created an object from its forks.
 
 use std::process;
 
@@ -6,12 +6,12 @@ use memmap2::MmapMut;
 
 use crate::kernel;
 
-/// Knows the process that made it. A fork has a copy of everything: of what must be used once, and
-/// of sockets and rings that stay the parent's.
+/// Identifies the process that created it. A fork has copies of everything, including numbers that
+/// must be used once, and sockets and rings that belong to the parent.
 ///
-/// It is a page that the kernel fills with zeros in every fork, whatever call made that, so that to
-/// ask costs a load and no call of the kernel. Where the kernel knows no such pages (before Linux
-/// 4.14), it asks for the number of the process.
+/// It is a page that the kernel fills with zeros in every fork, whatever call makes the fork. A
+/// check is thus a load and no system call. On kernels without such pages (before Linux 4.14), it
+/// compares the process number.
 #[derive(Debug)]
 pub struct Maker {
     page: Option<MmapMut>,
@@ -19,7 +19,7 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// Of this process.
+    /// Identifies this process.
     #[must_use]
     pub fn new() -> Maker {
         let page = MmapMut::map_anon(1).ok().and_then(|mut page| {
@@ -30,7 +30,7 @@ impl Maker {
         Maker { page, process: process::id() }
     }
 
-    /// Whether this is the process that made it, and no fork.
+    /// True in the process that created it, false in a fork.
     #[inline]
     #[must_use]
     pub fn is_here(&self) -> bool {
@@ -58,15 +58,15 @@ mod tests {
         let by_number = Maker { page: None, process: process::id() };
         for maker in [Maker::new(), by_number] {
             assert!(maker.is_here());
-            // SAFETY: the child looks at memory, and ends.
+            // SAFETY: the child reads memory, and ends.
             let child = unsafe { libc::fork() };
             if child == 0 {
                 let right = !maker.is_here() && Maker::new().is_here();
-                // SAFETY: it ends the child at once.
+                // SAFETY: the call ends the child at once.
                 unsafe { libc::_exit(i32::from(!right)) };
             }
             let mut status = -1;
-            // SAFETY: the status is written, which lives through the call.
+            // SAFETY: the call writes the status, which lives through the call.
             assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
             assert_eq!(status, 0);
             assert!(maker.is_here());

@@ -1,5 +1,5 @@
-//! A ring of frames, one in a slot (TPACKET_V2): the kernel fills them in their order, and has each
-//! back when it was read. `docs/internals/clio-transport.md` says why this kind.
+//! A ring of frames, one per slot (TPACKET_V2). The kernel fills the slots in order, and gets each
+//! back after it was read. `docs/internals/clio-transport.md` says why this version was chosen.
 
 use std::io;
 use std::ops::Range;
@@ -23,27 +23,27 @@ use thiserror::Error;
 
 use crate::{Filter, Interface, kernel};
 
-/// Memory of a ring, unless its frames are too long or too short for that.
+/// Memory of a ring in bytes, unless frames are too long or too short for it.
 const RING_BYTES: usize = 8 << 20;
-/// Room for the windows of a few hundred clients, and for one of long frames.
+/// Largest number of slots: room for the windows of a few hundred clients.
 const SLOTS_MAX: usize = 4096;
 const SLOTS_MIN: usize = 128;
-/// Of the kernel's memory that a ring is made of at least.
+/// Smallest contiguous kernel block of a ring in bytes.
 const BLOCK_BYTES: usize = 1 << 16;
-/// Where TPACKET_V2 puts what follows a frame's addresses and kind: its own head, the address of
-/// the sender, and 16 octets, at a multiple of 16.
+/// Offset where TPACKET_V2 puts what follows a frame's addresses and EtherType: its own header, the
+/// address of the sender, and 16 octets, rounded up to 16.
 const FRONT_BYTES: usize = (TPACKET2_HDRLEN + 16).next_multiple_of(16);
 
-/// Why there is no ring.
+/// The reason why a ring cannot be opened.
 #[derive(Debug, Error)]
 pub enum RingError {
-    /// The process may not.
+    /// The process lacks the permission.
     #[error(
         "raw Ethernet needs CAP_NET_RAW: start it as root, or allow the program \
          (setcap cap_net_raw+ep FILE)"
     )]
     Privilege,
-    /// The kernel has no such ring, or no memory for it.
+    /// The kernel does not support the ring, or has no memory for it.
     #[error("a ring of AF_PACKET: {0}")]
     Kernel(#[from] io::Error),
 }
@@ -57,16 +57,16 @@ impl From<Errno> for RingError {
     }
 }
 
-/// See the module: of one interface, for frames of one kind. What is sent comes back on the
-/// loopback alone.
+/// A ring of one interface, for frames of one EtherType. Sent frames come back only on the
+/// loopback.
 pub struct Ring {
     socket: Arc<OwnedFd>,
     memory: MmapRaw,
     slot_bytes: usize,
     slots: usize,
-    /// The slot that is filled next, or that is read.
+    /// Index of the slot that is filled next, or that is being read.
     at: usize,
-    /// Where in that one the frame is, while it is read.
+    /// Range of the frame in that slot, while it is being read.
     held: Option<Range<usize>>,
 }
 
@@ -79,7 +79,7 @@ struct Statistics {
 }
 
 impl Ring {
-    /// For frames of an EtherType that a filter takes.
+    /// Opens a ring for frames of an EtherType that a filter accepts.
     ///
     /// # Errors
     /// [`RingError`].
@@ -88,12 +88,12 @@ impl Ring {
         ether_type: u16,
         filter: &Filter,
     ) -> Result<Ring, RingError> {
-        // Of no kind until it is bound, so that nothing comes that the filter has not seen.
+        // The socket has no EtherType until it is bound, so that every frame passes the filter.
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None)?;
         kernel::set(&socket, SOL_PACKET, PACKET_VERSION, &(tpacket_versions::TPACKET_V2 as c_int))?;
         kernel::attach(&socket, &mut filter.program(interface.index))?;
-        // It only saves work, and old kernels do without.
+        // The option only saves work, and old kernels lack it.
         let _ = kernel::set(&socket, SOL_PACKET, PACKET_QDISC_BYPASS, &1_i32);
         let (slot_bytes, block_bytes) = sizes(interface.mtu);
         let wanted = (RING_BYTES / slot_bytes).clamp(SLOTS_MIN, SLOTS_MAX);
@@ -112,15 +112,15 @@ impl Ring {
         Ok(Ring { socket: Arc::new(socket), memory, slot_bytes, slots, at: 0, held: None })
     }
 
-    /// The next frame, which is the caller's until the next call; the one before is the kernel's
-    /// again. One that is longer than a slot is cut off.
+    /// The next frame, borrowed until the next call, which returns the previous one to the kernel.
+    /// A frame longer than a slot is truncated.
     pub fn take(&mut self) -> Option<&mut [u8]> {
         self.release();
         if self.status().load(Ordering::Acquire) & TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: a slot begins with this head, at a multiple of 16. The kernel wrote it before the
-        // status that was read, and writes none of the slot until it has it back.
+        // SAFETY: a slot begins with this header, at a multiple of 16. The kernel wrote it before
+        // the status that was read, and writes nothing to the slot until it gets the slot back.
         let head: tpacket2_hdr = unsafe { self.slot().cast::<tpacket2_hdr>().read() };
         let from = usize::from(head.tp_mac).min(self.slot_bytes);
         let bytes = (head.tp_snaplen as usize).min(self.slot_bytes - from);
@@ -128,16 +128,16 @@ impl Ring {
         self.held()
     }
 
-    /// The frame that was taken, if it was not given back.
+    /// The frame that was taken and not released.
     #[inline]
     pub fn held(&mut self) -> Option<&mut [u8]> {
         let Range { start, end } = self.held.clone()?;
-        // SAFETY: the octets are within the slot, which is this process's until it is given back:
-        // by a call that needs the ring itself, so not while they are borrowed.
+        // SAFETY: the octets are within the slot, which this process owns until it is released.
+        // Releasing needs the ring itself, so it cannot happen while they are borrowed.
         Some(unsafe { std::slice::from_raw_parts_mut(self.slot().add(start), end - start) })
     }
 
-    /// Gives the frame that was taken back to the kernel.
+    /// Returns the taken frame to the kernel.
     #[inline]
     pub fn release(&mut self) {
         if self.held.take().is_some() {
@@ -147,57 +147,57 @@ impl Ring {
         }
     }
 
-    /// Frames for which the ring had no room, since this was asked last.
+    /// Number of frames for which the ring had no room, since the last call.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// Errors of the kernel.
     pub fn drops(&self) -> io::Result<u32> {
         let read: Statistics = kernel::get(&self.socket, SOL_PACKET, PACKET_STATISTICS)?;
         Ok(read.drops)
     }
 
-    /// Whether the interface has been there ever since: once it was deleted, or has gone to another
-    /// network, nothing comes any more, also if it comes back.
+    /// True if the interface has existed ever since. Once it was deleted or moved to another
+    /// network namespace, nothing arrives any more, even if it comes back.
     #[must_use]
     pub fn is_bound(&self) -> bool {
         kernel::is_bound(&self.socket)
     }
 
-    /// Sends a frame, addresses and kind included.
+    /// Sends a frame, including addresses and EtherType.
     ///
     /// # Errors
-    /// Of the interface: too long (`EMSGSIZE`), down (`ENETDOWN`), full (`ENOBUFS`, `EAGAIN`), gone
-    /// (`ENXIO`).
+    /// Errors of the interface: frame too long (`EMSGSIZE`), down (`ENETDOWN`), full (`ENOBUFS`,
+    /// `EAGAIN`), gone (`ENXIO`).
     #[inline]
     pub fn send(&self, frame: &[u8]) -> Result<(), Errno> {
         use std::os::fd::AsRawFd;
         send(self.socket.as_raw_fd(), frame, MsgFlags::empty()).map(drop)
     }
 
-    /// Looks at the interface of that name in the ring's network, whichever network the thread is
-    /// in by now.
+    /// Reads the properties of an interface in the ring's network namespace, whichever namespace
+    /// the thread is in.
     ///
     /// # Errors
-    /// Those of [`Interface::find`].
+    /// Errors of [`Interface::find`].
     pub fn interface(&self, name: &str) -> io::Result<Interface> {
         Interface::find_by(&self.socket, name)
     }
 
-    /// What to sleep on.
+    /// A handle to sleep on.
     #[must_use]
     pub fn waiter(&self) -> Waiter {
         Waiter(self.socket.clone())
     }
 
     fn slot(&self) -> *mut u8 {
-        // SAFETY: the ring has so many slots, and `at` is one of them.
+        // SAFETY: `at` is below the ring's number of slots.
         unsafe { self.memory.as_mut_ptr().add(self.at * self.slot_bytes) }
     }
 
-    /// Whose the slot is.
+    /// Ownership of the slot.
     fn status(&self) -> &AtomicU32 {
         // SAFETY: a slot begins with its status, at a multiple of 16, in memory that lives as long
-        // as the ring; the kernel writes it in one piece, and nothing here but through this.
+        // as the ring. The kernel writes it atomically, and this process accesses it only here.
         unsafe { AtomicU32::from_ptr(self.slot().cast()) }
     }
 }
@@ -208,7 +208,7 @@ impl AsFd for Ring {
     }
 }
 
-/// Of a slot for frames with so long a payload, and of the pieces that the kernel makes a ring of.
+/// Sizes in bytes of a slot for frames with this MTU, and of the blocks that the ring consists of.
 fn sizes(mtu: usize) -> (usize, usize) {
     let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096) as usize;
     let slot = FRONT_BYTES + mtu;
@@ -225,12 +225,12 @@ fn sizes(mtu: usize) -> (usize, usize) {
 pub struct Waiter(Arc<OwnedFd>);
 
 impl Waiter {
-    /// Sleeps until a frame is there, or for so long.
+    /// Sleeps until a frame arrives, or for at most `most`.
     pub fn wait(&self, most: Duration) {
         self.wait_for(&mut [self.fd()], most);
     }
 
-    /// Sleeps until a frame or something of another socket is there, or for so long.
+    /// Sleeps until a frame or an event of another socket arrives, or for at most `most`.
     pub fn wait_with(&self, other: &impl AsFd, most: Duration) {
         self.wait_for(&mut [self.fd(), PollFd::new(other.as_fd(), PollFlags::POLLIN)], most);
     }
@@ -240,10 +240,10 @@ impl Waiter {
     }
 
     fn wait_for(&self, fds: &mut [PollFd<'_>], most: Duration) {
-        // A signal ends the sleep early, which is as good: the caller looks again.
+        // A signal ends the sleep early, which is harmless: the caller polls again.
         let _ = ppoll(fds, Some(most.into()), None);
         if fds[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR)) {
-            // The interface went down. That is said once: who asks again sleeps.
+            // The interface went down. The error is reported once, so a second call sleeps.
             let _ = getsockopt(&self.0, SocketError);
         }
     }
@@ -269,7 +269,7 @@ mod tests {
     fn a_filter_leaves_what_is_for_others_and_takes_what_is_ours() {
         let filter = Filter { fields: vec![Field::Half(14, [1, 2])], broadcast: true };
         let program = filter.program(7);
-        // Kind of address, interface, field, take, leave.
+        // Kind of address, interface, field, accept, reject.
         assert_eq!(program.len(), 8);
         let jumps: Vec<(u8, u8)> = program.iter().map(|step| (step.jt, step.jf)).collect();
         assert_eq!(jumps[1], (5, 0), "an address of others leaves");

@@ -1,5 +1,5 @@
-//! What encryption costs the node, and what a datagram costs it that somebody forged:
-//! `cargo bench -p ethermem-udp --bench seal`.
+//! Measures the node's cost of encryption, and of a forged datagram: `cargo bench -p ethermem-udp
+//! --bench seal`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -13,7 +13,7 @@ const TENANT: TenantId = TenantId(1);
 const KEY: TenantKey = TenantKey([7; 32]);
 const ROUNDS: usize = 31;
 const DATAGRAMS: u64 = 500;
-/// A 64 B read, the longest datagram of Ethernet and of jumbo frames, and the longest of UDP.
+/// Datagram lengths of a 64 B read, of Ethernet, of jumbo frames, and of UDP's maximum.
 const LENGTHS: [usize; 4] = [84, 1472, 8972, 65_507];
 const TARGET_NS: f64 = 1_000.0;
 
@@ -28,14 +28,14 @@ fn envelope(sender: u64, sequence: u64) -> Envelope {
     }
 }
 
-/// A datagram with its envelope, and zeros behind it.
+/// A datagram with its envelope, followed by zeros.
 fn datagram(length: usize, envelope: &Envelope) -> Vec<u8> {
     let mut octets = vec![0; length];
     envelope.emit(&mut octets).expect("there is room for an envelope");
     octets
 }
 
-/// Nanoseconds of one call, the median of many short rounds.
+/// Nanoseconds of one call, as the median of many short rounds.
 fn measure(mut once: impl FnMut(u64)) -> f64 {
     let mut number = 1;
     let mut round = || {

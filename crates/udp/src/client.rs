@@ -17,100 +17,99 @@ use crate::carrier::train::Trains;
 use crate::carrier::{Carrier, RingCarrier, UdpCarrier, is_passing};
 use crate::seal::{ClientSeal, TenantKey};
 
-/// What every path is taken to carry (`BASE_PLPMTU` of RFC 8899).
+/// Length in octets that every path is assumed to carry (`BASE_PLPMTU` of RFC 8899).
 const DATAGRAM_BYTES_BASE: usize = 1200;
-/// Calls that take answers in one turn, so that results are not kept waiting.
+/// Number of receive calls in one turn, so that results are not delayed.
 const TURN_RECEIVES: usize = 16;
-/// Number of polls for an answer per clock read: some microseconds.
+/// Number of polls per clock read: some microseconds.
 const LOOKS_EACH_CLOCK: u32 = 8;
-/// Round trips may be so much longer than the shortest: what other work of the machine costs.
+/// Allowed excess over the shortest round trip, which covers other work of the machine.
 const QUEUEING_TARGET: Ns = Ns(200_000);
-/// A lost datagram costs so much at least; an answer that comes later was only asked for twice.
+/// Smallest retransmission timeout; a later response only causes a duplicate request.
 const RETRY_AFTER_MIN: Ns = Ns(40_000);
 const RETRY_AFTER_MAX: Ns = Ns(100_000_000);
 
-/// Where a node is, and what carries datagrams there.
+/// A node's place, and the carrier to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodePlace {
-    /// Over UDP.
+    /// By UDP.
     Udp(SocketAddr),
-    /// Over raw Ethernet, which needs CAP_NET_RAW.
+    /// By raw Ethernet, which needs CAP_NET_RAW.
     Ring(RingPlace),
 }
 
-/// What is asked of the way to a node.
+/// Options of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientOptions {
-    /// Where the node is.
+    /// Place of the node.
     pub node: NodePlace,
-    /// Whose quota.
+    /// Tenant whose quota is used.
     pub tenant: TenantId,
-    /// Its key; without one, datagrams go in clear.
+    /// The tenant's key; without one, datagrams are in clear.
     pub key: Option<TenantKey>,
-    /// Longest datagram; `None` is what the path is found to carry.
+    /// Longest datagram in octets; `None` is the path's measured MTU.
     pub datagram_bytes_max: Option<usize>,
-    /// Most requests under way.
+    /// Largest number of requests in flight.
     pub window: u32,
-    /// Most bytes of answers under way.
+    /// Largest number of response bytes in flight.
     pub incast_window: Bytes,
     /// How long an operation is tried.
     pub give_up_after: Duration,
 }
 
-/// Why there is no client.
+/// The reason why a client cannot be created.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// The machine has no socket for it, or no way there.
+    /// The socket failed, or there is no route.
     #[error(transparent)]
     Socket(#[from] io::Error),
-    /// Raw Ethernet has no way there.
+    /// The node cannot be reached over raw Ethernet.
     #[error(transparent)]
     Ring(#[from] RingError),
-    /// There is no randomness.
+    /// The system gave no random numbers.
     #[error("no random numbers from the system: {0}")]
     Random(getrandom::Error),
-    /// The transport cannot be built so.
+    /// The transport's configuration is not allowed.
     #[error(transparent)]
     Config(#[from] ClientConfigError),
 }
 
-/// This process is a fork of the one that made the client. It has a copy of its key and of the next
-/// number of a datagram, with which another datagram would be sealed than the parent's: nothing is
-/// sent or received.
+/// This process is a fork of the one that made the client. It has copies of the key and of the next
+/// datagram number. Using them would seal two datagrams with one number, so nothing is sent or
+/// received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("it is the parent process's, and nothing goes by it after a fork")]
 pub struct Forked;
 
-/// The transport to one node, and the socket that carries it.
+/// The transport to one node, with its socket.
 ///
-/// Operations are given to [`Driver::client`]; then [`Driver::turn`] is called until they have
-/// ended.
+/// Submit operations to [`Driver::client`], then call [`Driver::turn`] until they have completed.
 pub struct Driver {
     speaker: Speaker,
     carrier: AnyCarrier,
     maker: Arc<Maker>,
 }
 
-/// What carries the datagrams of one driver.
+/// The carrier of one driver.
 enum AnyCarrier {
     Udp(UdpCarrier),
     Ring(Box<RingCarrier>),
 }
 
-/// What speaks, whatever carries it.
+/// The protocol, with any carrier.
 struct Speaker {
     client: Client,
     seal: Option<ClientSeal>,
     started: Instant,
-    /// When something was sent, or came, last.
+    /// Time when something was last sent or received.
     active: Ns,
-    /// In vain, since an answer came.
+    /// Number of fruitless polls since the last response.
     looks: u32,
 }
 
 impl Driver {
-    /// A client with a socket of its own. Over UDP nothing is sent yet; over raw Ethernet the node
-    /// was found, for which it is waited as long as an operation is tried.
+    /// A client with a socket of its own. Over UDP nothing is sent yet. Over raw Ethernet it waits
+    /// for the node to be found, at most as long as an operation is tried.
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -125,7 +124,7 @@ impl Driver {
             tenant: options.tenant,
             protection: if seal.is_some() { Protection::Gcm } else { Protection::Carrier },
             datagram_bytes_max,
-            // Who says how long they may be knows the path.
+            // A length that the user gives is taken as known for the path.
             datagram_bytes_base: match options.datagram_bytes_max {
                 Some(bytes) => bytes,
                 None => path_bytes.min(DATAGRAM_BYTES_BASE),
@@ -147,18 +146,18 @@ impl Driver {
         Ok(Driver { speaker, carrier, maker })
     }
 
-    /// The transport: for operations, their ends, and to look at.
+    /// The transport: for operations, their results, and inspection.
     pub fn client(&mut self) -> &mut Client {
         &mut self.speaker.client
     }
 
-    /// The time that the transport is given.
+    /// Time of the transport's clock.
     #[must_use]
     pub fn now(&self) -> Ns {
         self.speaker.now()
     }
 
-    /// The process that it is for.
+    /// Identity of the process that created it.
     #[must_use]
     pub fn maker(&self) -> &Arc<Maker> {
         &self.maker
@@ -168,7 +167,7 @@ impl Driver {
         if self.maker.is_here() { Ok(()) } else { Err(io::Error::other(Forked)) }
     }
 
-    /// What to sleep on while nothing is to be done: it is readable when an answer came.
+    /// A handle to sleep on while idle: it becomes readable when a response arrives.
     #[must_use]
     pub fn sleeper(&self) -> Sleeper {
         Sleeper(match &self.carrier {
@@ -177,7 +176,7 @@ impl Driver {
         })
     }
 
-    /// Over UDP, the address of this machine that its datagrams come from.
+    /// Over UDP, the local address of its datagrams.
     #[must_use]
     pub fn from(&self) -> Option<SocketAddr> {
         match &self.carrier {
@@ -186,8 +185,8 @@ impl Driver {
         }
     }
 
-    /// What the kernel does with many datagrams at once; neither where one is as long as a call,
-    /// and over raw Ethernet.
+    /// The kernel's support of trains. None is used if one datagram fills a call, or over raw
+    /// Ethernet.
     #[must_use]
     pub fn trains(&self) -> Trains {
         match &self.carrier {
@@ -196,10 +195,10 @@ impl Driver {
         }
     }
 
-    /// Sends what may go.
+    /// Sends what may be sent.
     ///
     /// # Errors
-    /// Those of the socket that are not a datagram's; [`Forked`].
+    /// Errors of the socket itself; [`Forked`].
     pub fn send(&mut self) -> io::Result<()> {
         self.check_maker()?;
         match &mut self.carrier {
@@ -208,10 +207,10 @@ impl Driver {
         }
     }
 
-    /// Takes the answers that are there, and sends what may go. Whether there was an answer.
+    /// Handles pending responses, and sends what may be sent. Returns whether there was a response.
     ///
     /// # Errors
-    /// Those of the socket that are not a datagram's; [`Forked`].
+    /// Errors of the socket itself; [`Forked`].
     pub fn turn(&mut self) -> io::Result<bool> {
         self.check_maker()?;
         match &mut self.carrier {
@@ -220,13 +219,13 @@ impl Driver {
         }
     }
 
-    /// Since when nothing was sent, and nothing came.
+    /// Time since something was last sent or received.
     #[must_use]
     pub fn idle(&self) -> Duration {
         Duration::from_nanos(self.now().saturating_sub(self.speaker.active).0)
     }
 
-    /// How long nothing need be done unless an answer comes; `None` is for ever.
+    /// Time until the next timer, if no response arrives; `None` is for ever.
     #[must_use]
     pub fn rest(&self) -> Option<Duration> {
         let wake = self.speaker.client.next_wake()?;
@@ -235,7 +234,8 @@ impl Driver {
 }
 
 impl AnyCarrier {
-    /// With the longest datagram that it carries in one piece, as far as the system knows.
+    /// Connects, and returns the longest datagram that the system knows the path to carry in one
+    /// piece.
     fn connect(options: &ClientOptions) -> Result<(AnyCarrier, usize), ConnectError> {
         let node = match &options.node {
             NodePlace::Udp(node) => *node,
@@ -247,7 +247,7 @@ impl AnyCarrier {
         };
         let socket = connected(node)?;
         let path_bytes = socket::path_bytes(&socket)?;
-        // Where two of the longest do not fit into one call, trains would cost, and bring none.
+        // If two of the longest datagrams do not fit one call, trains would cost and gain nothing.
         let bytes = options.datagram_bytes_max.unwrap_or(path_bytes);
         let trains =
             if bytes <= DATAGRAM_BYTES_MAX / 2 { Trains::of(&socket) } else { Trains::NONE };
@@ -266,7 +266,7 @@ impl Speaker {
     }
 
     fn send_at(&mut self, now: Ns, carrier: &mut impl Carrier) -> io::Result<()> {
-        // What a router said of an earlier one.
+        // A router has reported on an earlier datagram.
         if self.client.searches_path()
             && let Some(bytes) = carrier.path_bytes()
         {
@@ -282,8 +282,8 @@ impl Speaker {
                 seal.seal(&mut datagram[..bytes]).expect("the transport writes datagrams");
             }
             carrier.push(bytes);
-            // What cannot go with others need not wait for them; what is a probe must not, or it is
-            // the train that is tried.
+            // A datagram that cannot be part of a train need not wait. A path probe must not wait,
+            // or the train would be tested.
             if !carrier.gathers() || carrier.is_full() || self.client.searches_path() {
                 carrier.flush().check()?;
             }
@@ -301,7 +301,7 @@ impl Speaker {
                 Ok(Some(_)) => {
                     self.hear(carrier);
                     came = true;
-                    // Looking for more than there can be costs as much as sending.
+                    // Polling for more than is in flight costs as much as sending.
                     all = self.client.under_way() == 0;
                 }
                 Ok(None) => all = true,
@@ -329,7 +329,7 @@ impl Speaker {
         Ok(came)
     }
 
-    /// Answers, or what passes itself off as some.
+    /// Handles responses, which may be forged.
     fn hear(&mut self, carrier: &mut impl Carrier) {
         let now = self.now();
         self.active = now;
@@ -346,7 +346,7 @@ impl Speaker {
     }
 }
 
-/// Waits for answers without the client.
+/// Waits for responses without the client.
 #[derive(Clone, Debug)]
 pub struct Sleeper(Waiter);
 
@@ -357,7 +357,7 @@ enum Waiter {
 }
 
 impl Sleeper {
-    /// Sleeps until an answer is there, or for so long.
+    /// Sleeps until a response arrives, or for at most `most`.
     pub fn sleep(&self, most: Duration) {
         match &self.0 {
             Waiter::Udp(socket) => socket::wait(socket, most),

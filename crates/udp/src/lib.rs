@@ -1,5 +1,5 @@
-//! The memory node's protocol over UDP sockets and rings of raw Ethernet of this machine: what
-//! drives the state machines of `clio` in real time. It decides nothing of the protocol.
+//! The memory node's protocol over UDP sockets and rings of raw Ethernet. The crate drives the
+//! state machines of `clio` in real time, and decides nothing of the protocol.
 
 mod carrier;
 mod client;

@@ -1,5 +1,5 @@
-//! How an operator's thread asks a server for the node's processes, and ends one. The server
-//! answers between datagrams, a bounded number of places at a time.
+//! Questions of an operator's thread to a server: it lists the node's processes, and ends one. The
+//! server answers between datagrams, a bounded number of places at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,18 +14,18 @@ use ethermem_units::Ns;
 use ethermem_wire::clio::{ProcessId, TenantId};
 use thiserror::Error;
 
-/// Places that the server looks at between two datagrams.
+/// Number of process places that the server visits between two datagrams.
 const PLACES_AT_ONCE: u16 = 64;
-/// Questions that may wait: one for each thread that asks is enough.
+/// Largest number of pending questions: one for each asking thread is enough.
 const QUESTIONS_MAX: usize = 4;
 
-/// Why a server did not answer.
+/// The reason why a server did not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NoAnswer {
-    /// It has too much to do, or its thread is stopped.
+    /// The server is overloaded, or its thread is stopped.
     #[error("the node does not answer in time")]
     Late,
-    /// It serves no more.
+    /// The server has ended.
     #[error("the node has ended")]
     Ended,
 }
@@ -37,17 +37,17 @@ enum What {
 
 struct Question {
     what: What,
-    /// Set by whichever comes first: the server that begins to answer, or the thread that gives up.
-    /// So an error means that nothing was done.
+    /// Set by whichever is first: the server that begins to answer, or the thread that gives up. So
+    /// an error means that nothing was done.
     settled: Arc<AtomicBool>,
 }
 
-/// Asks a server that runs.
+/// Sends questions to a running server.
 #[derive(Clone)]
 pub struct Operator(SyncSender<Question>);
 
 impl Operator {
-    /// All processes.
+    /// Lists all processes.
     ///
     /// # Errors
     /// [`NoAnswer`].
@@ -55,7 +55,7 @@ impl Operator {
         self.ask(What::Processes, most)
     }
 
-    /// Ends a process: whether it lived.
+    /// Ends a process, and returns whether it existed.
     ///
     /// # Errors
     /// [`NoAnswer`]: the process is not ended then.
@@ -88,7 +88,7 @@ impl Operator {
     }
 }
 
-/// A list that is being made.
+/// A list in progress.
 struct Listing {
     next: u16,
     found: Vec<ProcessFacts>,
@@ -107,7 +107,7 @@ impl Questions {
         (Operator(operator), Questions { questions, listing: None })
     }
 
-    /// Goes on with what was asked. Whether there is more to do at once.
+    /// Continues with pending questions, and returns whether more is to do at once.
     pub(crate) fn answer<B: AsRef<[u8]> + AsMut<[u8]>>(
         &mut self,
         now: Ns,
@@ -122,7 +122,7 @@ impl Questions {
                 self.listing = Some(listing);
                 return true;
             }
-            // The thread that asked may be gone.
+            // The asking thread may have ended.
             let _ = listing.to.send(listing.found);
         }
         let question = match self.questions.try_recv() {

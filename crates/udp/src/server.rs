@@ -17,58 +17,58 @@ use crate::operator::{Operator, Questions};
 use crate::seal::NodeSeal;
 use crate::snapshot::{Latencies, Published, ServerCounters, Snapshot};
 
-/// Memory that is made ready for page faults at a time: some microseconds of work.
+/// Memory in bytes that is made ready for page faults at a time: some microseconds of work.
 const TEND_BYTES: u64 = 64 << 10;
-/// Datagrams, or looks at an empty socket, between two looks at what is not urgent.
+/// Number of datagrams or empty polls between two rounds of background work.
 const TEND_EVERY: u32 = 64;
-/// Longest sleep, so that a lease or the end of the server is seen.
+/// Longest sleep, so that lease expiry and the stop flag are noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// How old what is published may be.
+/// Largest age of published data.
 const PUBLISH_EVERY: Ns = Ns(100_000_000);
-/// How long a ring may be without its interface once that is there again.
+/// Interval of checking a ring's interface.
 const MEND_EVERY: Ns = Ns(500_000_000);
-/// While frames come, a socket is looked at once in so many turns: that is a call of the kernel
-/// each time, and a frame is none.
+/// While frames arrive, the socket is polled once in this many turns: polling it is a system call,
+/// and polling the ring is none.
 const SOCKET_EVERY: u32 = 8;
-/// One in so many datagrams is timed: two looks at the clock take as long as the node's work.
+/// One in this many datagrams is timed: two clock reads take as long as the node's work.
 const TIME_EVERY: u64 = 16;
 
-/// How a node's datagrams are protected.
+/// Protection of a node's datagrams.
 pub enum Protect {
-    /// As the node checks them by itself: for datagrams that do not leave the machine.
+    /// The node's own checks, for datagrams that do not leave the machine.
     Node,
-    /// By encryption.
+    /// Encryption.
     Seal(Box<NodeSeal>),
 }
 
-/// Where a node is reached: at one of them, or both.
+/// Addresses of a node: one of them, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listen {
-    /// Over UDP.
+    /// UDP address.
     pub udp: Option<SocketAddr>,
-    /// Over raw Ethernet, which needs CAP_NET_RAW.
+    /// Place on raw Ethernet, which needs CAP_NET_RAW.
     pub ring: Option<RingPlace>,
 }
 
-/// Why a node is not reached somewhere.
+/// The reason why a node's address cannot be used.
 #[derive(Debug, Error)]
 pub enum BindError {
-    /// The address cannot be had.
+    /// The UDP address cannot be bound.
     #[error("{0}: {1}")]
     Udp(SocketAddr, io::Error),
-    /// The interface has no ring.
+    /// The interface cannot have a ring.
     #[error("ring {0}: {1}")]
     Ring(RingPlace, RingError),
 }
 
-/// A memory node and what it answers on. One thread: the node's fast path takes no lock.
+/// A memory node with its carriers. It uses one thread: the node's fast path takes no lock.
 pub struct Server<B> {
     answerer: Answerer<B>,
     udp: Option<UdpCarrier>,
     ring: Option<Box<RingCarrier>>,
-    /// When the ring's interface is looked at again.
+    /// Time of the next check of the ring's interface.
     mend_at: Ns,
-    /// Turns that brought a frame since the socket was looked at.
+    /// Turns with a frame since the socket was last polled.
     frames: u32,
     published: Published,
     publish_at: Ns,
@@ -77,7 +77,7 @@ pub struct Server<B> {
     ending: bool,
 }
 
-/// What answers, whatever carries it.
+/// The node's request handling, for any carrier.
 struct Answerer<B> {
     node: Node<B>,
     protect: Protect,
@@ -87,7 +87,7 @@ struct Answerer<B> {
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
-    /// Has a node answer at some place.
+    /// Binds a node to its addresses.
     ///
     /// # Errors
     /// [`BindError`].
@@ -137,63 +137,63 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         })
     }
 
-    /// Where it is reached over UDP.
+    /// Address of the UDP socket.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.udp.as_ref()?.address().ok()
     }
 
-    /// Where it is reached over raw Ethernet.
+    /// Place on raw Ethernet.
     #[must_use]
     pub fn ring(&self) -> Option<RingPlace> {
         self.ring.as_ref().map(|ring| ring.place())
     }
 
-    /// What the kernel does with many datagrams of UDP at once.
+    /// The kernel's support of trains.
     #[must_use]
     pub fn trains(&self) -> Trains {
         self.udp.as_ref().map_or(Trains::NONE, UdpCarrier::trains)
     }
 
-    /// Its node, to look at.
+    /// The node, for inspection.
     #[must_use]
     pub fn node(&self) -> &Node<B> {
         &self.answerer.node
     }
 
-    /// The same, before it runs.
+    /// The node, for changes before it runs.
     pub fn node_mut(&mut self) -> &mut Node<B> {
         &mut self.answerer.node
     }
 
-    /// What happened outside of the node.
+    /// Counters outside of the node.
     #[must_use]
     pub fn counters(&self) -> ServerCounters {
         self.answerer.counters
     }
 
-    /// What other threads may look at while it runs, a tenth of a second old at most.
+    /// Data for other threads, at most a tenth of a second old.
     #[must_use]
     pub fn published(&self) -> Published {
         Arc::clone(&self.published)
     }
 
-    /// What another thread may ask it while it runs, for an operator alone.
+    /// Access for another thread of an operator.
     #[must_use]
     pub fn operator(&self) -> Operator {
         self.operator.clone()
     }
 
-    /// Answers until it is told to stop. It polls without a pause, and sleeps when nothing came for
-    /// `poll_for`: waking up takes tens of microseconds.
+    /// Serves until the stop flag is set. It polls without a pause, and sleeps when nothing has
+    /// arrived for `poll_for`, because a wake-up takes tens of microseconds.
     ///
     /// # Errors
-    /// Those of the socket that are not a datagram's.
+    /// Errors of the socket itself.
     pub fn run(&mut self, poll_for: Duration, stop: &AtomicBool) -> io::Result<()> {
         self.run_until(poll_for, |_| stop.load(Ordering::Relaxed))
     }
 
-    /// The same, until `done`, which is asked after each look at the socket.
+    /// As [`Server::run`], until `done` returns true, which is called after each poll.
     ///
     /// # Errors
     /// As [`Server::run`].
@@ -205,8 +205,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         self.run_until(poll_for, |_| done())
     }
 
-    /// Takes no new process, and answers what is under way: until no process is left, or nothing
-    /// came for `quiet`, or for `most`.
+    /// Serves requests in flight, and refuses new processes: until no process is left, or nothing
+    /// has arrived for `quiet`, or for at most `most`.
     ///
     /// # Errors
     /// As [`Server::run`].
@@ -233,7 +233,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
             let came = self.serve()?;
             turns += 1;
             heard |= came;
-            // Operations of several slices have the time nobody wants, and a share of the rest.
+            // Operations of several slices get idle time, and a share of the rest.
             if turns < TEND_EVERY && (came || !self.answerer.node.runs_wait()) {
                 continue;
             }
@@ -248,8 +248,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
                 self.mend(now);
             }
             state.processes = self.answerer.node.processes();
-            // Who asks now and then is heard in one of many turns. He does not keep the node
-            // polling, which takes a processor from whoever is on the same machine.
+            // An operator's question is handled in one of many turns. It does not keep the node
+            // polling, which would take a processor from other programs.
             if std::mem::take(&mut heard) || more {
                 heard_at = Instant::now();
             }
@@ -266,7 +266,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         Ok(())
     }
 
-    /// Answers what is there. Whether something was.
+    /// Serves pending datagrams, and returns whether there were any.
     fn serve(&mut self) -> io::Result<bool> {
         let mut came = false;
         if let Some(ring) = &mut self.ring {
@@ -297,7 +297,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         }
     }
 
-    /// An interface may go, and come again as another one of its name.
+    /// Reopens the ring when its interface disappears and another one of its name appears.
     fn mend(&mut self, now: Ns) {
         self.mend_at = now.saturating_add(MEND_EVERY);
         if let Some(ring) = &mut self.ring {
@@ -305,7 +305,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         }
     }
 
-    /// Nothing here allocates, and who reads at this moment is not waited for.
+    /// Publishes a snapshot. Nothing here allocates, and a concurrent reader is not waited for.
     fn publish(&mut self, now: Ns) {
         if let Some(ring) = &mut self.ring {
             let counters = &mut self.answerer.counters;
@@ -332,7 +332,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Answerer<B> {
-    /// Answers a datagram, or several that came as one. Whether there was one.
+    /// Answers a datagram, or several joined into one, and returns whether there was one.
     fn answer(&mut self, carrier: &mut impl Carrier) -> io::Result<bool> {
         let Some(bytes) = carrier.receive()? else {
             return Ok(false);
@@ -354,7 +354,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Answerer<B> {
         if carrier.is_empty() {
             return Ok(true);
         }
-        // Whatever the carrier has against an answer, it is as if the network had lost it.
+        // A response that the carrier refuses counts as lost in the network.
         self.counters.count(carrier.flush());
         if self.node.counters().datagrams.is_multiple_of(TIME_EVERY) {
             self.serving.add(self.now().saturating_sub(now));
@@ -362,7 +362,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Answerer<B> {
         Ok(true)
     }
 
-    /// The node's clock, which begins at 1: 0 is "not known".
+    /// The node's clock, which begins at 1: 0 means "not known".
     fn now(&self) -> Ns {
         Ns(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX).saturating_add(1))
     }
@@ -372,9 +372,9 @@ fn at(place: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{place}: {error}"))
 }
 
-/// What the end of a server may depend on.
+/// Inputs of the decision to stop serving.
 struct State {
     processes: usize,
-    /// How long nothing came.
+    /// Time since the last datagram.
     quiet: Duration,
 }

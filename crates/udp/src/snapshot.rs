@@ -1,4 +1,4 @@
-//! What a server tells whoever looks at it from another thread.
+//! Data that a server publishes for other threads.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,22 +13,22 @@ use crate::carrier::Sent;
 const LEAST_BITS: u32 = 8;
 const BOUNDS: usize = 16;
 
-/// What happened to datagrams outside of the node.
+/// Counters outside of the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerCounters {
-    /// Answers that the socket did not take: their clients ask again.
+    /// Responses that the socket refused; their clients retransmit.
     pub answers_dropped: u64,
-    /// Times that the server went to sleep.
+    /// Number of times that the server went to sleep.
     pub sleeps: u64,
-    /// Octets of datagrams that came.
+    /// Octets of datagrams received.
     pub received_bytes: u64,
-    /// Octets of answers that were sent.
+    /// Octets of responses sent.
     pub sent_bytes: u64,
-    /// Frames of raw Ethernet that are for the node, and malformed.
+    /// Malformed raw Ethernet frames for the node.
     pub frames_dropped: u64,
-    /// Frames of raw Ethernet for which the ring had no room: the node did not keep up.
+    /// Raw Ethernet frames for which the ring had no room, because the node was too slow.
     pub frames_overrun: u64,
-    /// Times that the ring was made anew, for another interface of its name, MTU or address.
+    /// Number of times that the ring was reopened, for another interface, MTU or address.
     pub rings_renewed: u64,
 }
 
@@ -39,17 +39,17 @@ impl ServerCounters {
     }
 }
 
-/// How long datagrams took, from the socket to the socket, in buckets.
+/// Histogram of serving times, from socket to socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// By bucket; the last has what is longer than all bounds.
+    /// Counts by bucket; the last one has times above all bounds.
     pub counts: [u64; BOUNDS + 1],
-    /// Of all.
+    /// Sum of all times.
     pub sum: Ns,
 }
 
 impl Latencies {
-    /// The longest of bucket `at`; `None` of the last.
+    /// Upper bound of bucket `at`; `None` for the last.
     #[must_use]
     pub fn bound(at: usize) -> Option<Ns> {
         (at < BOUNDS).then(|| Ns(1 << (LEAST_BITS + at as u32)))
@@ -63,34 +63,35 @@ impl Latencies {
     }
 }
 
-/// See the module: of one moment.
+/// A node's published state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Since the start.
+    /// Time since the start.
     pub uptime: Ns,
-    /// Which life of the node.
+    /// Life of the node, which changes with a restart.
     pub epoch: Epoch,
-    /// All that it serves.
+    /// Memory that it serves.
     pub memory: Bytes,
-    /// What of it is not allocated.
+    /// Memory that is not allocated.
     pub free: Bytes,
-    /// Of all tenants.
+    /// Number of processes of all tenants.
     pub processes: usize,
-    /// Whether it is about to end.
+    /// True while the node is shutting down.
     pub ending: bool,
-    /// What happened in the node.
+    /// Counters of the node.
     pub node: NodeCounters,
-    /// What happened to translations.
+    /// Counters of address translation.
     pub map: MapCounters,
-    /// What happened outside.
+    /// Counters outside of the node.
     pub server: ServerCounters,
-    /// By their numbers.
+    /// Use by each tenant, sorted by number.
     pub tenants: Vec<(TenantId, TenantUse)>,
-    /// Of one in sixteen datagrams that were answered.
+    /// Serving times of one in sixteen answered datagrams.
     pub serving: Latencies,
 }
 
-/// The newest snapshot. The server never waits for it: while somebody reads, the next is left out.
+/// The newest snapshot. The server never waits for it: while a reader holds it, an update is
+/// skipped.
 pub type Published = Arc<Mutex<Snapshot>>;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! `tools/ethermem.lua` under tshark: every field of every packet of golden/wire is where the
-//! dissector says, and a capture of a client and a node that speak is read as what they said.
+//! `tools/ethermem.lua` under tshark: the dissector shows every field of every packet of
+//! golden/wire in the right place, and decodes a captured conversation of a client and a node.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +23,7 @@ use etherparse::PacketBuilder;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 
 const NODE_PORT: u16 = 7400;
-/// Ethernet, IPv4 and UDP.
+/// Octets of Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 14 + 20 + 8;
 const ENVELOPE: usize = 32;
 
@@ -31,7 +31,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A capture of datagrams; `true` are those to the node.
+/// Writes a capture of datagrams; `true` marks those to the node.
 fn capture(path: &Path, datagrams: &[(bool, Vec<u8>)]) {
     let frame = |(to_node, datagram): &(bool, Vec<u8>)| {
         let (from, to) = if *to_node { (40_000, NODE_PORT) } else { (NODE_PORT, 40_000) };
@@ -54,11 +54,11 @@ fn capture_frames(path: &Path, frames: impl Iterator<Item = Vec<u8>>) {
     }
 }
 
-/// What tshark says with our dissector; `None`, said aloud, where there is no tshark.
+/// tshark's output with our dissector; `None`, with a SKIPPED line, if there is no tshark.
 fn tshark(path: &Path, arguments: &[&str]) -> Option<String> {
     let script = format!("lua_script:{}", root().join("tools/ethermem.lua").display());
     let mut command = Command::new("tshark");
-    // Wireshark refuses scripts where it thinks that it should not run as root.
+    // Wireshark refuses scripts if it considers running as root unsafe.
     command.env("HOME", path.parent().unwrap()).args(["-X", &script, "-r"]).arg(path);
     let Ok(output) = command.args(arguments).output() else {
         let _ = writeln!(std::io::stderr(), "SKIPPED: the dissector: tshark is not installed");
@@ -80,13 +80,13 @@ fn octets(hex: &str) -> Vec<u8> {
     hex::decode(hex).unwrap()
 }
 
-/// An attribute of an element of XML.
+/// An attribute of an XML element.
 fn attribute<'a>(element: &'a str, name: &str) -> &'a str {
     let from = element.split(&format!(" {name}=\"")).nth(1).unwrap();
     from.split('"').next().unwrap()
 }
 
-/// Our fields of a packet: name, place in the frame, octets.
+/// Our fields of a packet: name, offset in the frame, length in octets.
 fn fields(packet: &str) -> Vec<(String, usize, usize)> {
     let elements = packet.split("<field name=\"ethermem.").skip(1);
     elements
@@ -161,7 +161,7 @@ fn statuses_have_their_names() {
     let path = folder.path().join("status.pcap");
     let envelope = octets(&golden("clio_packets.csv")[0][3]);
     let statuses = golden("clio_status.csv");
-    // The answer to a read, refused.
+    // The response to a read, refused.
     let answer = |status: &Vec<String>| {
         let mut packet = [0; 24];
         (packet[0], packet[2], packet[4]) = (0x81, 24, status[0].parse().unwrap());
@@ -176,12 +176,12 @@ fn statuses_have_their_names() {
     }
 }
 
-/// A node and a client that asks what it is and for a process.
+/// A conversation of a node and a client, which asks for its facts and for a process.
 fn conversation(protection: Protection) -> Vec<(bool, Vec<u8>)> {
     conversation_with(protection, Ns(u64::MAX))
 }
 
-/// The same with a node whose processes live so long unheard.
+/// As [`conversation`], with a node that has this lease.
 fn conversation_with(protection: Protection, lease: Ns) -> Vec<(bool, Vec<u8>)> {
     let (tenant, key, sender) = (TenantId(1), TenantKey([4; 32]), SenderId(9));
     let config = NodeConfig {
@@ -273,7 +273,7 @@ fn a_conversation_is_read_as_what_was_said() {
 fn a_lease_is_shown_in_ms_and_none_in_words() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lease.pcap");
-    // The longest that may be said of a lease is shown as one.
+    // The longest lease that the field can express is shown as such.
     for (lease, shown) in [
         (60_000_000_000, "lease_ms: 60000"),
         (1_000_000_000_000_000_000, "lease_ms: 1000000000000"),
@@ -287,7 +287,7 @@ fn a_lease_is_shown_in_ms_and_none_in_words() {
     }
 }
 
-/// One of raw Ethernet, filled up to the shortest that there is.
+/// A raw Ethernet frame, padded to the minimum length.
 fn raw_frame(body: FrameBody, octets: &[u8]) -> Vec<u8> {
     let station = |last, port| Station { mac: Mac([2, 0, 0, 0, 0, last]), port: Port(port) };
     let (to, from) = (station(1, 7400), station(2, 1 << 63 | 7));

@@ -1,5 +1,5 @@
-//! Encrypted datagrams: what was not made with a tenant's key, or came before, has no effect, no
-//! answer, and is counted. Client, keys and node are the real ones; the test is the network.
+//! Encrypted datagrams: one that was not made with a tenant's key, or is a replay, has no effect
+//! and no response, and is counted. Client, keys and node are real; the test is the network.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -60,7 +60,7 @@ impl Side {
         Side { node, seal, now: Ns(1_000) }
     }
 
-    /// What the node answers.
+    /// The node's response.
     fn give(&mut self, datagram: &[u8]) -> Vec<u8> {
         let (mut datagram, mut answer) = (datagram.to_vec(), vec![0; DATAGRAM]);
         self.now.0 += 1_000;
@@ -74,7 +74,8 @@ impl Side {
         self.node.counters()
     }
 
-    /// A datagram is dropped: no answer, nothing executed, and one counter is one more.
+    /// Checks that a datagram is dropped: no response, nothing executed, and one counter is one
+    /// more.
     fn drops(&mut self, datagram: &[u8], counter: fn(&NodeCounters) -> u64, what: &str) {
         let before = self.counters();
         assert_eq!(self.give(datagram), Vec::<u8>::new(), "{what}: answered");
@@ -111,7 +112,7 @@ impl Person {
         Person { client, seal, process: ProcessId(0) }
     }
 
-    /// With a process and a page at the address that is given.
+    /// A client with a process and a page, whose address is returned.
     fn settled(side: &mut Side, tenant: u16, sender: u64) -> (Person, u64) {
         let key = &TENANTS[usize::from(tenant) - 1].1;
         let mut person = Person::new(tenant, key, sender);
@@ -184,7 +185,7 @@ fn side() -> Side {
     Side::new(Quota::UNLIMITED)
 }
 
-/// A datagram that the node would execute, were it given as it is.
+/// A datagram that the node would execute if it arrived unchanged.
 fn good(person: &mut Person, side: &Side, address: u64) -> Vec<u8> {
     person.client.submit_write(person.process, address, vec![9; 24]);
     person.next_datagram(side.now).expect("there is a write to send")
@@ -225,7 +226,7 @@ fn a_bit_that_flips_anywhere_is_found() {
                 0 => |counters| counters.dropped_malformed,
                 // Protections 0 and 3 to 255.
                 1 => |counters| counters.dropped_protection + counters.dropped_malformed,
-                // The other number may be a tenant's too: it is another key.
+                // The other number may be a tenant's too, but with another key.
                 2 | 3 => |counters| counters.dropped_tenant + counters.dropped_corrupt,
                 _ => |counters| counters.dropped_corrupt + counters.dropped_replayed,
             };
@@ -286,7 +287,7 @@ fn a_datagram_that_comes_again_is_dropped_and_late_ones_in_the_window_are_not() 
     }
 }
 
-/// Senders are spread over the places: each keeps what is known of it beside the others.
+/// Senders are spread over the cache's entries: each keeps its state beside the others.
 #[test]
 fn as_many_senders_as_there_is_room_for_are_known_beside_each_other() {
     let mut side = side();
@@ -303,7 +304,7 @@ fn as_many_senders_as_there_is_room_for_are_known_beside_each_other() {
     }
 }
 
-/// A node that is started anew has another name, and keys that go with it.
+/// A restarted node has another name, and keys that depend on it.
 #[test]
 fn a_node_that_starts_anew_is_heard_and_its_replays_are_known() {
     let mut side = side();
@@ -318,15 +319,15 @@ fn a_node_that_starts_anew_is_heard_and_its_replays_are_known() {
     }
 }
 
-/// Where the keys at hand are too few for all senders, a copy may be taken for new. It executes
-/// nothing again, and after its life it executes nothing at all.
+/// If there are more senders than cache entries, a replay may be taken for new. The node executes
+/// nothing twice, and after the request's lifetime executes it never.
 #[test]
 fn a_copy_that_the_window_forgot_changes_nothing() {
     let mut side = Side::with_senders(Quota::UNLIMITED, 1);
     let (mut person, address) = Person::settled(&mut side, 1, 100);
     let write = good(&mut person, &side, address);
     assert!(!side.give(&write).is_empty());
-    // Others take all four places.
+    // Other senders take all four entries.
     for sender in 200..208 {
         Person::settled(&mut side, 2, sender);
         if sender == 203 {
@@ -350,7 +351,7 @@ fn no_answer_passes_for_a_request_and_none_is_good_for_another_client() {
     assert!(!one.hear(side.now, &request), "its own request, sent back");
     let answer = side.give(&request);
     side.drops(&answer, |counters| counters.dropped_corrupt, "an answer, sent back");
-    // The node's own name as a client: the key of the other direction.
+    // The node's own name as a client's: the key is that of the other direction.
     let mut reflected = answer.clone();
     reflected[8..16].copy_from_slice(&100_u64.to_le_bytes());
     side.drops(&reflected, |counters| counters.dropped_corrupt, "an answer, as the client's");
@@ -367,7 +368,8 @@ fn no_answer_passes_for_a_request_and_none_is_good_for_another_client() {
 #[test]
 fn a_process_is_its_tenants_alone() {
     let mut side = side();
-    // Numbers count within a tenant: this one's second process has a number that the other lacks.
+    // Process numbers count within a tenant: this tenant's second process has a number that the
+    // other lacks.
     Person::settled(&mut side, 1, 99);
     let (mut one, address) = Person::settled(&mut side, 1, 100);
     one.write(&mut side, address, b"private!");
@@ -387,7 +389,7 @@ fn a_process_is_its_tenants_alone() {
         let detail = process.0.into();
         assert_eq!(refused, Err(OperationError::Refused { status, detail, at: 0 }), "{request:?}");
     }
-    // Nor can it be given what another tenant has.
+    // Nor can it be granted another tenant's memory.
     let share =
         Request::Share { address: own, at: 0, with: process, permissions: Permissions::READ };
     let refused = other.ask(&mut side, share);
@@ -426,8 +428,8 @@ fn requests_over_the_rate_wait_and_are_counted() {
         let read = person.ask(&mut side, Request::Read { address, bytes: 8 });
         assert_eq!(read, Ok(Completed::Bytes(vec![0; 8])));
     }
-    // A second's worth at once, two of them for the process and its memory, and a tenth of a
-    // millisecond for each of the other five hundred.
+    // The first second's quota is available at once; two of it went to the process and its memory.
+    // Each of the other five hundred takes a tenth of a millisecond.
     let took = side.now.saturating_sub(began).0;
     assert!((49_900_000..100_000_000).contains(&took), "{took} ns");
     assert!(side.counters().over_rate > 100);
@@ -441,12 +443,12 @@ fn an_envelope_is_not_secret_and_says_nothing_of_the_packets() {
     let datagram = good(&mut person, &side, address);
     let envelope = Envelope::open(&datagram).unwrap().envelope;
     assert_eq!((envelope.tenant, envelope.sender), (TenantId(1), SenderId(100)));
-    // The same request once more: other octets.
+    // An equal request is sealed to other octets.
     let again = good(&mut person, &side, address);
     assert_ne!(datagram[ENVELOPE_BYTES..], again[ENVELOPE_BYTES..]);
 }
 
-/// Neither good datagrams nor forged ones, of senders known or not.
+/// Good and forged datagrams allocate nothing, from known and unknown senders.
 #[test]
 fn opening_and_sealing_allocates_nothing() {
     let mut side = side();
@@ -466,13 +468,13 @@ fn opening_and_sealing_allocates_nothing() {
     assert_eq!(side.counters().dropped_corrupt, 8);
 }
 
-/// A sender's number is in clear, and a tenant may call its clients as it likes.
+/// A sender's number is in clear, and a tenant may choose its clients' numbers.
 #[test]
 fn no_client_gets_the_answer_to_another_tenants_request() {
     let mut side = side();
     let (one, _) = Person::settled(&mut side, 1, 100);
     let (other, _) = Person::settled(&mut side, 2, 100);
-    // Each was made, though sender, request and so the number are the same.
+    // Both processes were created, though sender, request and so the number are equal.
     assert_eq!((one.process, side.node.processes()), (other.process, 2));
     assert_eq!(side.counters().repeated, 0);
 }

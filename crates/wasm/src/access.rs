@@ -1,4 +1,4 @@
-//! What a module asks of the node's memory: a message to who has it, and its answer.
+//! Memory accesses of a module: a request to the code that holds the node's memory, and its answer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +7,7 @@ use ethermem_clio::offload::{NodeMemory, OffloadError};
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{ClioStatus, Permissions};
 
-/// Longest access that is made in one piece.
+/// Longest access in bytes that is done in one piece.
 pub(crate) const PIECE_BYTES: u32 = 4096;
 
 /// One access.
@@ -21,7 +21,7 @@ pub(crate) enum Access {
     Process,
 }
 
-/// What it gave.
+/// Result of an access.
 #[derive(Debug)]
 pub(crate) enum Given {
     Bytes(Vec<u8>),
@@ -51,7 +51,7 @@ impl Access {
     }
 }
 
-/// The number that a module gets for an error: what a client would get on the wire.
+/// The status that a module receives for an error: the one that a client would receive on the wire.
 pub(crate) fn status(error: &OffloadError) -> ClioStatus {
     match error {
         OffloadError::Unmapped { .. } => ClioStatus::Unmapped,
@@ -62,16 +62,16 @@ pub(crate) fn status(error: &OffloadError) -> ClioStatus {
     }
 }
 
-/// What lies between a module and who steps it.
+/// The data exchanged between a module and its stepper.
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
     pub(crate) access: Option<Access>,
     pub(crate) answer: Option<Answer>,
-    /// What the module had left when it asked last.
+    /// Fuel left at the module's last request.
     pub(crate) fuel_left: u64,
 }
 
-/// The same, from both sides. Never held while the module runs.
+/// The data exchanged, as shared by both sides. It is never locked while the module runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared(Arc<Mutex<Mail>>);
 

@@ -1,4 +1,4 @@
-//! One call of a module: a coroutine that is gone on with for a slice at a time.
+//! One call of a module: a coroutine that is resumed for one slice at a time.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,12 +10,12 @@ use wasmtime::{InstancePre, ResourceLimiter, Store, Trap};
 use crate::access::{Shared, status};
 use crate::host::{Fault, Host};
 
-/// Fuel of a slice. What a node does meanwhile waits as long.
+/// Fuel of a slice. The node's other work waits as long as a slice runs.
 pub(crate) const SLICE_FUEL: u64 = 10_000;
-/// Most elements of a module's table.
+/// Largest number of elements of a module's table.
 const TABLE_ELEMENTS_MAX: usize = 10_000;
 
-/// How a call ended by itself: the number that it returned, what fuel it had left, and the rest.
+/// End of a call by itself: the returned number, the fuel left, and the rest.
 struct Returned {
     code: i32,
     result: Vec<u8>,
@@ -25,7 +25,7 @@ struct Returned {
 
 type Running = Pin<Box<dyn Future<Output = (wasmtime::Result<Returned>, u64)> + Send>>;
 
-/// See the module.
+/// One call of a module; see there.
 pub(crate) struct Call {
     running: Running,
     shared: Shared,
@@ -33,13 +33,13 @@ pub(crate) struct Call {
     fuel_used: u64,
 }
 
-/// Bounds the memory of a call.
+/// Limits the memory of a call.
 #[derive(Debug)]
 pub(crate) struct Memories {
     pub(crate) bytes_max: usize,
 }
 
-/// The module wants more memory than it may have.
+/// The module requests more memory than its limit.
 #[derive(Debug, thiserror::Error)]
 #[error("{wanted} B of memory: allowed are {allowed}")]
 struct TooMuch {
@@ -98,7 +98,7 @@ impl Call {
         if !problem.is_empty() {
             return Err(OffloadError::Failed(problem));
         }
-        // It says what it was told.
+        // The module returned the status that it had received.
         let refused = refused.filter(|refused| status(refused) as i32 == code);
         Err(refused.unwrap_or_else(|| OffloadError::Failed(format!("it returned {code}"))))
     }
@@ -114,7 +114,7 @@ impl Call {
         let problem = match (error.downcast_ref::<Fault>(), error.downcast_ref::<Trap>()) {
             (Some(fault), _) => fault.to_string(),
             (None, Some(trap)) => trap.to_string(),
-            // The pool of the runtime is empty, or the system refuses.
+            // The runtime's pool is empty, or the system refuses.
             (None, None) => return OffloadError::Failed(error.root_cause().to_string()),
         };
         OffloadError::Stopped { why: Stop::Trap, problem }
@@ -138,8 +138,8 @@ async fn enter(store: &mut Store<Host>, module: &InstancePre<Host>) -> wasmtime:
 }
 
 impl Sliced for Call {
-    /// Goes on until a slice's fuel is used: what runs between two accesses is at most that much,
-    /// so a slice is at most twice as much.
+    /// Runs until a slice's fuel is used. Code between two accesses uses at most that much, so a
+    /// slice uses at most twice as much.
     fn step(&mut self, memory: &mut NodeMemory<'_>) -> Poll<Result<Vec<u8>, OffloadError>> {
         let before = self.fuel_used;
         loop {
@@ -157,7 +157,7 @@ impl Sliced for Call {
                 Poll::Pending => {
                     let mail = self.shared.lock();
                     if mail.access.is_none() {
-                        // How much exactly, its next access tells.
+                        // The next access reports the exact amount.
                         self.fuel_used = (self.fuel_used + SLICE_FUEL).min(self.fuel_max);
                         return Poll::Pending;
                     }

@@ -1,7 +1,7 @@
-//! What a module may import, all of it from `ethermem`.
+//! The imports of a module, all of them from `ethermem`.
 //!
-//! An access suspends the module, and who steps it makes the access and goes on. Each takes fuel
-//! for what it costs, so that nothing is free but what the module counts itself.
+//! An access suspends the module; its stepper does the access and resumes it. Each access takes
+//! fuel according to its cost, so that no work is free.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -15,31 +15,31 @@ use wasmtime::{Caller, Linker, Memory, Result, Trap};
 use crate::access::{Access, Answer, Given, PIECE_BYTES, Shared, status};
 use crate::call::Memories;
 
-/// The name that imports are from.
+/// Module name of the imports.
 pub(crate) const IMPORTS: &str = "ethermem";
 
-/// Fuel of an access, whatever it is, and of eight octets of it.
+/// Fuel of any access, and octets per further unit.
 const ACCESS_FUEL: u64 = 200;
 const OCTETS_EACH_FUEL: u64 = 8;
-/// Fuel of a region that is allocated or freed, and of each KiB of it.
+/// Fuel of allocating or freeing a region, and of each KiB of it.
 const REGION_FUEL: u64 = 5_000;
-/// Longest result.
+/// Longest result in bytes.
 const RESULT_BYTES_MAX: usize = 65_000;
-/// Longest line for people.
+/// Longest line for people in bytes.
 const PROBLEM_BYTES_MAX: usize = 1024;
 
-/// What a module that runs has beside its memory.
+/// State of a running module beside its memory.
 pub(crate) struct Host {
     pub(crate) shared: Shared,
     pub(crate) memories: Memories,
     pub(crate) arguments: Vec<u8>,
     pub(crate) result: Vec<u8>,
     pub(crate) problem: String,
-    /// The last access that was refused.
+    /// Error of the last refused access.
     pub(crate) refused: Option<OffloadError>,
 }
 
-/// What the module does that no program may: it stops it.
+/// A forbidden action of a module, which stops it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     #[error("{what}: {bytes} B at {at:#x} of the module's memory: it has {has} B")]
@@ -53,7 +53,7 @@ pub(crate) enum Fault {
 }
 
 type Called<'a> = Caller<'a, Host>;
-/// The name of an atomic of one operand, and what it is.
+/// Name and operation of an atomic with one operand.
 type Atomic = (&'static str, fn(u64) -> RmwOperation);
 
 fn burn(caller: &mut Called<'_>, fuel: u64) -> Result<()> {
@@ -68,7 +68,7 @@ fn memory(caller: &mut Called<'_>) -> Memory {
     exported.expect("a module is loaded only if it exports its memory")
 }
 
-/// Some of the module's memory.
+/// A part of the module's memory.
 fn part<'c>(
     caller: &'c mut Called<'_>,
     what: &'static str,
@@ -81,7 +81,7 @@ fn part<'c>(
     part.ok_or_else(|| Fault::Pointer { what, at, bytes, has }.into())
 }
 
-/// Suspends the module until an access has been made.
+/// Suspends the module until an access has been done.
 async fn ask(caller: &mut Called<'_>, access: Access) -> Answer {
     let shared = caller.data().shared.clone();
     shared.lock().access = Some(access);
@@ -92,8 +92,8 @@ async fn ask(caller: &mut Called<'_>, access: Access) -> Answer {
     answer.await
 }
 
-/// The status of an access for the module; who asked for the module hears of the last that was
-/// refused, if the module says so.
+/// The status of an access for the module. The caller of the module receives the error of the last
+/// refused access, if the module returns that status.
 fn told(caller: &mut Called<'_>, answer: Result<(), OffloadError>) -> i32 {
     match answer {
         Ok(()) => ClioStatus::Ok as i32,
@@ -142,7 +142,7 @@ async fn write(caller: &mut Called<'_>, address: u64, from: i32, bytes: u32) -> 
     Ok(told(caller, Ok(())))
 }
 
-/// An access that gives a number, which is put into the module's memory.
+/// Does an access that gives a number, and stores the number in the module's memory.
 async fn number(
     caller: &mut Called<'_>,
     (what, fuel): (&'static str, u64),
@@ -172,7 +172,7 @@ fn permissions(bits: i32) -> Result<Permissions> {
     known.ok_or_else(|| Fault::Number { what: "permissions", found: bits, allowed }.into())
 }
 
-/// Copies some of the arguments of the call.
+/// Copies a part of the call's arguments.
 fn arguments(caller: &mut Called<'_>, (at, to, bytes): (i32, i32, i32)) -> Result<()> {
     let (at, bytes) = (at.cast_unsigned(), bytes.cast_unsigned());
     let has = caller.data().arguments.len();
@@ -186,7 +186,7 @@ fn arguments(caller: &mut Called<'_>, (at, to, bytes): (i32, i32, i32)) -> Resul
     copied
 }
 
-/// Puts bytes behind those of the result.
+/// Appends bytes to the result.
 fn result(caller: &mut Called<'_>, (from, bytes): (i32, i32)) -> Result<()> {
     let bytes = bytes.cast_unsigned();
     if bytes as usize > RESULT_BYTES_MAX - caller.data().result.len() {
@@ -198,7 +198,7 @@ fn result(caller: &mut Called<'_>, (from, bytes): (i32, i32)) -> Result<()> {
     Ok(())
 }
 
-/// Says why there will be no result.
+/// Sets the error text of the call.
 fn problem(caller: &mut Called<'_>, (from, bytes): (i32, i32)) -> Result<()> {
     let bytes = bytes.cast_unsigned().min(PROBLEM_BYTES_MAX as u32);
     burn(caller, ACCESS_FUEL + u64::from(bytes) / OCTETS_EACH_FUEL)?;
@@ -207,7 +207,7 @@ fn problem(caller: &mut Called<'_>, (from, bytes): (i32, i32)) -> Result<()> {
     Ok(())
 }
 
-/// Makes all of it known.
+/// Registers all imports.
 pub(crate) fn link(linker: &mut Linker<Host>) -> Result<()> {
     linker.func_wrap(IMPORTS, "arguments_bytes", |caller: Called<'_>| {
         u32::try_from(caller.data().arguments.len()).unwrap_or(u32::MAX)

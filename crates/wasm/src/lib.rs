@@ -1,8 +1,8 @@
 //! Operations that users bring to a memory node, as WebAssembly modules.
 //!
-//! A [`Module`] is an [`Offload`](ethermem_clio::offload::Offload): whatever runs operations runs
-//! it, a memory node a slice at a time, a pool of this program in one go. What it may import, and
-//! what bounds it, is in `docs/internals/wasm.md`.
+//! A [`Module`] is an [`Offload`](ethermem_clio::offload::Offload). A memory node executes it a
+//! slice at a time, and an in-process pool in one go. `docs/internals/wasm.md` lists what a module
+//! may import, and its limits.
 
 mod access;
 mod call;

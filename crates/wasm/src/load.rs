@@ -1,5 +1,5 @@
-//! Modules that clients bring: an operation of the node that reads one from the caller's memory,
-//! has it compiled beside, and makes it known to the caller's tenant.
+//! Modules that clients bring: the operation `load` of the node reads one from the caller's memory,
+//! has it compiled on another thread, and registers it for the caller's tenant.
 
 use std::mem;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::access::PIECE_BYTES;
 use crate::meter::MODULE_BYTES_MAX;
 use crate::module::{FUEL_MAX, LoadError, MEMORY_BYTES_MAX, Module, ModuleOptions, Runtime};
 
-/// A module that is in the caller's memory, and is to be an operation of the node.
+/// A module in the caller's memory that is to become an operation of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Where it begins.
+    /// First address of the module.
     pub start: Address,
-    /// How long it is; 0 takes the operation of the name away.
+    /// Length in bytes; 0 removes the operation of this name.
     pub bytes: u32,
-    /// Whether it acts in an address space of its own, and not in the caller's.
+    /// True if it runs in an address space of its own, and not in the caller's.
     pub own_space: bool,
-    /// What it is called from then on, by processes of the same tenant.
+    /// Name of the new operation, for processes of the caller's tenant.
     pub name: String,
 }
 
@@ -34,8 +34,8 @@ impl Load {
     pub const NAME: &'static str = "load";
     const HEAD_BYTES: usize = 16;
 
-    /// As arguments of the operation: the address, the length and 0 or 1 as little-endian numbers
-    /// of 8, 4 and 4 octets, and the name.
+    /// The operation's arguments: the address, the length and 0 or 1 as little-endian numbers of 8,
+    /// 4 and 4 octets, and the name.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = self.start.0.to_le_bytes().to_vec();
@@ -67,7 +67,7 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// By a runtime.
+    /// A loader that compiles with this runtime.
     #[must_use]
     pub fn new(runtime: Runtime) -> Loader {
         Loader { runtime, compiling: Arc::new(AtomicBool::new(false)) }
@@ -111,7 +111,7 @@ impl Offload for Loader {
     }
 }
 
-/// A module on its way.
+/// A module that is being loaded.
 struct Loading {
     load: Load,
     options: ModuleOptions,
@@ -122,7 +122,7 @@ struct Loading {
 
 enum Stage {
     Read(Vec<u8>),
-    /// All of it was read, and another is being compiled.
+    /// The module was read, and waits while another is being compiled.
     Wait(Vec<u8>),
     Compile(JoinHandle<Result<Module, LoadError>>),
     Ended,

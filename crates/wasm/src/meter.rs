@@ -1,9 +1,8 @@
-//! Modules as they are run: what does much work in one instruction does it in pieces, each of which
-//! takes fuel.
+//! Metering: an instruction that does much work is replaced by pieces, each of which takes fuel.
 //!
-//! Fuel is counted by instruction, and looked at where a loop begins anew and where a function
-//! begins. `memory.copy` and `memory.fill` would move all of a memory for one unit. Each becomes a
-//! call of a function that moves a piece at a time, in a loop.
+//! Fuel is counted by instruction, and checked at loop iterations and at function entries.
+//! `memory.copy` and `memory.fill` would move a whole memory for one unit. Each becomes a call of a
+//! function that moves one piece per iteration of a loop.
 
 use thiserror::Error;
 use wasm_encoder::reencode::{self, Reencode, utils};
@@ -15,39 +14,39 @@ use wasmparser::{
     TypeSectionReader, Validator, WasmFeatures,
 };
 
-/// Longest module.
+/// Longest module in bytes.
 pub const MODULE_BYTES_MAX: usize = 1 << 20;
 
-/// Moved for a round of the loop, which takes some fifteen units of fuel.
+/// Bytes moved per iteration of the loop, which takes about fifteen units of fuel.
 const PIECE_BYTES: i32 = 256;
 
-/// What a module may use: what compilers emit that nobody asked for more.
+/// WebAssembly features that are allowed: those that compilers emit by default.
 const FEATURES: WasmFeatures = WasmFeatures::WASM2
     .difference(WasmFeatures::GC_TYPES)
     .union(WasmFeatures::TAIL_CALL)
     .union(WasmFeatures::EXTENDED_CONST);
 
-/// Why a module is refused as it stands.
+/// The reason why a module is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MeterError {
-    /// It is longer than may be.
+    /// The module is too long; its length is in bytes.
     #[error("{0} B: allowed are 1 to {MODULE_BYTES_MAX}")]
     Length(usize),
-    /// It is no module, or uses what is not allowed.
+    /// The bytes are not a valid module, or use a feature that is not allowed.
     #[error("{0}")]
     Invalid(String),
-    /// There is nothing to run, or nothing to run on.
+    /// The module has no function or no memory.
     #[error("allowed is a module with functions and a memory of its own")]
     Empty,
-    /// It uses an instruction that takes long, and that compilers hardly use.
+    /// The module uses an instruction that takes long and that compilers hardly use.
     #[error("{0}: allowed is any instruction but those of tables and of passive data")]
     Instruction(&'static str),
 }
 
-/// Characters of what is wrong with a module, which names things of the module's own.
+/// Limit of characters in an error text, which may contain names from the module.
 const PROBLEM_CHARS_MAX: usize = 300;
 
-/// What a library says, in one line that a terminal and a log can take.
+/// A library's error text as one line that a terminal and a log can show.
 pub(crate) fn one_line(said: &str) -> String {
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown = words.chars().flat_map(|char| {
@@ -63,7 +62,7 @@ pub(crate) fn one_line(said: &str) -> String {
     shown
 }
 
-/// The same module, metered.
+/// The module with metering.
 pub(crate) fn meter(bytes: &[u8]) -> Result<Vec<u8>, MeterError> {
     if bytes.is_empty() || bytes.len() > MODULE_BYTES_MAX {
         return Err(MeterError::Length(bytes.len()));
@@ -83,7 +82,7 @@ pub(crate) fn meter(bytes: &[u8]) -> Result<Vec<u8>, MeterError> {
     }
 }
 
-/// How many there are of what has numbers: those of the added functions follow.
+/// Numbers of numbered items in the module: those of the added functions follow.
 #[derive(Default)]
 struct Meter {
     types: u32,
@@ -179,7 +178,7 @@ impl Reencode for Meter {
 }
 
 const TO: u32 = 0;
-/// Where from, or what with.
+/// The source of a copy, or the value of a fill.
 const FROM: u32 = 1;
 const LEFT: u32 = 2;
 const PIECE: u32 = 3;
@@ -193,7 +192,7 @@ fn function(locals: u32, body: &[Instruction<'_>]) -> Function {
     function
 }
 
-/// `piece = min(left, PIECE_BYTES)`, and out of the block around where nothing is left.
+/// `piece = min(left, PIECE_BYTES)`; leaves the enclosing block if nothing is left.
 fn next_piece() -> [Instruction<'static>; 9] {
     [
         Instruction::LocalGet(LEFT),
@@ -208,12 +207,12 @@ fn next_piece() -> [Instruction<'static>; 9] {
     ]
 }
 
-/// Adds the piece to a local, or takes it away.
+/// Adds the piece to a local, or subtracts it.
 fn moved(local: u32, by: Instruction<'static>) -> [Instruction<'static>; 4] {
     [Instruction::LocalGet(local), Instruction::LocalGet(PIECE), by, Instruction::LocalSet(local)]
 }
 
-/// Leaves whether all of what is left, from the place in a local on, is in the memory.
+/// Pushes whether the rest, from the position in a local on, is within the memory.
 fn fits(local: u32) -> [Instruction<'static>; 10] {
     [
         Instruction::LocalGet(local),
@@ -229,8 +228,7 @@ fn fits(local: u32) -> [Instruction<'static>; 10] {
     ]
 }
 
-/// The whole of it at once, where that is little, or traps as it should; then out of the block
-/// around.
+/// Does all of a short range at once, or traps as it should; then leaves the enclosing block.
 fn at_once(places: &[u32], whole: Instruction<'static>) -> Vec<Instruction<'static>> {
     let mut body = vec![Instruction::LocalGet(LEFT), Instruction::I32Const(PIECE_BYTES)];
     body.push(Instruction::I32GtU);
@@ -261,7 +259,7 @@ fn fill() -> Function {
 
 const COPY: Instruction<'static> = Instruction::MemoryCopy { src_mem: 0, dst_mem: 0 };
 
-/// A loop of `memory.copy`, from the first piece on or from the last.
+/// A loop of `memory.copy`, from the first piece or from the last.
 fn copy_loop(from_last: bool) -> Vec<Instruction<'static>> {
     let mut body = vec![Instruction::Loop(BlockType::Empty)];
     body.extend(next_piece());
@@ -283,7 +281,8 @@ fn copy_loop(from_last: bool) -> Vec<Instruction<'static>> {
     body
 }
 
-/// `memory.copy` by pieces: from the last on where it moves up, since the places may overlap.
+/// `memory.copy` by pieces. It starts from the last if it moves upwards, since the ranges may
+/// overlap.
 fn copy() -> Function {
     let mut body = vec![Instruction::Block(BlockType::Empty)];
     body.extend(at_once(&[TO, FROM], COPY));
@@ -298,7 +297,7 @@ fn copy() -> Function {
     function(1, &body)
 }
 
-/// `memory.grow`, where nothing is asked of the system for no page at all.
+/// `memory.grow`, which does not call the system to grow by zero pages.
 fn grow() -> Function {
     function(
         0,

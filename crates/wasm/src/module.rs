@@ -1,4 +1,4 @@
-//! Modules that were checked and compiled, and what runs them.
+//! Checked and compiled modules, and their runtime.
 
 use std::sync::Arc;
 
@@ -13,30 +13,30 @@ use crate::call::Call;
 use crate::host::{Host, IMPORTS, link};
 use crate::meter::{MeterError, meter, one_line};
 
-/// Fuel of a call, unless said: some tens of milliseconds.
+/// Default fuel of a call: some tens of milliseconds.
 pub const FUEL_MAX: u64 = 100_000_000;
-/// Memory of a call, unless said: that of a small program in Rust or C, with its stack.
+/// Default memory of a call in bytes: enough for a small Rust or C program with its stack.
 pub const MEMORY_BYTES_MAX: u64 = 4 << 20;
 
-/// Calls at once, with some to spare for those that a node has just ended.
+/// Number of concurrent calls, including a reserve for calls that a node has just ended.
 const CALLS_MAX: u32 = 96;
-/// Deepest stack of a module's own calls.
+/// Deepest stack of a module's own calls, in bytes.
 const STACK_BYTES: usize = 256 << 10;
-/// The same with that of imports.
+/// Deepest stack in bytes, including that of imports.
 const ASYNC_STACK_BYTES: usize = 512 << 10;
-/// Kept for the next call, zeroed, so that it faults for none of it.
+/// Memory in bytes that stays mapped and zeroed for the next call, to avoid page faults.
 const RESIDENT_BYTES: usize = 128 << 10;
-/// Most elements of a module's table; as many as one may grow to.
+/// Largest number of elements of a module's table, also after growth.
 const TABLE_ELEMENTS: usize = 10_000;
 
-/// What a module may have in each call, and where it acts.
+/// Limits of a module's calls, and its address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModuleOptions {
-    /// Units of fuel, about one for each instruction.
+    /// Units of fuel, about one per instruction.
     pub fuel_max: u64,
-    /// Its own memory, beside the node's.
+    /// The module's own memory in bytes, beside the node's.
     pub memory_bytes_max: u64,
-    /// Whether it acts in an address space of its own, one for each tenant.
+    /// True if it runs in an address space of its own, one per tenant.
     pub own_space: bool,
 }
 
@@ -46,24 +46,24 @@ impl Default for ModuleOptions {
     }
 }
 
-/// Why there is no such module.
+/// The reason why a module cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LoadError {
-    /// As it stands.
+    /// The module is not accepted by the meter.
     #[error(transparent)]
     Meter(#[from] MeterError),
-    /// What it exports.
+    /// The module lacks a required export.
     #[error("allowed is a module that exports a function `run` from nothing to i32, and `memory`")]
     Exports,
-    /// What it imports.
+    /// The module has an unknown import.
     #[error("{0}; allowed are the imports from `{IMPORTS}`")]
     Imports(String),
-    /// The compiler, or the machine.
+    /// The compiler failed, or the machine lacks resources.
     #[error("{0}")]
     Compile(String),
 }
 
-/// Compiles modules, and has the memory of all that run. Clones are the same.
+/// Compiles modules, and owns the memory of all running ones. Clones share one runtime.
 #[derive(Clone)]
 pub struct Runtime {
     engine: Engine,
@@ -71,10 +71,10 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// With room for the calls of one node.
+    /// A runtime with room for the calls of one node.
     ///
     /// # Errors
-    /// [`LoadError::Compile`] where the machine has no address space for it.
+    /// [`LoadError::Compile`] if the machine lacks the address space.
     pub fn new() -> Result<Runtime, LoadError> {
         let failed = |error: wasmtime::Error| LoadError::Compile(one_line(&format!("{error:#}")));
         let engine = Engine::new(&config()).map_err(failed)?;
@@ -83,7 +83,7 @@ impl Runtime {
         Ok(Runtime { engine, linker: Arc::new(linker) })
     }
 
-    /// Checks and compiles a module: milliseconds to seconds.
+    /// Checks and compiles a module, which takes milliseconds to seconds.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -129,15 +129,14 @@ fn config() -> Config {
         .wasm_relaxed_simd(false)
         .wasm_multi_memory(false)
         .wasm_memory64(false)
-        // The same result on every machine: a simulated pool repeats itself.
+        // NaNs are canonical, so that a simulated pool is reproducible on every machine.
         .cranelift_nan_canonicalization(true)
         .wasm_backtrace(false)
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config
 }
 
-/// A module that was loaded: an operation of a memory node, and of pools whose nodes are in their
-/// own program.
+/// A loaded module: an operation of a memory node, and of in-process pools.
 pub struct Module {
     pre: InstancePre<Host>,
     options: ModuleOptions,

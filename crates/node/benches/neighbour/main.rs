@@ -1,12 +1,12 @@
-//! What one tenant's reads cost while another tenant's slow request runs, and beside that, in the
-//! same run, while none runs: `cargo bench -p ethermem-node --bench neighbour`, or with
-//! `-- --quick`, `-- --bits 10,14` or `-- --only share`.
+//! Measures one tenant's reads while another tenant's slow request runs and, in one run with that,
+//! while none runs: `cargo bench -p ethermem-node --bench neighbour`, or with `-- --quick`, `--
+//! --bits 10,14` or `-- --only share`.
 //!
-//! The node is as `ethermem node` starts it, encrypted, over UDP on loopback. Its memory is
-//! reserved and not touched unless a line says so: what is measured is page tables. One thread has
-//! both clients. It reads 64 B for the one tenant each 50 us; between two reads it looks for the
-//! other tenant's answer. A read that comes late delays those behind it: they are counted as if
-//! each had been sent in its time.
+//! The node is started as `ethermem node` starts it, encrypted, over UDP on loopback. Its memory is
+//! reserved and not touched unless a line says so, because page tables are what is measured. One
+//! thread has both clients. It reads 64 B for one tenant every 50 us; between two reads it polls
+//! for the other tenant's response. A late read delays those behind it. They are counted as if each
+//! had been sent on time.
 
 mod requests;
 mod served;
@@ -16,17 +16,17 @@ use std::time::{Duration, Instant};
 use requests::{Asker, KINDS, Kind};
 use served::{Neighbour, stay_on};
 
-/// When reads are sent.
+/// Interval of reads in nanoseconds.
 const EVERY_NS: u64 = 50_000;
-/// Another tenant's p99 and maximum may grow by so much.
+/// Largest allowed increase of the other tenant's p99 and maximum, in nanoseconds.
 const P99_NS_MAX: f64 = 1e6;
 const MAX_NS_MAX: f64 = 10e6;
 
-/// How much is measured.
+/// Number and size of the measurements.
 struct Extent {
     bits: Vec<u32>,
     rounds: usize,
-    /// Requests are repeated in a round until they have taken as long, or are many.
+    /// Requests are repeated in a round until this time has passed or their number is reached.
     round_for: Duration,
     only: Option<String>,
 }
@@ -63,7 +63,7 @@ impl Extent {
     }
 }
 
-/// Reads that were sent in their time, and those that had to wait for a late one.
+/// Latencies of reads that were sent on time, and of those delayed by a late one.
 #[derive(Default)]
 struct Reads(Vec<u64>);
 
@@ -90,7 +90,7 @@ impl Reads {
     }
 }
 
-/// Reads for the neighbour until `done`, which is asked between two reads.
+/// Reads for the neighbour until `done` returns true, which is called between two reads.
 fn read_until(neighbour: &mut Neighbour, reads: &mut Reads, mut done: impl FnMut() -> bool) {
     let mut due = Instant::now();
     while !done() {
@@ -101,7 +101,8 @@ fn read_until(neighbour: &mut Neighbour, reads: &mut Reads, mut done: impl FnMut
     }
 }
 
-/// What a round found: percentiles alone and beside, milliseconds of a request, reads beside it.
+/// Results of a round: percentiles alone and beside a request, the request's time in ms, reads
+/// beside it.
 struct Round {
     alone: [f64; 4],
     beside: [f64; 4],
@@ -133,7 +134,7 @@ fn round(neighbour: &mut Neighbour, asker: &mut Asker, extent: &Extent) -> Round
     Round { alone, beside, request_ms, reads, requests, refused }
 }
 
-/// The median, the least and the most.
+/// The median, the minimum and the maximum.
 fn spread(values: impl Iterator<Item = f64>) -> [f64; 3] {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! The slow requests: what is there before each, how it begins, and how it must end.
+//! The slow requests: the state before each, how it begins, and how it must end.
 
 use std::time::{Duration, Instant};
 
@@ -13,28 +13,28 @@ const NO_LEASE: Ns = Ns(u64::MAX);
 const LEASE: Duration = Duration::from_secs(3);
 /// How long before the end of a lease the neighbour's reads begin to count.
 const BEFORE: Duration = Duration::from_millis(20);
-/// Parts in which memory is in use beside the request.
+/// Number of parts of memory in use beside the request.
 const PARTS: u64 = 24;
 
-/// A slow request.
+/// A kind of slow request.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) what: What,
-    /// Fewest and most pages, as powers of two: fewer have no full bucket, more do not fit the
-    /// machine's memory or take long to prepare.
+    /// Smallest and largest number of pages, as powers of two. Fewer have no full bucket; more
+    /// exceed the machine's memory or take long to prepare.
     pub(crate) bits_min: u32,
     pub(crate) bits_max: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Half of a memory, of which three eighths are in use.
+    /// Allocates half of a memory, of which three eighths are in use.
     Allocate,
-    /// There is no range: a bucket of the page table is full.
+    /// Finds no free range, because a bucket of the page table is full.
     Refused,
     Free,
     Share,
-    /// The pages were used before, so that they must be zeroed.
+    /// Frees pages that were used, so that they must be zeroed.
     Zero,
     End,
     Lease,
@@ -50,20 +50,20 @@ pub(crate) const KINDS: [Kind; 7] = [
     Kind { name: "end of a lease", what: What::Lease, bits_min: 0, bits_max: 22 },
 ];
 
-/// The tenant that asks for it, of a node that has what the request needs.
+/// The requesting tenant, on a node prepared for its request.
 pub(crate) struct Asker {
     what: What,
     pages: u64,
     client: Driver,
     process: ProcessId,
-    /// Another process of the tenant's.
+    /// Another process of the tenant.
     friend: ProcessId,
-    /// What was allocated for the request, or by it.
+    /// Address allocated for the request, or by it.
     at: Option<u64>,
-    /// The request that is under way.
+    /// The request in flight.
     asked: Option<OperationId>,
     outcome: Option<Outcome>,
-    /// When the lease that is to end began.
+    /// Start of the lease that is to expire.
     silent_since: Instant,
     pub(crate) served: Served,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Asker {
 impl Asker {
     pub(crate) fn new(what: What, bits: u32) -> Asker {
         let pages = 1_u64 << bits;
-        // A share has entries of its own.
+        // A share has page table entries of its own.
         let memory = match what {
             What::Refused | What::Share | What::Zero => 4 * pages,
             What::Allocate | What::Free | What::End | What::Lease => 2 * pages,
@@ -114,7 +114,7 @@ impl Asker {
         }
     }
 
-    /// Single pages far apart, until the bucket of one has no room.
+    /// Allocates single pages far apart, until a bucket is full.
     fn fill_a_bucket(&mut self) {
         let mut next = 1;
         loop {
@@ -130,7 +130,7 @@ impl Asker {
         }
     }
 
-    /// What must be there before the request.
+    /// Prepares the state before the request.
     pub(crate) fn prepare(&mut self) {
         match self.what {
             What::Allocate | What::Refused => {}
@@ -148,7 +148,7 @@ impl Asker {
         }
     }
 
-    /// How many requests a round has at most.
+    /// Largest number of requests in a round.
     pub(crate) fn requests_max(&self) -> u32 {
         if self.what == What::Lease { 1 } else { 300 }
     }
@@ -182,7 +182,7 @@ impl Asker {
             What::Share | What::Zero => Request::Share { address, at: 0, with, permissions },
             What::End => Request::EndProcess,
             What::Lease => {
-                // A client that was killed: it says nothing more for its processes.
+                // The client is killed: it sends nothing more for its processes.
                 self.client = self.served.client(GREEDY);
                 self.silent_since = Instant::now();
                 return;
@@ -192,7 +192,7 @@ impl Asker {
         self.client.send().expect("the socket takes it");
     }
 
-    /// Whether the node is at work, or will soon be.
+    /// True if the node is working on the request, or soon will.
     pub(crate) fn is_due(&self) -> bool {
         self.what != What::Lease || self.silent_since.elapsed() >= LEASE - BEFORE
     }
@@ -200,7 +200,7 @@ impl Asker {
     /// Whether the request has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         if self.what == What::Lease {
-            // The neighbour's own is left.
+            // Only the neighbour's own process is left.
             return self.silent_since.elapsed() > LEASE && self.served.processes() == 1;
         }
         self.client.turn().expect("the socket gives it");
@@ -212,10 +212,10 @@ impl Asker {
         self.outcome.is_some()
     }
 
-    /// What the request left goes. Whether it was refused.
+    /// Removes what the request left, and returns whether the request was refused.
     pub(crate) fn clear(&mut self) -> bool {
         let is_refused = matches!(self.outcome, Some(Err(_)));
-        // A node that tries one range after another may find none beside others.
+        // A node that tries one range after another may find none beside other allocations.
         let as_meant = self.what == What::Allocate || is_refused == (self.what == What::Refused);
         assert!(as_meant, "{:?}: {:?}", self.what, self.outcome);
         match self.what {

@@ -21,14 +21,14 @@ pub(crate) const PAGE: u64 = 4096;
 pub(crate) const RW: Permissions = Permissions::READ_WRITE;
 pub(crate) const NEIGHBOUR: TenantId = TenantId(1);
 pub(crate) const GREEDY: TenantId = TenantId(2);
-/// Requests that are under way at once.
+/// Number of requests in flight.
 const TOGETHER: usize = 16;
 
 fn key(tenant: TenantId) -> TenantKey {
     TenantKey([tenant.0 as u8; 32])
 }
 
-/// The node; it ends with the value.
+/// The node; dropping the value ends it.
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
     pub(crate) published: Published,
@@ -108,7 +108,7 @@ fn config(pages: u64, lease: Ns) -> NodeConfig {
     }
 }
 
-/// Keeps the calling thread on a CPU, and says where it cannot.
+/// Pins the calling thread to a CPU, and prints a line if it cannot.
 pub(crate) fn stay_on(cpu: usize) {
     let mut set = CpuSet::new();
     let bound = set.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
@@ -117,15 +117,15 @@ pub(crate) fn stay_on(cpu: usize) {
     }
 }
 
-/// How an operation ended.
+/// Result of an operation.
 pub(crate) type Outcome = Result<Completed, OperationError>;
 
-/// Asks for one thing, and waits for it.
+/// Submits one request, and waits for its result.
 pub(crate) fn ask(client: &mut Driver, process: ProcessId, request: Request<'static>) -> Outcome {
     all(client, &[(process, request)]).remove(0)
 }
 
-/// Asks for all, some at once; what each gives.
+/// Submits all requests, some at once, and returns their results.
 pub(crate) fn all(client: &mut Driver, asked: &[(ProcessId, Request<'static>)]) -> Vec<Outcome> {
     let mut done = Vec::with_capacity(asked.len());
     for some in asked.chunks(TOGETHER) {
@@ -177,7 +177,7 @@ impl Neighbour {
         Neighbour { client, process, address }
     }
 
-    /// Nanoseconds of a read of 64 B, from the request to the result in hand.
+    /// Nanoseconds of a read of 64 B, from its submission to its result.
     pub(crate) fn read_ns(&mut self) -> u64 {
         let begin = Instant::now();
         let read = Request::Read { address: self.address, bytes: 64 };

@@ -1,27 +1,27 @@
-//! One connection of an operator: a question comes in, an answer goes out, each within its time.
-//! Nothing here waits.
+//! One operator connection: a question arrives and an answer leaves, each within a time limit.
+//! Nothing here blocks.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 use super::{ControlAnswer, ControlQuestion};
 
-/// The time a peer has to send its question, and again to take the answer.
+/// Time limit of a peer for sending its question, and again for reading the answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 const QUESTION_BYTES_MAX: usize = 256;
 
 enum State {
-    /// The octets of the question so far.
+    /// Octets of the question received so far.
     Asking(Vec<u8>),
-    /// The answer, and how much of it is out.
+    /// The answer, and the number of its octets sent.
     Answering(Vec<u8>, usize),
 }
 
-/// See the module.
+/// An operator connection; see the module.
 pub(super) struct Connection<S> {
     stream: S,
     state: State,
-    /// When the state must have ended.
+    /// Time limit of the current state.
     until: Instant,
 }
 
@@ -34,17 +34,17 @@ impl<S: Read + Write> Connection<S> {
         &self.stream
     }
 
-    /// When the connection ends, whatever its peer does.
+    /// Time when the connection ends, whatever its peer does.
     pub(super) fn until(&self) -> Instant {
         self.until
     }
 
-    /// Whether it waits for the peer to take octets, and not to send them.
+    /// True if it waits for the peer to read, and not for the peer to send.
     pub(super) fn is_answering(&self) -> bool {
         matches!(self.state, State::Answering(..))
     }
 
-    /// Does what can be done without waiting. Whether the connection goes on.
+    /// Does what is possible without blocking, and returns whether the connection goes on.
     pub(super) fn advance(
         &mut self,
         now: Instant,
@@ -63,7 +63,7 @@ impl<S: Read + Write> Connection<S> {
             let mut octets = serde_json::to_vec(&reply).expect("it has only names and numbers");
             octets.push(b'\n');
             self.state = State::Answering(octets, 0);
-            // The node may have taken its time.
+            // The node may have been slow to answer.
             self.until = Instant::now().max(now) + PATIENCE;
         }
         match &mut self.state {
@@ -73,11 +73,11 @@ impl<S: Read + Write> Connection<S> {
     }
 }
 
-/// Why there is no question.
+/// The reason why there is no question.
 enum Bad {
-    /// The peer is gone.
+    /// The peer has disconnected.
     Gone,
-    /// The peer is told this.
+    /// The peer receives this refusal.
     Refused(String),
 }
 
@@ -102,7 +102,7 @@ fn read_question(
             Err(_) => return Err(Bad::Gone),
         }
     }
-    // A peer that gave up meanwhile must not have its question answered.
+    // The question of a peer that gave up must not be answered.
     if matches!(stream.read(&mut some[..1]), Ok(0)) {
         return Err(Bad::Gone);
     }
@@ -110,7 +110,7 @@ fn read_question(
     question.map(Some).map_err(|error| Bad::Refused(format!("malformed question: {error}")))
 }
 
-/// Writes what the peer takes. Whether there is more to write.
+/// Writes as much as the peer accepts, and returns whether more is left.
 fn write_answer(stream: &mut impl Write, octets: &[u8], sent: &mut usize) -> bool {
     while *sent < octets.len() {
         match stream.write(&octets[*sent..]) {
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// A peer by script: what it sends, piece by piece, and how many octets it takes.
+    /// A scripted peer: the pieces that it sends, and the number of octets it accepts.
     #[derive(Default)]
     struct Peer {
         sends: VecDeque<Vec<u8>>,
@@ -195,7 +195,7 @@ mod tests {
         let mut silent = connection(&[b"{\"proc"], 0, start);
         assert!(silent.advance(start, &mut ended) && silent.advance(later, &mut ended));
         assert!(!silent.advance(start + PATIENCE, &mut ended));
-        // The peer takes five octets of its answer, and no more.
+        // The peer accepts only five octets of its answer.
         let mut lazy = connection(&[b"{\"processes\":{}}\n"], 5, start);
         assert!(lazy.advance(later, &mut ended) && lazy.is_answering());
         let end = lazy.until();

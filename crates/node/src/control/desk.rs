@@ -1,5 +1,5 @@
-//! The thread that answers operators: it accepts connections, and asks the node for them. A peer
-//! keeps neither the node nor another peer waiting.
+//! The thread that answers operators: it accepts connections, and passes questions to the node. A
+//! peer delays neither the node nor another peer.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -21,21 +21,21 @@ use tracing::{info, warn};
 use super::connection::{Connection, PATIENCE};
 use super::{ControlAnswer, ControlQuestion, ProcessStatus};
 
-/// The time the node has for an answer, which it gives between datagrams.
+/// Time limit of the node for an answer, which it gives between datagrams.
 pub(super) const NODE_PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Connections at the same time. One more ends the oldest.
+/// Largest number of concurrent connections. Another one ends the oldest.
 const CONNECTIONS_MAX: usize = 32;
-/// Connections that are accepted before those that are there are looked at: fewer than there may
-/// be, so that a question that came with its connection is answered before that can end.
+/// Connections accepted before existing ones are polled. It is below [`CONNECTIONS_MAX`], so that a
+/// question that arrives with its connection is answered before the connection can end.
 const ACCEPT_AT_ONCE: usize = CONNECTIONS_MAX / 2;
 
-/// See the module.
+/// The thread's state; see the module.
 pub(super) struct Desk {
     operator: Operator,
     names: Vec<(u16, String)>,
     listener: UnixListener,
-    /// The oldest first.
+    /// Connections, the oldest first.
     connections: VecDeque<Connection<UnixStream>>,
 }
 
@@ -58,7 +58,7 @@ impl Desk {
             let mut connections = std::mem::take(&mut self.connections);
             let answer = |uid, question| self.answer(uid, question);
             connections.retain_mut(|peer| {
-                // The kernel said so when it connected, and says the same again.
+                // The kernel gave this user at the connection, and gives it again.
                 let uid = peer_uid(peer.stream());
                 uid.is_some_and(|uid| {
                     peer.advance(Instant::now(), &mut |question| answer(uid, question))
@@ -68,12 +68,12 @@ impl Desk {
         }
     }
 
-    /// Waits for a peer, for a deadline, or for the next look at the end.
+    /// Waits for a peer, for a deadline, or for the next check of the end.
     fn wait(&self) {
         let now = Instant::now();
         let next = self.connections.iter().map(Connection::until).min();
         let left = next.map_or(LOOK_EVERY, |until| until.saturating_duration_since(now));
-        // A part of a millisecond would be rounded away.
+        // The added millisecond prevents rounding down to a busy loop.
         let left = left.min(LOOK_EVERY) + Duration::from_millis(1);
         let mut fds = vec![PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
         fds.extend(self.connections.iter().map(|peer| {
@@ -85,7 +85,7 @@ impl Desk {
         }
     }
 
-    /// Accepts some connections. Whether there may be more.
+    /// Accepts some connections, and returns whether there may be more.
     fn accept(&mut self) -> bool {
         for _ in 0..ACCEPT_AT_ONCE {
             match self.listener.accept() {
@@ -102,7 +102,7 @@ impl Desk {
         true
     }
 
-    /// An operator's connection goes on; another user's is refused before a question is read.
+    /// Admits an operator's connection; another user's is refused before its question is read.
     fn admit(&mut self, stream: UnixStream) {
         if stream.set_nonblocking(true).is_err() {
             return;
@@ -154,7 +154,7 @@ impl Desk {
     }
 }
 
-/// The most time a client may have to wait for an answer.
+/// Longest time that a client may have to wait for an answer.
 pub(super) const ANSWER_WITHIN: Duration = PATIENCE.saturating_add(NODE_PATIENCE);
 
 fn peer_uid(stream: &UnixStream) -> Option<u32> {
@@ -170,7 +170,7 @@ fn refuse(mut stream: &UnixStream, uid: u32) {
     let problem = format!("user {uid}: must be root or the node's own user, {}", geteuid());
     let answer = serde_json::to_string(&ControlAnswer::Refused(problem));
     let answer = answer.expect("it has only text") + "\n";
-    // It fits the buffer of a new socket; a peer that is gone does not need it.
+    // The refusal fits the buffer of a new socket, and a disconnected peer does not need it.
     let _ = std::io::Write::write_all(&mut stream, answer.as_bytes());
 }
 

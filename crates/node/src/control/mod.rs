@@ -1,6 +1,6 @@
-//! The operators' way into a node: a Unix socket in the file system that lists the node's processes
-//! and ends them. Operators are root on this machine and the node's own user; the kernel says which
-//! user connects. No packet of the network leads here.
+//! Operators' access to a node: a Unix socket in the file system that lists the node's processes
+//! and ends them. Operators are root on this machine and the node's own user; the kernel identifies
+//! the user of a connection. No network packet reaches this code.
 //!
 //! A connection carries one question and one answer, each a line of JSON.
 
@@ -20,68 +20,68 @@ use desk::Desk;
 use socket::Bound;
 pub use socket::{AskError, ask};
 
-/// What an operator asks.
+/// A question of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ControlQuestion {
-    /// Which processes there are.
+    /// Lists the processes.
     Processes {},
-    /// To end one.
+    /// Ends a process.
     End {
         /// The tenant that owns it.
         tenant: u16,
-        /// Its number.
+        /// Number of the process.
         process: u32,
     },
 }
 
-/// What the node answers.
+/// The node's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ControlAnswer {
-    /// The processes, by tenant and number.
+    /// The processes, sorted by tenant and number.
     Processes(Vec<ProcessStatus>),
-    /// Whether the process lived. It is dead now.
+    /// True if the process existed; in any case it is ended now.
     Ended(bool),
-    /// Why there is no answer: one line for people.
+    /// The reason for a refusal, as one line for people.
     Refused(String),
 }
 
 /// A process of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProcessStatus {
-    /// The tenant's number.
+    /// Number of the tenant.
     pub tenant: u16,
-    /// The tenant's name; empty where the node has none.
+    /// Name of the tenant; empty if the node has none.
     pub tenant_name: String,
-    /// The process's number, unique within the tenant.
+    /// Number of the process, unique within the tenant.
     pub process: u32,
-    /// The memory that it has allocated.
+    /// Allocated memory in bytes.
     pub memory_bytes: u64,
-    /// Time since it was made.
+    /// Time since its creation in seconds.
     pub age_s: f64,
-    /// Time since its client was last heard; `None` for a process of the node's own.
+    /// Time in seconds since a message of its client; `None` for a process of the node itself.
     pub unheard_s: Option<f64>,
-    /// Time until it ends if its client stays silent; `None` without a lease.
+    /// Time in seconds until it ends if its client stays silent; `None` without a lease.
     pub lease_left_s: Option<f64>,
-    /// `lives`, or `ending` while its memory is taken back.
+    /// `lives`, or `ending` while its memory is being freed.
     pub state: String,
 }
 
-/// Answers operators on a thread of its own. When the value is dropped, the thread ends and the
-/// socket is removed.
+/// Answers operators on a thread of its own. Dropping the value ends the thread and removes the
+/// socket.
 pub struct Control {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Keeps the name in the file system until the thread has ended.
+    /// Keeps the socket's name in the file system until the thread has ended.
     _bound: Bound,
 }
 
 impl Control {
-    /// Begins to answer at a path. `names` are those of tenants, by number.
+    /// Starts answering at a path. `names` are tenants' names by number.
     ///
     /// # Errors
-    /// One line for people: the path cannot be had, or another node has it.
+    /// One line for people: the path cannot be used, or another node has it.
     pub fn start(
         operator: Operator,
         names: Vec<(u16, String)>,
@@ -102,7 +102,7 @@ impl Drop for Control {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was printed there.
+            // The panic hook has already reported a panic of the thread.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! The Unix socket of operators: the node's end, and the question of a client.
+//! The Unix socket for operators: the node's end, and a client's question.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -27,10 +27,10 @@ const PATH_BYTES_MAX: usize = 107;
 /// Most octets of an answer: more than all processes of a node take.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
-/// A name in the file system. Dropping it removes the name, unless another socket has it by then.
+/// A name in the file system. Dropping it removes the name, unless another socket has taken it.
 pub(super) struct Bound {
     path: PathBuf,
-    /// Device and inode.
+    /// Device and inode of the socket.
     file: Option<(u64, u64)>,
 }
 
@@ -46,7 +46,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
-/// A socket at a path. A socket that a killed node left there is replaced.
+/// Binds a socket to a path. A socket left behind by a killed node is replaced.
 pub(super) fn bind(path: &Path) -> io::Result<(UnixListener, Bound)> {
     let address = address(path)?;
     if let Ok(found) = fs::symlink_metadata(path) {
@@ -54,7 +54,7 @@ pub(super) fn bind(path: &Path) -> io::Result<(UnixListener, Bound)> {
             let problem = "a file that is no socket has this name; it must be free";
             return Err(io::Error::new(ErrorKind::AlreadyExists, problem));
         }
-        // Without waiting: a node that lives but does not accept has the path, too.
+        // The probe does not block: a live node that does not accept also has the path.
         let probe = unix(SockFlag::SOCK_NONBLOCK)?;
         match connect(probe.as_raw_fd(), &address) {
             Err(nix::errno::Errno::ECONNREFUSED) => fs::remove_file(path)?,
@@ -65,7 +65,7 @@ pub(super) fn bind(path: &Path) -> io::Result<(UnixListener, Bound)> {
         }
     }
     let listener = unix(SockFlag::SOCK_NONBLOCK)?;
-    // The mode is set before there is a name, so that no other user can ever connect.
+    // The mode is set before the name exists, so that no other user can ever connect.
     fchmod(&listener, Mode::S_IRUSR | Mode::S_IWUSR)?;
     nix::sys::socket::bind(listener.as_raw_fd(), &address)?;
     let bound = Bound { path: path.to_owned(), file: identity(path) };
@@ -87,16 +87,16 @@ fn address(path: &Path) -> io::Result<UnixAddr> {
     Ok(UnixAddr::new(path)?)
 }
 
-/// Why an operator has no answer: each is one line for people, without the path.
+/// The reason why an operator has no answer; each is one line for people, without the path.
 #[derive(Debug, Error)]
 pub enum AskError {
     /// There is no socket.
     #[error("no such socket: the node must run on this machine with this --control")]
     Missing,
-    /// A node that was killed left the socket.
+    /// The socket was left by a node that was killed.
     #[error("no node serves this socket: the node must run")]
     Dead,
-    /// The user is no operator.
+    /// The user is not an operator.
     #[error("permission denied: the user must be root or the node's own")]
     NotAllowed,
     /// The node does not answer.
@@ -105,22 +105,22 @@ pub enum AskError {
     /// The node ended meanwhile.
     #[error("the node ended before it answered")]
     Ended,
-    /// What answers is no node of this version.
+    /// The answer is not that of a node of this version.
     #[error("the answer is malformed: the socket must be a node's: {0}")]
     Malformed(String),
-    /// The system refuses.
+    /// The system returned an error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Asks a node that runs on this machine.
+/// Sends a question to a node that runs on this machine.
 ///
 /// # Errors
 /// [`AskError`].
 pub fn ask(path: &Path, question: ControlQuestion) -> Result<ControlAnswer, AskError> {
     let end = Instant::now() + ANSWER_WITHIN;
     let fd = unix(SockFlag::empty())?;
-    // It bounds connecting, too: a node that accepts nothing has a full backlog.
+    // The timeout also bounds connecting: a node that accepts nothing has a full backlog.
     setsockopt(&fd, SendTimeout, &TimeVal::new(ANSWER_WITHIN.as_secs() as i64, 0))
         .map_err(io::Error::from)?;
     connect(fd.as_raw_fd(), &address(path)?).map_err(|error| of_io(error.into()))?;
@@ -128,7 +128,7 @@ pub fn ask(path: &Path, question: ControlQuestion) -> Result<ControlAnswer, AskE
     let mut line = serde_json::to_string(&question).map_err(io::Error::from)?;
     line.push('\n');
     match stream.write_all(line.as_bytes()) {
-        // A node that refuses this user hangs up before it reads.
+        // A node that refuses this user closes the connection before it reads.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         sent => sent.map_err(of_io)?,
     }

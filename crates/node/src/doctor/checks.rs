@@ -1,4 +1,4 @@
-//! What is looked at, one function each.
+//! The checks, one function each.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,17 @@ use super::Finding;
 use super::files::Files;
 
 const CPU: &str = "sys/devices/system/cpu";
-/// How long an idle core of a virtual machine polls before it gives itself back to the host.
+/// How long an idle core of a virtual machine polls before it yields to the host.
 const HALT_POLL: &str = "sys/module/haltpoll/parameters/guest_halt_poll_ns";
 const CLOCK: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
 const HUGE: &str = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 const NET: &str = "sys/class/net";
-/// Waking from a state that takes longer is seen in a round trip of a few microseconds.
+/// A wake-up of more than this many microseconds is noticeable in a round trip.
 const WAKE_US_MAX: u64 = 10;
-/// Longer than what a thread waits for a page, or for an answer.
+/// Longer than a thread waits for a page or for a response, in nanoseconds.
 const HALT_POLL_NS_MIN: u64 = 50_000;
-/// An interface that carries a page and its headers in one datagram.
+/// MTU in bytes that carries a page and its headers in one datagram.
 const MTU_OF_A_PAGE: u64 = 4_200;
 
 pub(super) fn cores(files: &Files) -> Finding {
@@ -94,7 +94,7 @@ pub(super) fn idle_states(files: &Files) -> Finding {
     }
 }
 
-/// A core that has halted is woken up by the host, and a thread that waits on it with it.
+/// The host must wake a halted core before a thread on it can continue.
 pub(super) fn halt_polling(files: &Files) -> Finding {
     let name = "halt polling";
     match (files.text(&format!("{CPU}/cpuidle/current_governor")), files.number(HALT_POLL)) {
@@ -235,7 +235,7 @@ pub(super) fn busy_poll(files: &Files) -> Finding {
     }
 }
 
-/// The first kernels with UDP GSO and GRO.
+/// First kernel version with UDP GSO and GRO.
 const SENDS_MANY: (u64, u64) = (4, 18);
 const RECEIVES_MANY: (u64, u64) = (5, 0);
 
@@ -288,7 +288,7 @@ fn capabilities(files: &Files) -> Option<u64> {
     u64::from_str_radix(line.trim(), 16).ok()
 }
 
-/// Every interface that is up, but those that stay on the machine.
+/// Every interface that is up, except local ones such as the loopback.
 pub(super) fn interfaces(files: &Files) -> Vec<Finding> {
     let names = files.names(NET, "").into_iter().filter(|name| {
         let state = files.text(&format!("{NET}/{name}/operstate"));

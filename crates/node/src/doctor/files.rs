@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Those below a root.
+/// Files below a root folder.
 pub(super) struct Files(PathBuf);
 
 impl Files {
@@ -11,18 +11,18 @@ impl Files {
         Files(root.to_owned())
     }
 
-    /// The text of a file, without white space around it; `None` where it cannot be read.
+    /// Text of a file, trimmed; `None` if it cannot be read.
     pub(super) fn text(&self, path: &str) -> Option<String> {
         let text = fs::read_to_string(self.0.join(path)).ok()?;
         Some(text.trim().to_owned())
     }
 
-    /// A file that is one number.
+    /// Content of a file that is one number.
     pub(super) fn number(&self, path: &str) -> Option<u64> {
         self.text(path)?.parse().ok()
     }
 
-    /// The names in a folder that begin so, in order; numbers by their value.
+    /// Sorted names in a folder with a prefix; numbers are sorted by value.
     pub(super) fn names(&self, folder: &str, prefix: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.0.join(folder)) else { return Vec::new() };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -31,7 +31,7 @@ impl Files {
         names
     }
 
-    /// Those of them behind whose prefix nothing but digits is.
+    /// Those of [`Files::names`] with only digits behind the prefix.
     pub(super) fn numbered(&self, folder: &str, prefix: &str) -> Vec<String> {
         let mut names = self.names(folder, prefix);
         names.retain(|name| {

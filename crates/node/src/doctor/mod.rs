@@ -1,7 +1,7 @@
-//! What in a machine costs a memory node or its clients latency, and how to change it.
+//! Properties of a machine that cost a memory node or its clients latency, and how to change them.
 //!
-//! Everything is read from `/proc` and `/sys`, below a root that tests can choose. What cannot be
-//! read is said to be unknown: nothing is guessed.
+//! Everything is read from `/proc` and `/sys`, below a root that tests can choose. A value that
+//! cannot be read is reported as unknown: nothing is guessed.
 
 mod checks;
 mod files;
@@ -12,20 +12,20 @@ use serde::Serialize;
 
 use files::Files;
 
-/// What is to be thought of a finding.
+/// Judgement of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It costs nothing.
+    /// The property costs nothing.
     Fine,
-    /// It costs what is said.
+    /// The property costs what the finding says.
     Costs,
-    /// The machine does not say.
+    /// The machine does not show the property.
     Unknown,
 }
 
 impl Verdict {
-    /// The name in tables and JSON.
+    /// Name in tables and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,15 +39,15 @@ impl Verdict {
 /// One property of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at.
+    /// Name of the property.
     pub name: String,
-    /// What is to be thought of it.
+    /// Judgement of the property.
     pub verdict: Verdict,
-    /// What was found.
+    /// Value that was found.
     pub found: String,
-    /// What it costs, in words; empty where it is fine.
+    /// Its cost in words; empty if it is fine.
     pub cost: String,
-    /// How to change it; empty where there is nothing to do.
+    /// How to change it; empty if nothing needs to change.
     pub remedy: String,
 }
 
@@ -77,7 +77,7 @@ impl Finding {
     }
 }
 
-/// Looks at the machine whose `/proc` and `/sys` are below `root`.
+/// Checks the machine whose `/proc` and `/sys` are below `root`.
 #[must_use]
 pub fn examine(root: &Path) -> Vec<Finding> {
     let files = Files::new(root);

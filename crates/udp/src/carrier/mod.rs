@@ -1,5 +1,5 @@
-//! What carries datagrams. The loops of client and server know no more of it than [`Carrier`]; each
-//! is compiled for each carrier, so that none pays for another.
+//! Carriers of datagrams. The loops of client and server know only [`Carrier`]; they are compiled
+//! for each carrier, so that one carrier costs another nothing.
 
 mod outgoing;
 pub(crate) mod pieces;
@@ -16,56 +16,56 @@ use nix::errno::Errno;
 pub(crate) use ring::RingCarrier;
 pub(crate) use udp::UdpCarrier;
 
-/// A way to others that takes datagrams and brings them, and never waits.
+/// A non-blocking transport that receives and sends datagrams.
 pub(crate) trait Carrier {
-    /// Takes what is there next: a datagram, or several that came as one. Its octets; `None` is
-    /// nothing.
+    /// Receives a datagram, or several joined into one, and returns its length in octets; `None` if
+    /// there is nothing.
     fn receive(&mut self) -> io::Result<Option<usize>>;
 
-    /// The next datagram of what was taken, and the place for an answer, as long as any may be.
-    /// None has no octet.
+    /// The next datagram of what was received, and a buffer for a response of any length. Empty
+    /// datagrams are skipped.
     fn next(&mut self) -> Option<(&mut [u8], &mut [u8])>;
 
-    /// The answer that was written there is to go to who sent that datagram.
+    /// Queues the response in that buffer for the sender of that datagram.
     fn reply(&mut self, bytes: usize);
 
-    /// Where the next datagram to the node, as long as any may be, is written.
+    /// A buffer for the next datagram to the node, of any length.
     fn place(&mut self) -> &mut [u8];
 
-    /// The datagram that was written there is to go.
+    /// Queues the datagram in that buffer.
     fn push(&mut self, bytes: usize);
 
-    /// Whether what is to go may wait for more that goes with it.
+    /// True if queued datagrams may wait to be sent with more.
     fn gathers(&self) -> bool;
 
-    /// Whether nothing is to go.
+    /// True if nothing is queued.
     fn is_empty(&self) -> bool;
 
-    /// Whether what is to go must before another is written.
+    /// True if the queue must be flushed before another datagram is written.
     fn is_full(&self) -> bool;
 
-    /// The longest datagram that goes to the node in one piece, where the system may have come to
-    /// know another one since.
+    /// The longest datagram that reaches the node in one piece, if the system has learned a new
+    /// value.
     fn path_bytes(&self) -> Option<usize> {
         None
     }
 
-    /// Sends all. What is not taken is gone: it is as if the network had lost it.
+    /// Sends everything queued. A refused datagram is dropped, as if the network had lost it.
     fn flush(&mut self) -> Sent;
 }
 
-/// What became of datagrams that were to go.
+/// Result of sending queued datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) bytes: u64,
-    /// Those that were not taken.
+    /// Number of datagrams refused.
     pub(crate) refused: u64,
-    /// Of the last of them.
+    /// Error of the last of them.
     pub(crate) problem: Option<Errno>,
 }
 
 impl Sent {
-    /// What ends the use of the carrier.
+    /// Returns an error that makes the carrier unusable.
     pub(crate) fn check(self) -> io::Result<()> {
         match self.problem.map(io::Error::from) {
             Some(error) if !is_passing(&error) => Err(error),
@@ -74,9 +74,9 @@ impl Sent {
     }
 }
 
-/// Whether a later call may succeed: there is nothing to do, a datagram sent before met an error,
-/// or the way is closed or full for the moment. Whatever a network can say is so, since anybody can
-/// say it in its name: only what is wrong with the socket itself, or with the call, stays.
+/// True if a later call may succeed: nothing is there, an earlier datagram met an error, or the
+/// route is closed or full for the moment. Every error that a network can report counts, because
+/// any host can forge it. Only errors of the socket itself, or of the call, persist.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
     let Some(number) = error.raw_os_error() else { return false };
     let stays = matches!(
@@ -99,8 +99,8 @@ pub(crate) fn is_passing(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// What the kernel makes of each code of ICMP's and ICMPv6's errors (`icmp_err_convert`,
-    /// `icmpv6_err_convert`), and what it says of the machine's own ways.
+    /// The kernel's errors for each code of ICMP and ICMPv6 (`icmp_err_convert`,
+    /// `icmpv6_err_convert`), and its errors of local routes.
     #[test]
     fn whatever_a_network_says_passes() {
         for of_the_network in [

@@ -1,4 +1,4 @@
-//! The datagram that goes next, and the frames in which it goes.
+//! The next outgoing datagram, and the frames that carry it.
 
 use std::ops::Range;
 
@@ -9,26 +9,26 @@ use nix::errno::Errno;
 
 use super::socket::DATAGRAM_BYTES_MAX;
 
-/// Ethernet's shortest frame, without the check behind it: the kernel fills none up.
+/// Ethernet's shortest frame in octets without its FCS: the kernel does not pad.
 pub(super) const FRAME_BYTES_MIN: usize = 60;
-/// Where the datagram begins: before it is room for what stands in front of a piece.
+/// Offset of the datagram, after room for a piece's headers.
 const FRONT: usize = PIECE_FRAME_BYTES;
 
-/// See the module.
+/// The outgoing datagram; see the module.
 pub(super) struct Outgoing {
     octets: Box<[u8]>,
-    /// Names datagrams that go in pieces.
+    /// Number of the next datagram that is sent in pieces.
     number: u32,
 }
 
-/// Whence frames go, and where to.
+/// Source and destination of frames.
 #[derive(Clone, Copy)]
 pub(super) struct Route {
     pub(super) to: Station,
     pub(super) from: Station,
-    /// What a frame to `from` may bring.
+    /// Capacity in octets of a frame to `from`.
     pub(super) carries_back: u16,
-    /// What a frame to `to` may bring of a datagram, or of a piece of one.
+    /// Capacity in octets of a frame to `to`, for a datagram or a piece.
     pub(super) carries: usize,
 }
 
@@ -38,26 +38,26 @@ impl Route {
     }
 }
 
-/// A datagram that did not go, or not all of it.
+/// A datagram that was not sent, or not entirely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unsent {
     pub(super) problem: Errno,
-    /// Whether the datagram is as it was, so that it may be sent in another way.
+    /// True if the datagram is unmodified, so that it may be sent another way.
     pub(super) is_intact: bool,
 }
 
 impl Outgoing {
-    /// Numbers go on from one that the sender's earlier life is not likely to have used.
+    /// Numbers continue from one that an earlier life of the sender probably did not use.
     pub(super) fn new(number: u32) -> Outgoing {
         Outgoing { octets: vec![0; FRONT + DATAGRAM_BYTES_MAX].into(), number }
     }
 
-    /// Where it is written.
+    /// Buffer for the datagram.
     pub(super) fn place(&mut self) -> &mut [u8] {
         &mut self.octets[FRONT..]
     }
 
-    /// Sends it as it is where a frame carries it, else in pieces.
+    /// Sends it in one frame if that has the capacity, otherwise in pieces.
     pub(super) fn send(
         &mut self,
         route: &Route,
@@ -79,15 +79,15 @@ impl Outgoing {
             let piece = Piece { number: self.number, index, count, total };
             let start = usize::from(index) * route.carries;
             let part = start..bytes.min(start + route.carries);
-            // What stands in front of a later one is where octets of the one before were.
+            // A later piece's header overwrites octets of the piece before.
             send(self.frame(&route.frame(FrameBody::Piece(piece)), part))
                 .map_err(|problem| Unsent { problem, is_intact: index == 0 })?;
         }
         Ok(())
     }
 
-    /// With those octets of the datagram. What stands in front takes the place of octets that went
-    /// before, so a piece is not copied; what fills a short frame up follows the datagram.
+    /// A frame with those octets of the datagram. The header overwrites octets that were sent
+    /// before, so a piece is not copied. The padding of a short frame follows the datagram.
     fn frame(&mut self, frame: &Frame, part: Range<usize>) -> &[u8] {
         let front = match frame.body {
             FrameBody::Piece(_) => PIECE_FRAME_BYTES,
@@ -123,7 +123,7 @@ mod tests {
         outgoing
     }
 
-    /// The last piece may be of one octet; what fills it up is nothing of earlier datagrams.
+    /// The last piece may have one octet; its padding has no octets of earlier datagrams.
     #[test]
     fn every_frame_is_as_long_as_ethernets_shortest_and_filled_with_zeros() {
         for bytes in [1, 21, 22, CARRIES, CARRIES + 1, 2 * CARRIES + 13, 2 * CARRIES + 14, 65_507] {

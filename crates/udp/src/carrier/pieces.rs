@@ -1,4 +1,4 @@
-//! Datagrams that came in pieces, until they are whole.
+//! Reassembly of datagrams that arrive in pieces.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -8,41 +8,41 @@ use ethermem_wire::clio::{Mac, Piece, Station};
 
 use super::socket::DATAGRAM_BYTES_MAX;
 
-/// How long pieces wait for the others. All of a datagram are sent without a pause, and none is
-/// sent again; what is older may be of an earlier life of its sender, which used the same number.
+/// How long pieces wait for the others. A sender sends all pieces without a pause, and retransmits
+/// none. An older piece may be from an earlier life of its sender, with an equal number.
 const KEEP: Ns = Ns(1_000_000_000);
 
-/// See the module. Its size is fixed: so many datagrams may be in pieces at once, each of up to
-/// 65,507 B. Where there are more, the address of Ethernet that has most of them loses the one that
-/// waits for longest, as if the network had lost it: nobody takes the others' places.
+/// Reassembly buffers of fixed size: for `places` datagrams of up to 65,507 B at once. When all are
+/// taken, the MAC address that has most of them loses its oldest one, as if the network had lost
+/// it. So no sender can take the others' places.
 pub struct Pieces {
     places: Box<[Place]>,
-    /// A datagram's octets for each place, one behind the other: what is never used is no memory.
+    /// Octets of each place, one after the other; the system provides no memory for unused ones.
     octets: Box<[u8]>,
     turn: u64,
-    /// Where the octets are of the datagram that became whole last.
+    /// Range of the datagram completed last.
     whole: Range<usize>,
 }
 
-/// A datagram of which some pieces came.
+/// A partially received datagram.
 #[derive(Clone, Copy, Default)]
 struct Place {
     of: Option<Datagram>,
-    /// Which pieces came.
+    /// Bit set of the pieces received.
     came: u128,
-    /// When one came last, and before which others.
+    /// Time of the last piece, for expiry and eviction.
     at: Ns,
     turn: u64,
 }
 
 impl Place {
-    /// Whether it waits still for others.
+    /// True if it still waits for pieces.
     fn waits(&self, now: Ns) -> bool {
         self.of.is_some() && now.saturating_sub(self.at) < KEEP
     }
 }
 
-/// Which datagram, and how it is cut.
+/// Identity of a datagram, and its division into pieces.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Datagram {
     from: Station,
@@ -58,19 +58,20 @@ impl Datagram {
     }
 }
 
-/// What a piece made of its datagram.
+/// Result of adding a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
-    /// All of it is there: so many octets, until the next piece comes ([`Pieces::whole`]).
+    /// The datagram is complete with this many octets, valid until the next piece
+    /// ([`Pieces::whole`]).
     Whole(usize),
-    /// Others are to come, or it was there before.
+    /// More pieces are missing, or this one is a duplicate.
     Part,
-    /// It contradicts itself, or those that came before.
+    /// The piece is inconsistent in itself, or with earlier ones.
     Contradiction,
 }
 
 impl Pieces {
-    /// For so many datagrams at once, one at least.
+    /// Buffers for `places` datagrams at once, at least one.
     #[must_use]
     pub fn new(places: usize) -> Pieces {
         let places = places.max(1);
@@ -82,7 +83,7 @@ impl Pieces {
         }
     }
 
-    /// Takes a piece; `now` is by any clock that does not go back.
+    /// Adds a piece; `now` is from any monotonic clock.
     pub fn add(&mut self, now: Ns, from: Station, piece: Piece, octets: &[u8]) -> Added {
         let Some((range, each)) = piece.place(octets.len()) else {
             return Added::Contradiction;
@@ -116,13 +117,12 @@ impl Pieces {
         Added::Whole(total.into())
     }
 
-    /// The datagram that became whole last.
+    /// The datagram completed last.
     pub fn whole(&mut self) -> &mut [u8] {
         &mut self.octets[self.whole.clone()]
     }
 
-    /// A place where nothing waits, or what waits for longest of those of the address that has most
-    /// of them.
+    /// A free place, or else the oldest place of the address that has most of them.
     fn make_room(&self, now: Ns) -> usize {
         if let Some(free) = self.places.iter().position(|place| !place.waits(now)) {
             return free;
@@ -247,7 +247,7 @@ mod tests {
         for last in [2, 3] {
             assert_eq!(pieces.add(NOW, other(last), piece(7, 0), PARTS[0]), Added::Part);
         }
-        // Of one address, but of many ports.
+        // The pieces come from one address, but many ports.
         for port in 0..1000 {
             assert_eq!(pieces.add(NOW, station(port), piece(1, 0), PARTS[0]), Added::Part);
         }
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    /// A sender that was started anew may use a number again.
+    /// A restarted sender may reuse a number.
     #[test]
     fn pieces_that_are_too_old_are_in_no_datagram() {
         let mut pieces = Pieces::new(PLACES);

@@ -1,4 +1,4 @@
-//! Where a node is on raw Ethernet, and why it is not.
+//! A node's place on raw Ethernet, and errors of reaching it.
 
 use std::fmt;
 use std::io;
@@ -11,21 +11,21 @@ use ethermem_wire::clio::{CARRIES_MIN, ETHERNET_BYTES, Mac, PIECE_FRAME_BYTES};
 use nix::ifaddrs::getifaddrs;
 use thiserror::Error;
 
-/// The port of a node whose operator chose no other.
+/// Default port of a node.
 pub const RING_PORT: u16 = 7400;
 
 /// A node's place on raw Ethernet: `INTERFACE`, `INTERFACE:PORT`, and either with `/MAC`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingPlace {
-    /// The interface of this machine.
+    /// Interface of this machine.
     pub interface: String,
-    /// Which of the nodes at one address.
+    /// Port, which distinguishes nodes at one address.
     pub port: u16,
-    /// The node's address; `None` is whoever answers.
+    /// MAC address of the node; `None` is any node that answers.
     pub mac: Option<Mac>,
 }
 
-/// It is no place.
+/// The text is not a place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}`: allowed are INTERFACE[:PORT][/MAC], port 1 to 65535, as eth0/02:00:00:00:00:01")]
 pub struct NoRingPlace(String);
@@ -39,7 +39,7 @@ impl FromStr for RingPlace {
             Some((front, mac)) => (front, Some(mac.parse().map_err(|_| wrong())?)),
             None => (text, None),
         };
-        // No name of an interface has a colon in it.
+        // Names of interfaces contain no colon.
         let (interface, port) = match front.split_once(':') {
             Some((interface, port)) => (interface, port.parse().map_err(|_| wrong())?),
             None => (front, RING_PORT),
@@ -62,47 +62,47 @@ impl fmt::Display for RingPlace {
     }
 }
 
-/// Why there is no way over raw Ethernet.
+/// The reason why a node cannot be reached over raw Ethernet.
 #[derive(Debug, Error)]
 pub enum RingError {
-    /// There is no such interface.
+    /// The interface does not exist.
     #[error("interface `{0}`: there is none of that name")]
     NoInterface(String),
-    /// It has no frames.
+    /// The interface does not carry Ethernet frames.
     #[error("interface `{0}`: it carries no Ethernet")]
     NotEthernet(String),
-    /// Its frames are too short.
+    /// The interface's MTU is too small.
     #[error("interface `{0}`: an MTU of {1} B: allowed are {least} and more", least = MTU_MIN)]
     Mtu(String, usize),
-    /// It does not say what it is.
+    /// The interface's properties cannot be read.
     #[error("interface `{0}`: {1}")]
     Interface(String, io::Error),
-    /// Another node has it.
+    /// Another node has the port.
     #[error("interface `{0}`: port {1}: {2}; allowed is one that no other node has there")]
     Taken(String, u16, io::Error),
-    /// There is no ring on it.
+    /// The ring cannot be opened on the interface.
     #[error(transparent)]
     Ring(#[from] PacketError),
-    /// There is no randomness.
+    /// The system gave no random numbers.
     #[error("no random numbers from the system: {0}")]
     Random(getrandom::Error),
-    /// Nobody is there.
+    /// No node answered within this time.
     #[error("no answer within {} ms", .0.as_millis())]
     Silent(Duration),
-    /// Nobody can be.
+    /// The interface is down, so no node can answer.
     #[error("no answer within {ms} ms: interface `{name}` is down", name = .0, ms = .1.as_millis())]
     Down(String, Duration),
-    /// It is the address of this machine, whose frames do not come back.
+    /// The address is this machine's own, whose frames do not come back.
     #[error("{0} is this machine itself: its nodes are reached over `lo`")]
     Itself(Mac),
-    /// Which of them?
+    /// Several nodes answered.
     #[error("several nodes answer; allowed is one of {}", list(.0))]
     Several(Vec<RingPlace>),
 }
 
-/// Least payload of frames: a request must fit in one, and the longest datagram into 128.
+/// Smallest MTU in octets: a request must fit one frame, and the longest datagram 128.
 pub(super) const MTU_MIN: usize = CARRIES_MIN as usize + OVERHEAD;
-/// What frames have in front that an MTU counts.
+/// Octets of a frame's headers that count towards the MTU.
 pub(super) const OVERHEAD: usize = PIECE_FRAME_BYTES - ETHERNET_BYTES;
 
 fn list(places: &[RingPlace]) -> String {
@@ -120,15 +120,15 @@ pub(super) fn interface(name: &str) -> Result<Interface, RingError> {
     with_room(found)
 }
 
-/// The interface, if its frames are long enough.
+/// Checks the interface's MTU.
 fn with_room(found: Interface) -> Result<Interface, RingError> {
     if found.mtu < MTU_MIN { Err(RingError::Mtu(found.name, found.mtu)) } else { Ok(found) }
 }
 
-/// The interface of this machine that has an address.
+/// Name of this machine's interface that has an address.
 ///
 /// # Errors
-/// The system does not name its interfaces.
+/// When the system does not list its interfaces.
 pub fn interface_of(address: IpAddr) -> io::Result<Option<String>> {
     let has = |found: &nix::ifaddrs::InterfaceAddress| {
         let own = found.address.as_ref()?;
@@ -138,10 +138,10 @@ pub fn interface_of(address: IpAddr) -> io::Result<Option<String>> {
     Ok(getifaddrs()?.find(|found| has(found) == Some(address)).map(|found| found.interface_name))
 }
 
-/// Whether nothing of that interface leaves the machine.
+/// True if nothing on that interface leaves the machine.
 ///
 /// # Errors
-/// [`RingError`]: there is no such interface.
+/// [`RingError`]: the interface does not exist.
 pub fn is_loopback(name: &str) -> Result<bool, RingError> {
     Ok(interface(name)?.is_loopback)
 }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn an_address_has_the_interface_that_has_it() {
         assert_eq!(interface_of([127, 0, 0, 1].into()).unwrap().as_deref(), Some("lo"));
-        // Of documents, and of no machine.
+        // An address reserved for documentation.
         assert_eq!(interface_of([192, 0, 2, 77].into()).unwrap(), None);
     }
 

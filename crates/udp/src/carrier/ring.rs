@@ -1,4 +1,4 @@
-//! Datagrams in frames of raw Ethernet, through a ring that is shared with the kernel.
+//! Datagrams in raw Ethernet frames, through a ring shared with the kernel.
 
 use std::ops::Range;
 use std::os::linux::net::SocketAddrExt;
@@ -19,37 +19,37 @@ use super::place::{MTU_MIN, OVERHEAD, RingError, RingPlace, interface};
 use super::socket::{DATAGRAM_BYTES_MAX, room_to_send};
 use super::{Carrier, Sent};
 
-/// Frames that one look passes over for a datagram.
+/// Number of frames without a datagram that one poll skips.
 const FRAMES_A_LOOK: u32 = 64;
-/// Between two questions who is there.
+/// Interval of discovery questions.
 const ASK_EVERY: Duration = Duration::from_millis(20);
-/// How long others may take longer than the first who answers.
+/// How long to wait for other nodes after the first answer.
 const OTHERS_WITHIN: Duration = Duration::from_millis(40);
-/// Nodes that an error names: who answers under more addresses is not kept.
+/// Largest number of nodes in an error; answers from further addresses are dropped.
 const NODES_MAX: usize = 16;
-/// Datagrams in pieces at once: of a node's clients, 4 MiB; and of a client's node, 1 MiB.
+/// Datagrams in reassembly at once: 4 MiB for a node, and 1 MiB for a client.
 const NODE_PIECES: usize = 64;
 const CLIENT_PIECES: usize = 16;
 
-/// See the module.
+/// The carrier; see the module.
 pub(crate) struct RingCarrier {
     ring: Ring,
     interface: Interface,
     port: Port,
-    /// Of a node.
+    /// A node's claim on its port.
     claim: Option<Claim>,
-    /// Of a client: the only one it hears.
+    /// For a client: the only node whose frames it accepts.
     node: Station,
-    /// What a frame to the node may bring, as it said last.
+    /// Capacity in octets of a frame to the node, as the node last reported.
     node_carries: u16,
-    /// What a frame here may bring of a datagram, or of a piece of one.
+    /// Capacity in octets of a frame to this station, for a datagram or a piece.
     carries: u16,
     taken: Taken,
-    /// From whom that is, and what a frame there may bring.
+    /// Sender of the current datagram, and the capacity of a frame to it.
     from: Station,
     from_carries: u16,
     pieces: Box<Pieces>,
-    /// By which pieces age.
+    /// Origin of the clock that expires pieces.
     started: Instant,
     outgoing: Outgoing,
     sent: Option<Sent>,
@@ -57,9 +57,9 @@ pub(crate) struct RingCarrier {
     overrun: u64,
 }
 
-/// No other node of this machine has the port of the interface of this index. Frames to two nodes
-/// would be answered by both, and the kernel knows nothing of our ports, so a name that is this
-/// network's own stands for each.
+/// Ensures that no other node of this machine has the port on this interface. Frames to two nodes
+/// would be answered by both, and the kernel does not know the protocol's ports. So the claim is a
+/// socket name in this network namespace.
 struct Claim {
     index: u32,
     _name: UnixDatagram,
@@ -73,28 +73,28 @@ impl Claim {
     }
 }
 
-/// What came last, and was not yet handed over.
+/// The datagram received last, until it is handed over.
 enum Taken {
     Nothing,
-    /// In the frame that the ring holds.
+    /// It is in the frame that the ring holds.
     Frame(Range<usize>),
-    /// The same, of pieces.
+    /// It was reassembled from pieces.
     Whole,
 }
 
-/// Who answered, each once, with what its frames bring.
+/// Nodes that answered, each once, with the capacity of frames to it.
 type Answered = Vec<(Mac, u16)>;
 
-/// Where they are.
+/// Places of these nodes.
 fn places(asked: &RingPlace, mut found: Answered) -> Vec<RingPlace> {
     found.sort_unstable();
     found.iter().map(|&(mac, _)| RingPlace { mac: Some(mac), ..asked.clone() }).collect()
 }
 
-/// All nodes that answer at a place within a time: one, where it has an address.
+/// All nodes that answer at a place within a time; at most one if it has a MAC address.
 ///
 /// # Errors
-/// [`RingError`]: this machine cannot ask.
+/// [`RingError`]: this machine cannot send the question.
 pub fn nodes_at(place: &RingPlace, most: Duration) -> Result<Vec<RingPlace>, RingError> {
     let (_, found) = RingCarrier::find(place, most)?;
     Ok(places(place, found))
@@ -103,7 +103,7 @@ pub fn nodes_at(place: &RingPlace, most: Duration) -> Result<Vec<RingPlace>, Rin
 const NOBODY: Station = Station { mac: Mac::BROADCAST, port: Port(0) };
 
 impl RingCarrier {
-    /// Of a node that is reached at a place.
+    /// The carrier of a node at a place.
     pub(crate) fn of_node(place: &RingPlace) -> Result<RingCarrier, RingError> {
         let (interface, port) = (interface(&place.interface)?, Port(place.port.into()));
         let taken = |error| RingError::Taken(interface.name.clone(), place.port, error);
@@ -111,7 +111,7 @@ impl RingCarrier {
         RingCarrier::open(interface, port, Some(claim))
     }
 
-    /// To the node at a place, or to the one that answers, which is waited for.
+    /// The carrier to the node at a place, or to a node that answers within `most`.
     pub(crate) fn to_node(place: &RingPlace, most: Duration) -> Result<RingCarrier, RingError> {
         let (mut carrier, mut found) = RingCarrier::find(place, most)?;
         if found.len() > 1 {
@@ -129,17 +129,17 @@ impl RingCarrier {
         Ok(carrier)
     }
 
-    /// A client's, and all that answer at a place.
+    /// A client's carrier, and all nodes that answer at a place.
     fn find(place: &RingPlace, most: Duration) -> Result<(RingCarrier, Answered), RingError> {
         let interface = interface(&place.interface)?;
         let own = Mac(interface.mac);
         if place.mac == Some(own) && !interface.is_loopback {
             return Err(RingError::Itself(own));
         }
-        // Above all ports that operators choose.
+        // Clients' ports are above all ports that operators choose.
         let port = getrandom::u64().map_err(RingError::Random)? | 1 << 63;
         let mut carrier = RingCarrier::open(interface, Port(port), None)?;
-        // On the loopback nobody has the address of everybody, and all have the same one.
+        // The loopback has no broadcast address, and all its stations share one address.
         let everybody = if carrier.interface.is_loopback { own } else { Mac::BROADCAST };
         let to = Station { mac: place.mac.unwrap_or(everybody), port: Port(place.port.into()) };
         let found = carrier.ask(to, most);
@@ -174,7 +174,7 @@ impl RingCarrier {
         })
     }
 
-    /// Where it is.
+    /// Place of the node.
     pub(crate) fn place(&self) -> RingPlace {
         RingPlace {
             interface: self.interface.name.clone(),
@@ -183,29 +183,29 @@ impl RingCarrier {
         }
     }
 
-    /// Octets of a datagram that a frame to the node may bring.
+    /// Capacity in octets of a frame to the node.
     pub(crate) fn carries(&self) -> usize {
         self.carries.min(self.node_carries).into()
     }
 
-    /// What to sleep on. Nothing is held while somebody sleeps.
+    /// A handle to sleep on. The frame that is held must be released first.
     pub(crate) fn waiter(&self) -> Waiter {
         self.ring.waiter()
     }
 
-    /// Frames that are none, but look as if.
+    /// Number of malformed frames.
     pub(crate) fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// Frames for which the ring had no room.
+    /// Number of frames for which the ring had no room.
     pub(crate) fn overrun(&mut self) -> u64 {
         self.overrun += u64::from(self.ring.drops().unwrap_or(0));
         self.overrun
     }
 
-    /// Looks whether the interface is another one by now, or of another MTU or address, or was away
-    /// meanwhile, and if so begins anew on it. Whether it did.
+    /// Checks whether the interface was replaced, was down, or has another MTU or address. If so,
+    /// it reopens the ring on the interface, and returns true.
     pub(crate) fn mend(&mut self) -> bool {
         let Ok(found) = self.ring.interface(&self.interface.name) else {
             return false;
@@ -215,7 +215,7 @@ impl RingCarrier {
         if is_same && self.ring.is_bound() {
             return false;
         }
-        // What may be on the loopback in clear may not be on an interface that has its name.
+        // Traffic in clear is allowed on the loopback, but not on another interface with its name.
         if found.is_loopback != self.interface.is_loopback || found.mtu < MTU_MIN {
             return false;
         }
@@ -232,8 +232,8 @@ impl RingCarrier {
         true
     }
 
-    /// Those that answer, each once, with what its frames bring; one is enough where it was asked
-    /// for by its address.
+    /// The nodes that answer, each once, with the capacity of frames to it. One is enough if the
+    /// question went to a MAC address.
     fn ask(&mut self, to: Station, most: Duration) -> Answered {
         let (began, waiter) = (Instant::now(), self.waiter());
         let mut found = Answered::new();
@@ -275,21 +275,21 @@ impl RingCarrier {
         Route { to, from, carries_back: self.carries, carries: carries.min(self.carries).into() }
     }
 
-    /// A frame without a datagram.
+    /// Sends a frame without a datagram.
     fn send_short(&mut self, to: Station, body: FrameBody) {
         let mut octets = [0; FRAME_BYTES_MIN];
         let frame = self.route(to, self.carries).frame(body);
         frame.emit(0, &mut octets).expect("it is short");
-        // Whatever hinders it, it is as if the network had lost it.
+        // An error counts as a loss in the network.
         let _ = self.ring.send(&octets);
     }
 
-    /// To somebody whose frames bring so much.
+    /// Sends to a station that accepts frames of this capacity.
     fn transmit(&mut self, to: Station, carries: u16, bytes: usize) {
         let mut sent = self.sent.unwrap_or_default();
         let mut result = self.send_datagram(to, carries, bytes);
         if let Err(Unsent { problem: Errno::EMSGSIZE, is_intact }) = result {
-            // The interface has another MTU than when it was looked at.
+            // The interface's MTU has changed since it was read.
             if let Ok(found) = self.ring.interface(&self.interface.name) {
                 self.carries = self.carries.min(self::carries(&found));
                 if is_intact {
@@ -312,11 +312,11 @@ impl RingCarrier {
         self.outgoing.send(&route, bytes, |octets| self.ring.send(octets))
     }
 
-    /// Looks at the frame that was taken. Its datagram's octets, if it has one or completes one.
+    /// Handles the received frame, and returns the length of a datagram in it or completed by it.
     fn look(&mut self) -> Option<usize> {
         let octets = self.ring.held()?;
         let parsed = Frame::parse(octets).ok();
-        // What is for everybody can only ask who is there.
+        // A broadcast frame can only be a discovery question.
         let is_for_us = |(frame, _): &(Frame, _)| {
             frame.body == FrameBody::Question || !frame.to.mac.is_multicast()
         };
@@ -326,7 +326,7 @@ impl RingCarrier {
         };
         let is_node = self.claim.is_some();
         if !is_node {
-            // Whoever else speaks to a client is not the node.
+            // A client drops frames of any station other than its node.
             if frame.from != self.node {
                 return None;
             }
@@ -355,19 +355,19 @@ impl RingCarrier {
                 }
             }
             FrameBody::Question => {
-                // A client is asked nothing.
+                // Only a node answers questions.
                 if is_node {
                     self.send_short(frame.from, FrameBody::Answer);
                 }
                 None
             }
-            // One of those that came after the first.
+            // This is a late answer, after the first.
             FrameBody::Answer => None,
         }
     }
 }
 
-/// What one frame of the interface brings of a datagram.
+/// Capacity in octets of a frame on the interface.
 fn carries(interface: &Interface) -> u16 {
     let most = interface.mtu.saturating_sub(OVERHEAD).min(DATAGRAM_BYTES_MAX);
     u16::try_from(most).unwrap_or(u16::MAX).max(CARRIES_MIN)
@@ -410,7 +410,7 @@ impl Carrier for RingCarrier {
             Taken::Frame(range) => &mut self.ring.held()?[range],
             Taken::Whole => self.pieces.whole(),
             Taken::Nothing => {
-                // Who sleeps now must not be woken by a frame that was read.
+                // The held frame is released, so that a read frame does not wake a sleeper.
                 self.ring.release();
                 return None;
             }

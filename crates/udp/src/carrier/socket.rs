@@ -1,4 +1,4 @@
-//! A UDP socket that is polled.
+//! A non-blocking UDP socket.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -11,21 +11,21 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::sockopt::{IpMtu, RcvBuf, RcvBufForce, SndBuf, SndBufForce};
 use nix::sys::socket::{getsockopt, setsockopt};
 
-/// Octets of IPv4 and UDP before a datagram, and of IPv6 and UDP.
+/// Octets of headers before a datagram: IPv4 and UDP, IPv6 and UDP.
 const HEADERS_V4: usize = 28;
 const HEADERS_V6: usize = 48;
-/// What every path of IPv6 carries (RFC 8200).
+/// MTU in octets that every IPv6 path carries (RFC 8200).
 const MTU_V6_MIN: usize = 1280;
-/// Longest UDP datagram.
+/// Longest UDP datagram in octets.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
-/// Asked of the system for a socket, each way: room for a few hundred clients' windows.
+/// Requested size of each socket buffer in octets: room for a few hundred clients' windows.
 pub const SOCKET_BUFFER_BYTES: usize = 8 << 20;
 
-/// Binds a socket whose calls do not wait.
+/// Binds a non-blocking socket.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
-    // Beyond the machine's limit where that is allowed, else up to it.
+    // The first call exceeds the machine's limit if that is permitted; the second is bounded by it.
     if setsockopt(&socket, RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
         setsockopt(&socket, RcvBuf, &SOCKET_BUFFER_BYTES)?;
     }
@@ -33,7 +33,7 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// The same for what waits to be sent by any socket.
+/// Requests [`SOCKET_BUFFER_BYTES`] for the send buffer of any socket.
 pub(crate) fn room_to_send(socket: &impl AsFd) -> io::Result<()> {
     if setsockopt(socket, SndBufForce, &SOCKET_BUFFER_BYTES).is_err() {
         setsockopt(socket, SndBuf, &SOCKET_BUFFER_BYTES)?;
@@ -41,13 +41,13 @@ pub(crate) fn room_to_send(socket: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Sleeps until a datagram is there, or for so long.
+/// Sleeps until a datagram arrives, or for at most `most`.
 pub(crate) fn wait(socket: &UdpSocket, most: Duration) {
-    // A signal ends the sleep early, which is as good: the caller looks again.
+    // A signal ends the sleep early, which is harmless: the caller polls again.
     let _ = ppoll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], Some(most.into()), None);
 }
 
-/// What the way of a connected socket may carry in one piece, as far as the system knows.
+/// Longest datagram on a connected socket's path, as far as the system knows.
 pub(crate) fn path_bytes(socket: &UdpSocket) -> io::Result<usize> {
     if let Some(bytes) = routed_bytes(socket) {
         return Ok(bytes);
@@ -56,14 +56,14 @@ pub(crate) fn path_bytes(socket: &UdpSocket) -> io::Result<usize> {
     Ok((mtu - HEADERS_V6).min(DATAGRAM_BYTES_MAX))
 }
 
-/// The same by what routers have said so far, which the system tells of IPv4 alone.
+/// Longest datagram according to routers' messages; the system provides it only for IPv4.
 pub(crate) fn routed_bytes(socket: &UdpSocket) -> Option<usize> {
     socket.local_addr().ok().filter(SocketAddr::is_ipv4)?;
     let mtu = usize::try_from(getsockopt(socket, IpMtu).ok()?).unwrap_or(0);
     Some(mtu.saturating_sub(HEADERS_V4).min(DATAGRAM_BYTES_MAX))
 }
 
-/// The MTU of the interface that has this address.
+/// MTU of the interface that has this address.
 fn interface_mtu(own: IpAddr) -> Option<usize> {
     let is_own = |address: &nix::ifaddrs::InterfaceAddress| {
         let found = address.address.as_ref().and_then(|address| address.as_sockaddr_in6());

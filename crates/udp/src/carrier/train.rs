@@ -1,6 +1,6 @@
-//! Trains: datagrams of one length, the last may be shorter, that go to one place. The kernel's UDP
-//! takes a train in one call (UDP_SEGMENT, "GSO"), and hands one over in one call (UDP_GRO). On the
-//! wire each is a datagram as any other.
+//! Trains: datagrams of one length (the last may be shorter) to one destination. The kernel's UDP
+//! accepts a train in one call (UDP_SEGMENT, "GSO"), and delivers one in one call (UDP_GRO). On the
+//! wire each is an ordinary datagram.
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -19,19 +19,19 @@ use nix::sys::socket::{
 use super::Sent;
 use super::socket::DATAGRAM_BYTES_MAX;
 
-/// Datagrams of a train that every kernel with UDP_SEGMENT takes.
+/// Number of datagrams in a train that every kernel with UDP_SEGMENT accepts.
 const TRAIN_MAX: usize = 64;
-/// As many datagrams, alike and without a pause, are taken for a train that came in its parts.
+/// Number of equally long datagrams in direct succession that suggests an undelivered train.
 const ALIKE_MIN: u32 = 4;
-/// What is gathered before it goes: a few trains of the longest kind.
+/// Size of the outbox in octets: a few trains of the longest kind.
 const OUTBOX_BYTES: usize = 4 * DATAGRAM_BYTES_MAX;
 
-/// What the kernel's UDP does with trains.
+/// The kernel's support of trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trains {
-    /// A call sends many datagrams.
+    /// One call can send many datagrams.
     pub sends: bool,
-    /// A call receives many.
+    /// One call can receive many datagrams.
     pub receives: bool,
 }
 
@@ -47,10 +47,10 @@ impl fmt::Display for Trains {
 }
 
 impl Trains {
-    /// Neither.
+    /// No support.
     pub const NONE: Trains = Trains { sends: false, receives: false };
 
-    /// Asks the kernel; nothing is changed.
+    /// Queries the kernel, and changes nothing.
     pub(crate) fn of(socket: &impl AsFd) -> Trains {
         Trains {
             sends: getsockopt(socket, UdpGsoSegment).is_ok(),
@@ -59,13 +59,13 @@ impl Trains {
     }
 }
 
-/// A datagram that waits in an outbox.
+/// A datagram in an outbox.
 struct Waiting {
     bytes: usize,
     to: Option<SocketAddr>,
 }
 
-/// Datagrams that go together: those that can, as trains.
+/// Datagrams to be sent together, as trains if possible.
 pub(crate) struct Outbox {
     octets: Vec<u8>,
     used: usize,
@@ -83,17 +83,17 @@ impl Outbox {
         }
     }
 
-    /// Whether trains are sent still: a device may turn out not to carry them.
+    /// True while trains are sent: a device may turn out not to support them.
     pub(crate) fn sends_trains(&self) -> bool {
         self.sends_trains
     }
 
-    /// Where the next datagram, as long as any may be, is written.
+    /// Buffer for the next datagram, of any length.
     pub(crate) fn place(&mut self) -> &mut [u8] {
         &mut self.octets[self.used..][..DATAGRAM_BYTES_MAX]
     }
 
-    /// The datagram that was written there is to go. To nobody where the socket is connected.
+    /// Queues the datagram in that buffer; `to` is `None` if the socket is connected.
     pub(crate) fn push(&mut self, bytes: usize, to: Option<SocketAddr>) {
         self.used += bytes;
         self.waiting.push(Waiting { bytes, to });
@@ -103,12 +103,12 @@ impl Outbox {
         self.waiting.is_empty()
     }
 
-    /// Whether what is there must go before another can be written.
+    /// True if the queue must be flushed before another datagram is written.
     pub(crate) fn is_full(&self) -> bool {
         self.octets.len() - self.used < DATAGRAM_BYTES_MAX
     }
 
-    /// Sends all. What the socket does not take is gone: it is as if the network had lost it.
+    /// Sends everything queued. A refused datagram is dropped, as if the network had lost it.
     pub(crate) fn flush(&mut self, socket: &UdpSocket) -> Sent {
         let (mut sent, mut first, mut from) = (Sent::default(), 0, 0);
         while first < self.waiting.len() {
@@ -126,7 +126,7 @@ impl Outbox {
         sent
     }
 
-    /// How many datagrams go together from one on, and their octets.
+    /// Number of datagrams from `first` on that form a train, and their octets.
     fn train(&self, first: usize) -> (usize, usize) {
         let Waiting { bytes: each, to } = &self.waiting[first];
         let (mut count, mut bytes) = (1, *each);
@@ -175,8 +175,8 @@ impl Outbox {
         let to = to.map(SockaddrStorage::from);
         match sendmsg(socket.as_raw_fd(), &octets, &cut, MsgFlags::empty(), to.as_ref()) {
             Ok(bytes) => sent.bytes += bytes as u64,
-            // Longer than the way carries in one piece, or a device that carries no trains: one by
-            // one they may go.
+            // The train exceeds what the path carries in one piece, or the device does not support
+            // trains. Single datagrams may still be sent.
             Err(problem @ (Errno::EINVAL | Errno::EMSGSIZE | Errno::EIO | Errno::EOPNOTSUPP)) => {
                 let mut from = range.start;
                 for at in datagrams {
@@ -194,19 +194,19 @@ impl Outbox {
     }
 }
 
-/// What one call received.
+/// Datagrams received by one call.
 pub(crate) struct Inbox {
     octets: Vec<u8>,
-    /// Of the message that came last.
+    /// Length of the last message.
     used: usize,
     each: usize,
     /// Octets of it that were handed over.
     given: usize,
     from: Option<SocketAddr>,
-    /// So many came last one behind the other, as long as each other, and from one place.
+    /// Number of successive datagrams of one length and one sender.
     alike: u32,
     receives_trains: bool,
-    /// Room for the length of a train's datagrams; none as long as none are asked for.
+    /// Room for the train's segment length; `None` until trains are requested.
     control: Option<Vec<u8>>,
 }
 
@@ -224,7 +224,7 @@ impl Inbox {
         }
     }
 
-    /// Takes a datagram, or a train of them, from a socket that is connected.
+    /// Receives a datagram or a train from a connected socket.
     pub(crate) fn receive(&mut self, socket: &UdpSocket) -> io::Result<()> {
         if self.control.is_some() {
             return self.receive_train::<()>(socket).map(drop);
@@ -233,7 +233,7 @@ impl Inbox {
         self.received(socket, result)
     }
 
-    /// The same from anybody: [`Inbox::from`].
+    /// As [`Inbox::receive`], from any sender, which [`Inbox::from`] returns.
     pub(crate) fn receive_from(&mut self, socket: &UdpSocket) -> io::Result<()> {
         if self.control.is_some() {
             let from = self.receive_train::<SockaddrStorage>(socket)?;
@@ -244,8 +244,8 @@ impl Inbox {
         self.received(socket, result)
     }
 
-    /// To be told of trains makes each call longer, so that is asked for when some seem to come;
-    /// and for good, since what the kernel has joined must not be taken for one datagram.
+    /// Requesting trains makes each call longer, so it is done only when some seem to arrive. It is
+    /// permanent, because datagrams that the kernel has joined must not be taken for one.
     fn received(
         &mut self,
         socket: &UdpSocket,
@@ -288,12 +288,12 @@ impl Inbox {
         self.used
     }
 
-    /// From whom it is.
+    /// Sender of the message.
     pub(crate) fn from(&self) -> Option<SocketAddr> {
         self.from
     }
 
-    /// The next of its datagrams. One without an octet is none.
+    /// The next of its datagrams; empty ones are skipped.
     pub(crate) fn next(&mut self) -> Option<&mut [u8]> {
         let datagram = self.given..self.used.min(self.given + self.each);
         self.given = datagram.end;
@@ -322,7 +322,7 @@ mod tests {
         (one, other)
     }
 
-    /// What a receiver has of datagrams of these lengths: each, and how many calls it took.
+    /// Received datagrams of these lengths, and the number of calls.
     fn through(lengths: &[usize], sends: bool, receives: bool) -> (Vec<Vec<u8>>, usize) {
         let (sender, receiver) = pair();
         let mut outbox = Outbox::new(Trains { sends, receives: false });
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!((many.train(0), many.train(TRAIN_MAX)), ((64, 512), (1, 8)));
     }
 
-    /// Of more datagrams than any kernel takes: refused, as what is too long for a device is.
+    /// A train longer than any kernel accepts: refused, as one that is too long for a device.
     #[test]
     fn what_is_refused_as_a_train_goes_one_by_one() {
         let (sender, receiver) = pair();

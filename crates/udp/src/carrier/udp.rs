@@ -8,10 +8,10 @@ use super::socket;
 use super::train::{Inbox, Outbox, Trains};
 use super::{Carrier, Sent, is_passing};
 
-/// See the module.
+/// The carrier; see the module.
 pub(crate) struct UdpCarrier {
     socket: Arc<UdpSocket>,
-    /// Else datagrams come from anybody, and go to whom each is for.
+    /// True if the socket is connected; otherwise each datagram has a sender or a destination.
     is_connected: bool,
     trains: Trains,
     outbox: Outbox,
@@ -19,12 +19,12 @@ pub(crate) struct UdpCarrier {
 }
 
 impl UdpCarrier {
-    /// To one node, by a socket that is connected to it.
+    /// A carrier to one node, by a socket connected to it.
     pub(crate) fn to_node(socket: UdpSocket, trains: Trains) -> UdpCarrier {
         UdpCarrier::new(socket, true, trains)
     }
 
-    /// From and to anybody.
+    /// A carrier for any client.
     pub(crate) fn to_clients(socket: UdpSocket) -> UdpCarrier {
         let trains = Trains::of(&socket);
         UdpCarrier::new(socket, false, trains)
@@ -43,7 +43,7 @@ impl UdpCarrier {
         self.socket.local_addr()
     }
 
-    /// What the kernel does with many datagrams at once.
+    /// The kernel's support of trains.
     pub(crate) fn trains(&self) -> Trains {
         Trains { sends: self.outbox.sends_trains(), ..self.trains }
     }

@@ -5,18 +5,18 @@ use ethermem_wire::clio::{Envelope, EnvelopeError, Protection, Sealed, SenderId,
 use super::keys::{DatagramKey, Keys, TenantKey};
 use super::window::ReplayWindow;
 
-/// See the module: of one client that speaks to one node.
+/// Encryption for a client that talks to one node; see the module.
 pub struct ClientSeal {
     keys: Keys,
     client: SenderId,
     sealing: DatagramKey,
-    /// Of the node's life that was heard last.
+    /// Keys and replay window of the node's latest known life.
     answers: Option<(SenderId, DatagramKey, ReplayWindow)>,
 }
 
 impl ClientSeal {
-    /// The end of a client with that name as a sender, which must be drawn at random: two clients
-    /// with one name and one key would use nonces twice.
+    /// The client's end; its sender name must be drawn at random. Two clients with equal names and
+    /// keys would reuse nonces.
     #[must_use]
     pub fn new(tenant: TenantId, key: &TenantKey, client: SenderId) -> ClientSeal {
         let keys = Keys::new(tenant, key);
@@ -24,19 +24,19 @@ impl ClientSeal {
         ClientSeal { keys, client, sealing, answers: None }
     }
 
-    /// Encrypts a datagram that the transport has written, in place: its last octets are its room
-    /// for the tag. Each datagram is to be sealed once.
+    /// Encrypts a datagram of the transport in place; its last octets are room for the tag. Each
+    /// datagram must be sealed once.
     ///
     /// # Errors
-    /// [`EnvelopeError`]: it is no datagram.
+    /// [`EnvelopeError`]: the envelope is invalid.
     pub fn seal(&self, datagram: &mut [u8]) -> Result<(), EnvelopeError> {
         let envelope = Envelope::open(datagram)?.envelope;
         self.sealing.seal(&envelope, datagram);
         Ok(())
     }
 
-    /// Decrypts an answer in place, and says where its packets are. `None` is one that the node did
-    /// not make for this client, that was changed, or that came before.
+    /// Decrypts a response in place, and returns the range of its packets. `None` means that the
+    /// node did not make it for this client, that it was changed, or that it is a replay.
     pub fn open(&mut self, datagram: &mut [u8]) -> Option<Sealed> {
         let sealed = Envelope::open(datagram).ok()?;
         let envelope = &sealed.envelope;

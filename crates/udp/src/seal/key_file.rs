@@ -1,4 +1,4 @@
-//! A tenant's key as a file.
+//! Key files of tenants.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,40 +11,40 @@ use toml::de::{DeTable, DeValue};
 
 use super::keys::{KEY_BYTES, TenantKey};
 
-/// A key, and whose it is. The same file is for the node and for the tenant's clients.
+/// A key with its tenant. The node and the tenant's clients use one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFile {
-    /// Whose.
+    /// Tenant of the key.
     pub tenant: TenantId,
     /// The key.
     pub key: TenantKey,
 }
 
-/// Why there is no key.
+/// The reason why a key file cannot be used.
 #[derive(Debug, Error)]
 pub enum KeyFileError {
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),
-    /// Writing would lose what is there.
+    /// The file exists, and writing would destroy it.
     #[error("{0}: is there already, and a key that is lost cannot be had again")]
     Exists(PathBuf),
-    /// Everybody on the machine could be the tenant.
+    /// The file's mode lets other users of the machine read the key.
     #[error("{0}: mode {1:04o} lets everybody read the key: allowed is none for others, as 0600")]
     Open(PathBuf, u32),
-    /// It is no key file.
+    /// The file is not a key file.
     #[error("{0}: {1}")]
     Malformed(PathBuf, String),
-    /// There is no randomness.
+    /// The system gave no random numbers.
     #[error("no random numbers from the system: {0}")]
     Random(getrandom::Error),
 }
 
-/// Longer is no key file.
+/// Largest size of a key file in bytes.
 const BYTES_MAX: u64 = 4096;
 
 impl KeyFile {
-    /// A new key from the system's random numbers.
+    /// Generates a key from the system's random numbers.
     ///
     /// # Errors
     /// [`KeyFileError::Random`].
@@ -54,7 +54,7 @@ impl KeyFile {
         Ok(KeyFile { tenant, key: TenantKey(key) })
     }
 
-    /// What the file says.
+    /// Text of the file.
     #[must_use]
     pub fn text(&self) -> String {
         let (tenant, key) = (self.tenant.0, hex::encode(self.key.0));
@@ -64,7 +64,7 @@ impl KeyFile {
         )
     }
 
-    /// Writes a file that its owner alone may read. One that is there stays.
+    /// Writes a file that only its owner may read. An existing file is kept.
     ///
     /// # Errors
     /// [`KeyFileError`].
@@ -81,13 +81,13 @@ impl KeyFile {
             .map_err(failed)?;
         let written = file.write_all(self.text().as_bytes()).and_then(|()| file.sync_all());
         written.map_err(|error| {
-            // Half a key is worse than none; that it cannot go either is not worth another error.
+            // A partial key is removed; a failure of that is not worth another error.
             let _ = std::fs::remove_file(path);
             KeyFileError::File(path.to_owned(), error)
         })
     }
 
-    /// Reads a key.
+    /// Reads a key file.
     ///
     /// # Errors
     /// [`KeyFileError`].
@@ -103,7 +103,7 @@ impl KeyFile {
         KeyFile::parse(&text).map_err(|what| KeyFileError::Malformed(path.to_owned(), what))
     }
 
-    /// The error never quotes the text: it may be a key.
+    /// Parses the text. The error never quotes the text, which may be a key.
     fn parse(text: &str) -> Result<KeyFile, String> {
         let what = "it is no key file: allowed are tenant (0 to 65535) and key_hex (64 digits)";
         let (tenant, key_hex) = fields(text).ok_or_else(|| what.to_owned())?;
@@ -114,8 +114,8 @@ impl KeyFile {
     }
 }
 
-/// The two keys of the file, which has no other. Read without `serde`: a client library that reads
-/// nothing else stays light.
+/// The two fields of the file, which has no other. It is parsed without `serde`, so that a client
+/// library stays small.
 fn fields(text: &str) -> Option<(TenantId, String)> {
     let table = DeTable::parse(text).ok()?;
     let table = table.get_ref();

@@ -1,16 +1,16 @@
-//! From a tenant's key to those of senders.
+//! Derivation of senders' keys from a tenant's key.
 
 use ethermem_wire::clio::{ENVELOPE_BYTES, Envelope, SenderId, TenantId};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk, Salt};
 
-/// Octets of a tenant's key.
+/// Length of a tenant's key in octets.
 pub(super) const KEY_BYTES: usize = 32;
 const TAG_BYTES: usize = 16;
-/// Parts these keys from those of other uses of the same secret, and of another format.
+/// Separates these keys from keys of other uses of the secret and of other formats.
 const SALT: &[u8] = b"ethermem datagrams 1";
 
-/// What a tenant and the node both know, and nobody else.
+/// The secret that only a tenant and the node know.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TenantKey(pub [u8; KEY_BYTES]);
 
@@ -20,7 +20,7 @@ impl core::fmt::Debug for TenantKey {
     }
 }
 
-/// All keys of a tenant, each made when it is asked for.
+/// All keys of a tenant, derived on demand.
 pub(super) struct Keys {
     tenant: TenantId,
     root: Prk,
@@ -35,13 +35,13 @@ impl Keys {
         self.tenant
     }
 
-    /// Of what a client sends.
+    /// The key of a client's requests.
     pub(super) fn requests(&self, client: SenderId) -> DatagramKey {
         self.derive(b"request", client, &[])
     }
 
-    /// Of what a node sends to that client: an answer is good for one client, and no answer passes
-    /// for a request. The node's name is drawn anew in each of its lives, in which it counts its
+    /// The key of a node's responses to that client. A response is valid for one client, and never
+    /// passes for a request. The node draws its name anew in each life, because it then counts its
     /// datagrams from the start.
     pub(super) fn answers(&self, client: SenderId, node: SenderId) -> DatagramKey {
         self.derive(b"answer", client, &node.0.to_le_bytes())
@@ -56,18 +56,18 @@ impl Keys {
     }
 }
 
-/// Of one sender in one direction.
+/// The key of one sender in one direction.
 pub(super) struct DatagramKey(LessSafeKey);
 
 impl DatagramKey {
-    /// Whether the datagram is as it was sealed; its packets are decrypted in place.
+    /// Decrypts the packets in place, and returns whether the datagram is authentic.
     pub(super) fn open(&self, envelope: &Envelope, datagram: &mut [u8]) -> bool {
         let (front, rest) = datagram.split_at_mut(ENVELOPE_BYTES);
         let nonce = Nonce::assume_unique_for_key(envelope.nonce());
         self.0.open_in_place(nonce, Aad::from(&*front), rest).is_ok()
     }
 
-    /// Encrypts the packets of a datagram that has its envelope, and puts the tag behind them.
+    /// Encrypts the packets of a datagram behind its envelope, and appends the tag.
     pub(super) fn seal(&self, envelope: &Envelope, datagram: &mut [u8]) {
         let (front, rest) = datagram.split_at_mut(ENVELOPE_BYTES);
         let end = rest.len().checked_sub(TAG_BYTES).expect("a datagram has room for its tag");

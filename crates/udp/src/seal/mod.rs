@@ -1,8 +1,8 @@
-//! Encryption of datagrams, for both ends: who has a tenant's key is the tenant.
+//! Encryption of datagrams, for both ends: possession of a tenant's key authenticates the tenant.
 //!
 //! Every datagram is AES-256-GCM under a key that HKDF derives from the tenant's key, the sender
-//! and the direction, so a receiver finds the key without a state for it.
-//! `docs/internals/clio-security.md` has the threat model and why each part is there.
+//! and the direction, so a receiver finds the key without state. `docs/internals/clio-security.md`
+//! has the threat model and the reason for each part.
 
 mod client;
 mod key_file;

@@ -1,4 +1,4 @@
-//! The node's end: the keys of its tenants, and of the senders that were heard last.
+//! The node's end: the keys of its tenants, and a cache of recent senders.
 
 use core::hash::Hasher;
 
@@ -9,11 +9,11 @@ use siphasher::sip::SipHasher13;
 use super::keys::{DatagramKey, Keys, TenantKey};
 use super::window::ReplayWindow;
 
-/// Senders whose keys are at hand and whose replays are known. Others cost a derivation more.
+/// Number of senders with cached keys and replay windows. Others cost one more derivation.
 pub const SENDERS: usize = 4096;
 const WAYS: usize = 4;
 
-/// Whom a place is for, and when it was used last; 0 is nobody.
+/// Owner of a cache entry, and the time of its last use; 0 is none.
 #[derive(Clone, Copy)]
 struct Owner {
     tenant: TenantId,
@@ -27,24 +27,24 @@ struct Held {
     window: ReplayWindow,
 }
 
-/// See the module. Its size is fixed, and nobody who has no key of a tenant changes anything of it.
+/// The node's encryption. Its size is fixed, and a sender without a tenant's key cannot change it.
 pub struct NodeSeal {
-    /// By tenant.
+    /// Keys of each tenant.
     tenants: Box<[Keys]>,
     node: SenderId,
     secret: [u64; 2],
     owners: Box<[[Owner; WAYS]]>,
     held: Box<[Option<Held>]>,
     turn: u64,
-    /// The place of the datagram that was opened last.
+    /// Cache entry of the datagram that was opened last.
     last: usize,
 }
 
 const NOBODY: Owner = Owner { tenant: TenantId(0), sender: SenderId(0), used: 0 };
 
 impl NodeSeal {
-    /// The end of a node with that name as a sender. `secret` is drawn at random: with it no tenant
-    /// can choose senders that meet in one place. Of two keys for one tenant the first counts.
+    /// The node's end, with its sender name. `secret` must be drawn at random, so that no tenant
+    /// can choose senders that share an entry. Of two keys for one tenant the first counts.
     #[must_use]
     pub fn new(
         tenants: &[(TenantId, TenantKey)],
@@ -80,8 +80,8 @@ impl NodeSeal {
         self.owners[set].iter().position(of).map(|way| set * WAYS + way)
     }
 
-    /// A sender that is not at hand. It takes the place of the one that was not heard for longest,
-    /// once its datagram was verified.
+    /// Opens a datagram of a sender without an entry. The sender replaces the least recently used
+    /// one, once its datagram was verified.
     fn open_new(
         &mut self,
         set: usize,
@@ -112,7 +112,7 @@ impl Seal for NodeSeal {
         let at = match self.find(set, tenant, sender) {
             Some(at) => {
                 let held = self.held[at].as_ref().expect("an owner's keys are held");
-                // First, because it is cheaper.
+                // The replay check comes first, because it is cheaper.
                 if !held.window.is_new(number) {
                     return Err(SealRefused::Replayed);
                 }

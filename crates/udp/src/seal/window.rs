@@ -1,22 +1,22 @@
-//! Which of a sender's datagrams have come (the window of IPsec, RFC 4303 section 3.4.3).
+//! The replay window of a sender, as in IPsec (RFC 4303 section 3.4.3).
 
-/// Datagrams that may overtake one and still leave it good.
+/// Number of datagrams that may overtake one without invalidating it.
 const BITS: u64 = 1024;
 const WORDS: usize = (BITS / 64) as usize;
 
-/// The last numbers that came.
+/// The most recent numbers received.
 #[derive(Clone, Debug)]
 pub(super) struct ReplayWindow {
     highest: u64,
-    /// The number `n` at bit `n % BITS`, for the numbers up to the highest.
+    /// Bit `n % BITS` is set if number `n` was received, for the numbers up to the highest.
     seen: [u64; WORDS],
 }
 
 impl ReplayWindow {
-    /// Before the first.
+    /// The window before the first datagram.
     pub(super) const EMPTY: ReplayWindow = ReplayWindow { highest: 0, seen: [0; WORDS] };
 
-    /// Whether a number has not come, and is not too old to tell.
+    /// True if a number was not received, and is not too old to tell.
     pub(super) fn is_new(&self, number: u64) -> bool {
         if number > self.highest {
             return true;
@@ -24,7 +24,7 @@ impl ReplayWindow {
         self.highest - number < BITS && self.seen[word(number)] & bit(number) == 0
     }
 
-    /// A number that [`ReplayWindow::is_new`] has come, and was verified.
+    /// Records a verified number that is new by [`ReplayWindow::is_new`].
     pub(super) fn came(&mut self, number: u64) {
         if number > self.highest {
             let passed = number - self.highest;

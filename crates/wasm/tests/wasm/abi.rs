@@ -1,4 +1,4 @@
-//! What the imports do.
+//! Tests of the imports.
 
 use ethermem_clio::Address;
 use ethermem_clio::offload::{OffloadError, Stop};
@@ -6,7 +6,7 @@ use ethermem_clio::offload::{OffloadError, Stop};
 use crate::memory::{PROCESS, START};
 use crate::{Bench, ModuleOptions, text};
 
-/// The address that the arguments begin with, at 0 of the module's memory.
+/// The address at the start of the arguments, copied to offset 0 of the module's memory.
 const AT: &str = "(call $arguments (i32.const 0) (i32.const 0) (i32.const 8))";
 
 #[test]
@@ -90,7 +90,7 @@ fn what_a_module_allocates_is_its_callers() {
 
 #[test]
 fn an_access_that_is_refused_is_a_number_and_the_callers_error_if_it_is_returned() {
-    // What it reads is nobody's, and it says so.
+    // The module reads an unmapped address, and returns the status.
     let told = Bench::new("(call $read (i64.const 99) (i32.const 0) (i32.const 8))");
     assert!(
         matches!(told.call(&[]), Err(OffloadError::Unmapped { address, .. }) if address.0 == 99)

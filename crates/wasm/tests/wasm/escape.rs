@@ -1,4 +1,4 @@
-//! Modules that try to get out, to stay for ever, or to have more than they may.
+//! Modules that try to escape, to run for ever, or to exceed their limits.
 
 use ethermem_clio::offload::{OffloadError, Stop};
 use ethermem_wasm::ModuleOptions;
@@ -9,7 +9,7 @@ use crate::{Bench, text, text_with};
 const SMALL: ModuleOptions =
     ModuleOptions { fuel_max: 3_000_000, memory_bytes_max: 1 << 20, own_space: false };
 
-/// How a module is stopped; what goes wrong with it must leave the pool as it was.
+/// How a module is stopped; whatever goes wrong with it must leave the pool unchanged.
 fn stopped(text: &str) -> (Stop, String) {
     let bench = Bench::with(text, SMALL);
     bench.write(b"as it was");

@@ -1,6 +1,6 @@
-//! What modules may import.
+//! All imports for modules.
 
-/// All of it, as fields of a module's text; each function is called as it is named.
+/// All imports as fields of a module's text; each function has its import's name.
 pub(crate) fn imports() -> String {
     let import = |(name, kind): (&str, &str)| {
         format!("(import \"ethermem\" \"{name}\" (func ${name} {kind}))\n")

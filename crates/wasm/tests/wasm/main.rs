@@ -1,4 +1,4 @@
-//! Modules as operations: what they may do, what they may not, and what of it a node notices.
+//! Modules as operations: their rights, their limits, and their effect on a node.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ use ethermem_wasm::{Module, ModuleOptions, Runtime};
 use imports::imports;
 use memory::{Memory, START};
 
-/// A module whose `run` is this code, with all imports that there are.
+/// Text of a module with this code as `run`, and with all imports.
 fn text(code: &str) -> String {
     text_with("(memory (export \"memory\") 1)", code)
 }
@@ -38,7 +38,7 @@ fn module(runtime: &Runtime, text: &str, options: ModuleOptions) -> Arc<Module> 
     Arc::new(runtime.module(&bytes, options).expect("it can be loaded"))
 }
 
-/// A module, and memory of whoever calls it.
+/// A module, and memory of its caller.
 struct Bench {
     module: Arc<Module>,
     memory: RefCell<Memory>,
@@ -55,7 +55,7 @@ impl Bench {
         Bench::with(&text(code), ModuleOptions::default())
     }
 
-    /// Calls the module with the address of the memory and what follows.
+    /// Calls the module with the address of the memory and further arguments.
     fn call(&self, arguments: &[u8]) -> Result<Vec<u8>, OffloadError> {
         let arguments = [&START.0.to_le_bytes(), arguments].concat();
         let mut memory = self.memory.borrow_mut();

@@ -1,4 +1,4 @@
-//! Regions of one process, and nothing around them.
+//! Regions of one process, without a pool.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use ethermem_clio::offload::{Offload, OffloadError, View};
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{Permissions, ProcessId};
 
-/// Where the region is that is there from the beginning.
+/// Address of the initial region.
 pub(crate) const START: Address = Address(4096);
-/// How long it is.
+/// Length of the initial region in bytes.
 pub(crate) const BYTES: usize = 8192;
 pub(crate) const PROCESS: ProcessId = ProcessId(0x1234_5678);
-/// Regions are so far from each other.
+/// Distance between regions in bytes.
 const APART: u64 = 1 << 32;
 const FREE_BYTES: u64 = 1 << 20;
 

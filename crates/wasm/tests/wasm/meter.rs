@@ -1,4 +1,4 @@
-//! Instructions that do much work at once do what they did before, and take fuel.
+//! Metered instructions keep their effect, and take fuel.
 
 use ethermem_clio::offload::{OffloadError, Stop};
 use ethermem_wasm::{LoadError, MODULE_BYTES_MAX, MeterError, ModuleOptions, Runtime};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::{Bench, text, text_with};
 
-/// Copies or fills as the arguments say, and gives all 64 KiB back in parts.
+/// Copies or fills as the arguments say, and returns all 64 KiB in parts.
 const MOVE: &str = "
     (call $arguments (i32.const 8) (i32.const 0) (i32.const 16))
     (local.set $i (i32.const 32))
@@ -70,7 +70,7 @@ fn a_megabyte_that_is_filled_again_and_again_is_paid_for() {
     let stopped = bench.call(&[]);
     eprintln!("10,000,000 units of fuel in fills: {:?}", began.elapsed());
     assert!(matches!(stopped, Err(OffloadError::Stopped { why: Stop::Fuel, .. })));
-    // One round of the loop above would be four units, and this many rounds 2.5 TB.
+    // One iteration of the loop above would take four units, and this many iterations 2.5 TB.
     let once = code.replace("(br $again)", "");
     let little = ModuleOptions { fuel_max: 40_000, ..options };
     let bench = Bench::with(&text_with(fields, &once), little);
@@ -98,7 +98,7 @@ fn refused(bytes: &[u8]) -> LoadError {
     error
 }
 
-/// Whatever is wrong with a module, and whatever its own names are, it is said in one line.
+/// Every error of a module is one line, whatever names the module contains.
 #[test]
 fn what_is_wrong_is_one_line() {
     let memory = "(memory (export \"memory\") 1)";
@@ -114,12 +114,12 @@ fn what_is_wrong_is_one_line() {
             refused(&bytes.unwrap());
         }
     }
-    // Wrong types of imports are what takes several lines.
+    // Wrong types of imports would produce several lines.
     for kind in ["(func (param i32))", "(global i32)", "(table 1 funcref)"] {
         let import = format!("(import \"ethermem\" \"read\" {kind})");
         refused(&wat::parse_str(format!("(module {import} {memory} {run})")).unwrap());
     }
-    // A module that ends anywhere, or with any octet changed.
+    // A module that is truncated at any octet, or has any octet changed.
     let whole = wat::parse_str(text("(i32.const 0)")).unwrap();
     let runtime = Runtime::new().unwrap();
     let says = |bytes: &[u8]| match runtime.module(bytes, ModuleOptions::default()) {

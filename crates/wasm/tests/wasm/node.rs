@@ -1,4 +1,4 @@
-//! Modules at a memory node: slices between datagrams, results that are kept, tenants that bring
+//! Modules at a memory node: slices between datagrams, stored results, and tenants that bring
 //! modules.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::client::{Answer, Client, KEEP, LEASE, PAGE, VecNode, config, deliver,
 use crate::{module, text};
 
 const RUNNING: Answer = refused(ClioStatus::Busy, Busy::Running as u64);
-/// Some milliseconds.
+/// Code that runs for some milliseconds.
 const LONG: &str = "(local.set $i (i32.const 1000000))
     (loop $e (local.set $i (i32.sub (local.get $i) (i32.const 1))) (br_if $e (local.get $i)))";
 
@@ -42,7 +42,7 @@ impl Bench {
         for (name, code, options) in modules {
             node.register(name, module(&runtime, &text(code), *options));
         }
-        // For each tenant, as memory nodes do: not all may load.
+        // Only some tenants have the loader, as at memory nodes.
         let loader = Arc::new(Loader::new(runtime));
         for tenant in [1, 2].map(TenantId) {
             node.register_for(tenant, Load::NAME, loader.clone());
@@ -69,7 +69,7 @@ impl Bench {
         }
     }
 
-    /// Calls until it has ended, with a slice between two tries.
+    /// Retries the call until it has ended, with a slice between two tries.
     fn call(&mut self, name: &str, arguments: &[u8]) -> Answer {
         call(&mut self.node, &mut self.client, name, arguments)
     }
@@ -122,7 +122,8 @@ fn a_long_module_holds_nobody_up_for_more_than_a_slice() {
     let fuel = |node: &VecNode| node.tenant_uses().next().unwrap().1.offload_fuel;
     let (mut slices, mut before) = (1, fuel(&bench.node));
     while bench.node.runs_wait() {
-        // Others are served between any two slices, and a copy of the call begins nothing.
+        // Other requests are served between any two slices, and a duplicate of the call begins
+        // nothing.
         let read = bench.ask(Request::Read { address: at, bytes: 8 });
         assert_eq!(read, Answer::Bytes(vec![0; 8]));
         assert_eq!(deliver(&mut bench.node, 5, &datagram), Some(RUNNING));
@@ -197,8 +198,8 @@ fn a_tenants_limits_count_where_they_are_less() {
     assert_eq!(bench.call(Load::NAME, &arguments.encode()), none);
 }
 
-/// Counts its calls in a word of memory that it allocates in the first, whose address its caller
-/// gives from then on.
+/// Counts its calls in a word of memory that it allocates in the first. Later callers pass the
+/// word's address.
 const COUNTER: &str = "
     (if (i32.eqz (call $arguments_bytes))
       (then
@@ -222,14 +223,14 @@ fn a_module_with_a_space_of_its_own_keeps_what_it_has_from_everybody() {
     assert_eq!(bench.call("count", at), result(&0_u64.to_le_bytes()));
     let mut same = Client::with_process(&mut bench.node, 0, 200, 1);
     assert_eq!(call(&mut bench.node, &mut same, "count", at), result(&1_u64.to_le_bytes()));
-    // The caller cannot touch it, and another tenant's calls are in another space.
+    // The caller cannot access it, and another tenant's calls run in another space.
     let address = u64::from_le_bytes(at.try_into().unwrap());
     let read = bench.ask(Request::Read { address, bytes: 8 });
     assert_eq!(read, refused(ClioStatus::Unmapped, 0));
     let mut other = Client::with_process(&mut bench.node, 0, 300, 2);
     let found = call(&mut bench.node, &mut other, "count", at);
     assert_eq!(found, refused(ClioStatus::Unmapped, address));
-    // It outlives its callers and their leases.
+    // The word outlives its callers and their leases.
     bench.node.sweep(Ns(LEASE * 3));
     while bench.node.sweep(Ns(LEASE * 3)) {}
     assert_eq!(bench.node.processes(), 0);
@@ -258,7 +259,7 @@ fn a_tenant_that_may_brings_modules_for_itself_alone() {
     let mut bench = Bench::with(quota, &[("theirs", "(i32.const 0)", ModuleOptions::default())]);
     let bytes = wat::parse_str(text("(call $result (i32.const 0) (i32.const 1)) (i32.const 0)"));
     let bytes = bytes.unwrap();
-    // For this tenant alone, and not brought by it.
+    // The operation is registered for this tenant by the node, not brought by the tenant.
     let given = module(&Runtime::new().unwrap(), &text("(i32.const 0)"), ModuleOptions::default());
     bench.node.register_for(TenantId(1), "given", given);
     let at = bench.allocate();
@@ -298,7 +299,7 @@ fn a_tenant_that_may_brings_modules_for_itself_alone() {
         let allowed = "allowed are an address, a length, 0 or 1, and a name";
         assert_eq!(bench.call(Load::NAME, broken), failed(allowed));
     }
-    // What failed has changed nothing.
+    // The failed load has changed nothing.
     assert_eq!(bench.call("mine", &[]), result(&[0]));
     let mut other = Client::with_process(&mut bench.node, 0, 300, 2);
     let found = call(&mut bench.node, &mut other, "mine", &[]);
@@ -314,7 +315,7 @@ fn a_result_that_finds_no_place_waits_for_one() {
     let ask = Request::Offload { name: "long", arguments: &[] };
     let datagram = bench.client.datagram(5, ask, 0);
     assert_eq!(deliver(&mut bench.node, 5, &datagram), Some(RUNNING));
-    // Others' changes take all places that the tenant may have.
+    // Changes by other clients take all entries that the tenant may have.
     let mut other = Client::with_process(&mut bench.node, 5, 300, 1);
     let full = refused(ClioStatus::Busy, Busy::Recent as u64);
     let mut refusals = 0;
@@ -324,7 +325,7 @@ fn a_result_that_finds_no_place_waits_for_one() {
     }
     while bench.node.tend(Ns(5), 0) {}
     assert_eq!(deliver(&mut bench.node, 5, &datagram), Some(result(&[])));
-    // Where its time is over, it goes as all do.
+    // After its time the result is removed like any other.
     bench.node.tend(Ns(6 + KEEP), 0);
     assert_ne!(deliver(&mut bench.node, 5, &datagram), Some(result(&[])));
 }
