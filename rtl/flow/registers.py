@@ -19,6 +19,7 @@ TOPS = ["em_host_top", "em_switch_top"]
 # em_bus_pkg::FileBits: an address behind the last register is none of another one.
 WINDOW_BITS = 11
 FOLDER = tools.OUT / "registers"
+GENERATORS = [Path(__file__), Path(__file__).with_name("register_bus.py")]
 HEADER = tools.RTL / "registers" / "em_registers.h"
 PAGE = tools.ROOT / "docs" / "reference" / "registers.md"
 PAGE_HEAD = """# Registers
@@ -54,7 +55,7 @@ def systemverilog():
         version = importlib.metadata.version("peakrdl-regblock")
     except importlib.metadata.PackageNotFoundError:
         version = ""
-    stamp = FOLDER / tools.digest([SOURCE, Path(__file__)], version)
+    stamp = FOLDER / tools.digest([SOURCE, *GENERATORS], version)
     files = [FOLDER / f"{name}{part}.sv" for part in ("_pkg", "") for name in MODULES]
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w", encoding="utf-8") as lock:
@@ -68,13 +69,14 @@ def systemverilog():
 def _export():
     rdl = compiler()
     from peakrdl_regblock import RegblockExporter  # noqa: PLC0415
-    from peakrdl_regblock.cpuif.passthrough import PassthroughCpuif  # noqa: PLC0415
+
+    from flow.register_bus import RegisterBusCpuif  # noqa: PLC0415
 
     for name in MODULES:
         RegblockExporter().export(
             rdl.elaborate(name),
             str(FOLDER),
-            cpuif_cls=PassthroughCpuif,
+            cpuif_cls=RegisterBusCpuif,
             err_if_bad_addr=True,
             default_reset_activelow=True,
             default_reset_async=True,

@@ -16,28 +16,25 @@ module em_link_registers_proof
 
   localparam logic [10:0] Low = 11'h78, High = 11'h7c;
 
-  logic [31:0] data;
-  logic acknowledged, unused_write_acknowledged;
-  logic [1:0] unused_stalls, unused_errors;
+  em_bus_pkg::request_t request;
+  em_bus_pkg::response_t response;
   em_link_registers__out_t unused_out;
 
+  assign request = '{
+      valid: request_i,
+      write: write_i,
+      address: em_bus_pkg::address_t'(address_i),
+      data: data_i,
+      enable: '1
+  };
+
   em_link_registers u_dut (
-      .clk                 (clk_i),
-      .arst_n              (1'b1),
-      .s_cpuif_req         (request_i),
-      .s_cpuif_req_is_wr   (write_i),
-      .s_cpuif_addr        (address_i),
-      .s_cpuif_wr_data     (data_i),
-      .s_cpuif_wr_biten    ('1),
-      .s_cpuif_req_stall_wr(unused_stalls[0]),
-      .s_cpuif_req_stall_rd(unused_stalls[1]),
-      .s_cpuif_rd_ack      (acknowledged),
-      .s_cpuif_rd_err      (unused_errors[0]),
-      .s_cpuif_rd_data     (data),
-      .s_cpuif_wr_ack      (unused_write_acknowledged),
-      .s_cpuif_wr_err      (unused_errors[1]),
-      .hwif_in             (events_i),
-      .hwif_out            (unused_out)
+      .clk     (clk_i),
+      .arst_n  (1'b1),
+      .bus_i   (request),
+      .bus_o   (response),
+      .hwif_in (events_i),
+      .hwif_out(unused_out)
   );
 
   typedef enum logic [2:0] {None, FirstLow, First, SecondLow, Done} state_e;
@@ -56,20 +53,20 @@ module em_link_registers_proof
     counted_q <= counted_q + counts;
     if (low && (state_q == None || state_q == FirstLow)) begin
       state_q       <= FirstLow;
-      first_q[31:0] <= data;
+      first_q[31:0] <= response.data;
       counted_q     <= counts;
     end else if (high && state_q == FirstLow) begin
       state_q        <= First;
-      first_q[63:32] <= data;
+      first_q[63:32] <= response.data;
     end else if (low && (state_q == First || state_q == SecondLow)) begin
       state_q      <= SecondLow;
-      second_low_q <= data;
+      second_low_q <= response.data;
       until_q      <= counted_q;
     end else if (high && state_q == SecondLow) begin
       state_q <= Done;
-      assert ({data, second_low_q} - first_q == until_q);
+      assert ({response.data, second_low_q} - first_q == until_q);
     end
-    if (low || high) assert (acknowledged);
+    if (low || high) assert (response.done && !response.error);
   end
 
 endmodule

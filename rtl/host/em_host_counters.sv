@@ -76,28 +76,13 @@ module em_host_counters
   assign said.grants_lost.count    = '{incr: 1'b1, incrvalue: dropped_i[3]};
   assign said.replies_lost.count   = '{incr: 1'b1, incrvalue: dropped_i[4]};
 
-  logic read_done, read_error, write_done, write_error;
-
   em_host_registers u_registers (
-      .clk                 (clk_i),
-      .arst_n              (rst_ni),
-      .s_cpuif_req         (bus_i.valid),
-      .s_cpuif_req_is_wr   (bus_i.write),
-      .s_cpuif_addr        (bus_i.address[FileBits-1:0]),
-      .s_cpuif_wr_data     (bus_i.data),
-      .s_cpuif_wr_biten    (bus_i.enable),
-      .s_cpuif_req_stall_wr(),
-      .s_cpuif_req_stall_rd(),
-      .s_cpuif_rd_ack      (read_done),
-      .s_cpuif_rd_err      (read_error),
-      .s_cpuif_rd_data     (bus_o.data),
-      .s_cpuif_wr_ack      (write_done),
-      .s_cpuif_wr_err      (write_error),
-      .hwif_in             (said),
-      .hwif_out            (wanted)
+      .clk     (clk_i),
+      .arst_n  (rst_ni),
+      .bus_i,
+      .bus_o,
+      .hwif_in (said),
+      .hwif_out(wanted)
   );
-
-  assign bus_o.done  = read_done || write_done;
-  assign bus_o.error = read_error || write_error;
 
 endmodule

@@ -25,27 +25,12 @@ module em_switch_counters
   assign said.frames_filtered.count     = '{incr: l2_events_i.frame_filtered, incrvalue: 4'd1};
   assign said.frames_flooded.count      = '{incr: l2_events_i.frame_flooded, incrvalue: 4'd1};
 
-  logic read_done, read_error, write_done, write_error;
-
   em_port_registers u_registers (
-      .clk                 (clk_i),
-      .arst_n              (rst_ni),
-      .s_cpuif_req         (bus_i.valid),
-      .s_cpuif_req_is_wr   (bus_i.write),
-      .s_cpuif_addr        (bus_i.address[FileBits-1:0]),
-      .s_cpuif_wr_data     (bus_i.data),
-      .s_cpuif_wr_biten    (bus_i.enable),
-      .s_cpuif_req_stall_wr(),
-      .s_cpuif_req_stall_rd(),
-      .s_cpuif_rd_ack      (read_done),
-      .s_cpuif_rd_err      (read_error),
-      .s_cpuif_rd_data     (bus_o.data),
-      .s_cpuif_wr_ack      (write_done),
-      .s_cpuif_wr_err      (write_error),
-      .hwif_in             (said)
+      .clk    (clk_i),
+      .arst_n (rst_ni),
+      .bus_i,
+      .bus_o,
+      .hwif_in(said)
   );
-
-  assign bus_o.done  = read_done || write_done;
-  assign bus_o.error = read_error || write_error;
 
 endmodule
