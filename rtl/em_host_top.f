@@ -1,6 +1,7 @@
 // Files of em_host_top, in order. Written by `make rtl-lists`.
 ../rtl/pkg/em_pkg.sv
 ../rtl/pkg/em_bus_pkg.sv
+../rtl/pkg/em_axi_pkg.sv
 ../rtl/phy/em_link_pkg.sv
 ../rtl/phy/em_xgmii_pkg.sv
 ../rtl/host/em_host_pkg.sv

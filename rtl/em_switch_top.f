@@ -1,6 +1,7 @@
 // Files of em_switch_top, in order. Written by `make rtl-lists`.
 ../rtl/pkg/em_pkg.sv
 ../rtl/pkg/em_bus_pkg.sv
+../rtl/pkg/em_axi_pkg.sv
 ../rtl/phy/em_link_pkg.sv
 ../rtl/sched/em_sched_pkg.sv
 ../rtl/switch/em_switch_pkg.sv

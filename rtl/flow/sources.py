@@ -9,6 +9,7 @@ from flow.tools import RTL
 PACKAGES = [
     "pkg/em_pkg.sv",
     "pkg/em_bus_pkg.sv",
+    "pkg/em_axi_pkg.sv",
     "phy/em_link_pkg.sv",
     "phy/em_xgmii_pkg.sv",
     "sched/em_sched_pkg.sv",

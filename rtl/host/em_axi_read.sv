@@ -28,14 +28,8 @@ module em_axi_read #(
     output logic [TagBits-1:0]   word_tag_o,
     output logic                 quiet_o,
 
-    output logic        m_axi_arvalid_o,
-    input  logic        m_axi_arready_i,
-    output logic [63:0] m_axi_araddr_o,
-    output logic [7:0]  m_axi_arlen_o,
-    input  logic        m_axi_rvalid_i,
-    output logic        m_axi_rready_o,
-    input  logic [63:0] m_axi_rdata_i,
-    input  logic [1:0]  m_axi_rresp_i
+    output em_axi_pkg::read_request_t  m_axi_o,
+    input  em_axi_pkg::read_response_t m_axi_i
 );
 
   localparam int unsigned BeatBits = $clog2(BurstBytes / 8);
@@ -61,11 +55,11 @@ module em_axi_read #(
   assign take        = job_valid_i && job_ready_o;
   assign quiet_o     = !ar_valid_q && pending_count == '0;
 
-  assign room            = count_t'(1 << BeatBits) - count_t'(first_q[BeatBits-1:0]);
-  assign burst           = (ar_left_q < room) ? ar_left_q : room;
-  assign m_axi_arvalid_o = ar_valid_q;
-  assign m_axi_araddr_o  = {first_q, 3'b0};
-  assign m_axi_arlen_o   = 8'(burst - 1'b1);
+  assign room             = count_t'(1 << BeatBits) - count_t'(first_q[BeatBits-1:0]);
+  assign burst            = (ar_left_q < room) ? ar_left_q : room;
+  assign m_axi_o.ar_valid = ar_valid_q;
+  assign m_axi_o.ar.addr  = {first_q, 3'b0};
+  assign m_axi_o.ar.len   = 8'(burst - 1'b1);
 
   em_fifo_sync #(
       .Width(TagBits + 2 * CountBits + 4),
@@ -84,22 +78,23 @@ module em_axi_read #(
 
   // A beat gives a word with the one before it; the first of an unaligned job gives none, and what
   // is left of the last may be a word of its own.
-  assign beats_done     = beat_q == job_beats;
-  assign swallow        = lane != '0 && beat_q == '0 && job_beats != count_t'(1);
-  assign emits          = pending_valid && (refused || beats_done || (m_axi_rvalid_i && !swallow));
-  assign pair           = (lane == '0) ? {64'h0, m_axi_rdata_i}
-                        : (beats_done || job_beats == count_t'(1))
-                          ? {64'h0, beats_done ? before_q : m_axi_rdata_i}
-                          : {m_axi_rdata_i, before_q};
-  assign word_valid_o   = emits;
-  assign word_o         = 64'(pair >> {lane, 3'b0});
-  assign word_number_o  = BytesBits'(word_q);
-  assign word_last_o    = refused || word_q + 1'b1 == job_words;
-  assign r_error        = !beats_done && m_axi_rvalid_i && m_axi_rresp_i != '0;
-  assign word_error_o   = refused || error_q || r_error;
-  assign word_taken     = emits && word_ready_i;
-  assign m_axi_rready_o = pending_valid && !refused && !beats_done && (swallow || word_ready_i);
-  assign beat_taken     = m_axi_rvalid_i && m_axi_rready_o;
+  assign beats_done      = beat_q == job_beats;
+  assign swallow         = lane != '0 && beat_q == '0 && job_beats != count_t'(1);
+  assign emits           = pending_valid
+      && (refused || beats_done || (m_axi_i.r_valid && !swallow));
+  assign pair            = (lane == '0) ? {64'h0, m_axi_i.r.data}
+                         : (beats_done || job_beats == count_t'(1))
+                           ? {64'h0, beats_done ? before_q : m_axi_i.r.data}
+                           : {m_axi_i.r.data, before_q};
+  assign word_valid_o    = emits;
+  assign word_o          = 64'(pair >> {lane, 3'b0});
+  assign word_number_o   = BytesBits'(word_q);
+  assign word_last_o     = refused || word_q + 1'b1 == job_words;
+  assign r_error         = !beats_done && m_axi_i.r_valid && m_axi_i.r.resp != '0;
+  assign word_error_o    = refused || error_q || r_error;
+  assign word_taken      = emits && word_ready_i;
+  assign m_axi_o.r_ready = pending_valid && !refused && !beats_done && (swallow || word_ready_i);
+  assign beat_taken      = m_axi_i.r_valid && m_axi_o.r_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -109,7 +104,7 @@ module em_axi_read #(
       error_q    <= 1'b0;
     end else begin
       if (take) ar_valid_q <= !job_refused_i;
-      else if (m_axi_arready_i) ar_valid_q <= ar_valid_q && ar_left_q != burst;
+      else if (m_axi_i.ar_ready) ar_valid_q <= ar_valid_q && ar_left_q != burst;
       if (word_taken && word_last_o) begin
         beat_q  <= '0;
         word_q  <= '0;
@@ -123,11 +118,11 @@ module em_axi_read #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (beat_taken) before_q <= m_axi_rdata_i;
+    if (beat_taken) before_q <= m_axi_i.r.data;
     if (take) begin
       first_q   <= job_address_i[63:3];
       ar_left_q <= beats;
-    end else if (ar_valid_q && m_axi_arready_i) begin
+    end else if (ar_valid_q && m_axi_i.ar_ready) begin
       first_q   <= first_q + 61'(burst);
       ar_left_q <= ar_left_q - burst;
     end

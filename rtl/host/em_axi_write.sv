@@ -29,18 +29,8 @@ module em_axi_write #(
     /// Nothing is under way.
     output logic               quiet_o,
 
-    output logic        m_axi_awvalid_o,
-    input  logic        m_axi_awready_i,
-    output logic [63:0] m_axi_awaddr_o,
-    output logic [7:0]  m_axi_awlen_o,
-    output logic        m_axi_wvalid_o,
-    input  logic        m_axi_wready_i,
-    output logic [63:0] m_axi_wdata_o,
-    output logic [7:0]  m_axi_wstrb_o,
-    output logic        m_axi_wlast_o,
-    input  logic        m_axi_bvalid_i,
-    output logic        m_axi_bready_o,
-    input  logic [1:0]  m_axi_bresp_i
+    output em_axi_pkg::write_request_t  m_axi_o,
+    input  em_axi_pkg::write_response_t m_axi_i
 );
 
   localparam int unsigned BeatBits = $clog2(BurstBytes / 8);
@@ -75,23 +65,23 @@ module em_axi_write #(
   // ---- data ----
 
   assign ends    = beats_left_q == count_t'(1);
-  assign advance = active_q && (refused_q || m_axi_wready_i);
+  assign advance = active_q && (refused_q || m_axi_i.w_ready);
   assign w_done  = advance && ends;
   assign pop_o   = take || (advance && words_left_q != '0);
 
-  assign pair           = {data_i, before_q};
-  assign m_axi_wdata_o  = 64'(pair >> (7'd64 - {1'b0, lane_q, 3'b0}));
-  assign m_axi_wvalid_o = active_q && !refused_q;
-  assign m_axi_wstrb_o  = (start_q ? first_strobe_q : '1) & (ends ? last_strobe_q : '1);
-  assign m_axi_wlast_o  = ends || beat_q[BeatBits-1:0] == '1;
+  assign pair            = {data_i, before_q};
+  assign m_axi_o.w.data  = 64'(pair >> (7'd64 - {1'b0, lane_q, 3'b0}));
+  assign m_axi_o.w_valid = active_q && !refused_q;
+  assign m_axi_o.w.strb  = (start_q ? first_strobe_q : '1) & (ends ? last_strobe_q : '1);
+  assign m_axi_o.w.last  = ends || beat_q[BeatBits-1:0] == '1;
 
   // ---- addresses ----
 
-  assign room            = count_t'(1 << BeatBits) - count_t'(first_q[BeatBits-1:0]);
-  assign burst           = (aw_left_q < room) ? aw_left_q : room;
-  assign m_axi_awvalid_o = aw_valid_q;
-  assign m_axi_awaddr_o  = {first_q, 3'b0};
-  assign m_axi_awlen_o   = 8'(burst - 1'b1);
+  assign room             = count_t'(1 << BeatBits) - count_t'(first_q[BeatBits-1:0]);
+  assign burst            = (aw_left_q < room) ? aw_left_q : room;
+  assign m_axi_o.aw_valid = aw_valid_q;
+  assign m_axi_o.aw.addr  = {first_q, 3'b0};
+  assign m_axi_o.aw.len   = 8'(burst - 1'b1);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -101,7 +91,7 @@ module em_axi_write #(
       if (take) active_q <= 1'b1;
       else if (w_done) active_q <= 1'b0;
       if (take) aw_valid_q <= !job_refused_i;
-      else if (m_axi_awready_i) aw_valid_q <= aw_valid_q && aw_left_q != burst;
+      else if (m_axi_i.aw_ready) aw_valid_q <= aw_valid_q && aw_left_q != burst;
     end
   end
 
@@ -126,7 +116,7 @@ module em_axi_write #(
         start_q      <= 1'b0;
         before_q     <= data_i;
       end
-      if (aw_valid_q && m_axi_awready_i) begin
+      if (aw_valid_q && m_axi_i.aw_ready) begin
         first_q   <= first_q + 61'(burst);
         aw_left_q <= aw_left_q - burst;
       end
@@ -150,12 +140,12 @@ module em_axi_write #(
       .count_o(pending_count)
   );
 
-  assign is_last_b      = seen_q + 1'b1 == awaited;
-  assign m_axi_bready_o = pending_valid && !pending_refused && (!is_last_b || done_ready_i);
-  assign b_taken        = m_axi_bvalid_i && m_axi_bready_o;
+  assign is_last_b       = seen_q + 1'b1 == awaited;
+  assign m_axi_o.b_ready = pending_valid && !pending_refused && (!is_last_b || done_ready_i);
+  assign b_taken         = m_axi_i.b_valid && m_axi_o.b_ready;
   // Refused data is gone before the next job is taken.
-  assign done_valid_o   = pending_valid && (pending_refused || (m_axi_bvalid_i && is_last_b));
-  assign done_error_o   = pending_refused || pending_error_q || m_axi_bresp_i != '0;
+  assign done_valid_o    = pending_valid && (pending_refused || (m_axi_i.b_valid && is_last_b));
+  assign done_error_o    = pending_refused || pending_error_q || m_axi_i.b_resp != '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -166,7 +156,7 @@ module em_axi_write #(
       pending_error_q <= 1'b0;
     end else if (b_taken) begin
       seen_q          <= seen_q + 1'b1;
-      pending_error_q <= pending_error_q || m_axi_bresp_i != '0;
+      pending_error_q <= pending_error_q || m_axi_i.b_resp != '0;
     end
   end
 

@@ -68,26 +68,8 @@ module em_host
     output logic [4:0]  dropped_o,
 
     // Memory, receive clock: 64 bits, INCR.
-    output logic        m_axi_awvalid_o,
-    input  logic        m_axi_awready_i,
-    output logic [63:0] m_axi_awaddr_o,
-    output logic [7:0]  m_axi_awlen_o,
-    output logic        m_axi_wvalid_o,
-    input  logic        m_axi_wready_i,
-    output logic [63:0] m_axi_wdata_o,
-    output logic [7:0]  m_axi_wstrb_o,
-    output logic        m_axi_wlast_o,
-    input  logic        m_axi_bvalid_i,
-    output logic        m_axi_bready_o,
-    input  logic [1:0]  m_axi_bresp_i,
-    output logic        m_axi_arvalid_o,
-    input  logic        m_axi_arready_i,
-    output logic [63:0] m_axi_araddr_o,
-    output logic [7:0]  m_axi_arlen_o,
-    input  logic        m_axi_rvalid_i,
-    output logic        m_axi_rready_o,
-    input  logic [63:0] m_axi_rdata_i,
-    input  logic [1:0]  m_axi_rresp_i
+    output em_axi_pkg::request_t  m_axi_o,
+    input  em_axi_pkg::response_t m_axi_i
 );
 
   localparam int unsigned CrossDepth = 8;

@@ -35,26 +35,8 @@ module em_host_memory
     output logic           lost_o,
     output logic           quiet_o,
 
-    output logic        m_axi_awvalid_o,
-    input  logic        m_axi_awready_i,
-    output logic [63:0] m_axi_awaddr_o,
-    output logic [7:0]  m_axi_awlen_o,
-    output logic        m_axi_wvalid_o,
-    input  logic        m_axi_wready_i,
-    output logic [63:0] m_axi_wdata_o,
-    output logic [7:0]  m_axi_wstrb_o,
-    output logic        m_axi_wlast_o,
-    input  logic        m_axi_bvalid_i,
-    output logic        m_axi_bready_o,
-    input  logic [1:0]  m_axi_bresp_i,
-    output logic        m_axi_arvalid_o,
-    input  logic        m_axi_arready_i,
-    output logic [63:0] m_axi_araddr_o,
-    output logic [7:0]  m_axi_arlen_o,
-    input  logic        m_axi_rvalid_i,
-    output logic        m_axi_rready_o,
-    input  logic [63:0] m_axi_rdata_i,
-    input  logic [1:0]  m_axi_rresp_i
+    output em_axi_pkg::request_t  m_axi_o,
+    input  em_axi_pkg::response_t m_axi_i
 );
 
   localparam int unsigned ReadTagBits = $bits(node_t) + RowBits + $bits(phase_t);
@@ -64,7 +46,7 @@ module em_host_memory
   logic command_valid, command_take, is_write, is_read, is_inside;
   logic write_ready, read_ready, write_quiet, read_quiet, acks_quiet, rmw_busy, rmw_done;
   logic goes_write, goes_read, goes_rmw, pop, unused_rmw_known, unused_rmw_stores, rmw_known;
-  logic [63:0] ring_data, unused_rmw_new, rmw_old, rmw_wdata;
+  logic [63:0] ring_data, unused_rmw_new, rmw_old;
   logic [3:0] refusal, rmw_code;
   logic done_valid, done_ready, done_error;
   logic [WriteTagBits-1:0] done_tag;
@@ -77,10 +59,10 @@ module em_host_memory
   row_t read_row;
   phase_t read_phase;
   logic done_acknowledged, done_first, done_last;
-  logic writer_awvalid, writer_wvalid, writer_wlast, writer_bready, reader_arvalid, reader_rready;
-  logic rmw_awvalid, rmw_wvalid, rmw_arvalid;
-  logic [63:0] writer_awaddr, writer_wdata, reader_araddr;
-  logic [7:0] writer_awlen, writer_wstrb, reader_arlen;
+  em_axi_pkg::request_t rmw_axi;
+  em_axi_pkg::write_request_t writer_axi;
+  em_axi_pkg::read_request_t reader_axi;
+  em_axi_pkg::response_t bulk_axi;
   logic [$clog2(Commands+1)-1:0] command_count;
 
   em_host_ring #(
@@ -145,32 +127,22 @@ module em_host_memory
   ) u_write (
       .clk_i,
       .rst_ni,
-      .job_valid_i    (goes_write),
-      .job_ready_o    (write_ready),
-      .job_address_i  (command.address),
-      .job_bytes_i    (command.bytes),
-      .job_tag_i      ({command.peer, command.id, command.opcode == OpAcknowledgedWrite,
-                        command.first, command.last}),
-      .job_refused_i  (!is_inside),
-      .pop_o          (pop),
-      .data_i         (ring_data),
-      .done_valid_o   (done_valid),
-      .done_ready_i   (done_ready),
-      .done_tag_o     (done_tag),
-      .done_error_o   (done_error),
-      .quiet_o        (write_quiet),
-      .m_axi_awvalid_o(writer_awvalid),
-      .m_axi_awready_i(m_axi_awready_i && !rmw_busy),
-      .m_axi_awaddr_o (writer_awaddr),
-      .m_axi_awlen_o  (writer_awlen),
-      .m_axi_wvalid_o (writer_wvalid),
-      .m_axi_wready_i (m_axi_wready_i && !rmw_busy),
-      .m_axi_wdata_o  (writer_wdata),
-      .m_axi_wstrb_o  (writer_wstrb),
-      .m_axi_wlast_o  (writer_wlast),
-      .m_axi_bvalid_i (m_axi_bvalid_i && !rmw_busy),
-      .m_axi_bready_o (writer_bready),
-      .m_axi_bresp_i
+      .job_valid_i  (goes_write),
+      .job_ready_o  (write_ready),
+      .job_address_i(command.address),
+      .job_bytes_i  (command.bytes),
+      .job_tag_i    ({command.peer, command.id, command.opcode == OpAcknowledgedWrite,
+                      command.first, command.last}),
+      .job_refused_i(!is_inside),
+      .pop_o        (pop),
+      .data_i       (ring_data),
+      .done_valid_o (done_valid),
+      .done_ready_i (done_ready),
+      .done_tag_o   (done_tag),
+      .done_error_o (done_error),
+      .quiet_o      (write_quiet),
+      .m_axi_o      (writer_axi),
+      .m_axi_i      (bulk_axi.write)
   );
 
   assign {done_peer, done_id, done_acknowledged, done_first, done_last} = done_tag;
@@ -201,68 +173,52 @@ module em_host_memory
   ) u_read (
       .clk_i,
       .rst_ni,
-      .job_valid_i    (goes_read),
-      .job_ready_o    (read_ready),
-      .job_address_i  (command.address),
-      .job_bytes_i    (command.bytes),
-      .job_tag_i      ({command.peer, command.id[RowBits-1:0], command.phase}),
-      .job_refused_i  (!is_inside),
-      .word_valid_o   (read_word_valid),
-      .word_ready_i   (response_ready_i),
-      .word_o         (read_word),
-      .word_number_o  (read_number),
-      .word_last_o    (read_word_last),
-      .word_error_o   (read_word_error),
-      .word_tag_o     (read_tag),
-      .quiet_o        (read_quiet),
-      .m_axi_arvalid_o(reader_arvalid),
-      .m_axi_arready_i(m_axi_arready_i && !rmw_busy),
-      .m_axi_araddr_o (reader_araddr),
-      .m_axi_arlen_o  (reader_arlen),
-      .m_axi_rvalid_i (m_axi_rvalid_i && !rmw_busy),
-      .m_axi_rready_o (reader_rready),
-      .m_axi_rdata_i,
-      .m_axi_rresp_i
+      .job_valid_i  (goes_read),
+      .job_ready_o  (read_ready),
+      .job_address_i(command.address),
+      .job_bytes_i  (command.bytes),
+      .job_tag_i    ({command.peer, command.id[RowBits-1:0], command.phase}),
+      .job_refused_i(!is_inside),
+      .word_valid_o (read_word_valid),
+      .word_ready_i (response_ready_i),
+      .word_o       (read_word),
+      .word_number_o(read_number),
+      .word_last_o  (read_word_last),
+      .word_error_o (read_word_error),
+      .word_tag_o   (read_tag),
+      .quiet_o      (read_quiet),
+      .m_axi_o      (reader_axi),
+      .m_axi_i      (bulk_axi.read)
   );
 
   em_host_rmw u_rmw (
       .clk_i,
       .rst_ni,
-      .start_i        (goes_rmw),
-      .command_i      (command),
-      .refusal_i      (refusal),
-      .busy_o         (rmw_busy),
-      .done_o         (rmw_done),
-      .done_ready_i   (response_ready_i),
-      .old_o          (rmw_old),
-      .code_o         (rmw_code),
-      .command_o      (atomic),
-      .m_axi_arvalid_o(rmw_arvalid),
-      .m_axi_awvalid_o(rmw_awvalid),
-      .m_axi_wvalid_o (rmw_wvalid),
-      .m_axi_wdata_o  (rmw_wdata),
-      .m_axi_arready_i,
-      .m_axi_awready_i,
-      .m_axi_wready_i,
-      .m_axi_rvalid_i,
-      .m_axi_rdata_i,
-      .m_axi_rresp_i,
-      .m_axi_bvalid_i,
-      .m_axi_bresp_i
+      .start_i     (goes_rmw),
+      .command_i   (command),
+      .refusal_i   (refusal),
+      .busy_o      (rmw_busy),
+      .done_o      (rmw_done),
+      .done_ready_i(response_ready_i),
+      .old_o       (rmw_old),
+      .code_o      (rmw_code),
+      .command_o   (atomic),
+      .m_axi_o     (rmw_axi),
+      .m_axi_i
   );
 
-  assign m_axi_awvalid_o = rmw_busy ? rmw_awvalid : writer_awvalid;
-  assign m_axi_awaddr_o  = rmw_busy ? atomic.address : writer_awaddr;
-  assign m_axi_awlen_o   = rmw_busy ? '0 : writer_awlen;
-  assign m_axi_wvalid_o  = rmw_busy ? rmw_wvalid : writer_wvalid;
-  assign m_axi_wdata_o   = rmw_busy ? rmw_wdata : writer_wdata;
-  assign m_axi_wstrb_o   = rmw_busy ? '1 : writer_wstrb;
-  assign m_axi_wlast_o   = rmw_busy || writer_wlast;
-  assign m_axi_bready_o  = rmw_busy || writer_bready;
-  assign m_axi_arvalid_o = rmw_busy ? rmw_arvalid : reader_arvalid;
-  assign m_axi_araddr_o  = rmw_busy ? atomic.address : reader_araddr;
-  assign m_axi_arlen_o   = rmw_busy ? '0 : reader_arlen;
-  assign m_axi_rready_o  = rmw_busy || reader_rready;
+  // An atomic has the memory alone: bulk reads and writes get no handshake meanwhile.
+  assign m_axi_o = rmw_busy ? rmw_axi : '{write: writer_axi, read: reader_axi};
+  always_comb begin
+    bulk_axi = m_axi_i;
+    if (rmw_busy) begin
+      bulk_axi.write.aw_ready = 1'b0;
+      bulk_axi.write.w_ready  = 1'b0;
+      bulk_axi.write.b_valid  = 1'b0;
+      bulk_axi.read.ar_ready  = 1'b0;
+      bulk_axi.read.r_valid   = 1'b0;
+    end
+  end
 
   assign {read_peer, read_row, read_phase} = read_tag;
   assign response_valid_o = rmw_busy ? rmw_done : read_word_valid;

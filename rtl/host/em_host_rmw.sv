@@ -19,18 +19,8 @@ module em_host_rmw
     output logic [3:0]  code_o,
     output command_t    command_o,
 
-    output logic        m_axi_arvalid_o,
-    input  logic        m_axi_arready_i,
-    output logic        m_axi_awvalid_o,
-    input  logic        m_axi_awready_i,
-    output logic        m_axi_wvalid_o,
-    input  logic        m_axi_wready_i,
-    output logic [63:0] m_axi_wdata_o,
-    input  logic        m_axi_rvalid_i,
-    input  logic [63:0] m_axi_rdata_i,
-    input  logic [1:0]  m_axi_rresp_i,
-    input  logic        m_axi_bvalid_i,
-    input  logic [1:0]  m_axi_bresp_i
+    output em_axi_pkg::request_t  m_axi_o,
+    input  em_axi_pkg::response_t m_axi_i
 );
 
   typedef enum logic [2:0] {
@@ -57,15 +47,23 @@ module em_host_rmw
       .known_o   (unused_known)
   );
 
-  assign busy_o          = state_q != StIdle;
-  assign done_o          = state_q == StDone;
-  assign old_o           = old_q;
-  assign code_o          = code_q;
-  assign command_o       = command_q;
-  assign m_axi_arvalid_o = state_q == StAddress;
-  assign m_axi_awvalid_o = state_q == StWrite && stores && !address_q;
-  assign m_axi_wvalid_o  = state_q == StWrite && stores && !word_q;
-  assign m_axi_wdata_o   = made;
+  assign busy_o    = state_q != StIdle;
+  assign done_o    = state_q == StDone;
+  assign old_o     = old_q;
+  assign code_o    = code_q;
+  assign command_o = command_q;
+  // A whole word is written, and every answer is taken.
+  always_comb begin
+    m_axi_o                = '0;
+    m_axi_o.write.aw_valid = state_q == StWrite && stores && !address_q;
+    m_axi_o.write.aw.addr  = command_q.address;
+    m_axi_o.write.w_valid  = state_q == StWrite && stores && !word_q;
+    m_axi_o.write.w        = '{data: made, strb: '1, last: 1'b1};
+    m_axi_o.write.b_ready  = 1'b1;
+    m_axi_o.read.ar_valid  = state_q == StAddress;
+    m_axi_o.read.ar.addr   = command_q.address;
+    m_axi_o.read.r_ready   = 1'b1;
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -81,24 +79,24 @@ module em_host_rmw
           word_q    <= 1'b0;
           if (start_i) state_q <= (refusal_i == StatusOk) ? StAddress : StDone;
         end
-        StAddress: if (m_axi_arready_i) state_q <= StData;
+        StAddress: if (m_axi_i.read.ar_ready) state_q <= StData;
         StData:
-        if (m_axi_rvalid_i) begin
-          state_q <= (m_axi_rresp_i != '0) ? StDone : StWrite;
-          if (m_axi_rresp_i != '0) code_q <= StatusBadAddress;
+        if (m_axi_i.read.r_valid) begin
+          state_q <= (m_axi_i.read.r.resp != '0) ? StDone : StWrite;
+          if (m_axi_i.read.r.resp != '0) code_q <= StatusBadAddress;
         end
         StWrite: begin
-          address_q <= address_q || m_axi_awready_i;
-          word_q    <= word_q || m_axi_wready_i;
+          address_q <= address_q || m_axi_i.write.aw_ready;
+          word_q    <= word_q || m_axi_i.write.w_ready;
           if (!stores) state_q <= StDone;
-          else if ((address_q || m_axi_awready_i) && (word_q || m_axi_wready_i)) begin
+          else if ((address_q || m_axi_i.write.aw_ready) && (word_q || m_axi_i.write.w_ready)) begin
             state_q <= StAnswer;
           end
         end
         StAnswer:
-        if (m_axi_bvalid_i) begin
+        if (m_axi_i.write.b_valid) begin
           state_q <= StDone;
-          if (m_axi_bresp_i != '0) code_q <= StatusBadAddress;
+          if (m_axi_i.write.b_resp != '0) code_q <= StatusBadAddress;
         end
         default: if (done_ready_i) state_q <= StIdle;
       endcase
@@ -107,7 +105,7 @@ module em_host_rmw
 
   always_ff @(posedge clk_i) begin
     if (state_q == StIdle) command_q <= command_i;
-    if (state_q == StData && m_axi_rvalid_i) old_q <= m_axi_rdata_i;
+    if (state_q == StData && m_axi_i.read.r_valid) old_q <= m_axi_i.read.r.data;
   end
 
 endmodule

@@ -112,13 +112,51 @@ module em_host_top
     output logic              [ 1:0] s_axil_rresp_o
 );
 
-  localparam logic [2:0] EightBytes = 3'd3;
-  localparam logic [1:0] Increment = 2'b01;
+  em_axi_pkg::request_t m_axi_request;
+  em_axi_pkg::response_t m_axi_response;
 
-  assign m_axi_awsize_o  = EightBytes;
-  assign m_axi_arsize_o  = EightBytes;
-  assign m_axi_awburst_o = Increment;
-  assign m_axi_arburst_o = Increment;
+  assign m_axi_awvalid_o                               = m_axi_request.write.aw_valid;
+  assign {m_axi_awaddr_o, m_axi_awlen_o}               = m_axi_request.write.aw;
+  assign {m_axi_awsize_o, m_axi_awburst_o}             = em_axi_pkg::BurstKind;
+  assign m_axi_wvalid_o                                = m_axi_request.write.w_valid;
+  assign {m_axi_wdata_o, m_axi_wstrb_o, m_axi_wlast_o} = m_axi_request.write.w;
+  assign m_axi_bready_o                                = m_axi_request.write.b_ready;
+  assign m_axi_arvalid_o                               = m_axi_request.read.ar_valid;
+  assign {m_axi_araddr_o, m_axi_arlen_o}               = m_axi_request.read.ar;
+  assign {m_axi_arsize_o, m_axi_arburst_o}             = em_axi_pkg::BurstKind;
+  assign m_axi_rready_o                                = m_axi_request.read.r_ready;
+
+  assign m_axi_response.write = '{
+      aw_ready: m_axi_awready_i, w_ready: m_axi_wready_i,
+      b_valid: m_axi_bvalid_i, b_resp: m_axi_bresp_i
+  };
+  assign m_axi_response.read = '{
+      ar_ready: m_axi_arready_i, r_valid: m_axi_rvalid_i,
+      r: '{data: m_axi_rdata_i, resp: m_axi_rresp_i}
+  };
+
+  em_axi_pkg::lite_request_t s_axil_request;
+  em_axi_pkg::lite_response_t s_axil_response;
+
+  assign s_axil_request = '{
+      aw_valid: s_axil_awvalid_i,
+      aw_addr: s_axil_awaddr_i,
+      w_valid: s_axil_wvalid_i,
+      w_data: s_axil_wdata_i,
+      w_strb: s_axil_wstrb_i,
+      b_ready: s_axil_bready_i,
+      ar_valid: s_axil_arvalid_i,
+      ar_addr: s_axil_araddr_i,
+      r_ready: s_axil_rready_i
+  };
+  assign {s_axil_awready_o, s_axil_wready_o, s_axil_bvalid_o, s_axil_bresp_o} = {
+      s_axil_response.aw_ready, s_axil_response.w_ready,
+      s_axil_response.b_valid, s_axil_response.b_resp
+  };
+  assign {s_axil_arready_o, s_axil_rvalid_o, s_axil_rdata_o, s_axil_rresp_o} = {
+      s_axil_response.ar_ready, s_axil_response.r_valid,
+      s_axil_response.r_data, s_axil_response.r_resp
+  };
 
   em_bus_pkg::request_t bus_request;
   em_bus_pkg::response_t bus_response;
@@ -128,9 +166,10 @@ module em_host_top
   em_axil u_axil (
       .clk_i     (tx_clk_i),
       .rst_ni    (tx_rst_ni),
+      .s_axil_i  (s_axil_request),
+      .s_axil_o  (s_axil_response),
       .request_o (bus_request),
-      .response_i(bus_response),
-      .*
+      .response_i(bus_response)
   );
 
   em_bus_split u_split (
@@ -252,6 +291,8 @@ module em_host_top
       .memory_o        (memory_tx),
       .memory_ready_i  (memory_ready),
       .dropped_o       (dropped),
+      .m_axi_o         (m_axi_request),
+      .m_axi_i         (m_axi_response),
       .*
   );
 

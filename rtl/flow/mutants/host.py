@@ -201,8 +201,8 @@ MUTANTS = [
     ),
     (
         "host/em_axi_read.sv",
-        "swallow        = lane != '0 && beat_q == '0 && job_beats != count_t'(1);",
-        "swallow        = lane != '0 && beat_q == '0;",
+        "swallow         = lane != '0 && beat_q == '0 && job_beats != count_t'(1);",
+        "swallow         = lane != '0 && beat_q == '0;",
         [HOST],
     ),
     (
@@ -213,7 +213,7 @@ MUTANTS = [
     ),
     (
         "host/em_host_rmw.sv",
-        "if (m_axi_rresp_i != '0) code_q <= StatusBadAddress;",
+        "if (m_axi_i.read.r.resp != '0) code_q <= StatusBadAddress;",
         "",
         [HOST_FAULTS],
     ),

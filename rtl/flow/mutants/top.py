@@ -14,14 +14,14 @@ MUTANTS = [
     ),
     (
         "common/em_axil.sv",
-        "assign reads  = free && s_axil_arvalid_i && !writes;",
-        "assign reads  = free && s_axil_arvalid_i;",
+        "assign reads  = free && s_axil_i.ar_valid && !writes;",
+        "assign reads  = free && s_axil_i.ar_valid;",
         [bench("em_axil")],
     ),
     (
         "common/em_axil.sv",
-        "(response_i.error || !response_i.done) ? SlaveError : Okay;",
-        "Okay;",
+        "(response_i.error || !response_i.done)",
+        "1'b0",
         [bench("em_axil")],
     ),
     (

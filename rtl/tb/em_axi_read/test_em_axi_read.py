@@ -7,7 +7,7 @@ import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from host_world import Memory
 
-from flow import bench, simulate
+from flow import bench, simulate, structs
 
 SIZE = 1 << 14
 JOBS = 150
@@ -53,8 +53,9 @@ async def the_longest_jobs_come_from_any_address(dut):
 
 async def reads(dut, memory, jobs, expected, draws, share):
     """Runs jobs until all have ended, and compares what they gave."""
-    for name in ("job_valid_i", "job_refused_i", "word_ready_i", "m_axi_rvalid_i"):
+    for name in ("job_valid_i", "job_refused_i", "word_ready_i"):
         getattr(dut, name).value = 0
+    axi = structs.Driver(dut.m_axi_i, structs.AXI_READ_RESPONSE)
     await bench.start(dut.clk_i, [dut.rst_ni])
     found, words = [], []
     while len(found) < len(expected):
@@ -67,16 +68,16 @@ async def reads(dut, memory, jobs, expected, draws, share):
         dut.job_valid_i.value = offer
         take = int(draws.random() < share)
         dut.word_ready_i.value = take
-        dut.m_axi_arready_i.value = ready[2]
-        dut.m_axi_rvalid_i.value = int(beat is not None)
-        dut.m_axi_rdata_i.value, dut.m_axi_rresp_i.value = beat[1:] if beat else (0, 0)
+        data, response = beat[1:] if beat else (0, 0)
+        axi.set(ar_ready=ready[2], r_valid=beat is not None, r_data=data, r_resp=response)
         await RisingEdge(dut.clk_i)
+        asked = structs.AXI_READ_REQUEST.unpack(dut.m_axi_o.value)
         if offer and int(dut.job_ready_o.value):
             jobs.popleft()
-        if beat and int(dut.m_axi_rready_o.value):
+        if beat and asked.r_ready:
             memory.reads.popleft()
-        if int(dut.m_axi_arvalid_o.value) and ready[2]:
-            memory.read(int(dut.m_axi_araddr_o.value), int(dut.m_axi_arlen_o.value) + 1)
+        if asked.ar_valid and ready[2]:
+            memory.read(asked.ar_addr, asked.ar_len + 1)
         if int(dut.word_valid_o.value) and take:
             assert int(dut.word_number_o.value) == len(words)
             words.append(int(dut.word_o.value).to_bytes(8, "little"))

@@ -7,7 +7,7 @@ import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 from host_world import Memory
 
-from flow import bench, simulate
+from flow import bench, simulate, structs
 
 SIZE = 1 << 14
 JOBS = 150
@@ -72,8 +72,9 @@ async def the_longest_jobs_are_written_to_any_address(dut):
 async def writes(dut, memory, jobs, words, expected, draws, share):
     """Runs jobs until all have ended, and compares how they did."""
     done = []
-    for name in ("job_valid_i", "job_refused_i", "done_ready_i", "m_axi_bvalid_i"):
+    for name in ("job_valid_i", "job_refused_i", "done_ready_i"):
         getattr(dut, name).value = 0
+    axi = structs.Driver(dut.m_axi_i, structs.AXI_WRITE_RESPONSE)
     await bench.start(dut.clk_i, [dut.rst_ni])
     while len(done) < len(expected):
         ready = memory.drive()
@@ -83,9 +84,8 @@ async def writes(dut, memory, jobs, words, expected, draws, share):
             dut.job_address_i.value, dut.job_bytes_i.value = jobs[0][:2]
             dut.job_tag_i.value, dut.job_refused_i.value = jobs[0][2:]
         dut.job_valid_i.value, dut.done_ready_i.value = offer, take
-        dut.m_axi_awready_i.value, dut.m_axi_wready_i.value = ready[:2]
-        dut.m_axi_bvalid_i.value = int(answer is not None)
-        dut.m_axi_bresp_i.value = memory.response(answer[1]) if answer else 0
+        axi.set(aw_ready=ready[0], w_ready=ready[1], b_valid=answer is not None)
+        axi.set(b_resp=memory.response(answer[1]) if answer else 0)
         await RisingEdge(dut.clk_i)
         if offer and int(dut.job_ready_o.value):
             jobs.popleft()
@@ -106,12 +106,12 @@ async def writes(dut, memory, jobs, words, expected, draws, share):
 
 def accesses(dut, memory, ready, answer):
     """What memory took in this cycle."""
-    if int(dut.m_axi_awvalid_o.value) and ready[0]:
-        memory.write(int(dut.m_axi_awaddr_o.value), int(dut.m_axi_awlen_o.value) + 1)
-    if int(dut.m_axi_wvalid_o.value) and ready[1]:
-        beat = (dut.m_axi_wdata_o, dut.m_axi_wstrb_o, dut.m_axi_wlast_o)
-        memory.beat(*(int(signal.value) for signal in beat))
-    if answer and int(dut.m_axi_bready_o.value):
+    asked = structs.AXI_WRITE_REQUEST.unpack(dut.m_axi_o.value)
+    if asked.aw_valid and ready[0]:
+        memory.write(asked.aw_addr, asked.aw_len + 1)
+    if asked.w_valid and ready[1]:
+        memory.beat(asked.w_data, asked.w_strb, asked.w_last)
+    if answer and asked.b_ready:
         memory.apply()
 
 

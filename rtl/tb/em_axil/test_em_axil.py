@@ -5,12 +5,11 @@ import itertools
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge
 
-from flow import bench, registerbus, simulate
+from flow import bench, registerbus, simulate, structs
 
 ACCESSES = 300
 WORDS = 16
 OKAY, SLAVE_ERROR = 0, 2
-INPUTS = "awvalid awaddr wvalid wdata wstrb bready arvalid araddr rready"
 
 
 def test_em_axil():
@@ -45,44 +44,45 @@ class Registers:
             )
 
 
-async def taken(dut, names):
+def answered_now(dut):
+    """What the module drives in this cycle."""
+    return structs.AXI_LITE_RESPONSE.unpack(dut.s_axil_o.value)
+
+
+async def taken(dut, axil, names):
     """Waits until all of these handshakes were made; each ends by itself."""
     left = set(names)
     while left:
         await RisingEdge(dut.clk_i)
-        done = {name for name in left if int(getattr(dut, f"s_axil_{name}ready_o").value)}
+        done = {name for name in left if getattr(answered_now(dut), f"{name}_ready")}
         await FallingEdge(dut.clk_i)
-        for name in done:
-            getattr(dut, f"s_axil_{name}valid_i").value = 0
+        axil.set(**{f"{name}_valid": 0 for name in done})
         left -= done
 
 
-async def answer(dut, channel, draws):
+async def answer(dut, axil, channel, draws):
     """Waits for the answer, with its ready late; gives code and data."""
-    ready = getattr(dut, f"s_axil_{channel}ready_i")
     for _ in range(draws.randrange(3)):
         await FallingEdge(dut.clk_i)
-    ready.value = 1
+    axil.set(**{f"{channel}_ready": 1})
     while True:
         await RisingEdge(dut.clk_i)
-        if int(getattr(dut, f"s_axil_{channel}valid_o").value):
-            code = int(getattr(dut, f"s_axil_{channel}resp_o").value)
-            data = int(dut.s_axil_rdata_o.value)
+        shown = answered_now(dut)
+        if getattr(shown, f"{channel}_valid"):
             await FallingEdge(dut.clk_i)
-            ready.value = 0
-            return code, data
+            axil.set(**{f"{channel}_ready": 0})
+            return getattr(shown, f"{channel}_resp"), shown.r_data
         await FallingEdge(dut.clk_i)
 
 
 async def begin(dut):
     """Quiet inputs, reset, and registers behind the bus."""
-    for name in INPUTS.split():
-        getattr(dut, f"s_axil_{name}_i").value = 0
+    axil = structs.Driver(dut.s_axil_i, structs.AXI_LITE_REQUEST)
     dut.response_i.value = 0
     await bench.start(dut.clk_i, [dut.rst_ni])
     registers = Registers(dut)
     cocotb.start_soon(registers.serve())
-    return registers
+    return registers, axil
 
 
 def strobed(old, data, strobe):
@@ -93,27 +93,27 @@ def strobed(old, data, strobe):
 
 @cocotb.test()
 async def every_access_is_made_once_and_answered(dut):
-    registers, draws = await begin(dut), bench.rng()
+    registers, axil = await begin(dut)
+    draws = bench.rng()
     model = [0] * WORDS
     for _ in range(ACCESSES):
         address, data = draws.randrange(4 * (WORDS + 2)), draws.getrandbits(32)
         inside = address // 4 < WORDS
         if draws.random() < 0.5:
             strobe = draws.getrandbits(4)
-            dut.s_axil_awvalid_i.value, dut.s_axil_awaddr_i.value = 1, address
+            axil.set(aw_valid=1, aw_addr=address)
             # Address and data in any order.
             for _ in range(draws.randrange(3)):
                 await FallingEdge(dut.clk_i)
-            dut.s_axil_wvalid_i.value, dut.s_axil_wdata_i.value = 1, data
-            dut.s_axil_wstrb_i.value = strobe
-            await taken(dut, ["aw", "w"])
-            code, _ = await answer(dut, "b", draws)
+            axil.set(w_valid=1, w_data=data, w_strb=strobe)
+            await taken(dut, axil, ["aw", "w"])
+            code, _ = await answer(dut, axil, "b", draws)
             if inside:
                 model[address // 4] = strobed(model[address // 4], data, strobe)
         else:
-            dut.s_axil_arvalid_i.value, dut.s_axil_araddr_i.value = 1, address
-            await taken(dut, ["ar"])
-            code, got = await answer(dut, "r", draws)
+            axil.set(ar_valid=1, ar_addr=address)
+            await taken(dut, axil, ["ar"])
+            code, got = await answer(dut, axil, "r", draws)
             assert not inside or got == model[address // 4]
         assert code == (OKAY if inside else SLAVE_ERROR)
     assert registers.words == model and registers.accesses == ACCESSES
@@ -121,17 +121,17 @@ async def every_access_is_made_once_and_answered(dut):
 
 @cocotb.test()
 async def reads_and_writes_take_turns(dut):
-    await begin(dut)
-    for name in ["awvalid", "wvalid", "arvalid", "bready", "rready"]:
-        getattr(dut, f"s_axil_{name}_i").value = 1
+    _, axil = await begin(dut)
+    axil.set(aw_valid=1, w_valid=1, ar_valid=1, b_ready=1, r_ready=1)
     order, answered = [], []
     for _ in range(40):
         await RisingEdge(dut.clk_i)
-        wrote, read = (int(getattr(dut, f"s_axil_{way}ready_o").value) for way in ("aw", "ar"))
+        shown = answered_now(dut)
+        wrote, read = shown.aw_ready, shown.ar_ready
         assert not (wrote and read), "one access at a time"
         order += ["write"] * wrote + ["read"] * read
         for way, channel in [("write", "b"), ("read", "r")]:
-            answered += [way] * int(getattr(dut, f"s_axil_{channel}valid_o").value)
+            answered += [way] * getattr(shown, f"{channel}_valid")
         await FallingEdge(dut.clk_i)
     assert len(order) > 8
     assert all(first != second for first, second in itertools.pairwise(order))

@@ -61,6 +61,30 @@ module em_host_pair
 );
 
   for (genvar h = 0; h < 2; h++) begin : gen_hosts
+    em_axi_pkg::request_t request;
+    em_axi_pkg::response_t response;
+
+    assign awvalid_o[h]                         = request.write.aw_valid;
+    assign {awaddr_o[h], awlen_o[h]}            = request.write.aw;
+    assign wvalid_o[h]                          = request.write.w_valid;
+    assign {wdata_o[h], wstrb_o[h], wlast_o[h]} = request.write.w;
+    assign bready_o[h]                          = request.write.b_ready;
+    assign arvalid_o[h]                         = request.read.ar_valid;
+    assign {araddr_o[h], arlen_o[h]}            = request.read.ar;
+    assign rready_o[h]                          = request.read.r_ready;
+
+    assign response.write = '{
+        aw_ready: awready_i[h],
+        w_ready: wready_i[h],
+        b_valid: bvalid_i[h],
+        b_resp: bresp_i[h]
+    };
+    assign response.read = '{
+        ar_ready: arready_i[h],
+        r_valid: rvalid_i[h],
+        r: '{data: rdata_i[h], resp: rresp_i[h]}
+    };
+
     em_host #(
         .Nodes       (Nodes),
         .X           (X),
@@ -93,26 +117,8 @@ module em_host_pair
         .m_axis_read_tready_i      (read_ready_i[h]),
         .m_axis_read_tdata_o       (read_o[h]),
         .dropped_o                 (dropped_o[h]),
-        .m_axi_awvalid_o           (awvalid_o[h]),
-        .m_axi_awready_i           (awready_i[h]),
-        .m_axi_awaddr_o            (awaddr_o[h]),
-        .m_axi_awlen_o             (awlen_o[h]),
-        .m_axi_wvalid_o            (wvalid_o[h]),
-        .m_axi_wready_i            (wready_i[h]),
-        .m_axi_wdata_o             (wdata_o[h]),
-        .m_axi_wstrb_o             (wstrb_o[h]),
-        .m_axi_wlast_o             (wlast_o[h]),
-        .m_axi_bvalid_i            (bvalid_i[h]),
-        .m_axi_bready_o            (bready_o[h]),
-        .m_axi_bresp_i             (bresp_i[h]),
-        .m_axi_arvalid_o           (arvalid_o[h]),
-        .m_axi_arready_i           (arready_i[h]),
-        .m_axi_araddr_o            (araddr_o[h]),
-        .m_axi_arlen_o             (arlen_o[h]),
-        .m_axi_rvalid_i            (rvalid_i[h]),
-        .m_axi_rready_o            (rready_o[h]),
-        .m_axi_rdata_i             (rdata_i[h]),
-        .m_axi_rresp_i             (rresp_i[h])
+        .m_axi_o                   (request),
+        .m_axi_i                   (response)
     );
   end
 
