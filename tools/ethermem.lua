@@ -271,3 +271,101 @@ function frame.dissector(buffer, info, root)
 end
 
 DissectorTable.get("ethertype"):add(ETHER_TYPE, frame)
+
+-- Frames of CXL over Ethernet: docs/internals/cxl-wire.md. The table is golden/wire/cxl_formats.csv.
+local CXL_ETHER_TYPE, LINE_BYTES = 0x88b6, 64
+local HEAD = { { "sequence", 4 }, { "id", 1 } }
+local REQUEST = { HEAD[1], HEAD[2], { "line", 5 } }
+local RESPONSE = { HEAD[1], HEAD[2], { "status", 1 } }
+local NEGATIVE = { { "nak", 4 }, { "sack", 4 } }
+local CXL_STATUSES = { [0] = "Ok", "Unmapped", "Poison" }
+local READ_RESPONSE = 0x81
+
+-- A command's name and lists of fields; "data" is a line.
+local CXL_COMMANDS = {
+    [0x01] = { "read_request", REQUEST },
+    [0x02] = { "write_request", REQUEST, { { "data", LINE_BYTES } } },
+    [0x03] = { "masked_write_request", REQUEST, { { "mask", 8 }, { "data", LINE_BYTES } } },
+    [0x81] = { "read_response", RESPONSE, { { "data", LINE_BYTES } } },
+    [0x82] = { "write_response", RESPONSE },
+    [0x83] = { "sack_nak", NEGATIVE },
+    [0x84] = { "sack_nak_ack", NEGATIVE, { { "acked", 1 } }, RESPONSE },
+    [0x85] = { "congestion", { { "number", 4 }, { "entries", 2 } } },
+}
+local CXL_NAMES = {}
+for command, row in pairs(CXL_COMMANDS) do CXL_NAMES[command] = row[1] end
+
+local cxl = Proto("ethermem_cxl", "ethermem CXL over Ethernet")
+local in_cxl = {
+    command = ProtoField.uint8("ethermem_cxl.command", "command", base.HEX, CXL_NAMES),
+    sequence = ProtoField.uint32("ethermem_cxl.sequence", "sequence"),
+    id = ProtoField.uint8("ethermem_cxl.id", "id"),
+    line = ProtoField.uint64("ethermem_cxl.line", "line", base.HEX),
+    mask = ProtoField.uint64("ethermem_cxl.mask", "mask", base.HEX),
+    data = ProtoField.bytes("ethermem_cxl.data", "data"),
+    status = ProtoField.uint8("ethermem_cxl.status", "status", base.DEC, CXL_STATUSES),
+    nak = ProtoField.uint32("ethermem_cxl.nak", "nak"),
+    sack = ProtoField.uint32("ethermem_cxl.sack", "sack"),
+    acked = ProtoField.uint8("ethermem_cxl.acked", "acked", base.HEX, CXL_NAMES),
+    number = ProtoField.uint32("ethermem_cxl.number", "number"),
+    entries = ProtoField.uint16("ethermem_cxl.entries", "entries"),
+}
+cxl.fields = in_cxl
+local cxl_malformed = ProtoExpert.new("ethermem_cxl.malformed", "no packet of this format",
+                                      expert.group.MALFORMED, expert.severity.ERROR)
+cxl.experts = { cxl_malformed }
+
+-- Adds fields from `at` on; where the next one begins, or nothing where the frame ends before.
+local function add_cxl(tree, list, buffer, at)
+    for _, field in ipairs(list) do
+        local name, octets = field[1], field[2]
+        if at + octets > buffer:len() then return nil end
+        if name == "data" then
+            tree:add(in_cxl.data, buffer(at, octets))
+        else
+            tree:add_le(in_cxl[name], buffer(at, octets))
+        end
+        at = at + octets
+    end
+    return at
+end
+
+-- What a packet says in one line.
+local function cxl_summary(buffer, command)
+    local number = function(at) return buffer(at, 4):le_uint() end
+    local text = CXL_NAMES[command]
+    if command < 0x80 then
+        return string.format("%s %u, line 0x%s", text, number(1), buffer(6, 5):le_uint64():tohex())
+    elseif command == 0x83 or command == 0x84 then
+        return string.format("%s: %u is missing, %u came", text, number(1), number(5))
+    elseif command == 0x85 then
+        return string.format("%s: %u entries", text, buffer(5, 2):le_uint())
+    end
+    return string.format("%s %u: %s", text, number(1), CXL_STATUSES[buffer(6, 1):uint()] or "?")
+end
+
+function cxl.dissector(buffer, info, root)
+    local octets = buffer:len()
+    if octets < 1 then return 0 end
+    info.cols.protocol = "ethermem CXL"
+    local command = buffer(0, 1):uint()
+    local row = CXL_COMMANDS[command]
+    local tree = root:add(cxl, buffer())
+    tree:add(in_cxl.command, buffer(0, 1))
+    local at = row and 1
+    for part = 2, row and #row or 0 do
+        at = at and add_cxl(tree, row[part], buffer, at)
+    end
+    if at and command == 0x84 and buffer(9, 1):uint() == READ_RESPONSE then
+        at = add_cxl(tree, { { "data", LINE_BYTES } }, buffer, at)
+    end
+    if not at then
+        tree:add_proto_expert_info(cxl_malformed)
+        info.cols.info = "malformed"
+        return octets
+    end
+    info.cols.info = cxl_summary(buffer, command)
+    return octets
+end
+
+DissectorTable.get("ethertype"):add(CXL_ETHER_TYPE, cxl)

@@ -6,8 +6,8 @@ use core::ops::Range;
 use ethermem_units::Ns;
 use thiserror::Error;
 
-use super::octets::{NoRoom, Reader, Writer};
 use crate::crc;
+use crate::octets::{NoRoom, Reader, Writer};
 
 /// The first octet of every datagram.
 pub const VERSION: u8 = 1;

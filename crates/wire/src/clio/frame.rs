@@ -20,7 +20,7 @@ use core::ops::Range;
 
 use thiserror::Error;
 
-use super::octets::{NoRoom, Reader, Writer};
+use crate::octets::{NoRoom, Reader, Writer};
 
 /// The first of the EtherTypes that IEEE 802 reserves for local experiments: no EtherType is
 /// registered for memory.

@@ -6,13 +6,13 @@
 
 mod envelope;
 mod frame;
-mod octets;
 mod opcode;
 mod request;
 mod response;
 mod status;
 
 pub use crate::access::{Permissions, ProcessId};
+pub use crate::octets::NoRoom;
 pub use envelope::{
     ENVELOPE_BYTES, Envelope, EnvelopeError, Epoch, GCM_NONCE_BYTES, Protection, Sealed, SenderId,
     TenantId, VERSION,
@@ -21,7 +21,6 @@ pub use frame::{
     CARRIES_MIN, ETHER_TYPE, ETHERNET_BYTES, FRAME_BYTES, FRAME_MARK, FRAME_MARK_AT, FRAME_TO_AT,
     Frame, FrameBody, FrameError, Mac, NoMac, PIECE_FRAME_BYTES, PIECES_MAX, Piece, Port, Station,
 };
-pub use octets::NoRoom;
 pub use opcode::{
     ClioOpcode, ENVELOPE_FIELDS, Field, FieldBytes, OPCODES, OpcodeRow, Path, REQUEST_FIELDS,
     RESPONSE_FIELDS, UnknownClioOpcode,

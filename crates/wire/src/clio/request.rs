@@ -4,9 +4,9 @@ use core::iter::FusedIterator;
 
 use thiserror::Error;
 
-use super::octets::{LENGTH_AT, NoRoom, Reader, Writer};
 use super::opcode::{ClioOpcode, UnknownClioOpcode};
 use crate::access::{Permissions, ProcessId};
+use crate::octets::{LENGTH_AT, NoRoom, Reader, Writer};
 use crate::opcode::{RmwKind, RmwOperation};
 
 /// Octets before the body of a request.

@@ -3,11 +3,11 @@
 use ethermem_units::Bytes;
 
 use super::envelope::Epoch;
-use super::octets::{LENGTH_AT, NoRoom, Reader, Writer};
 use super::opcode::ClioOpcode;
 use super::request::{Malformed, PacketError, Packets, RequestId};
 use super::status::ClioStatus;
 use crate::clio::ProcessId;
+use crate::octets::{LENGTH_AT, NoRoom, Reader, Writer};
 
 /// Octets before the body of a response.
 pub const RESPONSE_BYTES: usize = 16;
