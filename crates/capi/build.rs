@@ -1,4 +1,4 @@
-//! Names the shared library as its users load it, whatever cargo calls the file.
+//! Sets the shared library's name for its users, whatever cargo calls the file.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -36,7 +36,7 @@
 #define ETHERMEM_WRITE 2
 
 /**
- * Add, around the end.
+ * Add, modulo 2^64.
  */
 #define ETHERMEM_MODIFY_ADD 0
 
@@ -66,7 +66,7 @@
 #define ETHERMEM_LESS 0
 
 /**
- * The field is the operand.
+ * The field equals the operand.
  */
 #define ETHERMEM_EQUAL 1
 
@@ -81,21 +81,21 @@
 #define ETHERMEM_INDEX_NODE 0
 
 /**
- * The client walks it: a round trip for the bucket and one for each record on the way.
+ * The client walks the index: a round trip for the bucket and one for each record on the way.
  */
 #define ETHERMEM_INDEX_CLIENT 1
 
 /**
- * How a call, or an operation, ended. `rerror` has the line that says what, where, and what is
- * allowed.
+ * Status of a call or an operation. `rerror` has the line that says what failed, where, and what
+ * is allowed.
  */
 typedef enum ethermem_status {
     /**
-     * Done.
+     * The call succeeded.
      */
     ETHERMEM_STATUS_OK = 0,
     /**
-     * A pointer is null that must not be.
+     * A required pointer is null.
      */
     ETHERMEM_STATUS_NULL_ARGUMENT = 1,
     /**
@@ -103,7 +103,7 @@ typedef enum ethermem_status {
      */
     ETHERMEM_STATUS_BAD_HANDLE = 2,
     /**
-     * An argument is none of those that are allowed.
+     * An argument is not among the allowed values.
      */
     ETHERMEM_STATUS_BAD_ARGUMENT = 3,
     /**
@@ -111,8 +111,8 @@ typedef enum ethermem_status {
      */
     ETHERMEM_STATUS_BAD_URL = 4,
     /**
-     * Operations, of the pool that is to be closed or of the client of a store that is asked, were
-     * neither polled nor forgotten.
+     * Operations of the pool to be closed, or of the store's client that is called, were neither
+     * polled nor forgotten.
      */
     ETHERMEM_STATUS_BUSY = 5,
     /**
@@ -120,27 +120,27 @@ typedef enum ethermem_status {
      */
     ETHERMEM_STATUS_BUFFER_TOO_SMALL = 6,
     /**
-     * Some of the bytes are in no region that the process has.
+     * Some of the bytes are in no region that the process can access.
      */
     ETHERMEM_STATUS_UNMAPPED = 7,
     /**
-     * The process may not do this there.
+     * The process lacks the permission for this access.
      */
     ETHERMEM_STATUS_PERMISSION = 8,
     /**
-     * 0 bytes were asked for.
+     * The length asked for is zero.
      */
     ETHERMEM_STATUS_EMPTY = 9,
     /**
-     * Too much was asked for at once.
+     * The length asked for is too large.
      */
     ETHERMEM_STATUS_TOO_LONG = 10,
     /**
-     * An atomic or a lock is not at a multiple of 8.
+     * The address of an atomic or a lock is not a multiple of 8.
      */
     ETHERMEM_STATUS_MISALIGNED = 11,
     /**
-     * The memory node has no room; it may have some once regions are freed.
+     * The memory node has too little free memory; it may have more once regions are freed.
      */
     ETHERMEM_STATUS_FULL = 12,
     /**
@@ -148,11 +148,11 @@ typedef enum ethermem_status {
      */
     ETHERMEM_STATUS_NOT_HELD = 13,
     /**
-     * The pool has no such node.
+     * The pool has no node of this number.
      */
     ETHERMEM_STATUS_NO_SUCH_NODE = 14,
     /**
-     * The memory nodes know no such operation.
+     * The memory nodes have no operation of this name.
      */
     ETHERMEM_STATUS_NO_SUCH_OFFLOAD = 15,
     /**
@@ -160,63 +160,63 @@ typedef enum ethermem_status {
      */
     ETHERMEM_STATUS_OFFLOAD = 16,
     /**
-     * The simulated fabric lost a message: a read was not done, of a write or an atomic it is not
-     * known.
+     * The simulated fabric lost a message: a read was not done; whether a write or an atomic was
+     * done is unknown.
      */
     ETHERMEM_STATUS_LOST = 17,
     /**
-     * An invariant of the simulated fabric does not hold: what it did cannot be trusted.
+     * An invariant of the simulated fabric is violated: its results cannot be trusted.
      */
     ETHERMEM_STATUS_VIOLATED = 18,
     /**
-     * A defect of ethermem.
+     * The library has a defect.
      */
     ETHERMEM_STATUS_INTERNAL = 19,
     /**
-     * The memory node is not there, or does not answer.
+     * The memory node does not exist or does not respond.
      */
     ETHERMEM_STATUS_UNREACHABLE = 20,
     /**
-     * The lock is this thread's, and whoever had it died: what it guards may be half changed.
+     * The thread now holds the lock, but its former holder died: the guarded data may be half
+     * changed.
      */
     ETHERMEM_STATUS_OWNER_DIED = 21,
     /**
-     * The memory node was started anew: all that was on it is gone.
+     * The memory node restarted, and its memory is lost.
      */
     ETHERMEM_STATUS_RESTARTED = 22,
     /**
-     * The process is no more, and its memory is gone.
+     * The process has ended, and its memory is lost.
      */
     ETHERMEM_STATUS_PROCESS_ENDED = 23,
     /**
-     * The memory node refuses it, for a reason of its own.
+     * The memory node refuses the operation for a reason of its own.
      */
     ETHERMEM_STATUS_REFUSED = 24,
     /**
-     * The operation at the memory node was stopped: it did what no program may, or used up what it
-     * may have.
+     * The memory node stopped the operation: it made an illegal access or exceeded a limit.
      */
     ETHERMEM_STATUS_OFFLOAD_STOPPED = 25,
     /**
-     * The memory node is about to end, and takes no new process.
+     * The memory node is shutting down and accepts no new process.
      */
     ETHERMEM_STATUS_ENDING = 26,
     /**
-     * This process is a fork of the one that opened the pool; it can open one of its own.
+     * This process is a fork of the process that opened the pool; it can open a pool of its own.
      */
     ETHERMEM_STATUS_FORKED = 27,
     /**
-     * An operation of a store may have been done, whole or not at all: no answer came to the
-     * message that decides.
+     * An operation of a store may have been done, entirely or not at all: the message that decides
+     * had no response.
      */
     ETHERMEM_STATUS_UNCERTAIN = 28,
     /**
-     * The operation waits for another one of this program that nobody goes on with.
+     * The operation waits for another one of this program that no thread drives.
      */
     ETHERMEM_STATUS_STALLED = 29,
     /**
-     * The memory node did not answer in time: a read was not done, of a write or an atomic it is
-     * not known.
+     * The memory node did not respond in time: a read was not done; whether a write or an atomic
+     * was done is unknown.
      */
     ETHERMEM_STATUS_NO_ANSWER = 30,
 } ethermem_status;
@@ -229,90 +229,89 @@ typedef struct ethermem_pool {
 } ethermem_pool;
 
 /**
- * A thread: a stream of operations with an order of its own. `{0}` is none. Machine threads may
- * share one.
+ * A thread: an ordered stream of operations. `{0}` is none. Machine threads may share one.
  */
 typedef struct ethermem_thread {
     uint64_t id;
 } ethermem_thread;
 
 /**
- * An operation under way. `{0}` is none.
+ * An operation in flight. `{0}` is none.
  */
 typedef struct ethermem_pending {
     uint64_t id;
 } ethermem_pending;
 
 /**
- * Bytes of one place in remote memory.
+ * A contiguous range of bytes in remote memory.
  */
 typedef struct ethermem_segment {
     /**
-     * The first byte.
+     * Address of the first byte.
      */
     uint64_t address;
     /**
-     * How many.
+     * Length in bytes.
      */
     uint64_t bytes;
 } ethermem_segment;
 
 /**
- * Follows pointers from element to element until a key is found. Lengths and offsets in bytes.
+ * Follows pointers from element to element until a key is found. Lengths and offsets are in bytes.
  */
 typedef struct ethermem_chase {
     /**
-     * The first element; 0 is an empty chain.
+     * Address of the first element; 0 is an empty chain.
      */
     uint64_t start;
     /**
-     * Where in an element the address of the next one is.
+     * Offset in an element of the next element's address.
      */
     uint32_t next_offset;
     /**
-     * Where in an element its key is.
+     * Offset in an element of its key.
      */
     uint32_t key_offset;
     /**
-     * Where in an element the bytes begin that are asked for.
+     * Offset in an element of the bytes to return.
      */
     uint32_t value_offset;
     /**
-     * How many bytes of the element are asked for.
+     * Number of bytes to return.
      */
     uint32_t value_bytes;
     /**
-     * Most elements looked at.
+     * Largest number of elements to visit.
      */
     uint32_t elements_max;
     /**
-     * How long the key is.
+     * Length of the key.
      */
     uint32_t key_bytes;
     /**
-     * What is looked for. Not used after the call.
+     * Key to find. It is not used after the call.
      */
     const void *key;
 } ethermem_chase;
 
 /**
- * The records of an array with a field that compares so. Lengths and offsets in bytes.
+ * Selects the records of an array by comparing a field. Lengths and offsets are in bytes.
  */
 typedef struct ethermem_filter {
     /**
-     * The first record.
+     * Address of the first record.
      */
     uint64_t start;
     /**
-     * How long a record is.
+     * Length of a record.
      */
     uint32_t record_bytes;
     /**
-     * How many there are.
+     * Number of records.
      */
     uint32_t records;
     /**
-     * Where in a record the field is, an eight-byte little-endian word.
+     * Offset in a record of the field, an eight-byte little-endian word.
      */
     uint32_t field_offset;
     /**
@@ -320,7 +319,7 @@ typedef struct ethermem_filter {
      */
     uint32_t comparison;
     /**
-     * To what it is compared.
+     * Value to which the field is compared.
      */
     uint64_t operand;
 } ethermem_filter;
@@ -344,23 +343,23 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The line of the last call of this machine thread that failed; empty if none did. Never null;
- * good until the next call of this machine thread.
+ * The text of the last failed call of this machine thread; empty if none failed. It is never null,
+ * and valid until the next call of this machine thread.
  */
 const char *rerror(void);
 
 /**
- * What a status means, in general. Never null, good for ever.
+ * The general meaning of a status. It is never null, and always valid.
  */
 const char *rstatus_text(uint32_t status);
 
 /**
- * Whether the same operation may be done if it is tried again.
+ * Returns whether the same operation may succeed when it is retried.
  */
 bool rretryable(uint32_t status);
 
 /**
- * The library's version. Never null, good for ever.
+ * The library's version. It is never null, and always valid.
  */
 const char *rversion(void);
 
@@ -371,88 +370,87 @@ const char *rversion(void);
 enum ethermem_status ropen(const char *url, struct ethermem_pool *pool);
 
 /**
- * Closes a pool, and with it its threads and their memory. Refused as `ETHERMEM_STATUS_BUSY` while
- * operations have handles. Checks the invariants of a simulated fabric: after
- * `ETHERMEM_STATUS_VIOLATED` the pool is closed too.
+ * Closes a pool, and with it its threads and their memory. It is refused as `ETHERMEM_STATUS_BUSY`
+ * while operations have handles. It checks the invariants of a simulated fabric: after
+ * `ETHERMEM_STATUS_VIOLATED` the pool is closed, too.
  */
 enum ethermem_status rclose(struct ethermem_pool pool);
 
 /**
- * Stores how the node of a `node:` pool is reached, and what of the other way was measured: a text
- * with a zero at its end, empty where the URL left no choice. One of more than `text_bytes_max`
- * bytes is refused as `ETHERMEM_STATUS_BUFFER_TOO_SMALL`; 1,024 are enough.
+ * Stores the transport of a `node:` pool, with the measured round trips of both transports: a
+ * string with a zero at its end, empty if the URL left no choice. A string of more than
+ * `text_bytes_max` bytes is refused as `ETHERMEM_STATUS_BUFFER_TOO_SMALL`; 1,024 are enough.
  */
 enum ethermem_status rchoice(struct ethermem_pool pool, char *text, uint64_t text_bytes_max);
 
 /**
- * Stores how many compute nodes and memory nodes there are; either may be null.
+ * Stores the numbers of compute nodes and of memory nodes; either may be null.
  */
 enum ethermem_status rnodes(struct ethermem_pool pool,
                             uint16_t *compute_nodes,
                             uint16_t *memory_nodes);
 
 /**
- * Stores the picoseconds since the pool was opened: the fabric's own where it has a time of its
- * own.
+ * Stores the picoseconds since the pool was opened: in the fabric's virtual time if it has one.
  */
 enum ethermem_status rnow(struct ethermem_pool pool, uint64_t *now_ps);
 
 /**
- * Stores whether time is a simulated fabric's, which passes in operations and `rsleep` alone.
+ * Stores whether time is a simulated fabric's, which advances only in operations and `rsleep`.
  */
 enum ethermem_status ris_simulated(struct ethermem_pool pool, bool *is_simulated);
 
 /**
- * Stores how many events the simulated fabric has handled; 0 elsewhere.
+ * Stores the number of events that the simulated fabric has handled; 0 on other pools.
  */
 enum ethermem_status revents(struct ethermem_pool pool, uint64_t *events);
 
 /**
- * Lets what is under way go on until an operation ends or for a short rest, and stores false where
- * nothing is under way. For programs that ask many operations in turn by `rtest`.
+ * Runs until an operation ends or for a short rest, and stores false if nothing is in flight. It
+ * is for programs that poll many operations by `rtest`.
  */
 enum ethermem_status rstep(struct ethermem_pool pool, bool *under_way);
 
 /**
- * Makes a new process and its first thread, on the next of the compute nodes in turn.
+ * Creates a process and its first thread, on the next compute node in round-robin order.
  */
 enum ethermem_status rthread(struct ethermem_pool pool, struct ethermem_thread *thread);
 
 /**
- * Makes a new process and its first thread, on a compute node, from 0.
+ * Creates a process and its first thread, on the given compute node, from 0.
  */
 enum ethermem_status rthread_on(struct ethermem_pool pool,
                                 uint16_t compute_node,
                                 struct ethermem_thread *thread);
 
 /**
- * Makes another thread of the same process, on the same compute node.
+ * Creates another thread of the same process, on the same compute node.
  */
 enum ethermem_status rfork(struct ethermem_thread thread, struct ethermem_thread *forked);
 
 /**
- * Makes another thread of the same process, on a compute node, from 0.
+ * Creates another thread of the same process, on the given compute node, from 0.
  */
 enum ethermem_status rfork_on(struct ethermem_thread thread,
                               uint16_t compute_node,
                               struct ethermem_thread *forked);
 
 /**
- * Ends a thread's handle. Its memory stays, and what it has under way goes on.
+ * Closes a thread's handle. Its memory stays, and its operations in flight go on.
  */
 enum ethermem_status rthread_close(struct ethermem_thread thread);
 
 /**
- * Stores the number of the thread's process, which `rshare` takes, and the compute node that it is
- * on; either may be null.
+ * Stores the number of the thread's process, which `rshare` takes, and the index of its compute
+ * node; either may be null.
  */
 enum ethermem_status rwhere(struct ethermem_thread thread,
                             uint32_t *process,
                             uint16_t *compute_node);
 
 /**
- * Allocates a region of zeros on the next of the memory nodes in turn, and stores its address.
- * `permissions` are those of `thread`'s process: ETHERMEM_READ, ETHERMEM_WRITE, or both.
+ * Allocates a region of zeros on the next memory node in round-robin order, and stores its
+ * address. `permissions` are those of `thread`'s process: ETHERMEM_READ, ETHERMEM_WRITE, or both.
  */
 enum ethermem_status ralloc(struct ethermem_thread thread,
                             uint64_t bytes,
@@ -461,7 +459,7 @@ enum ethermem_status ralloc(struct ethermem_thread thread,
                             struct ethermem_pending *pending);
 
 /**
- * As `ralloc`, on a memory node, from 0.
+ * Allocates as `ralloc`, on the given memory node, from 0.
  */
 enum ethermem_status ralloc_on(struct ethermem_thread thread,
                                uint16_t memory_node,
@@ -471,7 +469,7 @@ enum ethermem_status ralloc_on(struct ethermem_thread thread,
                                struct ethermem_pending *pending);
 
 /**
- * Frees a region: the address that `ralloc` stored, and its length. Only its owner may.
+ * Frees a region, by the address that `ralloc` stored and its length in bytes. Only its owner may.
  */
 enum ethermem_status rfree(struct ethermem_thread thread,
                            uint64_t address,
@@ -479,8 +477,8 @@ enum ethermem_status rfree(struct ethermem_thread thread,
                            struct ethermem_pending *pending);
 
 /**
- * Lets another process use a region at the same address, or no longer with permissions of 0. Only
- * its owner may.
+ * Grants another process access to a region at the same address, or revokes it with permissions of
+ * 0. Only the region's owner may.
  */
 enum ethermem_status rshare(struct ethermem_thread thread,
                             uint64_t address,
@@ -508,8 +506,8 @@ enum ethermem_status rwrite(struct ethermem_thread thread,
                             struct ethermem_pending *pending);
 
 /**
- * Reads several places into `to`, one after the other, as one operation. `bytes` is the sum of
- * theirs. A place that is refused fails it.
+ * Reads several ranges into `to`, one after the other, as one operation. `bytes` is the sum of
+ * their lengths. One refused range fails the operation.
  */
 enum ethermem_status rgather(struct ethermem_thread thread,
                              const struct ethermem_segment *segments,
@@ -519,8 +517,8 @@ enum ethermem_status rgather(struct ethermem_thread thread,
                              struct ethermem_pending *pending);
 
 /**
- * Writes to several places what stands in `from` one after the other, as one operation. `bytes` is
- * the sum of theirs. A place that is refused fails it; others may have been written.
+ * Writes the bytes of `from` to several ranges, one after the other, as one operation. `bytes` is
+ * the sum of their lengths. One refused range fails the operation; others may have been written.
  */
 enum ethermem_status rscatter(struct ethermem_thread thread,
                               const struct ethermem_segment *segments,
@@ -530,8 +528,8 @@ enum ethermem_status rscatter(struct ethermem_thread thread,
                               struct ethermem_pending *pending);
 
 /**
- * Stores `desired` into the word at `address` if it is `expected`. The word before is stored in
- * `before`, which may be null.
+ * Stores `desired` into the word at `address` if it equals `expected`. The previous word is stored
+ * in `before`, which may be null.
  */
 enum ethermem_status rcas(struct ethermem_thread thread,
                           uint64_t address,
@@ -541,7 +539,7 @@ enum ethermem_status rcas(struct ethermem_thread thread,
                           struct ethermem_pending *pending);
 
 /**
- * Adds to the word at `address`, around the end. The word before is stored in `before`, which may
+ * Adds to the word at `address`, modulo 2^64. The previous word is stored in `before`, which may
  * be null.
  */
 enum ethermem_status rfetch_add(struct ethermem_thread thread,
@@ -551,7 +549,7 @@ enum ethermem_status rfetch_add(struct ethermem_thread thread,
                                 struct ethermem_pending *pending);
 
 /**
- * Stores a word at `address`. The word before is stored in `before`, which may be null.
+ * Stores a word at `address`. The previous word is stored in `before`, which may be null.
  */
 enum ethermem_status rswap(struct ethermem_thread thread,
                            uint64_t address,
@@ -560,8 +558,8 @@ enum ethermem_status rswap(struct ethermem_thread thread,
                            struct ethermem_pending *pending);
 
 /**
- * Any atomic of one operand on the word at `address`: ETHERMEM_MODIFY_ADD, _SWAP, _AND, _OR or
- * _XOR. The word before is stored in `before`, which may be null.
+ * Executes any atomic of one operand on the word at `address`: ETHERMEM_MODIFY_ADD, _SWAP, _AND,
+ * _OR or _XOR. The previous word is stored in `before`, which may be null.
  */
 enum ethermem_status rmodify(struct ethermem_thread thread,
                              uint64_t address,
@@ -571,8 +569,8 @@ enum ethermem_status rmodify(struct ethermem_thread thread,
                              struct ethermem_pending *pending);
 
 /**
- * Sets bit 0 of the word at `address`. Whether it was set is stored in `was_set`, which may be
- * null.
+ * Sets bit 0 of the word at `address`. Whether it was set before is stored in `was_set`, which may
+ * be null.
  */
 enum ethermem_status rtest_and_set(struct ethermem_thread thread,
                                    uint64_t address,
@@ -580,67 +578,66 @@ enum ethermem_status rtest_and_set(struct ethermem_thread thread,
                                    struct ethermem_pending *pending);
 
 /**
- * Takes the lock that the word at `lock_address` is, once nobody holds it. A word of 0 is a free
- * lock.
+ * Acquires the lock whose word is at `lock_address`, once it is free. A word of 0 is a free lock.
  */
 enum ethermem_status rlock(struct ethermem_thread thread,
                            uint64_t lock_address,
                            struct ethermem_pending *pending);
 
 /**
- * Gives back a lock that this thread holds, when all operations of the thread before have ended,
- * and waits for that.
+ * Releases a lock that this thread holds, after all earlier operations of the thread have ended,
+ * and waits for completion.
  */
 enum ethermem_status runlock(struct ethermem_thread thread, uint64_t lock_address);
 
 /**
  * Waits until all of `count` operations have ended, and sets their handles to `{0}`. Returns the
- * status of the first of them that failed, and stores that of each in `statuses` unless that is
- * null. On a simulated fabric its time goes on meanwhile.
+ * status of the first of them that failed. Unless `statuses` is null, stores the status of each
+ * there. On a simulated fabric, virtual time advances meanwhile.
  *
- * A result is stored where its operation was asked to, during this call.
+ * Each result is stored during this call, at the place given to its operation.
  */
 enum ethermem_status rpoll(struct ethermem_pending *pendings,
                            uint64_t count,
                            enum ethermem_status *statuses);
 
 /**
- * Asks whether an operation has ended, without waiting for it. If so, stores true in `ended`, its
- * result where it was asked for, sets the handle to `{0}`, and returns how it ended. If not,
- * stores false; each question lets the time of a simulated fabric go on by one event of the pool.
+ * Polls an operation without waiting. If it has ended, stores true in `ended` and its result at
+ * its place, sets the handle to `{0}`, and returns the operation's status. Otherwise stores false.
+ * On a simulated fabric, each poll advances virtual time by one event of the pool.
  */
 enum ethermem_status rtest(struct ethermem_pending *pending, bool *ended);
 
 /**
- * Forgets the result of an operation, which goes on, and sets its handle to `{0}`. Nothing is
- * stored anywhere. A lock that is forgotten is still taken when it is free; an operation of a
- * store is done or not, as its client's next one finds out.
+ * Discards the result of an operation, which goes on, and sets its handle to `{0}`. Nothing is
+ * stored anywhere. A forgotten lock is still acquired when it is free. An operation of a store is
+ * done or not done, and its client's next operation finds out.
  */
 enum ethermem_status rforget(struct ethermem_pending *pending);
 
 /**
- * Ends when all operations of this thread before have ended.
+ * Completes when all earlier operations of this thread have completed.
  */
 enum ethermem_status rrelease(struct ethermem_thread thread, struct ethermem_pending *pending);
 
 /**
- * Ends when all operations of this thread before have ended, and every memory node that its
- * process has used has done what it was asked before.
+ * Completes when all earlier operations of this thread have completed, and every memory node that
+ * its process has used has done all earlier requests.
  */
 enum ethermem_status rfence(struct ethermem_thread thread, struct ethermem_pending *pending);
 
 /**
- * Ends after a while: of the machine's time, or of the simulated fabric's.
+ * Completes after `time_ps` picoseconds: in real time, or in the simulated fabric's.
  */
 enum ethermem_status rsleep(struct ethermem_thread thread,
                             uint64_t time_ps,
                             struct ethermem_pending *pending);
 
 /**
- * Runs the operation `name` at the memory node of `at`: one round trip, whatever it does there.
- * `touches` are the places that it uses; operations of this thread there are ordered with it.
- * The result's length is stored in `result_bytes`; a result longer than `result_bytes_max` is
- * refused as ETHERMEM_STATUS_BUFFER_TOO_SMALL, and its length is stored still.
+ * Runs the operation `name` at the memory node of `at` in one round trip, whatever it does there.
+ * `touches` are the ranges that it uses; operations of this thread on them are ordered with it.
+ * The result's length is stored in `result_bytes`. A result longer than `result_bytes_max` is
+ * refused as ETHERMEM_STATUS_BUFFER_TOO_SMALL, and its length is stored anyway.
  */
 enum ethermem_status roffload(struct ethermem_thread thread,
                               const char *name,
@@ -655,8 +652,8 @@ enum ethermem_status roffload(struct ethermem_thread thread,
                               struct ethermem_pending *pending);
 
 /**
- * Runs the operation `chase`. The address of the element that has the key is stored in `found`, 0
- * where none has, and its `value_bytes` bytes in `value`.
+ * Runs the operation `chase`. The address of the element with the key is stored in `found`, or 0
+ * if there is none, and its `value_bytes` bytes in `value`.
  */
 enum ethermem_status rchase(struct ethermem_thread thread,
                             const struct ethermem_chase *request,
@@ -665,9 +662,9 @@ enum ethermem_status rchase(struct ethermem_thread thread,
                             struct ethermem_pending *pending);
 
 /**
- * Runs the operation `filter`. The records that are kept are stored in `records`, and the sum of
- * their lengths in `records_bytes`, also where that is more than `records_bytes_max` and refused
- * as ETHERMEM_STATUS_BUFFER_TOO_SMALL.
+ * Runs the operation `filter`. The selected records are stored in `records`, and the sum of their
+ * lengths in `records_bytes`. If the sum exceeds `records_bytes_max`, the result is refused as
+ * ETHERMEM_STATUS_BUFFER_TOO_SMALL, and the sum is stored anyway.
  */
 enum ethermem_status rfilter(struct ethermem_thread thread,
                              const struct ethermem_filter *request,
@@ -677,9 +674,9 @@ enum ethermem_status rfilter(struct ethermem_thread thread,
                              struct ethermem_pending *pending);
 
 /**
- * Makes an empty key-value store on the memory nodes of a pool, and waits for that: on the first
- * `memory_nodes`, or on all if that is 0. `buckets` is how many each begins with, a power of two;
- * 1024 is right for most. Who takes keys from strangers draws `hash_seed`.
+ * Creates an empty key-value store on the memory nodes of a pool, and waits for completion: on the
+ * first `memory_nodes`, or on all if that is 0. `buckets` is the initial number per node, a power
+ * of two; 1024 suits most uses. A program with untrusted keys draws `hash_seed` at random.
  */
 enum ethermem_status rstore(struct ethermem_pool pool,
                             uint16_t memory_nodes,
@@ -688,21 +685,21 @@ enum ethermem_status rstore(struct ethermem_pool pool,
                             struct ethermem_store *store);
 
 /**
- * Ends a store's handle. What it has in the memory nodes stays, and its clients go on.
+ * Closes a store's handle. Its data in the memory nodes stays, and its clients go on.
  */
 enum ethermem_status rstore_close(struct ethermem_store store);
 
 /**
- * Makes a client on the next of the compute nodes in turn. Its operations are done one at a time;
- * `index` says who walks the index: ETHERMEM_INDEX_NODE, by the operation `key-value`, or
- * ETHERMEM_INDEX_CLIENT.
+ * Creates a client on the next compute node in round-robin order. Its operations are done one at a
+ * time. `index` is the side that walks the index: ETHERMEM_INDEX_NODE, by the operation
+ * `key-value`, or ETHERMEM_INDEX_CLIENT.
  */
 enum ethermem_status rclient(struct ethermem_store store,
                              uint32_t index,
                              struct ethermem_client *client);
 
 /**
- * As `rclient`, on a compute node, from 0.
+ * Creates a client as `rclient`, on the given compute node, from 0.
  */
 enum ethermem_status rclient_on(struct ethermem_store store,
                                 uint16_t compute_node,
@@ -710,12 +707,12 @@ enum ethermem_status rclient_on(struct ethermem_store store,
                                 struct ethermem_client *client);
 
 /**
- * Ends the handle of a client of a store.
+ * Closes the handle of a client of a store.
  */
 enum ethermem_status rclient_close(struct ethermem_client client);
 
 /**
- * Stores a new key. Whether there was none is stored in `created`, which may be null. Keys and
+ * Stores a new key. Whether the key was absent is stored in `created`, which may be null. Keys and
  * values are not used after the call.
  */
 enum ethermem_status rkv_create(struct ethermem_client client,
@@ -727,7 +724,7 @@ enum ethermem_status rkv_create(struct ethermem_client client,
                                 struct ethermem_pending *pending);
 
 /**
- * Stores another value for a key. Whether there was one is stored in `updated`, which may be null.
+ * Replaces the value of a key. Whether the key existed is stored in `updated`, which may be null.
  */
 enum ethermem_status rkv_update(struct ethermem_client client,
                                 const void *key,
@@ -738,7 +735,7 @@ enum ethermem_status rkv_update(struct ethermem_client client,
                                 struct ethermem_pending *pending);
 
 /**
- * Stores a value for a key, whatever there is.
+ * Stores a value for a key, whether or not the key exists.
  */
 enum ethermem_status rkv_put(struct ethermem_client client,
                              const void *key,
@@ -748,9 +745,10 @@ enum ethermem_status rkv_put(struct ethermem_client client,
                              struct ethermem_pending *pending);
 
 /**
- * Reads the value of a key. Whether there is one is stored in `found`; if so, it is stored in
- * `value`, and its length in `value_bytes`, also where that is more than `value_bytes_max` and
- * refused as ETHERMEM_STATUS_BUFFER_TOO_SMALL.
+ * Reads the value of a key. Whether the key exists is stored in `found`. If so, its value is
+ * stored in `value`, and the value's length in `value_bytes`. A value longer than
+ * `value_bytes_max` is refused as ETHERMEM_STATUS_BUFFER_TOO_SMALL, and its length is stored
+ * anyway.
  */
 enum ethermem_status rkv_read(struct ethermem_client client,
                               const void *key,
@@ -762,7 +760,7 @@ enum ethermem_status rkv_read(struct ethermem_client client,
                               struct ethermem_pending *pending);
 
 /**
- * Drops a key. Whether there was one is stored in `deleted`, which may be null.
+ * Deletes a key. Whether the key existed is stored in `deleted`, which may be null.
  */
 enum ethermem_status rkv_delete(struct ethermem_client client,
                                 const void *key,
@@ -771,7 +769,7 @@ enum ethermem_status rkv_delete(struct ethermem_client client,
                                 struct ethermem_pending *pending);
 
 /**
- * Drops every key that is there when its bucket is met.
+ * Deletes every key that exists when its bucket is visited.
  */
 enum ethermem_status rkv_clear(struct ethermem_client client, struct ethermem_pending *pending);
 

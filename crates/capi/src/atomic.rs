@@ -7,7 +7,7 @@ use crate::handles::{self, PendingHandle, ThreadHandle};
 use crate::operation::end;
 use crate::status::{Failure, Status, call};
 
-/// Add, around the end.
+/// Add, modulo 2^64.
 pub const MODIFY_ADD: u32 = 0;
 /// Store.
 pub const MODIFY_SWAP: u32 = 1;
@@ -33,8 +33,8 @@ fn operation(number: u32, operand: u64) -> Result<RmwOperation, Failure> {
 }
 
 /// # Safety
-/// Unless they are null, a word can be written to `before` until the operation has ended, and a
-/// handle to `pending` now.
+/// Unless they are null, `before` must be writable until the operation has ended, and `pending`
+/// during the call.
 unsafe fn modify(
     thread: ThreadHandle,
     address: u64,
@@ -46,7 +46,7 @@ unsafe fn modify(
         let (thread, owner) = handles::thread(thread)?;
         let to = Target::optional(before);
         let modifying = thread.modify(Address(address), operation?);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds this function's contract.
         unsafe {
             end(owner, pending, modifying, move |word| {
                 to.put(word);
@@ -56,8 +56,8 @@ unsafe fn modify(
     })
 }
 
-/// Stores `desired` into the word at `address` if it is `expected`. The word before is stored in
-/// `before`, which may be null.
+/// Stores `desired` into the word at `address` if it equals `expected`. The previous word is stored
+/// in `before`, which may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rcas(
     thread: ThreadHandle,
@@ -68,11 +68,11 @@ pub unsafe extern "C" fn rcas(
     pending: *mut PendingHandle,
 ) -> Status {
     let operation = Ok(RmwOperation::CompareAndSwap { expected, desired });
-    // SAFETY: the header asks for the same.
+    // SAFETY: the header requires what `modify` requires.
     unsafe { modify(thread, address, operation, before, pending) }
 }
 
-/// Adds to the word at `address`, around the end. The word before is stored in `before`, which may
+/// Adds to the word at `address`, modulo 2^64. The previous word is stored in `before`, which may
 /// be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rfetch_add(
@@ -82,11 +82,11 @@ pub unsafe extern "C" fn rfetch_add(
     before: *mut u64,
     pending: *mut PendingHandle,
 ) -> Status {
-    // SAFETY: the header asks for the same.
+    // SAFETY: the header requires what `modify` requires.
     unsafe { modify(thread, address, Ok(RmwOperation::FetchAndAdd(addend)), before, pending) }
 }
 
-/// Stores a word at `address`. The word before is stored in `before`, which may be null.
+/// Stores a word at `address`. The previous word is stored in `before`, which may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rswap(
     thread: ThreadHandle,
@@ -95,12 +95,12 @@ pub unsafe extern "C" fn rswap(
     before: *mut u64,
     pending: *mut PendingHandle,
 ) -> Status {
-    // SAFETY: the header asks for the same.
+    // SAFETY: the header requires what `modify` requires.
     unsafe { modify(thread, address, Ok(RmwOperation::Swap(word)), before, pending) }
 }
 
-/// Any atomic of one operand on the word at `address`: ETHERMEM_MODIFY_ADD, _SWAP, _AND, _OR or
-/// _XOR. The word before is stored in `before`, which may be null.
+/// Executes any atomic of one operand on the word at `address`: ETHERMEM_MODIFY_ADD, _SWAP, _AND,
+/// _OR or _XOR. The previous word is stored in `before`, which may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmodify(
     thread: ThreadHandle,
@@ -110,12 +110,12 @@ pub unsafe extern "C" fn rmodify(
     before: *mut u64,
     pending: *mut PendingHandle,
 ) -> Status {
-    // SAFETY: the header asks for the same.
+    // SAFETY: the header requires what `modify` requires.
     unsafe { modify(thread, address, self::operation(operation, operand), before, pending) }
 }
 
-/// Sets bit 0 of the word at `address`. Whether it was set is stored in `was_set`, which may be
-/// null.
+/// Sets bit 0 of the word at `address`. Whether it was set before is stored in `was_set`, which may
+/// be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rtest_and_set(
     thread: ThreadHandle,
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn rtest_and_set(
     call(|| {
         let (thread, owner) = handles::thread(thread)?;
         let to = Target::optional(was_set);
-        // SAFETY: the header asks for places for both, or null.
+        // SAFETY: the header requires that both can be written, or are null.
         unsafe {
             end(owner, pending, thread.test_and_set(Address(address)), move |set| {
                 to.put(set);
@@ -136,8 +136,7 @@ pub unsafe extern "C" fn rtest_and_set(
     })
 }
 
-/// Takes the lock that the word at `lock_address` is, once nobody holds it. A word of 0 is a free
-/// lock.
+/// Acquires the lock whose word is at `lock_address`, once it is free. A word of 0 is a free lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rlock(
     thread: ThreadHandle,
@@ -146,13 +145,13 @@ pub unsafe extern "C" fn rlock(
 ) -> Status {
     call(|| {
         let (thread, owner) = handles::thread(thread)?;
-        // SAFETY: the header asks for a place for a handle, or null.
+        // SAFETY: the header requires that a handle can be written, or null.
         unsafe { end(owner, pending, thread.lock(Address(lock_address)), Ok) }
     })
 }
 
-/// Gives back a lock that this thread holds, when all operations of the thread before have ended,
-/// and waits for that.
+/// Releases a lock that this thread holds, after all earlier operations of the thread have ended,
+/// and waits for completion.
 #[unsafe(no_mangle)]
 pub extern "C" fn runlock(thread: ThreadHandle, lock_address: u64) -> Status {
     call(|| {

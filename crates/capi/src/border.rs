@@ -1,4 +1,4 @@
-//! What comes over the border, and what goes back: pointers of the caller.
+//! Checks of the caller's pointers: arguments and places for results.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::slice;
@@ -9,7 +9,7 @@ fn null(name: &str) -> Failure {
     Failure::new(Status::NullArgument, format!("`{name}` is null"))
 }
 
-/// A length that memory of this machine can have.
+/// Converts a count to a length that memory of this machine can have.
 fn length(count: u64, element_bytes: usize, name: &str) -> Result<usize, Failure> {
     let most = isize::MAX as usize / element_bytes.max(1);
     let length = usize::try_from(count).ok().filter(|&length| length <= most);
@@ -19,10 +19,10 @@ fn length(count: u64, element_bytes: usize, name: &str) -> Result<usize, Failure
     })
 }
 
-/// An array of the caller; null may be given for an empty one.
+/// An array of the caller; null is allowed for an empty one.
 ///
 /// # Safety
-/// Unless `count` is 0, so many elements can be read from `pointer` on, and nobody changes them
+/// Unless `count` is 0, `count` elements must be readable from `pointer` on, and must not change
 /// during the call.
 pub(crate) unsafe fn array<'a, T>(
     pointer: *const T,
@@ -36,7 +36,7 @@ pub(crate) unsafe fn array<'a, T>(
     if pointer.is_null() {
         return Err(null(name));
     }
-    // SAFETY: not null, and the rest is the caller's promise.
+    // SAFETY: the pointer is not null, and the caller upholds the rest.
     Ok(unsafe { slice::from_raw_parts(pointer, length) })
 }
 
@@ -49,15 +49,15 @@ pub(crate) unsafe fn bytes<'a>(
     count: u64,
     name: &str,
 ) -> Result<&'a [u8], Failure> {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the caller upholds the contract of `array`, which is equal.
     unsafe { array(pointer.cast::<u8>(), count, name) }
 }
 
 /// Bytes of the caller to fill, as [`array()`].
 ///
 /// # Safety
-/// Unless `count` is 0, so many bytes can be written from `pointer` on, and nobody else uses them
-/// during the call.
+/// Unless `count` is 0, `count` bytes must be writable from `pointer` on, and must not be used
+/// elsewhere during the call.
 pub(crate) unsafe fn bytes_mut<'a>(
     pointer: *mut c_void,
     count: u64,
@@ -70,40 +70,40 @@ pub(crate) unsafe fn bytes_mut<'a>(
     if pointer.is_null() {
         return Err(null(name));
     }
-    // SAFETY: not null, and the rest is the caller's promise.
+    // SAFETY: the pointer is not null, and the caller upholds the rest.
     Ok(unsafe { slice::from_raw_parts_mut(pointer.cast::<u8>(), length) })
 }
 
-/// A text of the caller.
+/// A string of the caller.
 ///
 /// # Safety
-/// Unless it is null, `pointer` is to a text with a zero at its end that nobody changes during the
-/// call.
+/// Unless it is null, `pointer` must point to a zero-terminated string that does not change during
+/// the call.
 pub(crate) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str, Failure> {
     if pointer.is_null() {
         return Err(null(name));
     }
-    // SAFETY: not null, and the rest is the caller's promise.
+    // SAFETY: the pointer is not null, and the caller upholds the rest.
     let text = unsafe { CStr::from_ptr(pointer) };
     text.to_str().map_err(|_| {
         Failure::new(Status::BadArgument, format!("`{name}` is not UTF-8: allowed is UTF-8"))
     })
 }
 
-/// Where a result goes. It may be the result of an operation that ends during a later call.
+/// A place for a result, possibly of an operation that ends during a later call.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<T>(*mut T);
 
-// SAFETY: it is used by one call at a time, and what it points to was promised to that call.
+// SAFETY: one call at a time uses it, and that call was promised a valid target.
 unsafe impl<T> Send for Target<T> {}
 
 impl<T> Target<T> {
-    /// A place that must be there.
+    /// A place that must not be null.
     pub(crate) fn new(pointer: *mut T, name: &str) -> Result<Target<T>, Failure> {
         if pointer.is_null() { Err(null(name)) } else { Ok(Target(pointer)) }
     }
 
-    /// A place that null says is not wanted.
+    /// A place that may be null, if the result is not wanted.
     pub(crate) fn optional(pointer: *mut T) -> Target<T> {
         Target(pointer)
     }
@@ -111,10 +111,10 @@ impl<T> Target<T> {
     /// Stores a result.
     ///
     /// # Safety
-    /// Unless it is null, a `T` can be written there now.
+    /// Unless it is null, a `T` must be writable there now.
     pub(crate) unsafe fn put(self, value: T) {
         if !self.0.is_null() {
-            // SAFETY: not null, and the rest is the caller's promise.
+            // SAFETY: the pointer is not null, and the caller upholds the rest.
             unsafe { self.0.write(value) }
         }
     }
@@ -128,7 +128,7 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// Null may be given for a buffer of 0 bytes.
+    /// A buffer; null is allowed for one of 0 bytes.
     pub(crate) fn new(to: *mut c_void, bytes_max: u64, name: &str) -> Result<Buffer, Failure> {
         length(bytes_max, 1, name)?;
         let to = to.cast();
@@ -136,10 +136,10 @@ impl Buffer {
         Ok(Buffer { to, bytes_max })
     }
 
-    /// Stores a result, all or nothing of it.
+    /// Stores a result completely, or not at all.
     ///
     /// # Safety
-    /// So many bytes as the buffer has can be written there now.
+    /// The buffer's bytes must be writable now.
     pub(crate) unsafe fn fill(self, result: &[u8]) -> Result<(), Failure> {
         if result.len() as u64 > self.bytes_max {
             let text =
@@ -147,7 +147,7 @@ impl Buffer {
             return Err(Failure::new(Status::BufferTooSmall, text));
         }
         if !result.is_empty() {
-            // SAFETY: it fits, as was checked; the result is Rust's own, so they do not overlap.
+            // SAFETY: the length was checked; the result is Rust's own, so the two do not overlap.
             unsafe { self.to.0.copy_from_nonoverlapping(result.as_ptr(), result.len()) }
         }
         Ok(())

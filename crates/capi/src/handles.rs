@@ -1,5 +1,5 @@
-//! Handles: numbers for what Rust holds. A number is never given twice, so that one that was closed
-//! is known for it.
+//! Handles: numbers for objects of Rust. A number is never reused, so a closed handle is
+//! recognized.
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
@@ -17,15 +17,14 @@ pub struct PoolHandle {
     id: u64,
 }
 
-/// A thread: a stream of operations with an order of its own. `{0}` is none. Machine threads may
-/// share one.
+/// A thread: an ordered stream of operations. `{0}` is none. Machine threads may share one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadHandle {
     id: u64,
 }
 
-/// An operation under way. `{0}` is none.
+/// An operation in flight. `{0}` is none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingHandle {
@@ -50,15 +49,15 @@ impl PendingHandle {
     pub(crate) const NONE: PendingHandle = PendingHandle { id: 0 };
 }
 
-/// The pool that something is of.
+/// Key of the pool that an object belongs to.
 pub(crate) type Owner = DefaultKey;
-/// An operation until somebody takes its result.
+/// An operation, until its result is taken.
 pub(crate) type Slot = Arc<Mutex<Option<Box<dyn Operation>>>>;
 
-/// A client of a store; none while an operation of it is in flight, which has it.
+/// A client of a store; `None` while an operation in flight holds it.
 pub(crate) type SharedClient = Arc<Mutex<Option<Client>>>;
 
-/// What a handle names. All kinds are in one table: a number is of one kind only.
+/// The object of a handle. All kinds are in one table, and a number has one kind.
 enum Entry {
     Pool(Pool),
     Thread(Thread, Owner),
@@ -99,7 +98,7 @@ fn bad(kind: &str) -> Failure {
     Failure::new(Status::BadHandle, text)
 }
 
-/// A name for what belongs to a pool, unless that was closed meanwhile.
+/// A number for an object of a pool, unless the pool was closed meanwhile.
 fn insert(entry: Entry) -> Result<u64, Failure> {
     write(|table| {
         if entry.owner().is_some_and(|owner| !table.contains_key(owner)) {
@@ -156,7 +155,7 @@ pub(crate) fn pool(handle: PoolHandle) -> Result<(Pool, Owner), Failure> {
     })
 }
 
-/// The pool that something belongs to.
+/// The pool that an object belongs to.
 pub(crate) fn owning(owner: Owner) -> Result<Pool, Failure> {
     pool(PoolHandle { id: owner.data().as_ffi() }).map(|(pool, _)| pool)
 }
@@ -175,23 +174,23 @@ pub(crate) fn pending(handle: PendingHandle) -> Result<(Slot, Owner), Failure> {
     })
 }
 
-/// Ends the name of a thread.
+/// Closes the handle of a thread.
 pub(crate) fn remove_thread(handle: ThreadHandle) -> Result<(), Failure> {
     remove(handle.id, "a thread", |entry| matches!(entry, Entry::Thread(..)))
 }
 
-/// Ends the name of a store.
+/// Closes the handle of a store.
 pub(crate) fn remove_store(handle: StoreHandle) -> Result<(), Failure> {
     remove(handle.id, "a store", |entry| matches!(entry, Entry::Store(..)))
 }
 
-/// Ends the name of a client of a store.
+/// Closes the handle of a client of a store.
 pub(crate) fn remove_client(handle: ClientHandle) -> Result<(), Failure> {
     remove(handle.id, "a client of a store", |entry| matches!(entry, Entry::Client(..)))
 }
 
 fn remove(id: u64, kind: &str, is_it: impl FnOnce(&Entry) -> bool) -> Result<(), Failure> {
-    // It ends once the table is free again: its end may use the pool.
+    // The entry is dropped after the table is unlocked, because dropping it may use the pool.
     let _entry = write(|table| match table.get(key(id)) {
         Some(entry) if is_it(entry) => Ok(table.remove(key(id))),
         _ => Err(bad(kind)),
@@ -199,7 +198,7 @@ fn remove(id: u64, kind: &str, is_it: impl FnOnce(&Entry) -> bool) -> Result<(),
     Ok(())
 }
 
-/// Ends the name of an operation, and gives it to one caller only.
+/// Closes the handle of an operation, and gives the operation to one caller only.
 pub(crate) fn remove_pending(handle: PendingHandle) -> Result<Box<dyn Operation>, Failure> {
     let slot = write(|table| match table.get(key(handle.id)) {
         Some(Entry::Pending(slot, _)) => {
@@ -214,7 +213,7 @@ pub(crate) fn remove_pending(handle: PendingHandle) -> Result<Box<dyn Operation>
     taken.ok_or_else(|| bad("an operation under way"))
 }
 
-/// Ends the names of a pool and of all that belongs to it, unless operations are under way.
+/// Closes the handles of a pool and of its objects, unless operations are in flight.
 pub(crate) fn remove_pool(handle: PoolHandle) -> Result<Pool, Failure> {
     let owner = key(handle.id);
     let (pool, _rest) = write(|table| {

@@ -1,10 +1,10 @@
-//! The C library: `ethermem`'s pool, and the key-value store on it, behind a C interface, by
-//! the names of Clio's paper.
+//! The C library: `ethermem`'s pool, and the key-value store on it, behind a C interface with the
+//! names of Clio's paper.
 //!
-//! Nothing is decided here. Arguments are checked as far as they can be, the call is passed on, and
-//! its result comes back as a status. Handles are numbers that are looked up, so one that is null,
-//! closed or of another kind is told apart from a good one; panics end here.
-//! `include/ethermem.h` is generated from this crate, and a test holds the two together.
+//! The library decides nothing. It checks arguments as far as possible, passes the call on, and
+//! returns the result as a status. Handles are numbers in a table, so a handle that is null, closed
+//! or of another kind is detected; panics end here. `include/ethermem.h` is generated from this
+//! crate, and a test compares the two.
 
 #![allow(clippy::missing_safety_doc, reason = "each says in `ethermem.h` what it takes")]
 

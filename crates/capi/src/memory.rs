@@ -14,13 +14,13 @@ pub const PERMISSION_READ: u32 = 1;
 /// The process may write.
 pub const PERMISSION_WRITE: u32 = 2;
 
-/// Bytes of one place in remote memory.
+/// A contiguous range of bytes in remote memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
-    /// The first byte.
+    /// Address of the first byte.
     pub address: u64,
-    /// How many.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
@@ -38,7 +38,7 @@ fn permissions(bits: u32) -> Result<Permissions, Failure> {
     })
 }
 
-/// A length that the sum of the segments must be.
+/// Checks that `bytes` is the sum of the segments' lengths.
 fn sum(segments: &[Segment], bytes: u64, name: &str) -> Result<(), Failure> {
     let sum = segments.iter().try_fold(0_u64, |sum, segment| sum.checked_add(segment.bytes));
     if sum == Some(bytes) {
@@ -48,8 +48,8 @@ fn sum(segments: &[Segment], bytes: u64, name: &str) -> Result<(), Failure> {
     Err(Failure::new(Status::BadArgument, text))
 }
 
-/// Allocates a region of zeros on the next of the memory nodes in turn, and stores its address.
-/// `permissions` are those of `thread`'s process: ETHERMEM_READ, ETHERMEM_WRITE, or both.
+/// Allocates a region of zeros on the next memory node in round-robin order, and stores its
+/// address. `permissions` are those of `thread`'s process: ETHERMEM_READ, ETHERMEM_WRITE, or both.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ralloc(
     thread: ThreadHandle,
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn ralloc(
     call(|| {
         let (to, (thread, owner)) = (Target::new(address, "address")?, handles::thread(thread)?);
         let allocating = thread.alloc(bytes, self::permissions(permissions)?);
-        // SAFETY: the header asks for places for both, that of the handle may be null.
+        // SAFETY: the header requires that both can be written; the handle may be null.
         unsafe {
             end(owner, pending, allocating, move |region| {
                 to.put(region.address().0);
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn ralloc(
     })
 }
 
-/// As `ralloc`, on a memory node, from 0.
+/// Allocates as `ralloc`, on the given memory node, from 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ralloc_on(
     thread: ThreadHandle,
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn ralloc_on(
     call(|| {
         let (to, (thread, owner)) = (Target::new(address, "address")?, handles::thread(thread)?);
         let allocating = thread.alloc_on(memory_node, bytes, self::permissions(permissions)?);
-        // SAFETY: the header asks for places for both, that of the handle may be null.
+        // SAFETY: the header requires that both can be written; the handle may be null.
         unsafe {
             end(owner, pending, allocating, move |region| {
                 to.put(region.address().0);
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn ralloc_on(
     })
 }
 
-/// Frees a region: the address that `ralloc` stored, and its length. Only its owner may.
+/// Frees a region, by the address that `ralloc` stored and its length in bytes. Only its owner may.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rfree(
     thread: ThreadHandle,
@@ -105,13 +105,13 @@ pub unsafe extern "C" fn rfree(
     call(|| {
         let (thread, owner) = handles::thread(thread)?;
         let freeing = thread.region(Address(address), bytes).free();
-        // SAFETY: the header asks for a place for a handle, or null.
+        // SAFETY: the header requires that a handle can be written, or null.
         unsafe { end(owner, pending, freeing, Ok) }
     })
 }
 
-/// Lets another process use a region at the same address, or no longer with permissions of 0. Only
-/// its owner may.
+/// Grants another process access to a region at the same address, or revokes it with permissions of
+/// 0. Only the region's owner may.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rshare(
     thread: ThreadHandle,
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn rshare(
         let (thread, owner) = handles::thread(thread)?;
         let region = thread.region(Address(address), bytes);
         let sharing = region.share(ProcessId(with_process), self::permissions(permissions)?);
-        // SAFETY: the header asks for a place for a handle, or null.
+        // SAFETY: the header requires that a handle can be written, or null.
         unsafe { end(owner, pending, sharing, Ok) }
     })
 }
@@ -142,13 +142,13 @@ pub unsafe extern "C" fn rread(
     call(|| {
         let (thread, owner) = handles::thread(thread)?;
         if pending.is_null() {
-            // SAFETY: the header asks for a buffer of so many bytes.
+            // SAFETY: the header requires a buffer of `bytes` bytes.
             let to = unsafe { border::bytes_mut(to, bytes, "to") }?;
             return Ok(thread.read_into(Address(address), to)?);
         }
         let to = Buffer::new(to, bytes, "to")?;
         let reading = thread.read(Address(address), bytes);
-        // SAFETY: the header asks for a buffer that lasts until the operation has ended.
+        // SAFETY: the header requires a buffer that lasts until the operation has ended.
         unsafe { end(owner, pending, reading, move |read| to.fill(&read)) }
     })
 }
@@ -164,18 +164,18 @@ pub unsafe extern "C" fn rwrite(
 ) -> Status {
     call(|| {
         let (thread, owner) = handles::thread(thread)?;
-        // SAFETY: the header asks for so many bytes.
+        // SAFETY: the header requires `bytes` readable bytes.
         let from = unsafe { border::bytes(from, bytes, "from") }?;
         if pending.is_null() {
             return Ok(thread.write_from(Address(address), from)?);
         }
-        // SAFETY: the header asks for a place for a handle, or null.
+        // SAFETY: the header requires that a handle can be written, or null.
         unsafe { end(owner, pending, thread.write(Address(address), from), Ok) }
     })
 }
 
-/// Reads several places into `to`, one after the other, as one operation. `bytes` is the sum of
-/// theirs. A place that is refused fails it.
+/// Reads several ranges into `to`, one after the other, as one operation. `bytes` is the sum of
+/// their lengths. One refused range fails the operation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rgather(
     thread: ThreadHandle,
@@ -187,18 +187,18 @@ pub unsafe extern "C" fn rgather(
 ) -> Status {
     call(|| {
         let (thread, owner) = handles::thread(thread)?;
-        // SAFETY: the header asks for so many segments.
+        // SAFETY: the header requires `segments_count` segments.
         let segments = unsafe { border::array(segments, segments_count, "segments") }?;
         sum(segments, bytes, "bytes")?;
         let to = Buffer::new(to, bytes, "to")?;
         let places: Vec<ethermem::Segment> = segments.iter().map(Into::into).collect();
-        // SAFETY: the header asks for a buffer that lasts until the operation has ended.
+        // SAFETY: the header requires a buffer that lasts until the operation has ended.
         unsafe { end(owner, pending, thread.gather(&places), move |read| to.fill(&read)) }
     })
 }
 
-/// Writes to several places what stands in `from` one after the other, as one operation. `bytes` is
-/// the sum of theirs. A place that is refused fails it; others may have been written.
+/// Writes the bytes of `from` to several ranges, one after the other, as one operation. `bytes` is
+/// the sum of their lengths. One refused range fails the operation; others may have been written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rscatter(
     thread: ThreadHandle,
@@ -210,19 +210,19 @@ pub unsafe extern "C" fn rscatter(
 ) -> Status {
     call(|| {
         let (thread, owner) = handles::thread(thread)?;
-        // SAFETY: the header asks for so many segments.
+        // SAFETY: the header requires `segments_count` segments.
         let segments = unsafe { border::array(segments, segments_count, "segments") }?;
         sum(segments, bytes, "bytes")?;
-        // SAFETY: the header asks for so many bytes.
+        // SAFETY: the header requires `bytes` readable bytes.
         let mut rest = unsafe { border::bytes(from, bytes, "from") }?;
         let mut places = Vec::with_capacity(segments.len());
         for segment in segments {
-            // The sum was checked, so each part is there.
+            // The sum was checked, so each part exists.
             let (part, others) = rest.split_at(segment.bytes as usize);
             places.push((Address(segment.address), part));
             rest = others;
         }
-        // SAFETY: the header asks for a place for a handle, or null.
+        // SAFETY: the header requires that a handle can be written, or null.
         unsafe { end(owner, pending, thread.scatter(&places), Ok) }
     })
 }

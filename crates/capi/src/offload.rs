@@ -1,4 +1,4 @@
-//! Operations that the memory node does by itself.
+//! Operations that the memory node executes by itself.
 
 use std::ffi::{c_char, c_void};
 
@@ -10,49 +10,49 @@ use crate::memory::Segment;
 use crate::operation::end;
 use crate::status::{Failure, Status, call};
 
-/// Follows pointers from element to element until a key is found. Lengths and offsets in bytes.
+/// Follows pointers from element to element until a key is found. Lengths and offsets are in bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ChaseRequest {
-    /// The first element; 0 is an empty chain.
+    /// Address of the first element; 0 is an empty chain.
     pub start: u64,
-    /// Where in an element the address of the next one is.
+    /// Offset in an element of the next element's address.
     pub next_offset: u32,
-    /// Where in an element its key is.
+    /// Offset in an element of its key.
     pub key_offset: u32,
-    /// Where in an element the bytes begin that are asked for.
+    /// Offset in an element of the bytes to return.
     pub value_offset: u32,
-    /// How many bytes of the element are asked for.
+    /// Number of bytes to return.
     pub value_bytes: u32,
-    /// Most elements looked at.
+    /// Largest number of elements to visit.
     pub elements_max: u32,
-    /// How long the key is.
+    /// Length of the key.
     pub key_bytes: u32,
-    /// What is looked for. Not used after the call.
+    /// Key to find. It is not used after the call.
     pub key: *const c_void,
 }
 
-/// The records of an array with a field that compares so. Lengths and offsets in bytes.
+/// Selects the records of an array by comparing a field. Lengths and offsets are in bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FilterRequest {
-    /// The first record.
+    /// Address of the first record.
     pub start: u64,
-    /// How long a record is.
+    /// Length of a record.
     pub record_bytes: u32,
-    /// How many there are.
+    /// Number of records.
     pub records: u32,
-    /// Where in a record the field is, an eight-byte little-endian word.
+    /// Offset in a record of the field, an eight-byte little-endian word.
     pub field_offset: u32,
     /// ETHERMEM_LESS, ETHERMEM_EQUAL or ETHERMEM_GREATER.
     pub comparison: u32,
-    /// To what it is compared.
+    /// Value to which the field is compared.
     pub operand: u64,
 }
 
 /// The field is below the operand.
 pub const COMPARISON_LESS: u32 = 0;
-/// The field is the operand.
+/// The field equals the operand.
 pub const COMPARISON_EQUAL: u32 = 1;
 /// The field is above the operand.
 pub const COMPARISON_GREATER: u32 = 2;
@@ -69,10 +69,10 @@ fn comparison(number: u32) -> Result<Comparison, Failure> {
     }
 }
 
-/// Runs the operation `name` at the memory node of `at`: one round trip, whatever it does there.
-/// `touches` are the places that it uses; operations of this thread there are ordered with it.
-/// The result's length is stored in `result_bytes`; a result longer than `result_bytes_max` is
-/// refused as ETHERMEM_STATUS_BUFFER_TOO_SMALL, and its length is stored still.
+/// Runs the operation `name` at the memory node of `at` in one round trip, whatever it does there.
+/// `touches` are the ranges that it uses; operations of this thread on them are ordered with it.
+/// The result's length is stored in `result_bytes`. A result longer than `result_bytes_max` is
+/// refused as ETHERMEM_STATUS_BUFFER_TOO_SMALL, and its length is stored anyway.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn roffload(
     thread: ThreadHandle,
@@ -91,7 +91,8 @@ pub unsafe extern "C" fn roffload(
         let (thread, owner) = handles::thread(thread)?;
         let buffer = Buffer::new(result, result_bytes_max, "result")?;
         let length = Target::new(result_bytes, "result_bytes")?;
-        // SAFETY: the header asks for a text, so many bytes, and so many segments.
+        // SAFETY: the header requires a string, `arguments_bytes` bytes, and `touches_count`
+        // segments.
         let (name, arguments, touches) = unsafe {
             (
                 border::text(name, "name")?,
@@ -101,7 +102,7 @@ pub unsafe extern "C" fn roffload(
         };
         let touches: Vec<ethermem::Segment> = touches.iter().map(Into::into).collect();
         let running = thread.offload(name, Address(at), arguments, &touches);
-        // SAFETY: the header asks for places that last until the operation has ended.
+        // SAFETY: the header requires places that last until the operation has ended.
         unsafe {
             end(owner, pending, running, move |result| {
                 length.put(result.len() as u64);
@@ -111,8 +112,8 @@ pub unsafe extern "C" fn roffload(
     })
 }
 
-/// Runs the operation `chase`. The address of the element that has the key is stored in `found`, 0
-/// where none has, and its `value_bytes` bytes in `value`.
+/// Runs the operation `chase`. The address of the element with the key is stored in `found`, or 0
+/// if there is none, and its `value_bytes` bytes in `value`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rchase(
     thread: ThreadHandle,
@@ -124,7 +125,7 @@ pub unsafe extern "C" fn rchase(
     call(|| {
         let (thread, owner) = handles::thread(thread)?;
         let to = Target::new(found, "found")?;
-        // SAFETY: the header asks for a request, and that for a key of so many bytes.
+        // SAFETY: the header requires a request, with a key of `key_bytes` bytes.
         let (request, key) = unsafe {
             let [request] = border::array(request, 1, "request")? else {
                 unreachable!("one was asked for")
@@ -142,7 +143,7 @@ pub unsafe extern "C" fn rchase(
             key: key.to_vec(),
         };
         let running = thread.offload(Chase::NAME, chase.start, &chase.encode(), &[]);
-        // SAFETY: the header asks for places that last until the operation has ended.
+        // SAFETY: the header requires places that last until the operation has ended.
         unsafe {
             end(owner, pending, running, move |result| {
                 let chased = Chase::result(&result)
@@ -154,9 +155,9 @@ pub unsafe extern "C" fn rchase(
     })
 }
 
-/// Runs the operation `filter`. The records that are kept are stored in `records`, and the sum of
-/// their lengths in `records_bytes`, also where that is more than `records_bytes_max` and refused
-/// as ETHERMEM_STATUS_BUFFER_TOO_SMALL.
+/// Runs the operation `filter`. The selected records are stored in `records`, and the sum of their
+/// lengths in `records_bytes`. If the sum exceeds `records_bytes_max`, the result is refused as
+/// ETHERMEM_STATUS_BUFFER_TOO_SMALL, and the sum is stored anyway.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rfilter(
     thread: ThreadHandle,
@@ -170,7 +171,7 @@ pub unsafe extern "C" fn rfilter(
         let (thread, owner) = handles::thread(thread)?;
         let buffer = Buffer::new(records, records_bytes_max, "records")?;
         let length = Target::new(records_bytes, "records_bytes")?;
-        // SAFETY: the header asks for a request.
+        // SAFETY: the header requires a request.
         let [request] = (unsafe { border::array(request, 1, "request") })? else {
             unreachable!("one was asked for")
         };
@@ -183,7 +184,7 @@ pub unsafe extern "C" fn rfilter(
             operand: request.operand,
         };
         let running = thread.offload(Filter::NAME, filter.start, &filter.encode(), &[]);
-        // SAFETY: the header asks for places that last until the operation has ended.
+        // SAFETY: the header requires places that last until the operation has ended.
         unsafe {
             end(owner, pending, running, move |result| {
                 length.put(result.len() as u64);

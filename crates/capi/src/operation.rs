@@ -1,4 +1,4 @@
-//! Operations under way: waiting, asking, forgetting, and their order.
+//! Operations in flight: waiting, polling, forgetting, and their order.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,18 +11,18 @@ use crate::border::{self, Target};
 use crate::handles::{self, Owner, PendingHandle, ThreadHandle};
 use crate::status::{Failure, Status, call};
 
-/// An operation that was submitted, with what is done with its result.
+/// A submitted operation, and the delivery of its result.
 pub(crate) trait Operation: Send {
-    /// Whether it has ended, and how; once.
+    /// Returns the result once, if the operation has ended.
     fn poll(&mut self) -> Option<Result<(), Failure>>;
 
-    /// Waits for its end.
+    /// Waits for completion.
     fn wait(self: Box<Self>) -> Result<(), Failure>;
 }
 
 struct Submitted<T, D> {
     pending: Pending<T>,
-    /// Gone with the result.
+    /// Delivery of the result; `None` once it was delivered.
     deliver: Option<D>,
 }
 
@@ -42,18 +42,18 @@ where
     }
 }
 
-/// One that is several operations of the pool, one after the other.
+/// A sequence of pool operations that counts as one.
 struct Composed<F: Future, D> {
     pool: Pool,
     future: Pin<Box<F>>,
-    /// It has ended, and nobody has asked yet.
+    /// Result, until it is taken.
     ended: Option<F::Output>,
-    /// Gone with the result.
+    /// Delivery of the result; `None` once it was delivered.
     deliver: Option<D>,
 }
 
 impl<F: Future, D> Composed<F, D> {
-    /// Goes on as far as it can.
+    /// Advances as far as possible without waiting.
     fn go_on(&mut self) {
         if self.ended.is_none()
             && let Poll::Ready(result) =
@@ -94,10 +94,10 @@ fn delivered<T, E: Into<Failure>>(
     result.map_err(Into::into).and_then(deliver)
 }
 
-/// As [`end`], of what is several operations of the pool.
+/// As [`end`], for a sequence of pool operations.
 ///
 /// # Safety
-/// As of [`end`].
+/// As for [`end`].
 pub(crate) unsafe fn end_composed<T: Send + 'static, E: Into<Failure> + Send + 'static>(
     owner: Owner,
     handle: *mut PendingHandle,
@@ -110,18 +110,18 @@ pub(crate) unsafe fn end_composed<T: Send + 'static, E: Into<Failure> + Send + '
     if handle.is_null() {
         return composed.wait();
     }
-    // It is begun at once, as all are; what it gives is stored when somebody asks.
+    // Like all operations it begins at once; its result is stored when the caller polls it.
     composed.go_on();
     let name = handles::add_pending(composed, owner)?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds this function's contract.
     unsafe { Target::optional(handle).put(name) };
     Ok(())
 }
 
-/// Waits for an operation, or stores its handle where the caller asked for one.
+/// Waits for an operation, or stores its handle if the caller passed a place for it.
 ///
 /// # Safety
-/// Unless it is null, a handle can be written to `handle`.
+/// Unless it is null, a handle must be writable at `handle`.
 pub(crate) unsafe fn end<T: Send + 'static>(
     owner: Owner,
     handle: *mut PendingHandle,
@@ -133,16 +133,16 @@ pub(crate) unsafe fn end<T: Send + 'static>(
     }
     let operation = Submitted { pending, deliver: Some(deliver) };
     let name = handles::add_pending(Box::new(operation), owner)?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds this function's contract.
     unsafe { Target::optional(handle).put(name) };
     Ok(())
 }
 
 /// Waits until all of `count` operations have ended, and sets their handles to `{0}`. Returns the
-/// status of the first of them that failed, and stores that of each in `statuses` unless that is
-/// null. On a simulated fabric its time goes on meanwhile.
+/// status of the first of them that failed. Unless `statuses` is null, stores the status of each
+/// there. On a simulated fabric, virtual time advances meanwhile.
 ///
-/// A result is stored where its operation was asked to, during this call.
+/// Each result is stored during this call, at the place given to its operation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rpoll(
     pendings: *mut PendingHandle,
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn rpoll(
     statuses: *mut Status,
 ) -> Status {
     call(|| {
-        // SAFETY: the header asks for `count` handles, which are read one by one before they are
+        // SAFETY: the header requires `count` handles, which are read one by one before they are
         // written.
         let names = unsafe { border::array(pendings.cast_const(), count, "pendings") }?.to_vec();
         let mut first = Ok(());
@@ -170,14 +170,14 @@ pub unsafe extern "C" fn rpoll(
     })
 }
 
-/// Asks whether an operation has ended, without waiting for it. If so, stores true in `ended`, its
-/// result where it was asked for, sets the handle to `{0}`, and returns how it ended. If not,
-/// stores false; each question lets the time of a simulated fabric go on by one event of the pool.
+/// Polls an operation without waiting. If it has ended, stores true in `ended` and its result at
+/// its place, sets the handle to `{0}`, and returns the operation's status. Otherwise stores false.
+/// On a simulated fabric, each poll advances virtual time by one event of the pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rtest(pending: *mut PendingHandle, ended: *mut bool) -> Status {
     call(|| {
         let (name_at, ended) = (Target::new(pending, "pending")?, Target::new(ended, "ended")?);
-        // SAFETY: not null, and the header asks for a handle.
+        // SAFETY: the pointer is not null, and the header requires a handle.
         let name = unsafe { pending.read() };
         let (slot, owner) = handles::pending(name)?;
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -191,15 +191,15 @@ pub unsafe extern "C" fn rtest(pending: *mut PendingHandle, ended: *mut bool) ->
             }
         };
         let Some(result) = result else {
-            // SAFETY: the header asks for a place for a bool.
+            // SAFETY: the header requires that a bool can be written.
             unsafe { ended.put(false) };
             return Ok(());
         };
         *slot = None;
         drop(slot);
-        // Only its name is left, unless another machine thread has ended that by now.
+        // Only the handle is left, unless another machine thread has closed it already.
         let _ = handles::remove_pending(name);
-        // SAFETY: the header asks for places for both.
+        // SAFETY: the header requires that both can be written.
         unsafe {
             name_at.put(PendingHandle::NONE);
             ended.put(true);
@@ -208,14 +208,14 @@ pub unsafe extern "C" fn rtest(pending: *mut PendingHandle, ended: *mut bool) ->
     })
 }
 
-/// Forgets the result of an operation, which goes on, and sets its handle to `{0}`. Nothing is
-/// stored anywhere. A lock that is forgotten is still taken when it is free; an operation of a
-/// store is done or not, as its client's next one finds out.
+/// Discards the result of an operation, which goes on, and sets its handle to `{0}`. Nothing is
+/// stored anywhere. A forgotten lock is still acquired when it is free. An operation of a store is
+/// done or not done, and its client's next operation finds out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rforget(pending: *mut PendingHandle) -> Status {
     call(|| {
         let name_at = Target::new(pending, "pending")?;
-        // SAFETY: not null, and the header asks for a handle.
+        // SAFETY: the pointer is not null, and the header requires a handle.
         let name = unsafe { pending.read() };
         handles::remove_pending(name)?;
         // SAFETY: as above.
@@ -224,28 +224,28 @@ pub unsafe extern "C" fn rforget(pending: *mut PendingHandle) -> Status {
     })
 }
 
-/// Ends when all operations of this thread before have ended.
+/// Completes when all earlier operations of this thread have completed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rrelease(thread: ThreadHandle, pending: *mut PendingHandle) -> Status {
     call(|| {
         let (thread, owner) = handles::thread(thread)?;
-        // SAFETY: the header asks for a place for a handle, or null.
+        // SAFETY: the header requires that a handle can be written, or null.
         unsafe { end(owner, pending, thread.release(), Ok) }
     })
 }
 
-/// Ends when all operations of this thread before have ended, and every memory node that its
-/// process has used has done what it was asked before.
+/// Completes when all earlier operations of this thread have completed, and every memory node that
+/// its process has used has done all earlier requests.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rfence(thread: ThreadHandle, pending: *mut PendingHandle) -> Status {
     call(|| {
         let (thread, owner) = handles::thread(thread)?;
-        // SAFETY: the header asks for a place for a handle, or null.
+        // SAFETY: the header requires that a handle can be written, or null.
         unsafe { end(owner, pending, thread.fence(), Ok) }
     })
 }
 
-/// Ends after a while: of the machine's time, or of the simulated fabric's.
+/// Completes after `time_ps` picoseconds: in real time, or in the simulated fabric's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rsleep(
     thread: ThreadHandle,
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn rsleep(
 ) -> Status {
     call(|| {
         let (thread, owner) = handles::thread(thread)?;
-        // SAFETY: the header asks for a place for a handle, or null.
+        // SAFETY: the header requires that a handle can be written, or null.
         unsafe { end(owner, pending, thread.sleep(Ps(time_ps)), Ok) }
     })
 }

@@ -14,26 +14,26 @@ use crate::status::{Status, call};
 pub unsafe extern "C" fn ropen(url: *const c_char, pool: *mut PoolHandle) -> Status {
     call(|| {
         let to = Target::new(pool, "pool")?;
-        // SAFETY: the header asks for a text with a zero at its end.
+        // SAFETY: the header requires a zero-terminated string.
         let url = unsafe { border::text(url, "url") }?;
         let handle = handles::add_pool(Pool::open(url)?)?;
-        // SAFETY: the header asks for a place for a handle.
+        // SAFETY: the header requires that a handle can be written.
         unsafe { to.put(handle) };
         Ok(())
     })
 }
 
-/// Closes a pool, and with it its threads and their memory. Refused as `ETHERMEM_STATUS_BUSY` while
-/// operations have handles. Checks the invariants of a simulated fabric: after
-/// `ETHERMEM_STATUS_VIOLATED` the pool is closed too.
+/// Closes a pool, and with it its threads and their memory. It is refused as `ETHERMEM_STATUS_BUSY`
+/// while operations have handles. It checks the invariants of a simulated fabric: after
+/// `ETHERMEM_STATUS_VIOLATED` the pool is closed, too.
 #[unsafe(no_mangle)]
 pub extern "C" fn rclose(pool: PoolHandle) -> Status {
     call(|| Ok(handles::remove_pool(pool)?.close()?))
 }
 
-/// Stores how the node of a `node:` pool is reached, and what of the other way was measured: a text
-/// with a zero at its end, empty where the URL left no choice. One of more than `text_bytes_max`
-/// bytes is refused as `ETHERMEM_STATUS_BUFFER_TOO_SMALL`; 1,024 are enough.
+/// Stores the transport of a `node:` pool, with the measured round trips of both transports: a
+/// string with a zero at its end, empty if the URL left no choice. A string of more than
+/// `text_bytes_max` bytes is refused as `ETHERMEM_STATUS_BUFFER_TOO_SMALL`; 1,024 are enough.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rchoice(
     pool: PoolHandle,
@@ -44,12 +44,12 @@ pub unsafe extern "C" fn rchoice(
         let to = Buffer::new(text.cast(), text_bytes_max, "text")?;
         let (pool, _) = handles::pool(pool)?;
         let choice = CString::new(pool.choice().unwrap_or_default()).unwrap_or_default();
-        // SAFETY: the header asks for so many bytes.
+        // SAFETY: the header requires `text_bytes_max` writable bytes.
         unsafe { to.fill(choice.as_bytes_with_nul()) }
     })
 }
 
-/// Stores how many compute nodes and memory nodes there are; either may be null.
+/// Stores the numbers of compute nodes and of memory nodes; either may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnodes(
     pool: PoolHandle,
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn rnodes(
     call(|| {
         let (pool, _) = handles::pool(pool)?;
         let (computes, memories) = pool.nodes();
-        // SAFETY: the header asks for places for both, or null.
+        // SAFETY: the header requires that both can be written, or are null.
         unsafe {
             Target::optional(compute_nodes).put(computes);
             Target::optional(memory_nodes).put(memories);
@@ -68,10 +68,10 @@ pub unsafe extern "C" fn rnodes(
     })
 }
 
-/// Stores what a pool says.
+/// Stores a property of a pool.
 ///
 /// # Safety
-/// Unless it is null, a value can be written to `to`.
+/// Unless it is null, a value must be writable at `to`.
 unsafe fn tell<T>(
     pool: PoolHandle,
     to: *mut T,
@@ -80,55 +80,54 @@ unsafe fn tell<T>(
 ) -> Status {
     call(|| {
         let (to, (pool, _)) = (Target::new(to, name)?, handles::pool(pool)?);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds this function's contract.
         unsafe { to.put(ask(&pool)) };
         Ok(())
     })
 }
 
-/// Stores the picoseconds since the pool was opened: the fabric's own where it has a time of its
-/// own.
+/// Stores the picoseconds since the pool was opened: in the fabric's virtual time if it has one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnow(pool: PoolHandle, now_ps: *mut u64) -> Status {
-    // SAFETY: the header asks for a place for a word.
+    // SAFETY: the header requires that a word can be written.
     unsafe { tell(pool, now_ps, "now_ps", |pool| pool.now().0) }
 }
 
-/// Stores whether time is a simulated fabric's, which passes in operations and `rsleep` alone.
+/// Stores whether time is a simulated fabric's, which advances only in operations and `rsleep`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ris_simulated(pool: PoolHandle, is_simulated: *mut bool) -> Status {
-    // SAFETY: the header asks for a place for a bool.
+    // SAFETY: the header requires that a bool can be written.
     unsafe { tell(pool, is_simulated, "is_simulated", Pool::is_simulated) }
 }
 
-/// Stores how many events the simulated fabric has handled; 0 elsewhere.
+/// Stores the number of events that the simulated fabric has handled; 0 on other pools.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn revents(pool: PoolHandle, events: *mut u64) -> Status {
-    // SAFETY: the header asks for a place for a word.
+    // SAFETY: the header requires that a word can be written.
     unsafe { tell(pool, events, "events", Pool::events) }
 }
 
-/// Lets what is under way go on until an operation ends or for a short rest, and stores false where
-/// nothing is under way. For programs that ask many operations in turn by `rtest`.
+/// Runs until an operation ends or for a short rest, and stores false if nothing is in flight. It
+/// is for programs that poll many operations by `rtest`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rstep(pool: PoolHandle, under_way: *mut bool) -> Status {
-    // SAFETY: the header asks for a place for a bool.
+    // SAFETY: the header requires that a bool can be written.
     unsafe { tell(pool, under_way, "under_way", Pool::step) }
 }
 
-/// Makes a new process and its first thread, on the next of the compute nodes in turn.
+/// Creates a process and its first thread, on the next compute node in round-robin order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rthread(pool: PoolHandle, thread: *mut ThreadHandle) -> Status {
     call(|| {
         let (to, (pool, owner)) = (Target::new(thread, "thread")?, handles::pool(pool)?);
         let handle = handles::add_thread(pool.thread()?, owner)?;
-        // SAFETY: the header asks for a place for a handle.
+        // SAFETY: the header requires that a handle can be written.
         unsafe { to.put(handle) };
         Ok(())
     })
 }
 
-/// Makes a new process and its first thread, on a compute node, from 0.
+/// Creates a process and its first thread, on the given compute node, from 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rthread_on(
     pool: PoolHandle,
@@ -138,25 +137,25 @@ pub unsafe extern "C" fn rthread_on(
     call(|| {
         let (to, (pool, owner)) = (Target::new(thread, "thread")?, handles::pool(pool)?);
         let handle = handles::add_thread(pool.thread_on(compute_node)?, owner)?;
-        // SAFETY: the header asks for a place for a handle.
+        // SAFETY: the header requires that a handle can be written.
         unsafe { to.put(handle) };
         Ok(())
     })
 }
 
-/// Makes another thread of the same process, on the same compute node.
+/// Creates another thread of the same process, on the same compute node.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rfork(thread: ThreadHandle, forked: *mut ThreadHandle) -> Status {
     call(|| {
         let (to, (thread, owner)) = (Target::new(forked, "forked")?, handles::thread(thread)?);
         let handle = handles::add_thread(thread.fork_on(thread.compute())?, owner)?;
-        // SAFETY: the header asks for a place for a handle.
+        // SAFETY: the header requires that a handle can be written.
         unsafe { to.put(handle) };
         Ok(())
     })
 }
 
-/// Makes another thread of the same process, on a compute node, from 0.
+/// Creates another thread of the same process, on the given compute node, from 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rfork_on(
     thread: ThreadHandle,
@@ -166,20 +165,20 @@ pub unsafe extern "C" fn rfork_on(
     call(|| {
         let (to, (thread, owner)) = (Target::new(forked, "forked")?, handles::thread(thread)?);
         let handle = handles::add_thread(thread.fork_on(compute_node)?, owner)?;
-        // SAFETY: the header asks for a place for a handle.
+        // SAFETY: the header requires that a handle can be written.
         unsafe { to.put(handle) };
         Ok(())
     })
 }
 
-/// Ends a thread's handle. Its memory stays, and what it has under way goes on.
+/// Closes a thread's handle. Its memory stays, and its operations in flight go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn rthread_close(thread: ThreadHandle) -> Status {
     call(|| handles::remove_thread(thread))
 }
 
-/// Stores the number of the thread's process, which `rshare` takes, and the compute node that it is
-/// on; either may be null.
+/// Stores the number of the thread's process, which `rshare` takes, and the index of its compute
+/// node; either may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rwhere(
     thread: ThreadHandle,
@@ -188,7 +187,7 @@ pub unsafe extern "C" fn rwhere(
 ) -> Status {
     call(|| {
         let (thread, _) = handles::thread(thread)?;
-        // SAFETY: the header asks for places for both, or null.
+        // SAFETY: the header requires that both can be written, or are null.
         unsafe {
             Target::optional(process).put(thread.process().0);
             Target::optional(compute_node).put(thread.compute());

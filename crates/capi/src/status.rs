@@ -1,4 +1,4 @@
-//! How calls end, and in which words.
+//! The statuses of calls, and their texts.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -7,81 +7,81 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ethermem::{Error, OpenError, Unfinished};
 
-/// How a call, or an operation, ended. `rerror` has the line that says what, where, and what is
-/// allowed.
+/// Status of a call or an operation. `rerror` has the line that says what failed, where, and what
+/// is allowed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Done.
+    /// The call succeeded.
     Ok = 0,
-    /// A pointer is null that must not be.
+    /// A required pointer is null.
     NullArgument = 1,
     /// The handle is null, closed, already polled, or of another kind.
     BadHandle = 2,
-    /// An argument is none of those that are allowed.
+    /// An argument is not among the allowed values.
     BadArgument = 3,
     /// The URL opens no pool.
     BadUrl = 4,
-    /// Operations, of the pool that is to be closed or of the client of a store that is asked, were
-    /// neither polled nor forgotten.
+    /// Operations of the pool to be closed, or of the store's client that is called, were neither
+    /// polled nor forgotten.
     Busy = 5,
     /// The result is longer than the caller's buffer.
     BufferTooSmall = 6,
-    /// Some of the bytes are in no region that the process has.
+    /// Some of the bytes are in no region that the process can access.
     Unmapped = 7,
-    /// The process may not do this there.
+    /// The process lacks the permission for this access.
     Permission = 8,
-    /// 0 bytes were asked for.
+    /// The length asked for is zero.
     Empty = 9,
-    /// Too much was asked for at once.
+    /// The length asked for is too large.
     TooLong = 10,
-    /// An atomic or a lock is not at a multiple of 8.
+    /// The address of an atomic or a lock is not a multiple of 8.
     Misaligned = 11,
-    /// The memory node has no room; it may have some once regions are freed.
+    /// The memory node has too little free memory; it may have more once regions are freed.
     Full = 12,
     /// The thread does not hold the lock.
     NotHeld = 13,
-    /// The pool has no such node.
+    /// The pool has no node of this number.
     NoSuchNode = 14,
-    /// The memory nodes know no such operation.
+    /// The memory nodes have no operation of this name.
     NoSuchOffload = 15,
     /// The operation at the memory node refuses its arguments, or ends without a result.
     Offload = 16,
-    /// The simulated fabric lost a message: a read was not done, of a write or an atomic it is not
-    /// known.
+    /// The simulated fabric lost a message: a read was not done; whether a write or an atomic was
+    /// done is unknown.
     Lost = 17,
-    /// An invariant of the simulated fabric does not hold: what it did cannot be trusted.
+    /// An invariant of the simulated fabric is violated: its results cannot be trusted.
     Violated = 18,
-    /// A defect of ethermem.
+    /// The library has a defect.
     Internal = 19,
-    /// The memory node is not there, or does not answer.
+    /// The memory node does not exist or does not respond.
     Unreachable = 20,
-    /// The lock is this thread's, and whoever had it died: what it guards may be half changed.
+    /// The thread now holds the lock, but its former holder died: the guarded data may be half
+    /// changed.
     OwnerDied = 21,
-    /// The memory node was started anew: all that was on it is gone.
+    /// The memory node restarted, and its memory is lost.
     Restarted = 22,
-    /// The process is no more, and its memory is gone.
+    /// The process has ended, and its memory is lost.
     ProcessEnded = 23,
-    /// The memory node refuses it, for a reason of its own.
+    /// The memory node refuses the operation for a reason of its own.
     Refused = 24,
-    /// The operation at the memory node was stopped: it did what no program may, or used up what it
-    /// may have.
+    /// The memory node stopped the operation: it made an illegal access or exceeded a limit.
     OffloadStopped = 25,
-    /// The memory node is about to end, and takes no new process.
+    /// The memory node is shutting down and accepts no new process.
     Ending = 26,
-    /// This process is a fork of the one that opened the pool; it can open one of its own.
+    /// This process is a fork of the process that opened the pool; it can open a pool of its own.
     Forked = 27,
-    /// An operation of a store may have been done, whole or not at all: no answer came to the
-    /// message that decides.
+    /// An operation of a store may have been done, entirely or not at all: the message that decides
+    /// had no response.
     Uncertain = 28,
-    /// The operation waits for another one of this program that nobody goes on with.
+    /// The operation waits for another one of this program that no thread drives.
     Stalled = 29,
-    /// The memory node did not answer in time: a read was not done, of a write or an atomic it is
-    /// not known.
+    /// The memory node did not respond in time: a read was not done; whether a write or an atomic
+    /// was done is unknown.
     NoAnswer = 30,
 }
 
-/// Every status with its text; its place is its number.
+/// Every status with its text; its index is its number.
 const STATUSES: [(Status, &CStr); 31] = [
     (Status::Ok, c"done"),
     (Status::NullArgument, c"a pointer is null that must not be"),
@@ -116,7 +116,7 @@ const STATUSES: [(Status, &CStr); 31] = [
     (Status::NoAnswer, c"the memory node did not answer in time"),
 ];
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: Status,
@@ -194,14 +194,14 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Keeps the text of a failure for `rerror`, and gives its status.
+/// Stores the text of a failure for `rerror`, and returns its status.
 fn keep(failure: &Failure) -> Status {
     let text = CString::new(failure.text.replace('\0', " ")).unwrap_or_default();
     LAST.with(|last| last.replace(text));
     failure.status
 }
 
-/// The body of every call: failures become a status, and so do panics.
+/// The body of every call: failures and panics become a status.
 pub(crate) fn call(body: impl FnOnce() -> Result<(), Failure>) -> Status {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Status::Ok,
@@ -218,20 +218,20 @@ fn said(panicked: &(dyn Any + Send)) -> &str {
     owned.or_else(|| panicked.downcast_ref::<&str>().copied()).unwrap_or("no words")
 }
 
-/// The line of the last call of this machine thread that failed; empty if none did. Never null;
-/// good until the next call of this machine thread.
+/// The text of the last failed call of this machine thread; empty if none failed. It is never null,
+/// and valid until the next call of this machine thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn rerror() -> *const c_char {
     LAST.with(|last| last.borrow().as_ptr())
 }
 
-/// What a status means, in general. Never null, good for ever.
+/// The general meaning of a status. It is never null, and always valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn rstatus_text(status: u32) -> *const c_char {
     STATUSES.get(status as usize).map_or(c"no status", |(_, text)| text).as_ptr()
 }
 
-/// Whether the same operation may be done if it is tried again.
+/// Returns whether the same operation may succeed when it is retried.
 #[unsafe(no_mangle)]
 pub extern "C" fn rretryable(status: u32) -> bool {
     [Status::Full, Status::Lost, Status::NoAnswer, Status::Unreachable]
@@ -239,7 +239,7 @@ pub extern "C" fn rretryable(status: u32) -> bool {
         .any(|&retryable| retryable as u32 == status)
 }
 
-/// The library's version. Never null, good for ever.
+/// The library's version. It is never null, and always valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn rversion() -> *const c_char {
     const VERSION: &[u8] = concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes();
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     fn last() -> String {
-        // SAFETY: `rerror` gives a string that lives until the next call of this thread.
+        // SAFETY: `rerror` returns a string that lives until the next call of this thread.
         unsafe { CStr::from_ptr(rerror()) }.to_str().unwrap().to_owned()
     }
 

@@ -16,7 +16,7 @@ use crate::status::{Failure, Status, call};
 
 /// The memory node walks the index, in one round trip.
 pub const INDEX_NODE: u32 = 0;
-/// The client walks it: a round trip for the bucket and one for each record on the way.
+/// The client walks the index: a round trip for the bucket and one for each record on the way.
 pub const INDEX_CLIENT: u32 = 1;
 
 fn index(number: u32) -> Result<Index, Failure> {
@@ -30,9 +30,9 @@ fn index(number: u32) -> Result<Index, Failure> {
     }
 }
 
-/// Makes an empty key-value store on the memory nodes of a pool, and waits for that: on the first
-/// `memory_nodes`, or on all if that is 0. `buckets` is how many each begins with, a power of two;
-/// 1024 is right for most. Who takes keys from strangers draws `hash_seed`.
+/// Creates an empty key-value store on the memory nodes of a pool, and waits for completion: on the
+/// first `memory_nodes`, or on all if that is 0. `buckets` is the initial number per node, a power
+/// of two; 1024 suits most uses. A program with untrusted keys draws `hash_seed` at random.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rstore(
     pool: PoolHandle,
@@ -46,21 +46,21 @@ pub unsafe extern "C" fn rstore(
         let memory_nodes = (memory_nodes > 0).then_some(memory_nodes);
         let config = Config { memory_nodes, buckets, hash_seed };
         let handle = handles::add_store(pool.try_run(Store::create(&pool, config))??, owner)?;
-        // SAFETY: the header asks for a place for a handle.
+        // SAFETY: the header requires that a handle can be written.
         unsafe { to.put(handle) };
         Ok(())
     })
 }
 
-/// Ends a store's handle. What it has in the memory nodes stays, and its clients go on.
+/// Closes a store's handle. Its data in the memory nodes stays, and its clients go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn rstore_close(store: StoreHandle) -> Status {
     call(|| handles::remove_store(store))
 }
 
-/// Makes a client on the next of the compute nodes in turn. Its operations are done one at a time;
-/// `index` says who walks the index: ETHERMEM_INDEX_NODE, by the operation `key-value`, or
-/// ETHERMEM_INDEX_CLIENT.
+/// Creates a client on the next compute node in round-robin order. Its operations are done one at a
+/// time. `index` is the side that walks the index: ETHERMEM_INDEX_NODE, by the operation
+/// `key-value`, or ETHERMEM_INDEX_CLIENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rclient(
     store: StoreHandle,
@@ -70,13 +70,13 @@ pub unsafe extern "C" fn rclient(
     call(|| {
         let (to, (store, owner)) = (Target::new(client, "client")?, handles::store(store)?);
         let handle = handles::add_client(store.client(self::index(index)?), owner)?;
-        // SAFETY: the header asks for a place for a handle.
+        // SAFETY: the header requires that a handle can be written.
         unsafe { to.put(handle) };
         Ok(())
     })
 }
 
-/// As `rclient`, on a compute node, from 0.
+/// Creates a client as `rclient`, on the given compute node, from 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rclient_on(
     store: StoreHandle,
@@ -88,13 +88,13 @@ pub unsafe extern "C" fn rclient_on(
         let (to, (store, owner)) = (Target::new(client, "client")?, handles::store(store)?);
         let made = store.client_on(compute_node, self::index(index)?)?;
         let handle = handles::add_client(made, owner)?;
-        // SAFETY: the header asks for a place for a handle.
+        // SAFETY: the header requires that a handle can be written.
         unsafe { to.put(handle) };
         Ok(())
     })
 }
 
-/// Ends the handle of a client of a store.
+/// Closes the handle of a client of a store.
 #[unsafe(no_mangle)]
 pub extern "C" fn rclient_close(client: ClientHandle) -> Status {
     call(|| handles::remove_client(client))
@@ -102,7 +102,7 @@ pub extern "C" fn rclient_close(client: ClientHandle) -> Status {
 
 /// The client of an operation, until that ends or is forgotten.
 struct Taken {
-    /// There until it goes back.
+    /// Present until it is returned.
     client: Option<Client>,
     owner: SharedClient,
 }
@@ -127,7 +127,7 @@ impl Drop for Taken {
     }
 }
 
-/// The client of a handle, unless it has something under way.
+/// Takes the client of a handle, unless it has an operation in flight.
 fn take(handle: ClientHandle) -> Result<(Taken, Owner), Failure> {
     let (shared, owner) = handles::client(handle)?;
     let text = "the client has an operation under way: poll or forget that first";
@@ -137,7 +137,7 @@ fn take(handle: ClientHandle) -> Result<(Taken, Owner), Failure> {
 }
 
 /// # Safety
-/// Unless it is null, a handle can be written to `pending`, and a bool to `done` until the
+/// Unless they are null, a handle must be writable at `pending`, and a bool at `done` until the
 /// operation has ended.
 unsafe fn tell<F>(
     client: ClientHandle,
@@ -150,7 +150,7 @@ where
 {
     let (taken, owner) = take(client)?;
     let to = Target::optional(done);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds this function's contract.
     unsafe {
         end_composed(owner, pending, operation(taken), move |is_done| {
             to.put(is_done);
@@ -160,19 +160,19 @@ where
 }
 
 /// # Safety
-/// So many bytes can be read from both, unless they are 0.
+/// Unless their length is 0, both must be readable.
 unsafe fn key_and_value(
     key: (*const c_void, u64),
     value: (*const c_void, u64),
 ) -> Result<[Vec<u8>; 2], Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds this function's contract.
     unsafe {
         let key = border::bytes(key.0, key.1, "key")?;
         Ok([key.to_vec(), border::bytes(value.0, value.1, "value")?.to_vec()])
     }
 }
 
-/// Stores a new key. Whether there was none is stored in `created`, which may be null. Keys and
+/// Stores a new key. Whether the key was absent is stored in `created`, which may be null. Keys and
 /// values are not used after the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rkv_create(
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn rkv_create(
     pending: *mut PendingHandle,
 ) -> Status {
     call(|| {
-        // SAFETY: the header asks for so many bytes, and for places that last.
+        // SAFETY: the header requires readable bytes, and places that last.
         unsafe {
             let [key, value] = key_and_value((key, key_bytes), (value, value_bytes))?;
             tell(
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn rkv_create(
     })
 }
 
-/// Stores another value for a key. Whether there was one is stored in `updated`, which may be null.
+/// Replaces the value of a key. Whether the key existed is stored in `updated`, which may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rkv_update(
     client: ClientHandle,
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn rkv_update(
     pending: *mut PendingHandle,
 ) -> Status {
     call(|| {
-        // SAFETY: the header asks for so many bytes, and for places that last.
+        // SAFETY: the header requires readable bytes, and places that last.
         unsafe {
             let [key, value] = key_and_value((key, key_bytes), (value, value_bytes))?;
             tell(
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn rkv_update(
     })
 }
 
-/// Stores a value for a key, whatever there is.
+/// Stores a value for a key, whether or not the key exists.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rkv_put(
     client: ClientHandle,
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn rkv_put(
     pending: *mut PendingHandle,
 ) -> Status {
     call(|| {
-        // SAFETY: the header asks for so many bytes, and for a place for a handle, or null.
+        // SAFETY: the header requires readable bytes, and a place for a handle, or null.
         unsafe {
             let [key, value] = key_and_value((key, key_bytes), (value, value_bytes))?;
             tell(client, std::ptr::null_mut(), pending, |mut taken| async move {
@@ -244,9 +244,10 @@ pub unsafe extern "C" fn rkv_put(
     })
 }
 
-/// Reads the value of a key. Whether there is one is stored in `found`; if so, it is stored in
-/// `value`, and its length in `value_bytes`, also where that is more than `value_bytes_max` and
-/// refused as ETHERMEM_STATUS_BUFFER_TOO_SMALL.
+/// Reads the value of a key. Whether the key exists is stored in `found`. If so, its value is
+/// stored in `value`, and the value's length in `value_bytes`. A value longer than
+/// `value_bytes_max` is refused as ETHERMEM_STATUS_BUFFER_TOO_SMALL, and its length is stored
+/// anyway.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rkv_read(
     client: ClientHandle,
@@ -262,12 +263,12 @@ pub unsafe extern "C" fn rkv_read(
         let buffer = Buffer::new(value, value_bytes_max, "value")?;
         let length = Target::new(value_bytes, "value_bytes")?;
         let is_there = Target::new(found, "found")?;
-        // SAFETY: the header asks for so many bytes.
+        // SAFETY: the header requires readable bytes.
         let key = unsafe { border::bytes(key, key_bytes, "key") }?.to_vec();
         let (mut taken, owner) = take(client)?;
         let reading = async move { taken.read(&key).await };
         let deliver = move |read: Option<Value>| {
-            // SAFETY: the header asks for places that last until the operation has ended.
+            // SAFETY: the header requires places that last until the operation has ended.
             unsafe {
                 is_there.put(read.is_some());
                 let Some(read) = read else { return Ok(()) };
@@ -275,12 +276,12 @@ pub unsafe extern "C" fn rkv_read(
                 buffer.fill(&read.bytes)
             }
         };
-        // SAFETY: the header asks for a place for a handle, or null.
+        // SAFETY: the header requires that a handle can be written, or null.
         unsafe { end_composed(owner, pending, reading, deliver) }
     })
 }
 
-/// Drops a key. Whether there was one is stored in `deleted`, which may be null.
+/// Deletes a key. Whether the key existed is stored in `deleted`, which may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rkv_delete(
     client: ClientHandle,
@@ -290,7 +291,7 @@ pub unsafe extern "C" fn rkv_delete(
     pending: *mut PendingHandle,
 ) -> Status {
     call(|| {
-        // SAFETY: the header asks for so many bytes, and for places that last.
+        // SAFETY: the header requires readable bytes, and places that last.
         unsafe {
             let key = border::bytes(key, key_bytes, "key")?.to_vec();
             tell(client, deleted, pending, |mut taken| async move { taken.delete(&key).await })
@@ -298,11 +299,11 @@ pub unsafe extern "C" fn rkv_delete(
     })
 }
 
-/// Drops every key that is there when its bucket is met.
+/// Deletes every key that exists when its bucket is visited.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rkv_clear(client: ClientHandle, pending: *mut PendingHandle) -> Status {
     call(|| {
-        // SAFETY: the header asks for a place for a handle, or null.
+        // SAFETY: the header requires that a handle can be written, or null.
         unsafe {
             tell(client, std::ptr::null_mut(), pending, |mut taken| async move {
                 taken.clear().await.map(|()| true)

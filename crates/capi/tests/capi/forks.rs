@@ -1,4 +1,4 @@
-//! Forks of a process that has a pool over a network.
+//! Tests of forks of a process that has a pool over a network.
 
 use std::net::UdpSocket;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,22 +14,22 @@ use nix::libc;
 
 const RW: Permissions = Permissions::READ_WRITE;
 
-/// Whether the code does not panic in a fork of this process.
+/// True if the code does not panic in a fork of this process.
 fn is_right_in_a_fork(code: impl FnOnce()) -> bool {
-    // SAFETY: the child runs the code, which waits for no thread of the parent's, and ends.
+    // SAFETY: the child runs the code, which waits for no thread of the parent, and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let right = catch_unwind(AssertUnwindSafe(code)).is_ok();
-        // SAFETY: it ends the child at once.
+        // SAFETY: the call ends the child at once.
         unsafe { libc::_exit(i32::from(!right)) };
     }
     let mut status = -1;
-    // SAFETY: the status is written, which lives through the call.
+    // SAFETY: the call writes the status, which lives through the call.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     status == 0
 }
 
-/// Of the parent's key, sender and numbers, the parent alone makes datagrams.
+/// Only the parent makes datagrams with its key, sender name and numbers.
 #[test]
 fn a_fork_sends_nothing_by_its_parents_client() {
     let node = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -72,7 +72,7 @@ fn a_fork_is_told_so_ends_nothing_of_its_parents_and_has_pools_of_its_own() {
     let waits = thread.fetch_add(region.at(64), 1);
     let mut held = Some((pool, thread, region, waits));
     let child = is_right_in_a_fork(|| {
-        // The child's copies, which it drops.
+        // These are the child's copies, which it drops.
         let (pool, thread, region, waits) = held.take().unwrap();
         assert_eq!(region.read(0, 10).wait(), Err(Error::Forked));
         assert_eq!(region.write(0, b"gone").wait(), Err(Error::Forked));

@@ -1,5 +1,5 @@
-//! `include/ethermem.h` is what this crate says. With `UPDATE_GOLDEN=1` in the environment, it is
-//! written anew.
+//! `include/ethermem.h` matches this crate. With `UPDATE_GOLDEN=1` in the environment, the test
+//! rewrites it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -92,8 +92,8 @@ fn the_header_is_what_the_crate_says() {
     assert_eq!(kept.len(), now.len(), "longer or shorter: UPDATE_GOLDEN=1 writes it anew");
 }
 
-/// Every function that the library has for C is declared, so none hides in a file that the list
-/// above has forgotten; and the reference names it.
+/// Every C function of the library is declared, so that no file is missing from the list above, and
+/// the reference names it.
 #[test]
 fn the_header_and_the_reference_have_every_function() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));

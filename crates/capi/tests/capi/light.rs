@@ -12,11 +12,11 @@ use ethermem_units::Bytes;
 
 use crate::programs::ran;
 
-/// Crates of a Rust program's library, itself and macros included.
+/// Limit of crates in a Rust program's library, including itself and macros.
 const CRATES_MAX: usize = 40;
-/// Crates of the C library, which has the key-value store and the table of handles, too.
+/// Limit of crates in the C library, which also has the key-value store and the table of handles.
 const C_CRATES_MAX: usize = 42;
-/// The shared library without its symbols.
+/// Limit in bytes of the shared library without symbols.
 const STRIPPED_BYTES_MAX: u64 = 8_000_000;
 const LIGHT: [&str; 5] = ["-p", "ethermem-capi", "--no-default-features", "--locked", "--offline"];
 
@@ -30,7 +30,7 @@ fn cargo() -> Command {
     command
 }
 
-/// The crates, each with its version, that a build of these words compiles.
+/// The crates, each with its version, that a build with these arguments compiles.
 fn crates(words: &[&str]) -> BTreeSet<String> {
     let mut tree = cargo();
     tree.args(["tree", "-e", "normal", "--prefix", "none", "--locked", "--offline"]).args(words);

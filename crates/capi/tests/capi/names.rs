@@ -1,4 +1,4 @@
-//! `docs/reference/pool.md` has every name of the pool in Rust, C and Python, and they are there.
+//! `docs/reference/pool.md` lists every name of the pool in Rust, C and Python, and each exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 type Names = BTreeSet<String>;
 
-/// Of each class, where its public functions are.
+/// Source files of each class's public functions.
 const CLASSES: [(&str, &[&str]); 6] = [
     ("Pool", &["ethermem/src/pool.rs"]),
     ("Thread", &["pool/src/thread/mod.rs"]),
@@ -21,7 +21,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The public functions of the classes in Rust.
+/// Public functions of the classes in Rust.
 fn of_rust() -> Names {
     let mut names = Names::new();
     for (class, files) in CLASSES {
@@ -47,7 +47,7 @@ fn of_rust() -> Names {
     names
 }
 
-/// The functions of the header.
+/// Functions of the header.
 fn of_c() -> Names {
     let header = text("crates/capi/include/ethermem.h");
     let before_brackets = header.lines().filter_map(|line| line.split_once('('));
@@ -55,7 +55,7 @@ fn of_c() -> Names {
     words.filter(|word| word.starts_with('r')).map(str::to_owned).collect()
 }
 
-/// What the stubs say of the classes, but for what Python itself calls.
+/// Methods of the classes in the stubs, except those that Python itself calls.
 fn of_python() -> Names {
     let mut class = "";
     let mut names = Names::new();

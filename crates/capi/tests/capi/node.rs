@@ -19,7 +19,7 @@ const ENDLESS: [u8; 55] = [
     10, 11, 1, 9, 0, 3, 0x40, 12, 0, 11, 0x41, 0, 11, // The function's code.
 ];
 
-/// The command, where the tests of the workspace have built it.
+/// The command, if the workspace's tests have built it.
 fn ethermem() -> Option<PathBuf> {
     let test = std::env::current_exe().unwrap();
     let built = test.ancestors().nth(2).unwrap().join("ethermem");
@@ -64,7 +64,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The node may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -87,7 +87,7 @@ fn a_memory_node_is_a_pool_for_c_too() {
     storm(&url);
 }
 
-/// The same node's raw Ethernet, on the loopback.
+/// The test's node on raw Ethernet, on the loopback.
 #[test]
 fn machine_threads_share_a_pool_over_raw_ethernet() {
     let Some(command) = ethermem() else { return };

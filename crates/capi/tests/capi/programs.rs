@@ -17,7 +17,7 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The library as `make install` leaves it, under a prefix; made once for all tests.
+/// The library as `make install` installs it, under a prefix; made once for all tests.
 static INSTALLED: LazyLock<TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     // Cargo puts the libraries that its tests use beside the tests.
@@ -35,7 +35,7 @@ pub(crate) fn ran(command: &mut Command) -> Output {
     output
 }
 
-/// What pkg-config says of the installed library, or nothing where there is no pkg-config.
+/// pkg-config's flags for the installed library; `None` if there is no pkg-config.
 fn flags(options: &[&str]) -> Option<Vec<String>> {
     let path = INSTALLED.path().join("usr/lib/pkgconfig");
     let mut command = Command::new("pkg-config");
@@ -48,7 +48,7 @@ fn flags(options: &[&str]) -> Option<Vec<String>> {
 }
 
 pub(crate) fn skip(reason: &str) {
-    // Past the capture of the test runner.
+    // The line bypasses the test runner's capture.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {reason}");
 }
 
@@ -56,7 +56,7 @@ fn usr(part: &str) -> PathBuf {
     INSTALLED.path().join("usr").join(part)
 }
 
-/// A folder of one program's own: tests compile the same source at once.
+/// A folder for one program: tests compile one source concurrently.
 fn own_folder() -> PathBuf {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let folder = INSTALLED.path().join(MADE.fetch_add(1, Ordering::Relaxed).to_string());
@@ -64,7 +64,7 @@ fn own_folder() -> PathBuf {
     folder
 }
 
-/// Compiles a program against the installed library, and gives its path.
+/// Compiles a program against the installed library, and returns its path.
 pub(crate) fn compile(compiler: &[&str], source: &str, more: &[&str]) -> PathBuf {
     let program = own_folder().join("program");
     let library = usr("lib");
@@ -79,7 +79,8 @@ pub(crate) fn compile(compiler: &[&str], source: &str, more: &[&str]) -> PathBuf
 pub(crate) const C: [&str; 2] = ["cc", "-std=c11"];
 const CXX: [&str; 4] = ["c++", "-std=c++17", "-x", "c++"];
 
-/// Under the sanitizers for addresses, leaks and undefined behaviour, where the compiler has them.
+/// Compiles with the sanitizers for addresses, leaks and undefined behaviour, if the compiler has
+/// them.
 pub(crate) fn sanitized(source: &str) -> Option<PathBuf> {
     let probe = own_folder().join("probe.c");
     fs::write(&probe, "int main(void) { return 0; }\n").unwrap();
@@ -116,7 +117,7 @@ fn threads_see_of_each_other_what_they_may() {
     on_every_pool("crates/capi/tests/c/litmus.c", &["threads"]);
 }
 
-/// Operations on each pool with each count of threads; `ETHERMEM_THREAD_OPERATIONS` sets more.
+/// Number of operations on each pool per number of threads; `ETHERMEM_THREAD_OPERATIONS` sets more.
 pub(crate) fn storm(url: &str) {
     let told = std::env::var("ETHERMEM_THREAD_OPERATIONS");
     let operations = told.unwrap_or_else(|_| "2000".to_owned());
@@ -140,7 +141,7 @@ fn the_header_is_cxx_too() {
     }
 }
 
-/// The names under which programs find it, and that the version is one everywhere.
+/// Programs find the library by its names, and its version is equal everywhere.
 #[test]
 fn an_installed_library_is_whole() {
     let version = env!("CARGO_PKG_VERSION");
@@ -160,7 +161,7 @@ fn an_installed_library_is_whole() {
     assert_eq!(String::from_utf8(said).unwrap().trim_end(), version);
 }
 
-/// What packages are made with: everything below DESTDIR, and no trace of it in the files.
+/// Packages install below DESTDIR, which leaves no trace in the files.
 #[test]
 fn a_staged_installation_names_the_prefix_alone() {
     let stage = tempfile::tempdir().unwrap();
@@ -174,7 +175,7 @@ fn a_staged_installation_names_the_prefix_alone() {
     assert!(text.starts_with("prefix=/opt/ethermem\n") && !text.contains('@'), "{text}");
 }
 
-/// The example, linked statically by what pkg-config says.
+/// The example runs when it is linked statically with pkg-config's flags.
 #[test]
 fn hello_is_said_from_a_static_program() {
     let Some(words) = flags(&["--cflags", "--libs", "--static"]) else {
