@@ -1,4 +1,4 @@
-//! Long calls: other Python threads run meanwhile, and Ctrl-C ends them.
+//! Long calls: other Python threads run meanwhile, and Ctrl-C interrupts the call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +10,13 @@ use pyo3::prelude::*;
 
 use crate::error::Failure;
 
-/// How long a signal may wait to be seen.
+/// Longest delay until a signal is noticed.
 const LOOK: Duration = Duration::from_millis(50);
-/// What a run gets to end by itself and clear away what it began to write. A read from a pipe that
-/// nobody writes does not end, and is left behind.
+/// How long an interrupted run may take to end by itself and remove partial output. A run that
+/// reads from a pipe without a writer does not end, and is left behind.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Ends calls on other threads, where no signal comes: those that were given it.
+/// Interrupts calls on other threads, which receive no signal: those that were given this object.
 #[pyclass(frozen, module = "ethermem._native")]
 #[derive(Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
@@ -33,8 +33,8 @@ impl Stop {
     }
 }
 
-/// Does `work` on a thread of its own, without the interpreter's lock, and waits for it. `stop`,
-/// and a signal whose handler raises, set the flag that `work` is given.
+/// Does `work` on a thread of its own, without the interpreter's lock, and waits for it. `stop`, or
+/// a signal whose handler raises, sets the flag that `work` receives.
 pub(crate) fn attended<T: Send + 'static>(
     py: Python<'_>,
     stop: Option<&Stop>,
@@ -44,7 +44,7 @@ pub(crate) fn attended<T: Send + 'static>(
     let (sender, mut receiver) = channel();
     let flag = Arc::clone(&interrupt);
     thread::spawn(move || {
-        // Nobody waits any more after an interrupt.
+        // After an interrupt no thread waits any more.
         let _ = sender.send(work(&flag));
     });
     loop {
@@ -65,7 +65,7 @@ pub(crate) fn attended<T: Send + 'static>(
     }
 }
 
-/// Other Python threads run meanwhile. `&mut` because a receiver serves one thread at a time.
+/// Waits while other Python threads run. `&mut` because a receiver serves one thread at a time.
 fn wait<T: Send>(
     py: Python<'_>,
     receiver: &mut Receiver<T>,

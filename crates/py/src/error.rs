@@ -1,4 +1,4 @@
-//! Failures as Python raises them: the line that the command prints.
+//! Failures as Python exceptions, with the line that the command prints.
 
 use ethermem_experiments::Error;
 use ethermem_sim::engine::RunError;
@@ -38,25 +38,25 @@ create_exception!(
     "A program that was to be measured failed; the line says how it ended."
 );
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 pub(crate) enum Failure {
     Input(String),
     File(String),
     Broken {
         what: String,
-        /// Repeats it.
+        /// Command that repeats the call.
         command: String,
     },
-    /// This machine cannot do what was asked for.
+    /// This machine cannot do what was requested.
     Machine(String),
-    /// A program that was to be measured failed.
+    /// A measured program failed.
     Program(String),
-    /// Ended by a signal.
+    /// A signal interrupted the call.
     Interrupted,
 }
 
 impl Failure {
-    /// What a run's failure is to the person whose call `command` repeats.
+    /// A run's failure, for the caller whose call `command` repeats.
     pub(crate) fn of_run(failure: &RunFailure, command: &str) -> Failure {
         match failure {
             RunFailure::Run(RunError::Source(error)) => Failure::Input(error.to_string()),

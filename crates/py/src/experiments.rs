@@ -1,4 +1,4 @@
-//! Experiments: reports, comparisons and studies, with the bytes of the command.
+//! Experiments: reports, comparisons and studies, with the command's exact output.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use crate::attended::attended;
 use crate::error::Failure;
 
-/// What `--format json` prints, the table for people, and the page, where one was written.
+/// Output of `--format json`, the table for people, and the page, if one was written.
 type Done = (String, String, Option<PathBuf>);
 
 /// Runs a comparison. `request` is JSON of [`CompareRequest`]; `words` is the command that repeats
@@ -56,7 +56,7 @@ pub(crate) fn report(
 }
 
 /// Studies a program. `request` is JSON of [`StudyRequest`]. The pager takes over the signals and
-/// the children of this process, so the package calls it in a process of its own.
+/// the children of this process, so the package calls it in a separate process.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[pyfunction]
 pub(crate) fn study(
@@ -113,7 +113,7 @@ fn named<T: Copy>(
     })
 }
 
-/// What `ethermem.compare` asks for.
+/// Request of `ethermem.compare`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CompareRequest {
@@ -158,7 +158,7 @@ impl CompareRequest {
     }
 }
 
-/// What `ethermem.report` asks for.
+/// Request of `ethermem.report`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReportRequest {
@@ -183,14 +183,14 @@ impl ReportRequest {
     }
 }
 
-/// What `ethermem.study` asks for.
+/// Request of `ethermem.study`.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StudyRequest {
     program: Vec<String>,
     prefetch: bool,
-    /// Shares of 1.
+    /// Fractions of the peak memory, from 0 to 1.
     local: Vec<f64>,
     fabrics: Vec<String>,
     gbps: Vec<u64>,
@@ -219,7 +219,7 @@ impl StudyRequest {
     }
 }
 
-/// What `ethermem.Replay` says.
+/// Fields of `ethermem.Replay`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReplayRequest {

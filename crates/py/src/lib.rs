@@ -1,7 +1,7 @@
 //! The extension module `ethermem._native`: the simulator and the pool as Python calls them.
 //!
-//! Nothing is decided here. Of the simulator, arguments come as text and results go as JSON, and
-//! `python/ethermem` gives them their types; the pool is the library's. `_native.pyi` there
+//! The module decides nothing. For the simulator, arguments arrive as text and results leave as
+//! JSON, and `python/ethermem` gives them types; the pool is the library's. `_native.pyi` there
 //! describes this module.
 
 mod attended;
@@ -13,7 +13,7 @@ mod sweep;
 
 use pyo3::prelude::*;
 
-/// The simulator, for the package `ethermem` alone.
+/// The simulator, only for the package `ethermem`.
 #[pymodule]
 mod _native {
     #[pymodule_export]

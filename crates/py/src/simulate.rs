@@ -12,21 +12,21 @@ use pyo3::prelude::*;
 use crate::attended::attended;
 use crate::error::Failure;
 
-/// What to run.
+/// Parameters of a run.
 struct Request {
-    /// TOML; `None` to read it from the file of that name.
+    /// Scenario in TOML; `None` to read it from the file `name`.
     text: Option<String>,
     name: String,
     settings: Vec<String>,
     fabric: Option<String>,
     seed: Option<u64>,
     messages: Option<PathBuf>,
-    /// Repeats the call.
+    /// Command that repeats the call.
     command: String,
 }
 
-/// Runs a scenario: `text`, or else the file `name`. Returns the result, as the command prints it,
-/// and the distributions of latency by kind, both JSON.
+/// Runs a scenario: `text`, or else the file `name`. Returns the result as the command prints it,
+/// and the distributions of latency by kind, both as JSON.
 #[pyfunction]
 #[pyo3(signature = (text, name, settings, fabric, seed, messages, command))]
 #[expect(clippy::too_many_arguments, reason = "the package names them")]

@@ -1,4 +1,4 @@
-//! Sweeps: their points as tasks, which run wherever they are called.
+//! Sweeps: their points as tasks, which run in any process.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::attended::{Stop, attended};
 use crate::error::Failure;
 
-/// A sweep under way, with its journal, which nobody else has until it is closed.
+/// A sweep in progress, with its journal, which is locked until the sweep is closed.
 #[pyclass(frozen, module = "ethermem._native")]
 pub(crate) struct Sweep(Mutex<Option<Arc<Session>>>);
 
@@ -35,19 +35,19 @@ impl Sweep {
         })
     }
 
-    /// How many points it has.
+    /// Number of its points.
     #[getter]
     fn points(&self) -> PyResult<usize> {
         Ok(self.session()?.sweep().points.len())
     }
 
-    /// The file that keeps finished points.
+    /// The file that stores finished points.
     #[getter]
     fn journal(&self) -> PyResult<String> {
         Ok(self.session()?.journal().display().to_string())
     }
 
-    /// The points to run, as indices, in the order in which they are best begun.
+    /// Indices of the points to run, in the best order.
     fn missing(&self) -> PyResult<Vec<usize>> {
         Ok(self.session()?.missing())
     }
@@ -61,7 +61,7 @@ impl Sweep {
         Ok(to_json(&sweep.task(point).map_err(Failure::from)?))
     }
 
-    /// Keeps what `run_task` returned; returns when it is on the disk.
+    /// Stores a record that `run_task` returned; returns when it is on disk.
     fn add(&self, py: Python<'_>, record: &str) -> PyResult<()> {
         let record: Record = serde_json::from_str(record)
             .map_err(|error| Failure::Input(format!("not a record of a point: {error}")))?;
@@ -69,12 +69,13 @@ impl Sweep {
         Ok(py.detach(|| session.add(record)).map_err(Failure::from)?)
     }
 
-    /// Lets others have the journal, though something, as a traceback, still has the sweep.
+    /// Unlocks the journal, even if another object, such as a traceback, still references the
+    /// sweep.
     fn close(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// Writes the results. Returns what the seeds of each place say together, as JSON and as the
+    /// Writes the results. Returns the statistics of each place over its seeds, as JSON and as the
     /// table that the command prints.
     fn write(&self, py: Python<'_>) -> PyResult<(String, String)> {
         let session = self.session()?;

@@ -1,4 +1,4 @@
-//! Buffers of Python, NumPy's arrays among them, used where they are.
+//! Python buffers, including NumPy arrays, accessed in place.
 #![expect(unsafe_code, reason = "without it, every array would be copied once more")]
 
 use pyo3::buffer::PyUntypedBuffer;
@@ -24,32 +24,32 @@ fn usable(data: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     Err(Failure::Input(line.to_owned()).into())
 }
 
-/// How many dimensions an array has; 1 where nobody can tell.
+/// Number of dimensions of an array; 1 if it is unknown.
 fn dimensions(data: &Bound<'_, PyAny>) -> usize {
     let view = PyMemoryView::from(data).and_then(|view| view.getattr("ndim")?.extract());
     view.unwrap_or(1)
 }
 
-/// Whether elements of this format are pointers of the interpreter, which mean nothing elsewhere,
-/// and would crash it if they came from there. Names of fields stand between colons.
+/// True if elements of this format are object pointers. They have no meaning in another process,
+/// and would crash the interpreter if they were read back. Names of fields stand between colons.
 fn has_objects(format: &[u8]) -> bool {
     format.split(|&byte| byte == b':').step_by(2).any(|types| types.contains(&b'O'))
 }
 
-/// Uses the bytes of `data` while no other code of Python runs.
+/// Accesses the bytes of `data` while no other Python code runs.
 pub(crate) fn read<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> R) -> PyResult<R> {
     let buffer = usable(data)?;
-    // SAFETY: `act` cannot release the interpreter, so none of its code changes them.
+    // SAFETY: `act` cannot release the interpreter, so no Python code changes the bytes.
     Ok(act(unsafe { bytes(&buffer) }))
 }
 
-/// Uses the bytes of `data` while other threads of Python run.
+/// Accesses the bytes of `data` while other Python threads run.
 pub(crate) fn lend<R: Send>(
     data: &Bound<'_, PyAny>,
     act: impl FnOnce(&[u8]) -> R + Send,
 ) -> PyResult<R> {
     let buffer = usable(data)?;
-    // SAFETY: that no other thread changes them meanwhile is asked of the caller, as by `write` of
+    // SAFETY: the caller must ensure that no other thread changes the bytes, as for `write` of
     // Python's files.
     let bytes = unsafe { bytes(&buffer) };
     Ok(data.py().detach(|| act(bytes)))
@@ -57,18 +57,18 @@ pub(crate) fn lend<R: Send>(
 
 /// # Safety
 ///
-/// Nobody may change them while they are in use.
+/// Nothing may change the bytes while they are in use.
 unsafe fn bytes(buffer: &PyUntypedBuffer) -> &[u8] {
     if buffer.len_bytes() == 0 {
         return &[];
     }
-    // SAFETY: the exporter keeps so many bytes there while `buffer` is held.
+    // SAFETY: the exporter keeps that many bytes there while `buffer` is held.
     unsafe {
         std::slice::from_raw_parts(buffer.buf_ptr().cast::<u8>().cast_const(), buffer.len_bytes())
     }
 }
 
-/// Fills the bytes of `data` by `act`, while other threads of Python run.
+/// Fills the bytes of `data` by `act`, while other Python threads run.
 pub(crate) fn fill<R: Send>(
     data: &Bound<'_, PyAny>,
     act: impl FnOnce(&mut [u8]) -> R + Send,
@@ -81,8 +81,8 @@ pub(crate) fn fill<R: Send>(
     if buffer.len_bytes() == 0 {
         return Ok(act(&mut []));
     }
-    // SAFETY: the exporter keeps so many writable bytes there while `buffer` is held. That no other
-    // thread uses them meanwhile is asked of the caller, as by `readinto` of Python's files.
+    // SAFETY: the exporter keeps that many writable bytes there while `buffer` is held. The caller
+    // must ensure that no other thread uses them, as for `readinto` of Python's files.
     let bytes = unsafe {
         std::slice::from_raw_parts_mut(buffer.buf_ptr().cast::<u8>(), buffer.len_bytes())
     };

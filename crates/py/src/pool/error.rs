@@ -1,4 +1,4 @@
-//! Failed operations as Python raises them.
+//! Failed operations as Python exceptions.
 
 use ethermem::Error;
 use pyo3::create_exception;
@@ -124,7 +124,7 @@ create_exception!(
     "The memory node is not there, or does not answer."
 );
 
-/// The exception of an error of a pool, or of a store on one.
+/// The exception for an error of a pool, or of a store on one.
 pub(crate) fn raised(error: impl Into<ethermem_kv::Error>) -> PyErr {
     let error = error.into();
     let line = error.to_string();
@@ -165,7 +165,7 @@ fn raised_by_pool(error: &Error, line: String) -> PyErr {
     }
 }
 
-/// Gives the classes their `retryable`.
+/// Sets the attribute `retryable` of the classes.
 pub(crate) fn mark_retryable(py: Python<'_>) -> PyResult<()> {
     py.get_type::<PoolError>().setattr("retryable", false)?;
     py.get_type::<FullError>().setattr("retryable", true)?;

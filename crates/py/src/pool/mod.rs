@@ -1,4 +1,4 @@
-//! Remote memory: the library's pool as Python calls it.
+//! Remote memory: the library's pool for Python.
 
 mod buffer;
 mod error;
@@ -28,7 +28,7 @@ pub(crate) use thread::Thread;
 use crate::error::Failure;
 use error::raised;
 
-/// The pool that something is of.
+/// The pool that an object belongs to.
 pub(crate) type Shared = Arc<ethermem::Pool>;
 
 /// Remote memory, on the fabric that its URL names.
@@ -58,49 +58,49 @@ impl Pool {
         Ok(Pool { pool: Arc::new(pool), closed: Mutex::default() })
     }
 
-    /// What it was opened by.
+    /// URL by which it was opened.
     #[getter]
     fn url(&self) -> &str {
         self.pool.url()
     }
 
-    /// How the node of `node:` is reached, and what of the other way was measured, or why there is
-    /// none; `None` where the URL leaves no choice.
+    /// The transport of a `node:` pool, with the measured round trips of both transports or the
+    /// reason why there is one; `None` if the URL leaves no choice.
     #[getter]
     fn choice(&self) -> Option<&str> {
         self.pool.choice()
     }
 
-    /// How many compute nodes and memory nodes there are.
+    /// Numbers of compute nodes and of memory nodes.
     #[getter]
     fn nodes(&self) -> (u16, u16) {
         self.pool.nodes()
     }
 
-    /// Picoseconds since it was opened: the fabric's own where it has a time of its own.
+    /// Picoseconds since it was opened: in the fabric's virtual time if it has one.
     fn now_ps(&self) -> u64 {
         self.pool.now().0
     }
 
-    /// Events that the simulated fabric has handled; 0 elsewhere.
+    /// Number of events that the simulated fabric has handled; 0 on other pools.
     #[getter]
     fn events(&self) -> u64 {
         self.pool.events()
     }
 
-    /// Whether time is a simulated fabric's, which passes in operations and sleep alone.
+    /// True if time is a simulated fabric's, which advances only in operations and sleeps.
     #[getter]
     fn is_simulated(&self) -> bool {
         self.pool.is_simulated()
     }
 
-    /// Lets what is under way go on until an operation ends or for a short rest; false when nothing
-    /// is under way.
+    /// Runs until an operation ends or for a short rest. Returns false if nothing is in flight.
     fn step(&self, py: Python<'_>) -> bool {
         py.detach(|| self.pool.step())
     }
 
-    /// A new process's first thread, on the next of the compute nodes in turn or on one.
+    /// Creates a process and its first thread, on the given compute node or the next in round-robin
+    /// order.
     #[pyo3(signature = (compute_node=None))]
     fn thread(&self, compute_node: Option<u16>) -> PyResult<Thread> {
         let thread = match compute_node {
@@ -110,7 +110,7 @@ impl Pool {
         Ok(Thread::new(self.pool.clone(), thread.map_err(raised)?))
     }
 
-    /// A list of coroutines that run together.
+    /// Makes a list of coroutines that run together.
     fn tasks(&self) -> Tasks {
         Tasks::new(self.pool.clone())
     }
@@ -121,7 +121,8 @@ impl Pool {
         Ok(results.pop().unwrap_or_else(|| py.None()))
     }
 
-    /// Ends the traffic beside, and checks the invariants of a simulated fabric. Again is nothing.
+    /// Ends background traffic, and checks the invariants of a simulated fabric. A second call is a
+    /// no-op.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::replace(&mut *closed, true) {
@@ -136,7 +137,7 @@ impl Pool {
         slf
     }
 
-    /// Closes it, unless an error is on its way that is the one to see.
+    /// Closes the pool. An exception in flight takes precedence over an error of closing.
     #[pyo3(signature = (kind, _error, _trace))]
     fn __exit__(
         &self,

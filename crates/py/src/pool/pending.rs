@@ -1,4 +1,4 @@
-//! Operations under way.
+//! Operations in flight.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use super::error::{StalledError, raised};
 use super::region::Region;
 use super::store::Store;
 
-/// What an operation gives.
+/// Result of an operation.
 pub(crate) enum Answer {
     Nothing,
     Bytes(Vec<u8>),
@@ -44,7 +44,7 @@ impl Answer {
     }
 }
 
-/// The store's errors are the pool's, and some of its own.
+/// The store's errors include the pool's.
 pub(crate) type Outcome = Result<Answer, ethermem_kv::Error>;
 pub(crate) type Open = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
@@ -54,8 +54,8 @@ pub(crate) enum State {
     Taken,
 }
 
-/// An operation that was submitted when this was made: `wait()` for it, `poll()` it, or `await` it
-/// in a coroutine of `Pool.run` or `Pool.tasks`. Its result is given once.
+/// A submitted operation: `wait()` for it, `poll()` it, or `await` it in a coroutine of `Pool.run`
+/// or `Pool.tasks`. Its result is returned once.
 #[pyclass(frozen, module = "ethermem._native")]
 pub(crate) struct Pending {
     pool: Shared,
@@ -63,7 +63,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Begins an operation, and looks whether it has ended at once.
+    /// Begins an operation, and polls whether it has ended at once.
     pub(crate) fn new(
         pool: &Shared,
         operation: impl Future<Output = Outcome> + Send + 'static,
@@ -76,7 +76,7 @@ impl Pending {
         Pending { pool: pool.clone(), state: Mutex::new(state) }
     }
 
-    /// What `convert` makes of an operation's result.
+    /// An operation whose result is converted by `convert`.
     pub(crate) fn of<T: 'static>(
         pool: &Shared,
         operation: ethermem::Pending<T>,
@@ -85,7 +85,7 @@ impl Pending {
         Pending::new(pool, async move { convert(operation.await?) })
     }
 
-    /// What is left of it, for a coroutine of `pool`.
+    /// Takes the state out, for a coroutine of `pool`.
     pub(crate) fn take_of(&self, pool: &Shared) -> PyResult<State> {
         if Arc::ptr_eq(&self.pool, pool) {
             return self.take();
@@ -103,7 +103,7 @@ impl Pending {
     }
 }
 
-/// Waits without the interpreter, in which a signal's handler may raise: that ends the wait.
+/// Waits without the interpreter's lock. A signal handler that raises ends the wait.
 pub(crate) fn attended<R: Send>(
     py: Python<'_>,
     wait: impl FnOnce(&mut (dyn FnMut() -> bool + Send)) -> Result<R, Unfinished> + Send,
@@ -131,14 +131,14 @@ fn look(operation: &mut Open) -> Option<Outcome> {
 
 #[pymethods]
 impl Pending {
-    /// Waits for the result. On a fabric with a time of its own, that goes on meanwhile; other
-    /// Python threads run, and Ctrl-C ends the waiting and not the operation.
+    /// Waits for the result. On a simulated fabric, virtual time advances meanwhile. Other Python
+    /// threads run, and Ctrl-C ends the waiting, but not the operation.
     fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.finish(py)?.into_python(py)
     }
 
-    /// Whether the result is there, without waiting. On a fabric with a time of its own, each
-    /// question lets that go on by one event of the pool.
+    /// Returns whether the result is there, without waiting. On a simulated fabric, each poll
+    /// advances virtual time by one event of the pool.
     fn poll(&self, py: Python<'_>) -> bool {
         if self.ended() {
             return true;
@@ -153,7 +153,7 @@ impl Pending {
 }
 
 impl Pending {
-    /// See `Pending.wait`.
+    /// Waits as `Pending.wait`.
     pub(crate) fn finish(&self, py: Python<'_>) -> PyResult<Answer> {
         let mut operation = match self.take()? {
             State::Open(operation) => operation,
@@ -175,7 +175,7 @@ impl Pending {
     }
 }
 
-/// Hands the operation to what drives the coroutine, and its result back to the coroutine.
+/// Hands the operation to the driver of the coroutine, and its result back to the coroutine.
 #[pyclass(frozen, module = "ethermem._native")]
 pub(crate) struct Waiting(Mutex<Option<Py<Pending>>>);
 
@@ -187,7 +187,7 @@ impl Waiting {
 
     fn __next__(&self) -> PyResult<Py<Pending>> {
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Asked again, its result is None: any other comes by `send`.
+        // Called again, it returns None as the result: any other result arrives by `send`.
         pending.take().ok_or_else(|| PyStopIteration::new_err(()))
     }
 

@@ -9,7 +9,7 @@ use super::error::raised;
 use super::pending::{Answer, Pending};
 use super::thread::{Thread, permissions};
 
-/// A region of remote memory, and a thread to reach it by. `with` frees it at its end.
+/// A region of remote memory, and a thread to access it by. `with` frees it at its end.
 #[pyclass(frozen, module = "ethermem._native")]
 pub(crate) struct Region {
     pool: Shared,
@@ -24,66 +24,66 @@ impl Region {
 
 #[pymethods]
 impl Region {
-    /// Its first byte.
+    /// Address of its first byte.
     #[getter]
     fn address(&self) -> u64 {
         self.region.address().0
     }
 
-    /// How long it is, in bytes.
+    /// Length in bytes.
     #[getter]
     fn bytes(&self) -> u64 {
         self.region.bytes()
     }
 
-    /// The address of the byte at an offset.
+    /// Address of the byte at an offset.
     fn at(&self, offset: u64) -> u64 {
         self.region.at(offset).0
     }
 
-    /// The thread that it is reached by.
+    /// Thread that accesses the region.
     #[getter]
     fn thread(&self) -> Thread {
         Thread::new(self.pool.clone(), self.region.thread().clone())
     }
 
-    /// The same region, reached by another thread.
+    /// The same region, accessed by another thread.
     fn by(&self, thread: &Thread) -> Region {
         Region::new(self.pool.clone(), self.region.by(thread.inner()))
     }
 
-    /// So many bytes from an offset on.
+    /// Reads `bytes` bytes from an offset on.
     fn read(&self, offset: u64, bytes: u64) -> Pending {
         Pending::of(&self.pool, self.region.read(offset, bytes), |read| Ok(Answer::Bytes(read)))
     }
 
-    /// Fills a writable buffer, a NumPy array for example, from an offset on, and waits for that.
+    /// Fills a writable buffer, such as a NumPy array, from an offset on, and waits for completion.
     /// No other thread may use the buffer meanwhile.
     fn read_into(&self, offset: u64, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         buffer::fill(buffer, |to| self.region.read_into(offset, to))?.map_err(raised)
     }
 
-    /// Writes the bytes of a buffer, a NumPy array for example, from an offset on. The buffer may
-    /// be changed as soon as this returns.
+    /// Writes the bytes of a buffer, such as a NumPy array, from an offset on. The buffer may be
+    /// changed as soon as this returns.
     fn write(&self, offset: u64, data: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let written = buffer::read(data, |bytes| self.region.write(offset, bytes))?;
         Ok(Pending::of(&self.pool, written, |()| Ok(Answer::Nothing)))
     }
 
-    /// Writes the bytes of a buffer from an offset on, and waits for that. No other thread may
-    /// change the buffer meanwhile.
+    /// Writes the bytes of a buffer from an offset on, and waits for completion. No other thread
+    /// may change the buffer meanwhile.
     fn write_from(&self, offset: u64, data: &Bound<'_, PyAny>) -> PyResult<()> {
         buffer::lend(data, |bytes| self.region.write_from(offset, bytes))?.map_err(raised)
     }
 
-    /// Lets another process use it at the same address, or no longer with permissions of 0.
+    /// Grants another process access at the same address, or revokes it with permissions of 0.
     fn share(&self, with_process: u32, permissions: u8) -> PyResult<Pending> {
         let permissions: Permissions = self::permissions(permissions)?;
         let shared = self.region.share(ProcessId(with_process), permissions);
         Ok(Pending::of(&self.pool, shared, |()| Ok(Answer::Nothing)))
     }
 
-    /// Ends it. Only its owner may.
+    /// Frees the region. Only its owner may.
     fn free(&self) -> Pending {
         Pending::of(&self.pool, self.region.clone().free(), |()| Ok(Answer::Nothing))
     }

@@ -28,8 +28,9 @@ impl Store {
 
 #[pymethods]
 impl Store {
-    /// An empty store on the memory nodes of a pool: on all of them, or on so many. `buckets` is
-    /// how many each begins with, a power of two; who takes keys from strangers draws `hash_seed`.
+    /// Creates an empty store on the memory nodes of a pool: on all of them, or on the first
+    /// `memory_nodes`. `buckets` is the initial number per node, a power of two. A program with
+    /// untrusted keys draws `hash_seed` at random.
     #[staticmethod]
     #[pyo3(signature = (pool, *, memory_nodes=None, buckets=1024, hash_seed=0))]
     fn create(pool: &Pool, memory_nodes: Option<u16>, buckets: u64, hash_seed: u64) -> Pending {
@@ -41,8 +42,9 @@ impl Store {
         })
     }
 
-    /// A client on the next of the compute nodes in turn or on one. `index` says who walks the
-    /// index: `node`, the memory node in one round trip, by the operation `key-value`; or `client`.
+    /// Creates a client on the given compute node or the next in round-robin order. `index` is the
+    /// side that walks the index: `node`, the memory node in one round trip, by the operation
+    /// `key-value`; or `client`.
     #[pyo3(signature = (index="node", compute_node=None))]
     fn client(&self, index: &str, compute_node: Option<u16>) -> PyResult<Client> {
         let index = match index {
@@ -65,7 +67,7 @@ impl Store {
 #[pyclass(frozen, module = "ethermem._native")]
 pub(crate) struct Client {
     pool: Shared,
-    /// Locked while an operation is under way.
+    /// Locked while an operation is in flight.
     client: Arc<Mutex<ethermem_kv::Client>>,
 }
 
@@ -73,7 +75,7 @@ pub(crate) struct Client {
 type Taken = MutexGuardArc<ethermem_kv::Client>;
 
 impl Client {
-    /// Begins an operation, unless another is under way.
+    /// Begins an operation, unless another is in flight.
     fn begin<F>(&self, operation: impl FnOnce(Taken) -> F) -> PyResult<Pending>
     where
         F: Future<Output = Result<Answer, Error>> + Send + 'static,
@@ -87,19 +89,19 @@ impl Client {
 
 #[pymethods]
 impl Client {
-    /// Stores a new key. False where it exists.
+    /// Stores a new key. Returns false if it exists.
     fn create(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let [key, value] = [copied(key)?, copied(value)?];
         self.begin(|mut taken| async move { taken.create(&key, &value).await.map(Answer::Flag) })
     }
 
-    /// Stores another value for a key. False where there is no such key.
+    /// Replaces the value of a key. Returns false if the key does not exist.
     fn update(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let [key, value] = [copied(key)?, copied(value)?];
         self.begin(|mut taken| async move { taken.update(&key, &value).await.map(Answer::Flag) })
     }
 
-    /// Stores a value for a key, whatever there is.
+    /// Stores a value for a key, whether or not the key exists.
     fn put(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let [key, value] = [copied(key)?, copied(value)?];
         self.begin(
@@ -107,7 +109,7 @@ impl Client {
         )
     }
 
-    /// The value of a key, or None.
+    /// Reads the value of a key, or None.
     fn read(&self, key: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let key = copied(key)?;
         self.begin(|mut taken| async move {
@@ -116,13 +118,13 @@ impl Client {
         })
     }
 
-    /// Drops a key. False where there is none.
+    /// Deletes a key. Returns false if it does not exist.
     fn delete(&self, key: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let key = copied(key)?;
         self.begin(|mut taken| async move { taken.delete(&key).await.map(Answer::Flag) })
     }
 
-    /// Drops every key that is there when its bucket is met.
+    /// Deletes every key that exists when its bucket is visited.
     fn clear(&self) -> PyResult<Pending> {
         self.begin(|mut taken| async move { taken.clear().await.map(|()| Answer::Nothing) })
     }

@@ -11,8 +11,8 @@ use super::Shared;
 use super::error::raised;
 use super::pending::{Pending, State, attended};
 
-/// Coroutines that run together, many clients on as many nodes: in one thread of the machine, in an
-/// order that depends on nothing but the pool.
+/// Coroutines that run together, as many clients on as many nodes: in one machine thread, in an
+/// order that depends only on the pool.
 #[pyclass(frozen, module = "ethermem._native")]
 pub(crate) struct Tasks {
     pool: Shared,
@@ -32,8 +32,8 @@ impl Tasks {
         self.coroutines.lock().unwrap_or_else(PoisonError::into_inner).push(coroutine);
     }
 
-    /// Runs all until they are done, and returns their results. The first that fails ends them all
-    /// where they next await something, and its error is raised.
+    /// Runs all coroutines until they complete, and returns their results. The first that fails
+    /// ends all others at their next await, and its error is raised.
     fn run(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         let coroutines =
             std::mem::take(&mut *self.coroutines.lock().unwrap_or_else(PoisonError::into_inner));
@@ -69,13 +69,13 @@ pub(crate) fn run(
     })?
 }
 
-/// One step of a coroutine: what it awaits, or its result.
+/// One step of a coroutine: the awaited operation, or the result.
 enum Step {
     Awaits(State),
     Returned(Py<PyAny>),
 }
 
-/// Runs a coroutine to its end; `None` where it was ended because another one failed.
+/// Runs a coroutine to its end; `None` if it was ended because another one failed.
 async fn drive(
     pool: &Shared,
     coroutine: Py<PyAny>,

@@ -10,8 +10,8 @@ use super::pending::{Answer, Pending};
 use super::region::Region;
 use crate::error::Failure;
 
-/// A stream of operations with an order of its own, of a process, on a compute node. Operations on
-/// one page (4 KiB) keep their order where one of them writes; others may be done in any.
+/// An ordered stream of operations of a process, on a compute node. Operations on one page (4 KiB)
+/// stay in order if one of them writes; others may be done in any order.
 #[pyclass(frozen, module = "ethermem._native")]
 pub(crate) struct Thread {
     pool: Shared,
@@ -52,13 +52,13 @@ fn segments(places: &[(u64, u64)]) -> Vec<Segment> {
 
 #[pymethods]
 impl Thread {
-    /// The number of its process, which `Region.share` takes.
+    /// Number of the thread's process, which `Region.share` takes.
     #[getter]
     fn process(&self) -> u32 {
         self.thread.process().0
     }
 
-    /// Its compute node, from 0.
+    /// Index of the thread's compute node, from 0.
     #[getter]
     fn compute(&self) -> u16 {
         self.thread.compute()
@@ -69,14 +69,14 @@ impl Thread {
         self.thread.now().0
     }
 
-    /// Another thread of the same process, on the same compute node or on one.
+    /// Creates another thread of the same process, on the same compute node or the given one.
     #[pyo3(signature = (compute_node=None))]
     fn fork(&self, compute_node: Option<u16>) -> PyResult<Thread> {
         let node = compute_node.unwrap_or(self.thread.compute());
         Ok(Thread::new(self.pool.clone(), self.thread.fork_on(node).map_err(raised)?))
     }
 
-    /// A `Region` of zeros, on the next of the memory nodes in turn or on one.
+    /// Allocates a `Region` of zeros, on the given memory node or the next in round-robin order.
     #[pyo3(signature = (bytes, permissions=3, memory_node=None))]
     fn alloc(&self, bytes: u64, permissions: u8, memory_node: Option<u16>) -> PyResult<Pending> {
         let permissions = self::permissions(permissions)?;
@@ -93,20 +93,20 @@ impl Thread {
         Region::new(self.pool.clone(), self.thread.region(Address(address), bytes))
     }
 
-    /// The bytes from `address` on.
+    /// Reads `bytes` bytes from `address` on.
     fn read(&self, address: u64, bytes: u64) -> Pending {
         self.bytes(self.thread.read(Address(address), bytes))
     }
 
-    /// Fills a writable buffer, a NumPy array for example, with the bytes from `address` on, and
-    /// waits for that. No other thread may use the buffer meanwhile.
+    /// Fills a writable buffer, such as a NumPy array, with the bytes from `address` on, and waits
+    /// for completion. No other thread may use the buffer meanwhile.
     fn read_into(&self, address: u64, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         let read = |to: &mut [u8]| self.thread.read_into(Address(address), to);
         buffer::fill(buffer, read)?.map_err(raised)
     }
 
-    /// Writes the bytes of a buffer from `address` on, and waits for that. No other thread may
-    /// change the buffer meanwhile.
+    /// Writes the bytes of a buffer from `address` on, and waits for completion. No other thread
+    /// may change the buffer meanwhile.
     fn write_from(&self, address: u64, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let write = |bytes: &[u8]| self.thread.write_from(Address(address), bytes);
         buffer::lend(data, write)?.map_err(raised)
@@ -118,14 +118,15 @@ impl Thread {
         Ok(self.done(written))
     }
 
-    /// The bytes of several places, `(address, bytes)` each, one after the other, as one operation.
+    /// Reads several ranges, `(address, bytes)` each, one after the other, as one operation.
     #[expect(clippy::needless_pass_by_value, reason = "Python gives a list")]
     fn gather(&self, places: Vec<(u64, u64)>) -> Pending {
         self.bytes(self.thread.gather(&segments(&places)))
     }
 
-    /// Fills a writable buffer with the bytes of several places, `(address, bytes)` each, one after
-    /// the other, as one operation, and waits for that. It is as long as they are together.
+    /// Fills a writable buffer with the bytes of several ranges, `(address, bytes)` each, one after
+    /// the other, as one operation, and waits for completion. The buffer's length is the sum of
+    /// theirs.
     #[expect(clippy::needless_pass_by_value, reason = "Python gives a list")]
     fn gather_into(&self, places: Vec<(u64, u64)>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         let bytes = places.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
@@ -140,7 +141,7 @@ impl Thread {
         buffer::fill(buffer, gather)?
     }
 
-    /// Writes to several places, `(address, data)` each, as one operation.
+    /// Writes to several ranges, `(address, data)` each, as one operation.
     #[expect(clippy::needless_pass_by_value, reason = "Python gives a list")]
     fn scatter(&self, places: Vec<(u64, Bound<'_, PyAny>)>) -> PyResult<Pending> {
         let copied = places
@@ -152,24 +153,24 @@ impl Thread {
         Ok(self.done(self.thread.scatter(&places)))
     }
 
-    /// Stores `desired` into the little-endian word at `address` if it is `expected`, and gives the
-    /// word before.
+    /// Stores `desired` into the little-endian word at `address` if it equals `expected`, and
+    /// returns the previous word.
     fn compare_and_swap(&self, address: u64, expected: u64, desired: u64) -> Pending {
         self.word(self.thread.compare_and_swap(Address(address), expected, desired))
     }
 
-    /// Adds to the word at `address`, around the end, and gives the word before.
+    /// Adds to the word at `address`, modulo 2^64, and returns the previous word.
     fn fetch_add(&self, address: u64, addend: u64) -> Pending {
         self.word(self.thread.fetch_add(Address(address), addend))
     }
 
-    /// Stores a word, and gives the one before.
+    /// Stores a word, and returns the previous one.
     fn swap(&self, address: u64, word: u64) -> Pending {
         self.word(self.thread.swap(Address(address), word))
     }
 
-    /// Any atomic of one operand on the word at `address`, and gives the word before. `operation`
-    /// is `add`, `swap`, `and`, `or` or `xor`.
+    /// Executes any atomic of one operand on the word at `address`, and returns the previous word.
+    /// `operation` is `add`, `swap`, `and`, `or` or `xor`.
     fn modify(&self, address: u64, operation: &str, operand: u64) -> PyResult<Pending> {
         let operation = match operation {
             "add" => RmwOperation::FetchAndAdd(operand),
@@ -185,18 +186,18 @@ impl Thread {
         Ok(self.word(self.thread.modify(Address(address), operation)))
     }
 
-    /// Sets bit 0 of the word at `address`, and says whether it was set.
+    /// Sets bit 0 of the word at `address`, and returns whether it was set before.
     fn test_and_set(&self, address: u64) -> Pending {
         let testing = self.thread.test_and_set(Address(address));
         Pending::of(&self.pool, testing, |set| Ok(Answer::Flag(set)))
     }
 
-    /// Takes the lock that the word at `address` is, once nobody holds it. 0 is a free lock.
+    /// Acquires the lock whose word is at `address`, once it is free. 0 is a free lock.
     fn lock(&self, address: u64) -> Pending {
         self.done(self.thread.lock(Address(address)))
     }
 
-    /// Gives back a lock, when all operations of this thread before are done.
+    /// Releases a lock, after all earlier operations of this thread are done.
     fn unlock(&self, address: u64) -> Pending {
         let thread = self.thread.clone();
         Pending::new(&self.pool, async move {
@@ -205,23 +206,23 @@ impl Thread {
         })
     }
 
-    /// Ends when all operations of this thread before have ended.
+    /// Completes when all earlier operations of this thread have completed.
     fn release(&self) -> Pending {
         self.done(self.thread.release())
     }
 
-    /// As `release`, and every memory node that its process has used has done what it was asked.
+    /// As `release`, and every memory node that its process has used has done all earlier requests.
     fn fence(&self) -> Pending {
         self.done(self.thread.fence())
     }
 
-    /// Ends after a while, in picoseconds of the pool's time.
+    /// Completes after a time, in picoseconds of the pool's time.
     fn sleep(&self, time_ps: u64) -> Pending {
         self.done(self.thread.sleep(Ps(time_ps)))
     }
 
-    /// Runs the operation `name` at the memory node of the address `at`: one round trip. `touches`
-    /// are the places, `(address, bytes)` each, that it uses.
+    /// Runs the operation `name` at the memory node of the address `at` in one round trip.
+    /// `touches` are the ranges, `(address, bytes)` each, that it uses.
     #[pyo3(signature = (name, at, arguments, touches=Vec::new()))]
     #[expect(clippy::needless_pass_by_value, reason = "Python gives a list")]
     fn offload(
@@ -238,9 +239,9 @@ impl Thread {
         Ok(self.bytes(running))
     }
 
-    /// Follows pointers from element to element until the key is found, at the memory node. Gives
-    /// the element's address and its `value_bytes` bytes at `value_offset`, or None. Offsets are
-    /// bytes in an element: of the next one's address, of its key, of the value.
+    /// Follows pointers from element to element until the key is found, at the memory node. Returns
+    /// the element's address and its `value_bytes` bytes at `value_offset`, or None. Offsets are in
+    /// bytes within an element: of the next one's address, of its key, of the value.
     #[pyo3(signature = (
         start, key, *, next_offset, key_offset, value_offset=0, value_bytes=0, elements_max=1 << 20
     ))]
@@ -271,9 +272,9 @@ impl Thread {
         }))
     }
 
-    /// Gives those of `records` records of `record_bytes` bytes each, from `start` on, whose field
-    /// compares so to `operand`, found at the memory node. `comparison` is `less`, `equal` or
-    /// `greater`; the field is an eight-byte little-endian word at `field_offset` bytes.
+    /// Selects those of `records` records of `record_bytes` bytes each, from `start` on, whose
+    /// field compares to `operand` as stated, at the memory node. `comparison` is `less`, `equal`
+    /// or `greater`; the field is an eight-byte little-endian word at `field_offset` bytes.
     #[pyo3(signature = (start, *, record_bytes, records, comparison, operand, field_offset=0))]
     fn filter(
         &self,
