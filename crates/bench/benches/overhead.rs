@@ -1,9 +1,9 @@
-//! What the library costs over driving the engine directly: `cargo bench -p ethermem-bench`.
+//! Measures the library's cost over driving the engine directly: `cargo bench -p ethermem-bench`.
 //!
-//! Both sides keep the same clients busy with the same reads and writes on the same fabric: one
+//! Both sides keep an equal number of clients busy with equal reads and writes on one fabric: one
 //! through `Pool`, with tasks, memory and order; the other message by message, through the engine's
-//! own interface. They take turns, so that what else runs on the machine falls on both, and the
-//! median of the ratios of a turn counts. What is counted is time on a core.
+//! own interface. They alternate, so that other load of the machine affects both. The result is the
+//! median of the turns' ratios of processor time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,14 +19,14 @@ use ethermem_sim::scenario::{Changes, Scenario};
 use ethermem_sim::{Kind, Message};
 use ethermem_units::Bytes;
 
-/// Turns of both.
+/// Number of turns of both sides.
 const TURNS: usize = 9;
-/// What the library may cost, in events a second.
+/// Largest allowed cost of the library, in percent of events per second.
 const TARGET_PERCENT: f64 = 25.0;
-/// Messages of a turn.
+/// Number of messages per turn.
 const OPERATIONS: u64 = 200_000;
 
-/// A fabric and what is asked of it.
+/// A fabric and its load.
 struct Case {
     fabric: &'static str,
     nodes: u16,
@@ -43,7 +43,7 @@ const CASES: [Case; 6] = [
     Case { fabric: "roce", nodes: 16, clients: 64, bytes: 64 },
 ];
 
-/// What one side did.
+/// Measurements of one side.
 struct Sample {
     events: u64,
     core_s: f64,
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         let Case { fabric, nodes, clients, bytes } = case;
         let mut turns: Vec<(f64, f64, f64)> = (0..TURNS)
             .map(|turn| {
-                // Who goes first takes turns too.
+                // The order alternates, too.
                 let (direct, pool) = if turn % 2 == 0 {
                     let direct = direct(case);
                     (direct, through_pool(case))
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
                     let pool = through_pool(case);
                     (direct(case), pool)
                 };
-                // Ties go either way; of RoCE some timers too, 562 of 1.5 million events.
+                // Ties may differ, and for RoCE some timers, too: 562 of 1.5 million events.
                 let apart = direct.events.abs_diff(pool.events);
                 assert!(apart * 1_000 <= direct.events, "both do the same: {apart} events apart");
                 let (direct, pool) = (direct.events_per_s(), pool.events_per_s());
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The next operation of a client: which kind, and at which place of 256.
+/// The next operation of a client: its kind, and one of 256 places.
 fn next(draws: &mut Draws) -> (Kind, u64) {
     let place = draws.below(256);
     (if draws.below(2) == 0 { Kind::Read } else { Kind::Write }, place)
@@ -107,7 +107,7 @@ impl Case {
         self.nodes / 2
     }
 
-    /// The compute and the memory node of a client.
+    /// Compute and memory node of a client.
     fn ends(&self, client: u16) -> (u16, u16) {
         (client % self.computes(), (client / self.computes() + client) % self.computes())
     }
@@ -158,14 +158,14 @@ fn direct(case: &Case) -> Sample {
     let mut live = fabric.live(&scenario, false).expect("it is allowed");
     let mut draws: Vec<Draws> =
         (0..case.clients).map(|client| Draws::new(1, client.into())).collect();
-    // Whose turn it is when, by time and by the order in which that became known.
+    // Clients that may submit, by time and by the order in which that became known.
     let mut turns: BinaryHeap<Reverse<(Ps, u64, u16)>> =
         (0..case.clients).map(|client| Reverse((Ps::ZERO, client.into(), client))).collect();
     let (mut order, mut left) = (u64::from(case.clients), OPERATIONS);
     let mut open = OPERATIONS;
     let mut heard = Vec::new();
     let clock = Clock::start();
-    // As the pool does, it leaves the timers behind the last message alone.
+    // As in the pool, timers behind the last message are ignored.
     while open > 0 {
         let due = turns.peek().map_or(Ps::MAX, |Reverse((at, ..))| *at);
         if due <= live.now() {
@@ -192,7 +192,7 @@ fn direct(case: &Case) -> Sample {
     Sample { events: live.events(), core_s: clock.stop_s() }
 }
 
-/// Time of this thread on a core where the system says it, and wall time elsewhere.
+/// Processor time of this thread if the system gives it, otherwise wall time.
 struct Clock {
     wall: Instant,
     core_ns: Option<u64>,
@@ -211,7 +211,7 @@ impl Clock {
     }
 }
 
-/// As Linux says it in the first field.
+/// Processor time in ns, Linux's first field.
 fn core_ns() -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()

@@ -1,10 +1,10 @@
-//! Many clients, as the pool has time: tasks in a fabric's own, threads in the machine's.
+//! Many clients, according to the pool's time: tasks in virtual time, threads in real time.
 
 use std::future::Future;
 
 use ethermem::Pool;
 
-/// Runs the code of each client to its end, all at once.
+/// Runs the code of each client to its end, all concurrently.
 pub(crate) fn run_clients<F, C>(pool: &Pool, clients: u32, code: F)
 where
     F: Fn(u32) -> C + Sync,

@@ -3,7 +3,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// A stream of draws. The same seed and client give the same draws on every machine.
+/// A stream of draws. Equal seed and client give equal draws on every machine.
 #[derive(Clone, Debug)]
 pub struct Draws(Xoshiro256PlusPlus);
 
@@ -11,17 +11,17 @@ impl Draws {
     /// The draws of a client.
     #[must_use]
     pub fn new(seed: u64, client: u64) -> Draws {
-        // SplitMix64, which spreads the seed, tells neighbouring clients apart.
+        // SplitMix64 spreads the seed, so neighbouring clients get unrelated streams.
         Draws(Xoshiro256PlusPlus::seed_from_u64(seed ^ super::ycsb::fnv_hash(client)))
     }
 
-    /// At least 0 and under 1.
+    /// A draw from 0 inclusive to 1 exclusive.
     pub fn unit(&mut self) -> f64 {
         const STEPS: f64 = (1_u64 << 53) as f64;
         (self.0.next_u64() >> 11) as f64 / STEPS
     }
 
-    /// At least 0 and under `end`.
+    /// A draw from 0 inclusive to `end` exclusive.
     ///
     /// # Panics
     /// When `end` is 0.

@@ -1,56 +1,56 @@
-//! Why a measurement has no result.
+//! Errors of measurements.
 
 use ethermem::OpenError;
 
-/// Why a measurement has no result.
+/// The reason why a measurement has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BenchError {
-    /// What was asked for cannot be.
+    /// The request is not allowed.
     #[error("{0}")]
     Refused(String),
     /// The URL opens no pool.
     #[error("pool {url}: {error}")]
     Open {
-        /// What was given.
+        /// URL that was given.
         url: String,
-        /// Why not.
+        /// The cause.
         error: OpenError,
     },
-    /// The pool does not hold what was to be measured.
+    /// The pool has too little memory for the measurement.
     #[error("pool {url}: {needed}: {error}")]
     Load {
-        /// Which.
+        /// URL of the pool.
         url: String,
-        /// What it takes.
+        /// Memory that is needed.
         needed: String,
-        /// What the pool says.
+        /// The pool's error.
         error: ethermem::Error,
     },
     /// An operation failed.
     #[error("pool {url}: {op}: {error}")]
     Failed {
-        /// Which.
+        /// URL of the pool.
         url: String,
-        /// What was done.
+        /// The operation.
         op: &'static str,
-        /// Why it failed.
+        /// The pool's error.
         error: ethermem::Error,
     },
-    /// A record is not what was written.
+    /// A record differs from what was written.
     #[error("pool {url}: record {record} holds what nobody wrote")]
     Corrupt {
-        /// Which.
+        /// URL of the pool.
         url: String,
-        /// The record's number.
+        /// Number of the record.
         record: u64,
     },
-    /// It was asked to end.
+    /// The measurement was interrupted.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl BenchError {
-    /// Whether it is a defect of this program or of the pool, and not of what was given.
+    /// True if the error is a defect of this program or of the pool, and not of the input.
     #[must_use]
     pub fn is_defect(&self) -> bool {
         let violated = |error: &ethermem::Error| matches!(error, ethermem::Error::Violated { .. });

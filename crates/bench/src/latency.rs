@@ -1,16 +1,16 @@
-//! How long operations took.
+//! Latencies of operations.
 
 use ethermem_units::Ps;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// A percentile is at most 0.01 % above the exact one.
+/// Significant digits of the histogram: a percentile is at most 0.01 % above the exact one.
 const SIGNIFICANT_DIGITS: u8 = 4;
 
 /// Every doubling of the time has 2^6 buckets, whose edges are edges of the histogram's own bins.
 const BUCKETS_LOG2: u32 = 6;
 
-/// The times of one kind of operation: an exact sum beside a histogram, at constant memory.
+/// Latencies of one kind of operation: an exact sum and a histogram, in constant memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
     operations: u64,
@@ -19,41 +19,41 @@ pub(crate) struct Latencies {
     histogram_ps: Histogram<u64>,
 }
 
-/// What operations of a kind took, each from its call to its result.
+/// Latencies of operations of one kind, each from its call to its result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LatencyStats {
-    /// Which kind.
+    /// Kind of operation.
     pub op: &'static str,
-    /// How many were measured.
+    /// Number of measured operations.
     pub operations: u64,
-    /// Their mean.
+    /// Mean latency in ns.
     pub mean_ns: f64,
-    /// Half of them took at most this.
+    /// Median latency in ns.
     pub p50_ns: f64,
-    /// 95 of 100 did.
+    /// 95th percentile in ns.
     pub p95_ns: f64,
-    /// 99 of 100 did.
+    /// 99th percentile in ns.
     pub p99_ns: f64,
-    /// 999 of 1,000 did.
+    /// 99.9th percentile in ns.
     pub p999_ns: f64,
-    /// The longest.
+    /// Largest latency in ns.
     pub max_ns: f64,
-    /// All of them by how long they took, in order; without those that are empty.
+    /// The histogram in order of latency, without empty buckets.
     pub buckets: Vec<LatencyBucket>,
 }
 
-/// Operations that took about as long: a bucket is at most 1/64 wider than where it begins.
+/// Operations of similar latency: a bucket's width is at most 1/64 of its lower edge.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LatencyBucket {
-    /// They took at least this.
+    /// Lower edge in ns, inclusive.
     pub from_ns: f64,
-    /// And less than this.
+    /// Upper edge in ns, exclusive.
     pub below_ns: f64,
-    /// How many.
+    /// Number of operations.
     pub operations: u64,
 }
 
-/// The first and last picosecond of the bucket of a time.
+/// First and last picosecond of the bucket of a time.
 fn bucket_ps(ps: u64) -> (u64, u64) {
     let shift = (u64::BITS - ps.leading_zeros()).saturating_sub(BUCKETS_LOG2 + 1);
     let from = ps >> shift << shift;
@@ -80,12 +80,12 @@ impl Latencies {
         self.histogram_ps.add(&other.histogram_ps).expect("the histogram grows");
     }
 
-    /// `None` where there is nothing to tell.
+    /// Statistics; `None` without operations.
     pub(crate) fn stats(&self, op: &'static str) -> Option<LatencyStats> {
         if self.operations == 0 {
             return None;
         }
-        // The upper edge of a bin may lie past the largest value seen.
+        // The upper edge of a bin may exceed the largest value.
         let quantile =
             |share| Ps(self.histogram_ps.value_at_quantile(share)).min(self.max).as_ns_f64();
         Some(LatencyStats {
@@ -119,7 +119,7 @@ impl Latencies {
     }
 }
 
-/// How many there were in a second of a time.
+/// Rate per second of `count` in a time.
 pub(crate) fn per_second(count: u64, time: Ps) -> f64 {
     if time == Ps::ZERO { 0.0 } else { count as f64 / (time.0 as f64 * 1e-12) }
 }
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// Times of every length, in groups that are close to each other.
+    /// Times of all magnitudes, in groups of similar values.
     fn times() -> impl Strategy<Value = Vec<u64>> {
         let time = (0..50_u32, any::<u64>()).prop_map(|(shift, bits)| (bits >> 14) >> shift);
         proptest::collection::vec((time, 1..40_usize), 1..30).prop_map(|groups| {
@@ -139,7 +139,7 @@ mod tests {
         })
     }
 
-    /// Whether the operation that a percentile is of lies in the bucket where the counts say.
+    /// True if the operation of a percentile is in the bucket that the counts give.
     fn is_in_its_bucket(stats: &LatencyStats, share: f64, percentile_ns: f64) -> bool {
         let wanted = ((share * stats.operations as f64).ceil() as u64).max(1);
         let mut count = 0;
@@ -162,7 +162,7 @@ mod tests {
             for pair in stats.buckets.windows(2) {
                 prop_assert!(pair[0].below_ns <= pair[1].from_ns, "{pair:?}");
             }
-            // Each holds exactly the times between its edges.
+            // Each bucket holds exactly the times between its edges.
             for bucket in &stats.buckets {
                 prop_assert!(bucket.operations > 0);
                 let edges = bucket.from_ns..bucket.below_ns;
@@ -192,7 +192,8 @@ mod tests {
         }
         let bucket =
             |from_ns, below_ns, operations| LatencyBucket { from_ns, below_ns, operations };
-        // Between 2^16 and 2^17 ps they are 1.024 ns wide, between 2^18 and 2^19 ps 4.096 ns.
+        // Buckets are 1.024 ns wide between 2^16 and 2^17 ps, and 4.096 ns between 2^18 and 2^19
+        // ps.
         let expected = [
             bucket(99.328, 100.352, 2),
             bucket(100.352, 101.376, 1),

@@ -1,7 +1,7 @@
 //! Measurements of pools: YCSB, single operations, and the figures of papers that used them.
 //!
-//! The same code runs on every pool. On `sim:` time is the fabric's, and one seed gives the same
-//! bytes; on `local:` it is the machine's.
+//! The same code runs on every pool. On `sim:`, time is virtual, and one seed gives equal bytes; on
+//! other pools, time is real.
 
 mod clients;
 mod draw;

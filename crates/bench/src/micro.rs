@@ -1,4 +1,4 @@
-//! One operation, again and again: how long it takes, and how many there are in a second.
+//! One kind of operation, repeated: its latency and its rate.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,41 +14,41 @@ use crate::draw::Draws;
 use crate::error::BenchError;
 use crate::latency::{Latencies, per_second};
 
-/// Most bytes of one read or write.
+/// Largest read or write in bytes.
 pub const BYTES_MAX: u64 = 1 << 26;
-/// Most operations under way at once.
+/// Largest number of operations in flight.
 pub const DEPTH_MAX: u32 = 4096;
-/// What a word is.
+/// Length of a word in bytes.
 const WORD_BYTES: u64 = 8;
-/// Places that each of the operations under way goes through, in any order, as long as they fit
-/// into this much memory together.
+/// Number of places that each stream visits in random order, as long as they fit this memory
+/// together.
 const PLACES_MAX: u64 = 256;
 const PLACES_BYTES_MAX: u64 = 1 << 26;
-/// Every so many operations one is not measured, before those that are.
+/// Warm-up operations are the measured number divided by this.
 const WARMUP_DIVISOR: u64 = 10;
 
-/// What is measured.
+/// Measured operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MicroOp {
-    /// Bytes from the pool.
+    /// Reads bytes from the pool.
     Read,
-    /// Bytes to it.
+    /// Writes bytes to the pool.
     Write,
     /// A compare-and-swap that succeeds.
     Cas,
     /// An addition to a word.
     FetchAdd,
-    /// A free lock that is taken; giving it back is not measured.
+    /// Acquires a free lock; releasing it is not measured.
     Lock,
 }
 
 impl MicroOp {
-    /// All, in order.
+    /// All operations, in order.
     pub const ALL: [MicroOp; 5] =
         [MicroOp::Read, MicroOp::Write, MicroOp::Cas, MicroOp::FetchAdd, MicroOp::Lock];
 
-    /// As it is asked for.
+    /// Name in arguments and results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl MicroOp {
         }
     }
 
-    /// How long it is, where that cannot be chosen.
+    /// Length in bytes, if it is fixed.
     #[must_use]
     pub const fn fixed_bytes(self) -> Option<u64> {
         match self {
@@ -88,20 +88,20 @@ impl FromStr for MicroOp {
     }
 }
 
-/// A point of a measurement.
+/// One point of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MicroConfig {
     /// URL of the pool.
     pub pool: String,
-    /// What is done.
+    /// Measured operation.
     pub op: MicroOp,
-    /// How long it is.
+    /// Length in bytes.
     pub bytes: u64,
-    /// How many are under way at once.
+    /// Number of operations in flight.
     pub depth: u32,
-    /// How many are measured.
+    /// Number of measured operations.
     pub operations: u64,
-    /// Of the places.
+    /// Seed of the places.
     pub seed: u64,
 }
 
@@ -129,41 +129,41 @@ impl MicroConfig {
     }
 }
 
-/// What a point came to.
+/// Result of a point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MicroResult {
     /// URL of the pool.
     pub pool: String,
-    /// What was done.
+    /// Measured operation.
     pub op: MicroOp,
-    /// How long it is.
+    /// Length in bytes.
     pub bytes: u64,
-    /// How many were under way at once.
+    /// Number of operations in flight.
     pub depth: u32,
-    /// Half of them took at most this.
+    /// Median latency in ns.
     pub p50_ns: f64,
-    /// 99 of 100 did.
+    /// 99th percentile in ns.
     pub p99_ns: f64,
-    /// Their mean.
+    /// Mean latency in ns.
     pub mean_ns: f64,
-    /// How many ended in a second, all together.
+    /// Completed operations per second, of all streams together.
     pub operations_per_s: f64,
-    /// How many were measured.
+    /// Number of measured operations.
     pub operations: u64,
-    /// How many the fabric lost: they are in no latency.
+    /// Number of operations that the fabric lost; latencies exclude them.
     pub lost: u64,
-    /// Whose the time is: `fabric` or `machine`.
+    /// Kind of time: `fabric` or `machine`.
     pub time: &'static str,
-    /// Of a pool of `node:`, how that is reached.
+    /// For a `node:` pool, its transport.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<String>,
 }
 
-/// Measures a point: `depth` streams of one compute node, each with a place of its own, on the
-/// memory nodes in turn. `interrupt` ends it.
+/// Measures a point: `depth` streams of one compute node, each with its own places, on the memory
+/// nodes in round-robin order. `interrupt` ends it.
 ///
 /// # Errors
-/// [`BenchError`]: the point cannot be, or the pool does not do it.
+/// [`BenchError`]: the point is not allowed, or the pool failed.
 pub fn run(
     config: &MicroConfig,
     interrupt: &'static AtomicBool,
@@ -239,17 +239,17 @@ async fn streams(pool: &Pool, config: &MicroConfig) -> Result<Vec<Stream>, Bench
     Ok(streams)
 }
 
-/// What the streams of a point share.
+/// State shared by the streams of a point.
 struct Shared {
-    /// Operations that are still to be begun.
+    /// Operations that have yet to begin.
     left: u64,
     warmup: u64,
     latencies: Latencies,
     lost: u64,
     began: Ps,
     ended: Ps,
-    /// Operations that ended between the two: also those that were under way when the first that
-    /// is measured began, as the last ones have none behind them.
+    /// Operations that completed between the two times. They include those in flight when the first
+    /// measured one began, because the last ones have no successors.
     completed: u64,
     failure: Option<Error>,
     interrupt: &'static AtomicBool,
@@ -291,7 +291,7 @@ impl Shared {
     }
 }
 
-/// One of the operations under way at once, and what follows it.
+/// One stream of operations, of which one is in flight.
 struct Stream {
     thread: Thread,
     base: Address,
@@ -300,7 +300,7 @@ struct Stream {
     draws: Draws,
     data: Vec<u8>,
     op: MicroOp,
-    /// What its word holds.
+    /// Expected content of its word.
     word: u64,
 }
 
@@ -336,7 +336,7 @@ impl Stream {
                     }
                     shared.completed += u64::from(ended > shared.began);
                 }
-                // What the lock or the word is after that is not known.
+                // The state of the lock or the word is unknown after this.
                 Err(Error::Lost) if self.op.fixed_bytes().is_none() => {
                     shared.lost += u64::from(is_measured);
                 }

@@ -1,4 +1,4 @@
-//! Many runs of YCSB as a file says: pools by points, with what others published beside.
+//! Plans: files that list many YCSB runs, pools by points, with published values.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -11,49 +11,49 @@ use serde::{Deserialize, Serialize};
 use crate::error::BenchError;
 use crate::ycsb::{self, Settings, Workload, YcsbConfig, YcsbResult};
 
-/// Most runs of each point.
+/// Largest number of runs of each point.
 const SEEDS_MAX: u64 = 1000;
 
-/// What a plan measures of its runs.
+/// Measured quantity of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shows {
-    /// How long an operation takes. Published values are means in ns.
+    /// Latency of an operation. Published values are means in ns.
     Latency,
-    /// How many requests there are in a second, and what they take of the links. Published values
-    /// are millions of writes that fill the requesting direction alone.
+    /// Requests per second, and their use of the links. Published values are millions of writes per
+    /// second that fill the requesting direction alone.
     Requests,
 }
 
-/// A file that says what is run.
+/// A plan file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What it is, and against what it is held.
+    /// Description of the figure, and its published values.
     pub figure: Figure,
-    /// Of all runs.
+    /// Settings of all runs.
     #[serde(default)]
     pub ycsb: Settings,
-    /// What is run on.
+    /// Pools to measure.
     pub pool: Vec<PlannedPool>,
-    /// What is run there.
+    /// Points to measure on each pool.
     pub point: Vec<Point>,
 }
 
-/// The head of a plan.
+/// Head of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// Name in file names and among published values.
+    /// Name in file names and in published values.
     pub name: String,
-    /// Headline.
+    /// Title.
     pub title: String,
-    /// What is told of it.
+    /// Measured quantity.
     pub shows: Shows,
-    /// Runs of each point, with seeds that follow one another; what is told is their mean.
+    /// Number of runs of each point, with consecutive seeds; the result is their mean.
     #[serde(default = "one")]
     pub seeds: u64,
-    /// A table of published values, from the plan's folder.
+    /// File of published values, relative to the plan's folder.
     pub published: Option<PathBuf>,
 }
 
@@ -63,9 +63,9 @@ pub struct Figure {
 pub struct PlannedPool {
     /// Name in results, and column of the published values.
     pub name: String,
-    /// What is opened.
+    /// URL of the pool.
     pub url: String,
-    /// How far from the published values it may be.
+    /// Largest allowed deviation from the published values, in percent.
     pub within_percent: Option<f64>,
 }
 
@@ -75,7 +75,7 @@ pub struct PlannedPool {
 pub struct Point {
     /// Name in results, and row of the published values.
     pub name: String,
-    /// What is other than in all runs.
+    /// Settings that differ from those of all runs.
     #[serde(default)]
     pub set: Settings,
 }
@@ -87,31 +87,31 @@ pub struct Planned {
     pub point: String,
     /// Name of the pool.
     pub pool: String,
-    /// What was published.
+    /// Published value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<f64>,
-    /// What we have in its place, the mean of all seeds: ns, or millions in a second.
+    /// Measured value in its place, the mean over all seeds: ns, or millions per second.
     pub ours: f64,
-    /// The least and the most of the seeds.
+    /// Smallest and largest value over the seeds.
     pub ours_range: (f64, f64),
-    /// How far ours is from the published value.
+    /// Deviation of the measured from the published value, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub off_percent: Option<f64>,
-    /// How far it may be.
+    /// Largest allowed deviation, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within_percent: Option<f64>,
-    /// A run for each seed.
+    /// One run for each seed.
     pub runs: Vec<YcsbResult>,
 }
 
 impl Planned {
-    /// Whether ours is as near as it was asked to be; `None` where nothing was asked.
+    /// True if the deviation is allowed; `None` without a limit.
     #[must_use]
     pub fn is_met(&self) -> Option<bool> {
         Some(self.off_percent?.abs() <= self.within_percent?)
     }
 
-    /// The mean of a number over the runs that have it.
+    /// The mean of a value over the runs that have it.
     #[must_use]
     pub fn mean(&self, of: impl Fn(&YcsbResult) -> Option<f64>) -> Option<f64> {
         let found: Vec<f64> = self.runs.iter().filter_map(of).collect();
@@ -124,10 +124,10 @@ fn one() -> u64 {
 }
 
 impl Plan {
-    /// Reads a plan, and what it names.
+    /// Reads a plan and the files that it names.
     ///
     /// # Errors
-    /// [`InputError`] with the place of what cannot be.
+    /// [`InputError`] with the place of what is not allowed.
     pub fn load(file: &Path) -> Result<(Plan, Option<PublishedValues>), InputError> {
         let text = read_text(file)?;
         let plan: Plan = toml::from_str(&text).map_err(|error| {
@@ -159,7 +159,7 @@ impl Plan {
         Ok((plan, published))
     }
 
-    /// Every run, as `over` changes it, points first.
+    /// Every run, with settings overridden by `over`, points first.
     fn configs(&self, over: &Settings) -> Vec<(&Point, &PlannedPool, Vec<YcsbConfig>)> {
         let mut configs = Vec::new();
         for point in &self.point {
@@ -173,13 +173,13 @@ impl Plan {
         configs
     }
 
-    /// How many runs there are.
+    /// Number of runs.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.point.len() * self.pool.len() * self.figure.seeds as usize
     }
 
-    /// Runs all, as `over` changes it. `ended` hears of each run.
+    /// Runs all, with settings overridden by `over`. `ended` is called after each run.
     ///
     /// # Errors
     /// As [`ycsb::run`].
@@ -221,7 +221,7 @@ impl Plan {
 }
 
 impl Shows {
-    /// What is held against a published value.
+    /// The value to compare with a published one.
     fn value(self, run: &YcsbResult) -> Result<f64, BenchError> {
         let value = match self {
             Shows::Latency => run.all().map(|all| all.mean_ns),

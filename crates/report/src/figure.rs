@@ -1,19 +1,19 @@
-//! Figures as data: what the caller of a report says, free of how it is drawn.
+//! Figures as data, independent of how they are drawn.
 
 /// A figure of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// Name of the figure in the page's address: `slowdown-by-load`. Letters, digits and hyphens.
     pub id: String,
-    /// What is shown: "Mean slowdown by load".
+    /// Title: "Mean slowdown by load".
     pub title: String,
-    /// How it was measured and what to see in it.
+    /// How it was measured and what it shows.
     pub caption: String,
-    /// The picture.
+    /// Picture to draw.
     pub plot: Plot,
-    /// The numbers under it; `None` for those of the picture itself.
+    /// Numbers under the picture; `None` for the picture's own.
     pub table: Option<DataTable>,
-    /// The command that repeats it.
+    /// Command that repeats the measurement.
     pub command: String,
 }
 
@@ -22,40 +22,40 @@ pub struct Figure {
 pub enum Plot {
     /// Lines with a marker at each point.
     Lines(LinePlot),
-    /// Cumulative distributions as steps: x rising, y the share in 0 to 1. Drawn twice, as the
-    /// share that has finished and, on a log scale, as the share that has not.
+    /// Cumulative distributions as steps: x increases, y is the fraction from 0 to 1. It is drawn
+    /// twice, as the fraction that has finished and, on a log scale, as the fraction that has not.
     Cdf(LinePlot),
-    /// Bars in groups.
+    /// Grouped bars.
     GroupedBars(BarPlot),
-    /// Lying bars made of segments.
+    /// Horizontal bars made of segments.
     StackedBars(StackedPlot),
 }
 
-/// Pictures of one kind side by side, on the same axes.
+/// Pictures of one kind side by side, on equal axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel<T> {
-    /// Headline: "Reads". May be empty where a plot has one panel.
+    /// Title: "Reads". It may be empty if a plot has one panel.
     pub title: String,
-    /// What is drawn.
+    /// Items to draw.
     pub items: Vec<T>,
 }
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it counts, with the unit: "Latency (ns)".
+    /// Quantity with its unit: "Latency (ns)".
     pub label: String,
-    /// How it is spaced.
+    /// Spacing of the values.
     pub scale: Scale,
-    /// Where it starts, if the data do not lie below; `None`: where the data do. Bars start here,
-    /// so that it must mean something: 0, or 1 for a slowdown.
+    /// First value, unless data lie below it; `None` starts at the data. Bars start here, so the
+    /// value must be meaningful: 0, or 1 for a slowdown.
     pub start: Option<f64>,
     /// Decimals of its numbers in tables and labels.
     pub decimals: usize,
 }
 
 impl Axis {
-    /// Slowdown, from 1.
+    /// An axis for slowdown, from 1.
     #[must_use]
     pub fn slowdown(label: &str) -> Axis {
         Axis { label: label.to_owned(), scale: Scale::Auto, start: Some(1.0), decimals: 3 }
@@ -74,57 +74,57 @@ impl Axis {
     }
 }
 
-/// How an axis is spaced.
+/// Spacing of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Even steps.
+    /// Equal steps.
     Linear,
-    /// Even ratios. Values that are not positive are left out of the picture.
+    /// Equal ratios. Values that are not positive are omitted from the picture.
     Log,
-    /// Log where the largest value is more than 20 times the smallest.
+    /// Log if the largest value is more than 20 times the smallest.
     Auto,
 }
 
-/// What part a series plays.
+/// Role of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// A result.
     #[default]
     Measured,
-    /// Something to hold results against, as a bound or a published value: grey and dashed.
+    /// A reference for results, such as a bound or a published value: grey and dashed.
     Reference,
 }
 
 /// Points joined by a line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Name in the legend. A name has the same colour in all figures of a page.
+    /// Name in the legend. A name has one colour in all figures of a page.
     pub name: String,
-    /// Its part.
+    /// Role of the series.
     pub role: Role,
-    /// Points (x, y), x rising.
+    /// Points (x, y), x increasing.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A line across the picture at a value of the y axis.
+/// A horizontal line at a value of the y axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// What it stands for.
+    /// Meaning of the line.
     pub label: String,
-    /// Where it lies.
+    /// Value on the y axis.
     pub value: f64,
 }
 
 /// Lines over a number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinePlot {
-    /// Across.
+    /// Horizontal axis.
     pub x: Axis,
-    /// Up.
+    /// Vertical axis.
     pub y: Axis,
-    /// The pictures.
+    /// Pictures.
     pub panels: Vec<Panel<Series>>,
-    /// Values to hold the lines against.
+    /// Reference values for the lines.
     pub marks: Vec<Mark>,
 }
 
@@ -133,67 +133,68 @@ pub struct LinePlot {
 pub struct BarSeries {
     /// Name in the legend.
     pub name: String,
-    /// Its part.
+    /// Role of the series.
     pub role: Role,
-    /// A value for each category; `None` where there is none.
+    /// Value for each category; `None` if there is none.
     pub values: Vec<Option<f64>>,
 }
 
 /// Bars grouped by category.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarPlot {
-    /// What the categories are: "Application".
+    /// Meaning of the categories: "Application".
     pub category_label: String,
-    /// The groups, from left to right.
+    /// Groups, from left to right.
     pub categories: Vec<String>,
-    /// Up.
+    /// Vertical axis.
     pub y: Axis,
-    /// The pictures.
+    /// Pictures.
     pub panels: Vec<Panel<BarSeries>>,
-    /// Values to hold the bars against.
+    /// Reference values for the bars.
     pub marks: Vec<Mark>,
 }
 
 /// A part of a stacked bar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// What it is: "switch PCS".
+    /// Name: "switch PCS".
     pub name: String,
-    /// What it belongs to: "PCS". Segments of one layer have one colour, and the legend names it.
+    /// Layer: "PCS". Segments of one layer have one colour, which the legend names.
     pub layer: String,
 }
 
 /// One bar of segments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackedBar {
-    /// What the bar stands for: "edm".
+    /// Name: "edm".
     pub name: String,
-    /// A length for each segment, 0 or more.
+    /// Length of each segment, 0 or more.
     pub values: Vec<f64>,
 }
 
-/// Lying bars made of the same segments.
+/// Horizontal bars made of the same segments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackedPlot {
-    /// Along the bars; starts at 0 and is linear, or lengths would not add up.
+    /// Label of the horizontal axis; it starts at 0 and is linear, so that lengths add up.
     pub x_label: String,
     /// Decimals of its numbers.
     pub decimals: usize,
-    /// From left to right.
+    /// Segments from left to right.
     pub segments: Vec<Segment>,
-    /// The pictures.
+    /// Pictures.
     pub panels: Vec<Panel<StackedBar>>,
-    /// Whether lengths can be compared across panels; if not, each has the page's whole width.
+    /// True if lengths can be compared across panels; if not, each panel has the page's whole
+    /// width.
     pub shared_axis: bool,
 }
 
 /// Numbers under a figure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataTable {
-    /// Heads of the columns.
+    /// Column heads.
     pub columns: Vec<String>,
     /// Rows, with as many cells as there are columns.
     pub rows: Vec<Vec<String>>,
-    /// Columns that hold text, not numbers; counted from 0.
+    /// Indices from 0 of columns that hold text, not numbers.
     pub text_columns: Vec<usize>,
 }

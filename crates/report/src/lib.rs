@@ -1,4 +1,4 @@
-//! One page that shows runs: figures, the numbers under each, the command that repeats it.
+//! One page that shows runs: figures, their numbers, and the commands that repeat them.
 
 mod figure;
 mod number;
@@ -19,75 +19,75 @@ pub use figure::{
 use ethermem_engine::metrics::RunResult;
 use ethermem_engine::output::{OutputError, write_file};
 
-/// What a report shows. The same input makes the same bytes.
+/// Content of a report. Equal input gives equal bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReportInput {
-    /// Headline of the page.
+    /// Title of the page.
     pub title: String,
-    /// What was run and what the reader finds, in a sentence or two.
+    /// What was run and what it shows, in a sentence or two.
     pub lead: String,
-    /// Where the numbers come from.
+    /// Origin of the numbers.
     pub origin: Origin,
-    /// What a reader must see before all else.
+    /// Tables that come before everything else.
     pub first: Vec<TableSection>,
     /// Rows of the table of runs.
     pub runs: Vec<ReportedRun>,
     /// Figures, in order.
     pub figures: Vec<Figure>,
-    /// Numbers in full, after the figures.
+    /// Complete tables, after the figures.
     pub last: Vec<TableSection>,
-    /// What the numbers are, at the foot; `None` for those of messages that run to their end.
+    /// Definitions at the foot; `None` for those of messages that run to their end.
     pub definitions: Option<String>,
-    /// Fallbacks and reservations that concern the page as a whole.
+    /// Fallbacks and caveats that concern the whole page.
     pub notices: Vec<String>,
 }
 
-/// Numbers that stand by themselves.
+/// A table without a figure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableSection {
-    /// Name of the section in the page's address, as a figure's.
+    /// Name of the section in the page's address, like a figure's.
     pub id: String,
-    /// What is shown.
+    /// Title.
     pub title: String,
     /// How to read it.
     pub caption: String,
-    /// The numbers; without rows the caption says all.
+    /// The numbers; if it has no rows, the caption says all.
     pub table: DataTable,
-    /// What the numbers come to, in lines.
+    /// Conclusions, one per line.
     pub notes: Vec<String>,
 }
 
-/// A run as the reader of a report knows it.
+/// A run with the names that the report uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportedRun {
-    /// What was run.
+    /// Name of the workload.
     pub workload: String,
-    /// What it ran on, by the name that the figures give it.
+    /// Name of the fabric, as in the figures.
     pub fabric: String,
-    /// What it came to.
+    /// Result of the run.
     pub result: RunResult,
 }
 
-/// Where the numbers of a report come from.
+/// Origin of a report's numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The command that repeats the whole page.
+    /// Command that repeats the whole page.
     pub command: String,
     /// Seed of every run on the page.
     pub seed: u64,
-    /// Commit of the program, where it is known.
+    /// Commit of the program, if known.
     pub commit: Option<String>,
-    /// Class of the machine: architecture and cores, no name.
+    /// Kind of machine: architecture and number of cores, no name.
     pub machine: String,
     /// Programs and their versions.
     pub versions: Vec<(String, String)>,
 }
 
-/// Writes `index.html` into `folder`, which is made if it is not there. The page needs no other
-/// file, no network and no script.
+/// Writes `index.html` into `folder`, which is created if absent. The page needs no other file, no
+/// network and no script.
 ///
 /// # Errors
-/// [`OutputError`] when the folder or the page cannot be written; an older page then stays whole.
+/// [`OutputError`] when the folder or the page cannot be written; an older page then stays intact.
 pub fn write_report(folder: &Path, input: &ReportInput) -> Result<PathBuf, OutputError> {
     std::fs::create_dir_all(folder).map_err(|reason| OutputError::new(folder, reason))?;
     let path = folder.join("index.html");

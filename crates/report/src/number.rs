@@ -1,6 +1,6 @@
 //! Numbers for people.
 
-/// With this many decimals, and a comma between thousands.
+/// A number with `decimals` decimals, and a comma between thousands.
 pub(super) fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -20,7 +20,7 @@ pub(super) fn fixed(value: f64, decimals: usize) -> String {
     text + fraction
 }
 
-/// Without the zeros that end a fraction, for axes.
+/// A number without trailing zeros, for axes.
 pub(super) fn trimmed(value: f64, decimals: usize) -> String {
     let text = fixed(value, decimals);
     if text.contains('.') {
@@ -30,7 +30,7 @@ pub(super) fn trimmed(value: f64, decimals: usize) -> String {
     }
 }
 
-/// A value that may not be there.
+/// A number that may be absent.
 pub(super) fn optional(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| fixed(value, decimals))
 }

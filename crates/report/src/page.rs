@@ -156,7 +156,8 @@ fn runs_table(runs: &[ReportedRun]) -> DataTable {
     }
 }
 
-/// What the scenario asks for, and in brackets the mean of the links over the whole run.
+/// The offered load of the scenario and, in brackets, the mean load of the links over the whole
+/// run.
 fn load(run: &RunResult) -> String {
     let measured = run.load_measured.map(|load| format!("({})", fixed(load, 2)));
     let asked = run.load_requested.map(|load| fixed(load, 2));

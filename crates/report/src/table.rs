@@ -1,13 +1,13 @@
-//! The numbers under a figure.
+//! The table under a figure.
 
 use maud::{Markup, html};
 
 use super::number::{fixed, optional};
 use super::{BarPlot, DataTable, Figure, LinePlot, Panel, Plot, StackedPlot};
 
-/// Tables longer than this are folded on the screen; paper shows them whole.
+/// Longer tables are collapsed on the screen, but printed in full.
 const ROWS_MAX_OPEN: usize = 12;
-/// What a distribution's table says, in shares of the messages.
+/// Fractions of the messages in a distribution's table.
 const SHARES: [(&str, f64); 6] =
     [("10 %", 0.1), ("50 %", 0.5), ("90 %", 0.9), ("99 %", 0.99), ("99.9 %", 0.999), ("all", 1.0)];
 
@@ -21,7 +21,7 @@ pub(super) fn of_figure(figure: &Figure) -> DataTable {
     })
 }
 
-/// In a fold that is open where the table is short.
+/// A collapsible table, open if it is short.
 pub(super) fn folded(table: &DataTable) -> Markup {
     html! {
         details open[table.rows.len() <= ROWS_MAX_OPEN] {
@@ -31,7 +31,7 @@ pub(super) fn folded(table: &DataTable) -> Markup {
     }
 }
 
-/// A table that scrolls by itself where the page is too narrow for it.
+/// A table with its own scroll bar on a narrow page.
 pub(super) fn scrolling(table: &DataTable) -> Markup {
     html! {
         div class="scroll" tabindex="0" {
@@ -131,7 +131,7 @@ fn of_bars(plot: &BarPlot) -> DataTable {
     DataTable { columns, rows, text_columns }
 }
 
-/// Segments down, bars across, the sum last.
+/// A row per segment, a column per bar, and the sum at the end.
 fn of_stacked(plot: &StackedPlot) -> DataTable {
     let several = plot.panels.len() > 1;
     let bars: Vec<_> = plot
@@ -156,7 +156,7 @@ fn of_stacked(plot: &StackedPlot) -> DataTable {
     DataTable { columns, rows, text_columns: vec![0] }
 }
 
-/// Head of the columns before the numbers, and which are text.
+/// Heads of the columns before the numbers, and the indices of text columns.
 fn lead<T>(panels: &[Panel<T>], label: &str, label_is_text: usize) -> (Vec<String>, Vec<usize>) {
     let mut columns = Vec::new();
     if panels.len() > 1 {
@@ -171,7 +171,7 @@ fn panel_cell<T>(panels: &[Panel<T>], panel: &Panel<T>) -> Vec<String> {
     if panels.len() > 1 { vec![panel.title.clone()] } else { Vec::new() }
 }
 
-/// Names of all panels in order of appearance.
+/// Distinct names of all panels in order of appearance.
 fn distinct<'a, T>(panels: &'a [Panel<T>], name: impl Fn(&'a T) -> &'a String) -> Vec<&'a String> {
     let mut names = Vec::new();
     for item in panels.iter().flat_map(|panel| &panel.items) {

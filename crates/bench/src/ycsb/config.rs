@@ -1,4 +1,4 @@
-//! What a run of YCSB is asked to do.
+//! Configuration of a YCSB run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,31 +9,31 @@ use serde::{Deserialize, Serialize};
 use super::mix::{Action, Distribution, Workload};
 use crate::error::BenchError;
 
-/// DRAM at the compute node, as in EDM's evaluation.
+/// Latency of DRAM at the compute node, as in EDM's evaluation.
 pub const LOCAL_LATENCY: Ps = Ps::from_ns(82);
-/// Most records: their numbers and addresses stay exact in every distribution.
+/// Largest number of records: their numbers and addresses stay exact in every distribution.
 pub const RECORDS_MAX: u64 = 1 << 32;
-/// Most operations.
+/// Largest number of operations.
 pub const OPERATIONS_MAX: u64 = 1 << 40;
-/// Longest record.
+/// Longest record in bytes.
 pub const RECORD_BYTES_MAX: u64 = 1 << 20;
-/// Most clients.
+/// Largest number of clients.
 pub const CLIENTS_MAX: u32 = 4096;
 
-/// How records are found.
+/// Store that holds the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreKind {
-    /// The client knows where each object is: one read or one write an operation.
+    /// Objects whose addresses the clients know: one read or one write per operation.
     Objects,
-    /// A key-value store whose clients walk its index: several round trips an operation.
+    /// A key-value store whose clients walk its index: several round trips per operation.
     KvClient,
-    /// The same store, its index walked by the memory nodes: one round trip.
+    /// A key-value store whose memory nodes walk its index: one round trip per operation.
     KvNode,
 }
 
 impl StoreKind {
-    /// As it is asked for.
+    /// Name in arguments and results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -44,27 +44,28 @@ impl StoreKind {
     }
 }
 
-/// What of a record an operation moves.
+/// Part of a record that an operation moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Extent {
-    /// One of its fields, any.
+    /// One random field.
     Field,
-    /// All of it.
+    /// The whole record.
     Record,
 }
 
-/// When a write has ended.
+/// Completion of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteEnd {
-    /// When its last byte is at the memory node, as the fabric says it.
+    /// The write completes when its last byte is at the memory node, as the fabric reports.
     AtNode,
-    /// When it is in the memory node's DRAM: [`LOCAL_LATENCY`] after that, as for a local write.
+    /// The write completes in the memory node's DRAM: [`LOCAL_LATENCY`] later, as for a local
+    /// write.
     InMemory,
 }
 
-/// Objects at the compute node to objects at the memory nodes.
+/// Ratio of objects at the compute node to objects at the memory nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LocalToRemote {
@@ -107,44 +108,44 @@ impl From<LocalToRemote> for String {
     }
 }
 
-/// A run of YCSB.
+/// Configuration of a YCSB run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct YcsbConfig {
     /// URL of the pool.
     pub pool: String,
-    /// Which core workload.
+    /// Core workload.
     pub workload: Workload,
-    /// Which records are asked for; by default the workload's.
+    /// Distribution of requests over records; by default the workload's.
     pub distribution: Distribution,
-    /// How records are found.
+    /// Store that holds the records.
     pub store: StoreKind,
-    /// Records that are loaded.
+    /// Number of records loaded.
     pub records: u64,
-    /// Operations that are measured.
+    /// Number of measured operations.
     pub operations: u64,
-    /// Operations before them.
+    /// Number of warm-up operations before them.
     pub warmup_operations: u64,
-    /// Clients, each with one operation under way.
+    /// Number of clients, each with one operation in flight.
     pub clients: u32,
-    /// Of all draws.
+    /// Seed of all draws.
     pub seed: u64,
-    /// Length of a record.
+    /// Length of a record in bytes.
     pub record_bytes: u64,
-    /// Length of each of its fields.
+    /// Length of a field in bytes.
     pub field_bytes: u64,
-    /// What a read moves: YCSB's `readallfields`.
+    /// Part that a read moves: YCSB's `readallfields`.
     pub reads: Extent,
-    /// What an update moves: YCSB's `writeallfields`.
+    /// Part that an update moves: YCSB's `writeallfields`.
     pub updates: Extent,
-    /// When an update or an insert has ended.
+    /// Completion of an update or an insert.
     pub writes: WriteEnd,
-    /// Which objects are at the compute node; by default none.
+    /// Ratio of objects at the compute node; by default none is there.
     pub local_to_remote: Option<LocalToRemote>,
 }
 
 impl YcsbConfig {
-    /// A run as YCSB has it by default: ten fields of 100 B, reads of all, updates of one; a tenth
-    /// of the operations as warm-up; one client.
+    /// YCSB's default run: ten fields of 100 B, reads of all, updates of one; a tenth of the
+    /// operations as warm-up; one client.
     #[must_use]
     pub fn new(pool: &str, workload: Workload) -> YcsbConfig {
         YcsbConfig {
@@ -166,7 +167,7 @@ impl YcsbConfig {
         }
     }
 
-    /// Whether it can be done.
+    /// Checks that the run is allowed.
     ///
     /// # Errors
     /// [`BenchError::Refused`] with what is wrong and what is allowed.
@@ -192,7 +193,7 @@ impl YcsbConfig {
         Ok(())
     }
 
-    /// How much an operation of this extent moves.
+    /// Length in bytes of an operation of this extent.
     pub(crate) fn bytes(&self, extent: Extent) -> u64 {
         match extent {
             Extent::Field => self.field_bytes,
@@ -200,13 +201,13 @@ impl YcsbConfig {
         }
     }
 
-    /// Operations of the run, warm-up included.
+    /// Number of operations including warm-up.
     pub(crate) fn operations_total(&self) -> u64 {
         self.warmup_operations + self.operations
     }
 
-    /// Room for the records that are loaded and those that will be inserted: more than twice as
-    /// many as expected, which fewer than one run in 10^18 goes beyond.
+    /// Room for loaded records and for inserts: more than twice the expected number, which fewer
+    /// than one run in 10^18 exceeds.
     pub(crate) fn slots(&self) -> u64 {
         let share = self.workload.share(Action::Insert);
         if share == 0.0 {

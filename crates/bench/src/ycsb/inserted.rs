@@ -1,31 +1,31 @@
-//! Which records are there: YCSB's acknowledged counter.
+//! Completed inserts: YCSB's acknowledged counter.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Numbers of records in the order of their inserts, and up to which all have ended.
+/// Numbers of inserted records, and the highest below which all inserts have completed.
 #[derive(Debug)]
 pub(crate) struct Inserted {
     next: AtomicU64,
     last: AtomicU64,
-    /// Ended, but not all before them.
+    /// Completed records above one that is not.
     ahead: Mutex<BTreeSet<u64>>,
 }
 
 impl Inserted {
-    /// When so many have been loaded, at least one.
+    /// State after `loaded` records were loaded, at least one.
     pub(crate) fn new(loaded: u64) -> Inserted {
         let (next, last) = (AtomicU64::new(loaded), AtomicU64::new(loaded - 1));
         Inserted { next, last, ahead: Mutex::default() }
     }
 
-    /// A new record's number.
+    /// Number for a new record.
     pub(crate) fn begin(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Its insert has ended.
+    /// Records that an insert has completed.
     pub(crate) fn end(&self, record: u64) {
         let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         ahead.insert(record);
@@ -36,7 +36,7 @@ impl Inserted {
         self.last.store(last, Ordering::Release);
     }
 
-    /// The last record that is there with all before it.
+    /// The last record before which all inserts have completed.
     pub(crate) fn last(&self) -> u64 {
         self.last.load(Ordering::Acquire)
     }

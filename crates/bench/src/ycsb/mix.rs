@@ -1,4 +1,4 @@
-//! YCSB's core workloads: which operations, in which shares, on which records.
+//! YCSB's core workloads: operations, their shares, and the distribution over records.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::zipfian::{Latest, ScrambledZipfian};
 use crate::draw::Draws;
 
-/// Longest scan of workload E; lengths are uniform from 1.
+/// Longest scan of workload E in records; lengths are uniform from 1.
 pub const SCAN_RECORDS_MAX: u64 = 100;
 
 /// A core workload.
@@ -18,7 +18,7 @@ pub enum Workload {
     A,
     /// Read mostly: 95 % reads, 5 % updates.
     B,
-    /// Reads alone.
+    /// Reads only.
     C,
     /// Read latest: 95 % reads of recent records, 5 % inserts.
     D,
@@ -28,38 +28,38 @@ pub enum Workload {
     F,
 }
 
-/// Which records are asked for.
+/// Distribution of requests over records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
-    /// Few records much, wherever they lie.
+    /// A few records, scattered over all keys, receive most requests.
     Zipfian,
-    /// Those inserted last most.
+    /// The most recently inserted records receive most requests.
     Latest,
-    /// All alike.
+    /// All records are equally likely.
     Uniform,
 }
 
-/// What a client does with a record.
+/// Operation on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Reads it.
+    /// Reads the record.
     Read,
-    /// Writes part of it, or all.
+    /// Writes a part or all of the record.
     Update,
-    /// Makes a new one.
+    /// Inserts a new record.
     Insert,
-    /// Reads it and those behind it in the order of keys.
+    /// Reads the record and its successors in key order.
     Scan,
-    /// Reads it, then updates it.
+    /// Reads the record, then updates it.
     ReadModifyWrite,
 }
 
-/// Shares of operations in YCSB's order, which is that in which a draw meets them.
+/// Shares of operations in YCSB's order, in which a draw is compared with them.
 type Shares = [(Action, f64); 2];
 
 impl Workload {
-    /// All, in order.
+    /// All workloads, in order.
     pub const ALL: [Workload; 6] =
         [Workload::A, Workload::B, Workload::C, Workload::D, Workload::E, Workload::F];
 
@@ -74,7 +74,7 @@ impl Workload {
         }
     }
 
-    /// The share of an action among the operations.
+    /// Share of an action among the operations.
     #[must_use]
     pub fn share(self, action: Action) -> f64 {
         self.shares().iter().filter(|(of, _)| *of == action).map(|(_, share)| share).sum()
@@ -88,7 +88,7 @@ impl Workload {
         if draw < 0.0 { first.0 } else { second.0 }
     }
 
-    /// Which records it asks for, unless somebody says otherwise.
+    /// Default distribution of requests.
     #[must_use]
     pub const fn distribution(self) -> Distribution {
         match self {
@@ -97,7 +97,7 @@ impl Workload {
         }
     }
 
-    /// Its letter.
+    /// Letter of the workload.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ impl FromStr for Workload {
 }
 
 impl Action {
-    /// As results name it.
+    /// Name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -144,7 +144,7 @@ impl Action {
         [Action::Read, Action::Update, Action::Insert, Action::Scan, Action::ReadModifyWrite];
 }
 
-/// Chooses records.
+/// Generator of record numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Records(Chooser);
 
@@ -156,7 +156,7 @@ enum Chooser {
 }
 
 impl Records {
-    /// Among `loaded` records, and those that `operations` may insert.
+    /// A generator over `loaded` records and those that `operations` may insert.
     pub(crate) fn new(
         distribution: Distribution,
         workload: Workload,
@@ -165,7 +165,7 @@ impl Records {
     ) -> Records {
         Records(match distribution {
             Distribution::Zipfian => {
-                // YCSB spreads over twice the inserts that it expects, and one more.
+                // YCSB spreads over twice the expected inserts, and one more.
                 let inserts = (operations as f64 * workload.share(Action::Insert) * 2.0) as u64;
                 Chooser::Zipfian(ScrambledZipfian::new(loaded + inserts + 1))
             }
@@ -174,7 +174,7 @@ impl Records {
         })
     }
 
-    /// The next record, of those up to `last`.
+    /// The next record, among those up to `last`.
     pub(crate) fn next(&mut self, last: u64, draws: &mut Draws) -> u64 {
         loop {
             let record = match &mut self.0 {

@@ -1,4 +1,4 @@
-//! Objects whose addresses the client knows: one read or one write an operation.
+//! Objects whose addresses the client knows: one read or one write per operation.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,18 +10,18 @@ use super::mix::Action;
 use super::zipfian::fnv_hash;
 use crate::error::BenchError;
 
-/// Objects begin at multiples of this.
+/// Alignment of objects in bytes.
 const ALIGN_BYTES: u64 = 8;
 
 /// All objects of a run.
 pub(crate) struct Objects {
-    /// One for each memory node.
+    /// Address of the region on each memory node.
     regions: Vec<Address>,
     record_bytes: u64,
     stride_bytes: u64,
     split: Option<Split>,
     writes: WriteEnd,
-    /// Records by the hash of their key, where somebody scans.
+    /// Records by the hash of their key, if the workload scans.
     ordered: Option<Mutex<BTreeMap<u64, u64>>>,
 }
 
@@ -32,14 +32,14 @@ struct Split {
     objects: Mutex<BTreeMap<u64, Vec<u8>>>,
 }
 
-/// One client's hold of them.
+/// One client's access to the objects.
 pub(crate) struct Client {
     pub(crate) objects: Arc<Objects>,
     pub(crate) thread: Thread,
 }
 
 impl Objects {
-    /// Room for the objects of a run, in equal parts on all memory nodes. `thread` will own it.
+    /// Allocates the objects of a run, in equal parts on all memory nodes. `thread` owns them.
     pub(crate) async fn open(
         pool: &Pool,
         thread: &Thread,
@@ -93,7 +93,7 @@ impl Objects {
         self.regions[(record % memories) as usize].add(slot)
     }
 
-    /// Where the object is in the compute node's DRAM, if it is there.
+    /// The objects in the compute node's DRAM, if this one is there.
     fn local(&self, record: u64) -> Option<MutexGuard<'_, BTreeMap<u64, Vec<u8>>>> {
         let split = self.split.as_ref()?;
         if self.is_remote(record) {
@@ -108,7 +108,7 @@ impl Objects {
         fnv_hash(record ^ salt) % parts >= ratio.local.into()
     }
 
-    /// The records from `record` on in the order of keys.
+    /// The records from `record` on in key order.
     fn behind(&self, record: u64, count: u64) -> Vec<u64> {
         let ordered = self.ordered.as_ref().expect("made where somebody scans");
         let ordered = ordered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,8 +166,8 @@ impl Client {
         self.thread.read(self.objects.address(record).add(from), bytes).await
     }
 
-    /// Reads records from `record` on in the order of keys, as one operation; those at the compute
-    /// node after that. Gives their numbers and their bytes.
+    /// Reads records from `record` on in key order, as one operation. Records at the compute node
+    /// are read after that. Returns their numbers and their bytes.
     pub(crate) async fn scan(&self, record: u64, count: u64) -> Result<Vec<(u64, Vec<u8>)>, Error> {
         let bytes = self.objects.record_bytes;
         let (remote, local): (Vec<u64>, Vec<u64>) = self

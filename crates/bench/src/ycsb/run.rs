@@ -1,4 +1,4 @@
-//! A run: records are loaded, then clients ask for them.
+//! A run: records are loaded, then clients request them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,64 +17,64 @@ use crate::draw::Draws;
 use crate::error::BenchError;
 use crate::latency::{Latencies, LatencyStats, per_second};
 
-/// Clients on more machine threads than this share their tallies.
+/// With more machine threads than this, clients share tallies.
 const TALLIES_MAX: u32 = 16;
-/// The row of all operations, a read-modify-write as one.
+/// Name of the row of all operations, where a read-modify-write counts once.
 pub const ALL: &str = "all";
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct YcsbResult {
-    /// What was asked for.
+    /// Configuration of the run.
     #[serde(flatten)]
     pub config: YcsbConfig,
-    /// Whose the time is: `fabric` or `machine`.
+    /// Kind of time: `fabric` or `machine`.
     pub time: &'static str,
-    /// Of a pool of `node:`, how that is reached.
+    /// For a `node:` pool, its transport.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<String>,
-    /// How long the load phase took.
+    /// Duration of the load phase in ns.
     pub load_ns: f64,
-    /// Records loaded in a second of it.
+    /// Records loaded per second of the load phase.
     pub loaded_per_s: f64,
-    /// How long the measured operations took, all clients together.
+    /// Duration of the measured operations in ns, of all clients together.
     pub run_ns: f64,
-    /// Operations in a second of it.
+    /// Operations per second.
     pub operations_per_s: f64,
-    /// Requests in a second of it: a read-modify-write is two.
+    /// Requests per second: a read-modify-write is two.
     pub requests_per_s: f64,
-    /// Reads among the requests, in a second of it.
+    /// Reads among the requests, per second.
     pub reads_per_s: f64,
-    /// Writes among them: updates and inserts.
+    /// Writes among the requests, per second: updates and inserts.
     pub writes_per_s: f64,
-    /// The share of requests that went to a memory node.
+    /// Fraction of requests that went to a memory node.
     pub remote_share: f64,
-    /// The links of a pool of one compute node and one memory node.
+    /// Link use of a pool with one compute node and one memory node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<LinkUse>,
-    /// Operations that the fabric lost: they are in no latency.
+    /// Number of operations that the fabric lost; latencies exclude them.
     pub lost: u64,
-    /// All, and each kind that there was. Reads and updates are also those of
-    /// read-modify-writes, as with YCSB.
+    /// Latencies of all operations, and of each kind that occurred. Reads and updates include those
+    /// of read-modify-writes, as in YCSB.
     pub latencies: Vec<LatencyStats>,
 }
 
-/// What the measured requests took of the links, in the fabric's own blocks.
+/// Use of the links by the measured requests, in the fabric's own blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LinkUse {
-    /// Share of the blocks from the compute node that requests and the data of writes took.
+    /// Fraction of the blocks from the compute node that carried requests and written data.
     pub requesting_utilisation: f64,
-    /// Share of the blocks to the compute node that replies and grants took.
+    /// Fraction of the blocks to the compute node that carried responses and grants.
     pub replying_utilisation: f64,
-    /// Requests of this mix that fill the requesting direction alone, in a second: what the other
-    /// direction can carry is left out.
+    /// Requests of this mix per second that would fill the requesting direction; the other
+    /// direction's capacity is ignored.
     pub requesting_alone_per_s: f64,
-    /// Writes among them.
+    /// Writes among those requests, per second.
     pub requesting_alone_writes_per_s: f64,
 }
 
 impl YcsbResult {
-    /// The row of all operations; `None` when the fabric lost each of them.
+    /// The row of all operations; `None` if the fabric lost each of them.
     #[must_use]
     pub fn all(&self) -> Option<&LatencyStats> {
         self.latencies.iter().find(|row| row.op == ALL)
@@ -84,8 +84,8 @@ impl YcsbResult {
 /// Loads the records and runs the operations. `interrupt` ends it.
 ///
 /// # Errors
-/// [`BenchError`]: what was asked for cannot be, the pool does not hold the records, an operation
-/// failed, or a record that was read is not what was written.
+/// [`BenchError`]: the configuration is not allowed, the pool has too little memory, an operation
+/// failed, or a record differs from what was written.
 pub fn run(config: &YcsbConfig, interrupt: &'static AtomicBool) -> Result<YcsbResult, BenchError> {
     config.check()?;
     let url = &config.pool;
@@ -105,12 +105,12 @@ pub fn run(config: &YcsbConfig, interrupt: &'static AtomicBool) -> Result<YcsbRe
     Ok(result)
 }
 
-/// What the clients of a run share.
+/// State shared by the clients of a run.
 struct Run {
     config: YcsbConfig,
     computes: u16,
     simulated: bool,
-    /// Of a read and of an update, where all go over the same two links.
+    /// Link blocks of a read and of an update, if all use the same two links.
     read_blocks: Option<(LinkBlocks, f64)>,
     write_blocks: Option<(LinkBlocks, f64)>,
     pool: Pool,
@@ -125,14 +125,14 @@ struct Run {
     interrupt: &'static AtomicBool,
 }
 
-/// What some clients measured.
+/// Measurements of some clients.
 struct Tally {
     operations: Latencies,
-    /// By [`Action`].
+    /// Latencies by [`Action`].
     actions: [Latencies; Action::ALL.len()],
     lost: u64,
-    /// What ended since the first measured operation began: also those of the warm-up that were
-    /// under way then, as the last ones have none behind them.
+    /// Operations that completed since the first measured one began. They include warm-up
+    /// operations in flight then, because the last ones have no successors.
     completed: u64,
     remote: u64,
     requests: u64,
@@ -178,7 +178,7 @@ impl Tally {
 impl Run {
     fn new(config: &YcsbConfig, pool: &Pool, store: Store, interrupt: &'static AtomicBool) -> Run {
         let tallies = config.clients.min(TALLIES_MAX);
-        // Inserts and scans have other lengths, and local objects take no link.
+        // Inserts and scans have other lengths, and local objects use no link.
         let is_plain = Action::ALL.iter().all(|&action| {
             !matches!(action, Action::Insert | Action::Scan) || config.workload.share(action) == 0.0
         });
@@ -207,7 +207,7 @@ impl Run {
         }
     }
 
-    /// A client, on the compute node whose turn it is.
+    /// A client, on the next compute node in round-robin order.
     fn client(&self, client: u32) -> Client {
         let compute = (client % u32::from(self.computes)) as u16;
         self.store.client(compute)
@@ -272,7 +272,7 @@ impl Run {
 }
 
 impl Run {
-    /// See [`LinkUse`]: the blocks of every request that was measured.
+    /// Link use by every measured request; see [`LinkUse`].
     fn links(&self, all: &Tally, run: Ps) -> Option<LinkUse> {
         let (read, blocks_per_s) = self.read_blocks?;
         let (write, _) = self.write_blocks?;
@@ -291,7 +291,7 @@ impl Run {
     }
 }
 
-/// Loads every record whose turn is this client's. A lost write is written again.
+/// Loads this client's records. A lost write is retried.
 async fn load(run: Arc<Run>, index: u32) {
     let mut client = run.client(index);
     let mut data = vec![0; run.config.record_bytes as usize];
@@ -312,7 +312,7 @@ async fn load(run: Arc<Run>, index: u32) {
     }
 }
 
-/// Asks until all operations have been taken.
+/// Requests records until all operations were taken.
 async fn ask(run: Arc<Run>, index: u32) {
     let config = &run.config;
     let mut asker = Asker {
@@ -352,16 +352,16 @@ struct Asker {
     draws: Draws,
     records: Records,
     data: Vec<u8>,
-    /// Which of the tallies is its.
+    /// Index of its tally.
     tally: usize,
     run: Arc<Run>,
 }
 
-/// What was done, and when each of its requests had ended.
+/// A completed operation, with the completion time of each of its requests.
 struct Done {
     action: Action,
     is_remote: bool,
-    /// The read's end within a read-modify-write.
+    /// Completion of the read within a read-modify-write.
     read: Option<Ps>,
     ended: Ps,
 }
@@ -391,7 +391,7 @@ impl Asker {
         done.map(|ended| Done { action, is_remote, read, ended }).map_err(|error| (action, error))
     }
 
-    /// Where an operation of this extent begins, and how long it is.
+    /// Offset and length of an operation of this extent.
     fn part(&mut self, extent: Extent) -> (u64, u64) {
         let bytes = self.run.config.bytes(extent);
         (self.draws.below(self.run.config.record_bytes / bytes) * bytes, bytes)
@@ -419,7 +419,7 @@ impl Asker {
         let ended = self.run.pool.now();
         match inserted {
             Ok(()) => self.run.inserted.end(record),
-            // Whether it is there is not known: it is never asked for, nor any after it.
+            // The record may or may not exist, so it is never requested, nor is any later one.
             Err(error) => return Err(error),
         }
         Ok(ended)

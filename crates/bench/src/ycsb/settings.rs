@@ -1,46 +1,46 @@
-//! Parts of a run's configuration, as files and flags give them.
+//! Partial configurations of a run, as files and flags give them.
 
 use serde::{Deserialize, Serialize};
 
 use super::config::{Extent, LocalToRemote, StoreKind, WriteEnd, YcsbConfig};
 use super::mix::{Distribution, Workload};
 
-/// What of a run is set; the rest is as [`YcsbConfig::new`] has it.
+/// Settings of a run; absent ones default to those of [`YcsbConfig::new`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// See [`YcsbConfig::workload`].
+    /// Value of [`YcsbConfig::workload`].
     pub workload: Option<Workload>,
-    /// See [`YcsbConfig::distribution`].
+    /// Value of [`YcsbConfig::distribution`].
     pub distribution: Option<Distribution>,
-    /// See [`YcsbConfig::store`].
+    /// Value of [`YcsbConfig::store`].
     pub store: Option<StoreKind>,
-    /// See [`YcsbConfig::records`].
+    /// Value of [`YcsbConfig::records`].
     pub records: Option<u64>,
-    /// See [`YcsbConfig::operations`].
+    /// Value of [`YcsbConfig::operations`].
     pub operations: Option<u64>,
-    /// See [`YcsbConfig::warmup_operations`].
+    /// Value of [`YcsbConfig::warmup_operations`].
     pub warmup_operations: Option<u64>,
-    /// See [`YcsbConfig::clients`].
+    /// Value of [`YcsbConfig::clients`].
     pub clients: Option<u32>,
-    /// See [`YcsbConfig::seed`].
+    /// Value of [`YcsbConfig::seed`].
     pub seed: Option<u64>,
-    /// See [`YcsbConfig::record_bytes`].
+    /// Value of [`YcsbConfig::record_bytes`].
     pub record_bytes: Option<u64>,
-    /// See [`YcsbConfig::field_bytes`].
+    /// Value of [`YcsbConfig::field_bytes`].
     pub field_bytes: Option<u64>,
-    /// See [`YcsbConfig::reads`].
+    /// Value of [`YcsbConfig::reads`].
     pub reads: Option<Extent>,
-    /// See [`YcsbConfig::updates`].
+    /// Value of [`YcsbConfig::updates`].
     pub updates: Option<Extent>,
-    /// See [`YcsbConfig::writes`].
+    /// Value of [`YcsbConfig::writes`].
     pub writes: Option<WriteEnd>,
-    /// See [`YcsbConfig::local_to_remote`].
+    /// Value of [`YcsbConfig::local_to_remote`].
     pub local_to_remote: Option<LocalToRemote>,
 }
 
 impl Settings {
-    /// These, and where they say nothing, those.
+    /// These settings, completed by `other`.
     #[must_use]
     pub fn or(self, other: &Settings) -> Settings {
         Settings {
@@ -61,16 +61,16 @@ impl Settings {
         }
     }
 
-    /// The run of a workload on a pool, unless the settings have a workload of their own.
+    /// The run of a workload on a pool, unless the settings contain a workload.
     #[must_use]
     pub fn config(&self, pool: &str, workload: Workload) -> YcsbConfig {
         let workload = self.workload.unwrap_or(workload);
         let usual = YcsbConfig::new(pool, workload);
         let operations = self.operations.unwrap_or(usual.operations);
         let record_bytes = self.record_bytes.unwrap_or(usual.record_bytes);
-        // A record of any other length is one field, unless somebody says otherwise.
+        // A record of another length is one field by default.
         let store = self.store.unwrap_or(usual.store);
-        // A key-value store has whole values alone.
+        // A key-value store has only whole values.
         let updates = if store == StoreKind::Objects { usual.updates } else { Extent::Record };
         let divides = record_bytes.is_multiple_of(usual.field_bytes);
         let field_bytes = if divides { usual.field_bytes } else { record_bytes };

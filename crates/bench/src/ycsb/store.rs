@@ -1,4 +1,4 @@
-//! The stores behind one interface: objects, or a key-value store.
+//! One interface for both stores: objects, and a key-value store.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use super::objects::{self, Objects};
 use super::zipfian::fnv_hash;
 use crate::error::BenchError;
 
-/// Records of each bucket of a table, when all are loaded: it grows by itself, and need not.
+/// Records per bucket of a table after loading, so that it does not need to grow.
 const BUCKET_RECORDS: u64 = 2;
-/// Most buckets of a memory node at the start.
+/// Largest initial number of buckets of a memory node.
 const BUCKETS_MAX: u64 = 1 << 24;
 
 /// All records of a run.
@@ -22,14 +22,14 @@ pub(crate) enum Store {
     Kv { store: kv::Store, index: kv::Index },
 }
 
-/// One client's hold of them.
+/// One client's access to the records.
 pub(crate) enum Client {
     Objects(objects::Client),
     Kv(Box<kv::Client>),
 }
 
 impl Store {
-    /// Room for the records of a run.
+    /// Allocates room for the records of a run.
     pub(crate) async fn open(pool: &Pool, config: &YcsbConfig) -> Result<Store, BenchError> {
         let failed = |error| BenchError::Failed { url: config.pool.clone(), op: "open", error };
         let index = match config.store {
@@ -73,7 +73,7 @@ impl Store {
     }
 }
 
-/// What a key-value store does not do, by name.
+/// Refuses what a key-value store does not support.
 fn check(config: &YcsbConfig) -> Result<(), BenchError> {
     let store = config.store.name();
     let refused = |what: &str, why: &str| {
@@ -97,7 +97,7 @@ fn check(config: &YcsbConfig) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// A pool that does not hold the records.
+/// The error of a pool without room for the records.
 pub(crate) fn full(config: &YcsbConfig, error: Error) -> BenchError {
     let (records, bytes) = (config.slots(), config.record_bytes);
     BenchError::Load {
@@ -111,7 +111,7 @@ pub(crate) fn full(config: &YcsbConfig, error: Error) -> BenchError {
     }
 }
 
-/// Keys and values are of the store's own making: what fails is the pool.
+/// The run makes all keys and values itself, so an error is the pool's.
 fn pool_error(error: kv::Error) -> Error {
     match error {
         kv::Error::Pool(error) => error,
@@ -119,12 +119,12 @@ fn pool_error(error: kv::Error) -> Error {
     }
 }
 
-/// As YCSB names its records.
+/// The key of a record, named as in YCSB.
 fn key(record: u64) -> Vec<u8> {
     format!("user{}", fnv_hash(record)).into_bytes()
 }
 
-/// A record is there exactly where the run put it.
+/// Checks that a record exists exactly if the run has inserted it.
 fn there(is_there: bool, record: u64) -> Result<(), Error> {
     if is_there {
         return Ok(());
@@ -137,7 +137,7 @@ impl Client {
     pub(crate) async fn insert(&mut self, record: u64, data: &[u8]) -> Result<(), Error> {
         match self {
             Client::Objects(client) => client.insert(record, data).await,
-            // After a lost one that did act it is there already.
+            // After a lost insert that was done, the record exists already.
             Client::Kv(client) => client.put(&key(record), data).await.map_err(pool_error),
         }
     }
@@ -173,7 +173,7 @@ impl Client {
         }
     }
 
-    /// See [`objects::Client::scan`].
+    /// Reads records as [`objects::Client::scan`].
     pub(crate) async fn scan(
         &mut self,
         record: u64,

@@ -1,7 +1,7 @@
-//! What records hold: known from the key and the place, so that what is read can be checked.
+//! Contents of records: a function of key and offset, so that reads can be checked.
 
-/// Bytes `from..from + into.len()` of the record `key`. An update writes what is there already, as
-/// with YCSB's `dataintegrity`.
+/// Generates bytes `from..from + into.len()` of the record `key`. An update writes the existing
+/// bytes again, as with YCSB's `dataintegrity`.
 pub(crate) fn fill(key: u64, from: u64, into: &mut [u8]) {
     let mut at = from;
     let mut rest = into;
@@ -14,7 +14,7 @@ pub(crate) fn fill(key: u64, from: u64, into: &mut [u8]) {
     }
 }
 
-/// Whether `found` are those bytes.
+/// True if `found` equals those bytes.
 pub(crate) fn are(key: u64, from: u64, found: &[u8]) -> bool {
     let mut at = from;
     let mut rest = found;
@@ -31,7 +31,7 @@ pub(crate) fn are(key: u64, from: u64, found: &[u8]) -> bool {
 }
 
 fn word(key: u64, index: u64) -> u64 {
-    // Odd multipliers, so that neighbouring keys and places differ in all bytes.
+    // Odd multipliers make neighbouring keys and offsets differ in all bytes.
     (key + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (index + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 

@@ -1,16 +1,16 @@
 //! The generators of YCSB's core package, by its own rules.
 //!
-//! `ZipfianGenerator` is the one of Gray et al., "Quickly Generating Billion-Record Synthetic
-//! Databases" (SIGMOD 1994, section 3). YCSB's own peculiarities are kept where they change what
-//! is drawn, and said.
+//! `ZipfianGenerator` is that of Gray et al., "Quickly Generating Billion-Record Synthetic
+//! Databases" (SIGMOD 1994, section 3). YCSB's own deviations are kept, and commented, where they
+//! change the draws.
 
 use crate::draw::Draws;
 
-/// How skewed: YCSB's default.
+/// Skew of the distribution: YCSB's default.
 pub const ZIPFIAN_CONSTANT: f64 = 0.99;
-/// Items of the distribution that scrambling hashes, whatever the number of records.
+/// Number of items before scrambling, whatever the number of records.
 const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
-/// Their zeta, as YCSB has it; summing it takes minutes.
+/// Zeta of these items, as YCSB defines it; summing it takes minutes.
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 
 /// YCSB's 64-bit hash: FNV-1a over eight bytes, made positive.
@@ -26,25 +26,25 @@ pub const fn fnv_hash(value: u64) -> u64 {
     (hash as i64).wrapping_abs() as u64
 }
 
-/// Items from 0 up, of which item 0 is drawn most.
+/// A distribution over items from 0 up, of which item 0 is the most likely.
 #[derive(Clone, Debug)]
 pub struct Zipfian {
     theta: f64,
     alpha: f64,
     zeta_2: f64,
-    /// Items when it was made. YCSB's eta is of these also when there are more.
+    /// Initial number of items. YCSB's eta uses it even after the number has grown.
     items: u64,
-    /// Items that `zeta` is of.
+    /// Number of items that `zeta` covers.
     counted: u64,
     zeta: f64,
     eta: f64,
 }
 
 impl Zipfian {
-    /// Of so many items.
+    /// A distribution over `items` items.
     ///
     /// # Panics
-    /// When there are none.
+    /// When `items` is 0.
     #[must_use]
     pub fn new(items: u64) -> Zipfian {
         assert!(items > 0, "a distribution of no items");
@@ -76,8 +76,8 @@ impl Zipfian {
         self.next_of(self.items, draws)
     }
 
-    /// The next of so many items. They may become more; when they become fewer, YCSB goes on with
-    /// the zeta of the most.
+    /// The next item among `items`. The number may grow; when it shrinks, YCSB keeps the zeta of
+    /// the largest.
     pub fn next_of(&mut self, items: u64, draws: &mut Draws) -> u64 {
         if items > self.counted {
             self.zeta = zeta(self.counted, items, self.theta, self.zeta);
@@ -87,7 +87,7 @@ impl Zipfian {
         self.item(items, draws.unit())
     }
 
-    /// The item that a draw stands for.
+    /// The item of a draw.
     fn item(&self, items: u64, unit: f64) -> u64 {
         let share = unit * self.zeta;
         if share < 1.0 {
@@ -100,12 +100,12 @@ impl Zipfian {
     }
 }
 
-/// The sum of 1/i^theta for i up to `items`, of which the first `from` are in `sum`.
+/// The sum of 1/i^theta for i up to `items`; `sum` holds the terms up to `from`.
 fn zeta(from: u64, items: u64, theta: f64, sum: f64) -> f64 {
     (from..items).fold(sum, |sum, i| sum + 1.0 / libm::pow((i + 1) as f64, theta))
 }
 
-/// A Zipfian whose items are hashed, so that those drawn most lie anywhere: YCSB's `zipfian`.
+/// A Zipfian with hashed items, so that frequent ones are scattered: YCSB's `zipfian`.
 #[derive(Clone, Debug)]
 pub struct ScrambledZipfian {
     zipfian: Zipfian,
@@ -113,14 +113,14 @@ pub struct ScrambledZipfian {
 }
 
 impl ScrambledZipfian {
-    /// Over the items from 0 to `items` - 1.
+    /// A distribution over the items from 0 to `items` - 1.
     ///
     /// # Panics
-    /// When there are none.
+    /// When `items` is 0.
     #[must_use]
     pub fn new(items: u64) -> ScrambledZipfian {
         assert!(items > 0, "a distribution of no items");
-        // From 0 to the count, inclusive.
+        // The range is from 0 to the count, inclusive.
         let zipfian = Zipfian::with_zeta(SCRAMBLED_ITEMS + 1, SCRAMBLED_ZETA);
         ScrambledZipfian { zipfian, items }
     }
@@ -131,19 +131,19 @@ impl ScrambledZipfian {
     }
 }
 
-/// A Zipfian over how long ago a record was inserted: YCSB's `latest`.
+/// A Zipfian over the age of records: YCSB's `latest`.
 #[derive(Clone, Debug)]
 pub struct Latest(Zipfian);
 
 impl Latest {
-    /// When the last record is `last`.
+    /// A distribution whose last record is `last`.
     #[must_use]
     pub fn new(last: u64) -> Latest {
         Latest(Zipfian::new(last.max(1)))
     }
 
-    /// The next record, when the last one is `last`. Record 0 is never drawn: YCSB draws from
-    /// `last` items, not from `last` + 1.
+    /// The next record, if the last one is `last`. Record 0 is never drawn: YCSB draws from `last`
+    /// items, not from `last` + 1.
     pub fn next(&mut self, last: u64, draws: &mut Draws) -> u64 {
         last - self.0.next_of(last.max(1), draws).min(last)
     }
@@ -155,7 +155,7 @@ mod tests {
 
     const DRAWS: u64 = 2_000_000;
 
-    /// The probability that a draw is under item `k`, solved from [`Zipfian::item`].
+    /// Probability that a draw is below item `k`, solved from [`Zipfian::item`].
     fn below(zipfian: &Zipfian, items: u64, k: u64) -> f64 {
         match k {
             0 => 0.0,
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Within five standard deviations of what is expected.
+    /// Checks a count to be within five standard deviations of its expectation.
     fn assert_drawn(counted: u64, of: u64, probability: f64, what: &str) {
         let expected = of as f64 * probability;
         let deviation = (expected * (1.0 - probability)).sqrt();
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn hashes_are_those_of_ycsb() {
-        // The names of YCSB's first records, as its documentation and everybody's logs show them.
+        // Names of YCSB's first records, as in its documentation and in logs.
         assert_eq!(fnv_hash(0), 6_284_781_860_667_377_211);
         assert_eq!(fnv_hash(1), 8_517_097_267_634_966_620);
         assert_eq!(fnv_hash(2), 1_820_151_046_732_198_393);
@@ -202,7 +202,7 @@ mod tests {
         }
         // 999 degrees of freedom: mean 999, deviation 44.7.
         assert!((chi_square - 999.0).abs() < 5.0 * 44.7, "{chi_square}");
-        // And the formula is near the distribution that it is named after.
+        // The formula is close to the distribution that it approximates.
         for item in [0, 1, 10, 100, 900] {
             let asked = 1.0 / ((item + 1) as f64).powf(ZIPFIAN_CONSTANT) / zipfian.zeta;
             let had = below(&zipfian, items, item + 1) - below(&zipfian, items, item);
@@ -215,7 +215,7 @@ mod tests {
         let (mut grown, mut draws) = (Zipfian::new(100), Draws::new(3, 0));
         grown.next_of(250, &mut draws);
         assert!((grown.zeta / Zipfian::new(250).zeta - 1.0).abs() < 1e-12);
-        // YCSB's eta stays that of the first items; zeta's part of it is new.
+        // YCSB's eta stays that of the initial items; its zeta term is updated.
         let eta = |zeta: f64| (1.0 - (2.0_f64 / 100.0).powf(0.01)) / (1.0 - grown.zeta_2 / zeta);
         assert!((grown.eta - eta(grown.zeta)).abs() < 1e-12);
         let zeta = grown.zeta;
@@ -241,14 +241,14 @@ mod tests {
         for _ in 0..DRAWS {
             counts[scrambled.next(&mut draws) as usize] += 1;
         }
-        // The head, and beside it its share of all that hashes to the same record.
+        // The most likely items, plus their share of the items that hash to the same record.
         for rank in 0..3_u64 {
             let head = below(&scrambled.zipfian, SCRAMBLED_ITEMS + 1, rank + 1)
                 - below(&scrambled.zipfian, SCRAMBLED_ITEMS + 1, rank);
             let counted = counts[(fnv_hash(rank) % items) as usize] as f64 / DRAWS as f64;
             assert!(counted > head * 0.98 && counted < head + 1e-3, "{rank}: {counted}, {head}");
         }
-        // Half of all draws are of ranks that many records share: few records are never drawn.
+        // Half of all draws have ranks that many records share, so almost every record is drawn.
         assert!(counts.iter().filter(|&&count| count > 0).count() > 90_000);
     }
 

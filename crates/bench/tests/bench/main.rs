@@ -1,9 +1,9 @@
-//! Measurements on every pool.
+//! Tests of measurements, on every pool.
 
 mod micro;
 mod ycsb;
 
 use std::sync::atomic::AtomicBool;
 
-/// Nobody interrupts a test.
+/// A flag that is never set: tests are not interrupted.
 static NEVER: AtomicBool = AtomicBool::new(false);

@@ -16,7 +16,7 @@ fn measured(pool: &str, op: MicroOp, bytes: u64, depth: u32) -> MicroResult {
 #[test]
 fn one_at_a_time_takes_what_the_budget_says() {
     let pool = "sim:edm?nodes=2&link_gbps=25";
-    // Table 1 of EDM's paper and serialisation of 64 B; a read waits for 82 ns of DRAM.
+    // Table 1 of EDM's paper plus serialization of 64 B; a read also waits 82 ns for DRAM.
     for (op, exact) in [(MicroOp::Read, 299.52 + 28.16 + 82.0), (MicroOp::Write, 320.0)] {
         let result = measured(pool, op, 64, 1);
         for found in [result.mean_ns, result.p50_ns, result.p99_ns] {
@@ -33,10 +33,10 @@ fn depth_brings_operations_until_the_link_is_full() {
     let pool = "sim:edm?nodes=2&link_gbps=25";
     let rates: Vec<f64> =
         [1, 2, 64].map(|depth| measured(pool, MicroOp::Read, 64, depth).operations_per_s).into();
-    // A pair of nodes has three messages under way: EDM's X.
+    // A pair of nodes has three messages in flight: EDM's X.
     let most = rates[2] / rates[0];
     assert!(rates[1] > 1.9 * rates[0] && (2.9..3.1).contains(&most), "{rates:?}");
-    // 128 blocks at least, of 390.625 million in a second.
+    // At least 128 blocks per read, of 390.625 million per second.
     let long = measured(pool, MicroOp::Read, 1024, 64).operations_per_s * 128.0;
     assert!(long > 0.9 * 390.625e6 && long < 390.625e6, "{long}");
 }

@@ -1,4 +1,4 @@
-//! YCSB on every pool, and what it comes to where that can be computed.
+//! YCSB on every pool, and its results where they can be computed.
 
 use ethermem_bench::BenchError;
 use ethermem_bench::ycsb::{
@@ -72,7 +72,8 @@ fn one_client_takes_the_mixture_of_its_two_times() {
     let result = ran(&config);
     let share = result.remote_share;
     assert!(share > 0.3 && share < 0.7, "{share}");
-    // Idle, so each remote read of 100 B takes 340.48 ns and 82 of DRAM, each write 332.80.
+    // The fabric is idle: each remote read of 100 B takes 340.48 ns and 82 of DRAM, each write
+    // 332.80.
     let all = result.all().unwrap();
     let (least, most) = (332.80 + 82.0, 340.48 + 82.0);
     let mixture = |remote: f64| 82.0 * (1.0 - share) + remote * share;
@@ -100,7 +101,7 @@ fn a_scan_reads_many_records_at_once() {
     let config = YcsbConfig { clients: 1, ..small("sim:edm?nodes=2", Workload::E) };
     let scans = mean(&ran(&config), "scan");
     let read = mean(&ran(&YcsbConfig { workload: Workload::C, ..config }), "read");
-    // 50.5 records in the mean, less those past the last key, over one link.
+    // A scan has 50.5 records in the mean, fewer near the last key, over one link.
     assert!(scans > 3.0 * read && scans < 50.5 * read, "{scans} ns, a read {read} ns");
 }
 
@@ -123,7 +124,7 @@ fn a_store_whose_index_the_node_walks_takes_fewer_round_trips() {
             if pool != "local:" {
                 let [objects, client, node] =
                     [objects, client, node].map(|result| mean(&result, "read"));
-                // A bucket and a record each take a round trip of the client.
+                // The client needs a round trip for the bucket and one for each record.
                 assert!(client > 1.5 * objects && node < client, "{objects} {client} {node}");
             }
         }

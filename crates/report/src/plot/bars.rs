@@ -11,15 +11,15 @@ use super::{columns, panels};
 use crate::number::fixed;
 use crate::{BarPlot, BarSeries, Panel};
 
-/// More bars than this in a panel need the width of the page.
+/// A panel with more bars than this uses the whole width of the page.
 const BARS_MAX_BESIDE: usize = 12;
-/// Share of a group's width that its bars take.
+/// Fraction of a group's width that its bars use.
 const GROUP_SHARE: f64 = 0.78;
 /// Slope in radians of category names that are wider than their group.
 const SLANT: f64 = 0.6;
-/// Between the names of two categories.
+/// Distance in px between the names of two categories.
 const NAME_GAP: f64 = 6.0;
-/// Size of a bar's number to that of other labels.
+/// Size of a bar's number relative to other labels.
 const SMALL: f64 = 0.85;
 
 pub(super) fn draw(plot: &BarPlot, title: &str, colours: &Colours) -> Markup {
@@ -37,7 +37,7 @@ fn panel_svg(
     colours: &Colours,
     canvas: Canvas,
 ) -> Markup {
-    // Panels have scales of their own: a mean and a tail do not share one.
+    // Each panel has its own scale: a mean and a tail do not share one.
     let values = panel.items.iter().flat_map(|series| series.values.iter().flatten().copied());
     let marked = plot.marks.iter().map(|mark| mark.value);
     let values: Vec<f64> = values.chain(marked).collect();
@@ -74,9 +74,9 @@ struct Bars<'a> {
     plot: &'a BarPlot,
     frame: Frame,
     y: Scale,
-    /// Width of a category.
+    /// Width of a category in px.
     group: f64,
-    /// Width of a bar.
+    /// Width of a bar in px.
     bar: f64,
 }
 
@@ -96,10 +96,10 @@ impl Bars<'_> {
     }
 
     fn bar(&self, series: &BarSeries, category: &str, value: f64, left: f64) -> Markup {
-        // A value that a log axis has no place for is a bar of no height.
+        // A value outside of a log axis is a bar of height 0.
         let top = self.frame.y(self.y.place(value).unwrap_or_default());
         let number = fixed(value, self.plot.y.decimals);
-        // Two decimals are what fits above a bar; the table has them all.
+        // Only two decimals fit above a bar; the table has all.
         let short = fixed(value, self.plot.y.decimals.min(2));
         html! {
             g {

@@ -1,4 +1,4 @@
-//! Which colour and which marker a name has, the same all over a page.
+//! Colour and marker of each name, consistent on the whole page.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,22 @@ use maud::{Markup, html};
 use super::frame::px;
 use crate::{Figure, Plot, Role};
 
-/// Colours of the style sheet, `s0` to `s6`: apart for all common kinds of colour blindness.
+/// Colours of the style sheet, `s0` to `s6`, distinguishable with all common kinds of colour
+/// blindness.
 const SLOTS: usize = 7;
 const DASHES: usize = 3;
 const MARKERS: usize = 7;
 
-/// How a name is drawn.
+/// Appearance of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Paint {
     /// Classes of the style sheet.
     pub(super) class: String,
-    /// References have none: they are lines to measure by, not measurements.
+    /// Marker index. References have none, because they are not measurements.
     marker: Option<usize>,
 }
 
-/// Slots by name. Names that meet in a figure never share one (up to 21 names).
+/// Slots by name. Names in one figure never share a slot (up to 21 names).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Colours {
     measured: BTreeMap<String, usize>,
@@ -65,7 +66,7 @@ impl Colours {
         }
         let near: Vec<usize> =
             company.iter().filter_map(|(name, _)| slots.get(name).copied()).collect();
-        // A colour of its own on the whole page, or at least in this figure.
+        // A slot unused on the whole page, or at least in this figure.
         let slot = (0..SLOTS)
             .find(|slot| !slots.values().any(|taken| taken == slot))
             .or_else(|| (0..SLOTS * DASHES).find(|slot| !near.contains(slot)))
@@ -74,7 +75,7 @@ impl Colours {
     }
 }
 
-/// What the legend of a plot explains, in order of appearance.
+/// Names that the legend of a plot explains, in order of appearance.
 pub(super) fn names(plot: &Plot) -> Vec<(String, Role)> {
     let mut names: Vec<(String, Role)> = Vec::new();
     let mut add = |name: &str, role: Role| {
@@ -102,7 +103,7 @@ pub(super) fn names(plot: &Plot) -> Vec<(String, Role)> {
     names
 }
 
-/// A marker around a point: a second sign beside the colour.
+/// A marker at a point, which distinguishes series in addition to the colour.
 pub(super) fn marker(paint: &Paint, x: f64, y: f64) -> Markup {
     let path = match paint.marker {
         None => return html! {},

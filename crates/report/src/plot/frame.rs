@@ -1,19 +1,20 @@
-//! The parts that pictures share: edges, axes, grid, marks.
+//! Parts that all pictures share: edges, axes, grid, marks.
 
 use maud::{Markup, html};
 
 use super::scale::Scale;
 use crate::Mark;
 
-/// Mean width of a letter of the labels, which are 12 px high.
+/// Mean width in px of a letter in labels, which are 12 px high.
 const LETTER_WIDTH: f64 = 6.7;
-/// From the top edge to the picture: the name of the y axis stands there.
+/// Distance in px from the top edge to the plot, with room for the y axis's name.
 const TOP: f64 = 26.0;
-/// From the picture to the bottom edge: tick labels and the name of the x axis.
+/// Distance in px from the plot to the bottom edge, with room for tick labels and the x axis's
+/// name.
 const BOTTOM: f64 = 42.0;
 const TICK_GAP: f64 = 8.0;
 
-/// What is drawn on.
+/// Size of a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Canvas {
     pub(super) width: f64,
@@ -21,7 +22,7 @@ pub(super) struct Canvas {
     pub(super) class: &'static str,
 }
 
-/// Where data lie on a canvas.
+/// Plot area of a canvas.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Frame {
     pub(super) left: f64,
@@ -31,7 +32,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The room that a y axis of these ticks leaves, and `margin` at the right.
+    /// The plot area beside a y axis with these ticks, and with `margin` at the right.
     pub(super) fn new(canvas: Canvas, y: &Scale, margin: f64) -> Frame {
         let widest = y.ticks.iter().map(|tick| text_width(&tick.label)).fold(0.0, f64::max);
         Frame {
@@ -46,18 +47,18 @@ impl Frame {
         self.right - self.left
     }
 
-    /// Px of a share of the width.
+    /// Position in px of a fraction of the width.
     pub(super) fn x(&self, share: f64) -> f64 {
         self.left + share * self.width()
     }
 
-    /// Px of a share of the height, from the bottom.
+    /// Position in px of a fraction of the height, from the bottom.
     pub(super) fn y(&self, share: f64) -> f64 {
         self.bottom - share * (self.bottom - self.top)
     }
 }
 
-/// Grid lines and labels of the y axis, its name above.
+/// Grid lines and labels of the y axis, with its name above.
 pub(super) fn y_axis(frame: &Frame, scale: &Scale, label: &str) -> Markup {
     let (left, right) = (px(frame.left), px(frame.right));
     html! {
@@ -74,8 +75,8 @@ pub(super) fn y_axis(frame: &Frame, scale: &Scale, label: &str) -> Markup {
     }
 }
 
-/// Ticks and labels of the x axis, its name below. A label that would touch the one before it is
-/// left out; the tick stays.
+/// Ticks and labels of the x axis, with its name below. A label that would touch the previous one
+/// is omitted; its tick stays.
 pub(super) fn x_axis(frame: &Frame, scale: &Scale, label: &str, grid: bool) -> Markup {
     let mut free_from = f64::MIN;
     let mut ticks = Vec::new();
@@ -111,7 +112,7 @@ pub(super) fn base_line(frame: &Frame) -> Markup {
     html! { path class="base" d={ "M" (left) " " (px(frame.bottom)) "H" (right) } {} }
 }
 
-/// Values to hold the data against: a thin line across, named at its left end.
+/// Reference values: thin horizontal lines, named at the left end.
 pub(super) fn marks(frame: &Frame, scale: &Scale, marks: &[Mark]) -> Markup {
     let height = |mark: &Mark| {
         let share = scale.place(mark.value)?;
@@ -130,12 +131,12 @@ pub(super) fn view_box(canvas: Canvas) -> String {
     format!("0 0 {} {}", px(canvas.width), px(canvas.height))
 }
 
-/// What a picture is called by those who cannot see it.
+/// Accessible name of a picture.
 pub(super) fn picture_name(figure: &str, panel: &str) -> String {
     if panel.is_empty() { figure.to_owned() } else { format!("{figure}: {panel}") }
 }
 
-/// A coordinate: a tenth of a pixel is as fine as can be seen, and hides the last bits of `ln`.
+/// A coordinate in tenths of a pixel, which hides the last bits of `ln`.
 pub(super) fn px(value: f64) -> String {
     let text = format!("{value:.1}");
     match text.strip_suffix(".0") {
@@ -145,7 +146,7 @@ pub(super) fn px(value: f64) -> String {
     }
 }
 
-/// About how wide a label is in px.
+/// Approximate width of a label in px.
 pub(super) fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * LETTER_WIDTH
 }

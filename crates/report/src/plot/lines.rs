@@ -11,11 +11,11 @@ use crate::{Axis, LinePlot, Panel, Scale as Spacing, Series};
 
 const HEIGHTS_ALONE: (f64, f64) = (400.0, 320.0);
 const HEIGHTS: (f64, f64) = (320.0, 300.0);
-/// Between labels at the ends of lines.
+/// Minimum distance in px between labels at the ends of lines.
 const LABEL_HEIGHT: f64 = 15.0;
-/// For the half of a tick's label that stands out at the right end.
+/// Margin in px for the half of a tick label that extends beyond the right end.
 const END_TICK_MARGIN: f64 = 18.0;
-/// Shares that carry a marker on a distribution.
+/// Fractions that have a marker on a distribution.
 const MARKED_SHARES: [f64; 2] = [0.5, 0.99];
 
 pub(super) fn draw(plot: &LinePlot, title: &str, colours: &Colours) -> Markup {
@@ -25,7 +25,8 @@ pub(super) fn draw(plot: &LinePlot, title: &str, colours: &Colours) -> Markup {
     panels(columns(plot.panels.len()), heights, &plot.panels, draw)
 }
 
-/// Each panel twice: the share that has finished, and the share that has not, where the tail is.
+/// Draws each panel twice: the fraction that has finished, and the one that has not, which shows
+/// the tail.
 pub(super) fn draw_cdf(plot: &LinePlot, title: &str, colours: &Colours) -> Markup {
     let left_axis = Axis::of_data("Share of messages that took longer", Spacing::Log, 5);
     let finished = Chart { plot, colours, steps: Some(Share::Finished), x: &plot.x, y: &plot.y };
@@ -71,7 +72,7 @@ enum Share {
 struct Chart<'a> {
     plot: &'a LinePlot,
     colours: &'a Colours,
-    /// Lines as steps that go on at their height until the next point.
+    /// Lines as steps that stay at their height until the next point.
     steps: Option<Share>,
     x: &'a Axis,
     y: &'a Axis,
@@ -85,7 +86,7 @@ impl Chart<'_> {
             && panel.items.len() > 1;
         let widest = panel.items.iter().map(|series| text_width(&series.name)).fold(0.0, f64::max);
         let margin = if labelled { widest + 26.0 } else { END_TICK_MARGIN };
-        // The same axes for all panels, or they could not be compared.
+        // All panels have equal axes, so that they can be compared.
         let points = || {
             self.plot.panels.iter().flat_map(|panel| &panel.items).flat_map(|series| &series.points)
         };
@@ -157,7 +158,7 @@ impl Chart<'_> {
         format!("{}\n{}: {x}\n{}: {y}", series.name, self.x.label, self.y.label)
     }
 
-    /// Names at the ends of their lines, pushed apart where lines end close to each other.
+    /// Names at the ends of their lines, moved apart where lines end close together.
     fn end_labels(&self, panel: &Panel<Series>, frame: &Frame, x: &Scale, y: &Scale) -> Markup {
         let mut ends: Vec<(&Series, f64, f64)> = panel
             .items
@@ -186,7 +187,7 @@ impl Chart<'_> {
     }
 }
 
-/// Heights as close to the `wanted` ones, which rise, as a distance of a label allows.
+/// Heights as close to the ascending `wanted` ones as the distance between labels allows.
 fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut heights = wanted.to_vec();
     let mut least = top;
@@ -215,7 +216,7 @@ fn stepped(places: &[(f64, f64)], frame: &Frame, share: Share) -> String {
     let Some(first) = places.first() else {
         return String::new();
     };
-    // Before the first point nothing has finished.
+    // Before the first point the finished fraction is 0.
     let (start, end) = match share {
         Share::Finished => (frame.bottom, None),
         Share::Left => (frame.top, Some(frame.bottom)),
@@ -233,7 +234,7 @@ fn stepped(places: &[(f64, f64)], frame: &Frame, share: Share) -> String {
     path
 }
 
-/// The first point with at least the wanted share finished.
+/// The first point with at least the wanted fraction finished.
 fn at_share(series: &Series, share: Share, wanted: f64) -> Option<usize> {
     series.points.iter().position(|point| match share {
         Share::Finished => point.1 >= wanted,

@@ -1,5 +1,5 @@
-//! Draws figures as SVG. Colours are classes of the page's style sheet, so that a picture follows
-//! the reader's light or dark page.
+//! Draws figures as SVG. Colours are classes of the page's style sheet, so a picture follows the
+//! reader's light or dark theme.
 
 mod bars;
 mod colours;
@@ -18,11 +18,11 @@ use super::{Panel, Plot};
 
 /// Width of the page's column in px.
 const PAGE_WIDTH: f64 = 1040.0;
-/// Width of a telephone's: pictures are drawn for it anew, so that their text stays readable.
+/// Width on a phone in px: pictures are redrawn for it, so that their text stays readable.
 const NARROW_WIDTH: f64 = 360.0;
 const GAP: f64 = 24.0;
 
-/// The legend and the pictures of a figure.
+/// Legend and pictures of a figure.
 pub(super) fn draw(plot: &Plot, title: &str, colours: &Colours) -> Markup {
     html! {
         (legend(plot, colours))
@@ -35,7 +35,7 @@ pub(super) fn draw(plot: &Plot, title: &str, colours: &Colours) -> Markup {
     }
 }
 
-/// Names that a figure's legend explains, each with its paint.
+/// Names in a figure's legend, each with its appearance.
 fn legend(plot: &Plot, colours: &Colours) -> Markup {
     let names = colours::names(plot);
     let filled = matches!(plot, Plot::GroupedBars(_) | Plot::StackedBars(_));
@@ -63,8 +63,8 @@ fn swatch(paint: &Paint, filled: bool) -> Markup {
     }
 }
 
-/// Pictures side by side, `columns` on a wide page and one below the other on a narrow one. Each
-/// has a headline and is drawn for both.
+/// Pictures side by side, `columns` on a wide page and one on a narrow page. Each has a title and
+/// is drawn for both widths.
 fn grid(columns: usize, heights: (f64, f64), pictures: &[Picture<'_>]) -> Markup {
     let columns = columns.clamp(1, 3);
     let gaps = GAP * (columns - 1) as f64;
@@ -87,7 +87,7 @@ fn grid(columns: usize, heights: (f64, f64), pictures: &[Picture<'_>]) -> Markup
     }
 }
 
-/// A picture for each panel, under its title, as [`grid`] lays them out.
+/// A picture for each panel, under its title, laid out by [`grid`].
 fn panels<T>(
     columns: usize,
     heights: (f64, f64),
@@ -110,7 +110,7 @@ struct Picture<'a> {
     draw: Box<dyn Fn(Canvas) -> Markup + 'a>,
 }
 
-/// How many pictures of a plot stand side by side.
+/// Number of pictures of a plot side by side.
 fn columns(panels: usize) -> usize {
     match panels {
         0 | 1 => 1,

@@ -1,22 +1,22 @@
-//! From values to places along an axis.
+//! Maps values to positions along an axis.
 
 use crate::Axis;
 use crate::Scale as Spacing;
 use crate::number::trimmed;
 
-/// A range this wide is read by its ratios.
+/// Ratio of largest to smallest value above which [`Spacing::Auto`] is logarithmic.
 const LOG_RATIO: f64 = 20.0;
 
 const MEASURED_TICKS_MAX: usize = 12;
 
-/// A labelled place on an axis.
+/// A labelled position on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     pub(super) value: f64,
     pub(super) label: String,
 }
 
-/// An axis with its range settled.
+/// An axis with a fixed range.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scale {
     log: bool,
@@ -26,8 +26,8 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// An axis that holds `values`, with about `ticks_wanted` ticks. It ends on a tick where
-    /// `headroom` is asked for, and with the data where not.
+    /// An axis that includes `values`, with about `ticks_wanted` ticks. With `headroom` it ends on
+    /// a tick, otherwise with the data.
     pub(super) fn new(
         axis: &Axis,
         values: impl Iterator<Item = f64> + Clone,
@@ -59,7 +59,7 @@ impl Scale {
         scale
     }
 
-    /// Ticks at the values that were measured, where there are few of them.
+    /// Puts ticks at the measured values, if there are few.
     pub(super) fn tick_at(&mut self, values: impl Iterator<Item = f64>, decimals: usize) {
         let mut values: Vec<f64> = values.filter(|value| self.place(*value).is_some()).collect();
         values.sort_by(f64::total_cmp);
@@ -70,8 +70,8 @@ impl Scale {
         }
     }
 
-    /// Where `value` lies between the start (0) and the end (1); `None` when a log axis has no
-    /// place for it.
+    /// Position of `value` between the start (0) and the end (1); `None` if a log axis cannot show
+    /// it.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         if !value.is_finite() {
             None
@@ -141,24 +141,24 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// An end for an axis whose data are all the same.
+/// An upper end for an axis whose data are all equal.
 fn next_above(low: f64) -> f64 {
     if low == 0.0 { 1.0 } else { low + low.abs() }
 }
 
-/// The least of 1, 2, 2.5 and 5 times a power of ten that is at least `step`.
+/// The smallest of 1, 2, 2.5 and 5 times a power of ten that is at least `step`.
 fn nice_step(step: f64) -> f64 {
     let power = power_of_ten(step.log10().floor() as i32);
     let nice = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|nice| nice * power >= step * 0.999);
     nice.unwrap_or(10.0) * power
 }
 
-/// Exact where a division by a power of ten is: 0.1, not 0.1 and a bit.
+/// A power of ten by division, which is exact where multiplication is not: 0.1.
 fn power_of_ten(exponent: i32) -> f64 {
     if exponent < 0 { 1.0 / 10_f64.powi(-exponent) } else { 10_f64.powi(exponent) }
 }
 
-/// Decimals that show a number of two digits.
+/// Number of decimals that show two significant digits.
 fn decimals(value: f64) -> usize {
     let magnitude = value.abs().log10().floor();
     if magnitude >= 1.0 { 0 } else { (1.0 - magnitude).min(12.0) as usize }

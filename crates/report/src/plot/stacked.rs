@@ -1,4 +1,4 @@
-//! Lying bars made of segments.
+//! Horizontal bars made of segments.
 
 use maud::{Markup, html};
 
@@ -11,7 +11,7 @@ use crate::{Axis, Panel, Role, StackedBar, StackedPlot};
 
 const BAR_HEIGHT: f64 = 26.0;
 const ROW_HEIGHT: f64 = 40.0;
-/// Between segments, where they are wide enough to spare it.
+/// Gap in px between segments that are wide enough for it.
 const SEGMENT_GAP: f64 = 0.8;
 const TOP: f64 = 4.0;
 const BOTTOM: f64 = 42.0;

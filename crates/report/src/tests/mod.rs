@@ -14,7 +14,7 @@ fn page(input: &ReportInput) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// As a reader sees it who copies the text of an element.
+/// Text of an element, as a reader would copy it.
 fn text(html: &str) -> String {
     let entities = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
     entities.iter().fold(html.to_owned(), |text, (entity, sign)| text.replace(entity, sign))

@@ -11,7 +11,7 @@ use super::super::*;
 const FABRICS: [&str; 4] = ["edm srpt", "edm srpt-published", "edm fcfs", "raw-ethernet"];
 const APPLICATIONS: [&str; 5] = ["hadoop", "spark", "sparksql", "graphlab", "memcached"];
 
-/// Latencies of an M/D/1 queue on top of `alone`, roughly: what a page has to be able to show.
+/// Approximate latencies of an M/D/1 queue on top of `alone`, which a page must be able to show.
 fn run(label: &str, load: f64, alone_ns: f64, factor: f64) -> RunResult {
     let mut recorder = Recorder::new(Window::ALL);
     let mut state = 88_172_645_463_325_252_u64;
@@ -244,7 +244,7 @@ fn budget() -> Figure {
     }
 }
 
-/// Made once: recorders are slow without optimisation.
+/// The input is made once, because recorders are slow without optimization.
 pub(super) fn input() -> ReportInput {
     static INPUT: LazyLock<ReportInput> = LazyLock::new(make_input);
     INPUT.clone()
