@@ -1,4 +1,4 @@
-//! When accesses arrive: as in the trace, or drawn from what it shows of each pair of blades.
+//! Arrival times of accesses: those of the trace, or drawn from it for each pair of blades.
 
 use ethermem_trace::AccessKind;
 use ethermem_units::Ps;
@@ -11,23 +11,24 @@ use crate::machine::{Machine, Sample, mix};
 /// How accesses of a trace become arrivals in every embedded cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// For each pair of a compute and a memory blade, sizes and gaps are drawn from those in the
-    /// trace, independently, as the study does (section 4.2). Bursts across pairs are lost.
+    /// For each pair of a compute and a memory blade, sizes and gaps are drawn independently from
+    /// those in the trace, as the study does (section 4.2). Bursts across pairs are lost.
     Drawn,
-    /// As in the trace, from an instant drawn for each machine on, and around its end.
+    /// Arrivals follow the trace from a random instant on, different per machine, and wrap around
+    /// at its end.
     AsTraced,
 }
 
-/// What a pair of blades shows of its machine's trace.
+/// Accesses of a pair of blades in its machine's trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
-    /// Ends of the gaps behind each access, the last one up to the first access of the next round:
-    /// they sum up to the machine's duration.
+    /// Cumulative gaps behind each access. The last gap extends to the first access of the next
+    /// round, so they sum to the machine's duration.
     gap_ends: Vec<u64>,
     accesses: Vec<(u32, AccessKind, bool)>,
 }
 
-/// An access of a stream, and when.
+/// An access of a stream, with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) at: Ps,
@@ -37,13 +38,13 @@ pub(crate) struct Arrival {
     pub(crate) prefetched: bool,
 }
 
-/// What streams are made from: one machine's trace, for every cluster.
+/// Source of the streams for one machine, shared by all clusters.
 pub(crate) enum Source<'m> {
     Drawn(Vec<Pair>),
     AsTraced { machine: &'m Machine, memories: Vec<u16> },
 }
 
-/// The arrivals of one machine in one cluster, without end.
+/// Endless arrivals of one machine in one cluster.
 pub(crate) enum Stream<'s> {
     Pair {
         pair: &'s Pair,
@@ -55,13 +56,13 @@ pub(crate) enum Stream<'s> {
         machine: &'s Machine,
         memories: &'s [u16],
         next: usize,
-        /// From the first instant of the run to the end of this round of the trace.
+        /// Time from the start of the run to the end of this round of the trace.
         round: Ps,
     },
 }
 
 impl Arrivals {
-    /// The name on the command line and in results.
+    /// Name on the command line and in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -70,7 +71,7 @@ impl Arrivals {
         }
     }
 
-    /// What the streams of machine `index` are made from.
+    /// Source of the streams for machine `index`.
     pub(crate) fn source(
         self,
         machine: &Machine,
@@ -94,7 +95,7 @@ impl Arrivals {
 }
 
 impl Source<'_> {
-    /// The streams in one cluster; `seed` is of the machine in it.
+    /// The streams in one cluster; `seed` is specific to the machine there.
     pub(crate) fn streams(&self, seed: u64) -> Vec<Stream<'_>> {
         match self {
             Source::Drawn(pairs) => {
@@ -114,7 +115,7 @@ impl Source<'_> {
 }
 
 impl Pair {
-    /// The accesses of `machine` at these places of its trace.
+    /// The accesses of `machine` at these indices of its trace.
     fn of(machine: &Machine, places: &[usize]) -> Pair {
         let accesses = &machine.accesses;
         let taken = |&place: &usize| {
@@ -138,8 +139,8 @@ impl Pair {
 }
 
 impl<'s> Stream<'s> {
-    /// A pair that has been going on for long: the first instant falls into a gap as likely as that
-    /// is long, anywhere in it.
+    /// A pair in its steady state: the start of the run falls into a gap with a probability
+    /// proportional to the gap's length, uniformly within it.
     fn of_pair(pair: &'s Pair, memory: u16, mut rng: Xoshiro256PlusPlus) -> Stream<'s> {
         let duration = pair.gap_ends[pair.gap_ends.len() - 1];
         let instant = below(rng.next_u64(), duration);
@@ -159,7 +160,7 @@ impl<'s> Stream<'s> {
         Stream::Traced { machine, memories, next, round: machine.duration - start }
     }
 
-    /// When the next access arrives.
+    /// Time of the next arrival.
     pub(crate) fn next_at(&self) -> Ps {
         match self {
             Stream::Pair { next, .. } => *next,
@@ -170,7 +171,7 @@ impl<'s> Stream<'s> {
         }
     }
 
-    /// The next access; the one behind it comes next.
+    /// Takes the next access, and advances the stream.
     pub(crate) fn take(&mut self) -> Arrival {
         let at = self.next_at();
         match self {
@@ -225,7 +226,7 @@ mod tests {
             let taken: Vec<Arrival> = (0..9).map(|_| streams[0].take()).collect();
             assert!(taken[0].at < Ps(100), "{seed}");
             for (one, next) in taken.iter().zip(&taken[1..]) {
-                // What follows an access in the trace follows it here, as late.
+                // Each access has the successor and the gap that it has in the trace.
                 let expected = match one.bytes {
                     1 => (2, 0),
                     2 => (3, 50),
@@ -240,8 +241,8 @@ mod tests {
 
     #[test]
     fn draws_have_the_rate_and_the_sizes_of_their_pair() {
-        // A burst of 999 and a pause a hundred times as long: drawn from a burst's instant alone,
-        // the rate would be far too high.
+        // A burst of 999 and a pause a hundred times as long: a start always within the burst would
+        // give a far too high rate.
         let times: Vec<u64> = (0..1_000).map(|index| 10 * index).collect();
         let machine = machine(&times, 1_000_000);
         let source = source(Arrivals::Drawn, &machine, 9);
@@ -259,7 +260,7 @@ mod tests {
             }
         }
         let expected = 300.0 * 1_000.0;
-        // A stream has as many bursts as a Poisson process of mean 1: 900 of them, 5 deviations.
+        // The bursts of a stream vary as a Poisson process of mean 1: 900 of them, 5 deviations.
         let slack = 5.0 / 900_f64.sqrt();
         let share = arrivals as f64 / expected;
         assert!((share - 1.0).abs() < slack, "{share}");

@@ -1,4 +1,4 @@
-//! Blades, and where in the network they are.
+//! Blades, and their nodes in the network.
 
 use ethermem_sim::NodeIndex;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -12,28 +12,28 @@ pub struct Blades {
     machines: u16,
 }
 
-/// Which nodes of the network a cluster may have.
+/// Nodes of the network that a cluster may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of one rack.
+    /// Nodes of one rack.
     Rack,
-    /// Any.
+    /// All nodes.
     Datacenter,
 }
 
-/// The nodes of every cluster.
+/// Nodes of every cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Embedding {
     blades: Blades,
-    /// By cluster: compute blades, memory blades, disk blades.
+    /// For each cluster, its compute blades, memory blades and disk blades.
     clusters: Vec<Vec<NodeIndex>>,
 }
 
 impl Blades {
-    /// A cluster of so many blades; what is allowed when it is none.
+    /// A cluster of `blades` blades.
     ///
     /// # Errors
-    /// What was found and what is allowed, when a third of them is no whole number from 1.
+    /// What was found and what is allowed, if a third of them is not a whole number of at least 1.
     pub fn of(blades: u16) -> Result<Blades, String> {
         if blades == 0 || !blades.is_multiple_of(3) {
             return Err(format!(
@@ -43,19 +43,19 @@ impl Blades {
         Ok(Blades { machines: blades / 3 })
     }
 
-    /// Machines that were split; as many blades of each kind.
+    /// Number of split machines, which is the number of blades of each kind.
     #[must_use]
     pub fn machines(self) -> u16 {
         self.machines
     }
 
-    /// All its blades.
+    /// Number of all its blades.
     #[must_use]
     pub fn count(self) -> u16 {
         3 * self.machines
     }
 
-    /// Which memory blade holds a block of a machine's memory: uniformly any of them, the same in
+    /// The memory blade that holds a block of a machine's memory: drawn uniformly, and equal in
     /// every cluster.
     pub(crate) fn memory_of(self, seed: u64, machine: u16, block: u64) -> u16 {
         let drawn = mix(block ^ mix(seed ^ mix(u64::from(machine))));
@@ -64,7 +64,7 @@ impl Blades {
 }
 
 impl Scope {
-    /// The name on the command line and in results.
+    /// Name on the command line and in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,10 +75,10 @@ impl Scope {
 }
 
 impl Embedding {
-    /// As many clusters as the network has room for, each on nodes drawn from those of its scope.
+    /// As many clusters as fit the network, each on nodes drawn from its scope.
     ///
     /// # Errors
-    /// What was found and what is allowed, when there is no room for one.
+    /// What was found and what is allowed, if not even one cluster fits.
     pub fn draw(
         blades: Blades,
         nodes: u16,
@@ -108,7 +108,7 @@ impl Embedding {
         Ok(Embedding { blades, clusters })
     }
 
-    /// How many clusters there are.
+    /// Number of clusters.
     #[must_use]
     pub fn clusters(&self) -> u16 {
         self.clusters.len() as u16
@@ -126,7 +126,7 @@ impl Embedding {
         self.clusters[usize::from(cluster)][usize::from(self.blades.machines() + machine)]
     }
 
-    /// The cluster that has a node, if any.
+    /// The cluster of a node, if any.
     #[must_use]
     pub fn cluster_of(&self, node: NodeIndex) -> Option<u16> {
         let has = |cluster: &Vec<NodeIndex>| cluster.contains(&node);
@@ -140,7 +140,7 @@ fn shuffle(nodes: &mut [NodeIndex], rng: &mut Xoshiro256PlusPlus) {
     }
 }
 
-/// A uniform draw as a number below `bound`; off by less than one in 2^48 for bounds of 16 bits.
+/// Maps a uniform draw to a number below `bound`; the bias is below 2^-48 for bounds of 16 bits.
 pub(crate) fn below(draw: u64, bound: u64) -> u64 {
     ((u128::from(draw) * u128::from(bound)) >> 64) as u64
 }
@@ -217,7 +217,7 @@ mod tests {
             assert_eq!(memory, blades.memory_of(7, 3, block));
             counts[usize::from(memory)] += 1;
         }
-        // Five standard deviations of 10,000 expected.
+        // The expectation is 10,000; the tolerance is five standard deviations.
         assert!(counts.iter().all(|&count| count.abs_diff(10_000) < 450), "{counts:?}");
         let moved = (0..100)
             .filter(|&block| blades.memory_of(7, 3, block) != blades.memory_of(7, 2, block));

@@ -1,80 +1,80 @@
-//! The latency budget of a page in a disaggregated datacenter: six components, as the study of
-//! requirements has them (OSDI 2016, section 3.3 and Table 4).
+//! The latency budget of a page in a disaggregated datacenter: six components, as in the study of
+//! requirements (OSDI 2016, section 3.3 and Table 4).
 
 use ethermem_sim::output::{TableStyle, TextTable};
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 use serde::Serialize;
 
-/// What the components are made of. [`Parameters::published`] is the study.
+/// Parameters of the components. [`Parameters::published`] has the study's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Of an operating system, for one end of a round trip.
+    /// Time of the operating system for one end of a round trip.
     pub os: Ps,
-    /// To copy data between memory and network interface, at one end.
+    /// Time to copy data between memory and network interface, at one end.
     pub copy: Ps,
-    /// The same with a network interface integrated with the CPU.
+    /// Copy time with a network interface integrated with the CPU.
     pub copy_integrated: Ps,
-    /// Through a switch.
+    /// Time through a switch.
     pub switch: Ps,
-    /// Of light, for a metre.
+    /// Propagation time per metre.
     pub propagation_per_m: Ps,
-    /// A link between racks.
+    /// Length of a link between racks in metres.
     pub inter_rack_m: f64,
-    /// A link within a rack.
+    /// Length of a link within a rack in metres.
     pub intra_rack_m: f64,
-    /// What is fetched.
+    /// Size of the fetched page.
     pub page: Bytes,
     /// Rate of access links.
     pub link: BitsPerSecond,
 }
 
-/// What the ends have.
+/// Technology of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Technology {
-    /// What is common: an operating system and copies.
+    /// The usual case: an operating system and copies.
     Baseline,
-    /// No operating system on the way.
+    /// RDMA: no operating system on the way.
     Rdma,
-    /// And a network interface integrated with the CPU.
+    /// RDMA with a network interface integrated with the CPU.
     RdmaNic,
 }
 
-/// Where the two ends are.
+/// Location of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distance {
-    /// In two racks.
+    /// The ends are in two racks.
     InterRack,
-    /// In one.
+    /// The ends are in one rack.
     IntraRack,
 }
 
 /// A column of the table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Column {
-    /// What the ends have.
+    /// Technology of the ends.
     pub technology: Technology,
-    /// Where they are.
+    /// Location of the ends.
     pub distance: Distance,
-    /// In the order of the table.
+    /// Components in the order of the table.
     pub components: Vec<Component>,
-    /// Their sum.
+    /// Sum of the components in ns.
     pub total_ns: f64,
-    /// Of it, what software at the ends takes.
+    /// Fraction of the total that software at the ends takes.
     pub software_share: f64,
 }
 
 /// One of the six components.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Component {
-    /// As the study names it.
+    /// Name in the study.
     pub name: &'static str,
-    /// How often it is passed in a round trip.
+    /// Number of passes in a round trip.
     pub passes: u32,
-    /// One pass.
+    /// Time of one pass in ns.
     pub each_ns: f64,
-    /// All of them.
+    /// Time of all passes in ns.
     pub total_ns: f64,
 }
 
@@ -86,11 +86,11 @@ const TECHNOLOGIES: [(Technology, &str); 3] = [
 ];
 const DISTANCES: [(Distance, &str); 2] =
     [(Distance::InterRack, "inter-rack"), (Distance::IntraRack, "intra-rack")];
-/// Components that are software, the first ones.
+/// Number of software components, which come first.
 const SOFTWARE: usize = 2;
 
 impl Parameters {
-    /// Those of the study: 40 Gb/s, pages of 4 KiB.
+    /// The study's parameters: 40 Gb/s, pages of 4 KiB.
     ///
     /// # Panics
     /// Never: 40 Gb/s is an Ethernet rate.
@@ -118,7 +118,7 @@ impl Parameters {
         pairs.map(|(technology, distance)| self.column(technology, distance)).collect()
     }
 
-    /// One of them.
+    /// One column.
     #[must_use]
     pub fn column(&self, technology: Technology, distance: Distance) -> Column {
         let propagation = |metres: f64| self.propagation_per_m.as_ns_f64() * metres;
@@ -127,7 +127,7 @@ impl Parameters {
             Technology::RdmaNic => self.copy_integrated,
             Technology::Baseline | Technology::Rdma => self.copy,
         };
-        // Leaf, spine, leaf one way and back, or one leaf; links to the spine, and to the ends.
+        // Leaf, spine, leaf in each direction, or one leaf; links to the spine, and to the ends.
         let (switches, long_links) = match distance {
             Distance::InterRack => (6, 4),
             Distance::IntraRack => (2, 0),
@@ -158,7 +158,7 @@ impl Parameters {
     }
 }
 
-/// The columns side by side, each cell as passes x one pass, in us.
+/// The columns side by side; each cell is passes x one pass, in us.
 #[must_use]
 pub fn table(columns: &[Column], style: TableStyle) -> String {
     let heads: Vec<String> = columns.iter().map(Column::name).collect();
@@ -236,7 +236,8 @@ mod tests {
             let total = total_us(technology, distance);
             assert_eq!(format!("{total:.2}"), format!("{expected:.2}"), "{technology:?}");
         }
-        // The baseline: the network's 3.14 and 1.38, and 3.9 of software, 55 % and 73 % of all.
+        // The baseline's network part is 3.14 and 1.38; its software part is 3.9, 55 % and 73 % of
+        // the total.
         let inter = Parameters::published().column(Technology::Baseline, Distance::InterRack);
         let intra = Parameters::published().column(Technology::Baseline, Distance::IntraRack);
         for (column, network, share) in [(inter, "3.14", 55.0), (intra, "1.38", 73.0)] {

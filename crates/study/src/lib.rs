@@ -1,9 +1,9 @@
-//! What an application needs of a network: its page traces, replayed on every fabric.
+//! An application's needs of a network: its page traces, replayed on every fabric.
 //!
 //! [`Replay::draw`] splits traced machines into blades and embeds many such clusters in one
-//! network, as the study of requirements for disaggregation does (OSDI 2016, section 4);
-//! [`network()`] is that study's network; [`Outcome`] is what a fabric made of it. [`ddc`] is the
-//! same study's latency budget. What this crate does not do: simulate, which is `sim`'s, or record.
+//! network, as the study of requirements for disaggregation does (OSDI 2016, section 4).
+//! [`network()`] is that study's network; [`Outcome`] is a fabric's result. [`ddc`] is the study's
+//! latency budget. The crate neither simulates, which is `sim`'s task, nor records traces.
 
 mod arrivals;
 mod cluster;

@@ -1,23 +1,23 @@
-//! A traced machine: the accesses that are replayed, in a form that fits in memory.
+//! A traced machine: its replayed accesses, in a compact form.
 
 use std::path::Path;
 
 use ethermem_trace::{AccessKind, InputError, Trace};
 use ethermem_units::{Bytes, Ns, Ps};
 
-/// Most accesses of one trace that are held at once, 1.2 GB.
+/// Largest number of accesses of one trace in memory, 1.2 GB.
 pub const ACCESSES_MAX: usize = 50_000_000;
-/// Longest part of a trace, 26 days: a quarter of what [`Ps`] holds.
+/// Longest part of a trace, 26 days: a quarter of the range of [`Ps`].
 const DURATION_PS_MAX: f64 = (1_u64 << 61) as f64;
 
-/// Which part of a trace is replayed, and how fast.
+/// The replayed part of a trace, and its speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part {
-    /// Where it begins.
+    /// Start of the part.
     pub from: Ns,
-    /// How long it is; `None` to the end of the trace.
+    /// Length of the part; `None` extends to the end of the trace.
     pub length: Option<Ns>,
-    /// How many times faster the machine is than the one that was traced.
+    /// Speed of the machine relative to the traced one.
     pub speed: f64,
 }
 
@@ -25,21 +25,21 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     pub(crate) accesses: Vec<Sample>,
-    /// Of the part, at the replayed speed.
+    /// Duration of the part, at the replayed speed.
     pub(crate) duration: Ps,
-    /// Accesses that happened and are not in the trace.
+    /// Number of accesses that are missing from the trace.
     pub(crate) unrecorded: u64,
 }
 
-/// An access, as far as a network sees it.
+/// An access, with what a network sees of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) at: Ps,
-    /// Names the block of memory that its first byte is in, among all processes of the machine.
+    /// Block of memory of its first byte, unique among all processes of the machine.
     pub(crate) block: u64,
     pub(crate) bytes: u32,
     pub(crate) kind: AccessKind,
-    /// Whether no thread waits for it.
+    /// True if no thread waits for it.
     pub(crate) prefetched: bool,
 }
 
@@ -47,7 +47,7 @@ impl Machine {
     /// Reads a part of the trace in `path`; memory is placed in blocks of `block`.
     ///
     /// # Errors
-    /// [`InputError`] for a trace that cannot be used, a part without an access, and one of more
+    /// [`InputError`] for a trace that cannot be used, a part without an access, and a part of more
     /// than [`ACCESSES_MAX`].
     pub fn load(path: &Path, part: Part, block: Bytes) -> Result<Machine, InputError> {
         let trace = Trace::open(path)?;
@@ -59,7 +59,8 @@ impl Machine {
         let mut accesses = Vec::new();
         for access in trace {
             let access = access?;
-            // The last instant of a trace belongs to it; that of a part begins the next one.
+            // The last instant of a trace belongs to it, but the last of a part belongs to the next
+            // one.
             let is_in = access.time < end || part.length.is_none();
             if access.time < part.from || !is_in {
                 continue;
@@ -87,13 +88,13 @@ impl Machine {
                 "no access from {from} to {end} ns: allowed are parts of the trace with one"
             ));
         }
-        // A trace may end with its last access, and gaps are counted around the end.
+        // A trace may end with its last access, and gaps wrap around the end.
         let last = accesses[accesses.len() - 1].at;
         let duration = scaled(ns, part.speed).max(last + Ps(1));
         Ok(Machine { accesses, duration, unrecorded: summary.unrecorded_accesses })
     }
 
-    /// Accesses a second.
+    /// Accesses per second.
     pub(crate) fn per_s(&self) -> f64 {
         self.accesses.len() as f64 / self.duration.as_s_f64()
     }
@@ -103,12 +104,12 @@ fn scaled(ns: u64, speed: f64) -> Ps {
     Ps((ns as f64 * 1_000.0 / speed).min(DURATION_PS_MAX) as u64)
 }
 
-/// Distinct processes have distinct memory at the same addresses.
+/// Equal addresses of distinct processes are distinct blocks.
 fn block_of(process: u32, index: u64) -> u64 {
     mix(index ^ mix(u64::from(process)))
 }
 
-/// The finaliser of SplitMix64: every bit of the number matters to every bit of the result.
+/// The finalizer of SplitMix64: every bit of the result depends on every bit of the number.
 pub(crate) fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

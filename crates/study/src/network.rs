@@ -10,18 +10,19 @@ use crate::Scope;
 use crate::replay::Plan;
 
 const TEXT: &str = include_str!("../../../scenarios/study-clos.toml");
-/// What errors call it.
+/// Name in errors.
 const NAME: &str = "scenarios/study-clos.toml";
-/// Links of a fabric on one switch that reaches a whole datacenter: 4 m and 40 m at 5 ns a metre,
-/// as far as from a node to a spine.
+/// Propagation delay in a single-switch fabric that spans a datacenter: 4 m and 40 m at 5 ns a
+/// metre, the distance from a node to a spine.
 const DATACENTER_PROPAGATION_NS: u64 = 220;
 
-/// The scenario that runs the messages in `messages`, a Parquet trace, on a fabric: the study's
-/// network, or, for a fabric that knows but one switch, all its nodes on one, as far apart and with
-/// that fabric's own PHY. Settings of the plan come last. The notice says which.
+/// The scenario that runs the messages in `messages`, a Parquet trace, on a fabric. It uses the
+/// study's network. A fabric that supports only one switch has all nodes on that, at equal
+/// distances, and with its own PHY. Settings of the plan come last. The notice says which network
+/// was used.
 ///
 /// # Errors
-/// [`InputError`] for a setting that is not known or not allowed.
+/// [`InputError`] for a setting that is unknown or not allowed.
 pub fn network(
     plan: &Plan,
     fabric: &FabricEntry,

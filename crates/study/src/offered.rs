@@ -1,37 +1,37 @@
-//! What the network's links are asked to carry.
+//! The load offered to the network's links.
 
 use ethermem_sim::{Message, NodeIndex};
 use ethermem_units::{BitsPerSecond, Ps};
 use serde::Serialize;
 
-/// Which way data goes on a node's link.
+/// Direction of data on a node's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// From the node.
+    /// From the node to the network.
     Up,
-    /// To the node.
+    /// From the network to the node.
     Down,
 }
 
-/// What messages ask of the busiest link: data alone, without headers.
+/// Load that messages offer to the busiest link: only data, without headers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Offered {
-    /// The node with the busiest link.
+    /// Node with the busiest link.
     pub busiest_node: NodeIndex,
-    /// That link's busier direction.
+    /// Busier direction of that link.
     pub busiest_direction: Direction,
-    /// Data of it over what it carries; over 1, queues grow as long as messages come.
+    /// Its offered data over its capacity; above 1, queues grow as long as messages arrive.
     pub busiest_load: f64,
-    /// The same for the mean of all directions of links that carry any.
+    /// Mean load of all link directions that carry any data.
     pub mean_load: f64,
-    /// Messages that are asked for.
+    /// Number of offered messages.
     pub messages: u64,
-    /// For so long.
+    /// Duration of the arrivals in ns.
     pub duration_ns: f64,
 }
 
-/// Counts data by link.
+/// Counters of data by link.
 pub(crate) struct Tally {
     up: Vec<u64>,
     down: Vec<u64>,
@@ -50,7 +50,7 @@ impl Tally {
         self.messages += 1;
     }
 
-    /// What the messages of `duration` ask of links of this rate.
+    /// The load that messages of `duration` offer to links of this rate.
     pub(crate) fn over(&self, duration: Ps, link: BitsPerSecond) -> Offered {
         let carried = link.as_gbps_f64() * duration.as_ns_f64() / 8.0;
         let directions = [(Direction::Up, &self.up), (Direction::Down, &self.down)];
@@ -59,7 +59,7 @@ impl Tally {
         });
         let used: Vec<_> = all.filter(|(bytes, ..)| *bytes > 0).collect();
         let total: u64 = used.iter().map(|(bytes, ..)| bytes).sum();
-        // The first of equals.
+        // Of equal ones, the first counts.
         let busiest = used.iter().rev().max_by_key(|(bytes, ..)| *bytes);
         let (bytes, node, direction) = busiest.copied().unwrap_or((0, 0, Direction::Up));
         Offered {
@@ -74,13 +74,13 @@ impl Tally {
 }
 
 impl Offered {
-    /// Whether a link is asked for more than it carries.
+    /// True if a link is offered more than its capacity.
     #[must_use]
     pub fn is_overload(&self) -> bool {
         self.busiest_load > 1.0
     }
 
-    /// What a reader of the times must know of it.
+    /// A caveat for readers of the times, if there is an overload.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         if !self.is_overload() {

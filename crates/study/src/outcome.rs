@@ -1,4 +1,4 @@
-//! What a fabric made of a replay.
+//! A fabric's result for a replay.
 
 use ethermem_sim::Kind;
 use ethermem_sim::metrics::MessageWay;
@@ -10,71 +10,72 @@ use serde::Serialize;
 
 use crate::{Embedding, Offered, Plan, Prefetched};
 
-/// The shares of the distribution that are reported.
+/// Fractions of the distribution that are reported.
 const SHARES: [f64; 12] = [0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0];
 
-/// A fabric's result. All but `run.wall_s` is the same for the same traces, plan and version.
+/// A fabric's result. All but `run.wall_s` depends only on traces, plan and version.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// The fabric, as scenarios spell it.
+    /// Name of the fabric, as in scenarios.
     pub fabric: String,
     /// `leaf-spine` or `single-switch`.
     pub topology: &'static str,
-    /// Where the nodes of a cluster are.
+    /// Location of a cluster's nodes.
     pub scope: &'static str,
-    /// Rate of every node's link.
+    /// Rate of every node's link in Gb/s.
     pub link_gbps: u64,
-    /// Blades of a cluster.
+    /// Number of blades of a cluster.
     pub cluster: u16,
-    /// Nodes of the network.
+    /// Number of nodes of the network.
     pub nodes: u16,
-    /// Clusters in it.
+    /// Number of clusters.
     pub clusters: u16,
     /// How accesses of the traces became arrivals.
     pub arrivals: &'static str,
-    /// What is asked of the links.
+    /// Load offered to the links.
     pub offered: Offered,
-    /// Whether a link is asked for more than it carries.
+    /// True if a link is offered more than its capacity.
     pub overload: bool,
-    /// From the last arrival to the end of the last message.
+    /// Time in ns from the last arrival to the end of the last message.
     pub drain_ns: f64,
-    /// Mean completion time over the same access's alone, all accesses with the same weight.
+    /// Mean ratio of completion time to the unloaded completion time, all accesses weighted
+    /// equally.
     pub slowdown_mean: Option<f64>,
-    /// The distribution of completion times.
+    /// Distributions of completion times.
     pub completion: Times,
-    /// Accesses that no thread waits for, among all that were asked for.
+    /// Number of accesses that no thread waits for.
     pub prefetched_accesses: u64,
-    /// Which.
+    /// Messages that no thread waits for.
     #[serde(skip)]
     pub prefetched: Prefetched,
-    /// The whole result of the run.
+    /// Complete result of the run.
     pub run: RunResult,
 }
 
-/// Distributions of completion times; empty where there is no such access.
+/// Distributions of completion times; empty if there is no such access.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Times {
-    /// Of reads: what a program waits for.
+    /// Distribution of reads that a thread waits for.
     pub read: Vec<Quantile>,
-    /// Of reads that were brought along: no thread waits.
+    /// Distribution of prefetched reads, for which no thread waits.
     pub prefetch: Vec<Quantile>,
-    /// Of write-backs.
+    /// Distribution of write-backs.
     pub write_back: Vec<Quantile>,
-    /// Of all of them.
+    /// Distribution of all accesses.
     pub all: Vec<Quantile>,
 }
 
-/// A point of a distribution, of nearest rank.
+/// A point of a distribution, by nearest rank.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Quantile {
-    /// Share of the accesses that take at most so long.
+    /// Fraction of the accesses that take at most `ns`.
     pub share: f64,
-    /// So long.
+    /// Completion time in ns.
     pub ns: f64,
 }
 
 impl Outcome {
-    /// What a run of a replay came to; `run` has the way of every message.
+    /// The outcome of a replay's run; `run` has the path of every message.
     #[must_use]
     pub fn of(
         plan: &Plan,
@@ -111,8 +112,8 @@ impl Outcome {
         }
     }
 
-    /// Outcomes as a table: a row for reads, one for those that were prefetched, one for
-    /// write-backs, one for all.
+    /// Outcomes as a table: a row for reads, one for prefetched reads, one for write-backs, one for
+    /// all.
     #[must_use]
     pub fn table(outcomes: &[Outcome], style: TableStyle) -> String {
         let rows = outcomes.iter().flat_map(Outcome::rows).collect();
@@ -136,7 +137,7 @@ impl Outcome {
         text
     }
 
-    /// The rows of the table, separated by commas, with a header that names units.
+    /// The table's rows, separated by commas, with a header that names units.
     #[must_use]
     pub fn csv(outcomes: &[Outcome]) -> String {
         let mut text = CSV_COLUMNS.join(",") + "\n";
@@ -148,7 +149,7 @@ impl Outcome {
 
     fn rows(&self) -> Vec<Vec<String>> {
         let (kinds, times) = (&self.run.kinds, &self.completion);
-        // The run does not know reads apart.
+        // The run does not distinguish the two kinds of reads.
         let reads = |is_prefetched: bool| {
             let ways = self.run.ways.iter().filter(|way| way.message.kind == Kind::Read);
             KindStats::over(
@@ -229,7 +230,7 @@ const CSV_COLUMNS: [&str; 14] = [
 /// Writes the completion time of every access of all outcomes as Parquet.
 ///
 /// # Errors
-/// [`OutputError`] when the file cannot be written; then there is none.
+/// [`OutputError`] when the file cannot be written; then it does not exist.
 pub fn write_completions(
     mut writer: CompletionWriter,
     outcomes: &[Outcome],

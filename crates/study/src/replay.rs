@@ -20,26 +20,26 @@ use crate::{Arrivals, Blades, Embedding, Machine, Offered, Scope};
 /// Longest run, 26 days.
 const DURATION_PS_MAX: f64 = (1_u64 << 61) as f64;
 
-/// What is replayed, and where.
+/// Parameters of a replay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// A cluster.
+    /// Blades of a cluster.
     pub blades: Blades,
-    /// Nodes of the network.
+    /// Number of nodes of the network.
     pub nodes: u16,
-    /// Nodes of a rack.
+    /// Number of nodes per rack.
     pub rack_nodes: u16,
-    /// Where the nodes of a cluster may be.
+    /// Nodes that a cluster may use.
     pub scope: Scope,
-    /// Rate of every node's link.
+    /// Rate of every node's link in Gb/s.
     pub link_gbps: u64,
-    /// When accesses arrive.
+    /// How accesses become arrivals.
     pub arrivals: Arrivals,
-    /// About how many accesses there are, of all clusters together.
+    /// Approximate number of accesses, of all clusters together.
     pub messages: u64,
-    /// Of all randomness.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// Keys of the network's scenario, set over what the study has.
+    /// Keys of the network's scenario that override the study's.
     pub settings: Vec<Setting>,
 }
 
@@ -53,10 +53,10 @@ pub struct Replay<'m> {
 }
 
 impl Plan {
-    /// Where as many clusters as the network has room for are.
+    /// Nodes of as many clusters as fit the network.
     ///
     /// # Errors
-    /// What was found and what is allowed, when there is no room for one.
+    /// What was found and what is allowed, if not even one cluster fits.
     pub fn embedding(&self) -> Result<Embedding, String> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.seed);
         let Plan { blades, nodes, rack_nodes, scope, .. } = *self;
@@ -65,10 +65,11 @@ impl Plan {
 }
 
 impl<'m> Replay<'m> {
-    /// Embeds as many clusters of these machines as the network has room for; with fewer traces
-    /// than machines they are dealt in turn.
+    /// Embeds as many clusters of these machines as fit the network. If there are fewer traces than
+    /// machines, they are assigned in turn.
     ///
-    /// # Errors
+    /// What was found and what is allowed: no or too many traces, no room for a cluster, or
+    /// accesses so rare that the run would be too long.
     /// What was found and what is allowed: no or too many traces, no room for a cluster, or
     /// accesses so rare that the run would be too long.
     pub fn draw(plan: &'m Plan, machines: &'m [Machine]) -> Result<Replay<'m>, String> {
@@ -95,14 +96,14 @@ impl<'m> Replay<'m> {
         Ok(Replay { plan, machines, embedding, duration })
     }
 
-    /// Where the clusters are.
+    /// Nodes of the clusters.
     #[must_use]
     pub fn embedding(&self) -> &Embedding {
         &self.embedding
     }
 
-    /// Writes all messages as a Parquet trace of `sim`, and says what they ask of links of this
-    /// rate, and which of them no thread waits for.
+    /// Writes all messages as a Parquet trace of `sim`. Returns the load that they offer to links
+    /// of this rate, and the messages for which no thread waits.
     ///
     /// # Errors
     /// [`WriteTraceError`] when the file cannot be written, or no access falls into the run.
@@ -139,7 +140,7 @@ impl<'m> Replay<'m> {
         Ok((messages.tally.over(self.duration, link), messages.prefetched))
     }
 
-    /// What a reader of the results must know.
+    /// Caveats for readers of the results.
     #[must_use]
     pub fn notices(&self, offered: &Offered) -> Vec<String> {
         let mut notices: Vec<String> = offered.notice().into_iter().collect();
@@ -151,20 +152,20 @@ impl<'m> Replay<'m> {
     }
 }
 
-/// Which messages no thread waits for, by their index.
+/// Indices of messages for which no thread waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prefetched {
     marks: Vec<bool>,
 }
 
 impl Prefetched {
-    /// Whether no thread waits for the message at `index`.
+    /// True if no thread waits for the message at `index`.
     #[must_use]
     pub fn holds(&self, index: u64) -> bool {
         self.marks.get(index as usize).is_some_and(|&mark| mark)
     }
 
-    /// How many they are.
+    /// Number of such messages.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.marks.iter().filter(|&&mark| mark).count() as u64
@@ -175,9 +176,9 @@ impl Prefetched {
 struct Messages<'s> {
     embedding: &'s Embedding,
     end: Ps,
-    /// With cluster and machine.
+    /// Streams with their cluster and machine.
     streams: Vec<(u16, u16, Stream<'s>)>,
-    /// When each of them goes on.
+    /// Time of each stream's next access.
     next: BinaryHeap<Reverse<(Ps, usize)>>,
     index: u64,
     tally: Tally,
@@ -188,7 +189,7 @@ impl MessageSource for Messages<'_> {
     fn next_message(&mut self) -> Result<Option<Message>, SourceError> {
         let Some(Reverse((at, stream))) = self.next.pop() else { return Ok(None) };
         if at >= self.end {
-            // The earliest is too late, and so are all others.
+            // The earliest is too late, and therefore all are.
             return Ok(None);
         }
         let (cluster, machine, arrivals) = &mut self.streams[stream];

@@ -1,5 +1,4 @@
-//! Traces that tests make, replayed: what messages come, where they go, and what fabrics make of
-//! them.
+//! Replays of traces made by tests: their messages, the destinations, and results on fabrics.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +18,7 @@ use ethermem_units::{BitsPerSecond, Bytes, Ns};
 const WHOLE: Part = Part { from: Ns(0), length: None, speed: 1.0 };
 const PAGE: Bytes = Bytes(4096);
 
-/// A program that reads a page every `gap_ns` and writes every fourth back.
+/// A program that reads a page every `gap_ns` and writes back every fourth.
 fn trace(folder: &Path, name: &str, accesses: u64, gap_ns: u64) -> PathBuf {
     let path = folder.join(name);
     let mut writer = Writer::create(&path, PAGE).expect("a file of a test");
@@ -65,7 +64,7 @@ fn machine(path: &Path) -> Machine {
     Machine::load(path, WHOLE, Bytes(65_536)).expect("a trace of a test")
 }
 
-/// What a fabric makes of one trace on every machine.
+/// A fabric's result for one trace on every machine.
 fn replayed(plan: &Plan, machines: &[Machine], fabric: &str) -> (Outcome, Vec<String>) {
     let folder = tempfile::tempdir().expect("a folder");
     let messages = folder.path().join("messages.parquet");
@@ -109,7 +108,7 @@ fn messages_stay_within_their_cluster_and_scope() {
     }
 }
 
-/// As traced, with one cluster of one machine: the gaps are those of the trace, to the picosecond.
+/// As traced, with one cluster of one machine: the gaps equal the trace's, to the picosecond.
 #[test]
 fn a_trace_keeps_its_times_sizes_and_kinds() {
     let folder = tempfile::tempdir().unwrap();
@@ -133,7 +132,7 @@ fn a_trace_keeps_its_times_sizes_and_kinds() {
     assert!(ways.iter().all(|way| way.message.bytes == PAGE));
 }
 
-/// A program that reads a page and seven more along with it, every time.
+/// A program that reads a page and prefetches seven more, every time.
 fn trace_with_prefetches(folder: &Path) -> PathBuf {
     let path = folder.join("prefetches");
     let mut writer = Writer::create(&path, PAGE).expect("a file of a test");
@@ -151,7 +150,7 @@ fn trace_with_prefetches(folder: &Path) -> PathBuf {
     path
 }
 
-/// What a thread waits for is the page that it asked for, though the network carries all of them.
+/// A thread waits only for the page that it asked for, though the network carries all of them.
 #[test]
 fn prefetched_pages_load_the_network_and_stall_no_thread() {
     let folder = tempfile::tempdir().unwrap();
@@ -263,7 +262,8 @@ fn plans_and_parts_that_do_not_fit_are_refused_in_one_line() {
     assert!(error.contains("fabric.nope: unknown key"), "{error}");
 }
 
-/// Fabrics of one switch get all nodes on it, the others the study's Clos; settings reach both.
+/// Single-switch fabrics get all nodes on one switch, others the study's Clos; settings apply to
+/// both.
 #[test]
 fn every_fabric_has_a_network() {
     for scope in [Scope::Rack, Scope::Datacenter] {

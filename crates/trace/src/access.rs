@@ -1,19 +1,19 @@
 use ethermem_units::{Bytes, Ns};
 
-/// Most bytes of one access: what a message of the simulator may hold.
+/// Largest number of bytes of one access: what a message of the simulator may hold.
 pub const ACCESS_BYTES_MAX: u64 = 1 << 30;
 /// Numbers of processes and threads, and times, are stored in signed columns.
 const NUMBER_MAX: u32 = i32::MAX as u32;
 const TIME_NS_MAX: u64 = i64::MAX as u64;
-/// No address space of a program reaches further.
+/// End of the address space of any program.
 const ADDRESS_END_MAX: u64 = 1 << 63;
 
-/// What an access asks of remote memory.
+/// Kind of an access to remote memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessKind {
-    /// Pages come to the program.
+    /// Pages are fetched to the program.
     Read,
-    /// Pages that it changed leave it.
+    /// Changed pages are written back.
     WriteBack,
 }
 
@@ -21,7 +21,7 @@ impl AccessKind {
     /// Every kind.
     pub const ALL: [AccessKind; 2] = [AccessKind::Read, AccessKind::WriteBack];
 
-    /// The name in traces and reports.
+    /// Name in traces and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,22 +37,22 @@ impl AccessKind {
     }
 }
 
-/// One access to remote memory: a page, or a run of pages that moved at once.
+/// One access to remote memory: a page, or a run of pages that moved together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// When the program needed the pages, or gave them up, since its start.
+    /// Time since the program's start at which it needed the pages or gave them up.
     pub time: Ns,
-    /// The process, as the system numbers it.
+    /// Process number of the system.
     pub process: u32,
-    /// The thread, as the system numbers it.
+    /// Thread number of the system.
     pub thread: u32,
-    /// The first byte, in the process's virtual memory.
+    /// Address of the first byte, in the process's virtual memory.
     pub address: u64,
-    /// How many bytes moved, at least one.
+    /// Number of bytes moved, at least one.
     pub bytes: Bytes,
-    /// Which way.
+    /// Direction of the data.
     pub kind: AccessKind,
-    /// Whether they were brought along before anything asked for them: no thread waits.
+    /// True if the pages were prefetched: no thread waits.
     pub prefetched: bool,
 }
 

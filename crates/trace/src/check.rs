@@ -1,4 +1,4 @@
-//! What holds for every trace, whatever its bytes: checked by the fuzz target and by proptest.
+//! Properties of every trace, whatever its bytes: checked by the fuzz target and by proptest.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use ethermem_files::ParquetInput;
 
 use crate::{CompletionTimes, Trace};
 
-/// Reads `bytes` as a trace and returns how many accesses came before its end or its first error.
+/// Reads `bytes` as a trace, and returns the number of accesses before its end or its first error.
 ///
 /// # Panics
 /// When an access is one that the writer would refuse, or an error is more than one line or does
@@ -41,7 +41,7 @@ pub fn check_page_trace(bytes: &[u8]) -> u64 {
     accesses
 }
 
-/// Reads `bytes` as completion times and returns how many came before their end or first error.
+/// Reads `bytes` as completion times, and returns their number before the end or the first error.
 ///
 /// # Panics
 /// As [`check_page_trace`].

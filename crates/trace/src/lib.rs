@@ -1,9 +1,9 @@
-//! Page traces: what one program asked of remote memory, and when; and completion times.
+//! Page traces: one program's accesses to remote memory, with their times; and completion times.
 //!
-//! A [`Writer`] takes accesses as they happen and a [`Summary`] at the end; a [`Trace`] gives them
-//! back in order of time. Both hold a bounded number of rows, whatever the length of the trace.
-//! [`CompletionTimes`] are what a simulated fabric made of such accesses.
-//! What this crate does not do: record anything, or run anything.
+//! A [`Writer`] takes accesses as they happen and a [`Summary`] at the end; a [`Trace`] returns
+//! them in order of time. Both hold a bounded number of rows, whatever the length of the trace.
+//! [`CompletionTimes`] are a simulated fabric's results for such accesses. The crate does not
+//! record or run anything.
 
 mod access;
 mod check;

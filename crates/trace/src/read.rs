@@ -15,14 +15,14 @@ use crate::{Access, AccessKind, Summary};
 
 const NEEDED: &str = "time_ns, process, thread, address, bytes, kind";
 
-/// The accesses of a program in order of time, one batch of them in memory.
+/// The accesses of a program in order of time, with one batch in memory.
 pub struct Trace<R: ChunkReader = File> {
     page: Bytes,
     summary: Summary,
     rows: Rows<R, Format, 7>,
 }
 
-/// What holds from one row to the next.
+/// State that is checked from one row to the next.
 struct Format {
     latest: Ns,
     duration: Ns,
@@ -32,8 +32,8 @@ impl Trace {
     /// Opens a trace.
     ///
     /// # Errors
-    /// [`InputError`] when it cannot be read or is no page trace; rows that cannot be used are
-    /// found when they are read.
+    /// [`InputError`] when the file cannot be read or is not a page trace. Invalid rows are found
+    /// when they are read.
     pub fn open(path: &Path) -> Result<Trace, InputError> {
         Trace::of(ParquetInput::open(path)?)
     }
@@ -53,26 +53,26 @@ impl<R: ChunkReader + 'static> Trace<R> {
         ];
         let kind = input.required("kind", &[Type::BYTE_ARRAY], NEEDED)?;
         let prefetched = input.column("prefetched", &[Type::BOOLEAN])?;
-        // Where it is not there, another one stands in its place and is not read.
+        // If the column is absent, another one is substituted and not read.
         let last = prefetched.unwrap_or(kind);
         let indices = [time, process, thread, address, bytes, kind, last];
         let format = Format { latest: Ns::ZERO, duration: summary.duration };
         Ok(Trace { page, summary, rows: Rows::new(input, indices, format) })
     }
 
-    /// How large a page is.
+    /// Size of a page.
     #[must_use]
     pub fn page(&self) -> Bytes {
         self.page
     }
 
-    /// What the whole run was.
+    /// Summary of the whole run.
     #[must_use]
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
 
-    /// How many accesses its footer promises.
+    /// Number of accesses according to the footer.
     #[must_use]
     pub fn accesses_total(&self) -> u64 {
         self.rows.input().rows().unwrap_or(0)
@@ -130,7 +130,7 @@ impl RowReader<7> for Format {
 }
 
 impl Format {
-    /// Takes `access` as the next one, or says why it cannot be.
+    /// Accepts `access` as the next one, or returns the reason for refusing it.
     fn follows(&mut self, access: Access) -> Result<Access, String> {
         access.check()?;
         let time = access.time;
@@ -151,8 +151,8 @@ impl Format {
     }
 }
 
-/// The next values of a column that not all files have: as many as `rows` that are false, where
-/// another column, of another type, stands in its place.
+/// The next values of an optional column. If another column, of another type, is substituted, they
+/// are `rows` times false.
 pub(crate) fn flags(
     name: &str,
     column: &mut ColumnReader,

@@ -5,41 +5,41 @@ use parquet::file::reader::ChunkReader;
 
 use crate::FORMAT_VERSION;
 
-/// The key that says what the file is.
+/// Metadata key that marks the file.
 const VERSION: &str = "ethermem.page_trace";
-/// Largest page, 1 GiB, and smallest.
+/// Allowed page sizes: 512 B to 1 GiB.
 const PAGE_BYTES: std::ops::RangeInclusive<u64> = 512..=1 << 30;
 
-/// What a whole run was, known at its end.
+/// Properties of a whole run, known at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Most memory that the program had locally.
+    /// Largest amount of memory that the program had locally.
     pub local: Bytes,
-    /// Most memory that it had, locally and remotely.
+    /// Largest amount of memory that it had, locally and remotely.
     pub peak: Bytes,
-    /// From its start to its end.
+    /// Time from its start to its end.
     pub duration: Ns,
-    /// What was run, as a shell reads it.
+    /// Command, quoted for a shell.
     pub command: String,
     /// How it ended.
     pub ended: Ended,
-    /// How many reads nobody had asked for yet; `None` where that is not known.
+    /// Number of prefetched reads; `None` if unknown.
     pub prefetched_accesses: Option<u64>,
-    /// How many accesses happened that have no row, for want of room or of time.
+    /// Number of accesses without a row, for lack of space or of time.
     pub unrecorded_accesses: u64,
 }
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exit(i32),
-    /// By this signal.
+    /// This signal ended it.
     Signal(i32),
 }
 
 impl Summary {
-    /// The metadata of a file with this summary.
+    /// Metadata of a file with this summary.
     pub(crate) fn notes(&self, page: Bytes) -> Vec<KeyValue> {
         let mut notes = vec![
             (VERSION, FORMAT_VERSION.to_string()),
@@ -59,7 +59,7 @@ impl Summary {
         notes.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect()
     }
 
-    /// The size of a page and the summary that a file's metadata hold.
+    /// Page size and summary from a file's metadata.
     pub(crate) fn of<R: ChunkReader + 'static>(
         input: &ParquetInput<R>,
     ) -> Result<(Bytes, Summary), InputError> {

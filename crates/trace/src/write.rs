@@ -13,45 +13,46 @@ use parquet::schema::types::ColumnPath;
 
 use crate::{Access, SCHEMA, Summary};
 
-/// Accesses that wait in memory, 10 MB. Half of them are written when there are so many: an access
-/// may come after as many later ones as the other half holds.
+/// Number of accesses buffered in memory, 10 MB. When the buffer is full, half of it is written: an
+/// access may come after as many later ones as the other half holds.
 pub const REORDER_ROWS: usize = 1 << 18;
 const ROW_GROUP_ROWS: usize = REORDER_ROWS / 2;
 
-/// A trace that is being written. Its file is there after [`Writer::finish`], whole, or never.
+/// A trace that is being written. Its file appears complete after [`Writer::finish`], or never.
 pub struct Writer {
     path: PathBuf,
     page: Bytes,
     parquet: SerializedFileWriter<AtomicFile>,
     waiting: Vec<Access>,
-    /// The last access in the file.
+    /// Time of the last access in the file.
     written: Ns,
     latest: Ns,
 }
 
-/// An access or a trace that could not be written. Of the trace, nothing is left.
+/// An access or a trace that could not be written. No partial trace is left.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The file cannot be written, for want of space or of permission.
+    /// The file cannot be written, for lack of space or of permission.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// A trace cannot hold the access: what was found and what is allowed. It may be left out.
+    /// A trace cannot hold the access: what was found and what is allowed. The access may be
+    /// skipped.
     #[error("an access with {0}")]
     Unusable(String),
-    /// More than half of [`REORDER_ROWS`] later accesses came before this one. It may be left out.
+    /// More than half of [`REORDER_ROWS`] later accesses came before this one. It may be skipped.
     #[error("an access at {} ns after one at {} ns was written", access.0, written.0)]
     Late {
-        /// When it was.
+        /// Time of the access.
         access: Ns,
-        /// The last time in the file.
+        /// Last time in the file.
         written: Ns,
     },
     /// The run ended before its last access.
     #[error("a duration of {} ns with an access at {} ns", duration.0, access.0)]
     Duration {
-        /// What the summary says.
+        /// Duration in the summary.
         duration: Ns,
-        /// The last access.
+        /// Time of the last access.
         access: Ns,
     },
 }
@@ -63,7 +64,7 @@ impl Writer {
     /// [`OutputError`] when it cannot be created.
     ///
     /// # Panics
-    /// When `page` is no power of two from 512 B to 1 GiB.
+    /// When `page` is not a power of two from 512 B to 1 GiB.
     pub fn create(path: &Path, page: Bytes) -> Result<Writer, OutputError> {
         assert!(
             page.0.is_power_of_two() && (512..=1 << 30).contains(&page.0),
@@ -73,7 +74,7 @@ impl Writer {
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(concat!("ethermem ", env!("CARGO_PKG_VERSION")).to_owned());
-        // Times rise, and addresses of neighbours are near: differences are short.
+        // Times increase, and successive addresses are close, so differences are short.
         for column in ["time_ns", "address"] {
             let column = ColumnPath::from(column);
             properties = properties
@@ -95,7 +96,7 @@ impl Writer {
         })
     }
 
-    /// Adds an access. They may come a little out of order, as those of several threads do.
+    /// Adds an access. Accesses may be slightly out of order, as several threads cause.
     ///
     /// # Errors
     /// [`WriteError`]; after [`WriteError::Output`] the trace is lost, after the others only the
@@ -114,11 +115,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what waits and the summary, and gives the file its name.
+    /// Writes pending accesses and the summary, and completes the file.
     ///
     /// # Errors
     /// [`WriteError`] when the rest cannot be written, or the summary's run ends before its last
-    /// access; then there is no file.
+    /// access; then the file does not exist.
     pub fn finish(mut self, summary: &Summary) -> Result<(), WriteError> {
         if summary.duration < self.latest {
             let (duration, access) = (summary.duration, self.latest);
@@ -136,7 +137,7 @@ impl Writer {
         Ok(file.commit()?)
     }
 
-    /// Writes the first `rows` that wait, which are sorted.
+    /// Writes the first `rows` pending accesses, which are sorted.
     fn write(&mut self, rows: usize) -> Result<(), OutputError> {
         let group = &self.waiting[..rows];
         self.written = group.last().map_or(self.written, |access| access.time);
@@ -151,7 +152,7 @@ fn write_rows(
     mut group: SerializedRowGroupWriter<'_, AtomicFile>,
     rows: &[Access],
 ) -> Result<(), ParquetError> {
-    // None of them is negative: each access was checked.
+    // No value is negative: each access was checked.
     let long = |value: fn(&Access) -> u64| -> Vec<i64> {
         rows.iter().map(|access| value(access).cast_signed()).collect()
     };

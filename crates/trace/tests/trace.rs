@@ -1,4 +1,4 @@
-//! Traces written and read back, in order, whole or not at all; and files that are no traces.
+//! Traces written and read back, in order, complete or not at all; and files that are not traces.
 
 #[path = "support/damage.rs"]
 mod damage;
@@ -124,7 +124,7 @@ fn a_long_trace_comes_back_sorted_and_refuses_what_is_too_late() {
     let path = folder.path().join("long.parquet");
     let mut writer = Writer::create(&path, PAGE).unwrap();
     let rows = REORDER_ROWS as u64 + 1_000;
-    // Neighbours swapped: no thread is far behind another.
+    // Neighbours are swapped, so no thread is far behind another.
     for index in 0..rows {
         writer.push(&access(10 + (index ^ 1))).unwrap();
     }
@@ -257,7 +257,7 @@ fn a_bad_row_is_named_with_what_is_allowed() {
     handmade(&path, &NOTES, [3, 10], 1, "write_back");
     let accesses = read(&path);
     assert_eq!(accesses.len(), 2);
-    // The file has no such column, as those of before there was one.
+    // The file lacks the column, as files from before it existed do.
     assert!(accesses.iter().all(|access| !access.prefetched));
 }
 

@@ -1,4 +1,4 @@
-//! Completion times: how long each access of a simulated fabric took, for those who inject them.
+//! Completion times of each access on a simulated fabric, for programs that inject them.
 
 mod read;
 mod write;
@@ -10,10 +10,10 @@ pub use write::CompletionWriter;
 
 use crate::AccessKind;
 
-/// The key of a file's metadata that says what it is, and the version of the format.
+/// Metadata key that marks the file and its format version.
 const VERSION_KEY: &str = "ethermem.completion_times";
 const VERSION: &str = "1";
-/// The key that lists the fabrics of a file, separated by commas.
+/// Metadata key that lists the fabrics of a file, separated by commas.
 const FABRICS_KEY: &str = "fabrics";
 
 /// The columns, in the order in which they are written.
@@ -32,25 +32,25 @@ const SCHEMA: &str = "
     }
 ";
 
-/// One access of a simulated fabric that ended.
+/// One completed access on a simulated fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// When it was asked for.
+    /// Time of the request.
     pub time: Ps,
-    /// Whose machine asked: clusters are counted from 0.
+    /// Cluster of the requesting machine, from 0.
     pub cluster: u16,
-    /// The node that asked.
+    /// Node that sent the request.
     pub compute: u16,
-    /// The node that holds the memory.
+    /// Node that holds the memory.
     pub memory: u16,
-    /// Which way its data went.
+    /// Direction of the data.
     pub kind: AccessKind,
-    /// How many bytes of data.
+    /// Number of bytes of data.
     pub bytes: Bytes,
-    /// From when it was asked for until it was done.
+    /// Time from the request to its completion.
     pub completion: Ps,
-    /// The same with nothing else in the fabric.
+    /// Completion time without other traffic.
     pub alone: Ps,
-    /// Whether no thread waits for it.
+    /// True if no thread waits for it.
     pub prefetched: bool,
 }

@@ -18,10 +18,10 @@ use crate::read::{flags, kind_of};
 
 const NEEDED: &str =
     "fabric, time_ns, cluster, compute, memory, kind, bytes, completion_ns, alone_ns";
-/// Longest time, 53 days: what a simulated arrival may be.
+/// Longest time, 53 days: the largest arrival time of a simulation.
 const PS_MAX: u64 = 1 << 62;
 
-/// The completion times of one fabric, in the order of the file, one batch of them in memory.
+/// The completion times of one fabric, in the order of the file, with one batch in memory.
 pub struct CompletionTimes<R: ChunkReader = File> {
     fabric: String,
     rows: Rows<R, Format, 10>,
@@ -33,11 +33,11 @@ struct Format {
 }
 
 impl CompletionTimes {
-    /// Opens the completion times of `fabric`, or of the only one in the file.
+    /// Opens the completion times of `fabric`, or of the only fabric in the file.
     ///
     /// # Errors
-    /// [`InputError`] when the file cannot be read or holds no completion times, not the fabric, or
-    /// several and none was named; rows that cannot be used are found when they are read.
+    /// [`InputError`] when the file cannot be read, holds no completion times, or lacks the fabric;
+    /// also if it has several and none was named. Invalid rows are found when they are read.
     pub fn open(path: &Path, fabric: Option<&str>) -> Result<CompletionTimes, InputError> {
         CompletionTimes::of(ParquetInput::open(path)?, fabric)
     }
@@ -85,7 +85,7 @@ impl<R: ChunkReader + 'static> CompletionTimes<R> {
             required("alone_ns", &[Type::DOUBLE])?,
         ];
         let prefetched = input.column("prefetched", &[Type::BOOLEAN])?;
-        // Where it is not there, another one stands in its place and is not read.
+        // If the column is absent, another one is substituted and not read.
         let last = prefetched.unwrap_or(alone);
         let indices =
             [fabrics_at, time, cluster, compute, memory, kind, bytes, completion, alone, last];
@@ -93,7 +93,7 @@ impl<R: ChunkReader + 'static> CompletionTimes<R> {
         Ok(CompletionTimes { fabric, rows: Rows::new(input, indices, format) })
     }
 
-    /// The fabric whose times they are.
+    /// Name of the fabric.
     #[must_use]
     pub fn fabric(&self) -> &str {
         &self.fabric
@@ -106,7 +106,7 @@ impl<R: ChunkReader + 'static> Iterator for CompletionTimes<R> {
     /// The next completion; after an error, `None`.
     fn next(&mut self) -> Option<Result<Completion, InputError>> {
         loop {
-            // Rows of other fabrics are read, so that a damaged file is found out, and left.
+            // Rows of other fabrics are read and skipped, so that a damaged file is detected.
             match self.rows.next_row() {
                 Ok(Some(None)) => {}
                 Ok(Some(Some(completion))) => return Some(Ok(completion)),

@@ -15,12 +15,12 @@ use super::{Completion, FABRICS_KEY, SCHEMA, VERSION, VERSION_KEY};
 /// Rows kept in memory before they are encoded: 4 MB.
 const ROW_GROUP_ROWS: usize = 1 << 16;
 
-/// A file of completion times that is being written, there whole or not at all.
+/// A file of completion times that is being written; it appears complete or not at all.
 pub struct CompletionWriter {
     path: PathBuf,
     parquet: SerializedFileWriter<AtomicFile>,
     fabrics: Vec<String>,
-    /// Of the last of `fabrics`.
+    /// Rows of the last of `fabrics`.
     rows: Vec<Completion>,
 }
 
@@ -49,33 +49,33 @@ impl CompletionWriter {
         })
     }
 
-    /// What is pushed from now on ended in this fabric.
+    /// Sets the fabric of the completions that follow.
     ///
     /// # Errors
-    /// [`OutputError`] when the rows of the fabric before it cannot be written.
+    /// [`OutputError`] when the previous fabric's rows cannot be written.
     pub fn fabric(&mut self, name: &str) -> Result<(), OutputError> {
         self.flush()?;
         self.fabrics.push(name.to_owned());
         Ok(())
     }
 
-    /// Adds an access of the fabric that was named last.
+    /// Adds an access of the current fabric.
     ///
     /// # Errors
     /// [`OutputError`] when the rows cannot be written.
     ///
     /// # Panics
-    /// When no fabric was named.
+    /// When no fabric was set.
     pub fn push(&mut self, completion: Completion) -> Result<(), OutputError> {
         assert!(!self.fabrics.is_empty(), "a completion of no fabric");
         self.rows.push(completion);
         if self.rows.len() == ROW_GROUP_ROWS { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what waits, and gives the file its name; `notes` are kept in its metadata.
+    /// Writes pending rows and completes the file; `notes` go into its metadata.
     ///
     /// # Errors
-    /// [`OutputError`] when the rest cannot be written; then there is no file.
+    /// [`OutputError`] when the rest cannot be written; then the file does not exist.
     pub fn finish(mut self, notes: &[(&str, String)]) -> Result<(), OutputError> {
         self.flush()?;
         let own = [(VERSION_KEY, VERSION.to_owned()), (FABRICS_KEY, self.fabrics.join(","))];

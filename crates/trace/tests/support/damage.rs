@@ -1,9 +1,9 @@
-//! What may become of a file on its way.
+//! Damage to a file.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Octets that changed, and where it ends, if not where it did.
+/// Changed octets, and a truncation, if any.
 #[derive(Clone, Debug)]
 pub(crate) struct Damage {
     octets: Vec<(Index, u8)>,
@@ -16,7 +16,7 @@ impl Damage {
         (octets, any::<Option<Index>>()).prop_map(|(octets, end)| Damage { octets, end })
     }
 
-    /// The file afterwards.
+    /// The damaged file.
     pub(crate) fn done_to(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         for (at, octet) in &self.octets {
             let at = at.index(bytes.len());
