@@ -6,7 +6,7 @@ use syn::{Attribute, Meta};
 use crate::modules::Modules;
 use crate::{File, Findings, Tree, levels, rust};
 
-/// Tokens in a row, where they are banned, and what to write instead.
+/// A banned sequence of tokens, where it is banned, and its replacement.
 struct Ban {
     tokens: &'static [&'static str],
     scope: Scope,
@@ -17,7 +17,7 @@ struct Ban {
 enum Scope {
     Everywhere,
     OutsideTests,
-    /// All but a `main.rs`, an example, and a test.
+    /// All code except a `main.rs`, an example, or a test.
     Libraries,
 }
 
@@ -44,7 +44,7 @@ const CALLS: [Ban; 9] = [
     ban(&["eprint", "!"], Scope::Libraries, PRINTED),
 ];
 
-/// What a pure crate must be given instead of fetching it.
+/// What a pure crate must not fetch, with what it is given instead.
 const WORLD: [(&str, &str); 6] = [
     ("std::time", "take the time as a `Ps` argument"),
     ("std::thread", "stay a state machine; whoever drives it has the threads"),
@@ -54,10 +54,10 @@ const WORLD: [(&str, &str); 6] = [
     ("std::process", "return an error"),
 ];
 
-/// The mark that lets a hash map stay, on its line or the line before.
+/// The mark that permits a hash map, on its line or the line before.
 const ORDER_NOT_OBSERVED: &str = "// tidy: order not observed";
 
-/// No unfinished code, no `unwrap` outside tests, no printing from a library.
+/// Bans unfinished code, `unwrap` outside tests, and printing from a library.
 #[must_use]
 pub fn calls(tree: &Tree) -> Findings {
     let modules = Modules::of(tree);
@@ -92,7 +92,7 @@ fn is_library(file: &File) -> bool {
     !program && !printed && folder.is_some()
 }
 
-/// The pure crates read no clock, file, socket or environment, and start no thread.
+/// Pure crates read no clock, file, socket or environment, and start no thread.
 #[must_use]
 pub fn world_in_pure_crates(tree: &Tree) -> Findings {
     let modules = Modules::of(tree);
@@ -112,7 +112,7 @@ pub fn world_in_pure_crates(tree: &Tree) -> Findings {
     findings
 }
 
-/// The paths that a file imports or spells out in place.
+/// Paths that a file imports or spells out in place.
 fn paths(file: &File) -> Vec<(String, usize)> {
     let mut paths = rust::parse(file).map_or(Vec::new(), |parsed| rust::imports(&parsed));
     for window in rust::tokens(file).windows(4) {
@@ -123,7 +123,7 @@ fn paths(file: &File) -> Vec<(String, usize)> {
     paths
 }
 
-/// Nothing that decides a run iterates in the order of a hash.
+/// Code that decides a run does not iterate in the order of a hash.
 #[must_use]
 pub fn hash_order(tree: &Tree) -> Findings {
     let modules = Modules::of(tree);
@@ -139,7 +139,7 @@ pub fn hash_order(tree: &Tree) -> Findings {
         for token in rust::tokens(file) {
             let hashed = token.text.ends_with("HashMap") || token.text.ends_with("HashSet");
             let tested = modules.only_tests(&file.path) || in_tests.contains(token.line);
-            // The import is not the use: each use says by itself that its order is not observed.
+            // An import is not a use: each use must state that its order is not observed.
             if !hashed || tested || imported.contains(&token.line) {
                 continue;
             }
@@ -158,7 +158,7 @@ fn in_crates(file: &File, crates: &[&str]) -> bool {
     levels::crate_of(&file.path).is_some_and(|name| crates.contains(&name))
 }
 
-/// An ignored test says why; dead code is deleted, not allowed.
+/// An ignored test states its reason; dead code is deleted, not allowed.
 #[must_use]
 pub fn attributes(tree: &Tree) -> Findings {
     struct Attributes<'a>(&'a str, Findings);

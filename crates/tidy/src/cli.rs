@@ -1,4 +1,4 @@
-//! The README and the documentation promise only what the command line takes.
+//! The README and the documentation use only flags that the command line accepts.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub fn flags(tree: &Tree, root: &Path, binary: &Path) -> Findings {
     let Some(readme) = tree.get("README.md") else {
         return Findings::skip("flags of the README: there is no README.md");
     };
-    // Cargo builds the binary for some test runs and not for others: an old one says nothing.
+    // Cargo does not build the binary for every test run, and an outdated one proves nothing.
     let is_older = |than: &File| changed(binary) < changed(&root.join(&than.path));
     if tree.under("crates/cli").any(is_older) {
         return Findings::skip("flags of the README: `ethermem` is not built from this tree");
@@ -33,7 +33,7 @@ pub fn flags(tree: &Tree, root: &Path, binary: &Path) -> Findings {
     }
 }
 
-/// When a file was last written; `None`, which is before any time, when there is no such file.
+/// Modification time of a file; `None`, which sorts before any time, if it does not exist.
 fn changed(path: &Path) -> Option<SystemTime> {
     path.metadata().and_then(|found| found.modified()).ok()
 }
@@ -49,7 +49,7 @@ fn undocumented(page: &File, help: &str) -> Findings {
     findings
 }
 
-/// The help of a command and of all commands below it; `None` when it has none.
+/// The help of a command and of all its subcommands; `None` if it has none.
 fn help(binary: &Path, command: &[&str]) -> Option<String> {
     let output = Command::new(binary).args(command).arg("--help").output().ok()?;
     output.status.success().then_some(())?;
@@ -65,13 +65,13 @@ fn help(binary: &Path, command: &[&str]) -> Option<String> {
 fn subcommands(help: &str) -> impl Iterator<Item = &str> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| line.starts_with("  "));
-    // Two spaces before a name; more before the second line of its description.
+    // A name has two spaces before it; the second line of its description has more.
     let named = listed.filter(|line| !line.starts_with("   "));
     named.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help")
 }
 
-/// Flags in code of a page, in calls of `ethermem`, and in spans of the README that are a flag
-/// alone. Other pages also name other programs and their flags, so a call there begins its line.
+/// Flags in a page's code, in calls of `ethermem`, and in spans of the README that are only a flag.
+/// Other pages also name other programs' flags, so a call there must begin its line.
 fn cited_flags(page: &File) -> Vec<(String, usize)> {
     let (text, is_readme) = (page.text(), page.path == "README.md");
     let mut cited = Vec::new();
@@ -97,7 +97,7 @@ fn cited_flags(page: &File) -> Vec<(String, usize)> {
 }
 
 fn cite_call(code: &str, anywhere: bool, line: usize, cited: &mut Vec<(String, usize)>) {
-    // After ` -- ` and ` | ` other programs have their arguments.
+    // Arguments after ` -- ` and ` | ` belong to other programs.
     let code = code.split(" -- ").next().unwrap_or(code);
     let code = code.split(" | ").next().unwrap_or(code);
     let call = code.split_once("ethermem ").filter(|(before, _)| anywhere || before.is_empty());

@@ -9,12 +9,12 @@ use crate::{File, Findings, Tree};
 
 /// The table of contents of the site.
 const CONTENTS: &str = "docs/SUMMARY.md";
-/// Where a reader starts.
+/// Pages where a reader starts.
 const ENTRIES: [&str; 3] = ["README.md", "docs/README.md", CONTENTS];
-/// Pages here are chapters without a line in the table of contents: a fabric has a page of its own.
+/// Pages here need no line in the table of contents: each fabric has a page.
 const FABRICS: &str = "docs/fabrics";
 
-/// A relative link leads to a tracked file or folder, and its mark to a heading there.
+/// A relative link leads to a tracked file or folder, and its anchor to a heading there.
 #[must_use]
 pub fn links(tree: &Tree) -> Findings {
     let marks: BTreeMap<&str, BTreeSet<String>> =
@@ -40,7 +40,8 @@ pub fn links(tree: &Tree) -> Findings {
     findings
 }
 
-/// Every page under `docs/` is a chapter of the site once; the table of contents lists pages alone.
+/// Every page under `docs/` is a chapter of the site exactly once; the table of contents lists only
+/// pages.
 #[must_use]
 pub fn contents(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -71,7 +72,7 @@ pub fn reachable(tree: &Tree) -> Findings {
     let mut reached: BTreeSet<String> = BTreeSet::new();
     let mut paths: Vec<String> = ENTRIES.map(str::to_owned).to_vec();
     while let Some(path) = paths.pop() {
-        // A link to a folder leads to what lies in it.
+        // A link to a folder reaches the files in it.
         paths.extend(tree.under(&path).map(|file| file.path.clone()));
         let Some(file) = tree.get(&path) else {
             continue;
@@ -105,14 +106,14 @@ pub fn scenarios(tree: &Tree) -> Findings {
 
 /// A link that stays in the repository.
 struct Link {
-    /// Empty for one within its page.
+    /// Path; empty for a link within its page.
     path: String,
-    /// What follows `#`.
+    /// Anchor behind `#`.
     mark: String,
     line: usize,
 }
 
-/// The targets of links, images and HTML attributes that stay in the repository, with their lines.
+/// Targets of links, images and HTML attributes that stay in the repository, with their lines.
 fn relative_links(file: &File) -> Vec<Link> {
     let text = file.text();
     let mut links = Vec::new();
@@ -138,7 +139,7 @@ fn relative_links(file: &File) -> Vec<Link> {
     links
 }
 
-/// The marks of the headings of a page, as hosts of repositories and mdBook make them.
+/// Anchors of a page's headings, as repository hosts and mdBook generate them.
 fn marks(text: &str) -> BTreeSet<String> {
     let mut marks = BTreeSet::new();
     let mut heading: Option<String> = None;

@@ -1,11 +1,11 @@
 use std::fmt;
 
-/// One place that breaks a rule.
+/// A place that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Relative to the root of the repository.
+    /// Path relative to the root of the repository.
     pub path: String,
-    /// From 1; absent when the whole file is meant.
+    /// Line from 1; absent if the whole file is meant.
     pub line: Option<usize>,
     /// What is wrong, and what to write instead.
     pub message: String,
@@ -20,19 +20,19 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What one rule found.
+/// Findings of one rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// These fail the test.
+    /// Violations that fail the test.
     pub violations: Vec<Violation>,
-    /// These are printed.
+    /// Violations that are only printed.
     pub warnings: Vec<Violation>,
     /// Why the rule, or a part of it, could not be checked here.
     pub skipped: Option<String>,
 }
 
 impl Findings {
-    /// A rule that could not run on this machine.
+    /// The result of a rule that could not run on this machine.
     #[must_use]
     pub fn skip(reason: impl Into<String>) -> Findings {
         Findings { skipped: Some(reason.into()), ..Findings::default() }
@@ -62,7 +62,7 @@ impl Findings {
         });
     }
 
-    /// The places as `path:line`, which is what the tests of the rules compare.
+    /// The places as `path:line`, which the rules' tests compare.
     #[cfg(test)]
     pub(crate) fn places(&self) -> Vec<String> {
         let place = |v: &Violation| match v.line {

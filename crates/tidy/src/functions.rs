@@ -14,7 +14,7 @@ pub const LINES_MAX: usize = 70;
 /// The list only shrinks: an entry fails as soon as its function is longer, shorter or gone.
 pub const TO_BE_SPLIT: &[(&str, &str, usize)] = &[];
 
-/// A function fits on a screen.
+/// Checks that every function fits on a screen.
 #[must_use]
 pub fn length(tree: &Tree) -> Findings {
     length_with(tree, TO_BE_SPLIT)
@@ -92,7 +92,7 @@ impl<'ast> Visit<'ast> for Functions {
 mod tests {
     use super::*;
 
-    /// A function of `lines` lines, under a doc comment and an attribute that do not count.
+    /// A function of `lines` lines, below a doc comment and an attribute that do not count.
     fn function(name: &str, lines: usize) -> String {
         format!("/// Doc.\n#[inline]\nfn {name}() {{\n{}}}\n", "    f();\n".repeat(lines - 2))
     }
@@ -121,9 +121,9 @@ mod tests {
         let text = function("long", 80);
         let tree = Tree::from_files([("a.rs", &*text)]);
         assert_eq!(length_with(&tree, &[("a.rs", "long", 80)]), Findings::default());
-        // Grown past its entry: the function fails, and so does the entry.
+        // The function has grown beyond its entry: both the function and the entry fail.
         assert_eq!(length_with(&tree, &[("a.rs", "long", 79)]).places(), ["a.rs:3", "a.rs"]);
-        // Split since: the entry has to go.
+        // The function was split: its entry must go.
         let split = Tree::from_files([("a.rs", "fn long() {}\n")]);
         assert_eq!(length_with(&split, &[("a.rs", "long", 80)]).places(), ["a.rs"]);
     }

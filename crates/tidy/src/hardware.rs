@@ -1,4 +1,4 @@
-//! Rules over `rtl/`: one module a file, names of lowRISC's guide, and a test for each module.
+//! Rules for `rtl/`: one module per file, names of lowRISC's guide, and a test for each module.
 
 use crate::{File, Findings, Tree, tree};
 
@@ -12,7 +12,7 @@ fn stem(file: &File) -> &str {
     file.name().trim_end_matches(".sv")
 }
 
-/// The words of a line of code; nothing of a comment.
+/// The words of a line of code, without its comment.
 fn words(line: &str) -> Vec<&str> {
     let code = line.split("//").next().unwrap_or("");
     code.split(|c: char| !(c.is_alphanumeric() || c == '_'))
@@ -48,7 +48,7 @@ pub fn one_module_a_file(tree: &Tree) -> Findings {
     findings
 }
 
-/// A port's name says its direction: `_i` or `_ni`, `_o`.
+/// A port's name states its direction: `_i` or `_ni`, `_o`.
 #[must_use]
 pub fn port_names(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -70,7 +70,7 @@ pub fn port_names(tree: &Tree) -> Findings {
     findings
 }
 
-/// A module has a folder of tests, or is a part of one that has.
+/// A module has a folder of tests, or is part of a module that has one.
 #[must_use]
 pub fn modules_are_tested(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -81,7 +81,7 @@ pub fn modules_are_tested(tree: &Tree) -> Findings {
         })
     };
     let tested = |name: &str| tree.contains(&format!("rtl/tb/{name}/test_{name}.py"));
-    // From the tested ones down, until nothing new is reached.
+    // Follow instances from the tested modules down, until nothing new is reached.
     let mut reached: Vec<&File> = design().filter(|file| tested(stem(file))).collect();
     let mut at = 0;
     while let Some(&parent) = reached.get(at) {

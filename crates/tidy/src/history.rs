@@ -1,4 +1,4 @@
-//! What the history holds: a blob once committed is in every clone for ever.
+//! Rules for the history: a blob, once committed, is in every clone for ever.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn large_blobs_over(root: &Path, size_bytes_max: u64) -> Findings {
 mod tests {
     use super::*;
 
-    /// A repository whose second commit deletes what its first had added.
+    /// A repository whose second commit deletes what its first one added.
     fn repository() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let run = |arguments: &[&str]| {

@@ -1,14 +1,14 @@
-//! Rules over the layout: crate documentation, large files.
+//! Rules for the layout: crate documentation, large files.
 
 use crate::{Findings, Tree, levels, rust};
 
-/// Largest file in the tree and in the history.
+/// Largest file in the tree and in the history, in bytes.
 pub const BLOB_BYTES_MAX: u64 = 512 * 1024;
 
-/// Shortest crate documentation that can say what a crate is for.
+/// Smallest number of characters of a crate's documentation that can say what the crate is for.
 const DOC_CHARS_MIN: usize = 40;
 
-/// Every crate opens with what it is.
+/// Every crate's documentation begins with what the crate is.
 #[must_use]
 pub fn crate_docs(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -29,7 +29,7 @@ pub fn crate_docs(tree: &Tree) -> Findings {
     findings
 }
 
-/// Rust that does not parse hides from every other rule.
+/// Rust code that does not parse would escape every other rule.
 #[must_use]
 pub fn rust_parses(tree: &Tree) -> Findings {
     let mut findings = Findings::default();

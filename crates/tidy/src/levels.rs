@@ -1,4 +1,4 @@
-//! The levels of the house: which crate may use which, and which are pure; and the libraries.
+//! Levels of the crates: which crate may use which, which are pure, and the libraries.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{Findings, Tree, rust};
 pub type Edges = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 /// Every edge between crates, from the foundation up: a crate uses only crates before it. An edge
-/// that is not here is a decision of its own, and one that no manifest has any more is removed.
+/// that is missing here needs a decision, and one that no manifest has any more must be removed.
 pub const EDGES: [Edges; 29] = [
     ("units", &[], &[]),
     ("wire", &["units"], &[]),
@@ -70,13 +70,13 @@ pub const EDGES: [Edges; 29] = [
         &["trace"],
     ),
 ];
-/// Crates that no other crate uses: what people call.
+/// Crates that no other crate uses: the entry points for people.
 pub const TOPS: [&str; 3] = ["capi", "py", "cli"];
 /// Crates outside the levels.
 pub const APART: [&str; 1] = ["tidy"];
-/// Libraries that only one crate may use: a library parses no command line.
+/// Libraries that only one crate may use: no other crate parses a command line.
 pub const ONE_USER: [(&str, &str); 1] = [("clap", "cli")];
-/// Crates that take everything as an argument: no clock, no file, no socket, no thread.
+/// Crates that receive everything as an argument: no clock, no file, no socket, no thread.
 pub const PURE: [&str; 5] = ["units", "wire", "edm", "offload", "clio"];
 /// Crates whose results are the same bytes in every run.
 pub const DETERMINISTIC: [&str; 14] = [
@@ -85,7 +85,7 @@ pub const DETERMINISTIC: [&str; 14] = [
 ];
 
 const PREFIX: &str = "ethermem-";
-/// The crate that applications import, by its folder and its package.
+/// Folder and package of the crate that applications import.
 const LIBRARY: &str = "ethermem";
 
 /// The package of a folder under `crates/`.
@@ -103,7 +103,7 @@ pub(crate) fn crate_of(path: &str) -> Option<&str> {
     path.strip_prefix("crates/")?.split_once('/').map(|(folder, _)| folder)
 }
 
-/// A crate is named after its folder, and its manifest has the edges of [`EDGES`] and no others.
+/// A crate is named after its folder, and its manifest has exactly the edges of [`EDGES`].
 #[must_use]
 pub fn dependencies(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -147,11 +147,11 @@ pub fn dependencies(tree: &Tree) -> Findings {
     findings
 }
 
-/// A module, and the modules beside it that it uses.
+/// A module, and the sibling modules that it uses.
 pub type Module = (&'static str, &'static [&'static str]);
 
-/// The modules at the root of a crate whose parts stand above one another. `scenario`, `registry`
-/// and `run` are one part in three files.
+/// The modules at the root of crates with internal levels. `scenario`, `registry` and `run` count
+/// as one part in three files.
 pub const MODULES: [(&str, &[Module]); 4] = [
     ("pool", &POOL_MODULES),
     ("ethermem", &FACADE_MODULES),
@@ -179,7 +179,7 @@ pub const MODULES: [(&str, &[Module]); 4] = [
     ),
 ];
 
-/// Modules use only what [`MODULES`] lets them use, their tests aside.
+/// Modules use only what [`MODULES`] permits, except in their tests.
 #[must_use]
 pub fn modules(tree: &Tree) -> Findings {
     let reached = Modules::of(tree);
@@ -212,7 +212,7 @@ pub fn modules(tree: &Tree) -> Findings {
     findings
 }
 
-/// The table of libraries in ARCHITECTURE.md has a line for every dependency, and no other line.
+/// The table of libraries in ARCHITECTURE.md has exactly one line for every dependency.
 #[must_use]
 pub fn libraries(tree: &Tree) -> Findings {
     let path = "ARCHITECTURE.md";

@@ -1,12 +1,12 @@
 //! The style of this repository, as a test.
 //!
-//! A rule is a function from the tracked files ([`Tree`]) to what it found ([`Findings`]); it names
-//! the file, the line, what is wrong and what to write instead. `tests/tidy.rs` runs every rule on
-//! this repository; the tests at the foot of each module run it on a sample that breaks it, because
-//! a rule that cannot fail guards nothing.
+//! A rule is a function from the tracked files ([`Tree`]) to its findings ([`Findings`]). A finding
+//! names the file, the line, what is wrong and what to write instead. `tests/tidy.rs` runs every
+//! rule on this repository. The tests at the foot of each module run it on a sample that breaks it,
+//! because a rule that cannot fail guards nothing.
 //!
-//! What it does not do: formatting (rustfmt), general lints (clippy), licences and advisories
-//! (cargo-deny). A rule lives here only when no such tool knows it.
+//! The crate does not check formatting (rustfmt), general lints (clippy), or licences and
+//! advisories (cargo-deny). A rule lives here only when no such tool knows it.
 
 pub mod banned;
 pub mod cli;

@@ -1,9 +1,9 @@
-//! What keeps the pool apart from its backends: the order of its modules, and what it may not name.
+//! The separation of the pool from its backends: the levels of its modules, and forbidden names.
 
 use crate::levels::Module;
 use crate::{Findings, Tree, rust};
 
-/// The modules at the root of `pool`, from the foundation up: none uses one behind it.
+/// The modules at the root of `pool`, from the foundation up: none uses a later one.
 pub const POOL_MODULES: [Module; 15] = [
     ("address", &[]),
     ("error", &["address"]),
@@ -38,7 +38,7 @@ pub const POOL_MODULES: [Module; 15] = [
     ),
 ];
 
-/// The modules at the root of `ethermem`, in the same order.
+/// The modules at the root of `ethermem`, from the foundation up.
 pub const FACADE_MODULES: [Module; 7] = [
     ("open_error", &[]),
     ("scheme", &["open_error"]),
@@ -49,7 +49,7 @@ pub const FACADE_MODULES: [Module; 7] = [
     ("pool", &["backends", "open_error", "scheme", "table"]),
 ];
 
-/// Names that belong to backends and what is below them, as parts of identifiers.
+/// Names of backends and of the crates below them, as parts of identifiers.
 const PROTOCOLS: [&str; 12] = [
     "clio", "edm", "cxl", "dfabric", "ethernet", "rdma", "roce", "sim", "socket", "tcp", "udp",
     "url",

@@ -1,4 +1,4 @@
-//! Which Rust files the compiler reads, found by following `mod` from the targets of each package.
+//! The Rust files that the compiler reads, found by following `mod` from each package's targets.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use toml::{Table, Value};
 use crate::tree::{folder, join};
 use crate::{File, Findings, Tree, rust};
 
-/// Names of modules that say nothing about what is inside.
+/// Module names that do not say what is inside.
 const EMPTY_NAMES: [&str; 6] = ["utils", "util", "helpers", "misc", "common2", "stuff"];
 
-/// No Rust file that no target reaches.
+/// Every Rust file is reached from some target.
 #[must_use]
 pub fn dead_files(tree: &Tree) -> Findings {
     let reached = Modules::of(tree);
@@ -22,7 +22,7 @@ pub fn dead_files(tree: &Tree) -> Findings {
     findings
 }
 
-/// A module is named by what it holds, not by its age or its being useful.
+/// A module is named after its content, not its age or usefulness.
 #[must_use]
 pub fn names(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -54,13 +54,13 @@ fn says_nothing(name: &str) -> bool {
         || name.ends_with("_old")
 }
 
-/// The files that some target reaches, and whether only tests do.
+/// The files that some target reaches, and whether only tests reach them.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
     only_tests: BTreeMap<String, bool>,
 }
 
-/// A file to follow: where its child modules are, and whether only tests get here.
+/// A file to follow: the folder of its child modules, and whether only tests reach it.
 struct Step {
     path: String,
     children: String,
@@ -75,7 +75,7 @@ impl Modules {
             let Some(file) = tree.get(&step.path) else {
                 continue;
             };
-            // A file is looked at again only when it turns out that not only tests reach it.
+            // A file is visited again only when code other than tests turns out to reach it.
             let known = modules.only_tests.get(&step.path);
             if known.is_some_and(|&only_tests| !only_tests || step.only_tests) {
                 continue;
@@ -92,7 +92,7 @@ impl Modules {
         self.only_tests.contains_key(path)
     }
 
-    /// Whether only tests compile the file at `path`; not so for a file that nothing reaches.
+    /// True if only tests compile the file at `path`; false for a file that nothing reaches.
     pub(crate) fn only_tests(&self, path: &str) -> bool {
         self.only_tests.get(path).copied().unwrap_or(false)
     }
@@ -104,7 +104,7 @@ fn root_step(path: String) -> Step {
     Step { path, children, only_tests }
 }
 
-/// The files declared by `mod` among `items`, whose module has its children in `children`.
+/// The files declared by `mod` in `items`, for a module with its children in `children`.
 fn declared(tree: &Tree, step: &Step, children: &str, items: &[Item], steps: &mut Vec<Step>) {
     for item in items {
         let Item::Mod(module) = item else { continue };
@@ -139,7 +139,7 @@ fn path_attribute(module: &syn::ItemMod) -> Option<String> {
     })
 }
 
-/// The files that `include!` pastes in.
+/// The files that `include!` inserts.
 fn included(file: &File, only_tests: bool) -> Vec<Step> {
     let tokens = rust::tokens(file);
     let pasted = tokens.windows(4).filter(|window| {
@@ -150,7 +150,7 @@ fn included(file: &File, only_tests: bool) -> Vec<Step> {
     pasted.filter_map(|window| path(&window[3].text)).map(step).collect()
 }
 
-/// The root file of every target of every package, whether cargo finds it or the manifest names it.
+/// The root file of every target of every package, by cargo's convention or by the manifest.
 fn target_roots(tree: &Tree) -> Vec<String> {
     let mut roots = Vec::new();
     for (folder, manifest) in packages(tree) {

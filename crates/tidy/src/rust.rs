@@ -6,19 +6,19 @@ use syn::{Attribute, ImplItem, Item, UseTree};
 
 use crate::File;
 
-/// The parsed file; `None` when it is not Rust, which the compiler reports better than we could.
+/// The parsed file; `None` if it is not valid Rust, which the compiler reports better.
 pub(crate) fn parse(file: &File) -> Option<syn::File> {
     if file.extension() != "rs" { None } else { syn::parse_file(file.text()).ok() }
 }
 
-/// One token of a file, groups opened up; a literal has its source text.
+/// One token of a file, with groups flattened; a literal has its source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) text: String,
     pub(crate) line: usize,
 }
 
-/// Every token in order, macro bodies included, comments left out.
+/// Every token in order, including macro bodies, without comments.
 pub(crate) fn tokens(file: &File) -> Vec<Token> {
     let mut flat = Vec::new();
     if let Ok(stream) = file.text().parse::<TokenStream>() {
@@ -57,7 +57,7 @@ impl Lines {
     }
 }
 
-/// The lines of items under `#[cfg(test)]` or `#[test]`; every line of a test target.
+/// Lines of items under `#[cfg(test)]` or `#[test]`; every line of a test target.
 pub(crate) fn test_lines(file: &File) -> Lines {
     if is_test_target(&file.path) {
         return Lines(vec![1..=usize::MAX]);
@@ -69,13 +69,13 @@ pub(crate) fn test_lines(file: &File) -> Lines {
     lines
 }
 
-/// Integration tests, benchmarks and fuzz targets.
+/// True for integration tests, benchmarks and fuzz targets.
 pub(crate) fn is_test_target(path: &str) -> bool {
     let mut folders = path.split('/').rev().skip(1);
     path.starts_with("fuzz/") || folders.any(|folder| folder == "tests" || folder == "benches")
 }
 
-/// Whether the item under these attributes is compiled for tests only.
+/// True if the item with these attributes is compiled only for tests.
 pub(crate) fn only_in_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let is = |name| attribute.path().is_ident(name);
@@ -117,7 +117,7 @@ fn extent(item: &impl syn::spanned::Spanned) -> RangeInclusive<usize> {
     span.start().line..=span.end().line
 }
 
-/// Every name that stands right after `crate::` in a file, with its line: in a `use`, or in code.
+/// Every name right after `crate::` in a file, with its line: in a `use`, or in code.
 pub(crate) fn root_modules(file: &File) -> Vec<(String, usize)> {
     let imports = parse(file).map_or(Vec::new(), |parsed| imports(&parsed));
     let imported = imports.into_iter().filter_map(|(path, line)| {
@@ -135,7 +135,7 @@ pub(crate) fn root_modules(file: &File) -> Vec<(String, usize)> {
     found
 }
 
-/// Every path that a `use` of the file brings in, spelt out, with its line.
+/// Every path that a `use` of the file imports, spelt out, with its line.
 pub(crate) fn imports(parsed: &syn::File) -> Vec<(String, usize)> {
     #[derive(Default)]
     struct Imports(Vec<(String, usize)>);

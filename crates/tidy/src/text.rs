@@ -1,4 +1,4 @@
-//! Rules over lines: width, whitespace, length of files, leftovers, paths of one machine.
+//! Rules for lines: width, whitespace, length of files, leftovers, machine-specific paths.
 
 use crate::modules::Modules;
 use crate::{File, Findings, Tree, rust};
@@ -6,13 +6,13 @@ use crate::{File, Findings, Tree, rust};
 /// Widest line of code, in characters.
 pub const COLUMNS_MAX: usize = 100;
 
-/// Extension, lines at which a warning is printed, lines at which the rule fails.
+/// File extension, number of lines for a warning, number of lines for a failure.
 const LINES_MAX: [(&str, usize, usize); 3] = [("rs", 500, 800), ("sv", 250, 300), ("py", 500, 800)];
 
 /// Words that mark unfinished work, split so that this file does not break its own rule.
 const LEFTOVERS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 
-/// Folders of one machine, and whether an example in the docs may show one.
+/// Machine-specific folders, and whether an example in the docs may show one.
 const MACHINE_PATHS: [(&str, bool); 4] = [
     (concat!("/ho", "me/"), true),
     (concat!("/t", "mp/"), true),
@@ -48,7 +48,7 @@ pub fn line_width(tree: &Tree) -> Findings {
     findings
 }
 
-/// No tab (but in a Makefile), no whitespace at the end of a line, exactly one newline at the end.
+/// Files have no tabs (except a Makefile), no trailing whitespace, and exactly one final newline.
 #[must_use]
 pub fn whitespace(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -89,7 +89,7 @@ pub fn file_length(tree: &Tree) -> Findings {
     findings
 }
 
-/// No mark of unfinished work: finish it, or write the limit into the docs.
+/// Files have no mark of unfinished work: finish it, or document the limit.
 #[must_use]
 pub fn leftovers(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
@@ -104,7 +104,7 @@ pub fn leftovers(tree: &Tree) -> Findings {
     findings
 }
 
-/// No absolute path of one machine, outside tests and examples in the docs.
+/// Files have no machine-specific absolute path, except tests and examples in the docs.
 #[must_use]
 pub fn machine_paths(tree: &Tree) -> Findings {
     let modules = Modules::of(tree);
@@ -142,7 +142,7 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Whether an absolute path starts with `prefix`; `a/work/b` and `$(OUT)/work/` are not one.
+/// True if an absolute path starts with `prefix`; `a/work/b` and `$(OUT)/work/` do not count.
 fn has_path(line: &str, prefix: &str) -> bool {
     let before = |c: char| c.is_whitespace() || "\"'`(=:,[<>{".contains(c);
     line.match_indices(prefix).any(|(start, _)| start == 0 || line[..start].ends_with(before))

@@ -3,23 +3,23 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Folders that a walk without git leaves out: what a build, a run or a tool makes.
+/// Folders that a walk without git skips: outputs of builds, runs and tools.
 const GENERATED: [&str; 8] =
     [".git", "target", "out", ".venv", "corpus", "artifacts", "coverage", "__pycache__"];
 
 /// One file of the repository.
 #[derive(Clone, Debug)]
 pub struct File {
-    /// Relative to the root, with `/`.
+    /// Path relative to the root, with `/`.
     pub path: String,
     /// Size in bytes.
     pub size_bytes: u64,
-    /// The content, when it is UTF-8.
+    /// Content, if it is UTF-8.
     pub text: Option<String>,
 }
 
 impl File {
-    /// What follows the last dot of the file's name, or nothing.
+    /// The file name's extension; empty if it has none.
     #[must_use]
     pub fn extension(&self) -> &str {
         self.name().rsplit_once('.').map_or("", |(_, extension)| extension)
@@ -31,13 +31,13 @@ impl File {
         self.path.rsplit_once('/').map_or(&self.path, |(_, name)| name)
     }
 
-    /// The content; nothing when it is not UTF-8.
+    /// Content; empty if it is not UTF-8.
     #[must_use]
     pub fn text(&self) -> &str {
         self.text.as_deref().unwrap_or("")
     }
 
-    /// Golden vectors, published data and seeds of fuzzing: kept as they were made.
+    /// True for golden vectors, published data and fuzzing seeds, which are kept unchanged.
     #[must_use]
     pub fn is_data(&self) -> bool {
         let data = ["golden/", "workloads/", "fuzz/seeds/"];
@@ -46,7 +46,7 @@ impl File {
     }
 }
 
-/// The files of the repository, in order of their paths.
+/// The files of the repository, sorted by path.
 #[derive(Clone, Debug)]
 pub struct Tree {
     files: BTreeMap<String, File>,
@@ -54,7 +54,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The tracked files under `root` that are on disk; every file, where there is no git.
+    /// The tracked files under `root` that are on disk; every file, if there is no git.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -68,7 +68,8 @@ impl Tree {
         let mut files = BTreeMap::new();
         for path in paths {
             let on_disk = root.join(&path);
-            // A file deleted but not yet committed is listed; links and submodules are not files.
+            // A file deleted but not yet committed is still listed; links and submodules are not
+            // files.
             if !on_disk.symlink_metadata().is_ok_and(|found| found.is_file()) {
                 continue;
             }
@@ -80,7 +81,7 @@ impl Tree {
         Ok(Tree { files, tracked })
     }
 
-    /// A tree that is on no disk: pairs of path and content.
+    /// A tree in memory, from pairs of path and content.
     #[must_use]
     pub fn from_files<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Tree {
         let file = |(path, text): (&str, &str)| File {
@@ -92,7 +93,7 @@ impl Tree {
         Tree { files, tracked: true }
     }
 
-    /// Whether git listed the files.
+    /// True if git listed the files.
     #[must_use]
     pub fn is_tracked(&self) -> bool {
         self.tracked
@@ -119,7 +120,7 @@ impl Tree {
         self.files.get(path)
     }
 
-    /// Whether `path` is a file, or a folder with a file in it; the root is the empty path.
+    /// True if `path` is a file, or a folder with a file in it; the root is the empty path.
     #[must_use]
     pub fn contains(&self, path: &str) -> bool {
         path.is_empty() || self.files.contains_key(path) || self.under(path).next().is_some()
@@ -132,7 +133,7 @@ impl Tree {
     }
 }
 
-/// `path` seen from the folder `base`, without `.` and `..`; `None` when it leaves the root.
+/// `path` resolved against the folder `base`, without `.` and `..`; `None` if it leaves the root.
 pub(crate) fn join(base: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = base.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
@@ -145,15 +146,15 @@ pub(crate) fn join(base: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The folder that holds `path`; empty for the root.
+/// The folder of `path`; empty for the root.
 pub(crate) fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// What git prints in the folder `root`; `None` when it fails.
+/// Output of git in the folder `root`; `None` if it fails.
 pub(crate) fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
-    // A hook runs with these set, and they would point away from `root`.
+    // A git hook sets these variables, and they would point outside of `root`.
     for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         command.env_remove(variable);
     }

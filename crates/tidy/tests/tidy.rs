@@ -1,4 +1,4 @@
-//! Every rule on this repository, one test a rule.
+//! Every rule on this repository, one test per rule.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Past the capture of the test runner, which would swallow a warning from a test that passes.
+/// Prints past the test runner's capture, which would swallow a warning from a passing test.
 fn say(line: &str) {
-    // A closed stderr is no reason for a rule to fail.
+    // A closed stderr must not fail a rule.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
