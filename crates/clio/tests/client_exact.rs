@@ -1,4 +1,4 @@
-//! What a client counts and takes, exactly, datagram by datagram against a real node.
+//! Exact counts and results of a client, datagram by datagram, against a real node.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const RETRY_MIN: u64 = 40_000;
 const GIVE_UP: u64 = 2_000 * MS;
 const LONGEST: usize = 65_507;
 
-/// Says how many bytes it was given.
+/// An offload that returns the number of bytes it was given.
 struct Length;
 
 impl Offload for Length {
@@ -94,7 +94,7 @@ impl Pair {
         let memory = pair.run(Request::Allocate { bytes: 16 * PAGE, at: 0, permissions });
         let Ok(Completed::Address(at)) = memory else { panic!("memory") };
         pair.at = at;
-        // Acknowledgements go, and nothing is left to do.
+        // The acknowledgements are sent, and no work is left.
         for _ in 0..10 {
             pair.now += MS;
             while pair.exchange() {}
@@ -117,7 +117,7 @@ impl Pair {
         answer
     }
 
-    /// One datagram there and its answer back; whether there was one.
+    /// Delivers one datagram and its answer. Returns whether there was one.
     fn exchange(&mut self) -> bool {
         let Some(datagram) = self.sent() else { return false };
         self.now += WAY;
@@ -175,7 +175,7 @@ fn first_packet<T>(datagram: &[u8], show: impl Fn(&RequestPacket<'_>) -> T) -> T
     show(&packets.next().expect("it has one").expect("it can be read"))
 }
 
-/// An answer with other packets, or of another life, that is sealed as a node's.
+/// An answer with other packets or of another epoch, sealed as a node's.
 fn resealed(answer: &[u8], epoch: u32, packets: &[u8]) -> Vec<u8> {
     let opened = Envelope::open(answer).expect("it is sound");
     let envelope = Envelope { epoch: Epoch(epoch), ..opened.envelope };
@@ -196,8 +196,8 @@ fn response(opcode: u8, request: RequestId, reply: Reply<'_>) -> Vec<u8> {
     octets
 }
 
-/// Answers of another life, to another request, of another kind, cut off, or to probes that nobody
-/// sent: each is counted as ignored, and ends nothing.
+/// Answers of another epoch, to another request, of another kind, cut off, or to probes that were
+/// never sent: each is counted as ignored, and ends nothing.
 #[test]
 fn what_is_no_answer_to_a_request_is_counted_and_ends_nothing() {
     let mut pair = Pair::new();
@@ -235,7 +235,7 @@ fn what_is_no_answer_to_a_request_is_counted_and_ends_nothing() {
     assert_eq!(pair.client.poll_event().map(|event| event.outcome), Some(Ok(Completed::Word(0))));
 }
 
-/// Acknowledgements wait for a request to go with, and not longer than their time; a packet of
+/// Acknowledgements wait for a request to go with, but not longer than their time. A packet of
 /// their own has a number of its own, and names each result once.
 #[test]
 fn acknowledgements_go_when_they_are_due_with_the_numbers_of_their_results() {
@@ -245,7 +245,7 @@ fn acknowledgements_go_when_they_are_due_with_the_numbers_of_their_results() {
     for _ in 0..3 {
         pair.client.submit(pair.process, add);
         let datagram = pair.sent().expect("a request");
-        // The result before it is acknowledged by this one.
+        // This request acknowledges the result before it.
         let acknowledged = first_packet(&datagram, |packet| packet.acknowledged);
         assert_eq!(acknowledged, numbers.pop().unwrap_or(RequestId::NONE));
         numbers.push(first_packet(&datagram, |packet| packet.request));
@@ -291,7 +291,8 @@ fn each_datagram_request_and_answer_is_counted_once() {
         assert_eq!(pair.client.under_way(), 3);
         let answer = pair.answer(&datagram);
         pair.now += 2 * WAY;
-        // Damaged; sound; the same once more; of another protection; cut off.
+        // A damaged answer, an intact one, its duplicate, one of another protection, and one cut
+        // off.
         let mut damaged = answer.clone();
         *damaged.last_mut().expect("it has a check") ^= 1;
         pair.client.on_datagram(Ns(pair.now), &damaged);
@@ -322,7 +323,7 @@ fn each_datagram_request_and_answer_is_counted_once() {
     }
 }
 
-/// What is protected otherwise has no check that counts: not one octet of it may be believed.
+/// An answer of another protection has no check that counts: not one octet of it may be believed.
 #[test]
 fn an_answer_that_is_protected_otherwise_is_none() {
     let mut pair = Pair::new();
@@ -340,8 +341,8 @@ fn an_answer_that_is_protected_otherwise_is_none() {
     assert_eq!(pair.client.poll_event().map(|event| event.outcome), Some(Ok(Completed::Word(0))));
 }
 
-/// The node says which of the client's datagrams was damaged: what was in it goes at once, and
-/// nothing else does.
+/// The node reports which of the client's datagrams was damaged. Its requests are retried at once,
+/// and no others.
 #[test]
 fn what_was_damaged_goes_again_at_once() {
     let mut pair = Pair::new();
@@ -376,7 +377,7 @@ fn arguments_are_as_long_as_a_datagram_carries_and_a_name_as_its_length_says() {
     let most = room("length");
     for bytes in [0, 1, most - 1, most] {
         pair.client.submit_offload(pair.process, "length", vec![7; bytes]);
-        // The result stands behind an octet that says how it ended.
+        // The result follows an octet that says how the operation ended.
         let length = [&[0], &(bytes as u64).to_le_bytes()[..]].concat();
         assert_eq!(pair.outcome(), Ok(Completed::Bytes(length)), "{bytes} B");
     }
@@ -390,7 +391,7 @@ fn arguments_are_as_long_as_a_datagram_carries_and_a_name_as_its_length_says() {
     assert_eq!(pair.outcome(), Err(OperationError::Length(3)));
 }
 
-/// A write is cut where the node's and the path's lengths say; every byte comes to its place.
+/// A write is cut by the limits of the node and of the path; every byte arrives at its place.
 #[test]
 fn a_write_and_a_read_are_cut_into_the_longest_parts_there_may_be() {
     let mut pair = Pair::new();
@@ -411,8 +412,8 @@ fn a_write_and_a_read_are_cut_into_the_longest_parts_there_may_be() {
     assert_eq!(pair.outcome(), Err(OperationError::Length(0)));
 }
 
-/// Without an answer an operation is tried for its time, and then it is lost; a change not before
-/// no copy of it can act any more.
+/// Without an answer an operation is tried for its time, and then it is lost. A change is lost only
+/// once no copy of it can act.
 #[test]
 fn an_operation_is_lost_when_its_time_is_over_and_not_before() {
     for changes in [false, true] {
@@ -437,7 +438,7 @@ fn an_operation_is_lost_when_its_time_is_over_and_not_before() {
         };
         assert_eq!(ended, Err(OperationError::Lost));
         assert!(pair.now - began >= GIVE_UP, "{} of {GIVE_UP} ns", pair.now - began);
-        // The node's clock is the client's here, but for the way.
+        // The node's clock is the client's here, except for the way.
         assert!(!changes || pair.now + 2 * WAY > last_life, "a copy may act still");
         assert!(pair.now - began < GIVE_UP + 300 * MS, "{} ns", pair.now - began);
         assert!(pair.client.counters().retries > 5);
@@ -466,12 +467,13 @@ fn each_result_is_acknowledged_once_and_in_time() {
             pair.answer(&datagram);
         }
     }
-    // At most 16 in each packet, beside those that went with requests.
+    // Each packet has at most 16, beside the ones that went with requests.
     assert!((1..=3).contains(&packets), "{packets}");
     assert_eq!(pair.client.under_way(), 0);
 }
 
-/// The answer to a probe of a life that is over, or that was never sent, says nothing of the path.
+/// The answer to a probe of a past epoch, or of a probe that was never sent, says nothing of the
+/// path.
 #[test]
 fn a_node_of_another_life_ends_what_was_asked_of_the_one_before() {
     let mut pair = Pair::new();

@@ -1,4 +1,4 @@
-//! What a node counts, exactly, and each of its bounds: at it, and one beyond.
+//! Exact counts of a node, and each of its bounds: at the bound, and one beyond.
 
 #[path = "support/client.rs"]
 mod client;
@@ -49,8 +49,8 @@ fn operations(counted: &[(&str, u64)]) -> [u64; OPCODES.len()] {
     all
 }
 
-/// Everything that a datagram can be is done twice, so that neither a count that stays nor one that
-/// is set passes.
+/// Every kind of datagram is sent twice, so that a count that stays and a count that is set both
+/// fail.
 #[test]
 fn each_datagram_and_request_is_counted_once_where_it_belongs() {
     let quota = Quota { requests_per_s: 14, memory_bytes: 4 * PAGE, ..Quota::UNLIMITED };
@@ -68,7 +68,7 @@ fn each_datagram_and_request_is_counted_once_where_it_belongs() {
         assert_eq!(deliver(&mut node, 0, &copied), Some(DONE));
         assert_eq!(client.ask(&mut node, 0, allocation(9)), refused(ClioStatus::Quota, 3 * PAGE));
         client.ask(&mut node, 0, Request::Write { address: at, data: b"abc" });
-        // Its rate was 14 at once: two before the loop, six each time.
+        // The tenant's rate was 14 at once: two before the loop, six each time.
     }
     for _ in 0..2 {
         assert_eq!(client.ask(&mut node, 0, Request::KeepAlive), busy(Busy::Rate));
@@ -122,7 +122,8 @@ fn each_datagram_and_request_is_counted_once_where_it_belongs() {
     assert_eq!((uses(&node, 0), uses(&node, 1)), (own, TenantUse::default()));
 }
 
-/// Uses so much fuel in each slice, is stopped after so many of them, and allocates meanwhile.
+/// An offload that uses this much fuel per slice, is stopped after some slices, and allocates
+/// meanwhile.
 struct Burner(u64);
 
 struct Burning {
@@ -178,7 +179,7 @@ fn slices_fuel_and_stops_of_operations_are_counted() {
     }
 }
 
-/// As many operations of one tenant as it may have, of all as there may be, and one more.
+/// As many operations as one tenant may have, as all tenants may have, and one more.
 #[test]
 fn so_many_operations_wait_of_one_tenant_and_of_all() {
     let tenants = (1..=5).map(|id| (TenantId(id), Quota::UNLIMITED)).collect();
@@ -201,7 +202,7 @@ fn so_many_operations_wait_of_one_tenant_and_of_all() {
     for body in [call, allocation(1), Request::Free { address: PAGE }] {
         assert_eq!(last.ask(&mut node, 0, body), busy(Busy::Runs), "of all");
     }
-    // A process that has none of them would make no room; one that has makes it.
+    // A process without operations would make no room; one with operations makes room.
     assert_eq!(last.ask(&mut node, 0, Request::EndProcess), busy(Busy::Runs));
     let ends = clients[0].datagram(0, Request::EndProcess, 0);
     let first = deliver(&mut node, 0, &ends);
@@ -226,13 +227,13 @@ fn a_read_or_a_write_has_as_many_bytes_as_the_node_says_and_no_more() {
     assert_eq!(client.ask(&mut node, 0, read(100)), Answer::Bytes(whole));
 }
 
-/// The answer is written where there is room for it; where there is none, nothing is done.
+/// An answer is written where there is room for it; without room, the request is not done.
 #[test]
 fn an_answer_takes_the_room_that_there_is_and_not_more() {
     let mut node = node_of(config(16));
     let mut client = Client::with_process(&mut node, 0, 100, 1);
     let at = allocate(&mut node, &mut client, 1);
-    // The packet of an answer that has no bytes of memory, whichever that is.
+    // The longest packet of an answer without bytes of memory.
     let shortest = ENVELOPE_BYTES + 16 + 32 + TRAILER;
     for room in 0..shortest + 20 {
         let before = node.counters();
@@ -251,7 +252,7 @@ fn an_answer_takes_the_room_that_there_is_and_not_more() {
     }
 }
 
-/// A check that fails is told to who may have sent it, and never in more octets than came.
+/// A failed check is reported to the possible sender, never in more octets than arrived.
 #[test]
 fn a_refusal_of_damage_is_not_longer_than_the_damage() {
     let mut node = node_of(config(16));
@@ -271,7 +272,7 @@ fn a_refusal_of_damage_is_not_longer_than_the_damage() {
     assert_eq!(node.on_datagram(Ns(0), &octets, &mut answer), 0, "no room for a refusal");
 }
 
-/// The oldest time at which a datagram lives, and the youngest; a lease, likewise.
+/// The earliest and the latest time of a datagram's lifetime, and of a lease.
 #[test]
 fn lives_and_leases_end_with_their_last_nanosecond() {
     let mut node = node_of(config(16));
@@ -280,7 +281,7 @@ fn lives_and_leases_end_with_their_last_nanosecond() {
     assert_eq!(deliver(&mut node, client::LIFETIME, &alive), Some(DONE));
     let over = client::LIFETIME + 1;
     assert_eq!(deliver(&mut node, over, &alive), Some(refused(ClioStatus::Expired, over)));
-    // It was heard at the end of that life.
+    // The client was heard at the end of that lifetime.
     let last = client::LIFETIME + LEASE;
     let process = u64::from(client.process.0);
     assert!(!node.sweep(Ns(last)), "its lease is not over");
@@ -296,7 +297,7 @@ fn lives_and_leases_end_with_their_last_nanosecond() {
     assert_eq!((node.processes(), node.counters().lapsed), (0, 1));
 }
 
-/// What the node takes for itself counts each part: without any of them it would be less.
+/// The node's footprint counts each part: without any of them it would be smaller.
 #[test]
 fn the_footprint_grows_with_each_table() {
     let of = |changed: NodeConfig| node_of(changed).footprint().fast_path_bytes;
@@ -317,7 +318,7 @@ fn the_footprint_grows_with_each_table() {
     assert!(all(ready) >= all(config(64)) + 40 * 4);
 }
 
-/// Several packets of one datagram are answered in one; what none can read is counted.
+/// Several packets of one datagram are answered in one; unreadable packets are counted.
 #[test]
 fn a_packet_that_is_cut_off_ends_its_datagram() {
     let mut node: Node<Vec<u8>> = node_of(config(16));
@@ -342,7 +343,7 @@ fn a_packet_that_is_cut_off_ends_its_datagram() {
     }
 }
 
-/// Each of a tenant's answers has a sequence number of its own, one more than the one before.
+/// The answers of each tenant have consecutive sequence numbers of their own.
 #[test]
 fn answers_are_numbered_within_their_tenant() {
     let mut node = node_of(config(16));
@@ -368,7 +369,7 @@ fn answers_are_numbered_within_their_tenant() {
     assert_eq!(first.ask(&mut node, 0, Request::Hello), Answer::Other(Reply::Facts(facts)));
 }
 
-/// The answer to a read is as long as the room for it: what fits exactly is read.
+/// The answer to a read may fill the room exactly.
 #[test]
 fn a_read_fits_where_its_answer_has_exactly_room() {
     let mut node = node_of(config(16));
@@ -387,7 +388,7 @@ fn a_read_fits_where_its_answer_has_exactly_room() {
     }
 }
 
-/// What no request is says so by a status of its own, whatever else is wrong with it.
+/// An unknown opcode has a status of its own, whatever else is wrong with the packet.
 #[test]
 fn an_opcode_that_is_none_is_told_from_a_body_that_is_wrong() {
     let mut node = node_of(config(16));
@@ -406,8 +407,8 @@ fn an_opcode_that_is_none_is_told_from_a_body_that_is_wrong() {
     assert!(seen.contains(&ClioStatus::UnknownOpcode), "{seen:?}");
 }
 
-/// A request of the slow path that takes many slices counts once, when it has been done; one that
-/// is refused at its end counts among what was executed, and not among what the tenant did.
+/// A slow-path request of many slices counts once, when it is done. A request that is refused at
+/// its end counts as executed, but not as an operation of the tenant.
 #[test]
 fn what_takes_many_slices_is_counted_once_at_its_end() {
     let mut node = node_of(config(1 << 14));
@@ -429,7 +430,7 @@ fn what_takes_many_slices_is_counted_once_at_its_end() {
     }
 }
 
-/// The memory of so many dead processes is taken back at the same time, and no more.
+/// The memory of a bounded number of dead processes is taken back at one time.
 #[test]
 fn dead_processes_are_taken_back_a_few_at_a_time() {
     let mut node = node_of(NodeConfig { processes_max: 16, ..config(1 << 15) });
@@ -456,8 +457,8 @@ fn dead_processes_are_taken_back_a_few_at_a_time() {
     );
 }
 
-/// The table of results is full when an operation ends: its result is answered all the same, to its
-/// own process, and finds its place when there is one; it ends with its process.
+/// The table of results is full when an operation ends. Its result is still answered to its own
+/// process, and gets a place when one is free. It is dropped with the process.
 #[test]
 fn a_result_without_a_place_is_kept_for_its_caller() {
     let changed = NodeConfig { recent_requests: 8, processes_max: 4, ..config(16) };
@@ -474,11 +475,11 @@ fn a_result_without_a_place_is_kept_for_its_caller() {
             datagram
         });
         if ends {
-            // Its operation ends with it; the other's goes on.
+            // Its operation ends with it; the other process's operation goes on.
             let ended = client.ask(&mut node, now, Request::EndProcess);
             assert!(ended == DONE || ended == busy(Busy::Running), "{ended:?}");
         }
-        // Requests that nobody acknowledges take every place.
+        // Unacknowledged requests take every place.
         let full = busy(Busy::Recent);
         let unlock = Request::Unlock { address: PAGE, holder: 1 };
         assert!((0..20).any(|_| other.ask(&mut node, now, unlock) == full), "eight places");

@@ -1,4 +1,4 @@
-//! What operations at a node may take: its time and its memory are for all tenants.
+//! Limits of operations at a node: all tenants share its time and its memory.
 
 #[path = "support/client.rs"]
 mod client;
@@ -41,7 +41,7 @@ fn chase(at: u64, elements_max: u32) -> Chase {
     }
 }
 
-/// A datagram with so many requests.
+/// A datagram with this many requests.
 fn many(client: &mut Client, body: Request<'_>, requests: u64) -> Vec<u8> {
     let mut octets = vec![0; 65_507];
     client.envelope.clock = Ns(LIFETIME);
@@ -58,7 +58,7 @@ fn many(client: &mut Client, body: Request<'_>, requests: u64) -> Vec<u8> {
     octets
 }
 
-/// All that a filter finds would be as much as the region has.
+/// The filter would find as many bytes as the region has.
 #[test]
 fn a_filter_takes_no_more_memory_than_an_answer_has() {
     const PAGES: u64 = 512;
@@ -83,7 +83,7 @@ fn a_filter_takes_no_more_memory_than_an_answer_has() {
     assert!(measured.bytes_max < 1 << 14, "{} B", measured.bytes_max);
 }
 
-/// An element that is its own next, and a datagram full of chases along it.
+/// An element that is its own successor, and a datagram full of chases along it.
 #[test]
 fn all_operations_of_a_datagram_take_no_longer_than_one() {
     const CHASES: u64 = 40;
@@ -105,7 +105,7 @@ fn all_operations_of_a_datagram_take_no_longer_than_one() {
     let running = answers.iter().filter(|&&answer| answer == waits(Busy::Running));
     let refused = answers.iter().filter(|&&answer| answer == waits(Busy::Runs));
     assert_eq!((running.count(), refused.count()), (16, 24));
-    // Each ends, in slices between which others are served.
+    // Each chase ends, in slices between which other requests are served.
     while node.runs_wait() {
         node.tend(Ns(2), 0);
         let read = client.ask(&mut node, 3, Request::Read { address: at, bytes: 8 });
@@ -117,7 +117,7 @@ fn all_operations_of_a_datagram_take_no_longer_than_one() {
     assert!(line[1..].starts_with(b"more than 1048576 accesses"), "{}", line.escape_ascii());
 }
 
-/// A chain that is longer than a slice, and many short ones in one datagram.
+/// A chain that is longer than a slice, and many short chains in one datagram.
 #[test]
 fn a_long_chase_ends_in_slices_and_short_ones_at_once() {
     const ELEMENTS: u64 = 20_000;
@@ -182,7 +182,7 @@ impl Offload for Add {
     }
 }
 
-/// So many have a place in the table that the dead one is not taken out at once.
+/// Many processes are in the table, so that the dead one is not removed at once.
 #[test]
 fn nothing_acts_for_a_process_whose_lease_is_over() {
     let mut node =

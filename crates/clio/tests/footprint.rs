@@ -1,4 +1,4 @@
-//! How much memory the node needs for itself, computed from what is really built.
+//! The memory that the node needs for itself, computed from the real structures.
 
 use ethermem_clio::memory::{AddressMap, Footprint, HashKey, MemoryConfig, PageSize};
 use ethermem_clio::node::{Node, NodeConfig, Quota};
@@ -13,7 +13,7 @@ fn footprint(memory: u64, page: PageSize) -> Footprint {
 
 #[test]
 fn the_page_table_takes_at_most_0_4_percent_of_memory_at_4_mib_pages() {
-    // Whole powers of two are the best case, a page more than one the worst.
+    // Powers of two are the best case, and a page more is the worst.
     for pages in [1 << 9, (1 << 9) + 1, 100_000, 1 << 20, (1 << 20) + 1] {
         let memory = pages * PageSize::Mib4.bytes();
         let table = footprint(memory, PageSize::Mib4).table_bytes as u64;
@@ -29,8 +29,8 @@ fn what_is_on_the_fast_path_does_not_grow_with_memory() {
     assert_eq!(small.fast_path_bytes, large.fast_path_bytes);
 }
 
-/// The paper's board has 1.5 MB for 4 TB. What grows with memory is the page table alone, which is
-/// in memory, so a small node tells what a large one uses.
+/// The paper's board has 1.5 MB for 4 TB. Only the page table grows with memory, and it lies in
+/// memory. So a small node shows what a large one uses.
 #[test]
 fn the_fast_path_of_10_000_processes_fits_1_5_mb() {
     let page = PageSize::Kib4;

@@ -1,5 +1,5 @@
-//! Virtual memory against a model that is a plain map for each process, and what a client could do
-//! to a hash table that it does not know.
+//! Virtual memory against a model with a plain map for each process, and what a client could do to
+//! a hash table whose key it does not know.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn memory(pages: u64) -> VirtualMemory<Vec<u8>> {
     VirtualMemory::new(&config(pages), KEY, bytes).expect("a memory of whole pages")
 }
 
-/// What a process has, in the model: the bytes are the owner's, by its space and address.
+/// A range of a process in the model; the owner has the bytes, by its space and address.
 #[derive(Clone, Debug)]
 struct Owned {
     bytes: Vec<u8>,
@@ -39,8 +39,8 @@ struct Model {
 }
 
 impl Model {
-    /// Owner, offset and permissions of all bytes of an access; `None` where some are nobody's.
-    /// Ranges never touch, so an access is within one.
+    /// Owner, offset and permissions of all bytes of an access; `None` if some are unmapped. Ranges
+    /// never touch, so an access is within one.
     fn find(&self, space: u16, address: u64, bytes: u64) -> Option<((u16, u64), u64, Permissions)> {
         self.owned.iter().find_map(|(&(owner, at), owned)| {
             let here = if owner == space {
@@ -114,7 +114,7 @@ impl Pair {
         Pair { memory: memory(physical_pages), model: Model::default(), physical_pages }
     }
 
-    /// Some address that means something to somebody.
+    /// An address that is mapped in some process.
     fn address(&self, which: usize) -> Option<(u16, u64)> {
         let count = self.model.owned.len();
         (count > 0).then(|| *self.model.owned.keys().nth(which % count).expect("below the count"))
@@ -130,13 +130,13 @@ impl Pair {
                 assert!(pages > free && said == free * PAGE, "{pages} pages, {free} are free");
                 return;
             }
-            // A small table has few buckets, so that this happens.
+            // A small table has few buckets, so that an overflow happens.
             Err(AllocateError::Overflows { .. } | AllocateError::Taken { .. }) => {
                 assert!(at.is_some());
                 return;
             }
-            // So may this, where shares, which take places of the table too, fill it over half: it
-            // has two for each page of the memory.
+            // This happens where shares fill the table over half; they take places, too. The table
+            // has two places for each page of the memory.
             Err(error @ AllocateError::NoRange { .. }) => {
                 let places = self.memory.map().table_entries() + pages;
                 assert!(at.is_none() && places > self.physical_pages, "{error}");
@@ -180,7 +180,7 @@ impl Pair {
                 assert_eq!(there, at.unwrap_or(address));
                 model.shares.insert(with, (there, permissions));
             }
-            // It is shared as it was before.
+            // The share is unchanged.
             Err(ShareError::Address(_)) => {}
             Err(error) => panic!("{error}"),
         }
@@ -195,7 +195,7 @@ impl Pair {
         assert!(self.memory.map().is_empty(SpaceId(space)));
     }
 
-    /// What the model says of an access.
+    /// The model's result of an access.
     fn expected(
         &self,
         (space, address, bytes): (u16, u64, u64),
@@ -204,7 +204,7 @@ impl Pair {
         match self.model.find(space, address, bytes) {
             Some((key, offset, permissions)) if permissions.allow(needed) => Ok((key, offset)),
             Some(_) => Err(AccessError::Permission),
-            // The first part of it may be there, without permission.
+            // The first part of the access may be mapped, without permission.
             None => match self.model.find(space, address, 1) {
                 Some((_, _, permissions)) if !permissions.allow(needed) => {
                     Err(AccessError::Permission)
@@ -214,7 +214,7 @@ impl Pair {
         }
     }
 
-    /// Tries again with pages in the buffer: dry is never for good.
+    /// Retries with pages in the buffer: it is never empty for good.
     fn retried<T>(
         &mut self,
         mut access: impl FnMut(&mut VirtualMemory<Vec<u8>>) -> Result<T, AccessError>,
@@ -284,7 +284,7 @@ impl Pair {
                     assert_eq!(done, Ok(()));
                     self.model.owned.remove(&(owner, address));
                 } else {
-                    // It may have a share of something that begins there, or nothing.
+                    // The process may have a share that begins there, or nothing.
                     let begins = |owned: &mut Owned| {
                         owned.shares.get(&space).is_some_and(|&(at, _)| at == address)
                     };
@@ -385,7 +385,7 @@ fn a_dry_buffer_refuses_counts_and_recovers() {
     assert_eq!(touch(&mut memory, 2), Ok(()), "fresh pages cost nothing");
 }
 
-/// A client that asks for addresses of its choice fills no bucket but by chance, and hurts nobody
+/// A client that chooses its addresses can fill a bucket only by chance, and harms no other client
 /// when it does.
 #[test]
 fn strides_of_a_hostile_client_do_not_meet_in_a_bucket() {
@@ -402,7 +402,7 @@ fn strides_of_a_hostile_client_do_not_meet_in_a_bucket() {
                     assert_eq!(page, at);
                     refused += 1;
                 }
-                // The highest address of all is behind the end.
+                // The highest address of all is beyond the end.
                 Err(AllocateError::BadAddress { .. }) => assert!(at >> 48 != 0),
                 Err(error) => panic!("{error}"),
             }
@@ -415,7 +415,7 @@ fn strides_of_a_hostile_client_do_not_meet_in_a_bucket() {
 
 #[test]
 fn a_bucket_that_is_full_refuses_with_the_page_and_leaves_all_as_it_was() {
-    // Two slots a page and 16 a bucket: eight pages are one bucket.
+    // There are two slots per page and 16 per bucket: eight pages are one bucket.
     let mut map = AddressMap::new(&config(8), KEY).expect("whole pages");
     let (one, other) = (SpaceId(1), SpaceId(2));
     let at = map.allocate(one, 8 * PAGE, None, Permissions::READ).expect("all of it").address;
@@ -462,7 +462,7 @@ fn a_memory_that_cannot_be_is_refused() {
     assert_eq!(built(|_| {}), Ok(()));
 }
 
-/// Whoever shares what he has with all his processes takes no addresses from others.
+/// An owner that shares its memory with all its processes takes no addresses from others.
 #[test]
 fn all_of_memory_can_be_allocated_whatever_is_shared() {
     for (memory_pages, own, pages) in [(64, 8, 1), (1 << 9, 64, 10), (1 << 16, 8192, 100)] {

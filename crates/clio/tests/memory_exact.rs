@@ -1,4 +1,4 @@
-//! What the memory counts as work, exactly, and what a share that changes or is given up leaves.
+//! The exact work that the memory counts, and what remains of a share that changes or is cancelled.
 
 use std::task::Poll;
 
@@ -29,7 +29,7 @@ fn memory(pages: u64, ready: u32) -> VirtualMemory<Vec<u8>> {
     VirtualMemory::new(&config(pages, ready), KEY, bytes).expect("whole pages")
 }
 
-/// Runs a task to its end: its steps, and the work that the map counted meanwhile.
+/// Runs a task to its end. Returns its steps, and the work that the map counted meanwhile.
 fn work_of(map: &mut AddressMap, mut task: Task) -> (u64, u64) {
     let (mut steps, before) = (Steps::new(u64::MAX), map.counters().slow_steps);
     let ended = task.step(map, &mut steps, &mut |_, _, _| {});
@@ -37,21 +37,21 @@ fn work_of(map: &mut AddressMap, mut task: Task) -> (u64, u64) {
     (steps.taken(), map.counters().slow_steps - before)
 }
 
-/// Bounds of slices mean something only where work is counted: neither half of it nor twice.
+/// Bounds of slices hold only if work is counted correctly: neither half of it nor twice.
 #[test]
 fn work_is_counted_as_it_is_done() {
     for pages in [1_000_u64, 4_000] {
         let mut map = map(4 * pages);
         let all = Task::allocate(&mut map, (0, OWNER), pages * PAGE, None, RW).expect("it is free");
         let (steps, work) = work_of(&mut map, all);
-        // Each page is entered once; that it has a place is found out for many at a time.
+        // Each page is entered once; its place is reserved together with many others.
         for counted in [steps, work] {
             assert!((pages + 1..pages + pages / 4).contains(&counted), "allocate: {counted}");
         }
         let address = PAGE;
         let share = Task::share(&mut map, (OWNER, address), OTHER, None, RW).expect("it is there");
         let (steps, work) = work_of(&mut map, share);
-        // The owner's entry is looked at, and one is entered.
+        // For each page, the owner's entry is read and one is entered.
         for counted in [steps, work] {
             assert!((2 * pages + 1..5 * pages / 2).contains(&counted), "share: {counted}");
         }
@@ -66,7 +66,7 @@ fn work_is_counted_as_it_is_done() {
     }
 }
 
-/// A range that has no place in the table costs what was reserved in vain, there and back.
+/// A range without a place in the table costs what was reserved in vain, in both directions.
 #[test]
 fn an_allocation_that_is_given_up_counts_its_work_too() {
     let pages = 8_000_u64;
@@ -89,7 +89,7 @@ fn an_allocation_that_is_given_up_counts_its_work_too() {
     map.check(true).expect("nothing is left behind");
 }
 
-/// Bytes that are zeroed are work: a kilobyte as much as an access to the table.
+/// Zeroing is work: a kilobyte counts as much as an access to the table.
 #[test]
 fn zeroing_is_counted_in_kilobytes() {
     let pages = 64;
@@ -112,7 +112,7 @@ fn zeroing_is_counted_in_kilobytes() {
     memory.refill(100 * PAGE);
     assert_eq!(memory.map().counters().slow_steps - before, 16 * PAGE / 1024);
     assert!(!memory.map().wants_refill(), "all that are to be ready are");
-    // A share gives memory to pages that nobody touched: what is zeroed for it counts.
+    // A share gives memory to untouched pages: their zeroing counts.
     let map = memory.map_mut();
     map.allocate(OWNER, 48 * PAGE, None, RW).expect("it is free");
     let (address, before) = (memory_address(&mut memory), memory.map().counters().slow_steps);
@@ -121,13 +121,13 @@ fn zeroing_is_counted_in_kilobytes() {
     let mut steps = Steps::new(u64::MAX);
     assert!(matches!(memory.step(&mut share, &mut steps), Poll::Ready(Ok(_))));
     let work = memory.map().counters().slow_steps - before;
-    // 48 pages, of which some were ready; each is 4 KiB, and two accesses.
+    // 48 pages are entered, of which some were ready; each is 4 KiB, and two accesses.
     let zeroed = (48 - 16) * PAGE / 1024;
     assert!((zeroed + 96..zeroed + 96 + 80).contains(&work), "{work}");
     assert!((zeroed + 96..zeroed + 96 + 80).contains(&steps.taken()), "{steps:?}");
 }
 
-/// The first page that the owner has.
+/// The owner's first page.
 fn memory_address(memory: &mut VirtualMemory<Vec<u8>>) -> u64 {
     let mut octet = [0];
     (1..1 << 12)
@@ -136,7 +136,7 @@ fn memory_address(memory: &mut VirtualMemory<Vec<u8>>) -> u64 {
         .expect("it has one")
 }
 
-/// Each page of a share that is there already gets the permissions that are asked for.
+/// Each page of an existing share gets the new permissions.
 #[test]
 fn a_share_that_is_made_again_has_the_new_permissions_on_every_page() {
     let mut memory = memory(32, 32);
@@ -146,7 +146,7 @@ fn a_share_that_is_made_again_has_the_new_permissions_on_every_page() {
     let share = |memory: &mut VirtualMemory<Vec<u8>>, permissions| {
         let task = Task::share(memory.map_mut(), (OWNER, at), OTHER, None, permissions);
         let mut task = task.expect("it is there");
-        // A page at a time.
+        // The task runs one page at a time.
         for _ in 0..100 {
             if let Poll::Ready(ended) = memory.step(&mut task, &mut Steps::new(1)) {
                 return assert!(ended.is_ok(), "{ended:?}");
@@ -168,7 +168,8 @@ fn a_share_that_is_made_again_has_the_new_permissions_on_every_page() {
     assert_eq!(memory.read(OWNER, at, &mut [0]), Ok(()));
 }
 
-/// At every step at which it may be: nothing of it is left, and what was there before is.
+/// A share is cancelled at every possible step: nothing of it is left, and the earlier share
+/// remains.
 #[test]
 fn a_share_that_is_given_up_leaves_all_as_it_was() {
     let pages = 200;
@@ -196,8 +197,8 @@ fn a_share_that_is_given_up_leaves_all_as_it_was() {
     }
 }
 
-/// How much may be shared is a part of the table, by its size: all of one bucket, 7 of 8 entries
-/// of a small table, 3 of 4 of a large one. What nobody has can be allocated still.
+/// The part of the table that shares may use depends on its size: all of one bucket, 7 of 8 entries
+/// of a small table, 3 of 4 of a large one. Pages without an owner can still be allocated.
 #[test]
 fn so_much_can_be_shared_and_not_one_page_more() {
     for (pages, slots, most) in [(8, 16, 16), (16, 32, 28), (4096, 8192, 6144)] {

@@ -1,4 +1,4 @@
-//! What a node does with datagrams, whoever sends them, however often and however late.
+//! How a node handles datagrams, whichever client sends them, however often and however late.
 
 #[path = "support/client.rs"]
 mod client;
@@ -128,7 +128,7 @@ fn a_write_that_was_overtaken_does_not_come_back() {
     let old = client.datagram(10, Request::Write { address: at, data: b"old" }, 0);
     assert_eq!(deliver(&mut node, 10, &old), Some(DONE));
     let (number, mut now) = (client.last, 20);
-    // The acknowledgement lets go of the old one, but not before its copies are dead.
+    // The acknowledgement releases the old write, but only once its copies are dead.
     let new = client.datagram(now, Request::Write { address: at, data: b"new" }, number);
     assert_eq!(deliver(&mut node, now, &new), Some(DONE));
     while now <= 20 + LIFETIME {
@@ -163,7 +163,8 @@ fn what_is_late_early_or_of_another_life_is_refused() {
     assert_eq!((counters.expired, counters.wrong_epoch), (1, 1));
 }
 
-/// Both ways are tried by datagrams of one length, and nobody makes the node send more than he did.
+/// Both directions are tested by datagrams of one length, so a client cannot make the node send
+/// more than it sent itself.
 #[test]
 fn the_answer_to_a_probe_is_as_long_as_the_probe_and_that_of_another_life_is_not() {
     let (mut node, mut client, _) = start(8);
@@ -188,10 +189,10 @@ fn nobody_touches_what_is_not_theirs() {
     let mut other = Client::with_process(&mut node, 0, 102, 2);
     let read = Request::Read { address: at, bytes: 1 };
     assert_eq!(same.ask(&mut node, 1, read), refused(ClioStatus::Unmapped, 0));
-    // Numbers of processes count within their tenant: this one is the other's own.
+    // Process numbers count within their tenant: this number is the other tenant's own.
     assert_eq!(other.process, owner.process);
     assert_eq!(other.ask(&mut node, 1, read), refused(ClioStatus::Unmapped, 0));
-    // Another tenant that names a process of this one has none of that number.
+    // Another tenant that names a process of this one has no process of that number.
     other.process = same.process;
     let no_process = refused(ClioStatus::NoSuchProcess, same.process.0.into());
     for body in [read, Request::EndProcess, Request::Write { address: at, data: &[1] }] {
@@ -236,7 +237,7 @@ fn a_dead_clients_locks_and_memory_are_reclaimed_after_its_lease() {
     assert_eq!(heir.ask(&mut node, LEASE, Request::KeepAlive), DONE);
     assert!(held(&heir.ask(&mut node, 1 + LEASE, take)));
     assert_eq!(heir.ask(&mut node, 2 + LEASE, take), Answer::Other(Reply::OwnerDied));
-    // It comes too late, and finds neither its lock nor its memory.
+    // The dead client is too late, and finds neither its lock nor its memory.
     let gone = refused(ClioStatus::NoSuchProcess, dead.process.0.into());
     assert_eq!(dead.ask(&mut node, 2 + LEASE, Request::Unlock { address: lock, holder: 9 }), gone);
     let (free, processes) = (node.memory().map().free_bytes(), node.processes());
@@ -326,7 +327,7 @@ fn answers_that_do_not_fit_their_datagram_are_refused_before_anything_is_done() 
     let (mut node, mut client, at) = start(8);
     let one = client.datagram(10, Request::Read { address: at, bytes: 1400 }, 0);
     let envelope = client.envelope;
-    // The same read again, and an atomic, behind it.
+    // An equal read again, and an atomic behind it.
     let operation = RmwOperation::FetchAndAdd(1);
     let add = client.datagram(10, Request::Modify { address: at, operation }, 0);
     let body = |datagram: &[u8]| datagram[32..datagram.len() - 4].to_vec();
@@ -359,10 +360,11 @@ fn a_node_that_cannot_be_is_refused() {
     assert_eq!(built(|_| {}), Ok(()));
 }
 
-/// What a client did: an atomic or a write of a word, at a time.
+/// A step of a client: an atomic or a write of a word, at a time.
 #[derive(Clone, Debug)]
 enum Sent {
-    /// A new request on a word, after some time, acknowledging the one before or not.
+    /// A new request on a word after some time, with or without an acknowledgement of the previous
+    /// one.
     New {
         client: usize,
         word: u64,
@@ -394,8 +396,8 @@ fn sent() -> impl Strategy<Value = Sent> {
 }
 
 proptest! {
-    /// Whatever copies come, in whatever order and however late: each request acts once, when its
-    /// first copy comes, and every later answer is the first one or a refusal.
+    /// Copies come in any order and arbitrarily late. Each request acts once, when its first copy
+    /// comes, and every later answer is the first answer or a refusal.
     #[test]
     fn every_request_acts_at_most_once(steps in proptest::collection::vec(sent(), 1..300)) {
         let (mut node, mut owner, at) = start(8);
@@ -409,10 +411,10 @@ proptest! {
             owner.ask(&mut node, 0, share);
         }
         let (mut words, mut now) = ([0_u64; 4], 1);
-        // Datagrams with their answers.
+        // All datagrams with their answers.
         let mut all: Vec<(Vec<u8>, Option<Answer>)> = Vec::new();
         for step in steps {
-            // A process that is not heard of in time is another test's matter.
+            // Another test covers processes whose client is not heard in time.
             for client in clients.iter_mut().chain([&mut owner]) {
                 client.ask(&mut node, now, Request::KeepAlive);
             }
@@ -457,7 +459,8 @@ proptest! {
         }
     }
 
-    /// Packets of any octets: nothing panics, and what a tenant has is what its processes have.
+    /// Packets of arbitrary octets: nothing panics, and a tenant's use is the sum over its
+    /// processes.
     #[test]
     fn any_packets_leave_a_node_whole(
         packets in proptest::collection::vec(any::<(u8, u8, u64, u64, u8)>(), 1..60),
@@ -508,7 +511,7 @@ fn a_datagram_is_answered_by_the_request_it_had() {
     assert_eq!((found.attempt, found.request.0, found.opcode), (77, 1234, 1));
 }
 
-/// Counts in memory how often it ran, and gives as many octets as it is asked for.
+/// An offload that counts its runs in memory, and returns as many octets as requested.
 struct Count;
 
 impl Offload for Count {
@@ -542,7 +545,7 @@ fn an_operation_at_the_node_runs_once_whatever_copies_of_it_come() {
     }
     let counter = Request::Read { address: at, bytes: 1 };
     assert_eq!(client.ask(&mut node, 13, counter), Answer::Bytes(vec![2]));
-    // Results of many are kept, and go when their time is over.
+    // The results of many operations are kept, and dropped when their time is over.
     let mut now = 20;
     for round in 0..200 {
         now += KEEP / 50;

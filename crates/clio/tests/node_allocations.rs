@@ -8,7 +8,7 @@ use ethermem_units::Ns;
 use ethermem_wire::RmwOperation;
 use ethermem_wire::clio::{Permissions, Request};
 
-/// Datagrams of every kind of request of the fast path, sealed anew for each use.
+/// Datagrams of every fast-path request, sealed again for each use.
 #[test]
 fn a_million_operations_allocate_nothing() {
     const PAGES: u64 = 64;
@@ -40,7 +40,8 @@ fn a_million_operations_allocate_nothing() {
     let mut executed = 0;
     let counted = allocation_counter::measure(|| {
         for turn in 0..OPERATIONS {
-            // A new page from time to time, which the buffer has, and pages made ready between.
+            // A page is touched for the first time now and then; the buffer has one, and pages are
+            // prepared between.
             let now = Ns(1 + turn * 100);
             let packet = ethermem_wire::clio::RequestPacket {
                 attempt: 0,
@@ -60,6 +61,6 @@ fn a_million_operations_allocate_nothing() {
         executed = node.counters().executed;
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");
-    // All are done but those of no memory and greetings.
+    // All requests are executed except accesses to unmapped memory and greetings.
     assert!(executed > OPERATIONS / 11 * 9, "{:?}", node.counters());
 }

@@ -1,5 +1,5 @@
-//! What a tenant is told depends on itself alone: two nodes that differ only in what others do give
-//! it the same datagrams, octet for octet.
+//! A tenant's answers depend on itself alone. Two nodes that differ only in the requests of other
+//! tenants give it equal datagrams, octet for octet.
 
 use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
 use ethermem_clio::node::{Node, NodeConfig, Quota};
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 const PAGE: u64 = 4096;
 const PAGES: u64 = 512;
 const LIFETIME: u64 = 10_000;
-/// Half of everything for each of two, so that what one has is never what the other lacks.
+/// Each of two tenants gets half of everything, so that one's use never limits the other.
 const QUOTA: Quota = Quota { memory_bytes: PAGES / 4 * PAGE, processes: 8, ..Quota::UNLIMITED };
 
 fn node() -> Node<Vec<u8>> {
@@ -40,7 +40,7 @@ fn node() -> Node<Vec<u8>> {
     Node::new(config, vec![0; (PAGES * PAGE) as usize]).expect("a node can be so")
 }
 
-/// A request by numbers: whatever they mean at the moment, if anything.
+/// A request given by numbers, whatever they mean at the moment.
 #[derive(Clone, Debug)]
 struct Ask {
     tenant: u16,
@@ -51,7 +51,7 @@ struct Ask {
 }
 
 fn ask() -> impl Strategy<Value = Ask> {
-    // Numbers of processes as they are given, and as others might have them.
+    // Process numbers as they are assigned, and as other tenants might have them.
     let process =
         prop_oneof![5 => 0..6_u32, 1 => (0..3_u32, 0..4_u32).prop_map(|(g, at)| g << 16 | at)];
     let address = (1..40_u64, 0..3_u64).prop_map(|(page, word)| page * PAGE + word * 8);
@@ -64,7 +64,7 @@ fn datagram(ask: &Ask, count: u64) -> Vec<u8> {
     let Ask { address, number, .. } = *ask;
     let page = address & !(PAGE - 1);
     let permissions = Permissions::READ_WRITE;
-    // The word of a lock that a process with any number would hold.
+    // The word of a lock, as a process of any number would hold it.
     let word = ((number % 6) << 32 | 7).to_le_bytes();
     let body = match ask.what {
         0 | 1 => Request::CreateProcess,
@@ -104,11 +104,11 @@ fn datagram(ask: &Ask, count: u64) -> Vec<u8> {
     octets
 }
 
-/// What tenant 1 is answered, where the requests of tenant 2 come too, or not.
+/// The answers to tenant 1, with or without the requests of tenant 2.
 fn told(asks: &[Ask], with_other: bool) -> Vec<Vec<u8>> {
     let (mut node, mut answers) = (node(), Vec::new());
     for (count, ask) in (1..).zip(asks) {
-        // As much as is to be done: how long it takes is not what is compared.
+        // The node does all its work: the duration is not compared.
         for _ in 0..8 {
             node.tend(Ns(count), 1 << 20);
         }

@@ -1,4 +1,4 @@
-//! What a node remembers of requests, and for how long.
+//! The requests that a node remembers, and for how long.
 
 #[path = "support/client.rs"]
 mod client;
@@ -21,7 +21,7 @@ fn allocate(node: &mut VecNode, now: u64, client: &mut Client, pages: u64) -> u6
     }
 }
 
-/// Adds one to the word at the address that is asked for, and gives what it was.
+/// An offload that adds one to the word at the given address, and returns its former value.
 struct Count;
 
 impl Offload for Count {
@@ -32,7 +32,7 @@ impl Offload for Count {
     }
 }
 
-/// What was forgotten still stands in the table, in a place before the one that counts.
+/// A forgotten entry is still in the table, in a place before the valid one.
 #[test]
 fn a_number_that_was_forgotten_may_be_used_again() {
     let mut node = node_of(NodeConfig { recent_requests: 8, ..config(8) });
@@ -47,7 +47,7 @@ fn a_number_that_was_forgotten_may_be_used_again() {
     let first = deliver(&mut node, later, &datagram);
     assert!(matches!(first, Some(Answer::Bytes(_))), "{first:?}");
     assert_eq!(deliver(&mut node, later + 1, &datagram), first, "a copy gets the same");
-    // The acknowledgement is of the one that counts, too.
+    // The acknowledgement also applies to the valid entry.
     let number = client.last;
     let acknowledging = client.datagram(later + 2, Request::KeepAlive, number);
     deliver(&mut node, later + 2, &acknowledging);
@@ -67,7 +67,7 @@ fn a_copy_of_what_was_done_is_answered_whatever_the_rate_is() {
     let datagrams = [add, count].map(|body| client.datagram(0, body, 0));
     let first = datagrams.each_ref().map(|datagram| deliver(&mut node, 0, datagram));
     assert_eq!(first[0], Some(Answer::Other(Reply::Word(0))));
-    // The answers were lost, and the client tries again.
+    // The answers were lost, and the client retries.
     let second = datagrams.each_ref().map(|datagram| deliver(&mut node, 1, datagram));
     assert_eq!((first, node.counters().over_rate), (second, 0));
     let over = Answer::Other(Reply::Refused(ClioStatus::Busy, Busy::Rate as u64));
@@ -83,7 +83,7 @@ fn there_is_no_room_to_forget() {
     let at = allocate(&mut node, 0, &mut client, 2);
     let mut made = Vec::new();
     let busy = Answer::Other(Reply::Refused(ClioStatus::Busy, Busy::Recent as u64));
-    // 64 places, two of which are taken: some set is full before all are.
+    // Two of the 64 places are taken: some set is full before all are.
     let full = (0..64_u64).find(|turn| {
         let body = Request::Write { address: at + turn * 8, data: &[1; 8] };
         let answer = client.ask(&mut node, 10, body);
@@ -101,7 +101,7 @@ fn there_is_no_room_to_forget() {
     let write = Request::Write { address: at, data: &[2; 8] };
     let after = 11 + LIFETIME;
     assert!((0..40).all(|_| client.ask(&mut node, after, write) == Answer::Other(Reply::Done)));
-    // Without any acknowledgement places are free when no client tries any more.
+    // Without acknowledgements, places come free when no client retries any more.
     let after = after + KEEP + 1;
     assert!((0..40).all(|_| client.ask(&mut node, after, write) == Answer::Other(Reply::Done)));
 }

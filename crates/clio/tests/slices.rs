@@ -1,5 +1,5 @@
-//! Requests of the slow path in slices: whatever is under way at once, gives up or ends in between,
-//! no page is lost or had twice, and no slice does more than it may.
+//! Slow-path requests in slices. Whatever runs at once, is cancelled or ends in between, no page is
+//! lost or given twice, and no slice exceeds its bound.
 
 use std::collections::BTreeMap;
 use std::task::Poll;
@@ -16,8 +16,8 @@ const KEY: HashKey = HashKey([0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]);
 const PAGE: u64 = 4096;
 const RW: Permissions = Permissions::READ_WRITE;
 const SPACES: u16 = 4;
-/// Work that the last piece of a slice may do beyond the slice: a chunk of reserved pages that are
-/// in runs of one page each, or bytes that are zeroed at once.
+/// Work that the last piece of a slice may do beyond the slice: a chunk of pages reserved in runs
+/// of one page each, or bytes zeroed at once.
 const OVER: u64 = 300;
 
 fn map(pages: u64) -> AddressMap {
@@ -27,13 +27,13 @@ fn map(pages: u64) -> AddressMap {
     AddressMap::new(&config, KEY).expect("whole pages")
 }
 
-/// What a task that is under way is to do.
+/// The task of an operation in progress.
 #[derive(Clone, Debug)]
 enum Asked {
     Allocate {
         space: u16,
     },
-    /// A range of the space's own, or a share.
+    /// Releases a range of the space's own, or a share.
     Release {
         space: u16,
         address: u64,
@@ -42,8 +42,9 @@ enum Asked {
         owner: (u16, u64),
         with: u16,
         permissions: Permissions,
-        /// There was a share when it began. Giving up one that is not there is over at once, however
-        /// late that is told, and takes nothing from a share that begins meanwhile.
+        /// True if there was a share when the task began. The end of a share that does not exist is
+        /// immediate, however late it is reported, and takes nothing from a share that begins
+        /// meanwhile.
         had_one: bool,
     },
     End {
@@ -91,7 +92,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Ranges that have come to be, by space and address: pages, and of a share its owner.
+/// Ranges by space and address: number of pages, and the owner of a share.
 type Ranges = BTreeMap<(u16, u64), (u64, Option<(u16, u64)>)>;
 
 struct Bench {
@@ -139,7 +140,7 @@ impl Bench {
                 match Task::release(&mut self.map, SpaceId(space), address) {
                     Ok(task) => self.tasks.push((task, Asked::Release { space, address })),
                     Err(BeginError::Held) => assert!(!self.tasks.is_empty()),
-                    // What is shared goes before what it is shared of.
+                    // A share ends before its owner's range.
                     Err(BeginError::Refused(error)) => {
                         let (_, owner) = self.ranges[&(space, address)];
                         assert!(owner.is_some() && !self.tasks.is_empty(), "{error}");
@@ -175,7 +176,7 @@ impl Bench {
         }
     }
 
-    /// A slice of a task, and what the model knows once it has ended.
+    /// Runs a slice of a task, and updates the model when the task ends.
     fn go(&mut self, which: usize, most: u64) {
         if self.tasks.is_empty() {
             return;
@@ -196,7 +197,7 @@ impl Bench {
             Asked::Allocate { space } => {
                 let pages = self.map.owned_pages(SpaceId(space), ended.address);
                 let range = (pages.expect("it was allocated"), None);
-                // There may have been a share that has gone, of what is still going.
+                // An earlier share, of a range that is still being released, may have been there.
                 let before = self.ranges.insert((space, ended.address), range);
                 assert!(before.is_none_or(|(_, owner)| owner.is_some() && !self.tasks.is_empty()));
             }
@@ -222,7 +223,7 @@ impl Bench {
         }
     }
 
-    /// What a process may touch is what it has, or what a task for it is giving or taking.
+    /// A process can touch what it has, or what a task for it is giving or taking.
     fn touch(&mut self, space: u16, page: u64) {
         let address = page * PAGE;
         let found = self.map.translate(SpaceId(space), address, Permissions::READ);
@@ -230,7 +231,7 @@ impl Bench {
             of == space && (at..at + pages * PAGE).contains(&address)
         });
         let under_way = self.tasks.iter().any(|(_, asked)| match *asked {
-            // What is shared of a range goes with it.
+            // The shares of a range end with it.
             Asked::Release { .. } | Asked::End { .. } => true,
             ref asked => asked.touches(space),
         });
@@ -256,7 +257,7 @@ impl Bench {
         checked.unwrap_or_else(|problem| panic!("{problem}\nafter {step:?}"));
     }
 
-    /// All that is under way ends, in turn: none waits for ever.
+    /// Ends all tasks in turn: none waits for ever.
     fn settle(&mut self) {
         for turn in 0..100_000 {
             if self.tasks.is_empty() {
@@ -296,7 +297,7 @@ proptest! {
     }
 }
 
-/// Runs a task to its end: its slices, and the most work of one.
+/// Runs a task to its end. Returns its slices, the maximum work of a slice, and its result.
 fn slices(map: &mut AddressMap, mut task: Task, most: u64) -> (u64, u64, Result<u64, Failed>) {
     let (mut count, mut longest) = (0, 0);
     loop {
@@ -310,14 +311,14 @@ fn slices(map: &mut AddressMap, mut task: Task, most: u64) -> (u64, u64, Result<
     }
 }
 
-/// Counted work, from 2^10 to 2^22 pages; the bytes of the pages are not there.
+/// Counted work, from 2^10 to 2^22 pages; the pages have no bytes.
 #[test]
 fn a_slice_does_the_same_work_however_large_the_request_is() {
     const MOST: u64 = 1024;
     let space = SpaceId(1);
     for bits in [10, 14, 18, 22] {
         let pages = 1_u64 << bits;
-        // So much that all of it can be shared.
+        // The memory is large enough that the whole range can be shared.
         let mut map = map(2 * pages);
         let all = Task::allocate(&mut map, (0, space), pages * PAGE, None, RW).expect("it is free");
         let (count, longest, address) = slices(&mut map, all, MOST);
@@ -336,8 +337,8 @@ fn a_slice_does_the_same_work_however_large_the_request_is() {
     }
 }
 
-/// 64 GiB of small pages, without the memory itself: the most work between two datagrams is that of
-/// a slice, for each request that touches all of it.
+/// 64 GiB of small pages, without the memory itself. The maximum work between two datagrams is a
+/// slice's, for each request that touches all pages.
 #[test]
 fn no_request_of_2_24_pages_does_more_than_a_slice_between_two_datagrams() {
     const MOST: u64 = 1024;
@@ -365,14 +366,15 @@ fn no_request_of_2_24_pages_does_more_than_a_slice_between_two_datagrams() {
     let share = |map: &mut AddressMap| {
         Task::share(map, (owner, half), friend, None, RW).expect("it is the owner's")
     };
-    // Each page has its entry then, in both processes.
+    // Each page then has its entry, in both processes.
     ask("share", &share, PAGES / 2 / MOST).expect("half of memory may be shared");
     ask("end", &|_| Task::end(owner), PAGES / 2 / MOST).expect("it ends");
     ask("end of the other", &|_| Task::end(friend), 1).expect("it ends");
     assert_eq!((map.table_entries(), map.free_bytes()), (0, PAGES * PAGE));
 }
 
-/// What stopped a node for minutes: half of a memory of small pages, with three eighths in use.
+/// This case stopped a node for minutes: half of a memory of small pages, with three eighths in
+/// use.
 #[test]
 fn a_long_range_fits_beside_others_at_the_first_try() {
     let pages = 1_u64 << 18;
@@ -391,13 +393,14 @@ fn a_long_range_fits_beside_others_at_the_first_try() {
     }
 }
 
-/// A full bucket in the way of each range: the request is refused with bounded work, and takes
+/// A full bucket is in the way of each range: the request is refused with bounded work, and takes
 /// nothing.
 #[test]
 fn what_cannot_fit_is_refused_early_and_takes_nothing() {
     let pages = 1_u64 << 12;
     let mut map = map(pages);
-    // Single pages until one of the 512 buckets is full; those of other buckets go again.
+    // Allocates single pages until one of the 512 buckets is full; pages of other buckets are
+    // released.
     let mut taken = Vec::new();
     let full = loop {
         let at = (taken.len() as u64 + 1) * 1024 * PAGE;
@@ -422,6 +425,6 @@ fn what_cannot_fit_is_refused_early_and_takes_nothing() {
     assert!(work <= 1 << 20, "{work} steps");
     assert_eq!(map.free_bytes(), free);
     map.check(true).expect("nothing is left behind");
-    // What is short enough to go between is still served.
+    // A range that is short enough to fit between is still served.
     map.allocate(SpaceId(1), 100 * PAGE, None, RW).expect("it fits beside the bucket");
 }

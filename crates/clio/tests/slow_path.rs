@@ -1,5 +1,5 @@
-//! Requests of the slow path at a node: bounded work between two datagrams, once whatever copies
-//! come, and nothing left behind whenever a process ends.
+//! Slow-path requests at a node. Work between two datagrams is bounded, each request is done once
+//! whatever copies come, and nothing remains when a process ends at any time.
 
 #[path = "support/client.rs"]
 mod client;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 const DONE: Answer = Answer::Other(Reply::Done);
 const RW: Permissions = Permissions::READ_WRITE;
-/// Work of a slice, and what its last piece may take beyond; pages that `tend` makes ready.
+/// Work of a slice, the excess of its last piece, and the pages that `tend` prepares.
 const SLICE: u64 = 1024 + 300 + 64;
 
 fn running() -> Answer {
@@ -27,8 +27,8 @@ fn allocation(pages: u64) -> Request<'static> {
     Request::Allocate { bytes: pages * PAGE, at: 0, permissions: RW }
 }
 
-/// The answer to a request that may take several slices, and how many: its copies are told that it
-/// is running, with `between` each two slices. No step does more work than a slice.
+/// The answer to a request that may take several slices, and their number. Its copies are told that
+/// it is running, with `between` between slices. No step does more work than a slice.
 fn ask(
     node: &mut VecNode,
     client: &mut Client,
@@ -69,7 +69,7 @@ fn whole(node: &mut VecNode, client: &mut Client, body: Request<'_>) -> Answer {
     ask(node, client, body, &mut |_| {}).0
 }
 
-/// Another tenant's requests are answered at once after each slice, and find what they left.
+/// Another tenant's requests are answered at once after each slice, and see their own effects.
 #[test]
 fn each_request_of_full_size_is_done_in_slices_beside_another_tenant() {
     const PAGES: u64 = 1 << 16;
@@ -91,7 +91,7 @@ fn each_request_of_full_size_is_done_in_slices_beside_another_tenant() {
     let (answer, slices) = ask(&mut node, &mut one, allocation(PAGES), &mut between);
     let address = address(&answer);
     assert!(slices >= PAGES / 1024 - 1, "{slices} slices of an allocation");
-    // Pages that were used must be zeroed before they are given to somebody else.
+    // Used pages must be zeroed before another process gets them.
     for page in 0..64 {
         node.tend(Ns(1), 1 << 20);
         let write = Request::Write { address: address + page * PAGE, data: &[0xee] };
@@ -113,7 +113,7 @@ fn each_request_of_full_size_is_done_in_slices_beside_another_tenant() {
     assert_eq!(node.memory().map().table_entries(), 1, "the other tenant's page");
 }
 
-/// It is dead at its lease's end; its memory comes back in bounded steps.
+/// The process is dead at its lease's end; its memory comes back in bounded steps.
 #[test]
 fn a_process_of_many_pages_whose_lease_is_over_is_taken_back_in_slices() {
     let mut node = node(1 << 16);
@@ -152,7 +152,7 @@ fn a_process_that_ends_takes_its_half_done_requests_with_it() {
     node.tend(Ns(1), 0);
     let end = one.datagram(1, Request::EndProcess, 0);
     assert_eq!(deliver(&mut node, 1, &end), Some(running()));
-    // It is dead at once, for all but what it waits for.
+    // The process is dead at once, except for the request that it waits for.
     let refused = Answer::Other(Reply::Refused(ClioStatus::NoSuchProcess, one.process.0.into()));
     assert_eq!(one.ask(&mut node, 1, Request::KeepAlive), refused);
     for _ in 0..1000 {
@@ -167,8 +167,8 @@ fn a_process_that_ends_takes_its_half_done_requests_with_it() {
     assert_eq!((used.memory_bytes, used.processes), (0, 0));
 }
 
-/// An operator ends a process while its requests are half done, and while it shares with another:
-/// it is dead at once, the other lives, and nothing is left behind.
+/// An operator ends a process while its requests are half done, and while it shares with another.
+/// It is dead at once, the other lives, and nothing remains.
 #[test]
 fn an_operator_ends_a_process_whatever_of_it_is_half_done() {
     const PAGES: u64 = 1 << 14;
@@ -219,8 +219,8 @@ fn an_operator_ends_a_process_whatever_of_it_is_half_done() {
     }
 }
 
-/// One tenant has as many long requests under way as it may; another's first goes as fast as if
-/// there were but one.
+/// One tenant has as many long requests in progress as it may. Another tenant's first request is as
+/// fast as with only one of them.
 #[test]
 fn slices_are_given_to_tenants_in_turn() {
     const PAGES: u64 = 1 << 13;
@@ -234,7 +234,7 @@ fn slices_are_given_to_tenants_in_turn() {
     assert_eq!(more, Answer::Other(Reply::Refused(ClioStatus::Busy, Busy::Runs as u64)));
     let mut other = Client::with_process(&mut node, 0, 200, 2);
     let (_, slices) = ask(&mut node, &mut other, allocation(PAGES), &mut |_| {});
-    // Its own, and as many of the others.
+    // There are its own slices, and as many of the other tenant.
     assert!(slices <= 2 * (PAGES / 1024 + 2), "{slices} slices");
 }
 
@@ -253,7 +253,7 @@ enum Step {
     End {
         who: usize,
     },
-    /// By an operator.
+    /// An operator ends a process.
     Kill {
         who: usize,
     },
@@ -273,8 +273,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// A copy of a request gets the same end, whatever else is under way or ends meanwhile; and
-    /// in the end all memory is there again.
+    /// Every copy of a request gets an equal end, whatever else runs or ends meanwhile. At the end
+    /// all memory is free again.
     #[test]
     fn requests_are_done_once_and_leave_nothing(
         steps in proptest::collection::vec(step(), 1..60),
@@ -283,7 +283,7 @@ proptest! {
         let mut clients: Vec<Client> = (0..4)
             .map(|at| Client::with_process(&mut node, 0, 100 + at, 1 + at as u16 % 2))
             .collect();
-        // Each datagram, and its end once it was told.
+        // Each datagram, and its end once it was answered.
         let mut asked: Vec<(Vec<u8>, Option<Answer>)> = Vec::new();
         let mut addresses: Vec<(usize, u64)> = Vec::new();
         for step in steps {
@@ -330,7 +330,7 @@ proptest! {
                 }
             }
         }
-        // Leases end within a life of the datagrams' copies for none.
+        // No lease ends within the lifetime of the datagrams' copies.
         let late = client::LEASE + LIFETIME;
         for _ in 0..10_000 {
             if node.processes() == 0 {
@@ -350,11 +350,11 @@ proptest! {
     }
 }
 
-/// A copy of a request: once it has an end, each copy has that.
+/// Delivers a copy of a request: once the request has an end, each copy gets that end.
 fn hear(node: &mut VecNode, asked: &mut (Vec<u8>, Option<Answer>)) -> Answer {
     let answer = deliver(node, 1, &asked.0).expect("every request is answered");
     let is_busy = matches!(answer, Answer::Other(Reply::Refused(ClioStatus::Busy, _)));
-    // What a process that is no more asked for is not done, and not kept.
+    // A request of a dead process is not done, and not kept.
     let is_gone = matches!(answer, Answer::Other(Reply::Refused(ClioStatus::NoSuchProcess, _)));
     match &asked.1 {
         Some(known) => assert_eq!(&answer, known, "a copy has another end"),

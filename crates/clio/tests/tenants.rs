@@ -1,4 +1,4 @@
-//! What one tenant of a node can do to another: nothing, whatever it sends.
+//! A tenant of a node cannot affect another, whatever it sends.
 
 #[path = "support/client.rs"]
 mod client;
@@ -34,7 +34,7 @@ fn allocate(node: &mut VecNode, now: u64, client: &mut Client, pages: u64) -> u6
     }
 }
 
-/// Adds one to the word at the address that is asked for, and gives what it was.
+/// An offload that adds one to the word at the given address, and returns its former value.
 struct Count;
 
 impl Offload for Count {
@@ -45,8 +45,8 @@ impl Offload for Count {
     }
 }
 
-/// A client, and one of another tenant that calls itself by the same number, which stands in clear
-/// in each datagram.
+/// A client, and a client of another tenant that uses its sender id, which each datagram carries in
+/// clear.
 fn two_tenants_with_one_sender() -> (VecNode, [(Client, u64); 2]) {
     let mut node = node_of(NodeConfig { recent_requests: 1024, ..config(16) });
     node.register("count", Arc::new(Count));
@@ -79,7 +79,7 @@ fn a_result_is_answered_to_its_own_tenant_alone() {
     assert_eq!(one.ask(&mut node, 1, add(at)), word(secret));
     other.last += 1;
     assert_eq!(other.ask(&mut node, 2, add(own)), word(0));
-    // The same of a result that is kept beside the table.
+    // A long result, which is kept beside the table, behaves alike.
     let count = |at: &'static [u8]| Request::Offload { name: "count", arguments: at };
     let [at, own] = [at, own].map(|at| &*at.to_le_bytes().to_vec().leak());
     let first = one.ask(&mut node, 3, count(at));
@@ -93,7 +93,7 @@ fn a_request_acts_once_whatever_another_tenant_acknowledges() {
     let (mut node, [(mut one, at), (mut other, _)]) = two_tenants_with_one_sender();
     let datagram = one.datagram(10, add(at), 0);
     assert_eq!(deliver(&mut node, 10, &datagram), Some(word(0)));
-    // Of a life that ends at once.
+    // The acknowledging datagram's lifetime ends at once.
     other.envelope.clock = Ns(10);
     let packet = RequestPacket {
         attempt: 0,
@@ -106,8 +106,8 @@ fn a_request_acts_once_whatever_another_tenant_acknowledges() {
     assert_eq!(deliver(&mut node, 12, &datagram), Some(word(0)));
 }
 
-/// The word of a lock is any word that a tenant writes: whether it names a process of another
-/// tenant that lives must not show in the answer.
+/// The word of a lock is any word that a tenant writes. The answer must not reveal whether it names
+/// a live process of another tenant.
 #[test]
 fn a_lock_tells_nothing_of_processes_of_others() {
     let mut answers = Vec::new();
@@ -131,8 +131,8 @@ fn a_lock_tells_nothing_of_processes_of_others() {
     assert_eq!((&with[1], &with[2]), (&held, &free), "its own process lives, and no other");
 }
 
-/// What more than the node has is refused with tells how much others have, where it says what is
-/// free. A tenant alone is told.
+/// A refusal of more memory than the node has would reveal the use of other tenants if it gave the
+/// number of free bytes. Only a sole tenant is told.
 #[test]
 fn a_refused_allocation_tells_nothing_of_what_others_have() {
     let full = |free| Answer::Other(Reply::Refused(ClioStatus::Full, free));
@@ -176,12 +176,13 @@ fn a_share_that_is_refused_leaves_the_one_before() {
     let refused = Answer::Other(Reply::Refused(ClioStatus::Permission, 0));
     assert_eq!(user.ask(&mut node, 0, write), refused, "it is shared as it was");
     assert_eq!(node.memory().map().table_entries(), entries);
-    // And it ends with the allocation.
+    // The share ends with the allocation.
     assert_eq!(owner.ask(&mut node, 0, Request::Free { address: at }), DONE);
     assert_eq!(node.memory().map().table_entries(), 1);
 }
 
-/// Ten seconds; each writes once in 200 us, one of them four times and without acknowledgements.
+/// Ten seconds of writes: each tenant writes every 200 us, one of them four times and without
+/// acknowledgements.
 #[test]
 fn a_tenant_that_acknowledges_nothing_keeps_nobody_from_writing() {
     const MS: u64 = 1_000_000;
@@ -211,7 +212,7 @@ fn a_tenant_that_acknowledges_nothing_keeps_nobody_from_writing() {
     assert!(node.counters().busy > 0);
 }
 
-/// Shares are charged to nobody, but take places of the page table of all.
+/// Shares are not charged to a tenant, but take places of the shared page table.
 #[test]
 fn what_a_tenant_shares_takes_no_memory_from_others() {
     const OWN: u64 = 8;

@@ -17,7 +17,7 @@ use ethermem_wire::clio::{
 const MS: u64 = 1_000_000;
 const PAGE: u64 = 4096;
 const MEMORY: u64 = 16 * PAGE;
-/// A way, of a datagram or an answer.
+/// Time of a datagram or an answer on its way.
 const WAY: u64 = 5_000;
 
 /// A client and a node with clocks of their own.
@@ -25,15 +25,15 @@ struct Pair {
     client: Client,
     node: Node<Vec<u8>>,
     now: u64,
-    /// What the node's clock is ahead of the client's.
+    /// Time by which the node's clock is ahead of the client's.
     ahead: u64,
     loses_answers: bool,
-    /// A way, of a datagram or an answer.
+    /// Time of a datagram or an answer on its way.
     way: u64,
-    /// Until when each datagram lives, by the node's clock.
+    /// The deadline of each datagram, by the node's clock.
     lives: Vec<Ns>,
     process: ProcessId,
-    /// A page.
+    /// The address of a page.
     at: u64,
 }
 
@@ -88,8 +88,7 @@ impl Pair {
         pair
     }
 
-    /// Everything that goes now has its answer, and then it is the next time at which something is
-    /// due.
+    /// Sends everything that is due and delivers the answers, then advances to the next wake-up.
     fn step(&mut self) {
         let mut datagram = vec![0; 65_507];
         loop {
@@ -140,7 +139,7 @@ impl Pair {
         u64::from_le_bytes(word.try_into().expect("8 B"))
     }
 
-    /// One executes at the node, and its answer is lost.
+    /// Lets the node execute a request, and loses the answer.
     fn unheard(&mut self, request: Request<'static>) {
         self.client.submit(self.process, request);
         self.loses_answers = true;
@@ -158,8 +157,8 @@ impl Pair {
     }
 }
 
-/// The client's machine sleeps, which its clock does not count, for longer than the node remembers
-/// what it has executed.
+/// The client's machine sleeps for longer than the node remembers executed requests. The client's
+/// clock does not count that time.
 #[test]
 fn an_atomic_is_executed_once_though_the_client_slept() {
     let mut pair = Pair::new();
@@ -168,15 +167,15 @@ fn an_atomic_is_executed_once_though_the_client_slept() {
     pair.ahead += 60_000 * MS;
     assert_eq!(pair.outcome(), Err(OperationError::Lost));
     assert_eq!(pair.word(), 1);
-    // For as long as it remembers, the answer is had.
+    // While the node remembers the request, its answer arrives.
     pair.unheard(add);
     pair.ahead += 1_000 * MS;
     assert_eq!(pair.outcome(), Ok(Completed::Word(1)));
     assert_eq!(pair.word(), 2);
 }
 
-/// What was executed is forgotten once the last datagram that had it is over. One that was sent
-/// before, when the way was long and lives were, must be over then, too.
+/// A request is forgotten after the deadline of its last datagram. An earlier datagram, sent when
+/// the way and lifetimes were long, must be over by then, too.
 #[test]
 fn no_datagram_lives_less_long_than_one_before_it() {
     let mut pair = Pair::new();
@@ -209,7 +208,7 @@ fn a_client_gets_over_a_node_whose_clock_stood_still() {
     }
 }
 
-/// An operation of slices without an end.
+/// An operation in slices without an end.
 struct Endless;
 
 impl Sliced for Endless {
@@ -228,8 +227,8 @@ impl Offload for Endless {
     }
 }
 
-/// Answers wait a millisecond and more for a client that has other things to do, over a way of some
-/// microseconds that nobody else uses.
+/// Answers wait a millisecond and more until a busy client polls them, over an idle path of some
+/// microseconds.
 #[test]
 fn a_client_that_looks_now_and_then_keeps_its_window() {
     for says_so in [false, true] {

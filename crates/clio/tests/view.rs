@@ -1,4 +1,4 @@
-//! What an operation at the node may do with the memory of its process: whole, within its bounds,
+//! The access of an operation at the node to the memory of its process: complete within its bounds,
 //! and nothing beyond.
 
 #[path = "support/client.rs"]
@@ -18,7 +18,7 @@ const RW: Permissions = Permissions::READ_WRITE;
 
 type Code = dyn FnMut(&mut NodeMemory<'_>) -> Result<Vec<u8>, OffloadError> + Send;
 
-/// Runs whatever the test wants next.
+/// An offload that runs the code which the test sets.
 #[derive(Clone)]
 struct Do(Arc<Mutex<Box<Code>>>, bool);
 
@@ -76,8 +76,8 @@ fn result(bytes: &[u8]) -> Answer {
     Answer::Bytes([&[0], bytes].concat())
 }
 
-/// Writes and reads are cut into accesses; each octet comes to its place, and neither neighbour
-/// changes.
+/// Writes and reads are cut into accesses. Each octet arrives at its place, and its neighbours do
+/// not change.
 #[test]
 fn what_is_longer_than_an_access_is_written_and_read_whole() {
     let mut side = Side::new(1024);
@@ -108,7 +108,7 @@ fn what_is_longer_than_an_access_is_written_and_read_whole() {
     }
 }
 
-/// A transaction with one write that may not be done does none of them.
+/// A transaction with one forbidden write does none of its writes.
 #[test]
 fn all_writes_of_a_transaction_are_done_or_none() {
     let mut side = Side::new(64);
@@ -124,7 +124,7 @@ fn all_writes_of_a_transaction_are_done_or_none() {
     assert_eq!(side.read(at, 16), [1; 16]);
 }
 
-/// A first touch finds a page, though none is ready: pages are made ready as long as there are any.
+/// A first touch finds a page though none is ready: pages are prepared as long as there are any.
 #[test]
 fn an_operation_waits_for_no_page() {
     let mut side = Side::new(64);
@@ -139,7 +139,7 @@ fn an_operation_waits_for_no_page() {
     assert_eq!(side.node.memory().map().used_pages(), 32);
 }
 
-/// As much at once as a slice does; what is over it is refused, and not done.
+/// An operation may allocate at once as much as a slice does; more is refused and not done.
 #[test]
 fn memory_is_allocated_up_to_a_bound_and_freed() {
     const MOST: u64 = 1 << 13;
@@ -180,7 +180,7 @@ fn memory_is_allocated_up_to_a_bound_and_freed() {
     assert_eq!(told, result(&[1]), "over the quota");
 }
 
-/// Operations are known to those for whom they were registered, and to nobody else.
+/// Operations are known only to the tenants for which they were registered.
 #[test]
 fn an_operation_for_one_tenant_is_not_there_for_another() {
     let mut side = Side::new(64);
@@ -194,7 +194,7 @@ fn an_operation_for_one_tenant_is_not_there_for_another() {
     assert_eq!(other.ask(&mut side.node, 0, call), unknown);
 }
 
-/// A node that is about to end makes no process, and lets those go on that are there.
+/// A node that is about to end creates no process, and keeps the existing ones.
 #[test]
 fn an_ending_node_takes_no_process() {
     let mut side = Side::new(64);

@@ -1,8 +1,8 @@
-//! Clients and a node over a network that loses, doubles, delays, reorders and damages datagrams,
-//! parts them for a while, and starts the node anew. Every result is checked: bytes by a model,
-//! atomics and locks by a search for an order in which they could have happened one by one.
+//! Clients and a node over a network that loses, duplicates, delays, reorders and damages
+//! datagrams, parts them for a while, and restarts the node. Every result is checked: bytes by a
+//! model, atomics and locks by a search for an order in which they could have happened one by one.
 //!
-//! Everything follows from one seed. A failing case prints it; `CLIO_SEED=… cargo test -p
+//! The seed determines everything. A failing case prints it; `CLIO_SEED=… cargo test -p
 //! ethermem-clio --test virtual_network` repeats it alone.
 
 #[path = "support/linear.rs"]
@@ -22,7 +22,7 @@ const SHARED_WORDS: u64 = 4;
 const PRIVATE_BYTES: u64 = 3 * 4096;
 const US: u64 = 1_000;
 
-/// What a client is in the middle of.
+/// The operation that a client has in progress.
 enum Doing {
     Private { from: usize, expected: Option<Vec<u8>> },
     Shared { word: u64, operation: Option<RmwOperation>, called: u64 },
@@ -30,7 +30,7 @@ enum Doing {
     Unlock,
 }
 
-/// A client of the test: one operation after the other, each checked.
+/// A client of the test: it runs one operation at a time, each checked.
 struct Actor {
     draws: SplitMix64,
     private: u64,
@@ -46,7 +46,7 @@ impl Actor {
         self.draws.next_u64() % below
     }
 
-    /// The next operation.
+    /// Draws the next operation.
     fn next(&mut self, now: u64, holder: u32) -> Task {
         let lock = self.shared + SHARED_WORDS * 8;
         if self.locked {
@@ -79,7 +79,7 @@ impl Actor {
         }
     }
 
-    /// Up to nine places of its own, of which some are longer than a datagram.
+    /// Draws a gather of up to nine places of the client's own, some longer than a datagram.
     fn gather(&mut self) -> Task {
         let (mut places, mut expected) = (Vec::new(), Vec::new());
         for _ in 0..=self.draw(9) {
@@ -109,7 +109,7 @@ impl Actor {
         match operation {
             None => Task::Short(Request::Read { address, bytes: 8 }),
             Some(RmwOperation::Swap(new)) if self.draw(2) == 0 => {
-                // A plain write of a word is an atomic whose answer is not told.
+                // A plain write of a word is an atomic whose answer is not returned.
                 Task::Write(address, new.to_le_bytes().to_vec())
             }
             Some(operation) => Task::Short(Request::Modify { address, operation }),
@@ -117,7 +117,7 @@ impl Actor {
     }
 }
 
-/// One run; what its shared words saw.
+/// One run, and the history of its shared words.
 struct Run {
     network: Network,
     actors: Vec<Actor>,
@@ -149,14 +149,14 @@ impl Run {
     fn begin(&mut self, client: usize) {
         let now = self.network.now();
         let actor = &mut self.actors[client];
-        // A lock that is held is given back, whatever else is left to do.
+        // A held lock is released, whatever other operations are left.
         if actor.left == 0 && !actor.locked {
             return;
         }
         actor.left = actor.left.saturating_sub(1);
         let task = actor.next(now, client as u32 + 1);
         if matches!(actor.doing, Some(Doing::Unlock)) {
-            // From here on somebody else may get it.
+            // From here on another client may get the lock.
             assert_eq!(self.holder.take(), Some(client), "the lock is its");
         }
         self.network.submit(client, task);
@@ -217,9 +217,9 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// Runs each seed, and says which it was that failed.
+/// Runs each seed, and reports the seed that failed.
 fn check(faults: Faults, clients: usize, operations: u32, seeds: std::ops::Range<u64>) {
-    // A soak runs as many more seeds.
+    // A soak test runs more seeds.
     let times = number("CLIO_TIMES").unwrap_or(1);
     let more = seeds.start..seeds.start + (seeds.end - seeds.start) * times;
     let seeds = number("CLIO_SEED").map_or(more, |seed| seed..seed + 1);
@@ -265,8 +265,8 @@ fn reordered_by_many_round_trips() {
     check(Faults { way_max: 400 * US, ..CALM }, 4, 200, 20..26);
 }
 
-/// Every operation has its result whatever is dropped, in either direction, and losses that are
-/// others' do not stand in the way of the search for long.
+/// Every operation gets its result, whatever is dropped in either direction. Unrelated losses do
+/// not disturb the search of the path for long.
 #[test]
 fn long_datagrams_are_dropped_without_a_word() {
     for carries in [[1472, usize::MAX], [usize::MAX, 1472], [4000, 1300], [1200, 1200]] {
@@ -277,7 +277,8 @@ fn long_datagrams_are_dropped_without_a_word() {
     }
 }
 
-/// What the path of the only client is found to carry, while it reads and writes.
+/// The datagram length that the path of the only client is found to carry, while it reads and
+/// writes.
 fn carried(network: &mut Network, at: u64) -> usize {
     let mut rounds = 0..=u8::MAX;
     while network.searches_path(0) {
@@ -304,7 +305,7 @@ fn a_path_is_used_for_what_it_carries_and_no_more() {
     }
 }
 
-/// What was cut before it was known cannot be done; then it is known.
+/// A part that was cut before the path was known cannot be done; then the path is known.
 #[test]
 fn a_path_that_comes_to_carry_less_loses_what_is_under_way_and_no_more() {
     let mut network = Network::new(12, 1, Faults { datagram_bytes_max: 8972, ..CALM });
@@ -357,7 +358,7 @@ fn a_node_that_starts_anew_is_an_error_and_never_zeros() {
     network.submit(0, Task::Short(Request::Read { address: at, bytes: 100 }));
     let (_, outcome) = network.step().expect("it ends");
     assert!(matches!(outcome, Err(OperationError::Restarted(_))), "{outcome:?}");
-    // Its process is gone with the node; a new one is as good as ever.
+    // The process is gone with the node; a new process works as before.
     network.submit(0, Task::Short(Request::Read { address: at, bytes: 100 }));
     let (_, outcome) = network.step().expect("it ends");
     let gone = ClioStatus::NoSuchProcess;
@@ -418,7 +419,7 @@ fn an_operation_of_no_bytes_is_refused_and_holds_nothing_up() {
     assert_eq!(network.step(), Some((0, Ok(Completed::Done))));
 }
 
-/// Its bytes are counted through all places, and what is behind it is not asked for any more.
+/// The refused byte is counted through all places, and later places are not requested any more.
 #[test]
 fn a_gather_says_where_it_was_refused() {
     let mut network = Network::new(11, 1, CALM);

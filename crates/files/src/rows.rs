@@ -161,7 +161,7 @@ pub fn read_values<T: DataType>(
 /// Reads as [`read_values`] does, from a column of one of the types [`crate::INTEGERS`].
 ///
 /// # Errors
-/// Those of [`read_values`].
+/// The errors of [`read_values`].
 ///
 /// # Panics
 /// When the column is of another type.

@@ -1,17 +1,17 @@
-//! Where things are.
+//! Addresses of remote memory.
 
 use std::fmt;
 
-/// A byte of remote memory. The upper 16 bits name the memory node, the others are an offset in
-/// it; the address 0 is nowhere.
+/// A byte of remote memory. The upper 16 bits are the memory node, the others are an offset in it.
+/// The address 0 is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Address(pub u64);
 
-/// Bits of an address that are the offset in its node.
+/// Number of address bits that are the offset in its node.
 const OFFSET_BITS: u32 = 48;
 
 impl Address {
-    /// Nowhere: what a remote pointer to nothing is.
+    /// The null address, for a remote pointer to nothing.
     pub const NULL: Address = Address(0);
 
     /// The byte at an offset, below 2^48, in a memory node.
@@ -20,7 +20,7 @@ impl Address {
         Address(((node as u64) << OFFSET_BITS) | offset)
     }
 
-    /// Which of the pool's memory nodes has it, from 0.
+    /// Index of the pool's memory node that has the byte, from 0.
     #[must_use]
     pub const fn memory(self) -> u16 {
         (self.0 >> OFFSET_BITS) as u16
@@ -32,7 +32,7 @@ impl Address {
         self.0 & OFFSET_MAX
     }
 
-    /// So many bytes behind; past the end of all memory it is in no region.
+    /// The address `bytes` further on. Past the end of all memory it is in no region.
     #[must_use]
     pub const fn add(self, bytes: u64) -> Address {
         Address(self.0.saturating_add(bytes))

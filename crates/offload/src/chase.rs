@@ -1,4 +1,4 @@
-//! Pointers followed at the node.
+//! The operation that follows pointers at the node.
 
 use std::task::Poll;
 
@@ -7,41 +7,41 @@ use crate::sliced::{Allowance, Look, Sliced};
 use crate::words::{decode, encode};
 use crate::{NodeMemory, OffloadError};
 
-/// Follows pointers from element to element until a key is found: what a linked list, a bucket of
-/// a hash table or a path in a tree takes.
+/// Follows pointers from element to element until a key is found, as in a linked list, a bucket of
+/// a hash table or a path in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chase {
     /// The first element; [`Address::NULL`] is an empty chain.
     pub start: Address,
-    /// Where in an element the address of the next one is.
+    /// Offset in an element of the next element's address, in bytes.
     pub next_offset: u32,
-    /// Where in an element its key is.
+    /// Offset in an element of its key, in bytes.
     pub key_offset: u32,
-    /// Where in an element the bytes begin that are asked for.
+    /// Offset in an element of the returned bytes, in bytes.
     pub value_offset: u32,
-    /// How many bytes of the element are asked for; 0 for its address alone.
+    /// Number of bytes of the element to return; 0 returns only its address.
     pub value_bytes: u32,
-    /// Most elements looked at.
+    /// Maximum number of elements to read.
     pub elements_max: u32,
-    /// What is looked for.
+    /// The key to find.
     pub key: Vec<u8>,
 }
 
-/// What [`Chase`] found.
+/// The result of [`Chase`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chased {
-    /// The element.
+    /// The address of the element that was found.
     pub address: Address,
-    /// Its bytes.
+    /// The bytes of the element.
     pub value: Vec<u8>,
 }
 
 impl Chase {
-    /// Its name.
+    /// The name of the operation.
     pub const NAME: &'static str = "chase";
     const WORDS: usize = 6;
 
-    /// As arguments of the operation: six little-endian words and the key.
+    /// Encodes the arguments of the operation: six little-endian words and the key.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let words = [
@@ -67,10 +67,10 @@ impl Chase {
         Some(Chase { start, next_offset, key_offset, value_offset, value_bytes, elements_max, key })
     }
 
-    /// Reads the result of the operation; `None` where nothing was found.
+    /// Reads the result of the operation; `None` if no element has the key.
     ///
     /// # Errors
-    /// [`OffloadError::Failed`] for bytes that are no result.
+    /// [`OffloadError::Failed`] for bytes that are not a result.
     pub fn result(bytes: &[u8]) -> Result<Option<Chased>, OffloadError> {
         if bytes.is_empty() {
             return Ok(None);
@@ -81,17 +81,17 @@ impl Chase {
     }
 }
 
-/// A chase under way.
+/// A chase in progress.
 pub(super) struct Run {
     chase: Chase,
     at: Address,
-    /// Elements that may still be looked at.
+    /// Number of elements that may still be read.
     elements: u32,
     allowance: Allowance,
 }
 
 impl Run {
-    /// Looks at one element.
+    /// Reads one element.
     fn element(&mut self, memory: &mut NodeMemory<'_>) -> Poll<Result<Vec<u8>, OffloadError>> {
         let (chase, at) = (&self.chase, self.at);
         if self.elements == 0 {

@@ -1,4 +1,4 @@
-//! Records chosen at the node.
+//! The operation that selects records at the node.
 
 use std::task::Poll;
 
@@ -7,40 +7,40 @@ use crate::sliced::{Allowance, Look, Sliced};
 use crate::words::{decode, encode};
 use crate::{NodeMemory, OffloadError};
 
-/// How a field compares to what is asked for, both as unsigned little-endian words.
+/// A comparison of a field with an operand, both unsigned little-endian words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Comparison {
-    /// Below.
+    /// The field is less.
     Less = 0,
-    /// The same.
+    /// The field is equal.
     Equal = 1,
-    /// Above.
+    /// The field is greater.
     Greater = 2,
 }
 
-/// The records of an array with a field that compares so, in their order.
+/// Selects the records of an array whose field passes a comparison, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// The first record.
+    /// Address of the first record.
     pub start: Address,
-    /// How long a record is.
+    /// Length of a record, in bytes.
     pub record_bytes: u32,
-    /// How many there are.
+    /// Number of records.
     pub records: u32,
-    /// Where in a record the field is, an eight-byte word.
+    /// Offset in a record of the field, an eight-byte word, in bytes.
     pub field_offset: u32,
-    /// How it is to compare.
+    /// The comparison.
     pub comparison: Comparison,
-    /// To what.
+    /// The operand that the field is compared with.
     pub operand: u64,
 }
 
 impl Filter {
-    /// Its name.
+    /// The name of the operation.
     pub const NAME: &'static str = "filter";
 
-    /// As arguments of the operation: six little-endian words. The result is the records.
+    /// Encodes the arguments of the operation: six little-endian words. The result is the records.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let words = [
@@ -77,17 +77,17 @@ impl Filter {
     }
 }
 
-/// A filter under way.
+/// A filter in progress.
 pub(super) struct Run {
     filter: Filter,
-    /// The record that is looked at next.
+    /// Index of the next record to read.
     next: u32,
     found: Vec<u8>,
     allowance: Allowance,
 }
 
 impl Run {
-    /// Looks at one record.
+    /// Reads one record.
     fn record(&mut self, memory: &mut NodeMemory<'_>) -> Result<(), OffloadError> {
         let (filter, most) = (&self.filter, memory.result_bytes_max());
         let offset = u64::from(self.next) * u64::from(filter.record_bytes);

@@ -1,7 +1,7 @@
-//! Operations that a memory node does by itself, so that one round trip takes the place of many.
+//! Operations that a memory node runs by itself, so that one round trip replaces many.
 //!
-//! An [`Offload`] sees memory by a [`View`]: the same code runs at a node behind a network and in a
-//! pool whose memory nodes are in this program. The crate knows no network and no protocol.
+//! An [`Offload`] sees memory through a [`View`]. The same code runs at a node behind a network and
+//! in a pool whose memory nodes are in-process. The crate knows no network and no protocol.
 
 mod address;
 mod chase;
@@ -20,32 +20,32 @@ pub use filter::{Comparison, Filter};
 use sliced::Looking;
 pub use sliced::{OffloadLimits, SLICE_WORK, Sliced, Stop, WORK_MAX, too_much_work, work};
 
-/// The first octet of what a node answers: a result follows.
+/// The first octet of a node's answer: a result follows.
 pub const ENDED_RESULT: u8 = 0;
-/// A line for people follows, which says why there is no result.
+/// The first octet of a node's answer: an error text follows, which says why there is no result.
 pub const ENDED_FAILED: u8 = 1;
-/// The number of a [`Stop`] follows, and a line for people.
+/// The first octet of a node's answer: the number of a [`Stop`] follows, and an error text.
 pub const ENDED_STOPPED: u8 = 2;
 
-/// An operation at the memory node: given its arguments and the caller's view of that node, it
-/// gives the result's bytes.
+/// An operation at the memory node. It takes arguments and the caller's view of that node, and
+/// returns the bytes of the result.
 ///
-/// It runs to its end before the node does anything else, and acts with the caller's permissions.
+/// It runs to its end before the node does anything else, with the caller's permissions.
 pub trait Offload: Send + Sync {
-    /// Does it.
+    /// Runs the operation.
     ///
     /// # Errors
-    /// Any [`OffloadError`] of its accesses; [`OffloadError::Failed`] for arguments that it does
-    /// not take.
+    /// Any [`OffloadError`] of its accesses; [`OffloadError::Failed`] for invalid arguments.
     fn run(&self, memory: &mut NodeMemory<'_>, arguments: &[u8]) -> Result<Vec<u8>, OffloadError>;
 
-    /// Whether it may change something with these arguments. What does not may be done again when
-    /// its answer was lost; of what does, the node keeps the result.
+    /// True if the operation may change something with these arguments. An operation that does not
+    /// may be run again when its answer was lost. For an operation that does, the node keeps the
+    /// result.
     fn changes(&self, _arguments: &[u8]) -> bool {
         true
     }
 
-    /// Begins it, where it is done a slice at a time. `None` is one that is [run](Offload::run) to
+    /// Begins the operation, if it runs in slices. `None` means that it is [run](Offload::run) to
     /// its end.
     fn begin(
         &self,
@@ -55,8 +55,7 @@ pub trait Offload: Send + Sync {
         None
     }
 
-    /// Whether it acts in an address space of its own, one for each tenant, and not in the
-    /// caller's.
+    /// True if it acts in an address space of its own, one per tenant, and not in the caller's.
     fn has_own_space(&self) -> bool {
         false
     }
@@ -65,51 +64,51 @@ pub trait Offload: Send + Sync {
 /// Why an operation at the memory node ended without a result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OffloadError {
-    /// Some of the bytes are in no region that the process has.
+    /// Some of the bytes are in no region of the process.
     #[error("{bytes} B at {address} are not all in one region of the process")]
     Unmapped {
-        /// Where the access begins.
+        /// Start of the access.
         address: Address,
-        /// How long it is; 0 of a region that is named by its address alone.
+        /// Length of the access in bytes; 0 for a region that is named by its address alone.
         bytes: u64,
     },
-    /// The process may not do this there.
+    /// The process lacks the permission at the address.
     #[error("no permission to {needed} at {address}")]
     Permission {
-        /// Where.
+        /// The address of the access.
         address: Address,
-        /// What it would take.
+        /// The permissions that the access needs.
         needed: Permissions,
     },
-    /// An atomic must be at a multiple of 8.
+    /// An atomic is not at a multiple of 8.
     #[error("an atomic at {address}: not a multiple of 8")]
     Misaligned {
-        /// Where.
+        /// The address of the atomic.
         address: Address,
     },
-    /// The node has no memory left for it, or the tenant may not have it.
+    /// The node has too little free memory, or the tenant's quota is used up.
     #[error("no room for {bytes} B: {free} B are free")]
     Full {
-        /// What was asked for.
+        /// Number of bytes requested.
         bytes: u64,
-        /// What there is.
+        /// Number of bytes available.
         free: u64,
     },
-    /// It does not take these arguments, or finds no end.
+    /// The arguments are invalid, or the operation ran past its limit.
     #[error("{0}")]
     Failed(String),
-    /// It was stopped.
+    /// The node stopped the operation.
     #[error("{why}: {problem}")]
     Stopped {
-        /// Why.
+        /// The reason for the stop.
         why: Stop,
-        /// Where, and what is allowed.
+        /// Where it was stopped, and what the limit is.
         problem: String,
     },
 }
 
 impl OffloadError {
-    /// With what was found and what is allowed.
+    /// A [`OffloadError::Failed`] whose text says what was found and what it must be.
     pub fn failed(problem: impl Into<String>) -> OffloadError {
         OffloadError::Failed(problem.into())
     }
@@ -117,7 +116,7 @@ impl OffloadError {
 
 /// The memory of one process at one node.
 pub trait View {
-    /// The bytes from `address` on: in place, or copied to `room`.
+    /// The bytes from `address` on: in place, or copied into `room`.
     ///
     /// # Errors
     /// [`OffloadError::Unmapped`], [`OffloadError::Permission`].
@@ -131,16 +130,16 @@ pub trait View {
     /// Writes `data` from `address` on.
     ///
     /// # Errors
-    /// As [`View::read`].
+    /// The errors of [`View::read`].
     fn write(&mut self, address: Address, data: &[u8]) -> Result<(), OffloadError>;
 
-    /// Does all of these writes, or none: an operation that gathers its changes and writes them
+    /// Does all of these writes, or none. An operation that collects its changes and writes them
     /// last leaves nothing half done.
     ///
-    /// Given here for views whose writes fail only where a read would.
+    /// The default is for views whose writes fail only where a read would.
     ///
     /// # Errors
-    /// As [`View::read`]; nothing is written then.
+    /// The errors of [`View::read`]; nothing is written then.
     fn write_all(&mut self, writes: &[(Address, &[u8])]) -> Result<(), OffloadError> {
         let mut room = Vec::new();
         for (address, data) in writes {
@@ -149,37 +148,37 @@ pub trait View {
         writes.iter().try_for_each(|(address, data)| self.write(*address, data))
     }
 
-    /// Executes an atomic, and gives the word before.
+    /// Executes an atomic, and returns the word before.
     ///
     /// # Errors
-    /// As [`View::read`], and [`OffloadError::Misaligned`].
+    /// The errors of [`View::read`], and [`OffloadError::Misaligned`].
     fn modify(&mut self, address: Address, operation: RmwOperation) -> Result<u64, OffloadError>;
 
-    /// Memory of zeros, which is the process's that is acted for.
+    /// Allocates memory of zeros that the process owns for which the operation acts.
     ///
     /// # Errors
     /// [`OffloadError::Full`], [`OffloadError::Failed`].
     fn allocate(&mut self, bytes: u64, permissions: Permissions) -> Result<Address, OffloadError>;
 
-    /// Gives a region back.
+    /// Frees a region.
     ///
     /// # Errors
     /// [`OffloadError::Unmapped`].
     fn free(&mut self, address: Address) -> Result<(), OffloadError>;
 
-    /// Whose memory it is.
+    /// The process that the memory belongs to.
     fn process(&self) -> ProcessId;
 
-    /// Longest result that the caller can be given.
+    /// Maximum bytes of a result that the caller can receive.
     fn result_bytes_max(&self) -> usize {
         usize::MAX
     }
 
-    /// Makes an operation known to the node for the tenant that is acted for, over its own of the
-    /// same name; or takes it away.
+    /// Registers an operation at the node for the tenant that this one acts for, in place of its
+    /// own one with this name; or removes that.
     ///
     /// # Errors
-    /// [`OffloadError::Failed`] where the tenant may not.
+    /// [`OffloadError::Failed`] where the tenant has no right to do so.
     fn install(
         &mut self,
         name: &str,
@@ -187,7 +186,7 @@ pub trait View {
     ) -> Result<(), OffloadError>;
 }
 
-/// What an offload sees of its node: the regions of the process that asked.
+/// An offload's view of its node: the regions of the calling process.
 pub struct NodeMemory<'n> {
     view: &'n mut dyn View,
     room: Vec<u8>,
@@ -196,7 +195,7 @@ pub struct NodeMemory<'n> {
 }
 
 impl<'n> NodeMemory<'n> {
-    /// By a view.
+    /// Wraps a view.
     pub fn new(view: &'n mut dyn View) -> NodeMemory<'n> {
         NodeMemory { view, room: Vec::new(), accesses: 0, work: 0 }
     }
@@ -206,7 +205,7 @@ impl<'n> NodeMemory<'n> {
         self.work = self.work.saturating_add(sliced::work(bytes));
     }
 
-    /// How much time it took, about, in short accesses.
+    /// Approximate time used, in short accesses.
     #[must_use]
     pub fn work(&self) -> u64 {
         self.work
@@ -224,7 +223,7 @@ impl<'n> NodeMemory<'n> {
     /// The little-endian word at `address`.
     ///
     /// # Errors
-    /// As [`NodeMemory::read`].
+    /// The errors of [`NodeMemory::read`].
     pub fn read_u64(&mut self, address: Address) -> Result<u64, OffloadError> {
         let word = self.read(address, 8)?;
         Ok(u64::from_le_bytes(word.try_into().expect("8 B were read")))
@@ -233,7 +232,7 @@ impl<'n> NodeMemory<'n> {
     /// Writes `data` from `address` on.
     ///
     /// # Errors
-    /// As [`NodeMemory::read`].
+    /// The errors of [`NodeMemory::read`].
     pub fn write(&mut self, address: Address, data: &[u8]) -> Result<(), OffloadError> {
         self.count(data.len() as u64);
         self.view.write(address, data)
@@ -242,16 +241,16 @@ impl<'n> NodeMemory<'n> {
     /// Does all of these writes, or none.
     ///
     /// # Errors
-    /// As [`NodeMemory::read`]; nothing is written then.
+    /// The errors of [`NodeMemory::read`]; nothing is written then.
     pub fn write_all(&mut self, writes: &[(Address, &[u8])]) -> Result<(), OffloadError> {
         writes.iter().for_each(|(_, data)| self.count(data.len() as u64));
         self.view.write_all(writes)
     }
 
-    /// Executes an atomic, and gives the word before.
+    /// Executes an atomic, and returns the word before.
     ///
     /// # Errors
-    /// As [`NodeMemory::read`], and [`OffloadError::Misaligned`].
+    /// The errors of [`NodeMemory::read`], and [`OffloadError::Misaligned`].
     pub fn modify(
         &mut self,
         address: Address,
@@ -261,7 +260,7 @@ impl<'n> NodeMemory<'n> {
         self.view.modify(address, operation)
     }
 
-    /// Memory of zeros, which is the process's that is acted for.
+    /// Allocates memory of zeros that the process owns for which the operation acts.
     ///
     /// # Errors
     /// [`OffloadError::Full`], [`OffloadError::Failed`].
@@ -274,7 +273,7 @@ impl<'n> NodeMemory<'n> {
         self.view.allocate(bytes, permissions)
     }
 
-    /// Gives a region back.
+    /// Frees a region.
     ///
     /// # Errors
     /// [`OffloadError::Unmapped`].
@@ -283,22 +282,22 @@ impl<'n> NodeMemory<'n> {
         self.view.free(address)
     }
 
-    /// Whose memory it is.
+    /// The process that the memory belongs to.
     #[must_use]
     pub fn process(&self) -> ProcessId {
         self.view.process()
     }
 
-    /// Longest result that the caller can be given: an operation need not collect more.
+    /// Maximum bytes of a result that the caller can receive; an operation need not collect more.
     #[must_use]
     pub fn result_bytes_max(&self) -> usize {
         self.view.result_bytes_max()
     }
 
-    /// See [`View::install`].
+    /// Registers or removes an operation: see [`View::install`].
     ///
     /// # Errors
-    /// [`OffloadError::Failed`] where the tenant may not.
+    /// [`OffloadError::Failed`] where the tenant has no right to do so.
     pub fn install(
         &mut self,
         name: &str,
@@ -307,21 +306,21 @@ impl<'n> NodeMemory<'n> {
         self.view.install(name, offload)
     }
 
-    /// How many accesses there were: on a fabric with a time of its own, each takes that of the
-    /// node's memory.
+    /// Number of accesses. On a fabric with a time model, each takes one access time of the node's
+    /// memory.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 }
 
-/// Longest name of an operation that a tenant brings.
+/// Maximum bytes of the name of an operation that a tenant brings.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// Whether an operation may have this name: it stands in configurations and metrics.
+/// Checks that an operation may have this name, which appears in configurations and metrics.
 ///
 /// # Errors
-/// [`OffloadError::Failed`] with what is allowed.
+/// [`OffloadError::Failed`] with what the name must be.
 pub fn check_name(name: &str) -> Result<(), OffloadError> {
     let octet = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.');
     if (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(octet) {

@@ -1,4 +1,4 @@
-//! Arguments and results: little-endian words and bytes behind them.
+//! The encoding of arguments and results: little-endian words, then bytes.
 
 pub(super) fn encode(words: &[u64], rest: &[u8]) -> Vec<u8> {
     let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -38,7 +38,7 @@ impl BitsPerSecond {
     /// A rate in whole Gb/s.
     ///
     /// # Errors
-    /// Those of [`BitsPerSecond::new`].
+    /// The errors of [`BitsPerSecond::new`].
     pub const fn from_gbps(gbps: u64) -> Result<BitsPerSecond, RateError> {
         match gbps.checked_mul(1_000_000_000) {
             Some(rate) => BitsPerSecond::new(rate),

@@ -100,7 +100,7 @@ impl<const MD_BLOCKS: usize> Deframer<MD_BLOCKS> {
     /// Takes the next block as the descrambler returns it. `None` while a message is incomplete.
     ///
     /// # Errors
-    /// Those of [`Deframer::push`], and an error for an invalid sync header.
+    /// The errors of [`Deframer::push`], and an error for an invalid sync header.
     pub fn push_line(&mut self, sync: u8, payload: u64) -> Result<Option<Event<'_>>, DeframeError> {
         match Block::from_line(sync, payload) {
             Ok(block) => self.push(block),

@@ -1,4 +1,4 @@
-//! Size distributions from files, and those that come with the program.
+//! Size distributions from files, and the built-in ones.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -14,22 +14,22 @@ macro_rules! built_in {
     };
 }
 
-/// By name: the application workloads of EDM's evaluation (section 4.3.2), and the one that packet
-/// transports are compared on.
+/// The built-in distributions by name: the application workloads of EDM's evaluation (section
+/// 4.3.2), and the one on which packet transports are compared.
 const BUILT_IN: [(&str, &str); 6] =
     built_in!["hadoop", "spark", "sparksql", "graphlab", "memcached", "web-search"];
 
-/// Most points of a distribution: a file with more is no summary of sizes.
+/// Maximum number of points of a distribution: a larger file is not a summary of sizes.
 const POINTS_MAX: usize = 100_000;
 
-/// The names of the distributions that come with the program.
+/// The names of the built-in distributions.
 #[must_use]
 pub fn built_in_names() -> [&'static str; BUILT_IN.len()] {
     BUILT_IN.map(|(name, _)| name)
 }
 
-/// The distribution that comes with the program under `name`, also written as a file of this
-/// repository: `memcached`, `memcached.csv`, `workloads/memcached.csv`.
+/// The built-in distribution `name`, which may also be written as a file of this repository:
+/// `memcached`, `memcached.csv`, `workloads/memcached.csv`.
 #[must_use]
 pub fn built_in(name: &str) -> Option<SizeDistribution> {
     let short = name.strip_prefix("workloads/").unwrap_or(name);
@@ -39,12 +39,12 @@ pub fn built_in(name: &str) -> Option<SizeDistribution> {
     Some(sizes.expect("a test reads every built-in distribution"))
 }
 
-/// Reads a distribution from a file with the columns `size_bytes,cumulative_probability`, or with
-/// `application` before them, of which the rows of `application` are taken.
+/// Reads a distribution from a file with the columns `size_bytes,cumulative_probability`. A column
+/// `application` may precede them; then only the rows of `application` are read.
 ///
 /// # Errors
-/// [`InputError`] with the line of a row that cannot be used, and when the application is missing
-/// from the file or from the call.
+/// [`InputError`] with the line of a row that cannot be used. It is also an error if the
+/// application is missing from the file or from the call.
 pub fn read_size_cdf(
     path: &Path,
     application: Option<&str>,
@@ -53,7 +53,7 @@ pub fn read_size_cdf(
     read(BufReader::new(file), path, application)
 }
 
-/// As [`read_size_cdf`], from any reader; `file` is what errors call it.
+/// Reads as [`read_size_cdf`] does, from any reader; errors name it by `file`.
 fn read(
     reader: impl BufRead,
     file: &Path,
@@ -130,7 +130,7 @@ fn read_one_of<R: BufRead>(
     Err(InputError::file(lines.file(), problem))
 }
 
-/// The points read so far and the line of each.
+/// The points read so far, with the line of each.
 #[derive(Default)]
 struct Points {
     points: Vec<(u64, f64)>,
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn every_built_in_distribution_is_read() {
-        // Means by hand: every step's probability times the middle of its sizes.
+        // The means are computed by hand: every step's probability times the middle of its sizes.
         let means = [
             ("hadoop", 108_770.15),
             ("spark", 106_288.15),

@@ -1,4 +1,5 @@
-//! Where messages come from: synthetic arrivals and traces, one interface, nothing held in memory.
+//! The sources of messages: synthetic arrivals and traces, with one interface. No source holds all
+//! messages in memory.
 
 mod cdf_file;
 mod lines;
@@ -26,7 +27,7 @@ pub use summary::SizeSummary;
 pub use trace::check_trace;
 pub use trace::{TextTrace, TraceConfig, TraceFormat, WriteTraceError, write_trace};
 
-/// The part of a scenario that says what messages there are.
+/// The part of a scenario that defines the messages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkloadConfig {
     /// Synthetic arrivals.
@@ -36,14 +37,15 @@ pub enum WorkloadConfig {
 }
 
 impl WorkloadConfig {
-    /// The messages for a network of `nodes` links of rate `link`; `seed` and `link_blocks`, what a
-    /// message takes of its links, matter to synthetic ones only.
+    /// Opens the source of messages for a network of `nodes` links of rate `link`. `seed` and
+    /// `link_blocks`, the blocks that a message takes of its links, are used by synthetic sources
+    /// only.
     ///
     /// # Errors
-    /// As [`Poisson::new`] and [`TraceConfig::open`].
+    /// The errors of [`Poisson::new`] and [`TraceConfig::open`].
     ///
     /// # Panics
-    /// As [`Poisson::new`].
+    /// In the cases of [`Poisson::new`].
     pub fn open(
         &self,
         nodes: u16,

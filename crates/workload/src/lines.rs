@@ -1,13 +1,13 @@
-//! Comma-separated text, one row a line, read without ever holding more than one line.
+//! Comma-separated text with one row per line; at most one line is in memory.
 
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use super::{InputError, found};
 
-/// Longest line: a file without line ends is refused here, not read into memory.
+/// Maximum bytes of a line: a file without line ends is refused, and not read into memory.
 const LINE_BYTES_MAX: usize = 4096;
-/// What spreadsheets put before the first character of UTF-8.
+/// The byte order mark that spreadsheets put before the first character of UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The rows of a file with their line numbers; blank lines and lines that start with # are skipped.
@@ -23,7 +23,7 @@ impl<R: BufRead> Lines<R> {
         Lines { reader, file: file.to_owned(), line: 0, buffer: Vec::new() }
     }
 
-    /// Steps to the next row; false at the end of the file.
+    /// Steps to the next row; returns false at the end of the file.
     pub(crate) fn advance(&mut self) -> Result<bool, InputError> {
         loop {
             self.buffer.clear();
@@ -55,12 +55,12 @@ impl<R: BufRead> Lines<R> {
             .map_err(|_| self.error("not UTF-8 text: a table is comma-separated text"))
     }
 
-    /// A problem of the row that [`Lines::advance`] stepped to.
+    /// An error about the row that [`Lines::advance`] stepped to.
     pub(crate) fn error(&self, problem: impl AsRef<str>) -> InputError {
         InputError::line(&self.file, self.line, problem)
     }
 
-    /// The line of that row, counted from 1.
+    /// The line number of the row, counted from 1.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }

@@ -1,4 +1,4 @@
-//! One remote memory access, as a workload asks for it.
+//! One remote memory access of a workload.
 
 use ethermem_files::InputError;
 use ethermem_units::{Bytes, Ps};
@@ -6,7 +6,7 @@ use ethermem_units::{Bytes, Ps};
 /// A port of the switch, and the node behind it: 0 to `nodes - 1`.
 pub type NodeIndex = u16;
 
-/// What an access does.
+/// The operation of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// The compute node gets `bytes` from the memory node.
@@ -35,13 +35,13 @@ impl Kind {
 /// One access of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Position in the workload, from 0; arrivals never run back in time with it.
+    /// Position in the workload, from 0; arrival times never decrease with it.
     pub index: u64,
-    /// When the application hands it to its host.
+    /// The time at which the application hands it to its host.
     pub arrival: Ps,
-    /// What it does.
+    /// The operation.
     pub kind: Kind,
-    /// The node that asks.
+    /// The node that issues the access.
     pub compute: NodeIndex,
     /// The node that holds the memory; never `compute`.
     pub memory: NodeIndex,
@@ -69,7 +69,7 @@ impl Message {
     }
 }
 
-/// Where a run's messages come from: drawn one at a time, so ten million need no memory.
+/// A source of a run's messages. They are drawn one at a time, so ten million take no memory.
 pub trait MessageSource: Send {
     /// The next message in arrival order, `None` at the end.
     ///
@@ -77,11 +77,11 @@ pub trait MessageSource: Send {
     /// A [`SourceError`] that names the file and line of a trace row that cannot be used.
     fn next_message(&mut self) -> Result<Option<Message>, SourceError>;
 
-    /// How many messages there will be, where that is known: for progress and for cutting warm-up.
+    /// Total number of messages, where it is known: for progress and for cutting the warm-up.
     fn messages_total(&self) -> Option<u64>;
 }
 
-/// A workload that could not go on: one line for the person who wrote it.
+/// An error of a workload in one line, for the author of the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceError(pub String);
 

@@ -1,4 +1,4 @@
-//! Who talks to whom.
+//! Traffic patterns: the two ends of each message.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
@@ -8,20 +8,21 @@ use crate::message::{Kind, NodeIndex};
 /// The pattern of a synthetic workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pattern {
-    /// Every ordered pair of different nodes as likely.
+    /// Every ordered pair of different nodes is equally likely.
     AllToAll,
-    /// `fan_in` nodes send data to one: those that follow `receiver`, around the end.
+    /// `fan_in` nodes send data to one: the nodes that follow `receiver`, around the end.
     Incast {
-        /// How many send: 1 to `nodes - 1`.
+        /// Number of senders: 1 to `nodes - 1`.
         fan_in: u16,
         /// The node whose downlink takes all data.
         receiver: NodeIndex,
     },
-    /// Every node sends data to one node and gets data from one node, drawn once by the seed.
+    /// Every node sends data to one node and gets data from one node. The seed draws the
+    /// permutation once.
     Permutation,
-    /// A share of the messages goes to one memory node, the rest is all-to-all.
+    /// A share of the messages goes to one memory node; the rest is all-to-all.
     HotSpot {
-        /// That share, over 0 to 1.
+        /// The share of the hot spot, 0 to 1.
         fraction: f64,
         /// The memory node.
         node: NodeIndex,
@@ -48,25 +49,25 @@ pub(super) struct Ends {
     pub(super) memory: NodeIndex,
 }
 
-/// How likely a node is an end of a message.
+/// The probabilities that a node is each end of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct EndShares {
     pub(super) compute: f64,
     pub(super) memory: f64,
 }
 
-/// A pattern over a number of nodes, ready to be drawn from.
+/// A pattern over a number of nodes, prepared for draws.
 #[derive(Clone, Debug)]
 pub(super) struct EndsSampler {
     pattern: Pattern,
     nodes: u16,
-    /// Data of node `i` goes to `data_destination[i]`; empty but for [`Pattern::Permutation`].
+    /// Data of node `i` goes to `data_destination[i]`; empty unless [`Pattern::Permutation`].
     data_destination: Vec<NodeIndex>,
 }
 
 impl EndsSampler {
     /// # Panics
-    /// When there are fewer than two nodes or a parameter names a node that is not there.
+    /// If there are fewer than two nodes, or a parameter names a node that does not exist.
     pub(super) fn new(pattern: Pattern, nodes: u16, rng: &mut Xoshiro256PlusPlus) -> EndsSampler {
         assert!(nodes >= 2, "a message has two ends");
         match pattern {
@@ -102,16 +103,16 @@ impl EndsSampler {
                 if !hot {
                     return pair;
                 }
-                // The pair's first node is uniform; its distance to the second is uniform too,
-                // so that the compute node is uniform over all but the hot one.
+                // The pair's first node is uniform, and so is its distance to the second. So the
+                // compute node is uniform over all nodes but the hot one.
                 let step = (self.nodes + pair.memory - pair.compute) % self.nodes;
                 Ends { compute: (node + step) % self.nodes, memory: node }
             }
         }
     }
 
-    /// The exact probability that `node` is the compute node, and that it is the memory node, of a
-    /// message of `kind`.
+    /// The exact probabilities that `node` is the compute node, and that it is the memory node, of
+    /// a message of `kind`.
     pub(super) fn shares(&self, kind: Kind, node: NodeIndex) -> EndShares {
         let uniform = 1.0 / f64::from(self.nodes);
         match self.pattern {
@@ -143,7 +144,8 @@ impl EndsSampler {
 
     #[inline]
     fn any_pair(&self, rng: &mut Xoshiro256PlusPlus) -> Ends {
-        // The fraction that the first choice leaves of the draw decides the second: no division.
+        // The fraction that the first choice leaves of the draw decides the second, without a
+        // division.
         let scaled = u128::from(rng.next_u64()) * u128::from(self.nodes);
         let compute = (scaled >> 64) as u16;
         let other = below(scaled as u64, self.nodes - 1);
@@ -158,7 +160,7 @@ impl EndsSampler {
     }
 }
 
-/// Who asks and who holds the memory when data of `kind` goes from `source` to `destination`.
+/// The compute node and the memory node when data of `kind` goes from `source` to `destination`.
 fn data_ends(kind: Kind, source: NodeIndex, destination: NodeIndex) -> Ends {
     match kind {
         Kind::Write => Ends { compute: source, memory: destination },
@@ -166,7 +168,7 @@ fn data_ends(kind: Kind, source: NodeIndex, destination: NodeIndex) -> Ends {
     }
 }
 
-/// One cycle through all nodes, every one as likely (Sattolo): no node is its own destination.
+/// A random cycle through all nodes, each equally likely (Sattolo): no node is its own destination.
 fn cyclic_permutation(nodes: u16, rng: &mut Xoshiro256PlusPlus) -> Vec<NodeIndex> {
     let mut permutation: Vec<NodeIndex> = (0..nodes).collect();
     for last in (1..nodes).rev() {
@@ -227,7 +229,7 @@ mod tests {
                     let shares = sampler.shares(kind, node);
                     for (share, count) in [shares.compute, shares.memory].iter().zip(counts) {
                         let drawn = f64::from(count[usize::from(node)]) / f64::from(DRAWS);
-                        // Five standard deviations of a share of 1/2.
+                        // The bound is five standard deviations of a share of 1/2.
                         let close = (drawn - share).abs() < 0.0056;
                         assert!(close, "{pattern:?} {kind:?} node {node}: {drawn}, not {share}");
                     }
@@ -273,7 +275,7 @@ mod tests {
             *seen.entry((ends.compute, ends.memory)).or_insert(0_u32) += 1;
         }
         assert_eq!(seen.len(), 20);
-        // 1,000 expected of each; five standard deviations are 154.
+        // 1,000 of each are expected; five standard deviations are 154.
         assert!(seen.values().all(|&count| count.abs_diff(1_000) < 154), "{seen:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Messages that arrive independently of each other, at a rate that gives a load.
+//! Poisson arrivals: messages arrive independently, at a rate that gives a load.
 
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 use ethermem_wire::RMW_BYTES;
@@ -9,43 +9,43 @@ use super::pattern::{EndsSampler, Pattern, unit};
 use super::sizes::SizeDistribution;
 use crate::message::{Kind, Message, MessageSource, SourceError};
 
-/// Longest expected run. An exponential gap drawn from 53 bits is at most 37 times its mean, so
-/// that no arrival reaches 2^63 ps, half of what [`Ps`] holds.
+/// Maximum expected duration of a run. An exponential gap drawn from 53 bits is at most 37 times
+/// its mean. So no arrival reaches 2^63 ps, half of what [`Ps`] holds.
 const RUN_PS_MAX: f64 = (1_u64 << 57) as f64;
 
 /// A synthetic workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoissonConfig {
-    /// Who talks to whom.
+    /// The traffic pattern.
     pub pattern: Pattern,
     /// Share of the busiest link's block slots that messages and their control blocks take.
     pub load: f64,
-    /// Bytes of reads and writes.
+    /// Distribution of the bytes of reads and writes.
     pub sizes: SizeDistribution,
     /// Share of the messages that are reads.
     pub read_fraction: f64,
-    /// Share of the messages that are atomics; those that are neither are writes.
+    /// Share of the messages that are atomics; the rest are writes.
     pub rmw_fraction: f64,
-    /// How many messages.
+    /// Number of messages.
     pub messages: u64,
 }
 
-/// Blocks that one message puts on the links of its ends, control blocks included.
+/// Number of blocks that one message puts on the links of its ends, control blocks included.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkBlocks {
-    /// From the compute node to the switch.
+    /// Blocks from the compute node to the switch.
     pub compute_uplink: f64,
-    /// From the switch to the compute node.
+    /// Blocks from the switch to the compute node.
     pub compute_downlink: f64,
-    /// From the memory node to the switch.
+    /// Blocks from the memory node to the switch.
     pub memory_uplink: f64,
-    /// From the switch to the memory node.
+    /// Blocks from the switch to the memory node.
     pub memory_downlink: f64,
 }
 
 impl LinkBlocks {
-    /// A message whose data takes `data` blocks on each of its two links, after a request of
-    /// `request` blocks where the data comes from the memory node.
+    /// The blocks of a message whose data takes `data` blocks on each of its two links. Where the
+    /// data comes from the memory node, a request of `request` blocks precedes it.
     #[must_use]
     pub fn unscheduled(kind: Kind, request: f64, data: f64) -> LinkBlocks {
         match kind {
@@ -62,38 +62,38 @@ impl LinkBlocks {
     }
 }
 
-/// What a synthetic workload asks of the network, exact expectations.
+/// The load that a synthetic workload offers to the network, as exact expectations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Offered {
     /// Share of the busiest link's block slots.
     pub load: f64,
-    /// Mean blocks that a message puts on that link, over all messages of the run.
+    /// Mean blocks that a message puts on the busiest link, over all messages of the run.
     pub blocks_per_message: f64,
-    /// Arrivals of the whole network per second.
+    /// Arrival rate of the whole network, in messages per second.
     pub messages_per_s: f64,
     /// Mean data bytes of a message.
     pub bytes_mean: f64,
-    /// Data of the whole network.
+    /// Data rate of the whole network, in Gb/s.
     pub goodput_gbps_total: f64,
-    /// Data on the link that carries most of it.
+    /// Data rate of the link that carries the most data, in Gb/s.
     pub goodput_gbps_busiest: f64,
 }
 
 /// Poisson arrivals over the whole network, drawn one at a time.
 ///
-/// The same seed draws the same messages whatever the load, the link rate and the blocks per
-/// message are; these only stretch the time between them.
+/// A seed draws the same messages whatever the load, the link rate and the blocks per message are;
+/// these only stretch the time between them.
 #[derive(Clone, Debug)]
 pub struct Poisson {
     rng: Xoshiro256PlusPlus,
     ends: EndsSampler,
     sizes: SizeDistribution,
-    /// Draws below are reads; below `rmw_end`, atomics.
+    /// A draw below this value is a read; a draw below `rmw_end` is an atomic.
     read_end: f64,
     rmw_end: f64,
     gap_ps_mean: f64,
     now: Ps,
-    /// What of `now` does not fill a picosecond, so that rounding does not change the rate.
+    /// The fraction of a picosecond that `now` omits, so that rounding does not change the rate.
     now_ps_fraction: f64,
     next_index: u64,
     messages: u64,
@@ -101,14 +101,14 @@ pub struct Poisson {
 }
 
 impl Poisson {
-    /// The workload `config` over `nodes` links of rate `link`, for a fabric in which a message
-    /// takes `link_blocks` of its links.
+    /// The workload `config` over `nodes` links of rate `link`, on a fabric where a message takes
+    /// `link_blocks` of its links.
     ///
     /// # Errors
     /// [`SourceError`] for a load so low that the run would last longer than 40 hours.
     ///
     /// # Panics
-    /// When `config` is not what a scenario allows, or messages take no blocks.
+    /// If `config` is not valid in a scenario, or messages take no blocks.
     pub fn new(
         config: &PoissonConfig,
         nodes: u16,
@@ -143,7 +143,7 @@ impl Poisson {
         })
     }
 
-    /// What the workload asks of the network.
+    /// The load that the workload offers.
     #[must_use]
     pub fn offered(&self) -> Offered {
         self.offered
@@ -151,7 +151,7 @@ impl Poisson {
 
     #[inline]
     fn advance(&mut self) -> Ps {
-        // libm's logarithm has the same bits on every platform; the standard library's need not.
+        // libm's logarithm has equal bits on every platform; the standard library's may differ.
         let gap = -libm::log(unit(self.rng.next_u64())) * self.gap_ps_mean + self.now_ps_fraction;
         let whole = gap as u64;
         self.now_ps_fraction = gap - whole as f64;
@@ -194,8 +194,8 @@ impl MessageSource for Poisson {
     }
 }
 
-/// The rate that gives the busiest link its load, from the exact mean of what a message puts on
-/// every link of every node.
+/// The rate that gives the busiest link its load. It is computed from the exact mean of a message's
+/// blocks on every link of every node.
 fn offered(
     config: &PoissonConfig,
     ends: &EndsSampler,
@@ -234,7 +234,7 @@ fn offered(
     }
 }
 
-/// For every kind its share of the messages times its mean of `value` over the sizes.
+/// For every kind: its share of the messages, times its mean of `value` over the sizes.
 fn kind_means(
     config: &PoissonConfig,
     value: impl Fn(Kind, Bytes) -> [f64; 4],
@@ -245,7 +245,7 @@ fn kind_means(
             Kind::Write => (1.0 - config.read_fraction - config.rmw_fraction, None),
             Kind::ReadModifyWrite => (config.rmw_fraction, Some(value(kind, RMW_BYTES))),
         };
-        // Rounding can leave a share of writes just below zero.
+        // Rounding can make a share of writes slightly negative.
         if share <= 1e-12 {
             return [0.0; 4];
         }
@@ -254,8 +254,9 @@ fn kind_means(
     })
 }
 
-/// The largest mean over all uplinks and downlinks, given what a message of each kind puts on the
-/// (compute uplink, compute downlink, memory uplink, memory downlink), weighted by its share.
+/// The largest mean over all uplinks and downlinks. `means` has the blocks of each kind's messages
+/// on the (compute uplink, compute downlink, memory uplink, memory downlink), weighted by its
+/// share.
 fn busiest_link(ends: &EndsSampler, nodes: u16, means: &[[f64; 4]; Kind::ALL.len()]) -> f64 {
     let mut busiest = 0.0_f64;
     for node in 0..nodes {

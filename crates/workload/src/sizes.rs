@@ -1,25 +1,25 @@
-//! How many bytes a message moves: fixed, or drawn from a cumulative distribution.
+//! Message sizes: fixed, or drawn from a cumulative distribution.
 
 use ethermem_units::Bytes;
 
-/// Most data bytes of one message of any workload; a fabric may allow fewer.
+/// Maximum data bytes of one message of any workload; a fabric may allow fewer.
 pub const MESSAGE_BYTES_MAX: u64 = 1 << 30;
 
-/// Sizes of a segment that [`SizeDistribution::expectation`] visits one by one; a longer segment is
-/// sampled at as many evenly spaced sizes.
+/// Maximum number of sizes of a segment that [`SizeDistribution::expectation`] visits one by one. A
+/// longer segment is sampled at as many evenly spaced sizes.
 const EXPECTATION_SIZES_MAX: u64 = 16_384;
 
 /// A distribution of message sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeDistribution {
     segments: Vec<Segment>,
-    /// `ends[i]`: the first draw past segment `i`, the unit interval being scaled to 2^64.
+    /// `ends[i]` is the first draw past segment `i`, with the unit interval scaled to 2^64.
     ends: Vec<u64>,
-    /// Sizes of segment `i` over the draws that fall into it.
+    /// The number of sizes of segment `i` divided by the number of its draws.
     sizes_per_draw: Vec<f64>,
 }
 
-/// Whole sizes above `low` up to `high`, all as likely; of one size only when `low + 1 == high`.
+/// The whole sizes above `low` up to `high`, equally likely; a single size if `low + 1 == high`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Segment {
     low: u64,
@@ -27,31 +27,31 @@ struct Segment {
     probability: f64,
 }
 
-/// A point that a cumulative distribution cannot have: what was found and what is allowed.
+/// An invalid point of a cumulative distribution: what was found and what it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointError {
-    /// Which point, from 0.
+    /// Index of the point, from 0.
     pub index: usize,
-    /// What is wrong with it.
+    /// The error of the point.
     pub problem: String,
 }
 
 impl SizeDistribution {
-    /// Every message moves `bytes`.
+    /// A distribution in which every message moves `bytes`.
     ///
     /// # Panics
-    /// When `bytes` is 0 or over [`MESSAGE_BYTES_MAX`].
+    /// If `bytes` is 0 or over [`MESSAGE_BYTES_MAX`].
     #[must_use]
     pub fn fixed(bytes: Bytes) -> SizeDistribution {
         SizeDistribution::from_points(&[(bytes.0, 1.0)]).expect("1 B to 1 GiB")
     }
 
-    /// The distribution with P(size <= s) = F(s) at every whole s, where F goes through `points`
-    /// (size, cumulative probability) in straight lines: a size given with two probabilities has
-    /// their difference to itself, a probability given with two sizes leaves a gap between them.
+    /// The distribution with P(size <= s) = F(s) at every whole s. F is linear between `points`
+    /// (size, cumulative probability). A size with two probabilities has their difference to
+    /// itself; a probability with two sizes leaves a gap between them.
     ///
     /// # Errors
-    /// [`PointError`] for a size out of range, a probability that is none, a point below the one
+    /// [`PointError`] for a size out of range, an invalid probability, a point below the one
     /// before, and a last probability other than 1.
     pub fn from_points(points: &[(u64, f64)]) -> Result<SizeDistribution, PointError> {
         let mut segments: Vec<Segment> = Vec::new();
@@ -59,7 +59,7 @@ impl SizeDistribution {
         for (index, &(next_size, next_cumulative)) in points.iter().enumerate() {
             check_point(index, (size, cumulative), (next_size, next_cumulative))?;
             let probability = next_cumulative - cumulative;
-            // What lies at or below the first size is all at that size.
+            // The probability at or below the first size belongs to that size.
             let low = if index == 0 || next_size == size { next_size - 1 } else { size };
             match segments.last_mut() {
                 Some(last) if last.high == next_size && last.low == low => {
@@ -89,11 +89,11 @@ impl SizeDistribution {
         Ok(SizeDistribution { segments, ends, sizes_per_draw })
     }
 
-    /// The size for a draw that is uniform over all `u64`; a larger draw gives no smaller size.
+    /// The size for a draw that is uniform over all `u64`; sizes never decrease as draws grow.
     #[inline]
     #[must_use]
     pub fn sample(&self, draw: u64) -> Bytes {
-        // A draw can reach the last end, u64::MAX, only by being it.
+        // Only the draw u64::MAX can reach the last end.
         let index = self.ends.partition_point(|&end| end <= draw).min(self.segments.len() - 1);
         let Segment { low, high, .. } = self.segments[index];
         let width = high - low;
@@ -105,7 +105,8 @@ impl SizeDistribution {
         Bytes(low + 1 + (step as u64).min(width - 1))
     }
 
-    /// The smallest size at or below which a share of at least `probability` lies.
+    /// The least size such that a share of at least `probability` of the messages is at or below
+    /// it.
     #[must_use]
     pub fn quantile(&self, probability: f64) -> Bytes {
         let mut rest = probability;
@@ -129,7 +130,7 @@ impl SizeDistribution {
         self.segments.iter().map(|s| s.probability * mean(s)).sum()
     }
 
-    /// The only size, when there is but one.
+    /// The only size, if there is just one.
     #[must_use]
     pub fn fixed_bytes(&self) -> Option<Bytes> {
         match self.segments[..] {
@@ -138,15 +139,16 @@ impl SizeDistribution {
         }
     }
 
-    /// The mean of `value` over the distribution: exact for segments up to 16,384 sizes, beyond
-    /// that an evenly spaced sample as large, half a byte off at most for what is linear.
+    /// The mean of `value` over the distribution. It is exact for segments of up to 16,384 sizes.
+    /// Longer segments use an evenly spaced sample of that number, which is off by at most half a
+    /// byte for linear functions.
     pub fn expectation<const N: usize>(&self, value: impl Fn(Bytes) -> [f64; N]) -> [f64; N] {
         let mut sums = [0.0; N];
         for segment in &self.segments {
             let width = segment.high - segment.low;
             let samples = width.min(EXPECTATION_SIZES_MAX);
             for sample in 0..samples {
-                // The middle of the sample's stride, so that what is linear stays unbiased.
+                // The middle of the sample's stride keeps linear functions unbiased.
                 let size = segment.low + 1 + (2 * sample + 1) * width / (2 * samples);
                 for (sum, value) in sums.iter_mut().zip(value(Bytes(size))) {
                     *sum += value * segment.probability / samples as f64;
@@ -188,7 +190,7 @@ fn ends(segments: &[Segment]) -> Vec<u64> {
             (cumulative / total * 2f64.powi(64)) as u64
         })
         .collect();
-    // Rounding must not leave draws past the last segment.
+    // Rounding must leave no draws past the last segment.
     if let Some(last) = ends.last_mut() {
         *last = u64::MAX;
     }

@@ -4,31 +4,31 @@ use serde::Serialize;
 
 use super::SizeDistribution;
 
-/// What a size distribution comes to.
+/// The summary of a size distribution.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeSummary {
     /// Mean bytes of a message.
     pub bytes_mean: f64,
-    /// A tenth of the messages have at most so many bytes.
+    /// The 10th percentile of the bytes of messages.
     pub bytes_p10: u64,
-    /// Half of the messages.
+    /// The median of the bytes of messages.
     pub bytes_p50: u64,
-    /// 90 % of the messages.
+    /// The 90th percentile of the bytes of messages.
     pub bytes_p90: u64,
-    /// 99 % of the messages.
+    /// The 99th percentile of the bytes of messages.
     pub bytes_p99: u64,
-    /// The largest message.
+    /// Bytes of the largest message.
     pub bytes_max: u64,
     /// Standard deviation over mean: 0 for one size, over 1 for a heavy tail.
     pub variation: f64,
-    /// Share of all bytes that messages over `bytes_p90` carry: 0.1 when all are alike.
+    /// Share of all bytes that the messages over `bytes_p90` carry: 0.1 if all sizes are equal.
     pub bytes_share_over_p90: f64,
-    /// The same over `bytes_p99`.
+    /// Share of all bytes that the messages over `bytes_p99` carry.
     pub bytes_share_over_p99: f64,
 }
 
 impl SizeSummary {
-    /// The numbers of a distribution; shares count the largest 10 % and 1 % of the messages.
+    /// Summarises a distribution; shares are of the largest 10 % and 1 % of the messages.
     #[must_use]
     pub fn of(sizes: &SizeDistribution) -> SizeSummary {
         let quantile = |share| sizes.quantile(share).0;
@@ -48,12 +48,12 @@ impl SizeSummary {
     }
 }
 
-/// Mean bytes per message of the run that the largest `fraction` of messages carry.
+/// Bytes that the largest `fraction` of the messages carry, per message of the run.
 fn share_of_largest(sizes: &SizeDistribution, fraction: f64) -> f64 {
     let edge = sizes.quantile(1.0 - fraction);
     let [over_bytes, over] =
         sizes.expectation(|bytes| if bytes > edge { [bytes.0 as f64, 1.0] } else { [0.0, 0.0] });
-    // Messages of the edge's own size fill what those above it leave of the fraction.
+    // Messages of the edge's own size fill the rest of the fraction.
     over_bytes + (fraction - over) * edge.0 as f64
 }
 
@@ -74,11 +74,12 @@ mod tests {
 
     #[test]
     fn a_heavy_tail_carries_most_bytes() {
-        // 95 % of 100 B and 5 % of 10,000 B: 95 and 500 B of a mean of 595 B.
+        // 95 % of 100 B and 5 % of 10,000 B are 95 and 500 B of a mean of 595 B.
         let points = [(100, 0.95), (9_999, 0.95), (10_000, 1.0)];
         let summary = SizeSummary::of(&SizeDistribution::from_points(&points).unwrap());
         assert!((summary.bytes_mean - 595.0).abs() < 1e-9, "{summary:?}");
-        // The largest tenth: 500 B of the large and half of it, 0.05 x 100 B, of the small.
+        // The largest tenth has 500 B of the large messages and half of it, 0.05 x 100 B, of the
+        // small.
         assert!((summary.bytes_share_over_p90 - 505.0 / 595.0).abs() < 1e-9, "{summary:?}");
         assert!((summary.bytes_share_over_p99 - 100.0 / 595.0).abs() < 1e-9, "{summary:?}");
         let variance = 0.95 * 495.0_f64.powi(2) + 0.05 * 9_405.0_f64.powi(2);

@@ -1,5 +1,5 @@
-//! A client of a node without a network between them: datagrams are written, kept and handed over
-//! by the test.
+//! A client of a node without a network between them: the test writes, keeps and delivers the
+//! datagrams.
 
 use ethermem_clio::memory::{HashKey, MemoryConfig, PageSize};
 use ethermem_clio::node::{Node, NodeConfig, Quota};
@@ -44,7 +44,7 @@ pub(crate) fn node_of(config: NodeConfig) -> VecNode {
     Node::new(config, bytes).expect("a node can be so")
 }
 
-/// An answer, owned.
+/// A copy of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Bytes(Vec<u8>),
@@ -54,7 +54,7 @@ pub(crate) enum Answer {
 pub(crate) struct Client {
     pub(crate) envelope: Envelope,
     pub(crate) process: ProcessId,
-    /// The number of the request that was made last.
+    /// The number of the last request.
     pub(crate) last: u64,
 }
 
@@ -82,8 +82,8 @@ impl Client {
         client
     }
 
-    /// A datagram with one new request that acknowledges another, to be handed over until the end
-    /// of its life.
+    /// A datagram with one new request that acknowledges another. It may be delivered until its
+    /// deadline.
     pub(crate) fn datagram(&mut self, now: u64, body: Request<'_>, acknowledged: u64) -> Vec<u8> {
         self.last += 1;
         self.envelope.sequence += 1;

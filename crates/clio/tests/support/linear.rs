@@ -1,34 +1,34 @@
-//! Whether calls on one word could have happened one by one (Wing and Gong 1993, with the memory of
-//! Lowe 2017).
+//! A check whether calls on one word are linearizable (Wing and Gong 1993, with the memory of Lowe
+//! 2017).
 
 use std::collections::HashSet;
 
 use ethermem_wire::RmwOperation;
 
-/// A call on a word, with when it was made and when it had ended.
+/// A call on a word, with the times of its start and its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     pub(crate) called: u64,
     pub(crate) returned: u64,
-    /// `None` is a read.
+    /// The operation; `None` is a read.
     pub(crate) operation: Option<RmwOperation>,
-    /// The word before, if the call told it.
+    /// The word before, if the call returned it.
     pub(crate) saw: Option<u64>,
 }
 
-/// Whether there is an order of all calls in which each saw what the ones before it left, and none
+/// True if there is an order of all calls in which each saw what the earlier ones left, and no call
 /// comes before one that had ended when it was made.
 pub(crate) fn is_linearizable(calls: &[Call], first: u64) -> bool {
     let mut calls = calls.to_vec();
     calls.sort_by_key(|call| call.called);
-    // A state: the word, all calls before `at` are done, and of those behind it a set.
+    // A state: the word, and the calls that are done: all before `at`, and a set of later ones.
     let mut tried = HashSet::new();
     let mut open = vec![(first, 0, Vec::<usize>::new())];
     while let Some((word, at, done)) = open.pop() {
         if at == calls.len() {
             return true;
         }
-        // What had ended before another was made comes before it.
+        // A call that ended before another began comes before it.
         let rest = (at..calls.len()).filter(|index| !done.contains(index));
         let bound = rest.clone().map(|index| calls[index].returned).min().expect("one is left");
         for index in rest.take_while(|&index| calls[index].called <= bound) {
@@ -73,7 +73,7 @@ fn the_search_finds_what_cannot_have_been() {
         saw: None,
         ..add(called, returned, 0)
     };
-    // A write, replaced, does not come back.
+    // A write that was replaced must not come back.
     let back = [swap(0, 9, 1), read(1, 2, 1), swap(3, 4, 2), read(5, 6, 2), read(7, 8, 1)];
     assert!(!is_linearizable(&back, 0));
 }

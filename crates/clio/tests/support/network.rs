@@ -1,4 +1,4 @@
-//! A node and its clients over a network made of one seed.
+//! A node and its clients over a random network that one seed determines.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,16 +14,16 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 const PAGE: u64 = 4096;
 const PAGES: u64 = 64;
-/// That of any client.
+/// Maximum datagram bytes of any client.
 const DATAGRAM_BYTES_MAX: usize = 8972;
 const DATAGRAM_BYTES_BASE: usize = 1200;
-/// What waits for longer is not waited for.
+/// A wake-up after more than this time is ignored.
 const LONG: u64 = 100_000 * MS;
 const MS: u64 = 1_000_000;
 const LIFE: u64 = 2 * MS;
 pub(crate) const GIVE_UP: u64 = 400 * MS;
 
-/// What goes wrong, in so many of a thousand datagrams each; ways take a time between the two.
+/// The faults, each per thousand datagrams. The time of a way is between the two bounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
     pub(crate) lost: u64,
@@ -31,22 +31,23 @@ pub(crate) struct Faults {
     pub(crate) damaged: u64,
     pub(crate) way_min: u64,
     pub(crate) way_max: u64,
-    /// Take longer than any datagram lives.
+    /// Datagrams that take longer than any datagram lives.
     pub(crate) late: u64,
-    /// After so many of a thousand datagrams nothing passes for a few milliseconds.
+    /// After this many of a thousand datagrams, no datagram passes for a few milliseconds.
     pub(crate) parted: u64,
-    /// How long a process lives that is not heard.
+    /// Time that a process lives without hearing from its client.
     pub(crate) lease: u64,
-    /// The longest datagrams of clients.
+    /// Maximum datagram bytes of clients.
     pub(crate) datagram_bytes_max: usize,
-    /// What the path carries to the node, and from it: longer ones are lost without a word.
+    /// Maximum bytes that the path carries to the node, and from it: longer datagrams are lost
+    /// silently.
     pub(crate) carries: [usize; 2],
 }
 
-/// What a client is asked to do.
+/// A task for a client.
 pub(crate) enum Task {
     Short(Request<'static>),
-    /// Addresses, and how many bytes from each on.
+    /// Pairs of an address and a number of bytes.
     Gather(Vec<(u64, u64)>),
     Write(u64, Vec<u8>),
 }
@@ -60,16 +61,16 @@ pub(crate) struct Network {
     draws: SplitMix64,
     faults: Faults,
     now: u64,
-    /// By time and the order in which they were sent.
+    /// Arrivals by time, and by the order in which they were sent.
     under_way: BTreeMap<(u64, u64), Arrival>,
     sent: u64,
     parted_until: u64,
     node: Node<Vec<u8>>,
     epoch: u32,
-    /// The node's clock is ahead of the clients' by so much, and drifts.
+    /// The node's clock is ahead of the clients' clocks by this much, and drifts.
     node_ahead: u64,
     clients: Vec<Client>,
-    /// For each client, the node's life and the time until which its latest datagram lives.
+    /// For each client: the node's epoch, and the deadline of its latest datagram.
     lives: Vec<(Epoch, Ns)>,
     processes: Vec<ProcessId>,
     ended: VecDeque<(usize, Event)>,
@@ -160,7 +161,7 @@ impl Network {
         }
     }
 
-    /// Memory of all.
+    /// Allocates memory that all processes share.
     pub(crate) fn shared_region(&mut self, bytes: u64) -> u64 {
         let address = self.region(0, bytes);
         for with in self.processes.clone().into_iter().skip(1) {
@@ -171,19 +172,19 @@ impl Network {
         address
     }
 
-    /// A client dies, and another program starts in its place.
+    /// Replaces a client that dies by another program.
     pub(crate) fn replace_client(&mut self, number: usize) {
         self.clients[number] = client(number + 1000, self.faults.datagram_bytes_max);
         self.lives[number] = (Epoch::UNKNOWN, Ns::ZERO);
         self.new_process(number);
     }
 
-    /// The path carries another length from now on.
+    /// Changes the maximum lengths that the path carries.
     pub(crate) fn carry(&mut self, carries: [usize; 2]) {
         self.faults.carries = carries;
     }
 
-    /// The longest datagrams that a client's operations go in.
+    /// Maximum bytes of the datagrams of a client's operations.
     pub(crate) fn datagram_bytes(&self, client: usize) -> usize {
         self.clients[client].datagram_bytes()
     }
@@ -219,7 +220,7 @@ impl Network {
         outcome
     }
 
-    /// Goes on until an operation ends; `None` when nothing is to do.
+    /// Runs until an operation ends; `None` when no work is left.
     pub(crate) fn step(&mut self) -> Option<(usize, Result<Completed, OperationError>)> {
         loop {
             if let Some((client, event)) = self.ended.pop_front() {
@@ -280,8 +281,9 @@ impl Network {
         }
     }
 
-    /// In one life of the node no datagram lives less long than one before it: what was executed is
-    /// forgotten once the last one that was sent of it is over, so those before must be over, too.
+    /// In one epoch of the node no datagram has an earlier deadline than one before it. An executed
+    /// request is forgotten after its last datagram's deadline, so earlier deadlines must be over,
+    /// too.
     fn check_life(&mut self, client: usize, datagram: &[u8]) {
         let envelope = Envelope::open(datagram).expect("it is a datagram").envelope;
         let (epoch, latest) = self.lives[client];

@@ -101,7 +101,7 @@ pub struct Status {
     pub code: StatusCode,
 }
 
-/// The node and message id, which every block except those of WREQ has at one place.
+/// The node and message id, which every block except WREQ's has at one place.
 pub(crate) fn party(content: u64) -> (NodeId, MessageId) {
     let node = NodeId::new(layout::NODE.get(content) as u16).expect("the field is nine bits wide");
     (node, MessageId(layout::ID.get(content) as u8))

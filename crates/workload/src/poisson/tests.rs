@@ -18,7 +18,7 @@ fn config(pattern: Pattern) -> PoissonConfig {
     }
 }
 
-/// Data in blocks, two of framing with it, and requests of other sizes for every kind.
+/// Data in blocks with two blocks of framing, and requests of different sizes for each kind.
 fn blocks(kind: Kind, bytes: Bytes) -> LinkBlocks {
     let data = bytes.to_blocks().0 as f64 + 2.0;
     match kind {
@@ -71,7 +71,7 @@ fn the_busiest_link_gets_the_load() {
         let run_ps = messages.last().expect("messages").arrival.0 as f64;
         let busiest = uplink.into_iter().chain(downlink).fold(0.0, f64::max);
         let load = busiest * link().block_time().0 as f64 / run_ps;
-        // Of 16 links the luckiest is over its mean; 1 % is five standard deviations of the sum.
+        // The most loaded of 16 links is over its mean; 1 % is five standard deviations of the sum.
         assert!((load / 0.7 - 1.0).abs() < 0.01, "{pattern:?}: load {load}");
         let goodput_gbps = bytes as f64 * 8e3 / run_ps;
         let ratio = goodput_gbps / offered.goodput_gbps_total;
@@ -82,8 +82,8 @@ fn the_busiest_link_gets_the_load() {
 
 #[test]
 fn the_offered_load_is_exact() {
-    // 64 B writes, 8 nodes, everyone to everyone: an uplink sees 1/8 of the messages as compute
-    // node with 11 blocks and 1/8 as memory node with 0; a downlink 10/8 + 1/8.
+    // 64 B writes, 8 nodes, all-to-all. An uplink carries 1/8 of the messages as compute node with
+    // 11 blocks and 1/8 as memory node with 0; a downlink 10/8 + 1/8.
     let config = PoissonConfig {
         sizes: SizeDistribution::fixed(Bytes(64)),
         read_fraction: 0.0,
@@ -95,7 +95,7 @@ fn the_offered_load_is_exact() {
     assert!((offered.blocks_per_message - 11.0 / 8.0).abs() < 1e-12, "{offered:?}");
     assert!((offered.messages_per_s / (0.7 * 8.0 / (11.0 * 640e-12)) - 1.0).abs() < 1e-12);
     assert!((offered.bytes_mean - 64.0).abs() < 1e-9);
-    // Of 11 blocks 8 are data, so of 70 Gb/s.
+    // 8 of 11 blocks are data, so 70 Gb/s are reduced by that ratio.
     assert!((offered.goodput_gbps_busiest - 70.0 * 8.0 / 11.0).abs() < 1e-9, "{offered:?}");
 }
 
@@ -146,7 +146,7 @@ fn a_rate_of_one_message_in_a_few_picoseconds_is_kept() {
     let link = BitsPerSecond::from_gbps(400).expect("an Ethernet rate");
     let one = |_, _| LinkBlocks { compute_uplink: 1.0, memory_downlink: 1.0, ..Default::default() };
     let mut source = Poisson::new(&config, 512, link, 1, &one).expect("a short run");
-    // 160 ps x 1/512 a message, 0.3125 ps: whole picoseconds cannot hold it one by one.
+    // 160 ps x 1/512 a message is 0.3125 ps: whole picoseconds cannot hold it for each message.
     let run_ps = draw_all(&mut source).last().expect("messages").arrival.0 as f64;
     assert!((run_ps / (0.3125 * 400_000.0) - 1.0).abs() < 0.01, "{run_ps} ps");
 }

@@ -1,4 +1,4 @@
-//! What holds for every trace, whatever its bytes: checked by the fuzz targets and by proptest.
+//! Invariants of every trace, whatever its bytes are: fuzz targets and proptest check them.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use crate::{InputError, MESSAGE_BYTES_MAX};
 
 const NODES: u16 = 16;
 
-/// Reads `bytes` as a trace and returns how many messages came before its end or its first error.
+/// Reads `bytes` as a trace. Returns the number of messages before its end or its first error.
 ///
 /// # Panics
-/// When a message is one that no network can carry, or an error is more than one line or does not
-/// begin with the file's name.
+/// If a message cannot exist in a network, or an error has more than one line or does not begin
+/// with the file's name.
 pub fn check_trace(bytes: &[u8], format: TraceFormat) -> u64 {
     let file = Path::new("fuzzed");
     match format {

@@ -1,4 +1,4 @@
-//! Recorded messages: what a row says, and the formats it is written in.
+//! Traces of recorded messages: the meaning of a row, and the file formats.
 
 mod check;
 mod parquet;
@@ -21,16 +21,16 @@ pub use write::{WriteTraceError, write_trace};
 /// The slot of the EDM artifact's simulator: a 64-bit block at 100 Gb/s.
 const EDM_ARTIFACT_SLOT: Ps = Ps(640);
 
-/// A trace file.
+/// The trace file of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceConfig {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// How it is written.
+    /// The format of the file.
     pub format: TraceFormat,
 }
 
-/// How a trace is written.
+/// The format of a trace file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceFormat {
     /// Comma-separated with a header: `arrival_ps` or `arrival_ns`, `kind`, `compute`, `memory`,
@@ -47,8 +47,8 @@ impl TraceConfig {
     /// Opens the trace for a network of `nodes`.
     ///
     /// # Errors
-    /// [`InputError`] for a file that cannot be read or is not in the format; rows that cannot be
-    /// used are found when they are drawn.
+    /// [`InputError`] for a file that cannot be read or is not in the format. Invalid rows are
+    /// found when they are drawn.
     pub fn open(&self, nodes: u16) -> Result<Box<dyn MessageSource>, InputError> {
         Ok(match self.format {
             TraceFormat::Parquet => Box::new(ParquetTrace::open(&self.path, nodes)?),
@@ -74,7 +74,7 @@ impl TraceFormat {
         }
     }
 
-    /// The format that a file's extension stands for: `.csv` or `.parquet`.
+    /// The format of a file extension: `.csv` or `.parquet`.
     #[must_use]
     pub fn of_path(path: &Path) -> Option<TraceFormat> {
         let extension = path.extension()?;

@@ -28,7 +28,7 @@ struct Format {
     checker: RowChecker,
 }
 
-/// Rows as the file has them, column by column, all of the same length.
+/// Rows as in the file, column by column, all of equal length.
 struct Batch {
     arrivals: Arrivals,
     kinds: Vec<ByteArray>,
@@ -103,7 +103,7 @@ impl RowReader<5> for Format {
 }
 
 impl Batch {
-    /// The next rows, and how many.
+    /// Reads the next rows; returns their number, too.
     fn read(
         columns: &mut [ColumnReader; 5],
         arrival_in_ns: bool,
@@ -136,7 +136,7 @@ impl Batch {
         Ok((batch, rows))
     }
 
-    /// The values of a row, or what was found in it and what is allowed.
+    /// The values of a row, or an error: what was found in it and what it must be.
     fn row(&self, index: usize) -> Result<Row, String> {
         let kind = parse_kind(&String::from_utf8_lossy(self.kinds[index].data()));
         Ok(Row {

@@ -1,4 +1,4 @@
-//! One row of a trace, whatever it is written in: its values, and what they may be.
+//! One row of a trace in any format: its values, and their ranges.
 
 use ethermem_units::{Bytes, Ps};
 use ethermem_wire::RMW_BYTES;
@@ -6,10 +6,10 @@ use ethermem_wire::RMW_BYTES;
 use crate::message::{Kind, Message, NodeIndex};
 use crate::{MESSAGE_BYTES_MAX, found};
 
-/// Latest arrival, 53 days: a quarter of what [`Ps`] holds, so that no sum of times wraps.
+/// Maximum arrival time, 53 days: a quarter of what [`Ps`] holds, so that no sum of times wraps.
 const ARRIVAL_PS_MAX: u64 = 1 << 62;
 
-/// The values of a row before they were looked at.
+/// The values of a row before they are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) arrival: Ps,
@@ -19,7 +19,7 @@ pub(super) struct Row {
     pub(super) bytes: u64,
 }
 
-/// Turns rows into messages, one after the other.
+/// Turns rows into messages, in order.
 #[derive(Clone, Debug)]
 pub(super) struct RowChecker {
     nodes: u16,
@@ -32,12 +32,12 @@ impl RowChecker {
         RowChecker { nodes, last_arrival: Ps::ZERO, next_index: 0 }
     }
 
-    /// How many rows became messages.
+    /// Number of rows that became messages.
     pub(super) fn messages(&self) -> u64 {
         self.next_index
     }
 
-    /// The message that `row` stands for, or what was found in it and what is allowed.
+    /// The message of `row`, or an error: what was found in it and what it must be.
     pub(super) fn check(&mut self, row: Row) -> Result<Message, String> {
         let compute = self.node("compute", row.compute)?;
         let memory = self.node("memory", row.memory)?;
@@ -86,13 +86,14 @@ pub(super) fn parse_kind(text: &str) -> Result<Kind, String> {
     })
 }
 
-/// A time in nanoseconds, to the nearest picosecond; exact with up to three decimals.
+/// Parses a time in nanoseconds, rounded to the nearest picosecond; exact with up to three
+/// decimals.
 pub(super) fn parse_ns(name: &str, text: &str) -> Result<Ps, String> {
     let time = decimal_ns(text).or_else(|| text.parse().ok().and_then(Ps::from_ns_f64));
     time.ok_or_else(|| format!("{name} = {}: allowed are numbers from 0", found(text)))
 }
 
-/// Digits, and no more than three behind a point: without the 53 bits of a float in between.
+/// Parses digits with at most three behind the point, without a float of 53 bits in between.
 fn decimal_ns(text: &str) -> Option<Ps> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -164,7 +165,7 @@ mod tests {
             ("12.345", 12_345),
             ("12.3456", 12_346),
             ("1e3", 1_000_000),
-            // Past 2^53 ps a float would be off.
+            // Past 2^53 ps a float would be inexact.
             ("9007199254740.993", 9_007_199_254_740_993),
         ];
         for (text, ps) in cases {

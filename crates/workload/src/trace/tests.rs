@@ -10,7 +10,7 @@ use crate::{LinkBlocks, Pattern, Poisson, PoissonConfig, SizeDistribution};
 
 const NODES: u16 = 8;
 
-/// Messages from memory.
+/// A source of messages in memory.
 struct Recorded(std::vec::IntoIter<Message>);
 
 impl Recorded {
@@ -43,7 +43,7 @@ fn read_text(text: &[u8], format: TraceFormat) -> Result<Vec<Message>, String> {
     read_all(&mut trace).map_err(|error| error.0)
 }
 
-/// What an error of a file says behind the file's folder.
+/// The text of an error without the file's folder.
 fn without_folder(error: &str, folder: &TempDir) -> String {
     let prefix = format!("{}/", folder.path().display());
     error.strip_prefix(&prefix).expect(error).to_owned()
@@ -240,7 +240,7 @@ fn a_trace_that_is_not_there_is_named() {
 
 #[test]
 fn csv_and_parquet_keep_every_message() {
-    // More than one batch of rows.
+    // The trace has more than one batch of rows.
     let messages = synthetic(20_000, 0.2);
     assert_eq!(round_trip(&messages, TraceFormat::Csv), messages);
     assert_eq!(round_trip(&messages, TraceFormat::Parquet), messages);
@@ -334,7 +334,7 @@ proptest! {
         }
     }
 
-    // A file that a kill left half written, or a disk that flipped bytes.
+    // The file is half written after a kill, or a disk flipped bytes in it.
     #[test]
     fn a_damaged_parquet_file_does_no_harm(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),

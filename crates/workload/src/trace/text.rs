@@ -20,7 +20,7 @@ pub struct TextTrace<R> {
     messages_total: Option<u64>,
 }
 
-/// Where a row has its values.
+/// The places of a row's values.
 enum Layout {
     EdmArtifact,
     Columns(Columns),
@@ -63,13 +63,13 @@ impl TextTrace<BufReader<File>> {
 }
 
 impl<R: BufRead> TextTrace<R> {
-    /// Reads from any reader; `file` is what errors call it.
+    /// Reads from any reader; errors name it by `file`.
     ///
     /// # Errors
     /// [`InputError`] when there is no row, or the header lacks a column.
     ///
     /// # Panics
-    /// When `format` is Parquet, which is no text.
+    /// If `format` is Parquet, which is not text.
     pub fn new(
         reader: R,
         file: &Path,
@@ -129,7 +129,7 @@ impl Columns {
         let names: Vec<&str> = fields(header).collect();
         let column = |name: &str| names.iter().position(|column| *column == name);
         let (arrival_ps, arrival_ns) = (column("arrival_ps"), column("arrival_ns"));
-        // What two columns say cannot both be meant.
+        // Two columns with one meaning are ambiguous.
         let is_twice = |name: &&str| names.iter().filter(|column| *column == name).count() > 1;
         let is_ambiguous = NEEDED.iter().any(is_twice) || arrival_ps.and(arrival_ns).is_some();
         let columns = || {
@@ -184,7 +184,7 @@ impl Columns {
 const EDM_ARTIFACT_COLUMNS: [&str; 7] =
     ["id", "type", "src", "dst", "bytes", "reply_bytes", "slot"];
 
-/// A row of `netsimu`: of a read, `bytes` is the request and `reply_bytes` what is read.
+/// A row of `netsimu`. For a read, `bytes` is the request and `reply_bytes` the data read.
 fn parse_edm_artifact(text: &str) -> Result<Row, String> {
     let [id, kind, compute, memory, bytes, reply_bytes, slot] =
         exact_fields(text, &EDM_ARTIFACT_COLUMNS)?;

@@ -1,4 +1,4 @@
-//! Any source of messages, written as a trace.
+//! Writes any source of messages as a trace.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,7 +18,7 @@ use ethermem_files::{AtomicFile, OutputError, reason, write_column};
 
 /// Bytes of a read's request in the EDM artifact's format: one block.
 const EDM_ARTIFACT_REQUEST_BYTES: u64 = 8;
-/// Messages of one Parquet row group, all that a write holds in memory.
+/// Number of messages in a Parquet row group, the most that a write holds in memory.
 const ROW_GROUP_ROWS: usize = 1 << 16;
 
 const SCHEMA: &str = "message ethermem_trace {
@@ -29,13 +29,13 @@ const SCHEMA: &str = "message ethermem_trace {
     required int64 bytes (integer(64,false));
 }";
 
-/// A trace that could not be written; nothing is left of it.
+/// Why a trace could not be written. No file is left.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteTraceError {
     /// The source of the messages failed.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The file cannot be written, for want of space or of permission.
+    /// The file cannot be written, because of space or permissions.
     #[error(transparent)]
     Output(#[from] OutputError),
     /// The format cannot hold the message.
@@ -43,14 +43,14 @@ pub enum WriteTraceError {
     NotInFormat(InputError),
 }
 
-/// Writes what is left of `source` to `path`, which is there whole or not at all, and returns how
-/// many messages that were.
+/// Writes the remaining messages of `source` to `path`. The file is there whole or not at all.
+/// Returns the number of messages.
 ///
 /// [`TraceFormat::EdmArtifact`] rounds arrivals down to its slots of 0.64 ns.
 ///
 /// # Errors
-/// [`WriteTraceError`] when the source fails, the file cannot be written, or an atomic is to be
-/// written in the EDM artifact's format, which has none.
+/// [`WriteTraceError`] when the source fails or the file cannot be written. The EDM artifact's
+/// format has no atomics, so they are an error there.
 pub fn write_trace(
     source: &mut dyn MessageSource,
     path: &Path,
@@ -139,7 +139,7 @@ fn write_row_group(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     rows: &[Message],
 ) -> Result<(), ParquetError> {
-    // Arrivals and sizes stay below 2^62; nodes below 2^9.
+    // Arrivals and sizes stay below 2^62, nodes below 2^9.
     let long = |value: fn(&Message) -> u64| rows.iter().map(|row| value(row) as i64).collect();
     let node = |value: fn(&Message) -> u16| rows.iter().map(|row| value(row).into()).collect();
     let kinds = rows.iter().map(|row| ByteArray::from(row.kind.name()));
