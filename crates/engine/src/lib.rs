@@ -1,4 +1,5 @@
-//! What every fabric runs in: virtual time, links and switches, configuration, metrics, output.
+//! The environment of every fabric: virtual time, links and switches, configuration, metrics,
+//! output.
 
 pub mod config;
 pub mod engine;

@@ -1,4 +1,5 @@
-//! A validated fabric configuration: `scenario` makes it of TOML, every fabric is built from it.
+//! A validated fabric configuration: `scenario` reads it from TOML, and every fabric is built from
+//! it.
 
 mod packet;
 mod parameters;
@@ -15,40 +16,40 @@ pub use topology::{Balancing, LeafSpine, Switching, Topology};
 /// The part of a scenario that describes the network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FabricConfig {
-    /// Nodes, a switch port each: 2 to 512.
+    /// Number of nodes, each with a switch port: 2 to 512.
     pub nodes: u16,
-    /// How they are joined.
+    /// The topology that joins the nodes.
     pub topology: Topology,
     /// Rate of every link of a node.
     pub link: BitsPerSecond,
     /// One-way propagation of one link.
     pub propagation: Ps,
-    /// PMA, PMD and transceiver at one end of a link (19 ns each in EDM, Table 1).
+    /// Delay of PMA, PMD and transceiver at one end of a link (19 ns each in EDM, Table 1).
     pub transceiver: Ps,
-    /// From the last request block at the memory node to the first data byte of its memory.
+    /// Time from the last request block at the memory node to the first data byte of its memory.
     pub memory_access: Ps,
-    /// Period of the PCS clock; one block a cycle by default.
+    /// Period of the PCS clock; by default one block per cycle.
     pub pcs_clock: Ps,
-    /// What fabrics of packets share.
+    /// The parameters that packet fabrics share.
     pub packet: PacketConfig,
-    /// Ethernet frames that share the links.
+    /// The Ethernet frames that share the links.
     pub background: Background,
     /// The parameters of each fabric.
     pub parameters: AllParameters,
 }
 
 impl FabricConfig {
-    /// A fabric's own parameters.
+    /// The parameters of the fabric with this parameter type.
     ///
     /// # Panics
-    /// When no fabric of the registry has read them.
+    /// If no fabric of the registry has read them.
     #[must_use]
     pub fn of<P: Parameters>(&self) -> &P {
         self.parameters.of()
     }
 
-    /// The same fabric without what varies from message to message: what a message is slowed down
-    /// against.
+    /// This configuration without what varies from message to message. The denominator of slowdowns
+    /// is measured on it.
     #[must_use]
     pub fn quiet(&self) -> FabricConfig {
         let mut quiet = self.clone();
@@ -58,7 +59,7 @@ impl FabricConfig {
     }
 }
 
-/// Ethernet frames on the same links: Poisson arrivals at every uplink and every switch egress.
+/// Ethernet frames that share the links: Poisson arrivals at every uplink and every switch egress.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Background {
     /// Share of a link's block slots, 0.0 to 1.0; with the memory load at most 1.
@@ -67,8 +68,8 @@ pub struct Background {
     pub frame_bytes: u32,
 }
 
-/// Rate of one lane of a link: faster Ethernet bundles lanes (section 4.1), and the PCS clock is a
-/// lane's.
+/// Rate of one lane of a link in Gb/s. Faster Ethernet bundles lanes (section 4.1), and the PCS
+/// clock is a lane's.
 fn lane_gbps(link_gbps: u64) -> u64 {
     match link_gbps {
         40 => 10,
@@ -78,9 +79,8 @@ fn lane_gbps(link_gbps: u64) -> u64 {
     }
 }
 
-/// The default PCS clock of a link: one 64-bit block of a lane a cycle, 2.56 ns at 25 and at
-/// 100 Gb/s. EDM's simulations at 100 Gb/s keep the testbed's latencies the same way
-/// (section 4.3).
+/// The default PCS clock of a link: one 64-bit block of a lane per cycle, 2.56 ns at 25 and at 100
+/// Gb/s. EDM's simulations at 100 Gb/s also keep the testbed's latencies (section 4.3).
 #[must_use]
 pub fn pcs_clock(link: BitsPerSecond) -> Ps {
     let lane = BitsPerSecond::from_gbps(lane_gbps(link.as_gbps_f64() as u64));

@@ -1,4 +1,4 @@
-//! What a scenario says of packets, whatever the fabric.
+//! The parameters of packets in a scenario, common to all fabrics.
 
 use ethermem_files::InputError;
 use ethermem_units::{Bytes, Ps};
@@ -10,18 +10,19 @@ use crate::keys::{Table, as_number, bytes, delay_ns};
 /// crossbar 18 ns.
 pub const L2_FORWARDING: Ps = Ps::from_ns(400);
 
-/// The parameters that all fabrics of packets share.
+/// The parameters that all packet fabrics share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacketConfig {
-    /// Most bytes of a frame between the Ethernet header and the FCS.
+    /// Maximum bytes of a frame between the Ethernet header and the FCS.
     pub mtu: Bytes,
-    /// Operation, message id, length and address, in every packet with data and in every request.
+    /// Bytes of operation, message id, length and address, in every packet with data and in every
+    /// request.
     pub memory_header: Bytes,
-    /// What a switch takes for a packet between its two MACs.
+    /// Time of a switch for a packet between its two MACs.
     pub forwarding: Ps,
-    /// When a switch may send what is coming in.
+    /// The time at which a switch may begin to send an incoming frame.
     pub switching: Switching,
-    /// What a host's stack takes for a packet; `None` for the transport's own default.
+    /// Time of a host's stack for a packet; `None` for the transport's own default.
     pub stack: Option<Ps>,
 }
 

@@ -10,24 +10,25 @@ use crate::keys::Table;
 
 /// Parameters of one fabric, or of several that share them.
 pub trait Parameters: Any + Clone + PartialEq + Debug + Send + Sync {
-    /// Their table is `[fabric.TABLE]`. A fabric without parameters has an empty name here.
+    /// The name of the table, `[fabric.TABLE]`; empty for a fabric without parameters.
     const TABLE: &'static str;
 
     /// Reads the keys of the table. `config` has the keys of `[fabric]` and of the tables that all
-    /// fabrics share, and no parameters of a fabric.
+    /// fabrics share, without the parameters of a fabric.
     ///
     /// # Errors
-    /// [`InputError`] with the line and key of what is not allowed.
+    /// [`InputError`] with the line and key of an invalid value.
     fn read(table: &Table<'_>, config: &FabricConfig) -> Result<Self, InputError>;
 
-    /// Removes what varies from message to message: a message alone is timed without it.
+    /// Removes what varies from message to message: the time of a message alone is measured without
+    /// it.
     fn quiet(&mut self) {}
 
-    /// Checks the parameters against the whole configuration, where that takes more than their own
-    /// keys.
+    /// Checks the parameters against the whole configuration, as far as their own keys do not
+    /// suffice.
     ///
     /// # Errors
-    /// The key that is wrong, and the problem.
+    /// The wrong key, and the problem.
     fn check(&self, _config: &FabricConfig) -> Result<(), (&'static str, String)> {
         Ok(())
     }
@@ -42,7 +43,7 @@ impl Parameters for () {
     }
 }
 
-/// [`Parameters`] of a type that only their fabric knows.
+/// [`Parameters`] of a type that only its fabric knows.
 trait Erased: Any + Debug + Send + Sync {
     fn boxed(&self) -> Box<dyn Erased>;
     fn equals(&self, other: &dyn Erased) -> bool;
@@ -106,7 +107,7 @@ impl Reader {
         })
     }
 
-    /// Reads `table`, checks that it has no other keys, and keeps what was read in `all`.
+    /// Reads `table`, checks that it has no other keys, and stores the parameters in `all`.
     pub fn read(
         &self,
         table: Table<'_>,
@@ -123,7 +124,7 @@ impl Reader {
 pub struct AllParameters(Vec<Box<dyn Erased>>);
 
 impl AllParameters {
-    /// Keeps these parameters instead of others of their type.
+    /// Stores these parameters in place of earlier ones of their type.
     pub fn set<P: Parameters>(&mut self, parameters: P) {
         match self.find_mut() {
             Some(old) => *old = parameters,
@@ -142,21 +143,21 @@ impl AllParameters {
     /// The parameters of this type.
     ///
     /// # Panics
-    /// When no fabric of the registry has read them.
+    /// If no fabric of the registry has read them.
     #[must_use]
     pub fn of<P: Parameters>(&self) -> &P {
         self.find().unwrap_or_else(|| panic!("no fabric read {}", type_name::<P>()))
     }
 
-    /// As [`AllParameters::of`], to change them.
+    /// The parameters of this type, to change them.
     ///
     /// # Panics
-    /// As [`AllParameters::of`].
+    /// If no fabric of the registry has read them.
     pub fn of_mut<P: Parameters>(&mut self) -> &mut P {
         self.find_mut().unwrap_or_else(|| panic!("no fabric read {}", type_name::<P>()))
     }
 
-    /// Removes what varies from message to message, of every fabric.
+    /// Removes what varies from message to message from the parameters of every fabric.
     pub fn quiet(&mut self) {
         self.0.iter_mut().for_each(|one| (**one).quiet());
     }

@@ -1,4 +1,4 @@
-//! The tables `fabric` and `background` of a scenario. The parameters of fabrics are read by them.
+//! Reads the tables `fabric` and `background` of a scenario. Each fabric reads its own parameters.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -17,10 +17,10 @@ const DEFAULT_LINK: BitsPerSecond = match BitsPerSecond::from_gbps(100) {
 
 impl FabricConfig {
     /// Reads the kind and the configuration of a fabric from the tables `fabric` and `background`.
-    /// `kinds` are the kinds there are, the default one first; `readers` read their parameters.
+    /// `kinds` lists the valid kinds, the default one first; `readers` read their parameters.
     ///
     /// # Errors
-    /// [`InputError`] with the line and key of what is not allowed.
+    /// [`InputError`] with the line and key of an invalid value.
     pub fn read(
         root: &Table<'_>,
         kinds: &[&str],
@@ -60,7 +60,7 @@ impl FabricConfig {
     /// Reads the configuration of a fabric from TOML that has no other tables.
     ///
     /// # Errors
-    /// [`InputError`] with the line and key of what is not allowed.
+    /// [`InputError`] with the line and key of an invalid value.
     pub fn parse(
         text: &str,
         kind: &str,

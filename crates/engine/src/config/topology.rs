@@ -1,50 +1,50 @@
-//! How nodes are joined, and how switches treat frames.
+//! The topology of the network, and the way in which switches forward frames.
 
 use ethermem_files::InputError;
 use ethermem_units::{BitsPerSecond, Ps};
 
 use crate::keys::{Table, delay_ns};
 
-/// How nodes are joined.
+/// The topology that joins the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topology {
-    /// One switch, a port for every node.
+    /// One switch with a port for every node.
     SingleSwitch,
-    /// Racks of nodes on a leaf switch each, every leaf joined to every spine.
+    /// Racks of nodes, each on a leaf switch; every leaf is joined to every spine.
     LeafSpine(LeafSpine),
 }
 
 /// A two-tier Clos network of full bisection: a leaf has as much bandwidth to the spines as its
-/// nodes have to it.
+/// nodes have to the leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeafSpine {
-    /// Nodes of a rack; the last rack may have fewer.
+    /// Number of nodes of a rack; the last rack may have fewer.
     pub rack_nodes: u16,
-    /// Spine switches, at most as many as nodes of a rack.
+    /// Number of spine switches: at most the nodes of a rack.
     pub spines: u16,
     /// One-way propagation of a link between leaf and spine.
     pub propagation: Ps,
-    /// What takes a packet to its spine; `None` for the transport's own.
+    /// The balancing of packets over spines; `None` for the transport's own.
     pub balancing: Option<Balancing>,
 }
 
-/// How packets are spread over spines.
+/// The way in which packets are spread over spines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balancing {
-    /// All packets of a flow take the spine that its hash names.
+    /// All packets of a flow take the spine of the flow's hash.
     Ecmp,
     /// Packets of a node take the spines in turn.
     Spray,
-    /// The same, in an order that is drawn anew after every round.
+    /// Packets of a node take the spines in a random order, which is drawn again after every round.
     Permute,
 }
 
-/// When a switch may send what is coming in.
+/// The time at which a switch may begin to send an incoming frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switching {
-    /// When the frame is whole.
+    /// Once the frame is whole.
     StoreAndForward,
-    /// When as much of it has come as of a frame of the least size, and no sooner than that its
+    /// Once as much of it has arrived as a frame of minimum size has, but late enough that its
     /// output never waits for its input.
     CutThrough,
 }
@@ -56,7 +56,7 @@ enum Name {
 }
 
 impl Topology {
-    /// Reads how nodes with links of this rate are joined: `fabric.topology`, with its table.
+    /// Reads the topology of nodes with links of this rate: `fabric.topology`, with its table.
     pub(super) fn read(fabric: &Table<'_>, link: BitsPerSecond) -> Result<Topology, InputError> {
         let names = [("single-switch", Name::SingleSwitch), ("leaf-spine", Name::LeafSpine)];
         let name = fabric.choice("topology", &names)?;
@@ -74,8 +74,8 @@ impl Topology {
             table.finish()?;
             return Ok(Topology::SingleSwitch);
         }
-        // A leaf's links to the spines carry what its nodes' links do, and their blocks take whole
-        // picoseconds.
+        // A leaf's links to the spines carry the bandwidth of its nodes' links, and their blocks
+        // take whole picoseconds.
         let slots = link.block_time().0 * u64::from(spines);
         if spines > rack_nodes || !slots.is_multiple_of(rack_nodes.into()) {
             let problem = format!(

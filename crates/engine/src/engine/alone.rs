@@ -1,4 +1,4 @@
-//! The one denominator: how long a message takes alone in the same fabric.
+//! The one denominator: the time of a message alone in the fabric.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,28 @@ use ethermem_workload::{Kind, Message, NodeIndex};
 use super::{Engine, Fabric};
 use crate::FabricConfig;
 
-/// Periods from which a long message's time is taken to grow by the same step, once it is steady.
+/// Number of periods that a long message must have before its time may be extrapolated by equal
+/// steps.
 const PERIODS_RUN: u64 = 5;
 
-/// Between two messages. Once no event is left, a fabric may be busy still: an arbiter decides no
-/// next epoch before the last one is over, and a link takes nothing. All of that has passed then.
+/// Pause between two messages. A fabric may still be busy when no event is left. An arbiter decides
+/// its next epoch only after the last one is over, and a link may be occupied. After the pause all
+/// of that has passed.
 const PAUSE: Ps = Ps::from_ns(10_000_000);
 
-/// Runs messages alone in a fabric, and remembers how long they took, by kind and size.
+/// Runs messages alone in a fabric, and caches their times by kind and size.
 ///
-/// A message of many periods ([`Fabric::period`]) is not run whole: sizes of the same remainder,
-/// some periods long ([`Fabric::steady_after`] and five more), are run, and when the last two
-/// steps between them are equal the rest is steps of that length. When they are not, the message
-/// is run whole.
+/// A message of many periods ([`Fabric::period`]) is not run as a whole. Shorter sizes with an
+/// equal remainder ([`Fabric::steady_after`] and five periods more) are run. If the last two steps
+/// between them are equal, the rest is steps of that length; otherwise the message is run as a
+/// whole.
 pub struct Alone<F: Fabric> {
     engine: Engine<F>,
     period: u64,
-    /// Periods that the longest message run for a step has.
+    /// Number of periods of the longest message that is run for a step.
     periods_run: u64,
     times: BTreeMap<(Pair, Kind, u64), Ps>,
-    /// By kind and remainder: the time at `periods_run` periods, and the step, when it is steady.
+    /// By kind and remainder: the time at `periods_run` periods, and the step, if it is steady.
     steps: BTreeMap<(Pair, Kind, u64), Option<(Ps, Ps)>>,
 }
 
@@ -35,7 +37,7 @@ pub struct Alone<F: Fabric> {
 type Pair = (NodeIndex, NodeIndex);
 
 impl<F: Fabric> Alone<F> {
-    /// A second, quiet copy of the fabric.
+    /// Builds a second, quiet copy of the fabric.
     pub fn new(config: &FabricConfig) -> Alone<F> {
         let fabric = F::build(&config.quiet(), 0);
         let period = fabric.period().0.max(1);
@@ -44,19 +46,19 @@ impl<F: Fabric> Alone<F> {
         Alone { engine, period, periods_run, times: BTreeMap::new(), steps: BTreeMap::new() }
     }
 
-    /// How long a message takes from submission to completion with nothing else in the fabric,
-    /// between the first two nodes.
+    /// The time of a message from submission to completion between the first two nodes, with
+    /// nothing else in the fabric.
     ///
     /// # Panics
-    /// When the fabric never completes it.
+    /// If the fabric never completes it.
     pub fn time(&mut self, kind: Kind, bytes: Bytes) -> Ps {
         self.between((0, 1), kind, bytes.0)
     }
 
-    /// How long this message takes with nothing else in the fabric.
+    /// The time of this message with nothing else in the fabric.
     ///
     /// # Panics
-    /// When the fabric never completes it.
+    /// If the fabric never completes it.
     #[inline]
     pub fn time_of(&mut self, message: &Message) -> Ps {
         let pair = self.engine.fabric.twin(message.compute, message.memory);
@@ -113,7 +115,7 @@ impl<F: Fabric> Alone<F> {
         });
         let mut finished = None;
         let mut latest = start;
-        // A fabric may say at submission when the message finishes, and have no event.
+        // A fabric may report at submission when the message finishes, and have no event.
         loop {
             for (handle, outcome) in engine.sim.outcomes.drain(..) {
                 let at = outcome.expect("a message alone in the fabric is not lost");

@@ -1,4 +1,4 @@
-//! A fabric that a program uses message by message, in the fabric's time.
+//! A fabric that a program drives message by message, in the fabric's time.
 
 use std::collections::VecDeque;
 
@@ -8,76 +8,76 @@ use ethermem_workload::{Message, MessageSource, SourceError};
 use super::{Engine, Fabric, Loss, Observer, Violation};
 use crate::FabricConfig;
 
-/// What becomes of a message, by the name that its sender gave it.
+/// A report about a message, which its sender named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Its request is at the memory node: a read or an atomic acts there now.
+    /// The request arrived at the memory node: a read or an atomic acts there now.
     AtMemory {
         /// [`Message::index`].
         message: u64,
-        /// When; not before now.
+        /// The time of arrival; not before now.
         at: Ps,
     },
-    /// It finished at a time, which is not before now, or never will.
+    /// The message finished, at a time not before now, or was lost.
     Ended {
         /// [`Message::index`].
         message: u64,
-        /// When, or why not.
+        /// The time of its end, or the reason of its loss.
         outcome: Result<Ps, Loss>,
     },
 }
 
-/// How far [`Live::advance`] came.
+/// The result of [`Live::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
-    /// Something was heard; it is now when it was said.
+    /// There is a report; the time is now the report's.
     Heard,
-    /// It is the time that was asked for.
+    /// The requested time was reached.
     Reached,
-    /// Nothing is left to happen. What has not ended never will.
+    /// No event is left. A message that has not ended never will.
     Idle,
 }
 
 /// Any fabric in its own time, which stands still between two calls.
 pub trait Live: Send {
-    /// The time.
+    /// The current time of the fabric.
     fn now(&self) -> Ps;
 
-    /// A message of the application at [`Message::arrival`], which is now or later and not before
-    /// that of the message before. [`Message::index`] is a name of the caller's choice.
+    /// Submits a message of the application at [`Message::arrival`], which must not be before now
+    /// or before the previous message's. [`Message::index`] is a name of the caller's choice.
     fn submit(&mut self, message: Message);
 
-    /// Goes on until something is heard, but not to `until`.
+    /// Continues until there is a report, but to a time before `until`.
     ///
     /// # Errors
-    /// [`SourceError`] when the background cannot go on.
+    /// [`SourceError`] when the background source fails.
     fn advance(&mut self, until: Ps, heard: &mut Vec<Heard>) -> Result<Advance, SourceError>;
 
-    /// Events handled so far.
+    /// Number of events handled so far.
     fn events(&self) -> u64;
 
-    /// Goes on until nothing of the application or the background is left, without new background,
-    /// and checks what must hold then.
+    /// Runs until no message of the application or the background is left, without new background.
+    /// Then it checks the fabric's invariants.
     ///
     /// # Errors
-    /// A [`Violation`] as [`Fabric::close`].
+    /// A [`Violation`], as [`Fabric::close`] returns it.
     fn close(&mut self) -> Result<(), Violation>;
 }
 
-/// See [`Live`].
+/// The implementation of [`Live`] over any fabric.
 struct LiveEngine<F: Fabric> {
     engine: Engine<F>,
-    /// What is handed to the fabric in its order, and when.
+    /// Messages to submit to the fabric in order, with their times.
     submissions: VecDeque<(Ps, Message)>,
     background: Option<Box<dyn MessageSource>>,
     next_background: Option<(Ps, Message)>,
-    /// By handle: the caller's name, none for the background.
+    /// By handle: the caller's name; `None` for the background.
     names: Vec<Option<u64>>,
-    /// See [`Fabric::submit_delay`].
+    /// The delay of the fabric: see [`Fabric::submit_delay`].
     delay: Ps,
 }
 
-/// An idle fabric at time zero, and what else goes on in it.
+/// An idle fabric at time zero, with its background traffic.
 pub fn live<F: Fabric>(
     config: &FabricConfig,
     seed: u64,
@@ -108,13 +108,13 @@ impl<F: Fabric> LiveEngine<F> {
         Ok(())
     }
 
-    /// When the next message is handed to the fabric.
+    /// The time at which the next message is submitted to the fabric.
     fn next_submission(&self) -> Ps {
         let own = self.submissions.front().map_or(Ps::MAX, |&(at, _)| at);
         own.min(self.next_background.as_ref().map_or(Ps::MAX, |&(at, _)| at))
     }
 
-    /// Hands the next message over.
+    /// Submits the next message to the fabric.
     fn submit_next(&mut self) -> Result<(), SourceError> {
         let at = self.next_submission();
         let (message, name) = match self.submissions.front() {
@@ -129,7 +129,7 @@ impl<F: Fabric> LiveEngine<F> {
             }
         };
         self.engine.sim.now = at;
-        // Both kinds are numbered as one: fabrics tell messages apart by it.
+        // Application and background share one numbering: fabrics tell messages apart by it.
         let index = self.engine.started;
         let handle = self.engine.submit_as(&Message { index, ..message }) as usize;
         self.names.resize(self.names.len().max(handle + 1), None);
@@ -137,7 +137,7 @@ impl<F: Fabric> LiveEngine<F> {
         Ok(())
     }
 
-    /// Says what the engine has heard; true when any of it is of the application.
+    /// Reports the engine's outcomes; returns true if any is of the application.
     fn say(&mut self, heard: &mut Vec<Heard>) -> bool {
         let before = heard.len();
         let reached = self.engine.sim.reached.as_mut().expect("asked for when it was made");
@@ -158,7 +158,7 @@ impl<F: Fabric> LiveEngine<F> {
     }
 }
 
-/// Outcomes are taken before they are settled.
+/// An observer that ignores outcomes, since they are taken before they are settled.
 struct Nobody;
 
 impl Observer for Nobody {

@@ -18,109 +18,109 @@ use crate::config::Parameters;
 use crate::metrics::FabricStats;
 use crate::output::{Timeline, TrackId};
 
-/// The engine's name for a message in flight. A fabric may use it until it has said that the
-/// message finished or was lost; then it is given to another.
+/// The engine's name for a message in flight. A fabric may use it until it has reported the message
+/// as finished or lost; then the handle is reused.
 pub type Handle = u32;
 
-/// A network under test: its own events, and nothing of workload, statistics or normalisation.
+/// A network under test: its own events, without workload, statistics or normalisation.
 ///
-/// A fabric is given the time by [`Sim::now`] and schedules its events with [`Sim::at`]. It says
-/// every submitted message finished or lost, once. Randomness of its own comes from `seed`.
+/// A fabric reads the time from [`Sim::now`] and schedules its events with [`Sim::at`]. It reports
+/// every submitted message once, as finished or lost. Its own randomness comes from `seed`.
 pub trait Fabric: Sized + Send + 'static {
-    /// What it schedules.
+    /// The type of its events.
     type Event: Copy + Send;
-    /// The keys of its own table; `()` where it has none.
+    /// The parameters of its own table; `()` where it has none.
     type Parameters: Parameters;
 
-    /// Whether it runs on a leaf-spine network, and not on a single switch alone.
+    /// True if it runs on a leaf-spine network; false if it runs on a single switch only.
     const LEAF_SPINE: bool = false;
 
-    /// About how far apart its events are, in picoseconds, as a power of two of at most 8. It
-    /// changes the time that a run takes and no result.
+    /// Approximate distance of its events, in picoseconds, as a power of two of at most 8. It
+    /// affects the speed of a run, but no result.
     const EVENT_GAP_SHIFT: u32 = 5;
 
-    /// Most data bytes of one message.
+    /// Maximum data bytes of one message.
     const MESSAGE_BYTES_MAX: u64 = ethermem_workload::MESSAGE_BYTES_MAX;
 
-    /// The network that a configuration describes, idle.
+    /// Builds the idle network that a configuration describes.
     fn build(config: &crate::FabricConfig, seed: u64) -> Self;
 
-    /// Makes the rows of a timeline that it will draw its links and decisions on. The engine
-    /// draws messages.
+    /// Creates the rows of a timeline for its links and decisions. The engine draws messages.
     fn draw_on(&mut self, _timeline: &mut Timeline) {}
 
-    /// How long a message takes from the application's call to where the fabric first decides
-    /// anything: the same for all, so it needs no event.
+    /// The time of a message from the application's call to the fabric's first decision. It is
+    /// equal for all messages, so it needs no event.
     fn submit_delay(&self) -> Ps {
         Ps::ZERO
     }
 
-    /// A message is at the head of its host's pipeline, now: [`Fabric::submit_delay`] after its
-    /// arrival.
+    /// Submits a message that is now at the head of its host's pipeline: [`Fabric::submit_delay`]
+    /// after its arrival.
     fn submit(&mut self, sim: &mut Sim<Self::Event>, handle: Handle, message: &Message);
 
-    /// An event's time has come.
+    /// Handles an event whose time has come.
     fn handle(&mut self, sim: &mut Sim<Self::Event>, event: Self::Event);
 
-    /// Data bytes after which the timing of a long message repeats: a chunk, a frame's payload.
+    /// Number of data bytes after which the timing of a long message repeats: a chunk, a frame's
+    /// payload.
     fn period(&self) -> Bytes;
 
-    /// Data bytes after which a long message alone goes at a steady pace.
+    /// Number of data bytes after which a long message alone proceeds at a steady pace.
     fn steady_after(&self) -> Bytes {
         Bytes(0)
     }
 
-    /// Two nodes between which a message alone takes as long as between these: the same two for
-    /// as many pairs as possible, for each is run.
+    /// Two nodes between which a message alone takes as long as between the given ones. As many
+    /// pairs as possible should have one twin, since each twin is run.
     fn twin(&self, _compute: NodeIndex, _memory: NodeIndex) -> (NodeIndex, NodeIndex) {
         (0, 1)
     }
 
-    /// The blocks that a message puts on the links, control and framing included: what `load`
-    /// counts.
+    /// Number of blocks that a message puts on the links, control and framing included. `load`
+    /// counts these blocks.
     fn blocks(config: &crate::FabricConfig, kind: Kind, bytes: Bytes) -> LinkBlocks;
 
-    /// The end of a run, all queues empty.
+    /// Ends a run, with all queues empty.
     ///
     /// # Errors
     /// A [`Violation`] when an invariant does not hold: bytes not conserved, a queue not empty.
     fn close(&self, ended: Ps) -> Result<FabricStats, Violation>;
 }
 
-/// A broken invariant: the run stops, its seed repeats it.
+/// A broken invariant, which stops the run; the seed repeats it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation(pub String);
 
 /// Why a message did not finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// A fault on its way: completed with an error.
+    /// A fault on its way completed it with an error.
     Fault,
-    /// No response in time.
+    /// No response arrived in time.
     Timeout,
-    /// The network never answered at all: events ran out.
+    /// The network never answered: no event was left.
     Forgotten,
 }
 
-/// Virtual time and what is scheduled in it.
+/// The virtual time, and the events scheduled in it.
 pub struct Sim<E> {
     now: Ps,
     queue: EventQueue<E>,
     outcomes: Vec<(Handle, Result<Ps, Loss>)>,
     timeline: Option<Timeline>,
-    /// By handle, where anybody asked for them.
+    /// The way of each message by handle, if it was requested.
     ways: Option<Vec<Way>>,
-    /// Messages whose request came to its memory node, where somebody acts on it.
+    /// Messages whose request arrived at its memory node, if a caller acts on them.
     reached: Option<Vec<(Handle, Ps)>>,
     events: u64,
 }
 
-/// Instants of a message between its arrival and its end.
+/// Times of a message between its arrival and its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Way {
-    /// Its request is at the memory node: reads and atomics.
+    /// For reads and atomics: the time at which its request is at the memory node.
     pub at_memory: Option<Ps>,
-    /// The first byte of its data leaves its node.
+    /// The time at which the first byte of its data leaves its node.
     pub leaves: Option<Ps>,
 }
 
@@ -137,7 +137,7 @@ impl<E: Copy> Sim<E> {
         }
     }
 
-    /// The time.
+    /// The current time.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Ps {
@@ -147,33 +147,35 @@ impl<E: Copy> Sim<E> {
     /// Schedules an event.
     ///
     /// # Panics
-    /// When `at` is before now.
+    /// If `at` is before now.
     #[inline]
     pub fn at(&mut self, at: Ps, event: E) {
         assert!(at >= self.now, "an event at {at} scheduled at {}", self.now);
         self.queue.push(at, event);
     }
 
-    /// A message's last byte is where it belongs, at `at`, which may be later than now.
+    /// Reports that a message's last byte is at its destination at `at`, which may be later than
+    /// now.
     #[inline]
     pub fn finish(&mut self, handle: Handle, at: Ps) {
         self.outcomes.push((handle, Ok(at)));
     }
 
-    /// The timeline, when one is drawn.
+    /// The timeline, if one is drawn.
     #[inline]
     pub fn timeline(&mut self) -> Option<&mut Timeline> {
         self.timeline.as_mut()
     }
 
-    /// Whether anybody asked for [`Sim::at_memory`] and [`Sim::leaves`].
+    /// True if [`Sim::at_memory`] and [`Sim::leaves`] are recorded.
     #[inline]
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.ways.is_some()
     }
 
-    /// A message's request is at its memory node, at `at`; of several parts the first one counts.
+    /// Records that a message's request is at its memory node at `at`. Of several parts the first
+    /// one counts.
     #[inline]
     pub fn at_memory(&mut self, handle: Handle, at: Ps) {
         let Some(ways) = &mut self.ways else { return };
@@ -186,7 +188,7 @@ impl<E: Copy> Sim<E> {
         }
     }
 
-    /// Data of a message leaves its node from `at` on; the first time counts.
+    /// Records that data of a message leaves its node from `at` on; the first time counts.
     #[inline]
     pub fn leaves(&mut self, handle: Handle, at: Ps) {
         if let Some(ways) = &mut self.ways {
@@ -194,42 +196,41 @@ impl<E: Copy> Sim<E> {
         }
     }
 
-    /// A message will never finish.
+    /// Reports that a message will never finish.
     pub fn lose(&mut self, handle: Handle, loss: Loss) {
         self.outcomes.push((handle, Err(loss)));
     }
 }
 
-/// Hears what became of every message.
+/// Receives the outcome of every message.
 pub trait Observer {
-    /// Where the engine was asked for it: what lay between arrival and end of a message, just
-    /// before its outcome.
+    /// Receives the way of a message just before its outcome, if ways were requested.
     fn way(&mut self, _way: Way) {}
 
-    /// A message finished, or why not.
+    /// Receives the time at which a message finished, or the reason of its loss.
     fn outcome(&mut self, message: &Message, outcome: Result<Ps, Loss>);
 }
 
-/// What a run came to beside its messages.
+/// The result of a run, without its messages.
 pub struct RunEnd {
-    /// The fabric's own numbers.
+    /// The counters of the fabric.
     pub stats: FabricStats,
-    /// Messages handed to the fabric.
+    /// Number of messages submitted to the fabric.
     pub started: u64,
-    /// Events taken from the queue.
+    /// Number of events taken from the queue.
     pub events: u64,
-    /// When the last message finished.
+    /// The time at which the last message finished.
     pub ended: Ps,
-    /// The timeline, when one was drawn.
+    /// The timeline, if one was drawn.
     pub timeline: Option<Timeline>,
-    /// True when the run was interrupted: what was in flight is in no statistics.
+    /// True if the run was interrupted: messages in flight are in no statistics.
     pub interrupted: bool,
 }
 
 /// Why a run has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
-    /// The workload could not go on.
+    /// The source of messages failed.
     Source(SourceError),
     /// An invariant did not hold.
     Violation(Violation),
@@ -252,7 +253,7 @@ impl std::fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// How many events pass between two looks at the interrupt flag and the progress callback.
+/// Number of events between two checks of the interrupt flag and calls of the progress callback.
 const EVENTS_PER_LOOK: u64 = 1 << 14;
 
 /// A fabric with its virtual time and its messages in flight.
@@ -261,13 +262,13 @@ pub struct Engine<F: Fabric> {
     sim: Sim<F::Event>,
     in_flight: Vec<Message>,
     free: Vec<Handle>,
-    /// Where each handle stands: set from submission to outcome.
+    /// For each handle: true from submission to outcome.
     live: Vec<bool>,
     started: u64,
     ended: u64,
-    /// When the last message finished: timers may run on.
+    /// The time at which the last message finished; timers may run on.
     finished_at: Ps,
-    /// The rows of messages, by compute node, when a timeline is drawn.
+    /// The rows of messages by compute node, if a timeline is drawn.
     tracks: Vec<TrackId>,
 }
 
@@ -287,22 +288,23 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Draws the run of so many nodes on a timeline; [`RunEnd`] gives it back.
+    /// Draws the run of this many nodes on a timeline, which [`RunEnd`] returns.
     pub fn draw_on(&mut self, mut timeline: Timeline, nodes: u16) {
         self.tracks = timeline.rows("messages", nodes);
         self.fabric.draw_on(&mut timeline);
         self.sim.timeline = Some(timeline);
     }
 
-    /// Tells the observer the way of every message.
+    /// Reports the way of every message to the observer.
     pub fn watch_ways(&mut self) {
         self.sim.ways = Some(Vec::new());
     }
 
-    /// Runs a workload to the end of its last message. `progress` hears how many have ended.
+    /// Runs a workload to the end of its last message. `progress` is called with the number of
+    /// ended messages.
     ///
     /// # Errors
-    /// [`RunError`] when the workload cannot go on or an invariant is broken.
+    /// [`RunError`] when the source of messages fails or an invariant is broken.
     pub fn run(
         mut self,
         source: &mut dyn MessageSource,
@@ -413,7 +415,7 @@ impl<F: Fabric> Engine<F> {
         self.sim.outcomes.clear();
     }
 
-    /// No event is left: whatever did not end never will.
+    /// Reports the remaining messages as forgotten: no event is left, so they never end.
     fn report_forgotten(&mut self, observer: &mut dyn Observer) {
         for (message, live) in self.in_flight.iter().zip(&mut self.live) {
             if std::mem::replace(live, false) {
@@ -423,7 +425,7 @@ impl<F: Fabric> Engine<F> {
     }
 }
 
-/// A message from its arrival to its end, or to the instant at which it was given up.
+/// Draws a message from its arrival to its end, or to the time of its loss.
 fn draw(timeline: &mut Timeline, track: TrackId, message: &Message, ended: Result<Ps, Ps>) {
     let (name, end) = match ended {
         Ok(finished) => (message.kind.name(), finished),

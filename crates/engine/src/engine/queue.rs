@@ -1,17 +1,18 @@
-//! The event queue: a wheel of very short buckets for what is near, a heap for what is far.
+//! The event queue: a wheel of very short buckets for near events, a heap for far ones.
 //!
-//! Events leave in the order of (time, insertion), always. A bucket is a list in that order, and so
-//! short in time that an event goes to its end or into an empty one almost always; a bitmap finds
-//! the next bucket that holds anything. An event costs the same whatever the number pending.
+//! Events always leave in the order of (time, insertion). A bucket is a list in that order. It
+//! spans so little time that an event almost always goes to its end or into an empty bucket. A
+//! bitmap finds the next bucket that is not empty. The cost of an event does not depend on the
+//! number of pending events.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ethermem_units::Ps;
 
-/// Picoseconds that the wheel spans, as a power of two: 1 us, more than the latency of any hop.
+/// Span of the wheel in picoseconds, as a power of two: 1 us, more than the latency of any hop.
 const WHEEL_SHIFT: u32 = 20;
-/// Bits of the bitmap that one of its summary's stands for.
+/// Number of bits of the bitmap that one bit of its summary covers.
 const WORD: usize = 64;
 const NONE: u32 = u32::MAX;
 
@@ -19,39 +20,39 @@ const NONE: u32 = u32::MAX;
 struct Node<E> {
     time: u64,
     event: E,
-    /// The next of its bucket, the last one's being the first; or the next free node.
+    /// The next node of its bucket, the last one's being the first; or the next free node.
     next: u32,
 }
 
 /// Pending events of type `E`.
 ///
-/// Invariant: the wheel holds the events of as many buckets as it has from that of the last event
-/// taken, and the heap all others. What comes out of the heap was therefore inserted before
-/// whatever its bucket is given later, and needs no number beside its place there.
+/// Invariant: the wheel holds the events of its span from the bucket of the last event taken; the
+/// heap holds all others. So an event from the heap was inserted before all later events of its
+/// bucket, and needs no number beside its place there.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue<E> {
     nodes: Vec<Node<E>>,
     free: u32,
-    /// Picoseconds a bucket spans, as a power of two.
+    /// Span of a bucket in picoseconds, as a power of two.
     bucket_shift: u32,
-    /// The last event of each bucket; as many as the wheel spans.
+    /// The last event of each bucket.
     buckets: Vec<u32>,
-    /// One bit a bucket that is not empty, and one bit a word of those that is not zero.
+    /// One bit per bucket that is not empty, and one bit per word of these that is not zero.
     occupied: Vec<u64>,
     summary: Vec<u64>,
     /// The bucket of the last event taken.
     reached: u64,
-    /// By time and insertion.
+    /// Far events by time and insertion.
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
     far_inserted: u64,
-    /// The bucket of the earliest event of `far`, and [`u64::MAX`] when there is none.
+    /// The bucket of the earliest event of `far`; [`u64::MAX`] if it is empty.
     far_bucket: u64,
     near: usize,
 }
 
 impl<E: Copy> EventQueue<E> {
-    /// Buckets of so many picoseconds, as a power of two of at most 8: the shorter, the fewer
-    /// events each has, and the more memory the wheel goes through.
+    /// Buckets of this many picoseconds, as a power of two of at most 8. With shorter buckets each
+    /// has fewer events, and the wheel passes through more memory.
     pub(crate) fn new(bucket_shift: u32) -> EventQueue<E> {
         let buckets = 1 << (WHEEL_SHIFT - bucket_shift);
         EventQueue {
@@ -69,7 +70,7 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
-    /// Queues an event; never for a time before the last one taken.
+    /// Queues an event; its time must not be before the last one taken.
     #[inline]
     pub(crate) fn push(&mut self, at: Ps, event: E) {
         let index = self.allocate(Node { time: at.0, event, next: NONE });
@@ -128,7 +129,7 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
-    /// Puts an event behind those of its bucket that are not later.
+    /// Inserts an event behind the events of its bucket that are not later.
     #[inline]
     fn link(&mut self, time: u64, index: u32) {
         self.near += 1;
@@ -164,7 +165,7 @@ impl<E: Copy> EventQueue<E> {
         self.far_bucket = self.far_bucket.min(time >> self.bucket_shift);
     }
 
-    /// With an empty wheel: goes on to the earliest event of all, if it is before `limit`.
+    /// Advances an empty wheel to the earliest event of all, if it is before `limit`.
     #[cold]
     fn reach_far(&mut self, limit: Ps) -> bool {
         let Some(&Reverse((time, _, _))) = self.far.peek() else { return false };
@@ -176,7 +177,7 @@ impl<E: Copy> EventQueue<E> {
         true
     }
 
-    /// Moves into the wheel what it now reaches.
+    /// Moves the far events that the wheel now covers into it.
     #[cold]
     fn bring_near(&mut self) {
         self.far_bucket = u64::MAX;
@@ -191,13 +192,13 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
-    /// The place of a bucket.
+    /// The index of a bucket in the wheel.
     #[inline]
     fn slot(&self, bucket: u64) -> usize {
         bucket as usize & (self.buckets.len() - 1)
     }
 
-    /// The first bucket that holds an event, from the one reached on; one must.
+    /// The first bucket that holds an event, from the last taken one on; one must exist.
     #[inline]
     fn first_occupied(&self) -> usize {
         let start = self.slot(self.reached);
@@ -208,7 +209,7 @@ impl<E: Copy> EventQueue<E> {
         self.first_occupied_word((start / 64 + 1) & (self.occupied.len() - 1))
     }
 
-    /// The same in the words from `start` on, and around to it.
+    /// The first word that is not zero, from `start` on and around to it.
     fn first_occupied_word(&self, start: usize) -> usize {
         let mut group = start / 64;
         let mut bits = self.summary[group] & (u64::MAX << (start % 64));
@@ -239,7 +240,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a sorted list: pushes at random distances, near, far and now, between pops.
+        /// The model is a sorted list: pushes at random distances, near, far and now, between pops.
         #[test]
         fn events_leave_by_time_and_insertion(
             steps in prop::collection::vec(

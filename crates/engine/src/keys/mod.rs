@@ -1,4 +1,4 @@
-//! The keys of TOML files: read one by one, each with its default and what is allowed.
+//! The keys of TOML files: read one by one, each with its default and its valid values.
 
 mod setting;
 mod table;

@@ -1,4 +1,4 @@
-//! Keys set from outside: they are read as if the scenario said them.
+//! Keys set from outside, which are read as if they stood in the scenario.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,15 +8,15 @@ use toml::de::{DeTable, DeValue};
 
 use ethermem_files::found;
 
-/// One key of a scenario and what it is set to, over what its file says: `fabric.nodes=16`.
+/// One key of a scenario and its value, which override its file: `fabric.nodes=16`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     key: String,
-    /// TOML; empty when the key is taken out.
+    /// The value as TOML; empty if the key is removed.
     value: String,
 }
 
-/// Text that is no `KEY=VALUE`.
+/// Text that is not `KEY=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingError(String);
 
@@ -45,8 +45,8 @@ impl fmt::Display for Setting {
 impl FromStr for Setting {
     type Err = SettingError;
 
-    /// Reads `KEY=VALUE`. A value is TOML, or a word that then stands for itself in quotes; no
-    /// value takes the key out of the scenario.
+    /// Reads `KEY=VALUE`. A value is TOML, or a word that is then quoted. No value removes the key
+    /// from the scenario.
     fn from_str(text: &str) -> Result<Setting, SettingError> {
         let error = |problem: &str| Err(SettingError(format!("{}: {problem}", found(text))));
         let Some((key, value)) = text.split_once('=') else {
@@ -77,17 +77,18 @@ fn is_toml(value: &str) -> bool {
     DeTable::parse(&format!("key = {value}\n")).is_ok_and(|table| table.get_ref().len() == 1)
 }
 
-/// A scenario's text with a line for every setting after it: what the offsets of errors count in.
+/// A scenario's text, followed by a line for every setting. The offsets of errors refer to it.
 pub struct Lines<'s> {
     settings: &'s [Setting],
     /// The scenario, and a line for every setting.
     pub text: String,
-    /// Each line at its offset in `text`, spaces before it, so that its spans are offsets there.
+    /// Each line at its offset in `text`, with spaces before it, so that its spans are offsets
+    /// there.
     padded: Vec<String>,
 }
 
 impl<'s> Lines<'s> {
-    /// The lines of `settings` behind `text`.
+    /// Appends the lines of `settings` to `text`.
     pub fn new(text: &str, settings: &'s [Setting]) -> Lines<'s> {
         let mut text = text.to_owned();
         let mut padded = Vec::new();
@@ -100,7 +101,7 @@ impl<'s> Lines<'s> {
         Lines { settings, text, padded }
     }
 
-    /// Puts the settings into `root`, in their order, and takes out what has no value.
+    /// Applies the settings to `root` in order, and removes keys without a value.
     pub fn apply<'t>(&'t self, root: &mut DeTable<'t>) {
         let mut padded = self.padded.iter();
         for setting in self.settings {
@@ -114,7 +115,7 @@ impl<'s> Lines<'s> {
     }
 }
 
-/// Tables are joined, anything else is replaced, its position with it.
+/// Joins tables; any other value is replaced, with its position.
 fn merge<'t>(into: &mut DeTable<'t>, from: DeTable<'t>) {
     for (key, mut value) in from {
         if let Some(old) = into.get_mut(&key)

@@ -1,4 +1,4 @@
-//! TOML tables read key by key: what is asked for is known, what is left over is an error.
+//! TOML tables read key by key: a requested key is known, and a remaining key is an error.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -10,53 +10,53 @@ use toml::de::{DeTable, DeValue};
 
 use ethermem_files::{InputError, found};
 
-/// A key that scenarios know.
+/// A key that scenarios may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// With its tables: `fabric.edm.chunk_bytes`.
+    /// The name with its tables: `fabric.edm.chunk_bytes`.
     pub name: String,
-    /// What holds without it.
+    /// The value that applies without the key.
     pub default: String,
-    /// What it may be.
+    /// The valid values.
     pub allowed: String,
-    /// Whether only whole numbers are taken, as far as its reader says so.
+    /// True if the key's reader says that it accepts only whole numbers.
     pub is_whole: bool,
 }
 
-/// What errors call the place of a setting.
+/// The place of a setting, as errors name it.
 pub const SET: &str = "--set";
 
-/// The text of a scenario, and every key that was asked of it.
+/// The text of a scenario, and the keys that were requested from it.
 pub struct Source<'s> {
-    /// The file that it is from.
+    /// The path of the scenario's file.
     pub file: &'s Path,
-    /// The file's, and behind `file_bytes` of it the settings.
+    /// The text of the file, and after `file_bytes` of it the settings.
     pub text: &'s str,
     /// Length of the file's own text.
     pub file_bytes: usize,
-    /// The keys that were asked for, in order.
+    /// The keys that were requested, in order.
     pub keys: RefCell<Vec<Key>>,
 }
 
-/// A table of a scenario, empty when the scenario does not have it.
+/// A table of a scenario; it is empty if the scenario does not have it.
 pub struct Table<'s> {
     source: &'s Source<'s>,
-    /// With the tables around it, dots between; empty for the root.
+    /// The name with the enclosing tables, separated by dots; empty for the root.
     name: String,
     values: Option<&'s DeTable<'s>>,
-    /// Every key that was asked for, and how an error lists it.
+    /// The keys that were requested, and how an error lists each.
     known: RefCell<Vec<(String, String)>>,
 }
 
 impl<'s> Source<'s> {
-    /// The line, from 1, in which an offset of the text lies.
+    /// The line number, from 1, of an offset in the text.
     #[must_use]
     pub fn line(&self, offset: usize) -> u64 {
         let before = self.text.as_bytes().get(..offset).unwrap_or(self.text.as_bytes());
         1 + before.iter().filter(|&&byte| byte == b'\n').count() as u64
     }
 
-    /// A problem of the text from `offset` on.
+    /// An error about the text from `offset` on.
     pub fn error(&self, offset: usize, problem: impl AsRef<str>) -> InputError {
         if offset >= self.file_bytes && self.file_bytes < self.text.len() {
             return InputError::file(Path::new(SET), problem);
@@ -64,7 +64,7 @@ impl<'s> Source<'s> {
         InputError::line(self.file, self.line(offset), problem)
     }
 
-    /// The table of all keys, whose values are `values`.
+    /// The table of all keys, with the values `values`.
     #[must_use]
     pub fn root(&'s self, values: &'s DeTable<'s>) -> Table<'s> {
         let known = RefCell::default();
@@ -76,7 +76,7 @@ impl<'s> Table<'s> {
     /// The table `key` of this one.
     ///
     /// # Errors
-    /// [`InputError`] when it is no table.
+    /// [`InputError`] when it is not a table.
     pub fn table(&self, key: &str) -> Result<Table<'s>, InputError> {
         self.known.borrow_mut().push((key.to_owned(), format!("[{}]", self.full(key))));
         let values = match self.value(key) {
@@ -90,10 +90,10 @@ impl<'s> Table<'s> {
         Ok(Table { source: self.source, name: self.full(key), values, known })
     }
 
-    /// What `key` is, when it is there; `parse` gives `None` for what is not allowed.
+    /// The value of `key`, if it is present; `parse` returns `None` for an invalid value.
     ///
     /// # Errors
-    /// As [`Table::integer`].
+    /// The errors of [`Table::integer`].
     pub fn read<T>(
         &self,
         key: &str,
@@ -104,7 +104,7 @@ impl<'s> Table<'s> {
         self.ask(key, default.to_string(), allowed, false, parse)
     }
 
-    /// As [`Table::read`]; `is_whole` says that `parse` takes whole numbers alone.
+    /// Reads as [`Table::read`] does; `is_whole` says that `parse` accepts only whole numbers.
     fn ask<T>(
         &self,
         key: &str,
@@ -125,10 +125,10 @@ impl<'s> Table<'s> {
         }
     }
 
-    /// An integer.
+    /// Reads an integer.
     ///
     /// # Errors
-    /// [`InputError`] for what is not allowed.
+    /// [`InputError`] for an invalid value.
     pub fn integer(
         &self,
         key: &str,
@@ -140,11 +140,11 @@ impl<'s> Table<'s> {
         Ok(self.ask(key, default.to_string(), &name, true, parse)?.unwrap_or(default))
     }
 
-    /// An integer whose default or bounds follow from other keys, named as people are told them:
+    /// Reads an integer whose default or bounds follow from other keys and have names in errors:
     /// `default` is (value, name), `allowed` (least, most, name of the most).
     ///
     /// # Errors
-    /// As [`Table::integer`].
+    /// The errors of [`Table::integer`].
     pub fn bounded(
         &self,
         key: &str,
@@ -162,10 +162,10 @@ impl<'s> Table<'s> {
         }
     }
 
-    /// A number, written with or without a point.
+    /// Reads a number, written with or without a point.
     ///
     /// # Errors
-    /// As [`Table::integer`].
+    /// The errors of [`Table::integer`].
     pub fn number(
         &self,
         key: &str,
@@ -177,10 +177,10 @@ impl<'s> Table<'s> {
         Ok(self.read(key, default, &name, parse)?.unwrap_or(default))
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     ///
     /// # Errors
-    /// As [`Table::integer`].
+    /// The errors of [`Table::integer`].
     pub fn flag(&self, key: &str, default: bool) -> Result<bool, InputError> {
         let parse = |value: &DeValue<'_>| match value {
             DeValue::Boolean(value) => Some(*value),
@@ -189,23 +189,23 @@ impl<'s> Table<'s> {
         Ok(self.read(key, default, "true, false", parse)?.unwrap_or(default))
     }
 
-    /// One of `choices` by name; the first one is the default.
+    /// Reads one of `choices` by name; the first one is the default.
     ///
     /// # Errors
-    /// As [`Table::integer`].
+    /// The errors of [`Table::integer`].
     ///
     /// # Panics
-    /// When there are no choices.
+    /// If there are no choices.
     pub fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Result<T, InputError> {
         let (default, default_value) = choices[0];
         let value = self.choice_or(key, format!("\"{default}\""), choices)?;
         Ok(value.unwrap_or(default_value))
     }
 
-    /// One of `choices` by name, when it is there.
+    /// Reads one of `choices` by name, if the key is present.
     ///
     /// # Errors
-    /// As [`Table::integer`].
+    /// The errors of [`Table::integer`].
     pub fn choice_or<T: Copy>(
         &self,
         key: &str,
@@ -219,16 +219,16 @@ impl<'s> Table<'s> {
         })
     }
 
-    /// Whether the table has `key`.
+    /// True if the table has `key`.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
 
-    /// Refuses `key` where it would change nothing.
+    /// Refuses `key` where it would have no effect.
     ///
     /// # Errors
-    /// [`InputError`] that says when the key is allowed.
+    /// [`InputError`] that says when the key is valid.
     pub fn only(&self, key: &str, when: &str, holds: bool) -> Result<(), InputError> {
         if holds || !self.has(key) {
             return Ok(());
@@ -236,7 +236,7 @@ impl<'s> Table<'s> {
         Err(self.error(key, format!("it changes nothing: allowed only {when}")))
     }
 
-    /// A problem of what `key` is, or of its absence.
+    /// An error about the value of `key`, or about its absence.
     #[must_use]
     pub fn error(&self, key: &str, problem: impl Display) -> InputError {
         let name = self.full(key);
@@ -248,13 +248,12 @@ impl<'s> Table<'s> {
         self.source.error(span.start, format!("{name} = {}: {problem}", found(text)))
     }
 
-    /// The keys and values of a table whose keys are not known beforehand; `None` where it is
-    /// absent.
+    /// The keys and values of a table whose keys are not known beforehand; `None` if it is absent.
     pub fn values(&self) -> Option<&'s DeTable<'s>> {
         self.values
     }
 
-    /// Refuses what was not asked for.
+    /// Refuses keys that were not requested.
     ///
     /// # Errors
     /// [`InputError`] with the first unknown key.
@@ -262,14 +261,14 @@ impl<'s> Table<'s> {
         self.check_known()
     }
 
-    /// As [`Table::finish`], of a table that is lent.
+    /// Refuses unknown keys as [`Table::finish`] does, without consuming the table.
     pub fn check_known(&self) -> Result<(), InputError> {
         let Some(values) = self.values else {
             return Ok(());
         };
         let known = self.known.borrow();
         let unknown = |key: &str| !known.iter().any(|(known, _)| known == key);
-        // The table keeps its keys sorted; people expect the first one of the file.
+        // The table keeps its keys sorted; the first one of the file is expected.
         let first =
             values.keys().filter(|key| unknown(key.get_ref())).min_by_key(|key| key.span().start);
         let Some(key) = first else { return Ok(()) };
@@ -292,7 +291,7 @@ impl<'s> Table<'s> {
     }
 }
 
-/// A whole number that is not negative.
+/// Reads a whole number that is not negative.
 #[must_use]
 pub fn as_integer(value: &DeValue<'_>) -> Option<u64> {
     match value {
@@ -301,7 +300,7 @@ pub fn as_integer(value: &DeValue<'_>) -> Option<u64> {
     }
 }
 
-/// A number written with or without a point.
+/// Reads a number written with or without a point.
 #[must_use]
 pub fn as_number(value: &DeValue<'_>) -> Option<f64> {
     match value {
@@ -311,7 +310,7 @@ pub fn as_number(value: &DeValue<'_>) -> Option<f64> {
     }
 }
 
-/// A text.
+/// Reads a text.
 #[must_use]
 pub fn as_text<'v>(value: &'v DeValue<'_>) -> Option<&'v str> {
     match value {

@@ -1,4 +1,4 @@
-//! Values that many keys have: lengths, times, rates, windows, nodes.
+//! Values of many keys: lengths, times, rates, windows, nodes.
 
 use ethermem_units::{BitsPerSecond, Bytes, Ps};
 use ethermem_workload::NodeIndex;
@@ -6,16 +6,16 @@ use ethermem_workload::NodeIndex;
 use super::table::{Table, as_integer, as_number};
 use ethermem_files::InputError;
 
-/// Data rates that a link may have, in Gb/s.
+/// Valid data rates of a link, in Gb/s.
 pub const LINK_GBPS: [u64; 6] = [10, 25, 40, 100, 200, 400];
 
-/// A switch port's buffer: from less than a frame of 9,000 B, which is then never kept, no sense.
+/// Bounds of a switch port's buffer. A buffer below a frame of 9,000 B would never hold one.
 pub const BUFFER_BYTES: (u64, u64) = (10_000, 1_000_000_000);
 
-/// A length of `least` to `most` bytes.
+/// Reads a length of `least` to `most` bytes.
 ///
 /// # Errors
-/// [`InputError`] for what is not allowed.
+/// [`InputError`] for an invalid value.
 pub fn bytes(
     table: &Table<'_>,
     key: &str,
@@ -25,10 +25,10 @@ pub fn bytes(
     Ok(Bytes(table.integer(key, default.0, least..=most)?))
 }
 
-/// A buffer of `least` bytes or more, when it is there.
+/// Reads a buffer size of at least `least` bytes, if it is present.
 ///
 /// # Errors
-/// As [`bytes()`].
+/// The errors of [`bytes()`].
 pub fn buffer_or(
     table: &Table<'_>,
     key: &str,
@@ -42,10 +42,10 @@ pub fn buffer_or(
     Ok(buffer.map(Bytes))
 }
 
-/// A window, when it is there.
+/// Reads a window, if it is present.
 ///
 /// # Errors
-/// As [`bytes()`].
+/// The errors of [`bytes()`].
 pub fn window_or(table: &Table<'_>, key: &str, default: &str) -> Result<Option<u32>, InputError> {
     let packets = table.read(key, default, "1 to 1000000", |value| {
         as_integer(value).filter(|packets| (1..=1_000_000).contains(packets))
@@ -53,18 +53,18 @@ pub fn window_or(table: &Table<'_>, key: &str, default: &str) -> Result<Option<u
     Ok(packets.map(|packets| packets as u32))
 }
 
-/// A number of packets.
+/// Reads a number of packets.
 ///
 /// # Errors
-/// As [`bytes()`].
+/// The errors of [`bytes()`].
 pub fn packets(table: &Table<'_>, key: &str, default: u32) -> Result<u32, InputError> {
     Ok(table.integer(key, default.into(), 1..=1_000_000)? as u32)
 }
 
-/// A timeout to the nearest picosecond.
+/// Reads a timeout, to the nearest picosecond.
 ///
 /// # Errors
-/// As [`bytes()`].
+/// The errors of [`bytes()`].
 pub fn timeout_us(table: &Table<'_>, key: &str, default: Ps) -> Result<Ps, InputError> {
     let default_us = default.as_ns_f64() / 1e3;
     let timeout = table.read(key, default_us, "0.001 to 1000000", |value| {
@@ -74,10 +74,10 @@ pub fn timeout_us(table: &Table<'_>, key: &str, default: Ps) -> Result<Ps, Input
     Ok(timeout.unwrap_or(default))
 }
 
-/// The rate of a link, when it is there.
+/// Reads the rate of a link, if it is present.
 ///
 /// # Errors
-/// As [`bytes()`].
+/// The errors of [`bytes()`].
 pub fn rate_gbps(
     table: &Table<'_>,
     key: &str,
@@ -91,10 +91,10 @@ pub fn rate_gbps(
     Ok(rate.expect("a block of every Ethernet rate takes whole picoseconds"))
 }
 
-/// A delay to the nearest picosecond; 1 ms is 200 km of fibre, no rack.
+/// Reads a delay, to the nearest picosecond; 1 ms is 200 km of fibre, more than a rack.
 ///
 /// # Errors
-/// As [`bytes()`].
+/// The errors of [`bytes()`].
 pub fn delay_ns(table: &Table<'_>, key: &str, default_ns: u64) -> Result<Ps, InputError> {
     let delay = table.read(key, default_ns, "0 to 1000000", |value| {
         Ps::from_ns_f64(as_number(value).filter(|ns| (0.0..=1e6).contains(ns))?)
@@ -102,20 +102,20 @@ pub fn delay_ns(table: &Table<'_>, key: &str, default_ns: u64) -> Result<Ps, Inp
     Ok(delay.unwrap_or(Ps::from_ns(default_ns)))
 }
 
-/// The period of a clock, to the nearest picosecond: 1 MHz to 1 THz.
+/// Reads the period of a clock, to the nearest picosecond: 1 MHz to 1 THz.
 ///
 /// # Errors
-/// As [`bytes()`].
+/// The errors of [`bytes()`].
 pub fn clock_ns(table: &Table<'_>, key: &str, default: &str) -> Result<Option<Ps>, InputError> {
     table.read(key, default, "0.001 to 1000", |value| {
         Ps::from_ns_f64(as_number(value).filter(|ns| (0.001..=1e3).contains(ns))?)
     })
 }
 
-/// A node of a network of `nodes`.
+/// Reads a node of a network of `nodes`.
 ///
 /// # Errors
-/// As [`bytes()`].
+/// The errors of [`bytes()`].
 pub fn node(table: &Table<'_>, key: &str, nodes: u16) -> Result<NodeIndex, InputError> {
     let last = u64::from(nodes) - 1;
     Ok(table.bounded(key, (0, "0"), (0, last, "nodes - 1"))? as NodeIndex)

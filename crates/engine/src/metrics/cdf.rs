@@ -1,13 +1,13 @@
-//! A latency distribution thinned to what a figure can show.
+//! A latency distribution, thinned to what a figure can show.
 
 use ethermem_units::Ps;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Even steps of the share, where most messages are.
+/// Number of even steps of the share, where most messages are.
 const BODY_STEPS: u64 = 250;
-/// Beyond, a point each time that the share still to finish has fallen to this part of the last:
-/// 22 points a decade, as the tail is what a latency figure is read for.
+/// Beyond the even steps, there is a point each time that the remaining share has fallen by this
+/// factor. This gives 22 points per decade, as a latency figure is read for its tail.
 const TAIL_RATIO: f64 = 0.9;
 
 /// Shares that tables quote.
@@ -22,8 +22,8 @@ pub struct CdfPoint {
     pub share: f64,
 }
 
-/// The first bin, the last, and what lies a step from the one before: some 450 for 10^10
-/// messages. Each lies on the edge of a bin, where the count below is exact.
+/// Points at the first bin, the last bin, and each step between: some 450 for 10^10 messages. Each
+/// lies on the edge of a bin, where the count below is exact.
 pub(super) fn cdf_points(latency_ps: &Histogram<u64>, max: Ps) -> Vec<CdfPoint> {
     let total = latency_ps.len();
     let mut points = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn cdf_points(latency_ps: &Histogram<u64>, max: Ps) -> Vec<CdfPoint> 
     points
 }
 
-/// The next share worth a point after `share`.
+/// The next share after `share` that gets a point.
 fn next_share(share: f64) -> f64 {
     let body = ((share * BODY_STEPS as f64).floor() + 1.0) / BODY_STEPS as f64;
     let tail = 1.0 - (1.0 - share) * TAIL_RATIO;

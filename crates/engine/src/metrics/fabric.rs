@@ -1,32 +1,33 @@
-//! What only the fabric can count, handed over once at its end.
+//! The counters that only the fabric can keep; it returns them once, at its end.
 
 use serde::Serialize;
 
 use super::FrameStats;
 
-/// Numbers of a fabric. `None` where a fabric has no such thing: the ideal has no queue.
+/// The counters of a fabric. A field is `None` where a fabric lacks the thing counted: the ideal
+/// has no queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FabricStats {
-    /// Share of block slots that messages and their control blocks took, mean of the links of the
-    /// busier direction over the whole run.
+    /// Share of block slots that messages and their control blocks took: the mean over the links of
+    /// the busier direction, over the whole run.
     pub load_measured: Option<f64>,
-    /// Share of the slots taken for memory traffic that carried control or framing, no data.
+    /// Share of the slots of memory traffic that carried control or framing, and no data.
     pub control_overhead: Option<f64>,
-    /// How full the links were, by direction.
+    /// Utilisation of the links, by direction.
     pub utilisation: Option<Utilisation>,
     /// Memory traffic queued at switch egress.
     pub queue: Option<Queue>,
-    /// What the grant scheduler did.
+    /// Counters of the grant scheduler.
     pub matching: Option<Matching>,
     /// Ethernet frames on the same links.
     pub frames: Option<FrameStats>,
-    /// What became of packets.
+    /// Counters of packets.
     pub packets: Option<PacketCounts>,
-    /// Fallbacks, and anything else a reader of the numbers must know.
+    /// Fallbacks, and other facts that a reader of the numbers must know.
     pub notices: Vec<String>,
 }
 
-/// Shares of block slots taken, over the simulated time.
+/// Shares of block slots in use, over the simulated time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Utilisation {
@@ -40,59 +41,59 @@ pub struct Utilisation {
     pub downlink_max: f64,
 }
 
-/// Memory blocks that wait at switch egress, all ports seen alike.
+/// Memory blocks that wait at switch egress, over all ports.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Queue {
-    /// The most that any one port ever held.
+    /// The maximum that one port ever held.
     pub egress_blocks_max: u64,
-    /// Mean over time and ports.
+    /// The mean over time and ports.
     pub egress_blocks_mean: f64,
-    /// What the fabric promises `egress_blocks_max` never exceeds; `None` for no promise.
+    /// The fabric's bound on `egress_blocks_max`; `None` if it has no bound.
     pub egress_blocks_bound: Option<u64>,
 }
 
-/// What the grant scheduler did.
+/// Counters of the grant scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Matching {
-    /// Matchings that granted something: runs of iterations until none had a loser.
+    /// Matchings with at least one grant: runs of iterations until one has no loser.
     pub rounds: u64,
-    /// Grants given.
+    /// Number of grants.
     pub grants: u64,
-    /// Mean of the iterations that a matching took to become maximal.
+    /// Mean iterations of a matching until it is maximal.
     pub iterations_mean: f64,
     /// Iterations of the longest matching.
     pub iterations_max: u64,
-    /// Mean of the pairs that an iteration joined.
+    /// Mean pairs that an iteration joined.
     pub size_mean: f64,
-    /// Most pairs that an iteration joined: at most the ports.
+    /// Maximum pairs that an iteration joined: at most the number of ports.
     pub size_max: u64,
 }
 
-/// What became of packets; those that a port of a host or of a switch was handed.
+/// Counters of packets that were handed to a port of a host or of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct PacketCounts {
-    /// Sent by hosts, once more or for the first time.
+    /// Packets sent by hosts, retransmissions included.
     pub sent: u64,
-    /// Come to their destination.
+    /// Packets that arrived at their destination.
     pub delivered: u64,
-    /// Dropped by a queue.
+    /// Packets dropped by a queue.
     pub dropped: u64,
-    /// Delivered with the mark that congestion was experienced.
+    /// Packets delivered with the mark "congestion experienced".
     pub marked: u64,
-    /// Sent once more.
+    /// Packets retransmitted.
     pub retransmitted: u64,
-    /// Deadlines that ran out.
+    /// Timeouts that expired.
     pub timeouts: u64,
-    /// Times that a switch paused a link; absent where links are never paused.
+    /// Number of times that a switch paused a link; absent where links are never paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pauses: Option<u64>,
-    /// Times that a queue took a packet's data; absent where none does.
+    /// Number of times that a queue trimmed a packet's data; absent where queues do not trim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trimmed: Option<u64>,
-    /// Times that a queue sent a packet back to its source; absent where none does.
+    /// Number of times that a queue sent a packet back to its source; absent where queues do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub returned: Option<u64>,
 }

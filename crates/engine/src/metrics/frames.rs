@@ -1,4 +1,4 @@
-//! Ethernet frames that share the links with memory traffic: what memory costs them.
+//! Ethernet frames that share the links with memory traffic: how memory delays them.
 
 use ethermem_units::Ps;
 use hdrhistogram::Histogram;
@@ -6,10 +6,11 @@ use serde::Serialize;
 
 use super::kind::nearest_rank;
 
-/// Every link has histograms of its own. A percentile is at most 0.1 % above the exact one.
+/// Number of exact digits of the histograms, of which every link has its own. A percentile is at
+/// most 0.1 % above the exact one.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Latencies of the frames of a link, or of several.
+/// Latencies of the frames of one or several links.
 #[derive(Clone, Debug)]
 pub(crate) struct FrameTimes {
     latency_ps_sum: u128,
@@ -22,7 +23,7 @@ impl FrameTimes {
         FrameTimes {
             latency_ps_sum: 0,
             latency_max: Ps::ZERO,
-            // Grows by itself to the largest value seen.
+            // The histogram grows by itself to the largest value seen.
             latency_ps: Histogram::new(SIGNIFICANT_DIGITS).expect("at most 5 digits"),
         }
     }
@@ -39,7 +40,7 @@ impl FrameTimes {
         self.latency_ps.add(&other.latency_ps).expect("the histogram grows");
     }
 
-    /// Frames recorded.
+    /// Number of frames recorded.
     pub(crate) fn frames(&self) -> u64 {
         self.latency_ps.len()
     }
@@ -55,17 +56,16 @@ impl FrameTimes {
     }
 }
 
-/// What became of the Ethernet frames on all links. A latency is that of one link: from the
-/// frame's arrival at its transmitter to its last block on the line. `None` where no frame was
-/// sent.
+/// Counters of the Ethernet frames on all links. A latency is one link's: from the frame's arrival
+/// at its transmitter to its last block on the line. `None` where no frame was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct FrameStats {
-    /// Frames sent.
+    /// Number of frames sent.
     pub sent: u64,
-    /// Blocks of frames that still waited at the end of the run.
+    /// Number of blocks of frames that still waited at the end of the run.
     pub waiting_blocks: u64,
-    /// A frame on a link with nothing else on it: its serialisation.
+    /// Latency of a frame on an otherwise idle link, in ns: its serialisation.
     pub unloaded_ns: f64,
     /// Mean latency.
     pub latency_ns_mean: Option<f64>,
@@ -81,9 +81,10 @@ pub struct FrameStats {
     pub slowdown_p50: Option<f64>,
     /// 99 % of frames have at most this slowdown.
     pub slowdown_p99: Option<f64>,
-    /// Mean latency of the same frames on links without memory traffic: they wait for each other.
+    /// Mean latency of these frames on links without memory traffic, where they wait only for each
+    /// other.
     pub latency_ns_mean_without_memory: Option<f64>,
-    /// The same, of 99 %.
+    /// 99th percentile of that latency.
     pub latency_ns_p99_without_memory: Option<f64>,
 }
 

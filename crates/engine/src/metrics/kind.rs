@@ -1,4 +1,4 @@
-//! The statistics of one kind of message, exact sums beside histograms.
+//! The statistics of one kind of message: exact sums, and histograms.
 
 use ethermem_units::Ps;
 use hdrhistogram::{Counter, Histogram};
@@ -7,21 +7,22 @@ use super::MessageWay;
 use super::cdf::cdf_points;
 use super::result::KindStats;
 
-/// Slowdowns are counted in steps of this: the percentiles of unloaded runs lie close to 1.
+/// Number of steps in which a slowdown of 1 is counted: percentiles of unloaded runs lie close to
+/// 1.
 const SLOWDOWN_STEPS: u64 = 10_000;
-/// A percentile is at most 0.01 % above the exact one, and never below it.
+/// Number of exact digits: a percentile is at most 0.01 % above the exact one, and never below it.
 const SIGNIFICANT_DIGITS: u8 = 4;
-/// Up to here a histogram has room from the start, which costs nothing until it is used; it grows
-/// by itself to what it sees beyond.
+/// The latency up to which a histogram reserves room at the start, which costs nothing until it is
+/// used. Beyond it the histogram grows by itself.
 const LATENCY_USUAL: Ps = Ps(1 << 30);
-/// The same of slowdowns.
+/// The slowdown up to which a histogram reserves room at the start.
 const SLOWDOWN_USUAL: u64 = 1 << 10;
 
 #[derive(Clone, Debug)]
 pub(super) struct KindRecorder {
     pub(super) messages: u64,
     payload_bytes: u64,
-    /// 10^7 messages of 30 minutes each overflow 64 bits of picoseconds.
+    /// 10^7 messages of 30 minutes each would overflow 64 bits of picoseconds.
     latency_ps_sum: u128,
     latency_max: Ps,
     slowdown_sum: f64,
@@ -63,7 +64,7 @@ impl KindRecorder {
         self.slowdown_sum += slowdown;
         self.slowdown_min = self.slowdown_min.min(slowdown);
         self.slowdown_max = self.slowdown_max.max(slowdown);
-        // The histograms clamp what they cannot hold, which a u64 of either never is.
+        // A histogram clamps values that it cannot hold, but every u64 fits these two.
         self.latency_ps.record(latency.0).expect("the histogram grows");
         self.slowdown_steps.record(steps(latency, alone)).expect("the histogram grows");
     }
@@ -111,7 +112,7 @@ impl KindRecorder {
 }
 
 impl KindStats {
-    /// Of these messages alone.
+    /// The statistics of these messages.
     #[must_use]
     pub fn over<'w>(ways: impl Iterator<Item = &'w MessageWay>) -> KindStats {
         let mut recorder = KindRecorder::new();
@@ -129,7 +130,8 @@ pub(super) fn nearest_rank<C: Counter>(histogram: &Histogram<C>, per_mille: u64)
         return 0;
     }
     let rank = (total * per_mille).div_ceil(1_000);
-    // Half a rank below, so that the histogram's rounding up of a float product lands on the rank.
+    // Half a rank is subtracted, so that the histogram's rounding up of a float product gives the
+    // rank.
     histogram.value_at_quantile((rank as f64 - 0.5) / total as f64)
 }
 
@@ -160,7 +162,8 @@ mod tests {
     }
 
     proptest! {
-        // Histograms that span microseconds to milliseconds are slow without optimisation.
+        // Histograms that span microseconds to milliseconds are slow in builds without
+        // optimisation.
         #![proptest_config(crate::property::cases(32))]
 
         #[test]
@@ -170,7 +173,7 @@ mod tests {
                 1..400,
             )
         ) {
-            // Two recorders, joined: as `all` is made of its kinds.
+            // Two recorders are joined, as `all` is made of its kinds.
             let (mut all, mut other) = (KindRecorder::new(), KindRecorder::new());
             for (latency, alone, to_other) in &runs {
                 let recorder = if *to_other { &mut other } else { &mut all };

@@ -1,4 +1,5 @@
-//! What a run measured: a recorder for the hot path, the fabric's own numbers, and the result.
+//! The measurements of a run: a recorder for the hot path, the fabric's own counters, and the
+//! result.
 
 mod cdf;
 mod fabric;

@@ -7,7 +7,8 @@ use super::FabricStats;
 use super::kind::KindRecorder;
 use super::result::{Kinds, RunFacts, RunResult};
 
-/// Which messages of a run are measured, by their index. The others load the fabric all the same.
+/// The messages of a run that are measured, by their index. The others load the fabric all the
+/// same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     measured: Range<u64>,
@@ -17,14 +18,14 @@ impl Window {
     /// Every message.
     pub const ALL: Window = Window { measured: 0..u64::MAX };
 
-    /// All of `messages_total` but the first `warmup` and the last `cooldown`. Cuts that leave
-    /// nothing measure nothing, and the result says so.
+    /// All of `messages_total` except the first `warmup` and the last `cooldown`. If no message is
+    /// left, the result says so.
     #[must_use]
     pub fn cut(messages_total: u64, warmup: u64, cooldown: u64) -> Window {
         Window { measured: warmup..messages_total.saturating_sub(cooldown) }
     }
 
-    /// Whether the message of this index is measured.
+    /// True if the message with this index is measured.
     #[inline]
     #[must_use]
     pub fn contains(&self, index: u64) -> bool {
@@ -32,8 +33,8 @@ impl Window {
     }
 }
 
-/// Takes every message of a run as it ends, in the order of the run's events: sums are then the
-/// same bits for the same seed. Memory does not grow with the number of messages.
+/// Records every message of a run as it ends, in the order of the run's events. So sums have the
+/// same bits for one seed. Memory does not grow with the number of messages.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     window: Window,
@@ -46,7 +47,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder that has seen nothing.
+    /// A recorder without messages.
     #[must_use]
     pub fn new(window: Window) -> Recorder {
         Recorder {
@@ -60,10 +61,11 @@ impl Recorder {
         }
     }
 
-    /// `message` ended at `finished`; alone in the same fabric it takes `alone` from its arrival.
+    /// Records that `message` ended at `finished`; alone in the fabric it takes `alone` from its
+    /// arrival.
     ///
     /// # Panics
-    /// When it ended before it arrived, or takes no time alone: the engine is broken.
+    /// If it ended before it arrived, or takes no time alone: the engine is broken.
     #[inline]
     pub fn record(&mut self, message: &Message, finished: Ps, alone: Ps) {
         self.finished += 1;
@@ -76,19 +78,19 @@ impl Recorder {
         }
     }
 
-    /// `message` will never end.
+    /// Records that `message` will never end.
     pub fn lost(&mut self, message: &Message) {
         self.lost += 1;
         self.arrivals.include(message.arrival);
     }
 
-    /// Messages that ended so far, measured or not.
+    /// Number of messages that ended so far, measured or not.
     #[must_use]
     pub fn messages_finished(&self) -> u64 {
         self.finished
     }
 
-    /// Messages reported lost so far.
+    /// Number of messages reported lost so far.
     #[must_use]
     pub fn messages_lost(&self) -> u64 {
         self.lost
@@ -97,8 +99,8 @@ impl Recorder {
     /// The result of the run.
     ///
     /// # Panics
-    /// When a started message was neither recorded nor lost: a mean must not silently cover only
-    /// those that finished.
+    /// If a started message was neither recorded nor lost: a mean must not silently cover only the
+    /// finished messages.
     #[must_use]
     pub fn finish(self, facts: RunFacts, fabric: FabricStats) -> RunResult {
         assert_eq!(
@@ -162,7 +164,7 @@ impl Recorder {
     }
 }
 
-/// First and last of some instants.
+/// The first and the last of a set of times.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     first: Ps,
@@ -178,12 +180,12 @@ impl Span {
         self.last = self.last.max(at);
     }
 
-    /// How much of this span lies before `inner`; none when `inner` is empty.
+    /// The part of this span before `inner`; zero if `inner` is empty.
     fn lead(&self, inner: &Span) -> Ps {
         if inner.first > inner.last { Ps::ZERO } else { inner.first - self.first }
     }
 
-    /// How much of this span lies after `inner`; none when `inner` is empty.
+    /// The part of this span after `inner`; zero if `inner` is empty.
     fn trail(&self, inner: &Span) -> Ps {
         if inner.first > inner.last { Ps::ZERO } else { self.last - inner.last }
     }

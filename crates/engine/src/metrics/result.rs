@@ -5,100 +5,100 @@ use super::MessageWay;
 
 use super::{CdfPoint, FrameStats, Matching, PacketCounts, Queue, Utilisation};
 
-/// What the engine knows of a run besides its messages.
+/// The engine's facts about a run, without its messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFacts {
-    /// Name of the fabric, as scenarios spell it.
+    /// Name of the fabric, as in scenarios.
     pub fabric: String,
-    /// What tells this run from others of its fabric in a table or legend.
+    /// Label that tells this run from others of its fabric in a table or legend.
     pub label: String,
     /// The scenario or trace file, as it was given.
     pub scenario: String,
     /// Seed of every random draw.
     pub seed: u64,
-    /// Commit of the program, where it is known.
+    /// Commit of the program, if it is known.
     pub commit: Option<String>,
-    /// Nodes of the fabric.
+    /// Number of nodes.
     pub nodes: u16,
-    /// Load the scenario asks for; `None` for a trace, which has the load it has.
+    /// Load that the scenario requests; `None` for a trace, which has its own load.
     pub load_requested: Option<f64>,
-    /// Messages handed to the fabric.
+    /// Number of messages submitted to the fabric.
     pub messages_started: u64,
-    /// The instant of the last event.
+    /// The time of the last event.
     pub simulated: Ps,
-    /// Events the engine handled.
+    /// Number of events that the engine handled.
     pub events: u64,
     /// Real time of the run in seconds.
     pub wall_s: f64,
-    /// Fallbacks, and anything else a reader of the numbers must know.
+    /// Fallbacks, and other facts that a reader of the numbers must know.
     pub notices: Vec<String>,
 }
 
-/// The result of one run of one fabric. Serialises in the order of its fields;
-/// `docs/reference/output.md` gives each one's meaning. Everything but `wall_s` is the same for
-/// the same scenario, seed and commit.
+/// The result of one run of one fabric. It serialises in the order of its fields;
+/// `docs/reference/output.md` gives the meaning of each. Everything but `wall_s` is equal for equal
+/// scenario, seed and commit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct RunResult {
-    /// Name of the fabric, as scenarios spell it.
+    /// Name of the fabric, as in scenarios.
     pub fabric: String,
-    /// What tells this run from others of its fabric in a table or legend.
+    /// Label that tells this run from others of its fabric in a table or legend.
     pub label: String,
     /// The scenario or trace file, as it was given.
     pub scenario: String,
     /// Seed of every random draw.
     pub seed: u64,
-    /// Commit of the program, where it is known.
+    /// Commit of the program, if it is known.
     pub commit: Option<String>,
-    /// Messages handed to the fabric: those that finished and those that were lost.
+    /// Number of messages submitted to the fabric: finished and lost ones.
     pub messages_started: u64,
-    /// Messages that ended well.
+    /// Number of messages that finished.
     pub messages_finished: u64,
-    /// Messages that never ended.
+    /// Number of messages that never ended.
     pub messages_lost: u64,
-    /// Finished messages that the statistics in `kinds` cover.
+    /// Number of finished messages that the statistics in `kinds` cover.
     pub messages_measured: u64,
-    /// Time of arrivals before the first measured message.
+    /// Duration of arrivals before the first measured message.
     pub warmup_ns: f64,
-    /// Time of arrivals after the last measured message.
+    /// Duration of arrivals after the last measured message.
     pub cooldown_ns: f64,
-    /// From the start to the last event.
+    /// Time from the start to the last event.
     pub simulated_ns: f64,
-    /// Load the scenario asks for; `None` for a trace.
+    /// Load that the scenario requests; `None` for a trace.
     pub load_requested: Option<f64>,
-    /// Share of block slots that messages and their control blocks took, mean of the links of the
-    /// busier direction over the whole run.
+    /// Share of block slots that messages and their control blocks took: the mean over the links of
+    /// the busier direction, over the whole run.
     pub load_measured: Option<f64>,
-    /// Data bits of all finished messages over the simulated time, the whole fabric.
+    /// Data bits of all finished messages over the simulated time, for the whole fabric.
     pub payload_goodput_gbps: f64,
-    /// The same for the mean node: to hold against the link rate.
+    /// `payload_goodput_gbps` per node, to compare with the link rate.
     pub payload_goodput_gbps_per_node: f64,
     /// Share of the memory traffic's slots that carried control or framing.
     pub control_overhead: Option<f64>,
     /// Slowdown and latency of measured messages.
     pub kinds: Kinds,
-    /// How full the links were.
+    /// Utilisation of the links.
     pub utilisation: Option<Utilisation>,
     /// Memory traffic queued at switch egress.
     pub queue: Option<Queue>,
-    /// What the grant scheduler did.
+    /// Counters of the grant scheduler.
     pub matching: Option<Matching>,
     /// Ethernet frames on the same links, where the scenario has them.
     pub frames: Option<FrameStats>,
-    /// What became of packets.
+    /// Counters of packets.
     pub packets: Option<PacketCounts>,
-    /// Fallbacks, and anything else a reader of the numbers must know.
+    /// Fallbacks, and other facts that a reader of the numbers must know.
     pub notices: Vec<String>,
-    /// Events the engine handled.
+    /// Number of events that the engine handled.
     pub events: u64,
-    /// Real time of the run in seconds: the one field that two runs of a seed may differ in.
+    /// Real time of the run in seconds: the only field in which two runs of a seed may differ.
     pub wall_s: f64,
-    /// The way of every finished message, where it was asked for: for comparisons, not in JSON.
+    /// The way of every finished message, if it was requested: for comparisons, not in JSON.
     #[serde(skip)]
     pub ways: Vec<MessageWay>,
 }
 
-/// Statistics by what the message does.
+/// Statistics by kind of message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Kinds {
@@ -109,17 +109,17 @@ pub struct Kinds {
     /// Atomics; absent from JSON when the run has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rmw: Option<KindStats>,
-    /// All of them, each message with the same weight.
+    /// All kinds together, each message with equal weight.
     pub all: KindStats,
 }
 
-/// Slowdown (time over the time alone in the same fabric) and latency (arrival to end) of measured
-/// messages. `None` when there was none. Means, minima and maxima are exact; percentiles are of
-/// nearest rank, never below the exact one and at most 0.01 % (slowdown: and 0.0001) above it.
+/// Slowdown (time over the time alone in the fabric) and latency (arrival to end) of measured
+/// messages. `None` without messages. Means, minima and maxima are exact. Percentiles are of
+/// nearest rank: never below the exact one, and at most 0.01 % (slowdown: and 0.0001) above it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct KindStats {
-    /// Messages measured.
+    /// Number of messages measured.
     pub messages: u64,
     /// Mean slowdown.
     pub slowdown_mean: Option<f64>,
@@ -129,7 +129,8 @@ pub struct KindStats {
     pub slowdown_p99: Option<f64>,
     /// 99.9 % of messages have at most this slowdown.
     pub slowdown_p999: Option<f64>,
-    /// Least slowdown. Below 1 only where company helps a message, as in a shared notification.
+    /// Least slowdown. It is below 1 only where company helps a message, as in a shared
+    /// notification.
     pub slowdown_min: Option<f64>,
     /// Largest slowdown.
     pub slowdown_max: Option<f64>,
@@ -145,7 +146,7 @@ pub struct KindStats {
     pub latency_ns_max: Option<f64>,
     /// Data bytes of these messages.
     pub bytes: u64,
-    /// Points of the latency's distribution, rising, some 400: for figures, not in JSON.
+    /// Points of the latency's distribution, in rising order, some 400: for figures, not in JSON.
     #[serde(skip)]
     pub latency_cdf: Vec<CdfPoint>,
 }

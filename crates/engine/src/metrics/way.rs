@@ -3,17 +3,17 @@
 use ethermem_units::Ps;
 use ethermem_workload::Message;
 
-/// A message that finished, and the instants of its way.
+/// A message that finished, and the times of its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MessageWay {
     /// The message.
     pub message: Message,
-    /// When its request was at the memory node; `None` for writes.
+    /// The time at which its request was at the memory node; `None` for writes.
     pub at_memory: Option<Ps>,
-    /// When the first byte of its data left its node.
+    /// The time at which the first byte of its data left its node.
     pub leaves: Ps,
-    /// When it ended.
+    /// The time of its end.
     pub finished: Ps,
-    /// How long it takes alone.
+    /// Its time alone in the fabric.
     pub alone: Ps,
 }

@@ -14,11 +14,11 @@ use parquet::schema::types::{ColumnPath, Type};
 
 use ethermem_files::{AtomicFile, OutputError, reason, write_column};
 
-/// Rows kept in memory before they are encoded: 16 MB.
+/// Number of rows kept in memory before they are encoded: 16 MB.
 const ROW_GROUP_ROWS: usize = 1 << 18;
 
-/// The columns that a trace file needs are among these, under the same names, and rows are in order
-/// of arrival: the file of one run is a trace for the next.
+/// The columns include the ones that a trace file needs, with equal names, and rows are in order of
+/// arrival. So the file of one run is a trace for the next.
 const SCHEMA: &str = "
     message ethermem_messages {
         required int64 index (INTEGER(64, false));
@@ -33,7 +33,7 @@ const SCHEMA: &str = "
     }
 ";
 
-/// Parquet of every message of a run, in the order of their index, streamed in row groups.
+/// A Parquet file of every message of a run, in order of index, streamed in row groups.
 ///
 /// Rows wait in memory until all earlier messages have ended.
 pub struct MessageWriter {
@@ -58,7 +58,7 @@ struct Ended {
 }
 
 impl MessageWriter {
-    /// Opens `path`, which appears with [`MessageWriter::close`].
+    /// Opens `path`, which takes its name with [`MessageWriter::close`].
     ///
     /// # Errors
     /// [`OutputError`] when it cannot be created.
@@ -88,13 +88,13 @@ impl MessageWriter {
         })
     }
 
-    /// `message` ended at `finished`; alone it takes `alone`.
+    /// Adds `message`, which ended at `finished`; alone it takes `alone`.
     ///
     /// # Errors
     /// [`OutputError`] when a row group cannot be written.
     ///
     /// # Panics
-    /// When a message of this index ended before.
+    /// If a message with this index was added before.
     pub fn finished(
         &mut self,
         message: &Message,
@@ -104,22 +104,22 @@ impl MessageWriter {
         self.push(Row { message: *message, ended: Some(Ended { finished, alone }) })
     }
 
-    /// `message` will never end.
+    /// Adds `message`, which will never end.
     ///
     /// # Errors
     /// [`OutputError`] when a row group cannot be written.
     ///
     /// # Panics
-    /// When a message of this index ended before.
+    /// If a message with this index was added before.
     pub fn lost(&mut self, message: &Message) -> Result<(), OutputError> {
         self.push(Row { message: *message, ended: None })
     }
 
-    /// Writes what waits and gives the file its name. Messages that never ended, in a run that was
-    /// stopped, are left out.
+    /// Writes the waiting rows and gives the file its name. Messages that never ended, in a run
+    /// that was stopped, are left out.
     ///
     /// # Errors
-    /// [`OutputError`] when the rest cannot be written; then there is no file.
+    /// [`OutputError`] when the rest cannot be written; then no file is left.
     pub fn close(mut self) -> Result<(), OutputError> {
         for row in std::mem::take(&mut self.waiting).into_iter().flatten() {
             self.buffer(row)?;

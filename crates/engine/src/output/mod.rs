@@ -1,6 +1,6 @@
-//! What a run leaves behind: a table, JSON, Parquet of every message, a timeline for Perfetto.
+//! The output of a run: a table, JSON, Parquet of every message, a timeline for Perfetto.
 //!
-//! A file appears under its name when it is whole, or not at all.
+//! A file takes its name when it is whole; otherwise no file is left.
 
 mod messages;
 mod table;

@@ -4,37 +4,37 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, pre
 
 use crate::metrics::{FrameStats, KindStats, RunResult};
 
-/// How a table is drawn.
+/// The style of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableStyle {
-    /// Lines for a person at a terminal of so many columns.
+    /// With lines, for a person at a terminal of this many columns.
     Ruled {
-        /// Optional columns of a wider table are left out.
+        /// Maximum width in columns; optional columns of a wider table are left out.
         width_max: usize,
     },
-    /// Columns of spaces, for files and pipes: all of them, however wide.
+    /// Columns separated by spaces, for files and pipes: all columns, however wide.
     Plain,
 }
 
 /// A table of text and numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextTable<'a> {
-    /// Heads of the columns.
+    /// Headings of the columns.
     pub header: &'a [&'a str],
-    /// Columns of text, which are aligned to the left; the others are numbers.
+    /// Indices of the text columns, which are aligned to the left; the others are numbers.
     pub text_columns: &'a [usize],
-    /// Columns to leave out where there is no room, the first one first.
+    /// Indices of the columns to leave out where there is no room, the first one first.
     pub optional_columns: &'a [usize],
     /// Rows, with as many cells as there are columns.
     pub rows: Vec<Vec<String>>,
 }
 
-/// Spaces around a table, and between its columns.
+/// Number of spaces around a table, and between its columns.
 const MARGIN: usize = 1;
 const GAP: u16 = 2;
 
 impl TextTable<'_> {
-    /// Draws the table, a line break behind every line.
+    /// Draws the table, with a line break after every line.
     #[must_use]
     pub fn render(&self, style: TableStyle) -> String {
         let unique: BTreeSet<&str> = self.header.iter().copied().collect();
@@ -91,7 +91,7 @@ const RULE: LineStyle = LineStyle::new('─', '─', '─', '─');
 const RULED: comfy_table::TableStyle =
     comfy_table::TableStyle::new().top_border(RULE).header_separator(RULE).bottom_border(RULE);
 
-/// JSON has the rest.
+/// The headings of the table; JSON has the other values.
 const HEADER: [&str; 12] = [
     "fabric",
     "run",
@@ -106,11 +106,11 @@ const HEADER: [&str; 12] = [
     "p99 ns",
     "Gb/s/node",
 ];
-/// Fabric, run and kind.
+/// The columns of fabric, run and kind.
 const TEXT_COLUMNS: [usize; 3] = [0, 1, 3];
-/// Run, where there is but one; else it is the last to go.
+/// The column of the run. With only one run it is left out; otherwise it is the last optional one.
 const RUN_COLUMN: usize = 1;
-/// Medians, messages, goodput.
+/// The columns of medians, messages and goodput.
 const OPTIONAL_COLUMNS: [usize; 4] = [9, 6, 4, 11];
 
 /// One row for every kind of message of every run, then the lost messages and the notices.

@@ -11,7 +11,7 @@ use crate::metrics::{
 const REFERENCE: &str = include_str!("../../../../docs/reference/output.md");
 const PYTHON: &str = include_str!("../../../../python/ethermem/result.py");
 
-/// A run that has everything a run can have.
+/// A run that has every field.
 fn run() -> RunResult {
     let mut recorder = Recorder::new(Window::cut(4, 1, 0));
     for (index, kind) in (0..).zip([Kind::Read, Kind::Read, Kind::Write, Kind::ReadModifyWrite]) {
@@ -87,7 +87,7 @@ const PACKET_COUNTS: PacketCounts = PacketCounts {
     returned: Some(1),
 };
 
-/// The same.
+/// The JSON of the packets of [`run`].
 const PACKETS: &str = r#"{
     "sent": 9,
     "delivered": 7,
@@ -100,7 +100,7 @@ const PACKETS: &str = r#"{
     "returned": 1
   }"#;
 
-/// One kind of [`run`], a read.
+/// The JSON of one kind of [`run`], a read.
 const READ: &str = r#"{
       "messages": 1,
       "slowdown_mean": 2.0,
@@ -117,7 +117,7 @@ const READ: &str = r#"{
       "bytes": 64
     }"#;
 
-/// All kinds of [`run`].
+/// The JSON of all kinds of [`run`].
 const ALL: &str = r#"{
       "messages": 3,
       "slowdown_mean": 3.0,
@@ -134,7 +134,7 @@ const ALL: &str = r#"{
       "bytes": 192
     }"#;
 
-/// What [`run`] tells of frames.
+/// The JSON of the frames of [`run`].
 const FRAMES: &str = r#"{
     "sent": 5,
     "waiting_blocks": 7,
@@ -225,7 +225,7 @@ fn a_run_of_a_bare_fabric_keeps_its_keys() {
     assert_eq!(bare["kinds"]["read"]["slowdown_p99"], Value::Null);
 }
 
-/// Names in the first column of the tables of the reference whose head begins with `head`.
+/// The names in the first column of those tables of the reference whose heading begins with `head`.
 fn documented(head: &str) -> Vec<Vec<&'static str>> {
     let tables = REFERENCE.split("\n\n").filter(|part| part.starts_with(&format!("| {head} |")));
     let name = |row: &'static str| row.strip_prefix("| `")?.split('`').next();
@@ -246,7 +246,8 @@ fn the_reference_has_every_key_in_order_and_no_other() {
     assert_eq!(documented("key"), [keys, kind]);
 }
 
-/// `python/tests` holds the types; this says it to who adds a key and runs the tests of Rust alone.
+/// `python/tests` checks the types; this test fails for a new key even if only Rust's tests are
+/// run.
 #[test]
 fn the_python_package_has_a_field_for_every_key() {
     for key in documented("key").concat() {

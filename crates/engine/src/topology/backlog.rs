@@ -1,14 +1,14 @@
-//! What waits in front of a transmitter, where someone else orders it.
+//! The backlog in front of a transmitter, if the transmitter does not order it itself.
 
 use ethermem_units::{Blocks, Ps};
 
-/// Blocks that wait, the most of them, and their mean over time.
+/// The number of blocks that wait, its maximum, and its mean over time.
 #[derive(Clone, Copy, Debug)]
 pub struct Backlog {
     /// The time of a block on the link.
     slot: Ps,
     blocks: Blocks,
-    /// The longest that what waits, and the rest of what is being sent, takes the link.
+    /// Maximum time that the backlog, with the rest of the item being sent, takes on the link.
     longest: Ps,
     /// Sum over time of blocks times picoseconds, until `since`.
     area: u128,
@@ -16,13 +16,13 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// Nothing, in front of a link on which a block takes `slot`.
+    /// An empty backlog in front of a link on which a block takes `slot`.
     #[must_use]
     pub fn new(slot: Ps) -> Backlog {
         Backlog { slot, blocks: Blocks(0), longest: Ps::ZERO, area: 0, since: Ps::ZERO }
     }
 
-    /// `blocks` more wait, until the link is free at `free` at the earliest.
+    /// Adds `blocks` that wait until the link is free, at `free` at the earliest.
     #[inline]
     pub fn add(&mut self, now: Ps, blocks: Blocks, free: Ps) {
         self.pass(now);
@@ -31,13 +31,13 @@ impl Backlog {
         self.longest = self.longest.max(self.slot * self.blocks.0 + sending);
     }
 
-    /// `blocks` come when nothing waits and the link is free, and leave at once.
+    /// Counts `blocks` that arrive at an empty backlog and a free link, and leave at once.
     #[inline]
     pub fn pass_through(&mut self, blocks: Blocks) {
         self.longest = self.longest.max(self.slot * blocks.0);
     }
 
-    /// `blocks` wait no more.
+    /// Removes `blocks`.
     #[inline]
     pub fn remove(&mut self, now: Ps, blocks: Blocks) {
         self.pass(now);
@@ -50,20 +50,20 @@ impl Backlog {
         self.since = now;
     }
 
-    /// Blocks that wait now.
+    /// Number of blocks that wait now.
     #[inline]
     #[must_use]
     pub fn blocks(&self) -> Blocks {
         self.blocks
     }
 
-    /// The most blocks that ever waited, with those being sent.
+    /// Maximum number of blocks that ever waited, including blocks being sent.
     #[must_use]
     pub fn max(&self) -> Blocks {
         Blocks(self.longest.0.div_ceil(self.slot.0))
     }
 
-    /// Mean blocks waiting until `ended`.
+    /// Mean number of blocks that waited until `ended`.
     #[must_use]
     pub fn mean(&self, ended: Ps) -> f64 {
         if ended == Ps::ZERO { 0.0 } else { self.area as f64 / ended.0 as f64 }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn waiting_is_averaged_over_time() {
         let mut backlog = Backlog::new(Ps(5));
-        // A block has begun to leave.
+        // One block has begun to leave.
         backlog.add(Ps(10), Blocks(4), Ps(13));
         backlog.add(Ps(20), Blocks(2), Ps(13));
         backlog.remove(Ps(30), Blocks(4));

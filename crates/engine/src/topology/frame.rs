@@ -1,30 +1,30 @@
-//! What a MAC puts on the line for a payload (IEEE 802.3, clauses 3 and 4).
+//! The frame that a MAC puts on the line for a payload (IEEE 802.3, clauses 3 and 4).
 
 use ethermem_units::{BLOCK_PAYLOAD_BYTES, Blocks, Bytes};
 
-/// Smallest frame, header and FCS included.
+/// Minimum bytes of a frame, header and FCS included.
 const FRAME_BYTES_MIN: u64 = 64;
-/// Ethernet header and FCS.
+/// Bytes of Ethernet header and FCS.
 pub const FRAME_OVERHEAD_BYTES: u64 = 18;
-/// Preamble with start delimiter.
+/// Bytes of the preamble with the start delimiter.
 pub const PREAMBLE_BYTES: u64 = 8;
-/// Inter-packet gap.
+/// Bytes of the inter-packet gap.
 pub const GAP_BYTES: u64 = 12;
 
 /// The sizes of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Blocks that it takes of a link, and of a buffer, with preamble and gap.
+    /// Number of blocks that it takes on a link and in a buffer, with preamble and gap.
     pub line: u16,
-    /// Blocks after its first until it is whole, excluding the inter-frame gap.
+    /// Number of blocks after its first until it is whole, excluding the inter-frame gap.
     pub tail: u16,
 }
 
 impl Frame {
-    /// The frame of the least size.
+    /// The frame of minimum size.
     pub const LEAST: Frame = Frame { line: 11, tail: 8 };
 
-    /// The frame of `payload_bytes`, which an MTU bounds.
+    /// The frame with `payload_bytes`, which an MTU bounds.
     #[inline]
     #[must_use]
     pub fn of(payload_bytes: u64) -> Frame {
@@ -34,14 +34,14 @@ impl Frame {
         Frame { line: line.0 as u16, tail: (whole.0 - 1) as u16 }
     }
 
-    /// Blocks that it takes of a link, with preamble and gap.
+    /// Number of blocks that it takes on a link, with preamble and gap.
     #[inline]
     #[must_use]
     pub const fn line_blocks(self) -> Blocks {
         Blocks(self.line as u64)
     }
 
-    /// Bytes that it takes of a link and of a buffer: a switch stores in cells, not to the byte.
+    /// Bytes that it takes on a link and in a buffer: a switch stores whole cells.
     #[inline]
     #[must_use]
     pub const fn line_bytes(self) -> u64 {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn frames_have_a_least_size_and_are_counted_with_preamble_and_gap() {
-        // 64 B and 8 B of preamble are 9 blocks, 12 B of gap make 10.5.
+        // 64 B and 8 B of preamble are 9 blocks; 12 B of gap make it 10.5.
         assert_eq!(Frame::of(0), Frame { line: 11, tail: 8 });
         assert_eq!(Frame::of(0), Frame::LEAST);
         assert_eq!(Frame::of(46), Frame::of(0));

@@ -11,7 +11,7 @@ use super::{GAP_BYTES, PREAMBLE_BYTES};
 use crate::config::Background;
 use crate::metrics::FrameTimes;
 
-/// Poisson arrivals of equal frames into a queue that drains into the slots memory leaves.
+/// Poisson arrivals of equal frames into a queue, which drains into the slots that memory leaves.
 #[derive(Clone, Debug)]
 pub(super) struct Frames {
     slot: Ps,
@@ -21,15 +21,16 @@ pub(super) struct Frames {
     rng: Xoshiro256PlusPlus,
     next: Ps,
     backlog: Blocks,
-    /// When the frames of the backlog arrived.
+    /// Arrival times of the frames in the backlog.
     waiting: VecDeque<Ps>,
     times: FrameTimes,
-    /// When the link would be free of the frames that arrived, were there no memory traffic.
+    /// The time at which the link would have sent all frames, without memory traffic.
     quiet_until: Ps,
     quiet: FrameTimes,
-    /// The backlog is right at this time.
+    /// The time at which the backlog is valid.
     at: Ps,
-    /// Slots that frames may take before the next item, for those the last item took of them.
+    /// Number of slots that frames may take before the next item, for the slots that the last item
+    /// took from them.
     owed: Blocks,
 }
 
@@ -64,8 +65,8 @@ impl Frames {
         frames
     }
 
-    /// What became of the frames until `ended`, on a link that memory leaves at `free`: with memory
-    /// traffic, without, and blocks that still wait.
+    /// The frame statistics until `ended`, on a link that memory leaves at `free`: with memory
+    /// traffic, without it, and the number of blocks that still wait.
     pub(super) fn until(&self, free: Ps, ended: Ps) -> (FrameTimes, FrameTimes, Blocks) {
         let mut frames = self.clone();
         frames.arrive_until(free);
@@ -74,19 +75,19 @@ impl Frames {
         (frames.times, frames.quiet, frames.backlog)
     }
 
-    /// How long a frame takes on a link of its own.
+    /// Time of a frame on an idle link.
     pub(super) fn unloaded(&self) -> Ps {
         self.slot * self.frame.0
     }
 
     fn gap(&mut self) -> Ps {
-        // 53 bits in (0, 1]; libm's logarithm has the same bits on every platform.
+        // 53 bits in (0, 1]; libm's logarithm has equal bits on every platform.
         let uniform = ((self.rng.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
         Ps((-libm::log(uniform) * self.mean_gap_ps) as u64)
     }
 
-    /// When an item may start that is ready at `ready` on a link that memory leaves at `free`.
-    // Not inlined: most links have no frames, and their path is to stay short.
+    /// The start of an item that is ready at `ready`, on a link that memory leaves at `free`.
+    // It is not inlined: most links have no frames, and their path must stay short.
     #[inline(never)]
     pub(super) fn admit(&mut self, ready: Ps, free: Ps, blocks: Blocks) -> Ps {
         // Until `free` memory held the link: frames only arrived.
@@ -120,9 +121,9 @@ impl Frames {
         }
     }
 
-    /// Sends so many blocks of the backlog, from `start` on.
+    /// Sends this many blocks of the backlog, from `start` on.
     fn send(&mut self, start: Ps, blocks: Blocks) {
-        // All frames are alike, so the backlog says how much of the first is left.
+        // All frames are equal, so the backlog tells how much of the first frame is left.
         let later = Blocks(self.frame.0 * (self.waiting.len() as u64).saturating_sub(1));
         let mut left = self.backlog.0 - later.0;
         self.backlog -= blocks;
@@ -134,7 +135,7 @@ impl Frames {
         }
     }
 
-    /// Frames have the link to themselves until `end`; a block under way then is finished.
+    /// Lets frames use the link alone until `end`; a block in progress then is finished.
     fn drain_until(&mut self, end: Ps) {
         while self.at < end {
             if self.backlog.0 == 0 {
@@ -148,7 +149,7 @@ impl Frames {
             let until = end.min(self.next.max(self.at + self.slot));
             let slots = (until - self.at).0.div_ceil(self.slot.0).min(self.backlog.0);
             self.send(self.at, Blocks(slots));
-            // Frames waited for nobody here, so nothing is owed for what they took.
+            // Frames delayed no item here, so these slots are not owed for.
             self.owed = Blocks(self.owed.0.saturating_sub(slots));
             self.at += self.slot * slots;
             let at = self.at;
@@ -168,7 +169,7 @@ mod tests {
         Frames::new(SLOT, &Background { load, frame_bytes: 1518 }, arbitration, 7, 0)
     }
 
-    /// Frames that arrive at these times, of which the last is far ahead.
+    /// Frames that arrive at these times; the last one is far ahead.
     fn frames_at(first: Ps, arbitration: Arbitration) -> Frames {
         Frames { next: first, ..frames(1e-9, arbitration) }
     }
@@ -200,7 +201,7 @@ mod tests {
         let mut frames = frames_at(Ps(0), Arbitration::Fair);
         let first = frames.admit(Ps(0), Ps::ZERO, Blocks(10));
         assert_eq!(first, Ps(0));
-        // Ten blocks of the frame come between the two, 183 after them.
+        // Ten blocks of the frame come between the two items, 183 after them.
         let second = frames.admit(Ps(0), SLOT * 10, Blocks(20));
         assert_eq!(second, SLOT * 20);
         let end = SLOT * 40;
@@ -213,7 +214,8 @@ mod tests {
         let ended = Ps::from_ns(10_000_000);
         let found = stats(&frames(0.4, Arbitration::Fair), Ps::ZERO, ended);
         assert!(found.sent > 30_000, "{found:?}");
-        // M/D/1: load / (2 (1 - load)) of a frame's time waiting. Within 2 % for so many.
+        // M/D/1: load / (2 (1 - load)) of a frame's time waiting. The tolerance is 2 % for this
+        // many frames.
         let expected = 1.0 + 0.4 / (2.0 * 0.6);
         let mean = found.slowdown_mean.expect("frames were sent");
         assert!((mean / expected - 1.0).abs() < 0.02, "{mean} for {expected}");

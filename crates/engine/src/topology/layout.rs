@@ -1,4 +1,4 @@
-//! Which ports there are, what a link between them takes, and which one comes next.
+//! The ports of a network, the times of the links between them, and the routes.
 
 use ethermem_units::{Blocks, Ps};
 use ethermem_workload::NodeIndex;
@@ -6,10 +6,10 @@ use ethermem_workload::NodeIndex;
 use super::{Frame, LinkTiming, MAC, STANDARD_PCS};
 use crate::config::{Balancing, FabricConfig, Switching, Topology};
 
-/// A transmitter: of a node's interface or of a switch's port.
+/// A transmitter of a node's interface or of a switch's port.
 pub type PortId = u16;
 
-/// What a port stands at.
+/// The place of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortKind {
     /// A node's network interface, towards its switch.
@@ -23,28 +23,28 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    /// The limit of a port's queue where a switch's port keeps `buffer_bytes`. A node's interface
-    /// has the node's memory behind it, and no limit.
+    /// Limit of a port's queue, if a switch's port holds `buffer_bytes`. A node's interface is
+    /// backed by the node's memory, and has no limit.
     #[must_use]
     pub fn queue_limit_bytes(self, buffer_bytes: u64) -> u64 {
         if self == PortKind::HostUp { u64::MAX } else { buffer_bytes }
     }
 }
 
-/// What a switch is to the nodes.
+/// The place of a switch in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
-    /// It has nodes of its own: a leaf, or the only one.
+    /// A leaf, or the only switch: it has nodes of its own.
     Leaf,
-    /// It joins leaves.
+    /// A spine, which joins leaves.
     Spine,
 }
 
-/// Where packets go that come through a port: to a node of `rack`, or to `base` and what their
-/// spine and their destination's rack add.
+/// The route of packets that arrive through a port. They go to a node of `rack`; otherwise to the
+/// port `base` plus terms of their spine and their destination's rack.
 ///
-/// One formula for every kind of port, because nobody can foretell which comes next: a branch on
-/// it is mispredicted almost once a hop.
+/// One formula serves every kind of port, because the kind is unpredictable: a branch on it is
+/// mispredicted almost once per hop.
 #[derive(Clone, Copy, Debug)]
 struct Hop {
     rack: u16,
@@ -53,7 +53,7 @@ struct Hop {
     rack_factor: u16,
 }
 
-/// The rack of no node, and the port behind the last.
+/// The rack of no node, and the value past the last port.
 const NOWHERE: u16 = u16::MAX;
 
 /// The ports of a network, in this order: every node's interface, the port to every node, every
@@ -63,24 +63,24 @@ pub struct Layout {
     nodes: u16,
     rack_nodes: u16,
     racks: u16,
-    /// By node: a division a hop would cost more than a look.
+    /// The rack of each node: a lookup is cheaper than a division per hop.
     rack_of: Vec<u16>,
-    /// By port.
+    /// The hop of each port.
     hops: Vec<Hop>,
-    /// 0 for a single switch.
+    /// Number of spines; 0 for a single switch.
     spines: u16,
     balancing: Option<Balancing>,
     switching: Switching,
     host_slot: Ps,
     core_slot: Ps,
-    /// From a frame's last block leaving a port to where it is decided on next, by kind of port.
+    /// Time from a frame's last block leaving a port to its next decision, by kind of port.
     latencies: [Ps; 4],
-    /// From the end of a pause frame to where it stops a port, by the kind of that port.
+    /// Time from the end of a pause frame to the stop of a port, by kind of the stopped port.
     pause_latencies: [Ps; 4],
 }
 
 impl Layout {
-    /// The network of a configuration whose hosts take `stack` for a packet, either way.
+    /// The network of a configuration whose hosts take `stack` per packet in each direction.
     #[must_use]
     pub fn new(config: &FabricConfig, stack: Ps) -> Layout {
         let timing = LinkTiming::of(config);
@@ -124,7 +124,7 @@ impl Layout {
                 (rack, core + rack * self.spines, 1, 0)
             }
             PortKind::HostDown => (NOWHERE, NOWHERE, 0, 0),
-            // The port is one to that spine.
+            // The spine follows from the port.
             PortKind::LeafUp => {
                 (NOWHERE, spines_down + (port - core) % self.spines * self.racks, 0, 1)
             }
@@ -133,37 +133,37 @@ impl Layout {
         Hop { rack, base, spine_factor, rack_factor }
     }
 
-    /// How many ports there are.
+    /// Number of ports.
     #[must_use]
     pub fn ports(&self) -> u16 {
         2 * self.nodes + 2 * self.racks * self.spines
     }
 
-    /// Nodes, and so the ports of each of the first two kinds.
+    /// Number of nodes, and so of ports of each of the first two kinds.
     #[must_use]
     pub fn nodes(&self) -> u16 {
         self.nodes
     }
 
-    /// Nodes of a rack; all of them on a single switch.
+    /// Number of nodes of a rack; all nodes on a single switch.
     #[must_use]
     pub fn rack_nodes(&self) -> u16 {
         self.rack_nodes
     }
 
-    /// Spines that a packet between racks can take; 0 for a single switch.
+    /// Number of spines that a packet between racks can take; 0 for a single switch.
     #[must_use]
     pub fn spines(&self) -> u16 {
         self.spines
     }
 
-    /// How packets are spread over them; `None` for the transport's own way.
+    /// The balancing of packets over spines; `None` for the transport's own way.
     #[must_use]
     pub fn balancing(&self) -> Option<Balancing> {
         self.balancing
     }
 
-    /// What a port stands at.
+    /// The place of a port.
     #[must_use]
     pub fn kind(&self, port: PortId) -> PortKind {
         match port {
@@ -174,20 +174,20 @@ impl Layout {
         }
     }
 
-    /// Leaves, or the only switch, then spines.
+    /// Number of switches. Leaves, or the only switch, come first, then spines.
     #[must_use]
     pub fn switches(&self) -> u16 {
         self.racks + self.spines
     }
 
-    /// What a switch is.
+    /// The place of a switch.
     #[must_use]
     pub fn tier(&self, switch: u16) -> Tier {
         if switch < self.racks { Tier::Leaf } else { Tier::Spine }
     }
 
-    /// The links into a switch, and how many of each kind; those of the last rack are as many as
-    /// of any.
+    /// The number of links into a switch, by kind. The links of the last rack are as many as of any
+    /// other.
     #[must_use]
     pub fn links_into(&self, tier: Tier) -> Vec<(PortKind, u16)> {
         match tier {
@@ -199,7 +199,7 @@ impl Layout {
         }
     }
 
-    /// The switch behind a port, which is none to a node.
+    /// The switch behind a port, or no switch for a port to a node.
     #[inline]
     #[must_use]
     pub fn switch_behind(&self, port: PortId) -> u16 {
@@ -212,7 +212,7 @@ impl Layout {
         }
     }
 
-    /// What a port between leaf and spine joins, for people.
+    /// The two ends of a port between leaf and spine, for display.
     #[must_use]
     pub fn name(&self, port: PortId) -> String {
         let core = port - 2 * self.nodes;
@@ -224,7 +224,7 @@ impl Layout {
         format!("spine {} to leaf {}", core / self.racks, core % self.racks)
     }
 
-    /// The time of a block on the link behind ports of this kind.
+    /// Time of a block on the link behind ports of this kind.
     #[must_use]
     pub fn slot(&self, kind: PortKind) -> Ps {
         match kind {
@@ -233,13 +233,13 @@ impl Layout {
         }
     }
 
-    /// From a frame's last block leaving such a port to where it is decided on next.
+    /// Time from a frame's last block leaving such a port to its next decision.
     #[must_use]
     pub fn latency(&self, kind: PortKind) -> Ps {
         self.latencies[kind as usize]
     }
 
-    /// How long before a frame is whole behind a port the one that comes next may begin to send it.
+    /// Time before a frame is whole behind a port at which the next port may begin to send it.
     #[inline]
     #[must_use]
     pub fn lead(&self, through: PortId, next: PortId, frame: Frame) -> Ps {
@@ -258,14 +258,14 @@ impl Layout {
         (self.slot(through) * behind_head).min(self.slot(next) * tail)
     }
 
-    /// From a pause frame's last block leaving the far end to a port of this kind stopping: two
-    /// MACs and the link.
+    /// Time from a pause frame's last block leaving the far end to the stop of a port of this kind:
+    /// two MACs and the link.
     #[must_use]
     pub fn pause_latency(&self, kind: PortKind) -> Ps {
         self.pause_latencies[kind as usize]
     }
 
-    /// The port of the same link's other direction.
+    /// The port of the other direction of this link.
     #[must_use]
     pub fn reverse(&self, port: PortId) -> PortId {
         let core = 2 * self.nodes;
@@ -285,7 +285,7 @@ impl Layout {
         }
     }
 
-    /// The port that a packet came through to a switch's port.
+    /// The port through which a packet came to a switch's port.
     #[inline]
     #[must_use]
     pub fn previous(
@@ -304,8 +304,8 @@ impl Layout {
         }
     }
 
-    /// The port that a packet for `destination` waits at, come through `port`; `None` when it is
-    /// there.
+    /// The port at which a packet for `destination` that came through `port` waits next; `None` if
+    /// it is there.
     #[inline]
     #[must_use]
     pub fn next(&self, port: PortId, destination: NodeIndex, spine: u8) -> Option<PortId> {
@@ -316,7 +316,7 @@ impl Layout {
         (next != NOWHERE).then_some(next)
     }
 
-    /// Whether two nodes are on the same leaf.
+    /// True if two nodes are on one leaf.
     #[inline]
     #[must_use]
     pub fn same_rack(&self, one: NodeIndex, other: NodeIndex) -> bool {
@@ -328,13 +328,13 @@ impl Layout {
         self.rack_of[usize::from(node)]
     }
 
-    /// Two nodes as far from each other as these: the same two for all pairs of that distance.
+    /// Two nodes at the distance of the given ones; all pairs of that distance have one twin.
     #[must_use]
     pub fn twin(&self, one: NodeIndex, other: NodeIndex) -> (NodeIndex, NodeIndex) {
         if self.same_rack(one, other) { (0, 1) } else { (0, self.rack_nodes) }
     }
 
-    /// The longest way of a frame from one node to another, nothing else on it.
+    /// The longest time of a frame from one node to another, on an idle network.
     #[must_use]
     pub fn one_way(&self, frame: Frame) -> Ps {
         let farthest: &[PortKind] = if self.racks > 1 {
@@ -379,16 +379,16 @@ mod tests {
     #[test]
     fn racks_are_joined_by_every_spine() {
         let layout = layout("nodes = 144\ntopology = \"leaf-spine\"");
-        // 144 nodes, 9 leaves to 4 spines: two ports each.
+        // 144 nodes, and 9 leaves with 4 spines, each pair with two ports.
         assert_eq!(layout.ports(), 2 * 144 + 2 * 36);
         assert_eq!(path(&layout, 17, 30, 3), [17, 144 + 30]);
-        // From rack 1 by spine 3 to rack 8.
+        // The route is from rack 1 by spine 3 to rack 8.
         assert_eq!(path(&layout, 17, 140, 3), [17, 288 + 4 + 3, 324 + 3 * 9 + 8, 144 + 140]);
         let long = path(&layout, 17, 140, 3);
         for hop in long.windows(2) {
             assert_eq!(layout.previous(hop[1], 17, 140, 3), hop[0]);
         }
-        // What node 17 sends to 140 leaves by the links that come back from it.
+        // Packets from node 17 to 140 leave by the links on which packets come back.
         let back: Vec<_> = path(&layout, 140, 17, 3).into_iter().rev().collect();
         let reversed: Vec<_> = long.iter().map(|&port| layout.reverse(port)).collect();
         assert_eq!(reversed, back);
@@ -406,7 +406,7 @@ mod tests {
             };
             assert_eq!(layout.kind(port), kind, "{port}");
         }
-        // What comes through a port is in the switch that the next one is of.
+        // A packet that comes through a port is in the switch that has the next port.
         assert_eq!(layout.switches(), 9 + 4);
         let tiers = [1, 9 + 3, 8].map(|switch| layout.tier(switch));
         assert_eq!(tiers, [Tier::Leaf, Tier::Spine, Tier::Leaf]);
@@ -421,15 +421,16 @@ mod tests {
     fn the_longest_way_counts_every_hop() {
         let frame = Frame::of(1_500);
         let star = layout("nodes = 4").one_way(frame);
-        // Table 1's one-way budget for raw Ethernet, and the frame stored twice.
+        // The frame takes Table 1's one-way budget for raw Ethernet, and is stored twice.
         assert_eq!(star, Ps(557_440 + 2 * 190 * 640));
         let clos = layout("nodes = 144\ntopology = \"leaf-spine\"").one_way(frame);
-        // Two more switches: each with its link, at four times the rate.
+        // There are two more switches, each with its link, at four times the rate.
         let hop = Ps((2 * 3 + 2 * 3) * 2_560) + Ps::from_ns(2 * 19 + 10 + 400);
         assert_eq!(clos, star + (hop + Ps(190 * 160)) * 2);
         let keys = "nodes = 144\ntopology = \"leaf-spine\"\n[fabric.packet]\n\
                     switching = \"cut-through\"";
-        // Cut through: all of it towards the faster link, then all but the least frame's 9 blocks.
+        // Cut through saves all of the frame towards the faster link, then all but the least
+        // frame's 9 blocks.
         let cut = layout(keys).one_way(frame);
         assert_eq!(clos - cut, Ps(190 * 160 + 2 * (190 - 8) * 160));
     }

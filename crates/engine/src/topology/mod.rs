@@ -23,17 +23,17 @@ use crate::config::FabricConfig;
 pub use crate::config::{Balancing, LeafSpine, Switching, Topology};
 use crate::metrics::{FabricStats, Queue, Utilisation};
 
-/// The transmitters of a single-switch network: every node's uplink, every port's downlink.
+/// The transmitters of a single-switch network: every node's uplink, and every port's downlink.
 #[derive(Clone, Debug)]
 pub struct Star {
-    /// Node to switch, by node.
+    /// The links from the nodes to the switch, by node.
     pub up: Vec<Transmitter>,
-    /// Switch to node, by node.
+    /// The links from the switch to the nodes, by node.
     pub down: Vec<Transmitter>,
 }
 
 impl Star {
-    /// Idle links. Background frames, where configured, are drawn from `seed`.
+    /// A network of idle links. Background frames, where configured, are drawn from `seed`.
     #[must_use]
     pub fn new(config: &FabricConfig, arbitration: Arbitration, seed: u64) -> Star {
         let link = |stream: u64| {
@@ -49,7 +49,7 @@ impl Star {
         Star { up: (0..nodes).map(link).collect(), down: (nodes..2 * nodes).map(link).collect() }
     }
 
-    /// Nodes of the network.
+    /// Number of nodes.
     #[must_use]
     pub fn nodes(&self) -> u16 {
         self.up.len() as u16
@@ -67,7 +67,7 @@ impl Star {
         &mut self.down[usize::from(node)]
     }
 
-    /// What the links carried until `ended`, as every fabric reports it.
+    /// The links' traffic until `ended`, as every fabric reports it.
     #[must_use]
     pub fn stats(&self, ended: Ps) -> FabricStats {
         fn uses(links: &[Transmitter]) -> Vec<LinkUse<'_>> {
@@ -78,12 +78,12 @@ impl Star {
     }
 }
 
-/// A link, and what waited in front of it.
+/// A link, and the backlog in front of it.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkUse<'l> {
-    /// The transmitter, which knows what it was handed over.
+    /// The transmitter, which records what it was given.
     pub link: &'l Transmitter,
-    /// What waited before that, where someone else orders it.
+    /// The backlog in front of it, if the transmitter does not order it itself.
     pub ordered: Option<&'l Backlog>,
     /// Slots taken until the end of the run, where items may come after it.
     pub taken: Blocks,
@@ -100,7 +100,7 @@ impl LinkUse<'_> {
     }
 }
 
-/// What the nodes' links carried until `ended`, as every fabric reports it.
+/// The traffic of the nodes' links until `ended`, as every fabric reports it.
 #[must_use]
 pub fn link_stats(up: &[LinkUse<'_>], down: &[LinkUse<'_>], ended: Ps) -> FabricStats {
     let share = |of: &LinkUse<'_>| of.link.share(of.taken, ended);

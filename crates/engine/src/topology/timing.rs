@@ -4,9 +4,10 @@ use ethermem_units::{Clock, Cycles, Ps};
 
 use crate::config::FabricConfig;
 
-/// MAC of a host or a switch port, one pass: 7.68 ns on the testbed.
+/// Cycles of one pass through the MAC of a host or a switch port: 7.68 ns on the testbed.
 pub const MAC: Cycles = Cycles(3);
-/// PCS of a standard PHY with its MAC interface, one pass: 7.68 ns on the testbed.
+/// Cycles of one pass through the PCS of a standard PHY with its MAC interface: 7.68 ns on the
+/// testbed.
 pub const STANDARD_PCS: Cycles = Cycles(3);
 
 /// The clock and the fixed delays of a link.
@@ -14,7 +15,7 @@ pub const STANDARD_PCS: Cycles = Cycles(3);
 pub struct LinkTiming {
     /// The PCS clock.
     pub pcs: Clock,
-    /// PMA, PMD and transceiver at one end of a link.
+    /// Delay of PMA, PMD and transceiver at one end of a link.
     pub transceiver: Ps,
     /// One-way propagation of one link.
     pub propagation: Ps,
@@ -31,14 +32,14 @@ impl LinkTiming {
         }
     }
 
-    /// `cycles` of the PCS clock.
+    /// The time of `cycles` of the PCS clock.
     #[must_use]
     pub fn cycles(&self, cycles: Cycles) -> Ps {
         self.pcs.duration(cycles)
     }
 
-    /// From the transmitter of one node to the receiver at the other end of a link, whose PCS
-    /// takes `pcs` a pass.
+    /// Time from the transmitter of one node to the receiver at the other end of a link, whose PCS
+    /// takes `pcs` per pass.
     #[must_use]
     pub fn hop(&self, pcs: Cycles) -> Ps {
         self.cycles(pcs) * 2 + self.transceiver * 2 + self.propagation

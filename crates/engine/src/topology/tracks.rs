@@ -1,4 +1,4 @@
-//! The rows of a timeline that links are drawn on, the same for every fabric.
+//! The rows of a timeline on which links are drawn, common to all fabrics.
 
 use ethermem_workload::NodeIndex;
 
@@ -12,7 +12,7 @@ pub struct LinkTracks {
 }
 
 impl LinkTracks {
-    /// Makes the rows.
+    /// Creates the rows.
     #[must_use]
     pub fn new(timeline: &mut Timeline, nodes: u16) -> LinkTracks {
         LinkTracks { up: timeline.rows("uplinks", nodes), down: timeline.rows("downlinks", nodes) }

@@ -1,4 +1,4 @@
-//! One direction of a link: block slots handed out in the order of asking.
+//! One direction of a link, whose block slots are assigned in the order of requests.
 
 use std::collections::VecDeque;
 
@@ -12,9 +12,9 @@ use crate::metrics::{FrameStats, FrameTimes};
 /// Slots of a link that memory traffic took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slots {
-    /// All of them.
+    /// Number of all slots.
     pub total: Blocks,
-    /// Those that carried data of messages.
+    /// Number of slots that carried data of messages.
     pub data: Blocks,
 }
 
@@ -26,43 +26,44 @@ struct Waiting {
     stream: Stream,
 }
 
-/// What an item must not overtake.
+/// The items that an item must not overtake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
-    /// Data: it overtakes nothing.
+    /// Data, which overtakes no item.
     Data(u16),
-    /// Urgent, but not to overtake waiting data of this stream.
+    /// An urgent item that must not overtake waiting data of this stream.
     UrgentBehind(u16),
-    /// Urgent: overtakes all data that waits, and no urgent item.
+    /// An urgent item: it overtakes all waiting data, and no urgent item.
     Urgent,
 }
 
-/// A transmitter. Items of a class leave in the order of asking, each item's blocks back to back.
-/// The time an item starts is known when it is handed over, so no queue of items need be kept; an
-/// urgent item goes before the others that have not started, and moves them.
+/// A transmitter. Items of a class leave in the order of requests, each item's blocks back to back.
+/// The start of an item is known when it is handed over, so no queue of items is kept. An urgent
+/// item goes before the others that have not started, and moves them.
 ///
-/// Ethernet frames that share the link are kept as a backlog of blocks that is brought up to date
-/// when memory asks (section 3.2.3): memory may cut a frame at any block, a frame may come between
-/// two items but never into one.
+/// Ethernet frames that share the link are kept as a backlog of blocks, which is updated when
+/// memory requests slots (section 3.2.3). Memory may cut a frame at any block; a frame may come
+/// between two items but never into one.
 #[derive(Clone, Debug)]
 pub struct Transmitter {
     slot: Ps,
-    /// When the last item's last slot ends.
+    /// The time at which the last item's last slot ends.
     free: Ps,
     slots: Slots,
-    /// The most time that what was queued, an item just handed over included, ever took to send.
+    /// Maximum time that the queued items, including one just handed over, ever took to send.
     backlog_max: Ps,
     /// Sum over items of picoseconds waited times picoseconds of their blocks.
     waited_ps2: u128,
-    /// Apart, so that a link without them is small.
+    /// The frames, boxed so that a link without them is small.
     frames: Option<Box<Frames>>,
-    /// Items that wait, in order: the first starts when the link is next free.
+    /// Waiting items in order: the first starts when the link is next free.
     waiting: VecDeque<Waiting>,
-    /// Blocks of those.
+    /// Number of blocks of the waiting items.
     waiting_blocks: Blocks,
-    /// When the last item that started ends.
+    /// The time at which the last started item ends.
     started_until: Ps,
-    /// Blocks of data that started since they were last taken: nothing puts them off any more.
+    /// Number of data blocks that started since they were last taken: they cannot be put off any
+    /// more.
     started_data: Blocks,
 }
 
@@ -93,17 +94,17 @@ impl Transmitter {
         }
     }
 
-    /// A link beside the network's own, that no background frames share.
+    /// A link beside the network's own, without background frames.
     #[must_use]
     pub fn without_frames(slot: Ps) -> Transmitter {
         let background = Background { load: 0.0, frame_bytes: 0 };
         Transmitter::new(slot, &background, Arbitration::Fair, 0, 0)
     }
 
-    /// Sends an item of `blocks`, `data` of which carry data, as soon as it is `ready` and its
-    /// turn has come. Gives the time its first block starts.
+    /// Sends an item of `blocks`, `data` of which carry data, as soon as it is `ready` and its turn
+    /// has come. Returns the time at which its first block starts.
     ///
-    /// Items must be handed over in the order they become ready.
+    /// Items must be handed over in the order in which they become ready.
     #[inline]
     pub fn send(&mut self, ready: Ps, blocks: Blocks, data: Blocks) -> Ps {
         let start = self.append(ready, blocks, data);
@@ -125,8 +126,8 @@ impl Transmitter {
         start
     }
 
-    /// As [`Transmitter::send`], for items that overtake each other: an urgent one goes before the
-    /// data that waits. Whoever is put off is told to `moved` by the `name` it was sent under.
+    /// Sends as [`Transmitter::send`] does, but an urgent item goes before waiting data. Each item
+    /// that is put off is reported to `moved`, with its `name`.
     #[inline]
     pub fn send_in(
         &mut self,
@@ -158,7 +159,7 @@ impl Transmitter {
         start
     }
 
-    /// The place of an urgent item: behind the last that it must not overtake.
+    /// The place of an urgent item: behind the last item that it must not overtake.
     fn place_of(&self, stream: Stream) -> usize {
         let blocks_it = |waiting: &Waiting| match (waiting.stream, stream) {
             (Stream::Data(data), Stream::UrgentBehind(own)) => data == own,
@@ -168,7 +169,8 @@ impl Transmitter {
         self.waiting.iter().rposition(blocks_it).map_or(0, |last| last + 1)
     }
 
-    /// Takes the slots of the item at `place` and puts it off, with all behind it.
+    /// Assigns the slots of the item at `place` to another, and puts off it and all items behind
+    /// it.
     fn insert(
         &mut self,
         ready: Ps,
@@ -206,7 +208,7 @@ impl Transmitter {
         }
     }
 
-    /// Frames take slots between items, and are no part of what is queued.
+    /// Updates the maximum backlog. Frames take slots between items, and do not count as queued.
     #[inline]
     fn count_queued(&mut self, ready: Ps) {
         let under_way = self.started_until.saturating_sub(ready);
@@ -214,15 +216,15 @@ impl Transmitter {
         self.backlog_max = self.backlog_max.max(queued);
     }
 
-    /// Takes the blocks of data that have started until `now`, since the last call, of items sent
-    /// with [`Transmitter::send_in`].
+    /// Takes the number of data blocks that have started by `now`, since the last call, of items
+    /// sent with [`Transmitter::send_in`].
     #[inline]
     pub fn take_started_data(&mut self, now: Ps) -> Blocks {
         self.forget_started(now);
         std::mem::take(&mut self.started_data)
     }
 
-    /// When the first item that waits starts, unless it is put off.
+    /// The time at which the first waiting item starts, unless it is put off.
     #[must_use]
     pub fn next_start(&self) -> Option<Ps> {
         self.waiting.front().map(|waiting| waiting.start)
@@ -241,34 +243,34 @@ impl Transmitter {
         self.slot
     }
 
-    /// When the last item handed over has left.
+    /// The time at which the last item handed over has left.
     #[inline]
     #[must_use]
     pub fn free(&self) -> Ps {
         self.free
     }
 
-    /// Blocks of items handed over that have yet to leave, a started one among them.
+    /// Number of blocks of items handed over that have not left, including a started one.
     #[inline]
     #[must_use]
     pub fn backlog(&self, now: Ps) -> Blocks {
         Blocks(self.free.saturating_sub(now).0.div_ceil(self.slot.0))
     }
 
-    /// From the start of an item to its last block's: what serialisation adds.
+    /// Time from the start of an item to the start of its last block: the delay of serialisation.
     #[inline]
     #[must_use]
     pub fn tail(&self, blocks: Blocks) -> Ps {
         self.slot * (blocks.0 - 1)
     }
 
-    /// Slots that memory traffic took.
+    /// Number of slots that memory traffic took.
     #[must_use]
     pub fn slots(&self) -> Slots {
         self.slots
     }
 
-    /// `taken` slots as a share of those until `ended`.
+    /// `taken` slots as a share of the slots until `ended`.
     #[must_use]
     pub fn share(&self, taken: Blocks, ended: Ps) -> f64 {
         if ended == Ps::ZERO {
@@ -277,13 +279,13 @@ impl Transmitter {
         (taken.0 * self.slot.0) as f64 / ended.0 as f64
     }
 
-    /// The most blocks that were ever queued, with the one being sent.
+    /// Maximum number of blocks that were ever queued, including the one being sent.
     #[must_use]
     pub fn queued_max(&self) -> u64 {
         self.backlog_max.0.div_ceil(self.slot.0)
     }
 
-    /// Mean blocks waiting, over time.
+    /// Mean number of blocks that waited, over time.
     #[must_use]
     pub fn queued_share(&self, ended: Ps) -> f64 {
         if ended == Ps::ZERO {
@@ -292,7 +294,8 @@ impl Transmitter {
         self.waited_ps2 as f64 / self.slot.0 as f64 / ended.0 as f64
     }
 
-    /// What became of the Ethernet frames on these links until `ended`; `None` if they have none.
+    /// The statistics of the Ethernet frames on these links until `ended`; `None` if they have
+    /// none.
     #[must_use]
     pub fn frame_stats<'a>(
         links: impl Iterator<Item = &'a Transmitter>,
@@ -327,7 +330,7 @@ mod tests {
         assert_eq!(link.send(Ps(200), Blocks(1), Blocks(0)), Ps(6_500));
         assert_eq!(link.send(Ps(9_000), Blocks(2), Blocks(0)), Ps(9_000));
         assert_eq!(link.slots(), Slots { total: Blocks(13), data: Blocks(8) });
-        // Of ten blocks 6,300 ps are left, and one more came.
+        // 6,300 ps are left of ten blocks, and one more block came.
         assert_eq!(link.queued_max(), 11);
         assert_eq!(link.tail(Blocks(10)), Ps(5_760));
     }
@@ -347,15 +350,15 @@ mod tests {
         assert_eq!(send(10, 2, Stream::Data(8)), (10, vec![]));
         assert_eq!(send(10, 3, Stream::Data(9)), (20, vec![]));
         assert_eq!(send(1, 4, Stream::Urgent), (10, vec![(2, 1), (3, 1)]));
-        // Behind the data of stream 8, which now ends at 21.
+        // It goes behind the data of stream 8, which now ends at 21.
         assert_eq!(send(2, 5, Stream::UrgentBehind(8)), (21, vec![(3, 2)]));
-        // What is urgent keeps its order.
+        // Urgent items keep their order.
         assert_eq!(send(1, 6, Stream::Urgent), (23, vec![(3, 1)]));
         // 34 slots are taken: 10 + 1 + 10 + 2 + 1 + 10.
         assert_eq!(send(1, 7, Stream::UrgentBehind(9)), (34, vec![]));
     }
 
-    /// Offers memory at half the link, two items at a time, and frames at `load`; gives the mean
+    /// Offers memory at half the link, two items at a time, and frames at `load`. Returns the mean
     /// wait in slots.
     fn mean_wait_slots(load: f64, arbitration: Arbitration) -> f64 {
         let mut link = link(load, arbitration);
@@ -368,12 +371,12 @@ mod tests {
 
     #[test]
     fn strict_arbitration_adds_less_than_a_slot_and_fair_up_to_a_turn_of_the_frames() {
-        // The second of two waits for the first.
+        // The second of two items waits for the first.
         let alone = mean_wait_slots(0.0, Arbitration::Strict);
         assert!((alone - 5.0).abs() < 1e-9, "{alone}");
         let strict = mean_wait_slots(0.4, Arbitration::Strict) - alone;
         assert!((0.0..1.0).contains(&strict), "{strict}");
-        // With frames waiting, ten slots of theirs come between the two.
+        // With frames waiting, ten of their slots come between the two items.
         let fair = mean_wait_slots(0.4, Arbitration::Fair) - alone;
         assert!((1.0..6.0).contains(&fair), "{fair}");
     }

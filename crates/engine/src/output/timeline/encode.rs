@@ -1,4 +1,4 @@
-//! A timeline as the bytes of a Perfetto trace.
+//! Encodes a timeline as a Perfetto trace.
 
 use prost::Message;
 
@@ -9,10 +9,10 @@ use super::perfetto::{
 use super::schedule::{Lane, Step, StepKind, schedule};
 use super::{Timeline, What};
 
-/// Said where every reader of the timeline looks: see [`Timeline`].
+/// The scale, in a place that every reader of the timeline sees: see [`Timeline`].
 const SCALE: &str = "1 µs shown = 1 ns simulated";
 const PROCESS_ID: i32 = 1;
-/// All tracks belong to it; groups and lanes are numbered from the next.
+/// The root of all tracks; groups and lanes are numbered from the next number.
 const ROOT_UUID: u64 = 1;
 /// Packets of one sequence keep their order where their times are equal.
 const SEQUENCE_ID: u32 = 1;
@@ -77,7 +77,8 @@ fn group_track(group: usize, name: &str) -> TrackDescriptor {
     }
 }
 
-/// Lanes of a track have its name: Perfetto draws such siblings as one row of several lines.
+/// The descriptor of a lane. Lanes of a track share its name: Perfetto draws such siblings as one
+/// row of several lines.
 fn lane_track(timeline: &Timeline, lane: Lane, uuid: u64) -> TrackDescriptor {
     let track = &timeline.tracks[lane.track.0 as usize];
     TrackDescriptor {

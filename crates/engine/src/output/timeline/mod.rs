@@ -12,10 +12,9 @@ use super::{AtomicFile, OutputError};
 
 /// A timeline that opens in [Perfetto](https://ui.perfetto.dev).
 ///
-/// Perfetto knows no time below a nanosecond, and a block of a fast link takes less: a picosecond
-/// is written as a nanosecond, so that 1 µs on the screen is 1 ns of the run. The name that all
-/// tracks are shown under says so. Events are kept in memory up to a limit and written by
-/// [`Timeline::close`].
+/// Perfetto's unit of time is a nanosecond, and a block of a fast link takes less. So a picosecond
+/// is written as a nanosecond, and 1 µs on the screen is 1 ns of the run; the common name of all
+/// tracks says so. Events are kept in memory up to a limit and written by [`Timeline::close`].
 #[derive(Debug)]
 pub struct Timeline {
     file: AtomicFile,
@@ -23,7 +22,7 @@ pub struct Timeline {
     groups: Vec<String>,
     tracks: Vec<Track>,
     events: Vec<Event>,
-    /// Arguments of all events, one behind the other.
+    /// The arguments of all events, one after the other.
     args: Vec<Arg>,
     events_max: usize,
     events_refused: u64,
@@ -37,20 +36,20 @@ pub struct TrackId(u32);
 /// A number shown with an event: its name, with the unit, and its value.
 pub type Arg = (&'static str, u64);
 
-/// What a timeline holds.
+/// Summary of a timeline's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimelineSummary {
-    /// Events in the file.
+    /// Number of events in the file.
     pub events: u64,
-    /// Events past the limit, not in the file.
+    /// Number of events past the limit, which are not in the file.
     pub events_refused: u64,
-    /// The earliest event that is not in the file: before it the timeline is complete. `None` when
-    /// it is complete altogether.
+    /// The time of the earliest event that is not in the file: before it the timeline is complete.
+    /// `None` if all events are in the file.
     pub complete_until: Option<Ps>,
 }
 
 impl TimelineSummary {
-    /// What to tell the reader of a timeline that is cut off, or has nothing on it.
+    /// A notice for the reader of a timeline that is cut off or empty.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         if self.events == 0 && self.events_refused == 0 {
@@ -68,7 +67,7 @@ impl TimelineSummary {
 struct Track {
     group: usize,
     name: String,
-    /// Unit of a counter; `None` for slices and instants.
+    /// The unit of a counter; `None` for slices and instants.
     unit: Option<&'static str>,
 }
 
@@ -90,11 +89,11 @@ enum What {
 }
 
 impl Timeline {
-    /// Events that a timeline holds unless told otherwise: what the viewer handles with ease.
+    /// The default maximum number of events, which the viewer handles with ease.
     pub const EVENTS_MAX_DEFAULT: usize = 500_000;
 
-    /// Opens `path`, which appears with [`Timeline::close`]; holds at most `events_max` events of
-    /// some 100 bytes. `title` is the name that all tracks are shown under.
+    /// Opens `path`, which takes its name with [`Timeline::close`]. It holds at most `events_max`
+    /// events of some 100 bytes. All tracks are shown under the name `title`.
     ///
     /// # Errors
     /// [`OutputError`] when it cannot be created.
@@ -112,46 +111,46 @@ impl Timeline {
         })
     }
 
-    /// A row for slices and instants, in the group of this name. Rows and groups are shown in the
-    /// order in which they were made.
+    /// Adds a row for slices and instants to the group of this name. Rows and groups are shown in
+    /// the order of their creation.
     pub fn track(&mut self, group: &str, name: &str) -> TrackId {
         self.add_track(group, name, None)
     }
 
-    /// A row for every node, in the group of this name.
+    /// Adds a row for every node to the group of this name.
     pub fn rows(&mut self, group: &str, nodes: u16) -> Vec<TrackId> {
         (0..nodes).map(|node| self.track(group, &format!("node {node}"))).collect()
     }
 
-    /// A row for a counter; `unit` as it is shown: "blocks".
+    /// Adds a row for a counter; `unit` is shown with it: "blocks".
     pub fn counter_track(&mut self, group: &str, name: &str, unit: &'static str) -> TrackId {
         self.add_track(group, name, Some(unit))
     }
 
-    /// Something that took from `start` to `end`. Slices of a track may come in any order; those
-    /// that overlap without one holding the other are drawn on lines of their own.
+    /// Adds a slice from `start` to `end`. Slices of a track may come in any order. Slices that
+    /// overlap without nesting are drawn on lines of their own.
     ///
     /// # Panics
-    /// When it ends before it starts.
+    /// If it ends before it starts.
     #[inline]
     pub fn slice(&mut self, track: TrackId, name: &'static str, start: Ps, end: Ps, args: &[Arg]) {
         assert!(start <= end, "slice {name} ends at {end}, before its start {start}");
         self.push(track, name, start, What::Slice { end }, args);
     }
 
-    /// Something that took no time.
+    /// Adds an event without duration.
     #[inline]
     pub fn instant(&mut self, track: TrackId, name: &'static str, at: Ps, args: &[Arg]) {
         self.push(track, name, at, What::Instant, args);
     }
 
-    /// The counter has this value from `at` on.
+    /// Sets the value of the counter from `at` on.
     #[inline]
     pub fn counter(&mut self, track: TrackId, at: Ps, value: i64) {
         self.push(track, "", at, What::Counter { value }, &[]);
     }
 
-    /// Whether all further events are refused: the caller may stop making them.
+    /// True if all further events are refused, so that the caller may stop making them.
     #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -161,7 +160,7 @@ impl Timeline {
     /// Writes the file.
     ///
     /// # Errors
-    /// [`OutputError`] when it cannot be written; then there is no file.
+    /// [`OutputError`] when it cannot be written; then no file is left.
     pub fn close(mut self) -> Result<TimelineSummary, OutputError> {
         let bytes = encode::encode(&self);
         let path = self.file.path().to_owned();
@@ -176,7 +175,7 @@ impl Timeline {
     }
 
     fn add_track(&mut self, group: &str, name: &str, unit: Option<&'static str>) -> TrackId {
-        // Tracks of a group are made one after the other, so that the search is short.
+        // Tracks of a group are created one after the other, so the search is short.
         let known = self.groups.iter().rposition(|known| known == group);
         let group = known.unwrap_or_else(|| {
             self.groups.push(group.to_owned());

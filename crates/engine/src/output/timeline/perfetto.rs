@@ -1,6 +1,7 @@
 //! The part of Perfetto's trace format that a timeline needs (protos/perfetto/trace/*.proto).
 
-/// `perfetto.protos.Trace`. Concatenated traces are one trace: it can be written packet by packet.
+/// `perfetto.protos.Trace`. Concatenated traces are one trace, so it can be written packet by
+/// packet.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -10,7 +11,7 @@ pub(super) struct Trace {
 /// `TracePacket`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct TracePacket {
-    /// Nanoseconds to Perfetto; a timeline writes picoseconds.
+    /// The unit is nanoseconds in Perfetto; a timeline writes picoseconds.
     #[prost(uint64, optional, tag = "8")]
     pub(super) timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "10")]

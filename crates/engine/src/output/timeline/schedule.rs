@@ -1,4 +1,4 @@
-//! Puts events in the order of time, and slices that overlap on lines of their own.
+//! Orders events by time, and puts overlapping slices on lines of their own.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use ethermem_units::Ps;
 
 use super::{Event, TrackId, What};
 
-/// A line of a track. A track has one, and more where its slices overlap.
+/// A line of a track. A track has one, or more if its slices overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
     pub(super) track: TrackId,
@@ -16,24 +16,24 @@ pub(super) struct Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) at: Ps,
-    /// Index of its lane.
+    /// Index of the packet's lane.
     pub(super) lane: usize,
     pub(super) what: StepKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepKind {
-    /// The event of this index: a slice begins, or an instant or counter in whole.
+    /// The event with this index: a slice begins, or an instant or a counter.
     Event(usize),
     /// The innermost open slice of the lane ends.
     SliceEnd,
 }
 
-/// Steps in order of time, begins and ends of each lane nested; lanes in order of track, at least
-/// one for each of `tracks`.
+/// Steps in order of time, with the slices of each lane nested. Lanes are in order of track, at
+/// least one for each of `tracks`.
 pub(super) fn schedule(events: &[Event], tracks: usize) -> (Vec<Step>, Vec<Lane>) {
     let mut order: Vec<usize> = (0..events.len()).collect();
-    // Where two slices start together the longer holds the shorter.
+    // If two slices start together, the longer one contains the shorter.
     order.sort_by_key(|index| {
         let event = &events[*index];
         (event.track, event.at, Reverse(end(event)), *index)
@@ -44,7 +44,7 @@ pub(super) fn schedule(events: &[Event], tracks: usize) -> (Vec<Step>, Vec<Lane>
     for track in 0..tracks {
         let track = TrackId(u32::try_from(track).expect("a track has a 32-bit number"));
         let first_lane = lanes.len();
-        // Ends of the slices open on each lane, outermost first.
+        // The ends of the slices that are open on each lane, outermost first.
         let mut open: Vec<Vec<Ps>> = vec![Vec::new()];
         while let Some(index) = order.next_if(|index| events[*index].track == track) {
             let event = &events[index];
@@ -60,12 +60,12 @@ pub(super) fn schedule(events: &[Event], tracks: usize) -> (Vec<Step>, Vec<Lane>
             lanes.push(Lane { track });
         }
     }
-    // Stable: within a lane, steps of one instant keep their nesting.
+    // The sort is stable: within a lane, steps of one instant keep their nesting.
     steps.sort_by_key(|step| step.at);
     (steps, lanes)
 }
 
-/// The first lane where a slice nests, opened if there is none.
+/// The first lane in which a slice nests; a new one if there is none.
 fn place(
     open: &mut Vec<Vec<Ps>>,
     first_lane: usize,
@@ -84,7 +84,7 @@ fn place(
     open.len() - 1
 }
 
-/// Ends the slices of a lane that end until `now`.
+/// Closes the slices of a lane that end by `now`.
 fn close(open: &mut Vec<Ps>, lane: usize, now: Ps, steps: &mut Vec<Step>) {
     while let Some(at) = open.pop_if(|end| *end <= now) {
         steps.push(Step { at, lane, what: StepKind::SliceEnd });

@@ -17,8 +17,8 @@ fn names(packets: &[TracePacket]) -> BTreeMap<u64, String> {
     tracks.map(|track| (track.uuid.unwrap(), track.name.clone().unwrap_or_default())).collect()
 }
 
-/// Every begin with the time of its end, by lane; fails on an end without a begin, on a begin
-/// without an end, and on time that runs back.
+/// Every begin with the time of its end, by lane. It fails on an unmatched begin or end, and on
+/// time that decreases.
 fn slices(packets: &[TracePacket]) -> Vec<(u64, u64, u64)> {
     let mut open: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     let mut slices = Vec::new();
@@ -122,7 +122,7 @@ fn back_to_back_slices_share_a_line_and_overlapping_ones_do_not() {
     let path = folder.path().join("run.perfetto-trace");
     let mut timeline = Timeline::create(&path, "edm", 100).unwrap();
     let track = timeline.track("port 0", "reads");
-    // Out of order; [10, 20) follows [0, 10), [12, 14) lies within, [15, 25) crosses.
+    // The order is mixed; [10, 20) follows [0, 10), [12, 14) lies within, [15, 25) crosses.
     for (start, end) in [(10, 20), (0, 10), (15, 25), (12, 14), (14, 14)] {
         timeline.slice(track, "read", Ps(start), Ps(end), &[]);
     }
